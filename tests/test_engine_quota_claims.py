@@ -12,7 +12,7 @@ from webhook.facts.gpu_pods import stored_from_raw
 from webhook.ledger.verdicts import Claim
 from webhook.model.shape import ShapeError
 from webhook.policy.bound_quotas import BoundQuota
-from webhook.quota.claimed_gpus import demand_of
+from webhook.quota.demand import demand_of
 from webhook.quota.quotas import Demand
 
 # What is claimed.

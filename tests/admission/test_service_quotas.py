@@ -122,7 +122,7 @@ class Site:
     def entered(self) -> set[int]:
         """The pods that were entered in the ledger of the namespace, besides the one that was there."""
         held = MemoryStore.read(self.store, KEY, 1)  # that of `Watched` would be noted
-        return {one.int for uid in (held.book.entries if held else ()) if (one := UUID(bytes=uid)).int < 1000}
+        return {one.int for uid in (held.entries.by_uid if held else ()) if (one := UUID(bytes=uid)).int < 1000}
 
     def value(self, name: str, **labels: str) -> float | None:
         return self.metrics.registry.get_sample_value(f"gpu_policy_quota_{name}", labels)
@@ -179,7 +179,7 @@ def test_a_pod_without_a_uid_goes_by_that_of_its_request(site: Site) -> None:
         for metadata in ({"name": "p"}, {"name": "p", "uid": 7}):
             answer = site.client.post("/validate", json=review(pod(1) | {"metadata": metadata}, uid=uid))
             assert answer.json["response"]["allowed"]
-    assert len(site.store.read(KEY, 1).book.entries) == 1 + 2
+    assert len(site.store.read(KEY, 1).entries.by_uid) == 1 + 2
 
 
 @pytest.mark.parametrize(("gpus", "message"), [(2, ""), (3, FULL)], ids=["fits", "does not"])

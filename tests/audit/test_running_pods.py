@@ -15,7 +15,7 @@ from webhook.audit.documents import Document
 from webhook.audit.quota_report import LimitUsage
 from webhook.audit.report import AuditReport, Level, Running
 from webhook.audit.review_objects import review
-from webhook.ledger.book import uid_text
+from webhook.ledger.entries import uid_text
 from webhook.ledger.ledger_store import GpuPod
 from webhook.policy.bound_quotas import BoundQuota, Pots
 from webhook.policy.policy_set import PolicySet

@@ -15,8 +15,7 @@ from webhook.doctor.doctor_report import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.doctor.shared_objects import quotas
 from webhook.doctor.webhook_deployment import WebhookDeployment
-from webhook.ledger import book
-from webhook.ledger.book import Book
+from webhook.ledger.entries import DATA, LABEL, PREFIX, Entries, content
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build
 from webhook.policy.policy_set import PolicySet
@@ -26,7 +25,7 @@ GROUP = "/apis/gpupolicy.dev/v1alpha1"
 LEDGERS = "/api/v1/namespaces/gpu-policy/configmaps"
 QUEUES = "/apis/flowcontrol.apiserver.k8s.io/v1"
 KNOWN = {"resources": [{"name": "gpuquotas"}]}
-BOOK = Book({bytes(16): Demand("team-vision", (("nvidia.com/gpu", 1),))}, frozenset({"team-vision"}))
+ENTRIES = Entries({bytes(16): Demand("team-vision", (("nvidia.com/gpu", 1),))}, frozenset({"team-vision"}))
 
 LIMITED = "{mode: enforce, gpus: 8}"
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\n"
@@ -48,7 +47,7 @@ class Holding(DoctorCluster):
         return self._found.get(path)
 
     def items(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> Iterator[Any]:
-        assert dict(query) == ({"labelSelector": f"{book.LABEL}=true"} if path == LEDGERS else {})
+        assert dict(query) == ({"labelSelector": f"{LABEL}=true"} if path == LEDGERS else {})
         if path not in self._found:
             raise UnavailableError(f"the API server does not know {path}")
         yield from self._found[path]
@@ -59,7 +58,7 @@ def policies(files: dict[str, str]) -> PolicySet:
 
 
 def ledger(text: str) -> dict[str, Any]:
-    return {"metadata": {"name": f"{book.PREFIX}pot.a"}, "data": {book.DATA: text}}
+    return {"metadata": {"name": f"{PREFIX}pot.a"}, "data": {DATA: text}}
 
 
 def well() -> dict[str, Any]:
@@ -67,7 +66,7 @@ def well() -> dict[str, Any]:
     return {
         GROUP: KNOWN,
         f"{GROUP}/gpuquotas": [{"metadata": {"namespace": "team-vision", "name": "namespace.team-vision"}}],
-        LEDGERS: [ledger(json.dumps(BOOK.to_raw()))],
+        LEDGERS: [ledger(json.dumps(ENTRIES.to_raw()))],
         QUEUES: {"resources": []},
         f"{QUEUES}/flowschemas/gpu-policy": {"metadata": {"name": "gpu-policy"}},
     }
@@ -106,8 +105,8 @@ def test_what_is_of_use_to_quotas_alone_is_not_missed_without_them() -> None:
 
 def test_a_ledger_that_is_packed_because_of_its_size_can_be_read() -> None:
     demand = Demand("team-vision", (("nvidia.com/gpu", 1),))
-    large = Book({n.to_bytes(16): demand for n in range(30_000)}, frozenset({"team-vision"}))
-    packed = {"metadata": {"name": f"{book.PREFIX}pot.a"}, **book.content(large)}
+    large = Entries({n.to_bytes(16): demand for n in range(30_000)}, frozenset({"team-vision"}))
+    packed = {"metadata": {"name": f"{PREFIX}pot.a"}, **content(large)}
     assert "data" not in packed
     assert said(well() | {LEDGERS: [packed]}) == [DoctorFinding(Status.OK, "1 ledger, 30000 entries")]
 

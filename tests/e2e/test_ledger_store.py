@@ -11,11 +11,11 @@ from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.objects import gpu_pod, pod
 from tests.facts.asking import is_gone, is_live
-from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, book
+from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, entries
 from webhook.facts.pod_source import LivePods
 from webhook.kubernetes.api_errors import ConflictError
 from webhook.kubernetes.api_server import METADATA_LIST, ApiServer
-from webhook.ledger.book import LABEL, PREFIX
+from webhook.ledger.entries import LABEL, PREFIX
 from webhook.ledger.ledger_store import LedgerError, StoredLedger
 from webhook.replica.ledger_config_maps import ApiStore
 
@@ -44,15 +44,15 @@ class TestApiStore(StoreContract):
         path = f"/api/v1/namespaces/{namespace}/configmaps"
         control_plane.raw("POST", path, {"metadata": {"name": "policies"}, "data": {"a": "b"}})
         for key in (OTHER, KEY):
-            store.create(key, book(1), SECONDS)
+            store.create(key, entries(1), SECONDS)
         assert {KEY, OTHER} == set(store.read_all(SECONDS))
 
     def test_of_many_who_write_over_the_same_book_one_succeeds(self, store):
-        held = store.create(KEY, book(0), SECONDS)
+        held = store.create(KEY, entries(0), SECONDS)
 
         def write(number: int) -> bool:
             try:
-                store.replace(KEY, book(0, number), held, SECONDS)
+                store.replace(KEY, entries(0, number), held, SECONDS)
             except ConflictError:
                 return False
             return True
@@ -62,12 +62,12 @@ class TestApiStore(StoreContract):
         assert written.count(True) == 1
         read = store.read(KEY, SECONDS)
         assert read is not None
-        assert read.book == book(0, 1 + written.index(True))
+        assert read.entries == entries(0, 1 + written.index(True))
 
     def test_of_many_who_create_the_same_book_one_succeeds(self, store):
         def create(number: int) -> bool:
             try:
-                store.create(KEY, book(number), SECONDS)
+                store.create(KEY, entries(number), SECONDS)
             except ConflictError:
                 return False
             return True
@@ -76,7 +76,7 @@ class TestApiStore(StoreContract):
             assert list(pool.map(create, range(48))).count(True) == 1
 
     def test_what_others_put_on_the_object_stays(self, control_plane, store, namespace):
-        store.create(KEY, book(1), SECONDS)
+        store.create(KEY, entries(1), SECONDS)
         path = f"/api/v1/namespaces/{namespace}/configmaps/{PREFIX}{KEY}"
         theirs = {"labels": {"theirs": "label"}, "annotations": {"theirs": "annotation"}}
         assert control_plane.raw("GET", path)[1]["metadata"]["labels"] == {LABEL: "true"}
@@ -85,18 +85,18 @@ class TestApiStore(StoreContract):
         assert control_plane.raw("PUT", path, found)[0] == 200
         held = store.read(KEY, SECONDS)
         assert held is not None
-        store.replace(KEY, book(1, 2), store.replace(KEY, book(2), held, SECONDS), SECONDS)
+        store.replace(KEY, entries(1, 2), store.replace(KEY, entries(2), held, SECONDS), SECONDS)
         metadata = control_plane.raw("GET", path)[1]["metadata"]
         assert metadata["labels"] == {LABEL: "true", "theirs": "label"}
         assert metadata["annotations"] == {"theirs": "annotation"}
 
     def test_a_book_that_somebody_broke_is_an_error_and_hides_no_other(self, control_plane, store, namespace, caplog):
-        store.create(KEY, book(1), SECONDS)
-        store.create(OTHER, book(2), SECONDS)
+        store.create(KEY, entries(1), SECONDS)
+        store.create(OTHER, entries(2), SECONDS)
         path = f"/api/v1/namespaces/{namespace}/configmaps/{PREFIX}{KEY}"
         found = control_plane.raw("GET", path)[1]
         assert control_plane.raw("PUT", path, {**found, "data": {"book.json": "{"}})[0] == 200
-        remedy = rf"kubectl delete configmap -n {namespace} {PREFIX}{KEY}, and it is written anew"
+        remedy = rf"kubectl delete configmap -n {namespace} {PREFIX}{KEY}, and the replicas write it anew"
         with pytest.raises(LedgerError, match=remedy):
             store.read(KEY, SECONDS)
         assert {OTHER} == set(store.read_all(SECONDS))
@@ -106,17 +106,17 @@ class TestApiStore(StoreContract):
         store = ApiStore(server, "nowhere")
         assert store.read(KEY, SECONDS) is None
         with pytest.raises(LedgerError, match='namespaces "nowhere" not found; --quota-ledgers has to name'):
-            store.create(KEY, book(1), SECONDS)
+            store.create(KEY, entries(1), SECONDS)
 
     def test_missing_rights_are_told_with_the_remedy(self, control_plane, namespace):
         store = ApiStore(ApiServer(control_plane.kubeconfig_for(TENANT_TOKEN)), namespace)
         told = "answered 403: .*; install the RBAC objects of the chart again"
-        held = StoredLedger("1", book(1))
+        held = StoredLedger("1", entries(1))
         for ask in (
             lambda: store.read(KEY, SECONDS),
             lambda: store.read_all(SECONDS),
-            lambda: store.create(KEY, book(1), SECONDS),
-            lambda: store.replace(KEY, book(1), held, SECONDS),
+            lambda: store.create(KEY, entries(1), SECONDS),
+            lambda: store.replace(KEY, entries(1), held, SECONDS),
             lambda: store.remove(KEY, held, SECONDS),
         ):
             with pytest.raises(LedgerError, match=told):

@@ -10,17 +10,16 @@ from uuid import UUID
 
 from tests.clock import Clock
 from tests.ledger.small_cluster import LateView, Truth
-from webhook.ledger.book import Book
 from webhook.ledger.context import LedgerContext, LedgerTiming
-from webhook.ledger.ledger import Reservation
+from webhook.ledger.entries import Entries
 from webhook.ledger.ledger_store import GpuPod, LedgerError, MemoryStore, StoredLedger
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.verdicts import Claim, Exceeded, Verdict
+from webhook.ledger.verdicts import Claim, Exceeded, PendingEntry, Verdict
 from webhook.quota.quotas import Demand, Excess, Limit, Measure, Quota, QuotaScope
 
 IN_FLIGHT = 90.0
 SECONDS = 5.0
-"""What a reservation may take, unless a test says otherwise."""
+"""What a pending may take, unless a test says otherwise."""
 PATIENCE = 60.0
 """Seconds after which a test gives up; nothing that works takes so long."""
 
@@ -79,7 +78,7 @@ def joined(threads: Iterable[threading.Thread]) -> None:
 
 
 class Told:
-    """`webhook.ledger.verdicts.Observer` that counts what it is told."""
+    """`webhook.ledger.context.Observer` that counts what it is told."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -129,13 +128,13 @@ class Watched(MemoryStore):
         self._called("read all")
         return super().read_all(seconds)
 
-    def create(self, key: str, book: Book, seconds: float) -> StoredLedger:
+    def create(self, key: str, entries: Entries, seconds: float) -> StoredLedger:
         self._called(f"create {key}")
-        return super().create(key, book, seconds)
+        return super().create(key, entries, seconds)
 
-    def replace(self, key: str, book: Book, over: StoredLedger, seconds: float) -> StoredLedger:
+    def replace(self, key: str, entries: Entries, over: StoredLedger, seconds: float) -> StoredLedger:
         self._called(f"replace {key}")
-        return super().replace(key, book, over, seconds)
+        return super().replace(key, entries, over, seconds)
 
     def remove(self, key: str, over: StoredLedger, seconds: float) -> None:
         self._called(f"remove {key}")
@@ -186,8 +185,8 @@ class Replica:
     def __post_init__(self) -> None:
         self.view = View(self.truth)
         self.told = Told()
-        means = LedgerContext(self.store, self.view, self.timing, self.told, self.clock, is_bounded=self.is_bounded)
-        self.ledgers = Ledgers(means)
+        context = LedgerContext(self.store, self.view, self.timing, self.told, self.clock, is_bounded=self.is_bounded)
+        self.ledgers = Ledgers(context)
 
     def another(self) -> "Replica":
         """One more replica of the same cluster."""
@@ -201,11 +200,11 @@ class Replica:
         """Have a pod of the first namespace of a quota entered there."""
         return self.ask(pod, Claim(quota, demand(count, quota.patterns[0]), enforced))[0]
 
-    def reservation(self, pod: int, quota: Quota, count: int = 1) -> Reservation:
+    def pending(self, pod: int, quota: Quota, count: int = 1) -> PendingEntry:
         """The same as a value, not yet asked."""
-        return Reservation(uid(pod), Claim(quota, demand(count, quota.patterns[0])), self.clock() + SECONDS)
+        return PendingEntry(uid(pod), Claim(quota, demand(count, quota.patterns[0])), self.clock() + SECONDS)
 
     def entered(self, quota: Quota) -> set[int]:
-        """The pods that stand in the book of a quota, as it is stored."""
+        """The pods that stand in the ledger of a quota, as it is stored."""
         held = MemoryStore.read(self.store, quota.key, SECONDS)
-        return set() if held is None else {UUID(bytes=one).int for one in held.book.entries}
+        return set() if held is None else {UUID(bytes=one).int for one in held.entries.by_uid}

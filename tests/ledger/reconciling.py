@@ -40,15 +40,15 @@ class InForce:
 
 
 class Kept(Replica):
-    """A replica with its keeper."""
+    """A replica with its reconciler."""
 
     def keeping(self, *quotas: Quota) -> "Kept":
         self.in_force = InForce(list(quotas))
         self.shown: list[dict] = []
         self.begun = threading.Event()
-        rhythm = ReconcileIntervals(round=IN_FLIGHT, after_news=0.01, idle=IDLE)
-        self.keeper = Reconciler(
-            self.ledgers, self.in_force, rhythm=rhythm, begin=self.begun.set, listener=self.shown.append
+        intervals = ReconcileIntervals(round=IN_FLIGHT, after_news=0.01, idle=IDLE)
+        self.reconciler = Reconciler(
+            self.ledgers, self.in_force, intervals=intervals, begin=self.begun.set, listener=self.shown.append
         )
         return self
 
@@ -64,7 +64,7 @@ class Kept(Replica):
 
     def rounds(self, count: int, apart: float = 10.0) -> None:
         for _ in range(count):
-            self.keeper.round()
+            self.reconciler.reconcile()
             self.clock.now += apart
 
     def pass_time(self, seconds: float) -> None:

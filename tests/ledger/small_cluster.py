@@ -5,7 +5,7 @@ from contextlib import suppress
 from uuid import UUID
 
 from webhook.kubernetes.api_errors import ConflictError
-from webhook.ledger.book import Book
+from webhook.ledger.entries import Entries
 from webhook.ledger.ledger_store import GpuPod, LedgerError, MemoryStore, StoredLedger
 from webhook.model.globs import matcher
 from webhook.model.pod_reader import pod_from_raw
@@ -148,11 +148,11 @@ class Disturbed:
     def read_all(self, seconds: float) -> dict[str, StoredLedger]:
         return self._call(lambda: self._inner.read_all(seconds))
 
-    def create(self, key: str, book: Book, seconds: float) -> StoredLedger:
-        return self._call(lambda: self._inner.create(key, book, seconds))
+    def create(self, key: str, entries: Entries, seconds: float) -> StoredLedger:
+        return self._call(lambda: self._inner.create(key, entries, seconds))
 
-    def replace(self, key: str, book: Book, over: StoredLedger, seconds: float) -> StoredLedger:
-        return self._call(lambda: self._inner.replace(key, book, over, seconds))
+    def replace(self, key: str, entries: Entries, over: StoredLedger, seconds: float) -> StoredLedger:
+        return self._call(lambda: self._inner.replace(key, entries, over, seconds))
 
     def remove(self, key: str, over: StoredLedger, seconds: float) -> None:
         self._call(lambda: self._inner.remove(key, over, seconds))

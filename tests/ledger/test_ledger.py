@@ -50,7 +50,7 @@ def test_a_refusal_gives_every_limit_that_is_passed_and_what_is_in_use(replica):
     assert [(one.limit.hard, one.asks, one.used, one.free) for one in verdict.excesses] == [(4, 3, 2, 2), (2, 3, 2, 0)]
 
 
-def test_what_passes_a_quota_already_refuses_the_next_pod_and_strikes_nobody(replica):
+def test_what_passes_a_quota_already_refuses_the_next_pod_and_removes_nobody(replica):
     replica.enter(1, of_namespace(8), 8)
     verdict = replica.enter(2, VISION)
     assert verdict == exceeded(1, 8)
@@ -96,7 +96,7 @@ def test_one_write_is_made_for_all_that_wait(replica):
 def test_of_those_that_are_written_together_no_more_fit_than_is_free(replica):
     replica.enter(1, VISION)
     ledger = replica.ledgers.of(KEY)
-    batch = [replica.reservation(number, VISION, 2) for number in (2, 3)] + [replica.reservation(4, VISION)]
+    batch = [replica.pending(number, VISION, 2) for number in (2, 3)] + [replica.pending(4, VISION)]
     ledger.settle(batch)
     assert [one.verdict for one in batch] == [GRANTED, exceeded(2, 3), GRANTED]
     assert replica.entered(VISION) == {1, 2, 4}
@@ -105,7 +105,7 @@ def test_of_those_that_are_written_together_no_more_fit_than_is_free(replica):
 def test_those_that_are_written_together_by_two_versions_of_a_quota_are_added_up(replica):
     """While policies are changed, some requests of a batch still go by the earlier ones."""
     earlier, later = VISION, replace(VISION, limits=(gpus(5),))
-    batch = [replica.reservation(1, earlier, 3), replica.reservation(2, later, 3), replica.reservation(3, earlier, 2)]
+    batch = [replica.pending(1, earlier, 3), replica.pending(2, later, 3), replica.pending(3, earlier, 2)]
     replica.ledgers.of(KEY).settle(batch)
     assert [one.verdict for one in batch] == [GRANTED, exceeded(3, 3, hard=5), exceeded(2, 3)]
     assert replica.entered(VISION) == {1}
@@ -113,7 +113,7 @@ def test_those_that_are_written_together_by_two_versions_of_a_quota_are_added_up
 
 def test_what_an_earlier_version_of_a_pot_covers_uses_nothing_of_a_later_one_that_does_not(replica):
     earlier, later = pot(4, "speech", "vision"), pot(4, "vision")
-    batch = [replica.reservation(1, later), replica.reservation(2, earlier, 3), replica.reservation(3, later, 3)]
+    batch = [replica.pending(1, later), replica.pending(2, earlier, 3), replica.pending(3, later, 3)]
     assert batch[1].claim.demand.namespace == "speech"
     replica.ledgers.of(later.key).settle(batch)
     assert [one.verdict for one in batch] == [GRANTED] * 3

@@ -1,4 +1,4 @@
-"""A ledger and the pods of the cluster: it begins with those that are there, and strikes what is there in vain."""
+"""A ledger begins with the pods that are stored, and loses entries whose pods are gone or never came."""
 
 import threading
 import time
@@ -99,9 +99,9 @@ def test_who_comes_while_the_pods_are_being_listed_for_long_is_told_so(replica):
     replica.view.before_list = lambda: go_on.wait(5)
     threads = at_once(lambda: replica.ledgers.of(KEY).prepare(VISION, time.monotonic() + 60))
     eventually(lambda: bool(replica.view.lists))
-    reservation = replica.reservation(1, VISION)
-    reservation.deadline = time.monotonic() + 0.05
-    verdict = replica.ledgers.of(KEY).reserve(reservation)
+    pending = replica.pending(1, VISION)
+    pending.deadline = time.monotonic() + 0.05
+    verdict = replica.ledgers.of(KEY).reserve(pending)
     assert verdict == Unanswered("its pods are being counted for the first time; try again in a moment")
     go_on.set()
     joined(threads)
@@ -109,7 +109,7 @@ def test_who_comes_while_the_pods_are_being_listed_for_long_is_told_so(replica):
     assert len(replica.view.lists) == 1
 
 
-# What is there in vain.
+# Stale entries.
 
 
 def test_nobody_is_refused_for_pods_that_are_gone_though_the_watch_has_not_told(replica):
@@ -122,7 +122,7 @@ def test_nobody_is_refused_for_pods_that_are_gone_though_the_watch_has_not_told(
     assert replica.told.counts["looked up"] == 1
 
 
-def test_what_is_known_to_be_gone_is_struck_before_a_refusal_without_a_list(replica):
+def test_what_is_known_to_be_gone_is_removed_before_a_refusal_without_a_list(replica):
     replica.enter(1, VISION, 4)
     replica.truth.store(seen_pod(1, "vision", 4))
     replica.truth.delete(uid(1))
@@ -131,14 +131,14 @@ def test_what_is_known_to_be_gone_is_struck_before_a_refusal_without_a_list(repl
     assert replica.enter(2, VISION, 4) == GRANTED
 
 
-def test_an_entry_whose_pod_may_still_come_is_not_struck(replica):
+def test_an_entry_whose_pod_may_still_come_is_not_removed(replica):
     replica.enter(1, VISION, 4)
     replica.clock.now += IN_FLIGHT
     assert replica.enter(2, VISION) == exceeded(1, 4)
     assert replica.entered(VISION) == {1}
 
 
-def test_an_entry_whose_pod_never_came_is_struck_once_that_is_sure(replica):
+def test_an_entry_whose_pod_never_came_is_removed_once_that_is_sure(replica):
     replica.enter(1, VISION, 4)
     replica.clock.now += IN_FLIGHT + 0.001
     assert replica.enter(2, VISION, 3) == GRANTED
@@ -158,7 +158,7 @@ def test_how_long_an_entry_has_been_there_begins_to_count_when_a_replica_sees_it
     assert late.enter(5, VISION) == GRANTED
 
 
-def test_a_pod_that_is_there_is_never_struck_however_old_its_entry_is(replica):
+def test_a_pod_that_is_there_is_never_removed_however_old_its_entry_is(replica):
     replica.enter(1, VISION, 4)
     replica.truth.store(seen_pod(1, "vision", 4))
     replica.clock.now += 10 * IN_FLIGHT

@@ -64,9 +64,9 @@ def test_a_write_whose_answer_was_lost_is_found_again(replica):
 
 
 def test_who_comes_too_late_is_told_so_and_not_entered(replica):
-    reservation = replica.reservation(1, VISION)
+    pending = replica.pending(1, VISION)
     replica.clock.now += 6
-    assert replica.ledgers.of(KEY).reserve(reservation) == Unanswered("the ledger did not answer in time")
+    assert replica.ledgers.of(KEY).reserve(pending) == Unanswered("the ledger did not answer in time")
     assert replica.store.calls == []
 
 
@@ -143,10 +143,10 @@ def test_a_correction_waits_for_nobody_and_nobody_waits_longer_because_of_it(rep
 
     replica.store.replace = slow
     asked_at = replica.clock()
-    reservation = replica.reservation(2, VISION)
-    correction = Correction(struck=frozenset({uid(1)}), deadline=asked_at + 60)
-    replica.ledgers.of(KEY).settle([reservation, correction])
-    assert isinstance(reservation.verdict, Unanswered)
+    pending = replica.pending(2, VISION)
+    correction = Correction(removed=frozenset({uid(1)}), deadline=asked_at + 60)
+    replica.ledgers.of(KEY).settle([pending, correction])
+    assert isinstance(pending.verdict, Unanswered)
     assert not correction.is_done
     assert replica.clock() - asked_at <= 6
 
@@ -155,7 +155,7 @@ def test_a_correction_waits_for_nobody_and_nobody_waits_longer_because_of_it(rep
 
 
 def test_a_correction_of_a_ledger_that_is_no_more_is_not_done_and_begins_none(replica):
-    correction = Correction(struck=frozenset({uid(1)}), deadline=replica.clock() + 60)
+    correction = Correction(removed=frozenset({uid(1)}), deadline=replica.clock() + 60)
     assert replica.ledgers.of(KEY).correct(correction) is False
     assert replica.store.read(KEY, 1) is None
 
@@ -173,7 +173,7 @@ def test_a_correction_never_claims_that_pods_were_listed_which_were_not(replica)
 def test_a_correction_is_written_over_what_others_have_written_since(replica):
     replica.enter(1, VISION)
     replica.another().enter(2, VISION)
-    correction = Correction(entered={uid(3): demand(2)}, struck=frozenset({uid(1)}), deadline=replica.clock() + 60)
+    correction = Correction(added={uid(3): demand(2)}, removed=frozenset({uid(1)}), deadline=replica.clock() + 60)
     assert replica.ledgers.of(KEY).correct(correction)
     assert replica.entered(VISION) == {2, 3}
 
@@ -181,6 +181,6 @@ def test_a_correction_is_written_over_what_others_have_written_since(replica):
 def test_a_correction_that_cannot_be_written_says_so(replica):
     replica.enter(1, VISION)
     replica.store.faults = [LedgerError("broken")] * 9
-    correction = Correction(struck=frozenset({uid(1)}), deadline=replica.clock() + 60)
+    correction = Correction(removed=frozenset({uid(1)}), deadline=replica.clock() + 60)
     assert replica.ledgers.of(KEY).correct(correction) is False
     assert replica.told.counts[f"failed {KEY}"] == 0

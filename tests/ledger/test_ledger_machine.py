@@ -1,5 +1,5 @@
 """The ledger against a simple reference: whatever three replicas do in whatever order, a quota is never passed, and
-what is held in vain is given back.
+what is held for pods that never come is given back.
 
 Between any two calls of the store, other replicas act, calls fail before or after they have done their work, and time
 passes. Whether a pod is stored after it was admitted is up to the machine, as long as an API server could do it. Each
@@ -21,7 +21,7 @@ from webhook.ledger.ledger_store import GpuPod, MemoryStore
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.reconciler import Reconciler
 from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, Verdict, Withheld
-from webhook.quota.claimed_gpus import demand_of
+from webhook.quota.demand import demand_of
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 
 REPLICAS = 3
@@ -89,7 +89,7 @@ class Replica:
         disturbed = Disturbed(store, machine.happen)
         self.ledgers = Ledgers(LedgerContext(disturbed, self.view, timing, clock=lambda: machine.now, is_bounded=True))
         self.in_force = InForce(machine)
-        self.keeper = Reconciler(self.ledgers, self.in_force, rhythm=ReconcileIntervals(idle=300.0))
+        self.reconciler = Reconciler(self.ledgers, self.in_force, intervals=ReconcileIntervals(idle=300.0))
 
 
 class LedgerMachine(RuleBasedStateMachine):
@@ -204,7 +204,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.begun.pop(pod.uid, None)
         if self.replicas[replica].view.is_live(other.uid) and verdicts:
             assert set(verdicts) == {AlreadyStored(other.name)}
-            assert not any(pod.uid in held.book.entries for held in self.store.read_all(1).values())
+            assert not any(pod.uid in held.entries.by_uid for held in self.store.read_all(1).values())
 
     @precondition(lambda self: self.truth.live)
     @rule(pick=PICK)
@@ -229,13 +229,13 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(replica=REPLICA, disturbances=DISTURBANCES)
     def reconcile(self, replica, disturbances):
         self.acting, self.disturbances = replica, iter(disturbances)
-        self.replicas[replica].keeper.attempt(self.replicas[replica].keeper.round)
+        self.replicas[replica].reconciler.attempt(self.replicas[replica].reconciler.reconcile)
         self.disturbances = iter(())
 
     @rule(replica=REPLICA, disturbances=DISTURBANCES)
-    def strike_gone(self, replica, disturbances):
+    def remove_gone(self, replica, disturbances):
         self.acting, self.disturbances = replica, iter(disturbances)
-        self.replicas[replica].keeper.strike_gone()
+        self.replicas[replica].reconciler.remove_gone()
         self.disturbances = iter(())
 
     @rule(replica=REPLICA, quotas=st.sampled_from(POLICIES), is_late=st.booleans())
@@ -269,7 +269,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert sum(pod.pod.gpu_count for pod, _ in admitted) <= quota.limits[0].hard
 
     def teardown(self):
-        """When all is quiet for longer than an admission lasts, the books are what is stored."""
+        """When all is quiet for longer than an admission lasts, the ledgers are what is stored."""
         if not self.replicas:
             return
         self.disturbances = iter(())
@@ -279,12 +279,12 @@ class LedgerMachine(RuleBasedStateMachine):
         for _ in range(3):
             for replica in self.replicas:
                 replica.view.catch_up()
-                replica.keeper.round()
+                replica.reconciler.reconcile()
             self.now += IN_FLIGHT + 1
         for quota in QUOTAS:
             live = {uid for uid, pod in self.truth.live.items() if quota.covers(pod.namespace)}
             held = self.store.read(quota.key, 1)
-            assert live == (set(held.book.entries) if held else set())
+            assert live == (set(held.entries.by_uid) if held else set())
 
     # Steps
 
@@ -315,7 +315,7 @@ class LedgerMachine(RuleBasedStateMachine):
             held = self.store.read(key, 1)
             open_entries = [
                 uid
-                for uid, demand in (held.book.entries if held else {}).items()
+                for uid, demand in (held.entries.by_uid if held else {}).items()
                 if demand.namespace == pod.namespace and uid not in self.truth.live and not replica.view.is_gone(uid)
             ]
             unconfirmed = replica.ledgers.of(key).unconfirmed
@@ -325,11 +325,11 @@ class LedgerMachine(RuleBasedStateMachine):
         for claim in self._claims(replica, pod):
             ledger = replica.ledgers.of(claim.quota.key)
             held = self.store.read(claim.quota.key, 1)
-            if ledger.vanished.look_up_from > self.now:
+            if ledger.stale.look_up_from > self.now:
                 return  # a list has taken long a moment ago
             blockers = [
                 demand
-                for uid, demand in (held.book.entries if held else {}).items()
+                for uid, demand in (held.entries.by_uid if held else {}).items()
                 if claim.quota.covers(demand.namespace)
                 and (
                     uid in self.truth.live

@@ -98,7 +98,7 @@ def test_a_namespace_that_was_there_is_taken_to_be_there_while_nobody_can_be_ask
     monkeypatch.setattr(replica.view, "has_namespace", away)
     assert enter(replica, 1, 1) == Granted()
     assert enter(replica, 2, 1, "speech") == Unanswered("the API server is away")
-    assert waited == [5.0, replica.timing.hurry]
+    assert waited == [5.0, replica.timing.wait_after_fault]
 
 
 def test_a_namespace_is_looked_up_once_in_a_while(replica, monkeypatch):
@@ -113,7 +113,7 @@ def test_a_namespace_is_looked_up_once_in_a_while(replica, monkeypatch):
 
 
 def test_A45_ledgers_that_cannot_be_written_are_forgotten(replica):
-    keeper = Reconciler(replica.ledgers, OneQuota(), rhythm=ReconcileIntervals())
+    reconciler = Reconciler(replica.ledgers, OneQuota(), intervals=ReconcileIntervals())
     replica.store.before = lambda call: replica.store.faults.append(LedgerError("422")) if "create" in call else None
     for number in range(20):
         name = f"team-{number}"
@@ -121,7 +121,7 @@ def test_A45_ledgers_that_cannot_be_written_are_forgotten(replica):
     replica.store.before = lambda _: None
     assert len(replica.ledgers.known) == 20
     replica.clock.now += 601
-    keeper.round()
+    reconciler.reconcile()
     assert set(replica.ledgers.known) == {POT.key}
 
 

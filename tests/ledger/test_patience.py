@@ -29,7 +29,7 @@ def full(replica):
 
 def test_who_has_gone_by_the_time_of_the_write_is_not_entered(replica):
     replica.enter(1, VISION)
-    impatient, patient = replica.reservation(2, VISION), replica.reservation(3, VISION)
+    impatient, patient = replica.pending(2, VISION), replica.pending(3, VISION)
     impatient.deadline = replica.clock() + 1
     write = replica.store.replace
 
@@ -102,7 +102,7 @@ def test_a_dry_run_counts_what_a_pot_has_gained_and_leaves_that_to_others(replic
     assert replica.store.read_all(SECONDS) == before
 
 
-def test_a_dry_run_strikes_nobody(replica):
+def test_a_dry_run_removes_nobody(replica):
     replica.enter(1, VISION, 4)
     replica.clock.now += IN_FLIGHT + 1
     assert replica.ask(2, Claim(VISION, demand()), is_dry_run=True) == (Granted(),)

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import pytest
 
 from tests.ledger.bookkeeping import PATIENCE, at_once, eventually, joined
-from webhook.ledger.plan import SharedWrites
+from webhook.ledger.plan import BatchQueue
 
 
 class Desk:
     """A queue whose batches last until they are let go."""
 
     def __init__(self) -> None:
-        self.queue = SharedWrites[int](self._settle)
+        self.queue = BatchQueue[int](self._settle)
         self.batches: list[list[int]] = []
         self.leaders: list[int] = []
         self.threads: dict[int, int] = {}
@@ -39,7 +39,7 @@ class Desk:
         def work() -> None:
             self.threads[item] = threading.get_ident()
             try:
-                self.queue.pass_through(item, seconds)
+                self.queue.submit(item, seconds)
             except RuntimeError as error:
                 self.errors.append(error)
             self.returned.append(item)
@@ -64,7 +64,7 @@ def desk():
 
 def test_who_comes_alone_settles_at_once_in_a_thread_of_their_own(desk):
     desk.let_go()
-    desk.queue.pass_through(1, 0.0)
+    desk.queue.submit(1, 0.0)
     assert (desk.batches, desk.leaders) == ([[1]], [threading.get_ident()])
 
 
@@ -91,7 +91,7 @@ def test_the_first_that_waits_settles_the_next_batch_and_the_leader_of_the_last_
 def test_when_all_is_settled_the_next_one_begins_anew(desk):
     desk.let_go(3)
     for item in range(3):
-        desk.queue.pass_through(item, 0.0)
+        desk.queue.submit(item, 0.0)
     assert desk.batches == [[0], [1], [2]]
 
 
@@ -110,7 +110,7 @@ def test_the_only_one_that_waits_may_give_up_too(desk):
     desk.let_go()
     joined([first])
     desk.let_go()
-    desk.queue.pass_through(2, 0.0)
+    desk.queue.submit(2, 0.0)
     assert desk.batches == [[0], [2]]
 
 
@@ -141,14 +141,14 @@ def test_what_goes_wrong_is_told_to_who_settled_and_the_others_go_on(desk):
 def test_nobody_is_lost_or_settled_twice_however_impatient_they_are():
     settled: Counter[tuple[int, int]] = Counter()
     pause = threading.Event()
-    queue = SharedWrites[tuple[int, int]](lambda batch: (settled.update(batch), pause.wait(0.0005)))
+    queue = BatchQueue[tuple[int, int]](lambda batch: (settled.update(batch), pause.wait(0.0005)))
     patient = set()
 
     def come(number: int) -> None:
         chance = random.Random(number)  # noqa: S311  # any will do
         for turn in range(60):
             seconds = chance.choice([0.0, 0.0004, 0.0008, 0.002, PATIENCE])
-            queue.pass_through((number, turn), seconds)
+            queue.submit((number, turn), seconds)
             if seconds == PATIENCE:
                 assert (number, turn) in settled
                 patient.add((number, turn))
@@ -156,7 +156,7 @@ def test_nobody_is_lost_or_settled_twice_however_impatient_they_are():
     joined(at_once(*(lambda number=number: come(number) for number in range(12))))
     assert patient <= settled.keys()
     assert set(settled.values()) == {1}
-    queue.pass_through((99, 0), 0.0)  # nobody is believed to settle still
+    queue.submit((99, 0), 0.0)  # nobody is believed to settle still
     assert settled[99, 0] == 1
 
 
@@ -174,17 +174,17 @@ def test_a_batch_waits_for_more_where_they_come_together_and_never_for_who_comes
         asked.append(None)
         return 0.001
 
-    queue = SharedWrites[int](settle, gathering)
-    first = at_once(lambda: queue.pass_through(1, PATIENCE))
+    queue = BatchQueue[int](settle, gathering)
+    first = at_once(lambda: queue.submit(1, PATIENCE))
     assert is_settling.wait(PATIENCE)
-    others = at_once(*(lambda item=item: queue.pass_through(item, PATIENCE) for item in (2, 3)))
+    others = at_once(*(lambda item=item: queue.submit(item, PATIENCE) for item in (2, 3)))
     eventually(lambda: queue.waiting == 2)
     assert asked == []
     let_go.set()
     joined(first + others)
     assert sum(map(len, batches)) == 3
     assert len(asked) == len(batches) - 1
-    queue.pass_through(4, PATIENCE)  # the last batch was not of one alone, perhaps, and this one is
+    queue.submit(4, PATIENCE)  # the last batch was not of one alone, perhaps, and this one is
     asked.clear()
-    queue.pass_through(5, PATIENCE)
+    queue.submit(5, PATIENCE)
     assert asked == []

@@ -27,17 +27,17 @@ def test_a_pot_that_has_lost_namespaces_forgets_them_when_no_replica_goes_by_the
     replica.enter(1, SHARED, 2)
     replica.store_pod(2, 2, "speech")
     replica.in_force.are_settled = False
-    replica.keeper.round()
-    assert replica.store.read(SHARED.key, 1).book.patterns == {"spee*", "vision"}
+    replica.reconciler.reconcile()
+    assert replica.store.read(SHARED.key, 1).entries.patterns == {"spee*", "vision"}
     replica.in_force.are_settled = True
-    replica.keeper.round()
-    assert replica.store.read(SHARED.key, 1).book.patterns == {"vision"}
+    replica.reconciler.reconcile()
+    assert replica.store.read(SHARED.key, 1).entries.patterns == {"vision"}
 
 
 def test_a_namespace_that_comes_back_to_a_pot_is_listed_again():
     replica = Kept().keeping(pot(8, "vision"))
     replica.enter(1, SHARED)
-    replica.keeper.round()
+    replica.reconciler.reconcile()
     replica.store_pod(2, 8, "speech")
     assert isinstance(replica.enter(3, SHARED), Exceeded)
     assert replica.view.lists[:2] == ["all spee*,vision", "all spee*"]
@@ -47,9 +47,9 @@ def test_a_pot_that_has_gained_a_namespace_has_its_pods_entered():
     replica = Kept().keeping(SHARED)
     replica.enter(1, pot(8, "speech"))
     replica.store_pod(2, 2)
-    replica.keeper.round()
+    replica.reconciler.reconcile()
     assert replica.entered(SHARED) == {1, 2}
-    assert replica.store.read(SHARED.key, 1).book.patterns == {"spee*", "vision"}
+    assert replica.store.read(SHARED.key, 1).entries.patterns == {"spee*", "vision"}
 
 
 # Ledgers that begin, and ledgers that go.
@@ -59,7 +59,7 @@ def test_a_pot_and_a_namespace_with_gpu_pods_have_a_ledger_before_anybody_asks()
     replica = Kept().keeping(SHARED, VISION, of_namespace(4, "empty"))
     replica.in_force.named = ("vision", "empty")
     replica.store_pod(1)
-    replica.keeper.round()
+    replica.reconciler.reconcile()
     assert sorted(replica.store.read_all(1)) == [VISION.key, SHARED.key]
     assert replica.entered(VISION) == replica.entered(SHARED) == {1}
 
@@ -76,7 +76,7 @@ def test_a_namespace_whose_first_pod_cannot_wait_for_its_list_has_a_ledger_at_th
     deadline = replica.clock() + 5
     assert isinstance(replica.enter(1, VISION), Unanswered)
     deadline = replica.clock() + 60
-    replica.keeper.round()
+    replica.reconciler.reconcile()
     assert replica.enter(2, VISION) == Granted()
 
 
@@ -150,4 +150,6 @@ def test_a_ledger_that_cannot_be_removed_is_said_to_be_there(replica, caplog):
     replica.enter(1, SHARED)
     replica.store.remove = lambda *_: (_ for _ in ()).throw(LedgerError("DELETE: 403"))
     replica.pass_time(IDLE)
-    assert f"quota {SHARED.key}: its ledger is of no use and cannot be removed: DELETE: 403" in caplog.messages
+    assert (
+        f"quota {SHARED.key}: its ledger is not needed any more and cannot be removed: DELETE: 403" in caplog.messages
+    )

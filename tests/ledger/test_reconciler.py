@@ -1,4 +1,4 @@
-"""Ledgers become what is stored, whatever was admitted without them or held in vain, and those of no use go."""
+"""Ledgers come to agree with the stored pods, whatever was admitted without an entry, and unused ledgers go."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -29,35 +29,35 @@ def replica():
     return Kept().keeping(VISION)
 
 
-# What is there in vain.
+# Stale entries.
 
 
-@pytest.mark.parametrize("work", ["round", "strike_gone"])
-def test_the_entry_of_a_pod_that_is_known_to_be_gone_is_struck(replica, work):
+@pytest.mark.parametrize("work", ["reconcile", "remove_gone"])
+def test_the_entry_of_a_pod_that_is_known_to_be_gone_is_removed(replica, work):
     for number in (1, 2):
         replica.enter(number, VISION)
         replica.store_pod(number)
     replica.truth.delete(uid(1))
     replica.view.catch_up()
-    getattr(replica.keeper, work)()
+    getattr(replica.reconciler, work)()
     assert replica.entered(VISION) == {2}
 
 
 def test_without_anything_gone_nothing_is_written_or_read(replica):
     replica.enter(1, VISION)
     calls = list(replica.store.calls)
-    replica.keeper.strike_gone()
+    replica.reconciler.remove_gone()
     assert replica.store.calls == calls
 
 
-def test_the_entry_of_a_pod_that_never_came_is_struck_when_it_was_there_for_longer_than_an_admission(replica):
+def test_the_entry_of_a_pod_that_never_came_is_removed_when_it_was_there_for_longer_than_an_admission(replica):
     replica.enter(1, VISION)
-    replica.keeper.round()
+    replica.reconciler.reconcile()
     replica.clock.now += IN_FLIGHT
-    replica.keeper.round()
+    replica.reconciler.reconcile()
     assert replica.entered(VISION) == {1}
     replica.clock.now += 1
-    replica.keeper.round()
+    replica.reconciler.reconcile()
     assert replica.entered(VISION) == set()
 
 
@@ -65,12 +65,12 @@ def test_a_replica_that_was_just_started_waits_as_long_as_any_other(replica):
     replica.enter(1, VISION)
     replica.clock.now += 10 * IN_FLIGHT
     late = replica.beside(VISION)
-    late.keeper.round()
+    late.reconciler.reconcile()
     late.clock.now += IN_FLIGHT
-    late.keeper.round()
+    late.reconciler.reconcile()
     assert late.entered(VISION) == {1}
     late.clock.now += 1
-    late.keeper.round()
+    late.reconciler.reconcile()
     assert late.entered(VISION) == set()
 
 
@@ -81,7 +81,7 @@ def test_a_pod_that_is_there_keeps_its_entry_though_the_watch_never_told_of_it(r
     assert replica.entered(VISION) == {1}
 
 
-def test_a_list_that_fails_strikes_nothing(replica):
+def test_a_list_that_fails_removes_nothing(replica):
     replica.enter(1, VISION)
     replica.view.fault = LedgerError("pods: 500")
     replica.pass_time(3 * IN_FLIGHT)
@@ -94,7 +94,7 @@ def test_a_reconciliation_may_list_for_longer_than_a_review(replica):
     replica.clock.now += IN_FLIGHT + 1
     replica.view.fault = LedgerError("pods: not all in time")
     replica.enter(2, VISION)
-    replica.keeper.round()
+    replica.reconciler.reconcile()
     of_review, of_reconciliation = replica.view.seconds
     assert of_review <= replica.timing.one_call < of_reconciliation == ReconcileIntervals().one_round
 
@@ -106,10 +106,10 @@ def test_a_pod_without_an_entry_is_added_when_it_is_missing_twice_and_a_list_sho
     replica.enter(1, VISION, 3)
     replica.store_pod(1, 3)
     replica.store_pod(2, 4)
-    replica.keeper.round()
+    replica.reconciler.reconcile()
     assert replica.entered(VISION) == {1}
     assert "live vision" not in replica.view.lists
-    replica.keeper.round()
+    replica.reconciler.reconcile()
     assert replica.entered(VISION) == {1, 2}
     assert replica.view.lists.count("live vision") == 1
     verdict = replica.enter(3, VISION)
@@ -130,14 +130,14 @@ def test_a_pod_that_was_missing_once_and_then_again_later_has_not_been_missing_t
     replica.enter(1, VISION)
     for number in (1, 2):
         replica.store_pod(number)
-    replica.keeper.round()
+    replica.reconciler.reconcile()
     replica.enter(2, VISION)
-    replica.keeper.round()
+    replica.reconciler.reconcile()
     held = replica.store.read(VISION.key, 1)
-    replica.store.replace(VISION.key, held.book.changed({}, {uid(2)}), held, 1)
-    replica.keeper.round()
+    replica.store.replace(VISION.key, held.entries.changed({}, {uid(2)}), held, 1)
+    replica.reconciler.reconcile()
     assert replica.entered(VISION) == {1}
-    replica.keeper.round()
+    replica.reconciler.reconcile()
     assert replica.entered(VISION) == {1, 2}
 
 
@@ -150,14 +150,14 @@ def test_pods_of_other_namespaces_and_without_gpus_are_not_added(replica):
     assert replica.entered(VISION) == {1}
 
 
-def test_while_pods_are_not_known_none_is_added_and_those_in_vain_are_struck_all_the_same(replica):
+def test_while_pods_are_not_known_none_is_added_and_stale_ones_are_removed_all_the_same(replica):
     replica.enter(1, VISION)
     replica.store_pod(2)
     replica.view.known = False
     replica.rounds(3)
     assert replica.entered(VISION) == {1}
     replica.clock.now += IN_FLIGHT
-    replica.keeper.round()
+    replica.reconciler.reconcile()
     assert replica.entered(VISION) == set()
 
 
@@ -175,15 +175,15 @@ def test_a_pod_whose_node_selector_was_narrowed_counts_as_it_does_now():
     replica = Kept().keeping(quota)
     replica.enter(1, quota)
     stored(replica, 1, nodeSelector=T4)
-    replica.keeper.round()
+    replica.reconciler.reconcile()
     held = replica.store.read(quota.key, 1)
-    assert held.book.entries == {uid(1): Demand("vision", (("nvidia.com/gpu", 1),), ("T4",))}
-    assert list(replica.keeper.usage[quota.key].used.values()) == [0, 1]
+    assert held.entries.by_uid == {uid(1): Demand("vision", (("nvidia.com/gpu", 1),), ("T4",))}
+    assert list(replica.reconciler.usage[quota.key].used.values()) == [0, 1]
 
 
 def test_while_policies_change_no_entry_is_made_to_count_otherwise(replica):
     replica.in_force.are_settled = False
     replica.enter(1, VISION)
     stored(replica, 1, nodeSelector=H100)
-    replica.keeper.round()
-    assert replica.store.read(VISION.key, 1).book.entries == {uid(1): demand()}
+    replica.reconciler.reconcile()
+    assert replica.store.read(VISION.key, 1).entries.by_uid == {uid(1): demand()}

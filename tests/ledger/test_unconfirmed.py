@@ -21,7 +21,7 @@ def replica():
 
 def test_A43_creates_that_others_refuse_leave_room_for_another_namespace(replica):
     """Two of them took a pot of 16 GPUs for 90 seconds, again and again."""
-    keeper = Reconciler(replica.ledgers, OneQuota(), rhythm=ReconcileIntervals())
+    reconciler = Reconciler(replica.ledgers, OneQuota(), intervals=ReconcileIntervals())
     for second in range(600):
         for number in range(3):
             enter(replica, 1000 + second * 10 + number, 8, "vision")
@@ -33,7 +33,7 @@ def test_A43_creates_that_others_refuse_leave_room_for_another_namespace(replica
         replica.view.catch_up()
         replica.clock.now += 1
         if second % 10 == 0:
-            keeper.round()
+            reconciler.reconcile()
 
 
 @pytest.mark.parametrize("gpus", [1, 2, 3, 4, 8])
@@ -93,62 +93,62 @@ def test_A43_a_pod_that_is_larger_than_the_share_waits_for_those_before_it(repli
 
 
 def test_A43_large_pods_that_nobody_stores_rest_from_the_second_time_on(replica):
-    keeper = Reconciler(replica.ledgers, OneQuota(), rhythm=ReconcileIntervals())
+    reconciler = Reconciler(replica.ledgers, OneQuota(), intervals=ReconcileIntervals())
     blocked = []
     for second in range(1200):
         enter(replica, 10_000 + second, 16, "vision")
         blocked.append(isinstance(enter(replica, 30_000 + second, 1, "speech", is_dry_run=True), Exceeded))
         replica.clock.now += 1
         if second % 5 == 0:
-            keeper.round()
+            reconciler.reconcile()
     assert sum(blocked[:600]) < 350
     assert sum(blocked[600:]) < 200
 
 
-def in_vain(replica, keeper, number, gpus):
+def never_stored(replica, reconciler, number, gpus):
     """Have a pod entered, and nobody store it."""
     assert enter(replica, number, gpus) == Granted()
     replica.clock.now += IN_FLIGHT + 1
-    keeper.round()
+    reconciler.reconcile()
 
 
-def stored_and_gone(replica, keeper, number, gpus):
-    """Have a pod entered, stored, deleted and struck."""
+def stored_and_gone(replica, reconciler, number, gpus):
+    """Have a pod entered, stored, deleted and removed."""
     assert enter(replica, number, gpus) == Granted()
     store(replica, number, gpus)
     replica.view.catch_up()
-    keeper.round()
+    reconciler.reconcile()
     replica.truth.delete(uid(number))
     replica.view.catch_up()
-    keeper.round()
+    reconciler.reconcile()
 
 
 @pytest.mark.parametrize("gpus", [9, 16])
 def test_a_namespace_whose_pods_are_stored_again_does_not_rest(replica, gpus):
-    keeper = Reconciler(replica.ledgers, OneQuota(), rhythm=ReconcileIntervals())
-    in_vain(replica, keeper, 1, gpus)
-    in_vain(replica, keeper, 2, gpus)
+    reconciler = Reconciler(replica.ledgers, OneQuota(), intervals=ReconcileIntervals())
+    never_stored(replica, reconciler, 1, gpus)
+    never_stored(replica, reconciler, 2, gpus)
     assert isinstance(enter(replica, 3, gpus), Withheld)
     replica.clock.now += IN_FLIGHT
-    stored_and_gone(replica, keeper, 4, gpus)
-    in_vain(replica, keeper, 5, gpus)
+    stored_and_gone(replica, reconciler, 4, gpus)
+    never_stored(replica, reconciler, 5, gpus)
     assert enter(replica, 6, gpus) == Granted()
 
 
-def test_A43_small_pods_that_are_stored_do_not_make_up_for_large_ones_in_vain(replica):
+def test_A43_small_pods_that_are_stored_do_not_make_up_for_large_ones_that_are_not(replica):
     """With one of 1 GPU between them, a pot of 16 was held all the time."""
-    keeper = Reconciler(replica.ledgers, OneQuota(), rhythm=ReconcileIntervals())
-    in_vain(replica, keeper, 1, 16)
-    in_vain(replica, keeper, 2, 16)
-    stored_and_gone(replica, keeper, 3, 8)
+    reconciler = Reconciler(replica.ledgers, OneQuota(), intervals=ReconcileIntervals())
+    never_stored(replica, reconciler, 1, 16)
+    never_stored(replica, reconciler, 2, 16)
+    stored_and_gone(replica, reconciler, 3, 8)
     assert isinstance(enter(replica, 4, 16), Withheld)
 
 
 def test_small_pods_that_are_stored_make_up_for_others_like_them(replica):
-    keeper = Reconciler(replica.ledgers, OneQuota(), rhythm=ReconcileIntervals())
-    in_vain(replica, keeper, 1, 2)
-    in_vain(replica, keeper, 2, 1)
-    stored_and_gone(replica, keeper, 3, 2)
+    reconciler = Reconciler(replica.ledgers, OneQuota(), intervals=ReconcileIntervals())
+    never_stored(replica, reconciler, 1, 2)
+    never_stored(replica, reconciler, 2, 1)
+    stored_and_gone(replica, reconciler, 3, 2)
     assert enter(replica, 4, 16) == Granted()
 
 
@@ -181,7 +181,7 @@ def test_A43_nobody_waits_for_pods_that_should_have_been_stored_long_ago():
 
 def waiting(replica, namespace):
     """How many pods of a namespace may wait beside those that do."""
-    return next(number for number in itertools.count() if not replica.ledgers.means.seats.take(namespace))
+    return next(number for number in itertools.count() if not replica.ledgers.context.slots.acquire(namespace))
 
 
 def test_A43_some_threads_of_a_replica_never_wait():
@@ -197,7 +197,7 @@ def test_A43_a_namespace_whose_pods_wait_leaves_others_room_to_wait(replica):
     """Two pods of a tenant that were never stored, and ten that waited for them, had bursts of all others refused."""
     assert [waiting(replica, namespace) for namespace in ("evil", "vision", "speech")] == [5, 3, 1]
     for _ in range(5):
-        replica.ledgers.means.seats.leave("evil")
+        replica.ledgers.context.slots.release("evil")
     assert (waiting(replica, "vision"), waiting(replica, "evil")) == (2, 2)
 
 
@@ -276,5 +276,5 @@ def test_A43_a_namespace_that_is_kept_out_by_its_own_entries_is_told_of_too(repl
     enter(replica, 2, 8)
     assert replica.told.counts["withheld pot.shared vision"] == 1
     assert caplog.messages == [
-        "quota pot.shared: a pod of vision is refused, whose entries without a stored pod hold 8 of 8"
+        "quota pot.shared: a pod of vision is refused for its own namespace's entries without a stored pod: 8 of 8"
     ]

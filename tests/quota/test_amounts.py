@@ -127,7 +127,7 @@ LIMITED = quota(GPUS, model("H100"), model("A100"), resource(SLICE), patterns=("
 
 @given(st.lists(ASKED, max_size=12))
 def test_what_is_used_is_the_sum_of_what_pods_count_in_whatever_order(pods):
-    """Added up pod by pod, as the ledger does, and all at once, as a reader of its book does."""
+    """Added up pod by pod, as the ledger does, and all at once, as a reader of its entries does."""
     one_by_one = dict.fromkeys(LIMITED.limits, Fraction(0))
     for asked in pods:
         if LIMITED.covers(asked.namespace):

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.strategies import checked
 from webhook.model.accelerators import accelerator
 from webhook.quota.amounts import amounts
+from webhook.quota.demand import entered_name
 from webhook.quota.quotas import Counting, Demand, Limit, Measure, Quota, QuotaScope
-from webhook.quota.resources import entered_name
 
 NAMES = st.one_of(
     st.from_regex(r"nvidia\.com/[A-Z][A-Za-z0-9_.-]{0,60}", fullmatch=True),

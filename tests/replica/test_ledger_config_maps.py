@@ -11,10 +11,10 @@ import pytest
 
 from tests.facts.fake_api_server import FakeApiServer, Request, always, fake_api_server
 from tests.facts.fake_objects import FakeObjects
-from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, book
+from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, entries
 from webhook.kubernetes.api_errors import ConflictError
 from webhook.kubernetes.api_server import ApiServer
-from webhook.ledger.book import DATA, LABEL, PACKED, PREFIX
+from webhook.ledger.entries import DATA, LABEL, PACKED, PREFIX
 from webhook.ledger.ledger_store import LedgerError
 from webhook.replica.ledger_config_maps import ApiStore
 
@@ -40,7 +40,7 @@ class TestApiStore(StoreContract):
 
 
 def test_a_book_is_a_config_map_that_people_can_read(store, server):
-    store.create(KEY, book(1), SECONDS)
+    store.create(KEY, entries(1), SECONDS)
     method, path, body = server.sent[0]
     assert (method, path) == ("POST", PATH)
     assert (body["apiVersion"], body["kind"]) == ("v1", "ConfigMap")
@@ -49,10 +49,10 @@ def test_a_book_is_a_config_map_that_people_can_read(store, server):
 
 
 def test_a_book_of_very_many_pods_stays_below_a_mebibyte(store, server):
-    store.create(KEY, book(*range(30_000)), SECONDS)
+    store.create(KEY, entries(*range(30_000)), SECONDS)
     _, _, body = server.sent[0]
     assert len(json.dumps(body)) < 2**20
-    assert len(store.read(KEY, SECONDS).book.entries) == 30_000
+    assert len(store.read(KEY, SECONDS).entries.by_uid) == 30_000
 
 
 def test_only_ledgers_are_asked_for(store, server):
@@ -77,7 +77,7 @@ NOT_FOUND = {"kind": "Status", "message": "not found"}
         pytest.param(always(200, b"<html>"), "unexpected", id="no JSON"),
         pytest.param(always(200, []), "the answer is no JSON object", id="a list"),
         pytest.param(always(200, {}), "the answer is no ledger", id="an empty object"),
-        pytest.param(always(200, {"data": {DATA: "[]"}, "metadata": VERSIONED}), "expected a map", id="no book"),
+        pytest.param(always(200, {"data": {DATA: "[]"}, "metadata": VERSIONED}), "expected a map", id="no map"),
         pytest.param(always(200, {"data": {DATA: '{"pods": 0}'}}), "the answer is no ledger", id="no metadata"),
         pytest.param(
             always(200, {"data": {DATA: "{}"}, "metadata": {"resourceVersion": ""}}),
@@ -106,16 +106,16 @@ def test_no_fault_looks_like_a_ledger_that_is_not_there(store, server, answer, t
     ],
 )
 def test_writes_that_fail_are_told_from_ledgers_that_changed(store, server, status, about, fault):
-    held = store.create(KEY, book(1), SECONDS)
+    held = store.create(KEY, entries(1), SECONDS)
     server.instead[ONE] = always(status, {"kind": "Status", "message": "no", "details": {"name": about}})
     with pytest.raises(fault):
-        store.replace(KEY, book(2), held, SECONDS)
+        store.replace(KEY, entries(2), held, SECONDS)
     with pytest.raises(fault):
         store.remove(KEY, held, SECONDS)
 
 
 def test_an_answer_that_breaks_off_is_an_error(store, server):
-    held = store.create(KEY, book(1), SECONDS)
+    held = store.create(KEY, entries(1), SECONDS)
 
     def half_an_answer(request: Request, path: str, query: dict[str, str]) -> None:
         request.begin_stream()
@@ -124,7 +124,7 @@ def test_an_answer_that_breaks_off_is_an_error(store, server):
 
     server.instead[ONE] = half_an_answer
     with pytest.raises(LedgerError):
-        store.replace(KEY, book(2), held, SECONDS)
+        store.replace(KEY, entries(2), held, SECONDS)
     server.vanish()
     for ask in (lambda: store.read(KEY, SECONDS), lambda: store.read_all(SECONDS)):
         with pytest.raises(LedgerError, match="refused"):
@@ -143,7 +143,7 @@ def packed(text: bytes) -> dict[str, Any]:
         pytest.param(packed(gzip.compress(b"\0" * 2**25)), "cut off, or larger", id="a bomb"),
         pytest.param({"metadata": VERSIONED, "binaryData": {PACKED: "?"}}, "", id="no base64"),
         pytest.param({"metadata": VERSIONED, "data": {DATA: 7}}, "found neither", id="a number"),
-        pytest.param({"metadata": VERSIONED, "data": {DATA: "{"}}, "", id="half a book"),
+        pytest.param({"metadata": VERSIONED, "data": {DATA: "{"}}, "", id="half a ledger"),
     ],
 )
 def test_a_broken_book_is_told_with_what_to_do(store, server, found, told):
@@ -153,7 +153,7 @@ def test_a_broken_book_is_told_with_what_to_do(store, server, found, told):
 
 
 def test_broken_books_do_not_hide_the_others(store, server, caplog):
-    store.create(KEY, book(1), SECONDS)
+    store.create(KEY, entries(1), SECONDS)
     objects = server.under[PATH]
     assert isinstance(objects, FakeObjects)
     objects.objects[f"{PREFIX}{OTHER}"] = {"metadata": {"name": f"{PREFIX}{OTHER}", **VERSIONED}}
@@ -164,13 +164,13 @@ def test_broken_books_do_not_hide_the_others(store, server, caplog):
 
 
 def test_a_book_that_has_not_changed_is_not_decoded_again(store):
-    written = store.create(KEY, book(1, 2), SECONDS)
+    written = store.create(KEY, entries(1, 2), SECONDS)
     assert store.read(KEY, SECONDS) is written
     assert store.read_all(SECONDS)[KEY] is written
 
 
 def test_what_others_have_labelled_like_a_ledger_is_none(store, server, tmp_path):
-    store.create(KEY, book(1), SECONDS)
+    store.create(KEY, entries(1), SECONDS)
     body = server.sent[0][2]
     named = {**body, "metadata": {**body["metadata"], "name": KEY}}
     ApiServer(server.kubeconfig(tmp_path)).send("POST", PATH, named, SECONDS)

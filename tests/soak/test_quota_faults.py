@@ -15,7 +15,7 @@ from tests.e2e.quota_fixtures import assert_full, create, fill, is_even, uids
 from tests.e2e.quota_neighbour import concerning_pod, neighbour
 from tests.e2e.quota_proxy import ledger_calls, ledger_writes
 from tests.e2e.quota_site import CONFIG_MAPS, QuotaSite
-from webhook.ledger.book import PREFIX
+from webhook.ledger.entries import PREFIX
 
 Namespaces = Callable[[str], str]
 

@@ -16,7 +16,7 @@ _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0)
 
 
 class QuotaMetrics:
-    """`webhook.ledger.verdicts.Observer` that counts; and what is in use, read at each scrape."""
+    """`webhook.ledger.context.Observer` that counts; and what is in use, read at each scrape."""
 
     def __init__(
         self,

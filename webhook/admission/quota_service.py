@@ -77,9 +77,9 @@ class QuotaService:
     def __init__(self, parts: QuotaParts, policies: PolicyStore, metrics: Metrics) -> None:
         self._parts = parts
         self._policies = policies
-        observer = QuotaMetrics(metrics.registry, lambda: self._keeper.usage, lambda: self._keeper.age)
+        observer = QuotaMetrics(metrics.registry, lambda: self._reconciler.usage, lambda: self._reconciler.age)
         timing = parts.timing or LedgerTiming()
-        means = LedgerContext(
+        context = LedgerContext(
             parts.store,
             parts.pods,
             timing,
@@ -87,15 +87,15 @@ class QuotaService:
             is_bounded=parts.is_bounded,
             tells_usage=parts.tells_usage,
         )
-        self.ledgers = Ledgers(means)
-        self._keeper = Reconciler(
+        self.ledgers = Ledgers(context)
+        self._reconciler = Reconciler(
             self.ledgers,
             PoliciesInForce(policies),
-            rhythm=intervals_for(timing),
+            intervals=intervals_for(timing),
             begin=parts.pods.start,
             listener=self._show,
         )
-        parts.pods.listen(self._keeper.wake)
+        parts.pods.listen(self._reconciler.wake)
         self.has_pods_in = parts.pods.has_any_in
         """Whether a pod was seen in a namespace."""
 
@@ -103,11 +103,11 @@ class QuotaService:
         """Begin, in threads of its own."""
         if self._parts.publisher is not None:
             self._parts.publisher.start()
-        self._keeper.start()
+        self._reconciler.start()
 
     def close(self) -> None:
         """End the threads."""
-        self._keeper.close()
+        self._reconciler.close()
         self._parts.pods.close()
         if self._parts.publisher is not None:
             self._parts.publisher.close()
@@ -118,7 +118,7 @@ class QuotaService:
 
 
 def intervals_for(timing: LedgerTiming) -> ReconcileIntervals:
-    """How often ledgers are reconciled, so that no entry is struck while its pod may be in flight."""
+    """How often ledgers are reconciled, so that no entry is removed while its pod may be in flight."""
     return ReconcileIntervals(
         round=min(LONGEST_ROUND, timing.in_flight * _ROUNDS), idle=max(LEAST_IDLE, timing.in_flight * _IDLE)
     )

@@ -21,7 +21,7 @@ from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline
 from webhook.engine import quota_claims
 from webhook.engine.quota_claims import NO_CLAIMS
 from webhook.facts.facts import ClusterFacts, FactsSource, ImageSource
-from webhook.ledger.book import UID_BYTES
+from webhook.ledger.entries import UID_BYTES
 from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import AlreadyStored, Claim, Unanswered, Verdict
@@ -68,7 +68,7 @@ def reserve(decision: Decision, request: AdmissionRequest, holder: HasLedgers | 
     outcome = decision.outcome
     if outcome is None or decision.claims == NO_CLAIMS:
         return decision
-    tells_usage = holder is not None and holder.ledgers.means.tells_usage
+    tells_usage = holder is not None and holder.ledgers.context.tells_usage
     try:
         judged = quota_claims.entered(
             outcome,
@@ -105,7 +105,7 @@ def _ask(
 
 
 def _seen(namespace: str, holder: HasLedgers, budget: TimeBudget) -> Iterable[GpuPod]:
-    return budget.deadline.outside(lambda: holder.ledgers.means.pods.seen(namespace))
+    return budget.deadline.outside(lambda: holder.ledgers.context.pods.seen(namespace))
 
 
 def _name(request: AdmissionRequest) -> str:

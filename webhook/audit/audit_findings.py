@@ -24,7 +24,7 @@ from webhook.policy.bound_quotas import BoundQuota
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.schema import API_VERSION
 from webhook.quota.amounts import amounts
-from webhook.quota.claimed_gpus import demand_of
+from webhook.quota.demand import demand_of
 from webhook.quota.quota_wording import amount_of, number
 from webhook.quota.quotas import Limit, Quota, QuotaScope
 from webhook.rules import gpu_quota

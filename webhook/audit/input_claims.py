@@ -16,7 +16,7 @@ from webhook.model.wording import counted, cut
 from webhook.model.workloads.parts import mapped
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_set import Policy
-from webhook.quota.claimed_gpus import BY_CLAIM, CLAIMS
+from webhook.quota.demand import BY_CLAIM, CLAIMS
 from webhook.rules import tolerations
 from webhook.rules.rule_settings import Mode
 

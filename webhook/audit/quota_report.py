@@ -20,7 +20,7 @@ from webhook.outcome import printable
 from webhook.policy.bound_quotas import BoundQuota
 from webhook.policy.policy_set import PolicySet
 from webhook.quota.amounts import used
-from webhook.quota.claimed_gpus import demand_of
+from webhook.quota.demand import demand_of
 from webhook.quota.quota_wording import number
 from webhook.quota.quotas import Demand, Quota, QuotaScope
 

@@ -18,7 +18,7 @@ from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.audit.input_claims import InputClaims
 from webhook.engine import Foreseen, quota_claims
 from webhook.facts.facts import ClusterFacts
-from webhook.ledger.book import uid_bytes
+from webhook.ledger.entries import uid_bytes
 from webhook.ledger.ledgers import Ledgers
 from webhook.model.image import ImageInfo
 from webhook.model.workloads import is_made_or_ending, is_pod, workload_of
@@ -172,7 +172,7 @@ def _reserved(outcome: Outcome, document: Document, namespace: str, context: Rev
         namespace,
         context.policies.quotas_for(namespace),
         lambda claims: ledgers.reserve(uid, claims, time.monotonic() + _LEDGER_SECONDS),
-        ledgers.means.pods.seen,
+        ledgers.context.pods.seen,
     )
 
 

@@ -7,7 +7,7 @@ from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, wa
 from webhook.doctor.installation import Installation
 from webhook.images.packing import PackError, packed_in, unpack
 from webhook.kubernetes.api_paths import CORE, path_of
-from webhook.ledger.book import LABEL, book_in
+from webhook.ledger.entries import LABEL, entries_in
 from webhook.model.wording import counted
 
 _API = "/apis/gpupolicy.dev/v1alpha1"
@@ -69,7 +69,7 @@ def _ledgers(namespace: str, installation: Installation) -> Iterator[DoctorFindi
     path = path_of(CORE, "configmaps", namespace=namespace)
     for raw in installation.cluster.items(path, {"labelSelector": f"{LABEL}=true"}):
         try:
-            pods += len(book_in(raw).entries)
+            pods += len(entries_in(raw).by_uid)
             ledgers += 1
         except ValueError as error:
             broken += 1

@@ -11,7 +11,7 @@ from typing import Any
 
 from webhook.engine.running_rules import addressed_to
 from webhook.facts.gpu_pods import counted_pod
-from webhook.ledger.book import MOST_RESOURCES
+from webhook.ledger.entries import MOST_RESOURCES
 from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.verdicts import (
     AlreadyStored,
@@ -32,7 +32,7 @@ from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.bound_quotas import BoundQuota
 from webhook.quota import quota_wording
 from webhook.quota.amounts import amounts
-from webhook.quota.claimed_gpus import demand_of, uncounted
+from webhook.quota.demand import demand_of, uncounted
 from webhook.quota.quota_wording import Objection, is_unspecified, objections
 from webhook.quota.quotas import ClaimsMode, Excess, Limit, OnLedgerFailure, Quota, QuotaScope
 from webhook.rules import gpu_quota

@@ -18,7 +18,7 @@ from webhook.policy.policy_set import Policy
 from webhook.policy.schema import WorkloadsMode
 from webhook.quota import quota_wording
 from webhook.quota.amounts import amounts
-from webhook.quota.claimed_gpus import demand_of
+from webhook.quota.demand import demand_of
 from webhook.quota.quota_wording import is_unspecified
 from webhook.quota.quotas import Excess, Limit
 from webhook.rules.rule_settings import Mode

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from webhook.ledger.book import uid_bytes
+from webhook.ledger.entries import uid_bytes
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.container import APP, INIT

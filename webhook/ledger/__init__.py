@@ -1,3 +1,1 @@
-"""The books of quotas: an entry for every admitted pod, kept in the API server, so that quotas hold for any number of
-replicas.
-"""
+"""The ledgers of quotas: an entry for every admitted pod, in the API server, where all replicas share them."""

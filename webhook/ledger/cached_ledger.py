@@ -1,6 +1,6 @@
-"""The book as this replica knows it: read and written last, and since when each entry has been seen.
+"""One ledger as this replica last read or wrote it, and since when it has seen each entry.
 
-`Vanished` finds entries whose pods no longer count, or never came.
+`StaleEntries` finds entries whose pods no longer count, or never came.
 """
 
 import logging
@@ -8,36 +8,35 @@ import random
 from collections.abc import Mapping, Set
 from threading import Lock
 
-from webhook.ledger.book import Book
 from webhook.ledger.context import LedgerContext
+from webhook.ledger.entries import Entries
 from webhook.ledger.ledger_store import LedgerError, StoredLedger
-from webhook.ledger.space import Unconfirmed
+from webhook.ledger.unconfirmed import UnconfirmedEntries
 from webhook.quota.quotas import Demand
 
 LATE = "the ledger did not answer in time"
 
 
 class CachedLedger:
-    """What is known of one book, through the store. One thread writes at a time; any may ask."""
+    """One ledger, read and written through the store. One thread at a time may write; any thread may read."""
 
-    def __init__(self, key: str, means: LedgerContext) -> None:
+    def __init__(self, key: str, context: LedgerContext) -> None:
         self.key = key
-        self._store, self._timing, self._clock = means.store, means.timing, means.clock
+        self._store, self._timing, self._clock = context.store, context.timing, context.clock
         self._first_seen: dict[bytes, float] = {}
         self._listed: frozenset[bytes] = frozenset()
         self._seen_lock = Lock()
-        self.unconfirmed = Unconfirmed(means.pods, means.timing.settling, means.timing.in_flight)
-        """Which of the entries have no stored pod, as far as is known."""
+        self.unconfirmed = UnconfirmedEntries(context.pods, context.timing.overdue_after, context.timing.in_flight)
         self.held: StoredLedger | None = None
-        """The book as last read or written; None where it was never, or there was none."""
+        """The ledger as last read or written; None where there was none, or it was never read."""
 
     def covers(self, patterns: tuple[str, ...]) -> StoredLedger | None:
-        """What is held, where it covers the namespaces with these names and globs."""
+        """The held ledger, if it covers the namespaces with these names and globs."""
         held = self.held
-        return held if held is not None and held.book.patterns.issuperset(patterns) else None
+        return held if held is not None and held.entries.patterns.issuperset(patterns) else None
 
     def read(self, deadline: float) -> bool:
-        """Bring it up to date; the same object stays where nothing has changed, which is told. Raises LedgerError."""
+        """Read the ledger; return whether it has changed. Else `held` stays the same object. Raises LedgerError."""
         held = self._store.read(self.key, self._seconds(deadline))
         if held is not None and self.held is not None and held.version == self.held.version:
             return False
@@ -45,48 +44,48 @@ class CachedLedger:
         self.keep(held)
         return is_news
 
-    def create(self, book: Book, deadline: float) -> StoredLedger:
-        """Begin a book. Raises ConflictError and LedgerError."""
-        written = self._store.create(self.key, book, self._seconds(deadline))
+    def create(self, entries: Entries, deadline: float) -> StoredLedger:
+        """Create the ledger. Raises ConflictError and LedgerError."""
+        written = self._store.create(self.key, entries, self._seconds(deadline))
         self.keep(written)
         return written
 
-    def replace(self, book: Book, over: StoredLedger, deadline: float) -> StoredLedger:
-        """Write over what is held, where the book is another. Raises ConflictError and LedgerError."""
-        if book is over.book:
+    def replace(self, entries: Entries, over: StoredLedger, deadline: float) -> StoredLedger:
+        """Write entries over the ledger that was read, unless they are the same. Raises ConflictError, LedgerError."""
+        if entries is over.entries:
             return over
-        written = self._store.replace(self.key, book, over, self._seconds(deadline))
+        written = self._store.replace(self.key, entries, over, self._seconds(deadline))
         self.keep(written)
         return written
 
     def keep(self, held: StoredLedger | None) -> None:
-        """Take note of the book, and of the moment for entries that are new."""
+        """Take note of the ledger, and of the time for new entries."""
         self.held = held
-        entries: Mapping[bytes, Demand] = {} if held is None else held.book.entries
+        by_uid: Mapping[bytes, Demand] = {} if held is None else held.entries.by_uid
         now = self._clock()
         with self._seen_lock:
-            new, left = entries.keys() - self._first_seen.keys(), self._first_seen.keys() - entries.keys()
+            new, gone = by_uid.keys() - self._first_seen.keys(), self._first_seen.keys() - by_uid.keys()
             for uid in new:
                 self._first_seen[uid] = now
-            for uid in left:
+            for uid in gone:
                 del self._first_seen[uid]
-            self.unconfirmed.entered({uid: entries[uid] for uid in new}, now)
-            self.unconfirmed.left(left, now)
+            self.unconfirmed.added({uid: by_uid[uid] for uid in new}, now)
+            self.unconfirmed.removed(gone, now)
             self.unconfirmed.confirm(self._listed)
-            self._listed -= entries.keys()
+            self._listed -= by_uid.keys()
 
     def listed(self, uids: Set[bytes]) -> None:
-        """Take note of pods that are stored, and about to be entered."""
+        """Take note of stored pods that are about to get an entry."""
         with self._seen_lock:
             self._listed |= uids
 
     def outlasted(self, uid: bytes, since: float) -> bool:
-        """Whether an entry had been seen for longer than any admission is in flight, at `since`."""
+        """Whether at `since` an entry had been seen for longer than any admission takes."""
         seen = self._first_seen.get(uid)
         return seen is not None and since - seen > self._timing.in_flight
 
     def left(self, deadline: float) -> float:
-        """Seconds until then. Raises LedgerError where there are none."""
+        """Seconds until the deadline. Raises LedgerError where it is over."""
         left = deadline - self._clock()
         if left <= 0:
             raise LedgerError(LATE)
@@ -99,35 +98,35 @@ class CachedLedger:
 _log = logging.getLogger("gpu_policy.quota")
 
 _REST = 4
-"""So many times as long as a list took that was made for a refusal, none is made for the next ones."""
+"""After a list of pods for a refusal, none is made for this many times as long as it took."""
 _MOST_LISTED = 32
-"""Namespaces that are listed for a refusal, each with a request of its own."""
+"""Most namespaces that are listed for a refusal; each takes a request."""
 
 
-class Vanished:
-    """Finds out by lists of pods which entries may be struck."""
+class StaleEntries:
+    """Finds the entries of one ledger whose pods no longer count, or never came, by lists of pods."""
 
-    def __init__(self, key: str, means: LedgerContext, copy: CachedLedger) -> None:
+    def __init__(self, key: str, context: LedgerContext, cache: CachedLedger) -> None:
         self._key = key
-        self._copy = copy
-        self._pods, self._timing = means.pods, means.timing
-        self._observer, self._clock = means.observer, means.clock
+        self._cache = cache
+        self._pods, self._timing = context.pods, context.timing
+        self._observer, self._clock = context.observer, context.clock
         self.look_up_from = -float("inf")
-        """From when on another list may be made for a refusal."""
+        """The time from which pods may be listed for a refusal again."""
 
-    def before_refusal(self, book: Book, asking: Set[str], deadline: float) -> Set[bytes]:
-        """The entries whose pods a consistent list does not show; none where one was made a moment ago, or fails.
+    def before_refusal(self, entries: Entries, asking: Set[str], deadline: float) -> Set[bytes]:
+        """The stale entries by a consistent list; only what the watch knows if a list was made lately, or fails.
 
-        Half of the time is left for the answer, which is a refusal all the same where the list takes too long. `asking`
-        are the namespaces that are about to be refused.
+        The list may take half of the time that is left: the refusal has to be sent, too. `asking` are the namespaces
+        with pods that are about to be refused.
         """
         now = self._clock()
-        known = self._pods.gone_among(book.entries.keys())
+        known = self._pods.gone_among(entries.by_uid.keys())
         if now < self.look_up_from:
             return known
-        namespaces = _some(book.namespaces, asking)
+        namespaces = _some(entries.namespaces, asking)
         try:
-            return known | self.among(book, namespaces, now + min((deadline - now) / 2, self._timing.one_call))
+            return known | self.among(entries, namespaces, now + min((deadline - now) / 2, self._timing.one_call))
         except LedgerError as error:
             _log.warning("quota %s: pods could not be listed before a refusal: %s", self._key, error)
             return known
@@ -135,25 +134,25 @@ class Vanished:
             took = self._clock() - now
             self.look_up_from = now + max(self._timing.look_up_every, took * (1 + _REST))
 
-    def among(self, book: Book, namespaces: frozenset[str], deadline: float) -> Set[bytes]:
-        """The entries of these namespaces that are there in vain, by a list that begins now. Raises LedgerError.
+    def among(self, entries: Entries, namespaces: frozenset[str], deadline: float) -> Set[bytes]:
+        """The stale entries of these namespaces, by a list that begins now. Raises LedgerError.
 
-        Their pods count no more or never came: those that were stored once are gone for good, those that were not had
-        longer than any admission is in flight.
+        A pod that was stored once and is missing from the list is gone for good. A pod that was never seen is given up
+        when its entry is older than any admission.
         """
         since = self._clock()
-        uids = {uid for uid, demand in book.entries.items() if demand.namespace in namespaces}
+        uids = {uid for uid, demand in entries.by_uid.items() if demand.namespace in namespaces}
         stored = self._pods.live_among(uids) | self._pods.gone_among(uids)
-        suspects = {uid for uid in uids if uid in stored or self._copy.outlasted(uid, since)}
+        suspects = {uid for uid in uids if uid in stored or self._cache.outlasted(uid, since)}
         if not suspects:
             return frozenset()
-        live = self._pods.live_now(namespaces, self._copy.left(deadline))
+        live = self._pods.live_now(namespaces, self._cache.left(deadline))
         self._observer.looked_up(self._clock() - since)
         return suspects - live
 
 
 def _some(namespaces: frozenset[str], first: Set[str]) -> frozenset[str]:
-    """As many of the namespaces as may be listed, others each time: those of `first`, and what luck brings."""
+    """As many of the namespaces as may be listed: those in `first`, and a random choice of the others."""
     if len(namespaces) <= _MOST_LISTED:
         return namespaces
     asking = sorted(namespaces & first)[:_MOST_LISTED]

@@ -1,6 +1,4 @@
-"""Where ledgers are kept, and what else the cluster is asked about pods: two small interfaces.
-
-Books and pods are many, but what pods request is often the same: demands are compared once for all that are equal.
+"""Where ledgers are stored, and what ledgers ask the cluster about pods: two small interfaces.
 
 `MemoryStore` keeps the ledgers of one process, for inventories.
 """
@@ -11,16 +9,16 @@ from threading import Lock
 from typing import Protocol
 
 from webhook.kubernetes.api_errors import ConflictError
-from webhook.ledger.book import MOST_RESOURCES, Book
+from webhook.ledger.entries import MOST_RESOURCES, Entries
 from webhook.model.pod import Pod
-from webhook.quota.claimed_gpus import demand_of
+from webhook.quota.demand import demand_of
 from webhook.quota.quotas import Counting, Demand
 
 
 class LedgerError(Exception):
-    """A ledger cannot be read or written at the moment; the text says why. Nobody knows whether a write was done.
+    """A ledger cannot be read or written now; the text says why. A write may have been done or not.
 
-    `told` is what the author of a pod hears of it: not the text where that has paths and commands of the platform.
+    `told` is the text for the author of a pod: it has no paths and commands of the platform.
     """
 
     def __init__(self, text: str, told: str = "") -> None:
@@ -30,44 +28,44 @@ class LedgerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StoredLedger:
-    """A ledger as it was read or written last. `version` is the store's, and says nothing but same or different."""
+    """A ledger as it was last read or written. Versions, which are the store's, are equal or different, and no more."""
 
     version: str
-    book: Book
+    entries: Entries
 
 
 class LedgerStore(Protocol):
-    """Keeps one book for each quota. Reads are consistent; a write succeeds only over what was read last.
+    """Stores one ledger for each quota. Reads are consistent; a write succeeds only over what was read last.
 
-    `seconds` bound each call. All raise LedgerError.
+    Each call ends within `seconds`. All raise LedgerError.
     """
 
     def read(self, key: str, seconds: float) -> StoredLedger | None:
-        """The book as it is now; None where there is none."""
+        """The ledger as it is now; None where there is none."""
         ...
 
     def read_all(self, seconds: float) -> Mapping[str, StoredLedger]:
-        """Every book by its key, as they are now. Books that are broken are left out, and said in the log."""
+        """Key -> ledger as it is now. Broken ledgers are left out and logged."""
         ...
 
-    def create(self, key: str, book: Book, seconds: float) -> StoredLedger:
-        """Begin a book; ConflictError where there is one already."""
+    def create(self, key: str, entries: Entries, seconds: float) -> StoredLedger:
+        """Create a ledger. Raises ConflictError where there is one already."""
         ...
 
-    def replace(self, key: str, book: Book, over: StoredLedger, seconds: float) -> StoredLedger:
-        """Write a book over what was read; ConflictError where that is no longer what is there."""
+    def replace(self, key: str, entries: Entries, over: StoredLedger, seconds: float) -> StoredLedger:
+        """Write entries over the ledger that was read. Raises ConflictError where it has changed since."""
         ...
 
     def remove(self, key: str, over: StoredLedger, seconds: float) -> None:
-        """Remove a book; ConflictError where it is no longer what was read."""
+        """Remove the ledger that was read. Raises ConflictError where it has changed since."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class GpuPod:
-    """A pod that asks for GPUs, as the API server told it. `uid` are the 16 bytes of metadata.uid.
+    """A pod that requests GPUs, as the API server has it. `uid` has the 16 bytes of metadata.uid.
 
-    `pod` holds what decides on its demand: GPUs, node selector, required node affinity.
+    `pod` has the parts that decide on its demand: GPUs, node selector, required node affinity.
     """
 
     uid: bytes
@@ -77,29 +75,29 @@ class GpuPod:
 
 
 class Pods(Protocol):
-    """What is known of the pods of the cluster that count: neither Succeeded nor Failed nor past their deletion.
+    """The pods of the cluster that count: neither Succeeded nor Failed nor past their deletion.
 
-    Those with `seconds` are consistent reads; all others answer at once, from what was heard last, which may be old.
+    Methods with `seconds` are consistent reads. All others answer at once from what was last seen, which may be old.
     """
 
     def is_known(self) -> bool:
-        """Whether pods were listed once, and are followed."""
+        """Whether all pods were listed once, and are watched."""
         ...
 
     def live_among(self, uids: Set[bytes]) -> Set[bytes]:
-        """Those of the pods that were last heard of as some that count."""
+        """The uids of pods that counted when they were last seen."""
         ...
 
     def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
-        """Those that are known to have been stored once and not to count any more, which is for good."""
+        """The uids of pods that were stored once and no longer count. They never count again."""
         ...
 
     def seen(self, namespace: str | None = None) -> Iterable[GpuPod]:
-        """The pods last heard of that count, of one namespace or of all."""
+        """The pods of one namespace, or of all, that counted when they were last seen."""
         ...
 
     def named(self, namespace: str, name: str) -> bytes | None:
-        """The uid of the GPU pod of this name that was last heard of as one that counts, None for none."""
+        """The uid of the GPU pod of this name that counted when it was last seen; None where there is none."""
         ...
 
     def stored_now(self, namespace: str, name: str, seconds: float) -> bytes | None:
@@ -112,7 +110,7 @@ class Pods(Protocol):
     def full_quota(self, namespace: str, gpus: Mapping[str, int], seconds: float) -> str:
         """Which ResourceQuota leaves too little for one more pod with these GPUs, and what it leaves; empty for none.
 
-        It is read after the call began. Whoever may not read them gets an empty answer. Raises LedgerError.
+        It is read after the call began. Empty also where this replica may not read ResourceQuotas. Raises LedgerError.
         """
         ...
 
@@ -128,15 +126,15 @@ class Pods(Protocol):
         ...
 
     def list_now(self, patterns: Collection[str], seconds: float) -> Iterable[GpuPod]:
-        """The GPU pods that count, of the namespaces with these names and globs, read after the call began.
+        """The GPU pods that count in namespaces with these names and globs, read after the call began.
 
-        Raises LedgerError, also while they are being read.
+        Raises LedgerError, also while the pods are being read.
         """
         ...
 
 
 def demands_of(pods: Sequence[GpuPod], counting: Counting) -> dict[bytes, Demand]:
-    """What each pod that has GPUs asks for, by its uid."""
+    """Uid -> demand of each pod that gets an entry. The demand of equal pods is made once."""
     known: dict[tuple[str, int], Demand | None] = {}
     found: dict[bytes, Demand] = {}
     for seen in pods:
@@ -150,16 +148,16 @@ def demands_of(pods: Sequence[GpuPod], counting: Counting) -> dict[bytes, Demand
 
 
 def entered_demand(seen: GpuPod, counting: Counting) -> Demand | None:
-    """What a pod is entered with; None where it asks for no GPU, or for more kinds of them than any node has."""
+    """The demand of a pod's entry; None where it requests no GPU, or more different GPU resources than any node has."""
     return demand_of(seen.pod, seen.namespace, counting) if len(seen.pod.gpus) <= MOST_RESOURCES else None
 
 
-def counted_otherwise(book: Book, demands: Mapping[bytes, Demand]) -> dict[bytes, Demand]:
-    """The demands of those that are entered with another one."""
+def counted_otherwise(entries: Entries, demands: Mapping[bytes, Demand]) -> dict[bytes, Demand]:
+    """The demands that differ from those in the entries. Equal pairs are compared once."""
     differs: dict[tuple[int, int], bool] = {}
     found: dict[bytes, Demand] = {}
     for uid, demand in demands.items():
-        entered = book.entries.get(uid, demand)
+        entered = entries.by_uid.get(uid, demand)
         pair = id(entered), id(demand)
         if pair not in differs:
             differs[pair] = entered != demand
@@ -177,46 +175,46 @@ def by_namespace(pods: Sequence[GpuPod]) -> dict[str, list[GpuPod]]:
 
 
 class MemoryStore:
-    """`webhook.ledger.ledger_store.LedgerStore` in memory. Threads may share it."""
+    """`LedgerStore` in memory. Threads may share it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._books: dict[str, StoredLedger] = {}
+        self._ledgers: dict[str, StoredLedger] = {}
         self._writes = 0
 
     def read(self, key: str, seconds: float) -> StoredLedger | None:  # noqa: ARG002  # nothing takes time here
-        """The book as it is now."""
-        return self._books.get(key)
+        """The ledger as it is now."""
+        return self._ledgers.get(key)
 
     def read_all(self, seconds: float) -> dict[str, StoredLedger]:  # noqa: ARG002  # as above
-        """Every book."""
-        return dict(self._books)
+        """Every ledger."""
+        return dict(self._ledgers)
 
-    def create(self, key: str, book: Book, seconds: float) -> StoredLedger:  # noqa: ARG002  # as above
-        """Begin a book."""
+    def create(self, key: str, entries: Entries, seconds: float) -> StoredLedger:  # noqa: ARG002  # as above
+        """Create a ledger."""
         with self._lock:
-            if key in self._books:
+            if key in self._ledgers:
                 raise ConflictError
-            return self._keep(key, book)
+            return self._keep(key, entries)
 
-    def replace(self, key: str, book: Book, over: StoredLedger, seconds: float) -> StoredLedger:  # noqa: ARG002  # as above
-        """Write a book over what was read."""
+    def replace(self, key: str, entries: Entries, over: StoredLedger, seconds: float) -> StoredLedger:  # noqa: ARG002  # as above
+        """Write entries over the ledger that was read."""
         with self._lock:
             self._check(key, over)
-            return self._keep(key, book)
+            return self._keep(key, entries)
 
     def remove(self, key: str, over: StoredLedger, seconds: float) -> None:  # noqa: ARG002  # as above
-        """Remove a book."""
+        """Remove the ledger that was read."""
         with self._lock:
             self._check(key, over)
-            del self._books[key]
+            del self._ledgers[key]
 
     def _check(self, key: str, over: StoredLedger) -> None:
-        held = self._books.get(key)
+        held = self._ledgers.get(key)
         if held is None or held.version != over.version:
             raise ConflictError
 
-    def _keep(self, key: str, book: Book) -> StoredLedger:
+    def _keep(self, key: str, entries: Entries) -> StoredLedger:
         self._writes += 1
-        held = self._books[key] = StoredLedger(str(self._writes), book)
+        held = self._ledgers[key] = StoredLedger(str(self._writes), entries)
         return held

@@ -1,149 +1,201 @@
-"""What is wanted of a book, and what becomes of it: nothing here reads or writes.
+"""What becomes of a ledger's entries in one batch. Nothing here reads or writes a ledger.
 
-Threads that come while a write is under way wait, and go with the next write.
+A quota has to have room for a pod, and so does the ledger, which is one ConfigMap of 1 MiB for all namespaces of a pot.
+A namespace may also hold only a part of a pot with unconfirmed entries, whose pods are not stored yet. A pod is stored
+milliseconds after its entry, so honest creates pass through this small window one after the other. Pods that another
+webhook refuses after this one fill the window of their own namespace only.
+
+`BatchQueue` collects what threads want while a write is under way; the next write carries all of it.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from threading import Event, Lock
 from typing import Generic, TypeVar
 
-from webhook.ledger.book import Book
-from webhook.ledger.space import ENTRY_BYTES, OpenEntries, crowded, demand_bytes, is_shared, taken_of, withheld
-from webhook.ledger.verdicts import Claim, Crowded, Exceeded, Granted, Verdict, Withheld
-from webhook.quota.amounts import excesses, used
-from webhook.quota.quotas import Demand, Limit, Quota
+import orjson
+
+from webhook.ledger.entries import Entries, kind_to_raw
+from webhook.ledger.verdicts import Claim, Correction, Crowded, Exceeded, Granted, PendingEntry, Verdict, Withheld
+from webhook.model.globs import is_glob
+from webhook.quota.amounts import amounts, excesses, used
+from webhook.quota.quotas import Demand, Limit, Quota, QuotaScope
+
+WINDOW = Fraction(1, 2)
+"""Share of what is free for a namespace that its unconfirmed entries may hold together."""
+
+MOST_BYTES = 1200 * 1024
+"""Most bytes of a ledger as JSON. Large ones are compressed, which makes uids, and so most of it, a quarter shorter."""
+ENTRY_BYTES = 22
+"""Bytes of an entry whose demand another entry has, too."""
+_GROUP_BYTES = 16
+"""Bytes that name the entries of one demand, besides the demand itself."""
 
 
-@dataclass(slots=True)
-class Reservation:
-    """A pod that wants to be entered. `deadline` is of the monotonic clock; a dry run is judged and not entered.
+@dataclass(frozen=True, slots=True)
+class UnconfirmedUsage:
+    """Demand -> number of unconfirmed entries of one namespace: all of them, and the overdue ones."""
 
-    `name` is the pod's, empty where nobody knows it. `is_cleared` says that it may hold more of a pot than other pods
-    before it is stored.
-    """
-
-    uid: bytes
-    claim: Claim
-    deadline: float
-    is_dry_run: bool = False
-    name: str = ""
-    is_cleared: bool = False
-    verdict: Verdict | None = None
-
-
-@dataclass(slots=True)
-class Correction:
-    """What a reconciliation found: entries to add and to strike, and which namespaces the book still has to cover.
-
-    `is_done` is False until it has been written.
-    """
-
-    entered: Mapping[bytes, Demand] = field(default_factory=dict)
-    struck: Set[bytes] = frozenset()
-    patterns: frozenset[str] | None = None
-    deadline: float = 0.0
-    is_done: bool = False
+    all: dict[Demand, int] = field(default_factory=dict)
+    overdue: dict[Demand, int] = field(default_factory=dict)
 
 
 class BatchPlan:
-    """What becomes of a book when the reservations of one batch are considered one after the other."""
+    """What becomes of entries when the pods of one batch are considered one after the other.
 
-    def __init__(self, book: Book, open_of: Callable[[str], OpenEntries] | None = None) -> None:
-        """Begin with the book as it is; `verdicts` are by the id of their reservation.
+    `usage_of` gives the usage of a namespace's unconfirmed entries. Without it, only quotas bound a namespace.
+    `verdicts` are by the id of their pending entry.
+    """
 
-        `open_of` gives the entries of a namespace in this book that have no stored pod. Without it nothing is bounded
-        but the quotas.
-        """
-        self._book = book
-        self._open_of = open_of
-        self._open: dict[str, OpenEntries] = {}
+    def __init__(self, entries: Entries, usage_of: Callable[[str], UnconfirmedUsage] | None = None) -> None:
+        self._entries = entries
+        self._usage_of = usage_of
+        self._unconfirmed: dict[str, UnconfirmedUsage] = {}
         self._taken: dict[str, int] | None = None
-        self._entered: dict[bytes, Demand] = {}
+        self._added: dict[bytes, Demand] = {}
         self._used: list[tuple[Quota, dict[Limit, Fraction]]] = []
         self.verdicts: dict[int, Verdict] = {}
-        self.has_unmet = False
+        self.has_exceeded = False
         self.has_withheld = False
 
-    def consider(self, reservation: Reservation) -> None:
-        """Enter the pod if it fits, or where it is to be entered anyway."""
-        claim = reservation.claim
-        if reservation.uid in self._book.entries or reservation.uid in self._entered:
-            self.verdicts[id(reservation)] = Granted()
+    def consider(self, pending: PendingEntry) -> None:
+        """Add an entry for the pod if it fits, or if its claim is not enforced."""
+        claim = pending.claim
+        if pending.uid in self._entries.by_uid or pending.uid in self._added:
+            self.verdicts[id(pending)] = Granted()
             return
         in_use = self._used_of(claim.quota)
         over = excesses(claim.demand, in_use, claim.quota)
-        verdict = Exceeded(over) if over else self._withheld(reservation, in_use)
+        verdict = Exceeded(over) if over else self._withheld(pending, in_use)
         if isinstance(verdict, Granted) or (over and not claim.enforced):
             verdict = self._crowded(claim) or verdict
-        self.verdicts[id(reservation)] = verdict
-        self.has_unmet = self.has_unmet or isinstance(verdict, Exceeded)
+        self.verdicts[id(pending)] = verdict
+        self.has_exceeded = self.has_exceeded or isinstance(verdict, Exceeded)
         self.has_withheld = self.has_withheld or isinstance(verdict, Withheld)
         is_let_in = isinstance(verdict, Granted) or (isinstance(verdict, Exceeded) and not claim.enforced)
-        if is_let_in and not reservation.is_dry_run:
-            self._enter(reservation)
+        if is_let_in and not pending.is_dry_run:
+            self._add(pending)
 
-    def _enter(self, reservation: Reservation) -> None:
-        demand = reservation.claim.demand
+    def _add(self, pending: PendingEntry) -> None:
+        demand = pending.claim.demand
         if self._taken is not None:
-            added = ENTRY_BYTES + (demand_bytes(demand) if self._is_new(demand) else 0)
-            self._taken[demand.namespace] = self._taken.get(demand.namespace, 0) + added
-        self._entered[reservation.uid] = demand
+            needed = ENTRY_BYTES + (demand_bytes(demand) if self._is_new(demand) else 0)
+            self._taken[demand.namespace] = self._taken.get(demand.namespace, 0) + needed
+        self._added[pending.uid] = demand
         for quota, sums in self._used:
             for limit, amount in used({demand: 1}, quota).items():
                 sums[limit] += amount
-        if (mine := self._open.get(demand.namespace)) is not None:
+        if (mine := self._unconfirmed.get(demand.namespace)) is not None:
             mine.all[demand] = mine.all.get(demand, 0) + 1
 
-    def _withheld(self, reservation: Reservation, in_use: dict[Limit, Fraction]) -> Verdict:
-        """Dry runs hold nothing, and nobody is kept out by a quota that is not enforced."""
-        claim = reservation.claim
-        if self._open_of is None or reservation.is_dry_run or not claim.enforced or not is_shared(claim.quota):
+    def _withheld(self, pending: PendingEntry, in_use: dict[Limit, Fraction]) -> Verdict:
+        """Withheld or Granted. Dry runs hold nothing, and a claim that is not enforced is never withheld."""
+        claim = pending.claim
+        if self._usage_of is None or pending.is_dry_run or not claim.enforced or not is_shared(claim.quota):
             return Granted()
-        mine = self._open.get(claim.demand.namespace)
+        mine = self._unconfirmed.get(claim.demand.namespace)
         if mine is None:
-            mine = self._open[claim.demand.namespace] = self._open_of(claim.demand.namespace)
-            for demand in self._entered.values():
+            mine = self._unconfirmed[claim.demand.namespace] = self._usage_of(claim.demand.namespace)
+            for demand in self._added.values():
                 if demand.namespace == claim.demand.namespace:
                     mine.all[demand] = mine.all.get(demand, 0) + 1
-        return withheld(claim, in_use, mine, is_cleared=reservation.is_cleared) or Granted()
+        return withheld(claim, in_use, mine, is_cleared=pending.is_cleared) or Granted()
 
     def _crowded(self, claim: Claim) -> Crowded | None:
-        if self._open_of is None:
+        if self._usage_of is None:
             return None
         if self._taken is None:
-            self._taken = taken_of(self.book().counts)
+            self._taken = bytes_by_namespace(self.entries().counts)
         return crowded(claim.demand, self._taken, claim.quota, is_new=self._is_new(claim.demand))
 
     def _is_new(self, demand: Demand) -> bool:
-        return demand not in self._book.counts and demand not in self._entered.values()
+        return demand not in self._entries.counts and demand not in self._added.values()
 
     def _used_of(self, quota: Quota) -> dict[Limit, Fraction]:
-        """What is in use of a quota; during a change of policies there may be two of one name."""
+        """What is in use of a quota. While policies change, two quotas may have one name."""
         for known, sums in self._used:
             if known is quota:
                 return sums
-        sums = used((self.book() if self._entered else self._book).counts, quota)
+        sums = used((self.entries() if self._added else self._entries).counts, quota)
         self._used.append((quota, sums))
         return sums
 
-    def book(self) -> Book:
-        """The book afterwards; the same one where nothing changes."""
-        return self._book.changed(self._entered)
+    def entries(self) -> Entries:
+        """The entries afterwards; the object from the beginning where nothing changes."""
+        return self._entries.changed(self._added)
 
 
-def corrected(book: Book, correction: Correction) -> Book:
-    """The book after a reconciliation; it never covers more namespaces than before, whose pods somebody has to list."""
-    patterns = None if correction.patterns is None else book.patterns & correction.patterns
-    return book.changed(correction.entered, correction.struck - correction.entered.keys(), patterns)
+def corrected(entries: Entries, correction: Correction) -> Entries:
+    """The entries after a correction. They never cover new namespaces, because nobody has listed their pods."""
+    patterns = None if correction.patterns is None else entries.patterns & correction.patterns
+    return entries.changed(correction.added, correction.removed - correction.added.keys(), patterns)
+
+
+def is_shared(quota: Quota) -> bool:
+    """Whether one namespace could use up what another namespace may use."""
+    return quota.scope is QuotaScope.POT and (len(quota.patterns) > 1 or any(map(is_glob, quota.patterns)))
+
+
+def withheld(
+    claim: Claim, in_use: dict[Limit, Fraction], mine: UnconfirmedUsage, *, is_cleared: bool = False
+) -> Withheld | None:
+    """Why a pod that would fit has to wait; None where it may get an entry.
+
+    `in_use` is the usage of the whole quota, `mine` that of the unconfirmed entries of the pod's namespace. A pod that
+    is larger than the window may get the only unconfirmed entry of its namespace, once it `is_cleared`.
+    """
+    quota = claim.quota
+    every, overdue = used(mine.all, quota), used(mine.overdue, quota)
+    for limit, asks in amounts(claim.demand, quota).items():
+        free = limit.hard - (in_use[limit] - every[limit])
+        if asks <= 0 or every[limit] + asks <= free * WINDOW or (not every[limit] and is_cleared):
+            continue
+        left = free - (every[limit] - overdue[limit])
+        settles = not overdue[limit] or overdue[limit] + asks <= left * WINDOW
+        return Withheld(limit, asks, every[limit], free * WINDOW, settles=settles)
+    return None
+
+
+def crowded(demand: Demand, taken: Mapping[str, int], quota: Quota, *, is_new: bool) -> Crowded | None:
+    """Why a ledger has no room for an entry; None where it has.
+
+    `taken` is namespace -> bytes. In a shared quota, a namespace may take half of what the others leave. `is_new` says
+    that no entry has this demand yet.
+    """
+    own = taken.get(demand.namespace, 0)
+    most = MOST_BYTES - (sum(taken.values()) - own)
+    if is_shared(quota):
+        most //= 2
+    needed = own + ENTRY_BYTES + (demand_bytes(demand) if is_new else 0)
+    return Crowded(needed, most) if needed > most else None
+
+
+def bytes_by_namespace(counts: Mapping[Demand, int]) -> dict[str, int]:
+    """Namespace -> bytes of its entries in JSON, from the number of entries of each demand."""
+    taken: dict[str, int] = {}
+    for demand, count in counts.items():
+        known = taken.get(demand.namespace, 0)
+        taken[demand.namespace] = known + count * ENTRY_BYTES + demand_bytes(demand)
+    return taken
+
+
+def demand_bytes(demand: Demand) -> int:
+    """The bytes of a demand that no other entry of its namespace has."""
+    return _kind_bytes(demand.gpus, demand.models) + _GROUP_BYTES
+
+
+@lru_cache(maxsize=4096)
+def _kind_bytes(gpus: tuple[tuple[str, int], ...], models: tuple[str, ...] | None) -> int:
+    return len(orjson.dumps(kind_to_raw(gpus, models)))
 
 
 T = TypeVar("T")
 
 
-class _Place(Generic[T]):
+class _Queued(Generic[T]):
     __slots__ = ("is_leading", "item", "signal")
 
     def __init__(self, item: T) -> None:
@@ -152,19 +204,19 @@ class _Place(Generic[T]):
         self.is_leading = False
 
 
-class SharedWrites(Generic[T]):
-    """Settles items in batches, one batch at a time, in the thread of one of those that wait for it.
+class BatchQueue(Generic[T]):
+    """Settles items in batches, one batch at a time. One of the waiting threads settles the batch for all of them.
 
-    `gathering` says for how many seconds a batch waits for more items; it is asked where the last batch was not of one
-    item alone, since whoever comes one after the other would only wait.
+    `window` gives the seconds for which a batch waits for more items. It is asked only where the last batch had several
+    items: a thread that works alone would only wait.
     """
 
-    def __init__(self, settle: Callable[[Sequence[T]], None], gathering: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(self, settle: Callable[[Sequence[T]], None], window: Callable[[], float] = lambda: 0.0) -> None:
         self._settle = settle
-        self._gathering = gathering
+        self._window = window
         self._is_busy = False
         self._lock = Lock()
-        self._waiting: list[_Place[T]] = []
+        self._waiting: list[_Queued[T]] = []
         self._is_led = False
 
     @property
@@ -172,24 +224,24 @@ class SharedWrites(Generic[T]):
         """How many items wait for the next batch."""
         return len(self._waiting)
 
-    def pass_through(self, item: T, seconds: float) -> None:
-        """Return when the item's batch is settled, or after `seconds` if that has not happened by then.
+    def submit(self, item: T, seconds: float) -> None:
+        """Return when the batch of `item` is settled, or after `seconds`.
 
-        Whoever is made to settle a batch stays until that is done; `settle` itself has to mind the time.
+        A thread that settles a batch returns when that is done, so `settle` itself has to mind the time.
         """
-        place = _Place(item)
+        queued = _Queued(item)
         with self._lock:
-            self._waiting.append(place)
-            place.is_leading = not self._is_led
+            self._waiting.append(queued)
+            queued.is_leading = not self._is_led
             self._is_led = True
-        if not place.is_leading:
-            place.signal.wait(seconds)
-        if place.is_leading and self._is_busy:
-            time.sleep(min(seconds, self._gathering()))
+        if not queued.is_leading:
+            queued.signal.wait(seconds)
+        if queued.is_leading and self._is_busy:
+            time.sleep(min(seconds, self._window()))
         with self._lock:
-            if not place.is_leading:
-                if place in self._waiting:
-                    self._waiting.remove(place)
+            if not queued.is_leading:
+                if queued in self._waiting:
+                    self._waiting.remove(queued)
                 return
             batch, self._waiting = self._waiting, []
         try:
@@ -197,9 +249,9 @@ class SharedWrites(Generic[T]):
         finally:
             self._hand_over(batch)
 
-    def _hand_over(self, batch: Sequence[_Place[T]]) -> None:
-        for place in batch:
-            place.signal.set()
+    def _hand_over(self, batch: Sequence[_Queued[T]]) -> None:
+        for queued in batch:
+            queued.signal.set()
         with self._lock:
             self._is_led = bool(self._waiting)
             self._is_busy = len(batch) > 1 or self._is_led

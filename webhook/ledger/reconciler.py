@@ -1,6 +1,7 @@
-"""Keeps ledgers true: strikes what is there in vain, adds what was admitted without an entry, removes what has no use.
+"""Reconciles ledgers with the pods of the cluster.
 
-Every replica does this, a moment apart from the others. Nothing that is admitted depends on it.
+It removes entries whose pods are gone or never came, adds entries for pods that were admitted without one, and removes
+ledgers that no quota uses. Every replica does this, at different moments. No admission depends on it.
 """
 
 import logging
@@ -12,12 +13,12 @@ from threading import Event, Thread
 from typing import Protocol
 
 from webhook.kubernetes.api_errors import ConflictError
-from webhook.ledger.book import Book
 from webhook.ledger.context import ReconcileIntervals
+from webhook.ledger.entries import Entries
 from webhook.ledger.ledger import Ledger
 from webhook.ledger.ledger_store import GpuPod, LedgerError, StoredLedger, by_namespace, counted_otherwise, demands_of
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.plan import Correction
+from webhook.ledger.verdicts import Correction
 from webhook.periodic_task import Attempts
 from webhook.quota.amounts import used
 from webhook.quota.quotas import Demand, Limit, Quota, QuotaScope
@@ -32,17 +33,17 @@ class Quotas(Protocol):
 
     @property
     def exist(self) -> bool:
-        """Whether there may be any at all."""
+        """Whether the policies have quotas."""
         ...
 
     @property
     def are_settled(self) -> bool:
-        """Whether no replica can still be going by earlier policies."""
+        """Whether no replica can still use earlier policies."""
         ...
 
     @property
     def pots(self) -> Iterable[Quota]:
-        """Those that namespaces share."""
+        """The quotas that namespaces share."""
         ...
 
     @property
@@ -51,15 +52,15 @@ class Quotas(Protocol):
         ...
 
     def of(self, namespace: str) -> Quota | None:
-        """That of one namespace alone."""
+        """The quota of one namespace alone."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What is in use of one quota. `namespaces` are those that have pods entered, `version` is that of the ledger.
+    """What is in use of one quota. `namespaces` have entries, `version` is the ledger's.
 
-    `unconfirmed` are the entries whose pods are not stored as far as this replica knows.
+    `unconfirmed` is the number of entries whose pods are not stored, as far as this replica knows.
     """
 
     quota: Quota
@@ -73,7 +74,7 @@ class Usage:
 class Reconciler:
     """Reconciles all ledgers, in a thread of its own.
 
-    `begin` is called once, when there are quotas; `listener` is told after each round what is in use.
+    `begin` is called once, when the policies have quotas. `listener` gets quota key -> usage after each reconciliation.
     """
 
     def __init__(
@@ -81,14 +82,14 @@ class Reconciler:
         ledgers: Ledgers,
         quotas: Quotas,
         *,
-        rhythm: ReconcileIntervals | None = None,
+        intervals: ReconcileIntervals | None = None,
         begin: Callable[[], None] = lambda: None,
         listener: Callable[[Mapping[str, Usage]], None] = lambda _: None,
     ) -> None:
         self._ledgers = ledgers
-        self._store, self._pods, self._clock = ledgers.means.store, ledgers.means.pods, ledgers.means.clock
+        self._store, self._pods, self._clock = ledgers.context.store, ledgers.context.pods, ledgers.context.clock
         self._quotas = quotas
-        self._rhythm = rhythm or ReconcileIntervals()
+        self._intervals = intervals or ReconcileIntervals()
         self._begin = begin
         self._listener = listener
         self._rounds = _Rounds()
@@ -96,28 +97,28 @@ class Reconciler:
         self._reconciled: float | None = None
         self._news = Event()
         self._stop = Event()
-        self._thread = Thread(target=self._run, name="quota-keeper", daemon=True)
+        self._thread = Thread(target=self._run, name="quota-reconciler", daemon=True)
         self.usage: Mapping[str, Usage] = {}
-        """What was in use of each quota in the last round, by its key."""
+        """Quota key -> usage at the last reconciliation."""
 
     @property
     def age(self) -> float | None:
-        """Seconds since all ledgers were last reconciled, or since the beginning; None while there are no quotas."""
+        """Seconds since all ledgers were last reconciled, or since the start; None while there are no quotas."""
         return None if self._reconciled is None else max(0.0, self._clock() - self._reconciled)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """End, within 2 seconds; a request that hangs is left to itself."""
+        """End the thread, without waiting for a request that hangs."""
         self._stop.set()
         self._news.set()
         if self._thread.is_alive():
             self._thread.join(_CLOSE_SECONDS)
 
     def wake(self) -> None:
-        """Say that a pod is gone. Returns at once."""
+        """Tell the thread that a pod is gone. Returns at once."""
         self._news.set()
 
     def _run(self) -> None:
@@ -129,36 +130,36 @@ class Reconciler:
         self.attempt(self._begin)
         self._reconciled = self._clock()
         while not self._stop.is_set():
-            self.attempt(self.round)
-            until = self._clock() + self._rhythm.round * random.uniform(0.67, 1.33)  # noqa: S311  # apart from others
+            self.attempt(self.reconcile)
+            until = self._clock() + self._intervals.round * random.uniform(0.67, 1.33)  # noqa: S311  # apart from others
             while (left := until - self._clock()) > 0 and not self._stop.is_set() and self._news.wait(left):
-                self._stop.wait(random.uniform(0.1, 1) * self._rhythm.after_news)  # noqa: S311  # apart from others
+                self._stop.wait(random.uniform(0.1, 1) * self._intervals.after_news)  # noqa: S311  # apart from others
                 self._news.clear()
-                self.attempt(self.strike_gone)
+                self.attempt(self.remove_gone)
 
     def attempt(self, work: Callable[[], None]) -> None:
-        """Do one step of the thread, such as `round`; what goes wrong is logged once, and never ends the thread."""
+        """Do one step of the thread, such as `reconcile`. A fault is logged once, and does not end the thread."""
         attempts = self._attempts.setdefault(work.__name__, Attempts(_log, "ledgers of quotas", (LedgerError,)))
         attempts.make(work)
 
-    def strike_gone(self) -> None:
-        """Strike the entries of pods that are known to be gone."""
+    def remove_gone(self) -> None:
+        """Remove the entries of pods that are known to be gone."""
         for ledger in self._ledgers.known.values():
             held = ledger.held
-            gone = held is not None and self._pods.gone_among(held.book.entries.keys())
+            gone = held is not None and self._pods.gone_among(held.entries.by_uid.keys())
             if gone:
-                ledger.correct(Correction(struck=gone, deadline=self._deadline()))
+                ledger.correct(Correction(removed=gone, deadline=self._deadline()))
 
-    def round(self) -> None:
+    def reconcile(self) -> None:
         """Reconcile every ledger once. Raises LedgerError where ledgers cannot be read at all."""
         before = {key: ledger.held for key, ledger in self._ledgers.known.items()}
-        found = self._store.read_all(self._rhythm.one_round)
+        found = self._store.read_all(self._intervals.one_round)
         for key in before.keys() | found.keys():
-            self._ledgers.of(key).show(found.get(key), before.get(key))
+            self._ledgers.of(key).note(found.get(key), before.get(key))
         begun, is_complete = self._clock(), self._pods.is_known()
         seen = by_namespace(list(self._pods.seen())) if is_complete else {}
-        in_want = [key for key, ledger in self._ledgers.known.items() if ledger.is_in_want]
-        quotas = self._all_quotas(seen.keys(), [*found, *in_want])
+        failed = [key for key, ledger in self._ledgers.known.items() if ledger.has_failed]
+        quotas = self._all_quotas(seen.keys(), [*found, *failed])
         for quota in quotas.values():
             is_complete = self._reconcile(quota, _of(quota, seen)) and is_complete
         self.usage = {key: self._usage(quota) for key, quota in quotas.items()}
@@ -180,20 +181,20 @@ class Reconciler:
     def _usage(self, quota: Quota) -> Usage:
         ledger = self._ledgers.of(quota.key)
         held = ledger.held
-        book = Book() if held is None else held.book
-        covered = frozenset(name for name in book.namespaces if quota.covers(name))
+        entries = Entries() if held is None else held.entries
+        covered = frozenset(name for name in entries.namespaces if quota.covers(name))
         version = "" if held is None else held.version
-        unconfirmed = ledger.unconfirmed.among(book)
-        return Usage(quota, used(book.counts, quota), len(book.entries), covered, version, unconfirmed)
+        unconfirmed = ledger.unconfirmed.count(entries)
+        return Usage(quota, used(entries.counts, quota), len(entries.by_uid), covered, version, unconfirmed)
 
     # One ledger
 
     def _reconcile(self, quota: Quota, seen: Sequence[GpuPod]) -> bool:
-        """Correct one ledger; whether that was possible."""
+        """Correct one ledger; return whether that was possible."""
         ledger = self._ledgers.of(quota.key)
         demands = demands_of(seen, quota.counting)
-        if ledger.held is None and quota.scope is QuotaScope.NAMESPACE and not demands and not ledger.is_in_want:
-            return True  # its first pod begins it
+        if ledger.held is None and quota.scope is QuotaScope.NAMESPACE and not demands and not ledger.has_failed:
+            return True  # its first pod creates it
         try:
             self._correct(ledger, quota, demands)
         except LedgerError as error:
@@ -203,47 +204,47 @@ class Reconciler:
 
     def _correct(self, ledger: Ledger, quota: Quota, demands: Mapping[bytes, Demand]) -> None:
         held = ledger.held
-        if held is None or not held.book.patterns.issuperset(quota.patterns):
-            book = ledger.prepare(quota, self._deadline())
+        if held is None or not held.entries.patterns.issuperset(quota.patterns):
+            entries = ledger.prepare(quota, self._deadline())
         else:
-            book = held.book
+            entries = held.entries
         correction = Correction(
-            entered={
-                **self._missing(ledger.key, book, demands),
-                **(counted_otherwise(book, demands) if self._quotas.are_settled else {}),
+            added={
+                **self._missing(ledger.key, entries, demands),
+                **(counted_otherwise(entries, demands) if self._quotas.are_settled else {}),
             },
-            struck=self._pods.gone_among(book.entries.keys()) | self._vanished(ledger, book),
+            removed=self._pods.gone_among(entries.by_uid.keys()) | self._stale(ledger, entries),
             patterns=frozenset(quota.patterns) if self._quotas.are_settled else None,
             deadline=self._deadline(),
         )
-        if book.changed(correction.entered, correction.struck, correction.patterns) is not book:
+        if entries.changed(correction.added, correction.removed, correction.patterns) is not entries:
             ledger.correct(correction)
 
-    def _vanished(self, ledger: Ledger, book: Book) -> Set[bytes]:
-        """Entries that have been there for too long without their pods having been heard of, and are there in vain."""
-        now, uids = self._clock(), book.entries.keys()
+    def _stale(self, ledger: Ledger, entries: Entries) -> Set[bytes]:
+        """Entries that are older than any admission, and whose pods neither the watch nor a list has seen."""
+        now, uids = self._clock(), entries.by_uid.keys()
         suspects = [uid for uid in uids - self._pods.live_among(uids) if ledger.outlasted(uid, now)]
-        namespaces = frozenset(book.entries[uid].namespace for uid in suspects)
-        return ledger.vanished.among(book, namespaces, self._deadline()) if suspects else frozenset()
+        namespaces = frozenset(entries.by_uid[uid].namespace for uid in suspects)
+        return ledger.stale.among(entries, namespaces, self._deadline()) if suspects else frozenset()
 
-    def _missing(self, key: str, book: Book, demands: Mapping[bytes, Demand]) -> dict[bytes, Demand]:
-        """Pods without an entry, in this round and the last, that a consistent list shows: the watch may be late."""
-        missing = demands.keys() - book.entries.keys()
+    def _missing(self, key: str, entries: Entries, demands: Mapping[bytes, Demand]) -> dict[bytes, Demand]:
+        """Pods without an entry in this round and the last, as far as a list shows them: the watch may be late."""
+        missing = demands.keys() - entries.by_uid.keys()
         lasting = missing & self._rounds.missing.get(key, set())
         self._rounds.missing[key] = missing
         if not lasting:
             return {}
         namespaces = frozenset(demands[uid].namespace for uid in lasting)
-        live = self._pods.live_now(namespaces, self._rhythm.one_round)
+        live = self._pods.live_now(namespaces, self._intervals.one_round)
         return {uid: demands[uid] for uid in lasting if uid in live}
 
     def _deadline(self) -> float:
-        return self._clock() + self._rhythm.one_round
+        return self._clock() + self._intervals.one_round
 
-    # What has no use any more
+    # Ledgers that no quota uses
 
     def _clean_up(self, quotas: Mapping[str, Quota], found: Mapping[str, StoredLedger]) -> None:
-        """Remove the ledgers of quotas that are no more, and of namespaces without GPU pods."""
+        """Remove the ledgers of quotas that no longer exist, and of namespaces without GPU pods."""
         now = self._clock()
         idle = self._rounds.idle
         for key in idle.keys() - found.keys():
@@ -255,26 +256,26 @@ class Reconciler:
             if version != held.version:
                 since = now
             idle[key] = (held.version, since)
-            is_idle = not held.book.entries and key.startswith(f"{QuotaScope.NAMESPACE}.")
-            is_orphaned = key not in quotas and self._quotas.are_settled  # or of a quota that only others know of yet
-            if (is_idle or is_orphaned) and now - since > self._rhythm.idle:
+            is_idle = not held.entries.by_uid and key.startswith(f"{QuotaScope.NAMESPACE}.")
+            is_orphaned = key not in quotas and self._quotas.are_settled  # only other replicas may know the quota yet
+            if (is_idle or is_orphaned) and now - since > self._intervals.idle:
                 self._remove(key, held)
-        self._ledgers.forget_idle(self._rhythm.idle)
+        self._ledgers.forget_idle(self._intervals.idle)
 
     def _remove(self, key: str, held: StoredLedger) -> None:
         try:
-            self._store.remove(key, held, self._rhythm.one_round)
+            self._store.remove(key, held, self._intervals.one_round)
         except ConflictError:
-            return  # it is of use to somebody
+            return  # a pod uses it
         except LedgerError as error:
-            _log.warning("quota %s: its ledger is of no use and cannot be removed: %s", key, error)
+            _log.warning("quota %s: its ledger is not needed any more and cannot be removed: %s", key, error)
         else:
             self._ledgers.forget(key)
 
 
 @dataclass(slots=True)
 class _Rounds:
-    """What is remembered from one round to the next, by the key of the quota."""
+    """What a reconciliation leaves to the next, by quota key: pods without entry; version of the ledger, since when."""
 
     missing: dict[str, set[bytes]] = field(default_factory=dict)
     idle: dict[str, tuple[str, float]] = field(default_factory=dict)

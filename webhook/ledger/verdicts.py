@@ -1,15 +1,15 @@
-"""What the ledger is asked, and what it answers."""
+"""What a ledger is asked, and what it answers."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol
 
 from webhook.quota.quotas import Demand, Excess, Limit, Quota
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a pod asks of one quota. One that is not `enforced` is entered even where it passes a limit."""
+    """What a pod would use of one quota. A pod whose claim is not `enforced` gets an entry even beyond a limit."""
 
     quota: Quota
     demand: Demand
@@ -18,23 +18,22 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The pod is entered, or would be."""
+    """The pod has an entry; a dry run would have one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exceeded:
-    """The pod passes these limits. It is not entered, unless the claim was not to be enforced."""
+    """The pod exceeds these limits. It gets no entry, unless its claim is not enforced."""
 
     excesses: tuple[Excess, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """The pod would fit, but its namespace holds too much of a limit with entries whose pods are not stored. It is not
-    entered.
+    """The pod would fit, but unconfirmed entries of its namespace hold too much of a limit. It gets no entry.
 
-    Amounts are in the unit of the limit: what the pod asks for, what those entries hold, and the most that they may.
-    `settles` says that it may fit as soon as the pods of the last seconds are stored.
+    Amounts are in the unit of the limit: what the pod requests, what the unconfirmed entries hold, and the most that
+    they may hold. `settles` says that the pod may fit once the pods of the last seconds are stored.
     """
 
     limit: Limit
@@ -46,7 +45,7 @@ class Withheld:
 
 @dataclass(frozen=True, slots=True)
 class Crowded:
-    """The entries of the pod's namespace would take more bytes of the ledger than their share. It is not entered."""
+    """The entries of the pod's namespace would take more bytes of the ledger than it may take. It gets no entry."""
 
     bytes: int
     most: int
@@ -54,16 +53,16 @@ class Crowded:
 
 @dataclass(frozen=True, slots=True)
 class AlreadyStored:
-    """There is another pod with this name, so this one cannot be stored. It is not entered."""
+    """Another pod has this name, so the API server will not store this one. It gets no entry."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class InTreeExceeded:
-    """A ResourceQuota of the namespace leaves too little for the pod, so it cannot be stored. It is not entered.
+    """A ResourceQuota of the namespace leaves too little for the pod, so the API server will not store it.
 
-    `found` says which one, and what is left.
+    The pod gets no entry. `found` says which ResourceQuota, and what it leaves.
     """
 
     found: str
@@ -71,7 +70,7 @@ class InTreeExceeded:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """The ledger could not be reached in time; the reason is for people. The pod may have been entered or not."""
+    """The ledger did not answer in time; `reason` is for people. The pod may have an entry or not."""
 
     reason: str
 
@@ -79,58 +78,32 @@ class Unanswered:
 Verdict = Granted | Exceeded | Withheld | Crowded | AlreadyStored | InTreeExceeded | Unanswered
 
 
-class Observer(Protocol):
-    """Is told how it goes, in the thread in which it goes."""
+@dataclass(slots=True)
+class PendingEntry:
+    """A pod that waits for an entry. `deadline` is on the monotonic clock. A dry run gets a verdict and no entry.
 
-    def reserved(self, key: str, seconds: float) -> None:
-        """A claim was answered, after this time."""
-        ...
+    `name` is the pod's, empty where it is not known. `is_cleared` says that the pod may hold more of a pot than other
+    pods before it is stored.
+    """
 
-    def looked_up(self, seconds: float) -> None:
-        """The pods of a quota's namespaces were listed, which took this long."""
-        ...
-
-    def conflicted(self, key: str) -> None:
-        """Somebody else wrote at the same time; it is tried again."""
-        ...
-
-    def failed(self, key: str) -> None:
-        """A claim was not answered."""
-        ...
-
-    def refused(self, key: str) -> None:
-        """A claim that is enforced passed a limit."""
-        ...
-
-    def withheld(self, key: str, namespace: str) -> None:
-        """A claim of this namespace was refused because of what its entries hold without stored pods."""
-        ...
-
-    def blocked(self, key: str, namespace: str) -> None:
-        """A claim of another namespace was refused that would fit without what this one holds in that way."""
-        ...
+    uid: bytes
+    claim: Claim
+    deadline: float
+    is_dry_run: bool = False
+    name: str = ""
+    is_cleared: bool = False
+    verdict: Verdict | None = None
 
 
-class Unobserved:
-    """Tells nobody."""
+@dataclass(slots=True)
+class Correction:
+    """What a reconciliation found: entries to add and to remove. The ledger need cover only the namespaces `patterns`.
 
-    def reserved(self, key: str, seconds: float) -> None:
-        """Nothing."""
+    `is_done` is False until the correction is written.
+    """
 
-    def looked_up(self, seconds: float) -> None:
-        """Nothing."""
-
-    def conflicted(self, key: str) -> None:
-        """Nothing."""
-
-    def failed(self, key: str) -> None:
-        """Nothing."""
-
-    def refused(self, key: str) -> None:
-        """Nothing."""
-
-    def withheld(self, key: str, namespace: str) -> None:
-        """Nothing."""
-
-    def blocked(self, key: str, namespace: str) -> None:
-        """Nothing."""
+    added: Mapping[bytes, Demand] = field(default_factory=dict)
+    removed: Set[bytes] = frozenset()
+    patterns: frozenset[str] | None = None
+    deadline: float = 0.0
+    is_done: bool = False

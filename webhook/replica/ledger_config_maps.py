@@ -17,8 +17,8 @@ from webhook.kubernetes.api_errors import ApiServerError, ConflictError
 from webhook.kubernetes.api_paths import CORE, delete_options, path_of
 from webhook.kubernetes.api_server import METADATA, ApiServer
 from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList
-from webhook.ledger.book import LABEL, PREFIX, Book, book_in, content
 from webhook.ledger.context import LedgerTiming
+from webhook.ledger.entries import LABEL, PREFIX, Entries, content, entries_in
 from webhook.ledger.ledger_store import LedgerError, MemoryStore, StoredLedger
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.workloads.parts import mapped
@@ -33,7 +33,7 @@ _log = logging.getLogger("gpu_policy.quota")
 
 @dataclass(frozen=True, slots=True)
 class _HeldObject(StoredLedger):
-    """A ledger with the metadata of its object, so that metadata of others is kept."""
+    """A ledger with the metadata of its object, so that labels and annotations of others are kept."""
 
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
@@ -48,10 +48,10 @@ class ApiStore:
         self._server = server
         self._namespace = namespace
         self._path = path_of(CORE, "configmaps", namespace=namespace)
-        self._known: dict[str, StoredLedger] = {}  # as last read or written, so that no book is decoded twice
+        self._known: dict[str, StoredLedger] = {}  # as last read or written, so that none is decoded twice
 
     def read(self, key: str, seconds: float) -> StoredLedger | None:
-        """The book as it is stored now; None where there is none."""
+        """The ledger as it is stored now; None where there is none."""
         path = self._path_of(key)
         try:
             return self._held(key, self._server.get(path, {}, seconds))
@@ -60,33 +60,33 @@ class ApiStore:
                 return None
             raise _explained("GET", path, error) from error
 
-    def create(self, key: str, book: Book, seconds: float) -> StoredLedger:
-        """Create a book. Raises ConflictError where there is one already."""
-        return self._written(key, book, self._send("POST", key, self._object(key, book, {}), seconds))
+    def create(self, key: str, entries: Entries, seconds: float) -> StoredLedger:
+        """Create a ledger. Raises ConflictError where there is one already."""
+        return self._written(key, entries, self._send("POST", key, self._object(key, entries, {}), seconds))
 
-    def replace(self, key: str, book: Book, over: StoredLedger, seconds: float) -> StoredLedger:
-        """Replace the book that was read. Raises ConflictError where it has changed since."""
+    def replace(self, key: str, entries: Entries, over: StoredLedger, seconds: float) -> StoredLedger:
+        """Replace the ledger that was read. Raises ConflictError where it has changed since."""
         kept = over.metadata if isinstance(over, _HeldObject) else {}
         metadata = {**kept, "resourceVersion": over.version}
-        return self._written(key, book, self._send("PUT", key, self._object(key, book, metadata), seconds))
+        return self._written(key, entries, self._send("PUT", key, self._object(key, entries, metadata), seconds))
 
     def remove(self, key: str, over: StoredLedger, seconds: float) -> None:
-        """Remove the book that was read. Raises ConflictError where it has changed since."""
+        """Remove the ledger that was read. Raises ConflictError where it has changed since."""
         self._send("DELETE", key, delete_options(over.version), seconds)
 
     def read_all(self, seconds: float) -> Mapping[str, StoredLedger]:
-        """Key -> book of every ledger, as stored now. Broken books are left out and logged."""
-        books: dict[str, StoredLedger] = {}
+        """Key -> ledger, as stored now. Broken ledgers are left out and logged."""
+        ledgers: dict[str, StoredLedger] = {}
         for raw in self._listed(Listed(self._path, _PAGE, labels=LABEL), seconds):
             if not _name(raw).startswith(PREFIX):
                 continue  # no ledger, whatever it is labelled with
             key = _name(raw).removeprefix(PREFIX)
             try:
-                books[key] = self._held(key, raw)
+                ledgers[key] = self._held(key, raw)
             except LedgerError as error:
                 _log.error("%s", error)  # the text says it all
-        self._known = dict(books)
-        return books
+        self._known = dict(ledgers)
+        return ledgers
 
     def _path_of(self, key: str) -> str:
         return path_of(CORE, "configmaps", namespace=self._namespace, name=PREFIX + key)
@@ -97,14 +97,14 @@ class ApiStore:
         except ApiServerError as error:
             raise _explained("GET", self._path, error) from error
 
-    def _object(self, key: str, book: Book, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    def _object(self, key: str, entries: Entries, metadata: Mapping[str, Any]) -> dict[str, Any]:
         labels = metadata.get("labels")
         labels = {**(labels if isinstance(labels, dict) else {}), LABEL: "true"}
         return {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {**metadata, "name": PREFIX + key, "namespace": self._namespace, "labels": labels},
-            **content(book),
+            **content(entries),
         }
 
     def _held(self, key: str, found: object) -> StoredLedger:
@@ -114,16 +114,16 @@ class ApiStore:
         if known is not None and known.version == version:
             return known
         try:
-            book = book_in(found)
-        except ValueError as error:  # a BookError among them
-            remedy = f"kubectl delete configmap -n {self._namespace} {PREFIX}{key}, and it is written anew"
+            entries = entries_in(found)
+        except ValueError as error:
+            remedy = f"kubectl delete configmap -n {self._namespace} {PREFIX}{key}, and the replicas write it anew"
             raise LedgerError(f"{self._path_of(key)}: {error}; {remedy}", "it is broken") from error
-        return self._remembered(key, _HeldObject(version, book, metadata))
+        return self._remembered(key, _HeldObject(version, entries, metadata))
 
-    def _written(self, key: str, book: Book, found: object) -> StoredLedger:
-        """A ledger whose book is known, from the metadata of its object."""
+    def _written(self, key: str, entries: Entries, found: object) -> StoredLedger:
+        """A ledger whose entries are known, from the metadata of its object."""
         version, metadata = self._place(key, found)
-        return self._remembered(key, _HeldObject(version, book, metadata))
+        return self._remembered(key, _HeldObject(version, entries, metadata))
 
     def _remembered(self, key: str, held: StoredLedger) -> StoredLedger:
         self._known[key] = held

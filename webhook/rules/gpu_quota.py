@@ -24,7 +24,7 @@ from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import BUILT_IN, Accelerators, accelerators_in
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
-from webhook.quota.claimed_gpus import demand_of, uncounted
+from webhook.quota.demand import demand_of, uncounted
 from webhook.quota.quota_wording import objections
 from webhook.quota.quotas import (
     ClaimsMode,

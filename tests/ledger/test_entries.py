@@ -1,21 +1,22 @@
-"""A book is written and read without loss, stays small, and says what is wrong with what is none."""
+"""Entries are written and read without loss, stay small, and an error says what is wrong with others content."""
 
 import json
+import re
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.ledger.book import Book, BookError, book_from_raw, uid_bytes, uid_text
+from webhook.ledger.entries import Entries, entries_from_raw, uid_bytes, uid_text
 from webhook.quota.quotas import Demand
 
 NAMES = st.sampled_from(["team-a", "team-b", "team-c"])
 GPUS = st.dictionaries(st.sampled_from(["nvidia.com/gpu", "nvidia.com/mig-1g.5gb"]), st.integers(1, 9), min_size=1)
 MODELS = st.none() | st.lists(st.sampled_from(["A100-40GB", "H100-80GB", "T4"]), unique=True).map(sorted).map(tuple)
 DEMANDS = st.builds(Demand, NAMES, GPUS.map(lambda gpus: tuple(sorted(gpus.items()))), MODELS)
-BOOKS = st.builds(
-    Book, st.dictionaries(st.binary(min_size=16, max_size=16), DEMANDS, max_size=20), st.frozensets(NAMES)
+ENTRIES = st.builds(
+    Entries, st.dictionaries(st.binary(min_size=16, max_size=16), DEMANDS, max_size=20), st.frozensets(NAMES)
 )
 UID = "3f1c2a00-0000-4000-8000-000000000001"
 KIND = {"gpus": {"nvidia.com/gpu": 1}}
@@ -26,27 +27,27 @@ def uid(number: int) -> bytes:
     return UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128).bytes
 
 
-@given(BOOKS)
-def test_what_is_written_is_read_again(book):
-    again = book_from_raw(json.loads(json.dumps(book.to_raw())))
-    assert again == book
-    assert again.counts == book.counts
-    assert sum(book.counts.values()) == len(book.entries) == book.to_raw()["pods"]
+@given(ENTRIES)
+def test_what_is_written_is_read_again(these):
+    again = entries_from_raw(json.loads(json.dumps(these.to_raw())))
+    assert again == these
+    assert again.counts == these.counts
+    assert sum(these.counts.values()) == len(these.by_uid) == these.to_raw()["pods"]
 
 
-@given(BOOKS, st.randoms())
-def test_equal_books_look_alike(book, random):
-    entries = list(book.entries.items())
+@given(ENTRIES, st.randoms())
+def test_equal_entries_look_alike(these, random):
+    entries = list(these.by_uid.items())
     random.shuffle(entries)
-    assert json.dumps(Book(dict(entries), book.patterns).to_raw()) == json.dumps(book.to_raw())
+    assert json.dumps(Entries(dict(entries), these.patterns).to_raw()) == json.dumps(these.to_raw())
 
 
-@given(BOOKS, BOOKS)
-def test_what_is_entered_is_there_and_what_is_struck_is_not(book, other):
-    struck = frozenset(list(book.entries)[::2]) - other.entries.keys()
-    changed = book.changed(other.entries, struck)
-    assert changed.entries == {**{u: d for u, d in book.entries.items() if u not in struck}, **other.entries}
-    assert changed.changed(other.entries, struck) is changed
+@given(ENTRIES, ENTRIES)
+def test_what_is_entered_is_there_and_what_is_removed_is_not(these, others):
+    removed = frozenset(list(these.by_uid)[::2]) - others.by_uid.keys()
+    changed = these.changed(others.by_uid, removed)
+    assert changed.by_uid == {**{u: d for u, d in these.by_uid.items() if u not in removed}, **others.by_uid}
+    assert changed.changed(others.by_uid, removed) is changed
 
 
 @pytest.mark.parametrize(
@@ -57,11 +58,11 @@ def test_what_is_entered_is_there_and_what_is_struck_is_not(book, other):
         pytest.param(8_000, 8_000, 1024**2, id="8,000 pods, each in a namespace with the longest name"),
     ],
 )
-def test_a_book_of_many_pods_fits_into_one_object(pods, namespaces, most):
+def test_a_ledger_of_many_pods_fits_into_one_object(pods, namespaces, most):
     names = [f"{number:063d}" for number in range(namespaces)]
     asked = [(("nvidia.com/gpu", count),) for count in (1, 2, 4, 8)]
     entries = {uid(number): Demand(names[number % namespaces], asked[number % 4]) for number in range(pods)}
-    assert len(json.dumps(Book(entries, frozenset(names[:1])).to_raw(), separators=(",", ":"))) < most
+    assert len(json.dumps(Entries(entries, frozenset(names[:1])).to_raw(), separators=(",", ":"))) < most
 
 
 def test_uids_are_16_bytes():
@@ -74,7 +75,7 @@ def test_uids_are_16_bytes():
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        pytest.param([], "book: expected a map", id="no map"),
+        pytest.param([], "book.json: expected a map", id="no map"),
         pytest.param({"kinds": {}}, "kinds: expected a list", id="kinds"),
         pytest.param({"kinds": [1]}, "kinds[0]: expected a map", id="a kind"),
         pytest.param(
@@ -91,7 +92,6 @@ def test_uids_are_16_bytes():
         pytest.param({"entries": {}, "namespaces": [1]}, "namespaces: expected a string", id="namespaces"),
     ],
 )
-def test_what_is_no_book_is_said(raw, message):
-    with pytest.raises(BookError) as error:
-        book_from_raw({"entries": {}, **raw} if isinstance(raw, dict) else raw)
-    assert message in str(error.value)
+def test_what_are_no_entries_is_said(raw, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        entries_from_raw({"entries": {}, **raw} if isinstance(raw, dict) else raw)

@@ -1,12 +1,11 @@
-"""The book of one quota: an entry for every admitted pod, under the uid that no other pod ever has.
+"""The entries of one ledger: what each admitted pod requests, by the uid of the pod.
 
-Pods of a namespace that ask for the same share a text, so a pod costs the 16 bytes of its uid, which are 22 in base64.
+Pods of a namespace with equal demands share a text, so a pod costs the 16 bytes of its uid, which are 22 in base64.
 
-In a ConfigMap a ledger is text, and packed where it is large.
+A ConfigMap holds the entries as JSON, which is compressed where it is large.
 """
 
 import base64
-import binascii
 import gzip
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -21,57 +20,53 @@ from webhook.quota.quotas import Demand
 
 UID_BYTES = 16
 MOST_RESOURCES = 16
-"""Different GPU resources in one entry. No node has as many, and their names have room for any text: a tenant must not
-fill a book, which many may share, with a few pods that never run."""
-
-
-class BookError(ValueError):
-    """What was read is no book; the text says what was found where."""
+"""Most different GPU resources in one entry. No node has as many. Their names have room for any text, and a tenant must
+not fill a ledger that others share with a few pods that never run."""
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
-    """The entries of one quota. Never changed: every change makes another book.
+class Entries:
+    """The entries of one quota. Immutable: a change makes another object.
 
-    `patterns` are the names and globs of namespaces whose pods have all been entered: those that were there before the
-    quota was, too.
+    `patterns` are the names and globs of namespaces whose pods all have an entry, also pods that are older than the
+    quota.
     """
 
-    entries: Mapping[bytes, Demand] = field(default_factory=dict)
+    by_uid: Mapping[bytes, Demand] = field(default_factory=dict)
     patterns: frozenset[str] = frozenset()
     counts: Mapping[Demand, int] = field(default_factory=dict, compare=False)
-    """How many pods have equal demands; found out where it is not given."""
+    """Demand -> number of pods with this demand; counted here where it is not given."""
 
     def __post_init__(self) -> None:
-        if self.entries and not self.counts:
+        if self.by_uid and not self.counts:
             counts: dict[Demand, int] = {}
-            for demand, uids in _by_demand(self.entries):
+            for demand, uids in _by_demand(self.by_uid):
                 counts[demand] = counts.get(demand, 0) + len(uids)
             object.__setattr__(self, "counts", counts)
 
     def changed(
         self,
-        entered: Mapping[bytes, Demand],
-        struck: Collection[bytes] = (),
+        added: Mapping[bytes, Demand],
+        removed: Collection[bytes] = (),
         patterns: Iterable[str] | None = None,
-    ) -> "Book":
-        """The book with other entries; the same book where nothing differs. What is entered is not struck."""
-        same = {demand: demand for demand in self.counts}  # so that entries share what is equal
-        added = {uid: same.setdefault(demand, demand) for uid, demand in entered.items()}
-        added = {uid: one for uid, one in added.items() if self.entries.get(uid) != one}
-        removed = {uid for uid in struck if uid in self.entries and uid not in entered}
+    ) -> "Entries":
+        """The entries after a change; `self` where nothing differs. An entry that is also in `added` is not removed."""
+        shared = {demand: demand for demand in self.counts}  # one object for equal demands
+        new = {uid: shared.setdefault(demand, demand) for uid, demand in added.items()}
+        new = {uid: one for uid, one in new.items() if self.by_uid.get(uid) != one}
+        gone = {uid for uid in removed if uid in self.by_uid and uid not in added}
         covered = self.patterns if patterns is None else frozenset(patterns)
-        if not added and not removed and covered == self.patterns:
+        if not new and not gone and covered == self.patterns:
             return self
-        entries = {**self.entries, **added}
-        for uid in removed:
-            del entries[uid]
-        gone = [self.entries[uid] for uid in (*removed, *added) if uid in self.entries]
-        return Book(entries, covered, self._counted(added.values(), gone))
+        by_uid = {**self.by_uid, **new}
+        for uid in gone:
+            del by_uid[uid]
+        replaced = [self.by_uid[uid] for uid in (*gone, *new) if uid in self.by_uid]
+        return Entries(by_uid, covered, self._counted(new.values(), replaced))
 
-    def _counted(self, added: Iterable[Demand], gone: Iterable[Demand]) -> dict[Demand, int]:
+    def _counted(self, new: Iterable[Demand], gone: Iterable[Demand]) -> dict[Demand, int]:
         counts = dict(self.counts)
-        for demand in added:
+        for demand in new:
             counts[demand] = counts.get(demand, 0) + 1
         for demand in gone:
             counts[demand] -= 1
@@ -85,15 +80,15 @@ class Book:
         return frozenset(demand.namespace for demand in self.counts)
 
     def to_raw(self) -> dict[str, Any]:
-        """The book as JSON, sorted so that equal books look alike.
+        """The entries as JSON, sorted so that equal entries make equal texts.
 
-        `kinds` are what pods ask for, `entries` the uids of the pods of each namespace by the number of their kind.
+        `kinds` lists what pods request. `entries` is namespace -> number of the kind -> uids in base64.
         """
         kinds = sorted({(demand.gpus, demand.models) for demand in self.counts}, key=_order)
         numbers = {kind: number for number, kind in enumerate(kinds)}
         demands = sorted(self.counts, key=lambda one: (one.namespace, numbers[one.gpus, one.models]))
         uids: dict[Demand, list[bytes]] = {demand: [] for demand in demands}
-        for demand, pods in _by_demand(self.entries):
+        for demand, pods in _by_demand(self.by_uid):
             uids[demand] += pods
         entries: dict[str, dict[str, str]] = {}
         for demand, pods in uids.items():
@@ -101,41 +96,41 @@ class Book:
             entries.setdefault(demand.namespace, {})[str(numbers[demand.gpus, demand.models])] = packed
         return {
             "namespaces": sorted(self.patterns),
-            "pods": len(self.entries),
+            "pods": len(self.by_uid),
             "kinds": [kind_to_raw(*kind) for kind in kinds],
             "entries": entries,
         }
 
 
 def kind_to_raw(gpus: tuple[tuple[str, int], ...], models: tuple[str, ...] | None) -> dict[str, Any]:
-    """What pods ask for, as it stands in a book."""
+    """One of the `kinds` in JSON: what pods request, whatever their namespace."""
     return {"gpus": dict(gpus)} | ({} if models is None else {"models": list(models)})
 
 
 def uid_bytes(text: str) -> bytes:
-    """The uid of a pod as bytes. Raises ValueError for what is no UUID."""
+    """The uid of a pod, from the text in metadata.uid. Raises ValueError where it is no UUID."""
     return UUID(text).bytes
 
 
 def uid_text(uid: bytes) -> str:
-    """The same as it stands in metadata.uid."""
+    """The uid of a pod as the text in metadata.uid."""
     return str(UUID(bytes=uid))
 
 
-def book_from_raw(raw: object) -> Book:
-    """The book that `to_raw` gave; raises BookError for anything else."""
-    book = _map(raw, "book")
-    kinds = [_read_kind(kind, f"kinds[{number}]") for number, kind in enumerate(_list(book.get("kinds"), "kinds"))]
-    entries: dict[bytes, Demand] = {}
-    for namespace, pods in _map(book.get("entries"), "entries").items():
+def entries_from_raw(raw: object) -> Entries:
+    """Read what `to_raw` gave. Raises ValueError, which names the place, for anything else."""
+    content = _map(raw, DATA)
+    kinds = [_read_kind(kind, f"kinds[{number}]") for number, kind in enumerate(_list(content.get("kinds"), "kinds"))]
+    by_uid: dict[bytes, Demand] = {}
+    for namespace, pods in _map(content.get("entries"), "entries").items():
         for number, packed in _map(pods, f"entries.{namespace}").items():
             where = f"entries.{namespace}.{number}"
             if not number.isdecimal() or len(number) > _LONGEST_NUMBER or int(number) >= len(kinds):
-                raise BookError(f"{where}: no kind has this number")
+                raise ValueError(f"{where}: no kind has this number")
             demand = Demand(namespace, *kinds[int(number)])
-            entries.update(dict.fromkeys(_uids(packed, where), demand))
-    patterns = frozenset(_text(name, "namespaces") for name in _list(book.get("namespaces"), "namespaces"))
-    return Book(entries, patterns)
+            by_uid.update(dict.fromkeys(_uids(packed, where), demand))
+    patterns = frozenset(_text(name, "namespaces") for name in _list(content.get("namespaces"), "namespaces"))
+    return Entries(by_uid, patterns)
 
 
 _Kind = tuple[tuple[tuple[str, int], ...], tuple[str, ...] | None]
@@ -143,13 +138,13 @@ _Kind = tuple[tuple[tuple[str, int], ...], tuple[str, ...] | None]
 _LONGEST_NUMBER = 9
 
 
-def _by_demand(entries: Mapping[bytes, Demand]) -> Iterable[tuple[Demand, list[bytes]]]:
-    """The uids of each demand; equal demands come as often as there are objects of them, of which entries share most.
+def _by_demand(by_uid: Mapping[bytes, Demand]) -> Iterable[tuple[Demand, list[bytes]]]:
+    """Demands with their uids. A demand comes once for each object that is equal to it; most entries share one object.
 
-    By identity, because a demand takes longer to hash than everything else that is done for an entry.
+    Demands are compared by identity, because hashing one takes longer than all other work for an entry.
     """
     found: dict[int, tuple[Demand, list[bytes]]] = {}
-    for uid, demand in entries.items():
+    for uid, demand in by_uid.items():
         known = found.get(id(demand))
         if known is None:
             found[id(demand)] = demand, [uid]
@@ -168,7 +163,7 @@ def _read_kind(raw: object, where: str) -> _Kind:
     gpus = []
     for name, count in _map(kind.get("gpus"), f"{where}.gpus").items():
         if count.__class__ is not int or count < 1:
-            raise BookError(f"{where}.gpus[{name}]: found {count!r}, expected a whole number from 1")
+            raise ValueError(f"{where}.gpus[{name}]: found {count!r}, expected a whole number from 1")
         gpus.append((name, count))
     models = kind.get("models")
     if models is not None:
@@ -177,18 +172,19 @@ def _read_kind(raw: object, where: str) -> _Kind:
 
 
 def _uids(packed: object, where: str) -> Iterator[bytes]:
+    text = _text(packed, where)
     try:
-        found = base64.b64decode(_text(packed, where), validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise BookError(f"{where}: uids are no base64 ({error})") from None
+        found = base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise ValueError(f"{where}: uids are no base64 ({error})") from None
     if len(found) % UID_BYTES:
-        raise BookError(f"{where}: {len(found)} bytes are no whole number of uids of {UID_BYTES}")
+        raise ValueError(f"{where}: {len(found)} bytes are no whole number of uids of {UID_BYTES}")
     return (found[start : start + UID_BYTES] for start in range(0, len(found), UID_BYTES))
 
 
 def _map(value: object, where: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise BookError(f"{where}: expected a map")
+        raise ValueError(f"{where}: expected a map")  # noqa: TRY004  # what was read is wrong, not how it is called
     return value
 
 
@@ -196,45 +192,45 @@ def _list(value: object, where: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise BookError(f"{where}: expected a list")
+        raise ValueError(f"{where}: expected a list")  # noqa: TRY004  # as above
     return value
 
 
 def _text(value: object, where: str) -> str:
     if not isinstance(value, str):
-        raise BookError(f"{where}: expected a string")
+        raise ValueError(f"{where}: expected a string")  # noqa: TRY004  # as above
     return value
 
 
 PREFIX = "gpu-quota."
-"""Ledgers are ConfigMaps named so and by the key of the quota, such as gpu-quota.namespace.team-vision."""
+"""Start of the name of a ledger's ConfigMap; the key of the quota follows, as in gpu-quota.namespace.team-vision."""
 LABEL = "gpupolicy.dev/ledger"
 DATA = "book.json"
-"""The key under which a ConfigMap holds the book."""
+"""The key in `data` of a ConfigMap that holds the entries as text."""
 PACKED = "book.json.gz"
-"""The key under which it holds a large one, in binaryData."""
+"""The key in `binaryData` that holds them where the text is large."""
 
 _LARGEST_TEXT = 600 * 1024
-"""Bytes of a book that is written as text; a ConfigMap may have 1 MiB, and uids are a quarter shorter when packed."""
-_LARGEST_BOOK = 16 * 1024**2
+"""Most bytes of JSON that are written as text. A ConfigMap may have 1 MiB, and gzip makes uids a quarter shorter."""
+_LARGEST_JSON = 16 * 1024**2
 
 
-def content(book: Book) -> dict[str, Any]:
-    """The parts of a ConfigMap that hold a book."""
-    text = orjson.dumps(book.to_raw())
+def content(entries: Entries) -> dict[str, Any]:
+    """The parts of a ConfigMap that hold the entries."""
+    text = orjson.dumps(entries.to_raw())
     if len(text) <= _LARGEST_TEXT:
         return {"data": {DATA: text.decode()}}
     return {"binaryData": {PACKED: base64.b64encode(gzip.compress(text, mtime=0)).decode("ascii")}}
 
 
-def book_in(found: object) -> Book:
-    """The book in a ConfigMap; ValueError, of which BookError is one, where there is none."""
+def entries_in(found: object) -> Entries:
+    """The entries in a ConfigMap. Raises ValueError where it is no ledger."""
     raw = found if isinstance(found, dict) else {}
     for part, key in (("data", DATA), ("binaryData", PACKED)):
         held = raw.get(part)
         text = held.get(key) if isinstance(held, dict) else None
         if isinstance(text, str):
-            return book_from_raw(
+            return entries_from_raw(
                 orjson.loads(text if key == DATA else _unpacked(base64.b64decode(text, validate=True)))
             )
     raise ValueError(f"found neither data[{DATA}] nor binaryData[{PACKED}]")
@@ -242,7 +238,7 @@ def book_in(found: object) -> Book:
 
 def _unpacked(packed: bytes) -> bytes:
     try:
-        return unzipped(packed, _LARGEST_BOOK)
+        return unzipped(packed, _LARGEST_JSON)
     except zlib.error as error:
         raise ValueError(f"binaryData[{PACKED}] is not gzip: {error}") from None
     except ValueError as error:

@@ -9,12 +9,12 @@ import pytest
 
 from tests.ledger.bookkeeping import IN_FLIGHT, Replica, pot, uid
 from tests.ledger.small_cluster import raw_pod
-from webhook.ledger.book import MOST_RESOURCES, Book, content
 from webhook.ledger.context import LedgerTiming
-from webhook.ledger.space import MOST_BYTES, taken_of
+from webhook.ledger.entries import MOST_RESOURCES, Entries, content
+from webhook.ledger.plan import MOST_BYTES, bytes_by_namespace
 from webhook.ledger.verdicts import Claim, Crowded, Granted
 from webhook.model.pod_reader import pod_from_raw
-from webhook.quota.claimed_gpus import MOST_UNITS, demand_of
+from webhook.quota.demand import MOST_UNITS, demand_of
 from webhook.quota.quotas import Demand, Limit, Measure, Quota, QuotaScope
 
 CONFIG_MAP = 1024**2
@@ -27,9 +27,9 @@ def replica():
     return Replica(timing=LedgerTiming(in_flight=IN_FLIGHT, longest_pause=0.0, waits=()), is_bounded=True)
 
 
-def held_bytes(book):
+def held_bytes(held):
     """What a ConfigMap has to hold, as the API server measures it."""
-    parts = content(book)
+    parts = content(held)
     texts = [text.encode() for text in parts.get("data", {}).values()]
     return sum(map(len, texts + [base64.b64decode(text) for text in parts.get("binaryData", {}).values()]))
 
@@ -42,7 +42,7 @@ def test_A44_made_up_names_do_not_fill_a_ledger():
         amounts = dict.fromkeys(names[number : number + MOST_RESOURCES], 1)
         raw["spec"]["containers"][0]["resources"] = {"limits": amounts, "requests": amounts}
         entries[uid(number + 1)] = demand_of(pod_from_raw(raw), "vision", MODELS.counting)
-    assert len(orjson.dumps(Book(entries).to_raw())) < 20_000
+    assert len(orjson.dumps(Entries(entries).to_raw())) < 20_000
 
 
 def crowd(number, namespace="vision"):
@@ -56,7 +56,7 @@ def crowd(number, namespace="vision"):
 def test_A44_a_namespace_fills_its_share_of_a_ledger_and_others_have_room(replica):
     """The pods of a pot that limits models only count nothing, so their number is not bounded."""
     entries = {uid(number): crowd(number) for number in range(1, 3000)}
-    replica.store.create(MODELS.key, Book(entries, frozenset(MODELS.patterns)), 5)
+    replica.store.create(MODELS.key, Entries(entries, frozenset(MODELS.patterns)), 5)
 
     def enter(number, demand):
         return replica.ledgers.reserve(uid(number), [Claim(MODELS, demand)], replica.clock() + 5)[0]
@@ -65,7 +65,7 @@ def test_A44_a_namespace_fills_its_share_of_a_ledger_and_others_have_room(replic
     assert isinstance(refused, Crowded)
     assert refused.bytes > refused.most == MOST_BYTES // 2
     assert enter(5001, Demand("speech", (("nvidia.com/gpu", 1),), ("T4",))) == Granted()
-    assert held_bytes(replica.ledgers.of(MODELS.key).held.book) < CONFIG_MAP
+    assert held_bytes(replica.ledgers.of(MODELS.key).held.entries) < CONFIG_MAP
 
 
 def test_A44_a_count_that_no_json_holds_breaks_no_ledger(replica):
@@ -74,7 +74,7 @@ def test_A44_a_count_that_no_json_holds_breaks_no_ledger(replica):
     assert found.gpus == both.gpus == (("nvidia.com/gpu", MOST_UNITS),)
     claim = Claim(MODELS, Demand("vision", both.gpus, ("T4",)))
     assert replica.ledgers.reserve(uid(1), [claim], replica.clock() + 5) == (Granted(),)
-    assert held_bytes(replica.ledgers.of(MODELS.key).held.book)
+    assert held_bytes(replica.ledgers.of(MODELS.key).held.entries)
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_A44_a_count_that_no_json_holds_breaks_no_ledger(replica):
     ],
 )
 def test_A44_what_is_allowed_fits_into_a_config_map(entries):
-    book = Book(entries(MOST_BYTES))
-    assert 0.8 * MOST_BYTES < sum(taken_of(book.counts).values()) < 1.1 * MOST_BYTES
-    assert held_bytes(book) < CONFIG_MAP
+    held = Entries(entries(MOST_BYTES))
+    assert 0.8 * MOST_BYTES < sum(bytes_by_namespace(held.counts).values()) < 1.1 * MOST_BYTES
+    assert held_bytes(held) < CONFIG_MAP
 
 
 def _uids(count):
@@ -99,14 +99,14 @@ def _uids(count):
 
 
 def test_A44_the_bytes_that_are_added_up_are_those_of_the_text():
-    book = Book({uid(number): crowd(number) for number in range(1, 500)})
-    text = len(orjson.dumps(book.to_raw()))
-    assert text <= sum(taken_of(book.counts).values()) <= 1.2 * text
+    held = Entries({uid(number): crowd(number) for number in range(1, 500)})
+    text = len(orjson.dumps(held.to_raw()))
+    assert text <= sum(bytes_by_namespace(held.counts).values()) <= 1.2 * text
 
 
 def test_pods_of_a_whole_cluster_in_one_namespace_have_room(replica):
     pods = {uid(n): Demand("vision", (("nvidia.com/gpu", 1),)) for n in _uids(20_000)}
     wide = pot(10**6, "vision", "speech")
-    replica.store.create(wide.key, Book(pods, frozenset(wide.patterns)), 5)
+    replica.store.create(wide.key, Entries(pods, frozenset(wide.patterns)), 5)
     claim = Claim(wide, Demand("vision", (("nvidia.com/gpu", 1),)))
     assert replica.ledgers.reserve(uid(1), [claim], replica.clock() + 5) == (Granted(),)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.rules.samples import container, pod
 from webhook.model.pod_reader import pod_from_raw
-from webhook.quota.claimed_gpus import demand_of
+from webhook.quota.demand import demand_of
 from webhook.quota.quota_wording import Objection, is_unspecified, objections
 from webhook.quota.quotas import Counting, Demand, Limit, Measure, Quota, QuotaScope, UnspecifiedModel
 
