@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from webhook.policy.bound_quotas import BoundQuota
+from webhook.policy.policy_quotas import BoundQuota
 from webhook.quota.quotas import QuotaScope
 from webhook.rules.gpu_quota import Settings
 

@@ -6,7 +6,7 @@ from tests.bound_quotas import TEAM
 from tests.reviews import FACTS, container, env, pod, policy
 from webhook import engine
 from webhook.outcome import Outcome
-from webhook.policy.bound_quotas import BoundQuota
+from webhook.policy.policy_quotas import BoundQuota
 
 LIMITED = {"gpuLimits": {"maxPerPod": 8}}
 

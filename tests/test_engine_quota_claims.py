@@ -11,7 +11,7 @@ from webhook.engine.quota_claims import NO_CLAIMS, claims_of
 from webhook.facts.gpu_pods import stored_from_raw
 from webhook.ledger.verdicts import Claim
 from webhook.model.shape import ShapeError
-from webhook.policy.bound_quotas import BoundQuota
+from webhook.policy.policy_quotas import BoundQuota
 from webhook.quota.demand import demand_of
 from webhook.quota.quotas import Demand
 

@@ -16,7 +16,7 @@ from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, InTreeExceeded, Unanswered, Verdict
 from webhook.model.pod_reader import pod_from_raw
 from webhook.outcome import Finding, FindingKind, Outcome
-from webhook.policy.bound_quotas import BoundQuota
+from webhook.policy.policy_quotas import BoundQuota
 from webhook.quota.quotas import Excess
 from webhook.rules.rule_settings import Mode
 

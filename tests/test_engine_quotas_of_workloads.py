@@ -8,7 +8,7 @@ from tests.bound_quotas import TEAM, own, pot
 from tests.reviews import FACTS, pod, policy, workload
 from webhook.engine import check_workload
 from webhook.outcome import Finding
-from webhook.policy.bound_quotas import BoundQuota
+from webhook.policy.policy_quotas import BoundQuota
 
 # Workloads.
 

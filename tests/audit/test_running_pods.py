@@ -17,9 +17,8 @@ from webhook.audit.report import AuditReport, Level, Running
 from webhook.audit.review_objects import review
 from webhook.ledger.entries import uid_text
 from webhook.ledger.ledger_store import GpuPod
-from webhook.policy.bound_quotas import BoundQuota, Pots
+from webhook.policy.policy_quotas import BoundQuota, Pots, PotSettings
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.pots import PotSettings
 from webhook.quota.quotas import QuotaScope
 
 FOUR = PolicySet.of(policy({}), {NAMESPACE: policy({"gpuQuota": {"gpus": 4}}, name=NAMESPACE)})

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Declared, Share, Vendor
+from webhook.policy.policy_quotas import quotas_schema
 from webhook.policy.policy_store import PolicyStore
-from webhook.policy.pots import quotas_schema
 from webhook.policy.schema import policy_schema
 from webhook.policy.show import explain
 from webhook.yaml_files.file_errors import FileErrors

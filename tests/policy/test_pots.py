@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from webhook.policy.pots import INHERITED, PotSettings
+from webhook.policy.policy_quotas import INHERITED, PotSettings
 from webhook.quota.quotas import Limit, Measure, OnLedgerFailure, QuotaScope, UnspecifiedModel
 from webhook.rules.rule_settings import Mode
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from webhook.policy.pots import pot_schema, quotas_schema, quotas_schema_text
+from webhook.policy.policy_quotas import pot_schema, quotas_schema, quotas_schema_text
 from webhook.policy.schema import part_at, policy_schema, policy_schema_text
 from webhook.rules import RULES
 

@@ -4,7 +4,7 @@ from itertools import chain
 from pathlib import Path
 
 from webhook.model.pod import Pod
-from webhook.policy.pots import INHERITED
+from webhook.policy.policy_quotas import INHERITED
 from webhook.rules import GROUPS, RULES
 from webhook.rules.rule import Example, Rule, Violation
 from webhook.rules.rule_settings import InjectionSettings, RuleSettings

@@ -25,7 +25,7 @@ from webhook.outcome import (
     Outcome,
     printable,
 )
-from webhook.policy.config_maps import Checked, Files, TooLargeError, check_files, files_of
+from webhook.policy.config_maps import Checked, Files, check_files, files_of
 from webhook.policy.policy_set import Policy, PolicySet
 from webhook.policy.policy_store import PolicyStore
 from webhook.release import version
@@ -201,10 +201,10 @@ def _checked(raw: Mapping[str, Any], new: Files, old: Files, store: PolicyStore)
     """The decision about a ConfigMap whose files change."""
     try:
         checked = check_files(new, old, store.on_disk(), store.current)
-    except TooLargeError as error:
-        return _allowed([f"not checked: {error}; {_CHECK} has no such limit"])
     except FileErrors:
         return _allowed(["not checked: this replica cannot read the policies that it has mounted"])
+    if checked.unchecked:
+        return _allowed([f"not checked: {checked.unchecked}; {_CHECK} has no such limit"])
     if release := _of_another_release(raw):
         return _allowed(_of_release(release, checked))
     if checked.errors:

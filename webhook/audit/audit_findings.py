@@ -20,7 +20,7 @@ from webhook.model.shape import shortened
 from webhook.model.workloads import Template, controller_of
 from webhook.model.workloads.parts import part
 from webhook.outcome import LONGEST_FIELD, Finding, FindingKind, Injection
-from webhook.policy.bound_quotas import BoundQuota
+from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.schema import API_VERSION
 from webhook.quota.amounts import amounts

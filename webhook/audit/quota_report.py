@@ -17,7 +17,7 @@ from rich.text import Text
 from webhook.engine.quota_usage import Place, QuotaUsage, Status, statuses
 from webhook.ledger.ledger_store import GpuPod
 from webhook.outcome import printable
-from webhook.policy.bound_quotas import BoundQuota
+from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import PolicySet
 from webhook.quota.amounts import used
 from webhook.quota.demand import demand_of

@@ -73,7 +73,7 @@ def schema(kind: str) -> None:
     (GPUPolicyTest).
     """
     from webhook.policy.cuda_rows import cuda_schema_text
-    from webhook.policy.pots import quotas_schema_text
+    from webhook.policy.policy_quotas import quotas_schema_text
     from webhook.policy.schema import policy_schema_text
     from webhook.policy_tests.format import policy_test_schema_text
 

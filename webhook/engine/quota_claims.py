@@ -29,7 +29,7 @@ from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import shortened
 from webhook.model.wording import PLATFORM_TEAM
 from webhook.outcome import Finding, FindingKind, Outcome
-from webhook.policy.bound_quotas import BoundQuota
+from webhook.policy.policy_quotas import BoundQuota
 from webhook.quota import quota_wording
 from webhook.quota.amounts import amounts
 from webhook.quota.demand import demand_of, uncounted

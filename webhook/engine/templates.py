@@ -15,7 +15,7 @@ from webhook.model.shape import shortened
 from webhook.model.wording import counted
 from webhook.model.workloads import Template
 from webhook.outcome import Finding, FindingKind, Injection
-from webhook.policy.bound_quotas import BoundQuota
+from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import Policy
 from webhook.policy.schema import WorkloadsMode
 from webhook.rules.rule import Stage

@@ -13,7 +13,7 @@ from webhook.model.shape import ShapeError
 from webhook.model.workloads import Template, number_of_templates, templates_of
 from webhook.model.workloads.parts import mapped
 from webhook.outcome import Finding, FindingKind, Outcome
-from webhook.policy.bound_quotas import BoundQuota
+from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import Policy
 from webhook.policy.schema import WorkloadsMode
 from webhook.quota import quota_wording

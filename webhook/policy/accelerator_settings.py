@@ -1,6 +1,6 @@
 """Names of GPUs that only the platform knows, as `_default.yaml` declares them for all namespaces.
 
-They are the same for everybody, since the registration of the webhook is, and it has to send pods that use them.
+The API server has to send pods that request these GPUs, and there is one webhook configuration for all namespaces.
 """
 
 import re
@@ -14,7 +14,7 @@ from webhook.model.globs import is_glob
 from webhook.model.shape import spelled
 
 MOST_DECLARED = 64
-"""Names that are declared at most: the API server compares each with every resource of a pod."""
+"""Names that may be declared. The API server compares each of them with every resource of a pod."""
 _DOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9*?]([A-Za-z0-9*?._-]*[A-Za-z0-9*?])?", re.ASCII)
 _LONGEST_DOMAIN, _LONGEST_NAME = 253, 63
@@ -76,7 +76,7 @@ class DeclaredSettings(CamelModel):
 
     @property
     def declared(self) -> Declared:
-        """The same for whoever reads pods."""
+        """The names as a value, for reading pods."""
         return Declared(self.name, self.vendor or Vendor.OTHER, self.share if self.gpu else None, self.dra)
 
 
@@ -90,5 +90,5 @@ class AcceleratorSettings(CamelModel):
 
     @property
     def accelerators(self) -> Accelerators:
-        """All names of GPUs. A file of policies that names none has the same object as all others."""
+        """All names of GPUs. Without declared names this is one object for all policies."""
         return Accelerators(tuple(one.declared for one in self.extra)) if self.extra else BUILT_IN

@@ -1,7 +1,8 @@
-"""ConfigMaps of policies: the files that the kubelet makes of one, and what is wrong with them before it does.
+"""ConfigMaps of policies: the files that the kubelet will write from one, and what is wrong with them.
 
-The directory of policies may be made of several ConfigMaps, and what the others hold may be changing at this moment. A
-mistake is certain where it is there without the others as well as with them; with them alone it is a doubt.
+Several ConfigMaps may be mounted into the directory of policies, and others may be changing at the same moment. A
+mistake is certain if it is there both with and without the other ConfigMaps. A mistake that is there only together with
+them is a doubt.
 """
 
 import base64
@@ -21,46 +22,45 @@ from webhook.yaml_files.file_errors import FileError, FileErrors
 from webhook.yaml_files.yaml_lines import count_values
 
 MOST_VALUES = 50_000
-"""Keys and values in all files that are checked, aliases expanded; those of some hundred namespaces have as many."""
+"""Keys and values in all files, with aliases expanded, up to which files are checked. Policies for some hundred
+namespaces have as many."""
 
 MOST_INHERITED = 16 * 2**20
-"""Bytes of the default's file, times the files that may inherit it, since each keeps a copy of what it inherits: a
-default of 20 KiB for 800 files."""
+"""Bytes of `_default.yaml` times the number of files, up to which files are checked. Each file keeps a copy of what it
+inherits. Allows a default of 20 KiB for 800 files."""
 
 MOST_STORED = 2**20
 """Bytes of all values of a ConfigMap that an API server stores (MaxSecretSize in pkg/apis/core/validation)."""
 
 _KEY = re.compile(r"(?!\.\.?\Z)(?!\.\.)[-._a-zA-Z0-9]{1,253}")
-"""What an API server takes for a key (IsConfigMapKey in k8s.io/apimachinery/pkg/util/validation)."""
+"""Keys that an API server accepts (IsConfigMapKey in k8s.io/apimachinery/pkg/util/validation)."""
 _SHOWN = 60
 
 _HERE = Path()
-"""Files are named as the keys of the ConfigMap are."""
+"""Errors call files by the keys of the ConfigMap."""
 
 Files = Mapping[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found in the files of a ConfigMap; each of the parts is sorted by file and line.
+    """What was found in the files of a ConfigMap. Each part is sorted by file and line.
 
-    `errors` are certain. `doubts` arise together with other ConfigMaps, as they are mounted at present, or are why
-    running replicas do not take these files up. `notices` are settings that do nothing, and the like.
+    `errors` are certain. `doubts` are mistakes together with other ConfigMaps, as they are mounted now, and reasons why
+    running replicas do not use these files. `notices` are about settings without effect, and the like. `unchecked` says
+    why nothing was checked; it is empty if the files were checked.
     """
 
     errors: tuple[FileError, ...] = ()
     doubts: tuple[FileError, ...] = ()
     notices: tuple[str, ...] = ()
-
-
-class TooLargeError(Exception):
-    """There is more to check than is checked; the text says how much is."""
+    unchecked: str = ""
 
 
 def files_of(config_map: Mapping[str, Any], items: Sequence[Mapping[str, Any]] = ()) -> dict[str, bytes]:
-    """The files that a volume shows of a ConfigMap: all of its keys, or those that it names, where it names them to.
+    """The files that a volume with a ConfigMap has, by name: all keys, or the `items` of the volume, if it has any.
 
-    Raises ShapeError for what no API server stores.
+    Raises ShapeError for a ConfigMap that no API server stores.
     """
     contents: dict[str, bytes] = {}
     size = 0
@@ -91,12 +91,12 @@ def _contents(config_map: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
 def check_files(new: Files, old: Files, mounted: Contents, current: PolicySet) -> Checked:
     """What is wrong with the files of a ConfigMap that is about to change from `old` to `new`.
 
-    `mounted` is the whole directory at present, which may be a minute or two behind, and `current` the policies in use.
-    Raises TooLargeError.
+    `mounted` is the whole directory now, which may be a minute or two behind. `current` are the policies in use.
     """
     others = {name: content for name, content in mounted.files if name not in new and old.get(name) != content}
     together = {**others, **new}
-    _check_size(together)
+    if unchecked := _too_much(together):
+        return Checked(unchecked=unchecked)
     found = _built(together, current)
     if not others:
         return found
@@ -114,23 +114,25 @@ def check_files(new: Files, old: Files, mounted: Contents, current: PolicySet) -
 
 
 def _shadows(new: Files, old: Files, mounted: Contents) -> Files:
-    """What may stand in place of the ConfigMap's own files: of two ConfigMaps that hold one file the later wins."""
+    """Files of other ConfigMaps with the names of this one's files: of two files of one name, the later mount wins."""
     return {name: here for name, here in mounted.files if name in new and here not in (new[name], old.get(name))}
 
 
-def _check_size(files: Files) -> None:
+def _too_much(files: Files) -> str:
+    """Why the files take too long to check while the API server waits; empty if they do not."""
     inherited = len(files.get(DEFAULT_FILE, b"")) * len(files)
     if inherited > MOST_INHERITED:
-        raise TooLargeError(f"{DEFAULT_FILE} times the files that may inherit it is more than {MOST_INHERITED} bytes")
+        return f"{DEFAULT_FILE} times the files that may inherit it is more than {MOST_INHERITED} bytes"
     left = MOST_VALUES
     for content in files.values():
         left -= 1 + count_values(content, left)
         if left < 0:
-            raise TooLargeError(f"together the policies have more than {MOST_VALUES} keys and values")
+            return f"together the policies have more than {MOST_VALUES} keys and values"
+    return ""
 
 
 def _built(files: Files, current: PolicySet) -> Checked:
-    """What is wrong with files that are the whole directory."""
+    """What is wrong with files if they are the whole directory."""
     try:
         contents = contents_of(_HERE, files)
         policies = build(contents)
@@ -140,7 +142,7 @@ def _built(files: Files, current: PolicySet) -> Checked:
 
 
 def _errors_of(files: Files) -> Sequence[FileError]:
-    """What is wrong with files that are a part of the directory, whatever the other parts say."""
+    """What is wrong with files if they are a part of the directory, whatever the other files say."""
     try:
         contents = contents_of(_HERE, files)
     except FileErrors:

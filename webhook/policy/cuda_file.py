@@ -1,4 +1,4 @@
-"""Reads `_cuda.yaml` with every mistake in it, and merges its rows over the tables of this release."""
+"""Reads `_cuda.yaml`, with all mistakes at once, and merges its rows over the tables of this release."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,37 +22,37 @@ KEYS: Mapping[str, str] = {
     "gpus": "name",
     "images": "image",
 }
-"""The lists of the file, and which key of a row tells it apart from the others of its list."""
+"""The lists of the file, each with the key that identifies its rows."""
 
 _WITHOUT_COMPATIBILITY = (11, 0)
-"""The releases of this version are older than the floor of their major version."""
+"""The version whose releases are older than the floor of their major version."""
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformTables:
-    """The tables by which a set of policies judges images, and the rows of the platform as they were written."""
+    """The tables by which a set of policies judges images, and the platform's rows as they are in its file."""
 
     tables: CudaTables = SHIPPED
     written: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
     def sharing(self, previous: "PlatformTables") -> "PlatformTables":
-        """The same tables, as the object of `previous` where that has the same rows, with all that it remembers."""
+        """`previous` if it has the same rows, with all that its tables remember; else these tables."""
         return previous if previous.written == self.written else self
 
     @property
     def counts(self) -> str:
-        """How many rows each list has, in words; empty where there are none."""
+        """The number of rows in each list, in words; empty without rows."""
         return ", ".join(f"{key} {len(self.written[key])}" for key in KEYS if key in self.written)
 
 
 SHIPPED_ONLY = PlatformTables()
-"""What there is without a file of the platform, or with an empty one."""
+"""The tables with an empty file, or without one."""
 
 
 def read_cuda_tables(path: str, source: bytes, faults: Faults) -> PlatformTables:
-    """The tables with the rows of the file shown in errors as `path`; those of this release where it has mistakes."""
+    """The tables with the rows of a file, which errors call `path`; if it has mistakes, the tables of this release."""
     root = read_document(path, source, CUDA_KIND, _null_fault, faults)
     document = read_head(root, CudaFile, cuda_schema(), faults) if root is not None else None
     if root is None:
@@ -80,14 +80,14 @@ def _null_fault(path: KeyPath) -> str:
 
 
 def _row_at(root: YamlNode, place: KeyPath) -> YamlNode:
-    """The row at a place below `spec`: a list, and which of its rows."""
+    """The row at a place below `spec`: name of a list, and index in it."""
     name, index = place[0], place[1]
     listed = mapping_at(root, ("spec",))[str(name)].value
     return listed[index] if isinstance(listed, list) and isinstance(index, int) else root
 
 
 def _check_keys_differ(root: YamlNode, name: str, faults: Faults) -> None:
-    """No two rows of a list are about the same."""
+    """Add a fault for each row whose key another row of the list has."""
     listed = mapping_at(root, ("spec",)).get(name)
     key = KEYS[name]
     seen: dict[object, int] = {}
@@ -103,7 +103,7 @@ def _check_keys_differ(root: YamlNode, name: str, faults: Faults) -> None:
 
 
 def _identity(value: str | int) -> object:
-    """What a key stands for: versions are the same however many zeros are in them."""
+    """The value by which keys are compared: 13.0 and 13 are one version."""
     try:
         return parse_version(value).parts
     except FormatError:
@@ -114,7 +114,7 @@ _Found = Iterator[tuple[KeyPath, str]]
 
 
 def _contradictions(rows: Mapping[str, Any], tables: CudaTables) -> _Found:
-    """What cannot be true together with the other rows, those of this release included: where, and why."""
+    """Places and reasons of rows that contradict other rows, of the file or of this release."""
     for index, row in enumerate(rows.get("toolkits", ())):
         for message in _of_toolkit(parse_version(row["cuda"]), parse_version(row["driver"]), tables):
             yield ("toolkits", index, "driver"), message
@@ -136,14 +136,14 @@ def _contradictions(rows: Mapping[str, Any], tables: CudaTables) -> _Found:
 
 
 def _of_gpu(compute: Version, tables: CudaTables) -> Iterator[str]:
-    """What cannot be judged of a GPU: nobody knows which drivers and CUDA its compute capability needs."""
+    """The fault of a GPU whose compute capability is in no table: its drivers and CUDA are not known."""
     if tables.generation_of(compute) is None:
         known = ", ".join(str(row.compute) for row in tables.capabilities.rows)
         yield f"no table has compute capability {compute}; add it under {CAPABILITIES}, or write one of {known}"
 
 
 def _swallowed(rows: Sequence[Mapping[str, Any]], tables: CudaTables) -> _Found:
-    """Words that other GPUs have in their names, too: one of this release would be taken for that of the row."""
+    """Rows whose words are also in the name of a GPU of this release, which would be taken for the GPU of the row."""
     own = {row["name"]: index for index, row in enumerate(rows)}
     corrected = {model.words for model in SHIPPED.gpus.models if model.name in own}
     words = {model.words: own[model.name] for model in tables.gpus.models if model.name in own}
@@ -161,7 +161,7 @@ def _swallowed(rows: Sequence[Mapping[str, Any]], tables: CudaTables) -> _Found:
 
 
 def _of_toolkit(cuda: Version, driver: Version, tables: CudaTables) -> Iterator[str]:
-    """What cannot be true of the driver with which a release of CUDA came."""
+    """Why a release of CUDA cannot have come with a driver."""
     floor = tables.toolkits.floors.get(cuda.major)
     if floor is not None and cuda.parts[:2] != _WITHOUT_COMPATIBILITY and driver < floor.driver.cut(len(driver.parts)):
         yield (
@@ -178,7 +178,7 @@ def _of_toolkit(cuda: Version, driver: Version, tables: CudaTables) -> Iterator[
 
 
 def _of_floor(major: int, driver: Version, tables: CudaTables) -> Iterator[str]:
-    """What cannot be true of the driver from which all releases of a major version run."""
+    """Why a driver cannot be the oldest that runs all releases of a major version."""
     reported = tables.drivers.reported_by(driver)
     if reported is not None and reported.major < major:
         yield f"branch {driver.major} reports CUDA {reported}, which is older than CUDA {major}; correct one of the two"
@@ -190,7 +190,7 @@ def _of_floor(major: int, driver: Version, tables: CudaTables) -> Iterator[str]:
 
 
 def _of_branch(number: int, tables: CudaTables) -> Iterator[str]:
-    """What cannot be true of the CUDA that a branch reports: a newer branch never reports an older CUDA."""
+    """Why a branch cannot report its CUDA: a newer branch never reports an older CUDA."""
     rows = tables.drivers.rows
     at = next(index for index, row in enumerate(rows) if row.number == number)
     own = rows[at].cuda

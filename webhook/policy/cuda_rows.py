@@ -1,6 +1,6 @@
-"""The format of `_cuda.yaml`: rows of a platform's own for the tables of CUDA, in the form of those in this release.
+"""The format of `_cuda.yaml`: a platform's own rows for the tables of CUDA, in the form of the shipped rows.
 
-A new CUDA, driver, GPU or image then needs no release of this project.
+With them, a new CUDA, driver, GPU or image needs no release of this project.
 """
 
 import json
@@ -20,9 +20,9 @@ from webhook.policy.schema import CUDA_KIND, Schema, for_editors
 Rows = TypeVar("Rows", bound=tuple[object, ...])
 
 MOST_ROWS = 200
-"""Rows of one list. The globs of images are compared with the name of each new image."""
+"""Rows that one list may have. The globs of images are compared with the name of each new image."""
 MOST_GPU_GLOBS = 1000
-"""Globs in `labels` and `machines` of all GPUs. Each new value of a label is compared with them."""
+"""Globs that `labels` and `machines` of all GPUs may have. Each new value of a label is compared with them."""
 _LONGEST_SOURCE = 200
 _LONGEST_NOTE = 1000
 _LONGEST_GLOB = 256
@@ -61,7 +61,7 @@ def _cuda(value: str) -> str:
 
 
 _OLDEST_BRANCH = 300
-"""Versions below are none of a driver that CUDA containers run on, but most likely of CUDA itself."""
+"""The least first number of a driver version. A smaller number is most likely a version of CUDA."""
 
 _DATE = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?|unknown")
 _MONTH = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])|ended")
@@ -270,11 +270,11 @@ class CudaFile(CamelModel):
 
 @lru_cache(maxsize=1)
 def cuda_schema() -> Schema:
-    """JSON Schema (draft-07) of `_cuda.yaml`; not to be changed by callers, who share it."""
+    """JSON Schema (draft-07) of `_cuda.yaml`. Callers share it and must not change it."""
     schema = for_editors(CudaFile.model_json_schema(by_alias=True))
     return {"$schema": "http://json-schema.org/draft-07/schema#", "title": CUDA_KIND, **schema}
 
 
 def cuda_schema_text() -> str:
-    """The JSON Schema as it stands in docs/cuda-tables-schema.json."""
+    """The content of docs/cuda-tables-schema.json."""
     return json.dumps(cuda_schema(), indent=2, ensure_ascii=False) + "\n"

@@ -1,8 +1,8 @@
-"""Reads a directory of policy files in one consistent moment, and tells cheaply whether it has changed since.
+"""Reads all policy files of a directory as they were at one moment, and notices cheaply when they change.
 
-A mounted ConfigMap is a directory of symlinks into `..data`, itself a symlink that the kubelet swaps at once; so all
-files are read through one resolution of `..data`. The same holds for several ConfigMaps projected into one volume, and
-for a directory that is itself reached through a symlink, as git-sync does it.
+A mounted ConfigMap is a directory of symlinks into `..data`, which is a symlink itself. The kubelet replaces `..data`
+in one step, so all files are read through one resolution of `..data`. This also works for several ConfigMaps in one
+volume, and for a directory that is itself a symlink, as git-sync makes it.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from webhook.yaml_files.yaml_lines import MAX_BYTES
 
 DATA = "..data"
 SETTLED = 2.0
-"""Seconds after which a further change is certain to show in a file's time stamp, on any usual file system."""
+"""Seconds after a change, from which another change gives a file another time stamp on any usual file system."""
 _ATTEMPTS = 5
 
 Fingerprint = tuple[object, ...]
@@ -30,7 +30,7 @@ Place = TypeVar("Place")
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The policy files of a directory, sorted by name, and a digest of names and bytes."""
+    """The policy files of a directory, sorted by name. `digest` is a hash of their names and bytes."""
 
     path: Path
     files: tuple[tuple[str, bytes], ...]
@@ -41,8 +41,8 @@ class Contents:
 def read_directory(directory: Path) -> Contents:
     """All policy files as they were at one moment.
 
-    What cannot be read and what is no policy file although it looks like one is listed in `faults`. Raises PolicyErrors
-    for a directory that is missing or holds no policy file at all.
+    `faults` has the files that cannot be read, and files that look like policy files and are none. Raises FileErrors
+    for a directory that is missing or has no policy file.
     """
     for attempt in range(_ATTEMPTS):
         root = _root(directory)
@@ -59,18 +59,15 @@ def read_directory(directory: Path) -> Contents:
 
 
 def contents_of(directory: Path, files: Mapping[str, bytes]) -> Contents:
-    """The policy files among files that were read elsewhere, and that stand in `directory` where they are used.
-
-    Raises PolicyErrors where there are none.
-    """
+    """The policy files among `files`, as if they had been read in `directory`. Raises FileErrors if there are none."""
     entries = sorted(entry for entry in files.items() if _looks_like_a_policy(entry[0]))
     return _not_empty(_collect(directory, entries, lambda content: content))
 
 
 def fingerprint(directory: Path, now: Callable[[], float] = time.time) -> Fingerprint | None:
-    """Something that differs after any change; None while the last change is too young to tell a further one apart.
+    """A value that differs after any change. None while the last change is so recent that another one may not show.
 
-    `now` gives seconds since the epoch, to be compared with the files' time stamps.
+    `now` returns seconds since the epoch, which are compared with the files' time stamps.
     """
     root = _root(directory)
     marks: list[object] = [root]
@@ -92,14 +89,14 @@ def fingerprint(directory: Path, now: Callable[[], float] = time.time) -> Finger
 
 @dataclass(frozen=True, slots=True)
 class _Root:
-    """A directory with its symlinks resolved, and the directory that `..data` in it leads to, if there is one."""
+    """A directory with its symlinks resolved, and the directory that its `..data` leads to; None without `..data`."""
 
     directory: Path
     data: Path | None
 
 
 def _root(directory: Path) -> _Root:
-    """Where to read; whatever replaces the files at once changes it."""
+    """The place to read from. It differs after all files were replaced in one step."""
     resolved = Path(os.path.realpath(directory))
     try:
         return _Root(resolved, resolved / os.readlink(resolved / DATA))
@@ -118,7 +115,7 @@ def _entries(root: _Root) -> Iterator[tuple[str, Path]]:
 
 
 def _leads_into_data(entry: os.DirEntry[str]) -> bool:
-    """Whether the entry is a link that the kubelet made, or one that it has just removed."""
+    """Whether the entry is a link made by the kubelet, or was one that the kubelet has just removed."""
     try:
         return entry.is_symlink() and os.readlink(entry.path).startswith(DATA + "/")
     except FileNotFoundError:
@@ -137,7 +134,7 @@ def _not_empty(contents: Contents) -> Contents:
 
 
 def _collect(directory: Path, entries: Iterable[tuple[str, Place]], read: Callable[[Place], bytes]) -> Contents:
-    """The contents of files with these names; `read` may raise OSError."""
+    """The contents of the entries, which are names and places of files. `read` may raise OSError."""
     faults = Faults()
     files: list[tuple[str, bytes]] = []
     for name, place in entries:
@@ -158,7 +155,7 @@ def _collect(directory: Path, entries: Iterable[tuple[str, Place]], read: Callab
 
 
 def _read_file(path: Path) -> bytes:
-    """The file's bytes, at most one more than a policy may have. Raises OSError for anything but a plain file."""
+    """The bytes of a file, up to one more than a policy may have. Raises OSError for anything but a plain file."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise OSError(0, "not a file")
     with path.open("rb") as file:

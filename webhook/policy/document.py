@@ -1,7 +1,7 @@
-"""What every file of policies is read by: a head, no empty values, and names that are told apart.
+"""Checks that all kinds of policy files share: head, empty values, name of the file, names in lists.
 
-`merge` and `merge_rule` lay the file of a namespace over the default: maps recursively, lists and scalars replaced.
-Every value keeps the line that it was written in.
+`merge` and `merge_rule` merge the file of a namespace over the default: maps key by key, lists and single values are
+replaced. Every value keeps the line in which it was written.
 """
 
 import json
@@ -18,13 +18,16 @@ from webhook.yaml_files.yaml_lines import YamlNode, read_yaml
 
 Head = TypeVar("Head", bound=BaseModel)
 
+RULES_PATH: KeyPath = ("spec", "rules")
+"""Where the rules stand in a policy file."""
+
 
 def read_document(
     path: str, source: bytes, kind: str, null_fault: Callable[[KeyPath], str], faults: Faults
 ) -> YamlNode | None:
-    """The document of the file shown in errors as `path`, without its empty values, each of which is a fault.
+    """The document in a file that errors call `path`, without its empty values. Each empty value is a fault.
 
-    None where the file is no such document at all. `null_fault` says what is wrong with nothing at a key.
+    None if the file has no such document. `null_fault` returns the message for an empty value at a key.
     """
     try:
         root = read_yaml(source, path, kind)
@@ -40,7 +43,7 @@ def read_document(
 def read_head(
     root: YamlNode, model: type[Head], schema: Schema, faults: Faults, context: Mapping[str, Any] | None = None
 ) -> Head | None:
-    """The document as `model` describes it, validated in `context`; None where something is wrong with it."""
+    """The document as `model`, validated with `context`; None if it has mistakes."""
     try:
         return model.model_validate_json(json.dumps(root.plain()), by_alias=True, by_name=False, context=context)
     except ValidationError as error:
@@ -51,7 +54,7 @@ def read_head(
 
 
 def check_name(root: YamlNode, stem: str, fault: str, faults: Faults) -> None:
-    """The document has the name of its file, `stem`; `fault` is what is wrong with that name itself."""
+    """Add a fault unless the document is named as its file, `stem`. `fault` is a mistake in that name, or empty."""
     name = mapping_at(root, ("metadata",)).get("name")
     if name is None or not isinstance(name.value, str):
         return
@@ -62,7 +65,7 @@ def check_name(root: YamlNode, stem: str, fault: str, faults: Faults) -> None:
 
 
 def check_names_differ(root: YamlNode, path: KeyPath, faults: Faults) -> None:
-    """No two maps of the list at `path` have the same name."""
+    """Add a fault for each map in the list at `path` whose name another map of the list has."""
     entries = mapping_at(root, path[:-1]).get(str(path[-1]))
     seen: dict[str, int] = {}
     for index, entry in enumerate(entries.value if entries is not None and isinstance(entries.value, list) else ()):
@@ -76,7 +79,7 @@ def check_names_differ(root: YamlNode, path: KeyPath, faults: Faults) -> None:
 
 
 def mapping_at(root: YamlNode, path: KeyPath) -> dict[str, YamlNode]:
-    """The map at `path`; empty where there is none."""
+    """The map at `path`; empty if there is none."""
     node = root
     for key in path:
         child = node.value.get(str(key)) if isinstance(node.value, dict) else None
@@ -106,7 +109,7 @@ def _without_nulls(node: YamlNode, path: KeyPath, null_fault: Callable[[KeyPath]
 
 
 def merge(base: YamlNode, over: YamlNode) -> YamlNode:
-    """`over` merged over `base`; a merged map counts as written where `over` writes it."""
+    """`over` merged over `base`. A merged map has the line of `over`."""
     if not isinstance(base.value, dict) or not isinstance(over.value, dict):
         return over
     merged = dict(base.value)
@@ -116,9 +119,9 @@ def merge(base: YamlNode, over: YamlNode) -> YamlNode:
 
 
 def merge_rule(rule: Rule, base: YamlNode | None, over: YamlNode) -> YamlNode:
-    """The settings of one rule: those of a namespace's file over the default's, where the default names the rule.
+    """The settings of one rule in a namespace's file, merged over the default's; `base` is None if it has none.
 
-    Where the file sets one key of a group that excludes each other, the default's other keys of the group are dropped.
+    If the file sets a key of a group whose keys exclude each other, the default's other keys of the group are dropped.
     """
     if base is None:
         return over

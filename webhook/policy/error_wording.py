@@ -1,7 +1,7 @@
-"""What is wrong with a setting, in words that say what was found, what is allowed and how to mend it.
+"""Messages about mistakes in settings: what was found, what is allowed, and how to correct it.
 
-The validator's own messages never reach people: an error is told anew from its type, the value as it was written, and
-the schema of the place.
+Messages of the validator are never shown. A message is made from the type of the validator's error, the value as it is
+in the file, and the schema of the place.
 """
 
 import json
@@ -27,11 +27,11 @@ _KINDS = {
 }
 
 _MOST_DETAILS = 5_000
-"""Mistakes of one part of a file that are told one by one: each takes some 3 kB until it is told."""
+"""Mistakes in one part of a file up to which each gets a message. Each takes some 3 kB of memory until then."""
 
 
 def details_of(error: ValidationError) -> list[ErrorDetails]:
-    """What a validator found, each mistake by itself; where there are too many, how many they are."""
+    """Each mistake that a validator found, or one that says how many there are if they are too many."""
     found = error.error_count()
     if found <= _MOST_DETAILS:
         return error.errors(include_url=False)
@@ -40,7 +40,7 @@ def details_of(error: ValidationError) -> list[ErrorDetails]:
 
 
 def describe(schema: Schema) -> str:
-    """What a schema allows, in words.
+    """The values that a schema allows, in words.
 
     >>> describe({"type": "integer", "minimum": 1, "maximum": 8})
     'a whole number from 1 to 8'
@@ -78,16 +78,16 @@ def _entries(schema: Schema) -> str:
 
 
 def unknown_key(key: str, known: Iterable[str], what: str = "key") -> str:
-    """The message for a key that means nothing, with all that do."""
+    """The message for an unknown key, with all known ones."""
     known = sorted(known)
     return f"unknown {what}; known {what}s are {', '.join(known)}{hint(key, known)}"
 
 
 def locate(node: YamlNode, loc: Sequence[str | int], missing: bool = False) -> tuple[KeyPath, YamlNode]:
-    """The key path of a validator's location and the nearest node at or above it.
+    """The key path of a validator's location, and the nearest node at or above it.
 
-    Parts of the location that stand for no key (the alternatives of a union) are left out; the last one of a `missing`
-    key is kept.
+    Parts of the location that are not keys (the alternatives of a union) are left out. The key of a `missing` value is
+    kept.
     """
     path: list[str | int] = []
     for index, part in enumerate(loc):
@@ -103,12 +103,12 @@ def locate(node: YamlNode, loc: Sequence[str | int], missing: bool = False) -> t
 
 
 def message_for(error: ErrorDetails, schema: Schema, path: KeyPath, node: YamlNode) -> str:
-    """What the validator found at `path`, told anew; `node` is what stands there."""
+    """The message about an error at `path`, where the file has `node`."""
     return _about_key(error, schema, path) or _about_value(error, part_at(schema, path), path, node)
 
 
 def _about_key(error: ErrorDetails, schema: Schema, path: KeyPath) -> str:
-    """The message where a key is at fault; empty where its value is."""
+    """The message about a faulty key; empty if the value of the key is faulty."""
     if error["type"] == "extra_forbidden":
         return unknown_key(str(path[-1]), part_at(schema, path[:-1]).get("properties", ()))
     if error["type"] == "missing":
@@ -120,7 +120,7 @@ def _about_key(error: ErrorDetails, schema: Schema, path: KeyPath) -> str:
 
 
 def _about_form(context: Mapping[str, object]) -> str:
-    """Which form a key must have."""
+    """The form that a key must have; empty if it is not known."""
     match context:
         case {"error": reason}:
             return str(reason)
@@ -140,7 +140,7 @@ def _about_value(error: ErrorDetails, place: Schema, path: KeyPath, node: YamlNo
         return _not_a_choice(node, place, str(path[-1]) if path else "")
     if kind == "value_error" and "error" in context:
         told = str(context["error"])
-        if isinstance(node.value, bool) and ";" in told:  # as it was written: yes, and not true
+        if isinstance(node.value, bool) and ";" in told:  # show the boolean as it was written, such as yes
             told = f"{found(node)};{told.partition(';')[2]}"
         return f"{told}; write {describe(place)}" if "examples" in place and ";" not in told else told
     if kind.startswith(("greater_than", "less_than")):
@@ -161,9 +161,9 @@ def _remedy(kind: str, place: Schema, node: YamlNode, context: Mapping[str, obje
 
 
 def found(node: YamlNode) -> str:
-    """What was written, and what YAML takes it for.
+    """A value as it was written, and its type in YAML.
 
-    >>> found(Node(False, "team.yaml", 3, "off"))
+    >>> found(YamlNode(False, "team.yaml", 3, "off"))
     'off is a boolean in YAML'
     """
     match node.value:

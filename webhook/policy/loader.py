@@ -1,4 +1,4 @@
-"""Directory -> set of policies, or every error in it at once, each with file, line and key."""
+"""Reads a directory into a set of policies, or reports all mistakes in it, each with file, line and key."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -13,15 +13,14 @@ from pydantic_core import ErrorDetails
 from webhook.cuda.cuda_tables import context_of
 from webhook.model.accelerators import ANY, BUILT_IN, CONTEXT, Accelerators
 from webhook.model.node import NodePool
-from webhook.policy.bound_quotas import NO_POTS
 from webhook.policy.cuda_file import SHIPPED_ONLY, PlatformTables, read_cuda_tables
 from webhook.policy.directory import Contents, read_directory
-from webhook.policy.document import merge_rule
+from webhook.policy.document import RULES_PATH, merge_rule
 from webhook.policy.error_wording import MODES, details_of, locate, message_for
-from webhook.policy.namespace_index import NamespaceIndex
+from webhook.policy.namespaces import ClaimedNamespaces
+from webhook.policy.policy_quotas import NO_POTS, read_pots
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
-from webhook.policy.policy_source import RULES_PATH, PolicySource, read_source
-from webhook.policy.pots import read_pots
+from webhook.policy.policy_source import PolicySource, read_source
 from webhook.policy.schema import CUDA_FILE, CUDA_KIND, DEFAULT_FILE, QUOTAS_FILE, WorkloadsMode, rule_schema
 from webhook.rules import RULES
 from webhook.rules.rule import Rule
@@ -31,7 +30,7 @@ from webhook.yaml_files.yaml_lines import YamlNode
 
 
 def load(directory: Path | str, rules: Sequence[Rule] = RULES) -> PolicySet:
-    """The policies in a directory. Raises PolicyErrors with everything that is wrong, sorted by file and line."""
+    """The policies in a directory. Raises FileErrors with all mistakes, sorted by file and line."""
     return build(read_directory(Path(directory)), rules)
 
 
@@ -42,10 +41,10 @@ def build(
     *,
     elsewhere: Collection[str] = (),
 ) -> PolicySet:
-    """The policies in files that were read; raises PolicyErrors.
+    """The policies in files that were read. Raises FileErrors.
 
-    Policies that `previous` has just alike are shared with it, so that a reload costs no second copy of them. Files of
-    the names `elsewhere` may exist although they are not among these: nothing that they can say is missed.
+    Policies that are equal to one of `previous` are shared with it, so that a reload keeps no second copy. Files named
+    in `elsewhere` may exist outside `contents`, so what they may declare is not reported as missing.
     """
     faults = Faults()
     faults.extend(contents.faults)
@@ -73,20 +72,20 @@ def build(
         path = str(contents.path / QUOTAS_FILE)
         inherited = default.rules if default is not None else {}
         pots = read_pots(path, files.pop(QUOTAS_FILE), inherited, faults, shared.context)
-    claims = NamespaceIndex(faults)
+    claimed, policies = ClaimedNamespaces(faults), dict[str, Policy]()
     for file, content in files.items():
         source = read_source(file, str(contents.path / file), content, rules, faults, accelerators, cuda.tables)
         if source is not None:
-            claims.add(source, binder.bind(source))
+            policies |= dict.fromkeys(claimed.add(source.claims), binder.bind(source))
     faults.raise_if_any()
     if previous is not None:
         pots = pots.sharing(previous.pots)
-    return PolicySet.of(binder.default, claims.policies, (*notices, *binder.notices), pots, cuda)
+    return PolicySet.of(binder.default, policies, (*notices, *binder.notices), pots, cuda)
 
 
 @dataclass(frozen=True, slots=True)
 class _Merged:
-    """A rule as it stands in one policy: its settings as written, and bound unless it is disabled or faulty."""
+    """A rule in one policy: its settings as they are in the files, and the bound rule, unless disabled or faulty."""
 
     written: Any
     bound: BoundRule | None
@@ -94,7 +93,7 @@ class _Merged:
 
 @dataclass(frozen=True, slots=True)
 class _Pools:
-    """The node pools of one policy: as values, as written, and the file that declares them."""
+    """The node pools of one policy: as values, as they are in the file, and the name of the file."""
 
     pools: tuple[NodePool, ...] = ()
     written: tuple[Any, ...] = ()
@@ -110,7 +109,7 @@ class _Pools:
 
 @dataclass(frozen=True, slots=True)
 class _Workloads:
-    """The mode for workloads of one policy, None where it is left as it is, and the file that sets it."""
+    """The mode for workloads of one policy, and the file that sets it; None and empty if no file does."""
 
     mode: WorkloadsMode | None = None
     origin: str = ""
@@ -122,7 +121,10 @@ class _Workloads:
 
 @dataclass(frozen=True)
 class _Shared:
-    """What is the same for all policies of a set: the names of GPUs, and the tables of CUDA."""
+    """The parts that all policies of a set share: the names of GPUs, and the tables of CUDA.
+
+    `has_other_rows` tells whether the platform may have rows that could not be read.
+    """
 
     accelerators: Accelerators
     cuda: PlatformTables
@@ -130,18 +132,18 @@ class _Shared:
 
     @cached_property
     def cuda_digest(self) -> str:
-        """A hash of the platform's rows, made once: each policy's hash would else be of thousands of rows."""
+        """A hash of the platform's rows, made once, because every policy's hash includes them."""
         return content_hash(self.cuda.written)
 
     @property
     def context(self) -> dict[str, Any]:
-        """In which settings are validated."""
+        """The context with which settings are validated."""
         return {CONTEXT: self.accelerators, **context_of(self.cuda.tables, has_others=self.has_other_rows)}
 
 
 @dataclass(frozen=True, slots=True)
 class _Besides:
-    """What one policy says besides rules."""
+    """The parts of one policy besides its rules."""
 
     pools: _Pools
     workloads: _Workloads
@@ -149,13 +151,13 @@ class _Besides:
     contact: str
 
     def under(self, source: PolicySource) -> "_Besides":
-        """The same where the file of a namespace says nothing else."""
+        """The parts of a namespace's policy: its own, or these if its file leaves them out."""
         pools = self.pools if source.pools is None else _Pools.of(source)
         workloads = self.workloads if source.workloads is None else _Workloads.of(source)
         return _Besides(pools, workloads, self.shared, source.contact or self.contact)
 
     def policy(self, name: str, files: tuple[str, ...], rules: Any, bound: tuple[BoundRule, ...]) -> Policy:
-        """The policy of these rules; `rules` is what stands in its files, which its hash is made of."""
+        """The policy with these bound rules. `rules` are the rules as they are in the files, for the hash."""
         written: list[Any] = [rules, self.pools.written]
         if self.workloads.mode is not None:
             written.append(self.workloads.mode)
@@ -182,7 +184,7 @@ class _Besides:
 
 
 class _Binder:
-    """Merges, validates and binds the rules of one policy after the other, sharing what is equal."""
+    """Merges, validates and binds the rules of one policy after the other. Equal settings and policies are shared."""
 
     def __init__(
         self,
@@ -214,7 +216,7 @@ class _Binder:
         )
 
     def bind(self, source: PolicySource) -> Policy:
-        """The policy of a namespace's file, merged over the default; what is faulty is left out and recorded."""
+        """The policy of a namespace's file, merged over the default. Faulty rules are left out, and recorded."""
         merged = dict(self._default_rules)
         for rule in self._rules:
             own = source.rules.get(rule.key)

@@ -1,7 +1,7 @@
 """Node pools as policies declare them, and the labels that their nodes will have.
 
-What GPU Feature Discovery publishes of a driver and a GPU once a node is there follows from `driver`, `product` and
-`gpus`; pods may select by it before.
+Pods may select nodes by labels of GPU Feature Discovery. The labels that it will publish on the nodes of a pool follow
+from `driver`, `product` and `gpus`.
 """
 
 from collections import Counter
@@ -29,10 +29,10 @@ _DRIVER_PARTS = (
     ("nvidia.com/cuda.driver-version.minor", "nvidia.com/cuda.driver.minor"),
     ("nvidia.com/cuda.driver-version.revision", "nvidia.com/cuda.driver.rev"),
 )
-"""Labels of the numbers of a driver's version, the present and the deprecated ones."""
+"""Labels of the three numbers in a driver version: the present label, and the deprecated one."""
 
 _OLDEST_BRANCH = 100
-"""Versions below are none of a driver that CUDA containers run on, but most likely of CUDA itself."""
+"""The least first number of a driver version. A smaller number is most likely a version of CUDA."""
 
 
 def _driver(value: str) -> str:
@@ -94,7 +94,7 @@ class PoolSettings(CamelModel):
     _tables: CudaTables = PrivateAttr(default_factory=lambda: SHIPPED)  # a default is copied whole each time
 
     def model_post_init(self, context: Any, /) -> None:
-        """Remember which names are GPUs, and what is known of them."""
+        """Remember the names of GPUs and the tables of the policies that these settings belong to."""
         self._known = accelerators_in(context)
         self._tables = tables_in(context)
 
@@ -118,7 +118,7 @@ class PoolSettings(CamelModel):
 
     @cached_property
     def pool(self) -> NodePool:
-        """The pool with all labels that its nodes will have."""
+        """The pool, with all labels of its nodes."""
         labels = {key: value for key, (_, value) in self._derived.items()} | dict(self.labels)
         labels.setdefault(OS, "linux")
         labels.setdefault(ARCH, self._usual_arch)
@@ -140,7 +140,7 @@ class PoolSettings(CamelModel):
 
     @property
     def _of_the_model(self) -> dict[str, str]:
-        """What is published of every GPU of this model."""
+        """The labels that every node with this GPU model has."""
         compute = self._traits.compute if self._traits is not None else None
         if compute is None:
             return {}
@@ -155,7 +155,7 @@ class PoolSettings(CamelModel):
 
     @property
     def _derived(self) -> dict[str, tuple[str, str]]:
-        """The labels that follow from other settings: the setting each comes from, and its value."""
+        """The labels that follow from settings: key -> setting and value."""
         labels: dict[str, tuple[str, str]] = {}
         if self.driver is not None:
             labels |= {key: ("driver", value) for key, value in _driver_labels(self.driver).items()}
@@ -169,7 +169,7 @@ class PoolSettings(CamelModel):
 
 
 def _driver_labels(version: str) -> dict[str, str]:
-    """What GPU Feature Discovery publishes of a driver; of a branch, all that is known of its drivers."""
+    """The labels that GPU Feature Discovery publishes for a driver version, or for what is known of a branch."""
     numbers = version.split(".")
     if len(numbers) == 1:
         return dict.fromkeys(_DRIVER_PARTS[0], version)
@@ -180,7 +180,7 @@ def _driver_labels(version: str) -> dict[str, str]:
 
 
 def as_declared(pool: NodePool) -> dict[str, object]:
-    """A pool as a policy file may declare it, with every label spelled out."""
+    """A pool as a policy file may declare it, with all labels."""
     written: dict[str, object] = {"name": pool.name, "labels": dict(pool.labels)}
     if pool.taints:
         written["taints"] = [{"key": t.key, "value": t.value, "effect": t.effect} for t in pool.taints]

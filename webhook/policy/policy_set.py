@@ -1,8 +1,8 @@
-"""The policies of all namespaces as one immutable value, and which of them a namespace gets.
+"""The policies of all namespaces as one immutable value, and which policy a namespace gets.
 
-For a namespace, an exact name beats a longer glob, a longer glob beats a shorter one, and any of them beats the
-default. The length of a glob is the number of its characters, wildcards included. The loader refuses two files that
-could claim a namespace at the same rank, so the order of files never decides.
+An exact name takes precedence over any glob, a longer glob over a shorter one, and each of them over the default. The
+length of a glob is the number of its characters, wildcards included. The loader refuses two files that could claim a
+namespace at the same rank, so the order of files makes no difference.
 """
 
 import hashlib
@@ -14,8 +14,8 @@ from functools import lru_cache
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.globs import is_glob, matcher
 from webhook.model.node import NodePool
-from webhook.policy.bound_quotas import NO_POTS, BoundQuota, Pots, pot_finder
 from webhook.policy.cuda_file import SHIPPED_ONLY, PlatformTables
+from webhook.policy.policy_quotas import NO_POTS, BoundQuota, Pots, pot_finder
 from webhook.policy.schema import CUDA_KIND, DEFAULT_FILE, WorkloadsMode
 from webhook.quota.quotas import QuotaScope
 from webhook.rules import gpu_quota
@@ -23,7 +23,7 @@ from webhook.rules.rule import Rule, Stage
 from webhook.rules.rule_settings import Mode, RuleSettings
 
 REMEMBERED = 10_000
-"""Namespaces whose policy and quotas are remembered after their globs were resolved once."""
+"""Namespaces whose policy and quotas are remembered after globs were compared with their names."""
 
 
 def content_hash(content: object) -> str:
@@ -34,8 +34,8 @@ def content_hash(content: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BoundRule:
-    """A rule with its settings in one policy. `origin` is the file that had the last word on it, `line` where in it,
-    from 1; 0 where that is not known.
+    """A rule with its settings in one policy. `origin` is the file that sets the rule last, and `line` the line in it,
+    from 1; 0 if not known.
     """
 
     rule: Rule
@@ -44,16 +44,15 @@ class BoundRule:
     origin: str
     line: int = field(default=0, compare=False)
     contact: str = ""
-    """Whom messages send people to; empty where the policy names nobody."""
+    """Whom users should ask; empty if the policy names nobody."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What holds in a namespace: the rules that are not disabled, in the order of the list of rules.
+    """The rules of a namespace that are not disabled, in the order of the list of rules, and its other settings.
 
-    `files` are the names of the files that contributed, the default first; `hash` is of the merged content.
-    `pools_origin` is the file that declares the node pools, `workloads_origin` the one with the mode for workloads;
-    empty where none does.
+    `files` are the names of its files, `_default.yaml` first. `hash` is a hash of their merged content. `pools_origin`
+    is the file with the node pools, and `workloads_origin` the file with the mode for workloads; empty for none.
     """
 
     name: str
@@ -63,27 +62,26 @@ class Policy:
     node_pools: tuple[NodePool, ...] = ()
     pools_origin: str = ""
     workloads: WorkloadsMode = WorkloadsMode.WARN
-    """What becomes of a workload whose pods would be refused."""
+    """What happens to a workload whose pods would be refused."""
     workloads_origin: str = ""
     accelerators: Accelerators = BUILT_IN
-    """Which resource names are GPUs, the same in every policy of a set."""
+    """The names of GPUs. All policies of a set have the same."""
     contact: str = ""
-    """Whom messages send people to; empty where no file names anybody."""
+    """Whom users should ask; empty if no file names anybody."""
     mutators: tuple[tuple[BoundRule, ...], ...] = field(init=False)
-    """The rules that mutate, one tuple for each stage, in the order of stages. Those are left out that never do under
-    their settings."""
+    """The rules that mutate under their settings: one tuple for each stage, in the order of stages."""
     injectors: tuple[BoundRule, ...] = field(init=False)
-    """Those of them that inject what they yield."""
+    """The mutators in mode `enforce`, which inject their edits."""
     is_injecting: bool = field(init=False)
-    """Whether any rule is enforced that mutates, and be it one that never does under its settings."""
+    """Whether any rule with a `mutate` function is in mode `enforce`, even if its settings let it mutate nothing."""
     validators: tuple[BoundRule, ...] = field(init=False)
-    """The rules that validate, but for those that never object to anything under their settings."""
+    """The rules that validate under their settings."""
     anticipators: tuple[BoundRule, ...] = field(init=False)
-    """Those of them that know what API validation refuses."""
+    """The validators with violations that API validation would refuse."""
     contradicted: tuple[BoundRule, ...] = field(init=False)
-    """Those of them that are enforced and object to what an author says against what they would inject."""
+    """The validators in mode `enforce` that validate a field which they also inject."""
     labels: frozenset[str] = field(init=False)
-    """The labels that rules tell pods by."""
+    """The labels by which rules select pods."""
 
     def __post_init__(self) -> None:
         mutating = [bound for bound in self.rules if bound.rule.mutate is not None]
@@ -104,7 +102,7 @@ class Policy:
         object.__setattr__(self, "labels", labels)
 
     def quota_of(self, namespace: str) -> BoundQuota | None:
-        """The quota that one of its namespaces has for itself; None where nothing limits it."""
+        """The quota of one of its namespaces by the rule `gpuQuota`; None without limits."""
         for bound in self.rules:
             if isinstance(bound.settings, gpu_quota.Settings) and bound.settings.limits:
                 return BoundQuota.of(
@@ -114,31 +112,31 @@ class Policy:
 
     @property
     def short_hash(self) -> str:
-        """The first 12 characters of the hash, enough to tell policies apart by eye."""
+        """The first 12 characters of the hash, for people."""
         return self.hash[:12]
 
 
 NO_POLICY = Policy(DEFAULT_FILE.removesuffix(".yaml"), (), content_hash({}), ())
-"""What holds where no file says anything: no rules."""
+"""The policy without any file: no rules."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PolicySet:
-    """All policies of all namespaces; `hash` is the hex SHA-256 of everything in them that can change a verdict."""
+    """The policies of all namespaces. `hash` is the hex SHA-256 of everything in them that can change a verdict."""
 
     default: Policy
-    """What holds where no other policy does; without rules where there is no default file."""
+    """The policy of namespaces without a file of their own. It has no rules if there is no default file."""
     has_default: bool
     policies: tuple[Policy, ...]
-    """Every policy once: the default, then the others by name."""
+    """Every policy once: the default, then all others by name."""
     notices: tuple[str, ...]
-    """What people should know although nothing is wrong."""
+    """Remarks about the files that are no mistakes."""
     pots: tuple[BoundQuota, ...]
-    """The quotas that namespaces share, by name; disabled ones are left out."""
+    """The quotas that namespaces share, by name, without disabled ones."""
     claims: Mapping[str, Policy]
-    """The policy of each name and glob of namespaces that a file has."""
+    """The policy of each name and glob of namespaces that a file claims."""
     names: tuple[str, ...]
-    """The namespaces that files name, not by a glob."""
+    """The namespaces that files claim by an exact name."""
     cuda: PlatformTables
     """The tables by which images are judged in all namespaces."""
     hash: str
@@ -154,7 +152,7 @@ class PolicySet:
         pots: Pots = NO_POTS,
         cuda: PlatformTables = SHIPPED_ONLY,
     ) -> "PolicySet":
-        """The set in which each name or glob in `claims` leads to a policy, and every other namespace to `default`."""
+        """The set with the policies of the names and globs in `claims`. All other namespaces have `default`."""
         fallback = default or NO_POLICY
         named = {policy.name: policy for policy in claims.values()}
         content = [default is not None, fallback.hash, {key: [p.name, p.hash] for key, p in claims.items()}]
@@ -176,27 +174,27 @@ class PolicySet:
         )
 
     def for_namespace(self, name: str) -> Policy:
-        """The policy of a namespace: one look-up, however many policies there are, once its globs were resolved.
+        """The policy of a namespace: one look-up, after globs were compared with its name once.
 
-        What is in no namespace, whose name is empty, has the default.
+        An object without a namespace, whose name is empty, has the default.
         """
         return self._policy(name)
 
     def quotas_for(self, namespace: str) -> tuple[BoundQuota, ...]:
-        """What limits a namespace: its own quota, then the pots it is in, by name; one look-up like that of its policy.
+        """The quotas of a namespace: its own, then its pots by name. One look-up, as for its policy.
 
-        Quotas without a limit and disabled ones are left out. What is in no namespace is in no quota.
+        Disabled quotas and quotas without a limit are left out. An object without a namespace has no quota.
         """
         return self._quotas(namespace)
 
     @property
     def accelerators(self) -> Accelerators:
-        """Which resource names are GPUs."""
+        """The names of GPUs."""
         return self.default.accelerators
 
     @property
     def has_quotas(self) -> bool:
-        """Whether anything is limited in any namespace."""
+        """Whether any namespace has a quota."""
         return bool(self.pots) or any(policy.quota_of("") is not None for policy in self.policies)
 
     @property
@@ -206,7 +204,7 @@ class PolicySet:
 
 
 def _finder(claims: Mapping[str, Policy], fallback: Policy) -> Callable[[str], Policy]:
-    """What finds the policy of a namespace: by its name, or by the first glob that matches, which it remembers."""
+    """A function that finds the policy of a namespace by name, or by the first glob that matches, and remembers it."""
     exact = {pattern: policy for pattern, policy in claims.items() if not is_glob(pattern)}
     ranked = sorted((pattern for pattern in claims if is_glob(pattern)), key=lambda glob: (-len(glob), glob))
     globs = tuple((matcher(glob), claims[glob]) for glob in ranked)
@@ -221,7 +219,7 @@ def _finder(claims: Mapping[str, Policy], fallback: Policy) -> Callable[[str], P
 def _quota_finder(
     policy_of: Callable[[str], Policy], pots: tuple[BoundQuota, ...]
 ) -> Callable[[str], tuple[BoundQuota, ...]]:
-    """What finds the quotas of a namespace, and remembers them."""
+    """A function that finds the quotas of a namespace, and remembers them."""
     pots_of = pot_finder(pots)
 
     @lru_cache(maxsize=REMEMBERED)

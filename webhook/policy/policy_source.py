@@ -1,4 +1,4 @@
-"""One policy file, read and checked as far as it can be without the other files."""
+"""One policy file, read and checked as far as possible without the other files."""
 
 import json
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables, context_of
 from webhook.model.accelerators import BUILT_IN, CONTEXT, Accelerators
 from webhook.policy.accelerator_settings import AcceleratorSettings
-from webhook.policy.document import check_name, check_names_differ, mapping_at, read_document, read_head
+from webhook.policy.document import RULES_PATH, check_name, check_names_differ, mapping_at, read_document, read_head
 from webhook.policy.error_wording import unknown_key
-from webhook.policy.namespace_globs import fault_in
+from webhook.policy.namespaces import NamespacePattern, fault_in
 from webhook.policy.node_pools import PoolSettings
 from webhook.policy.schema import (
     CUDA_FILE,
@@ -29,7 +29,6 @@ from webhook.rules.rule import Rule
 from webhook.yaml_files.file_errors import Faults, KeyPath
 from webhook.yaml_files.yaml_lines import YamlNode
 
-RULES_PATH: KeyPath = ("spec", "rules")
 NAMESPACES_PATH: KeyPath = ("spec", "namespaces")
 POOLS_PATH: KeyPath = ("spec", "nodePools")
 WORKLOADS_PATH: KeyPath = ("spec", "workloads")
@@ -37,21 +36,12 @@ ACCELERATORS_PATH = ("spec", "accelerators")
 
 
 @dataclass(frozen=True, slots=True)
-class NamespacePattern:
-    """A name or glob of namespaces that a file is for, and where it says so."""
-
-    pattern: str
-    line: int
-    key: KeyPath
-
-
-@dataclass(frozen=True, slots=True)
 class PolicySource:
-    """What one file says: the namespaces it claims, and its settings by rule, not yet merged.
+    """The content of one file: the namespaces that it claims, its settings by rule, and its other settings.
 
-    `pools` are the node pools it declares, `workloads` the mode for workloads; None where it says nothing about them or
-    something faulty. `accelerators` are the names of GPUs that it declares, beside those that everybody knows, and
-    `contact` whom messages send people to.
+    Nothing is merged yet. `pools` are the node pools, and `workloads` the mode for workloads; None if the file leaves
+    them out, or has a mistake in them. `accelerators` are the names of GPUs, with the declared ones. `contact` is whom
+    users should ask.
     """
 
     file: str
@@ -74,9 +64,9 @@ def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is rea
     accelerators: Accelerators = BUILT_IN,
     tables: CudaTables = SHIPPED,
 ) -> PolicySource | None:
-    """Read the file called `file`, shown in errors as `path`; None where it is too broken to go on with.
+    """Read the file with the name `file`, which errors call `path`; None if it has no document to go on with.
 
-    `accelerators` are those of the default's file, which says itself which they are.
+    `accelerators` are the names of GPUs that the default declares. The default itself is read with its own names.
     """
     root = read_document(path, source, "GPUPolicy", _null_fault, faults)
     if root is None or _is_of_another_kind(root, faults):
@@ -105,7 +95,7 @@ def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is rea
 
 
 def _accelerators(root: YamlNode) -> Accelerators:
-    """The names of GPUs that the default's file knows; what is faulty is left out, and told with the whole file."""
+    """The names of GPUs in the default's file; the built-in ones if it has mistakes, which `read_head` reports."""
     node = mapping_at(root, ("spec",)).get(ACCELERATORS_PATH[-1])
     try:
         return (
@@ -116,7 +106,7 @@ def _accelerators(root: YamlNode) -> Accelerators:
 
 
 def _check_accelerators(root: YamlNode, file: str, faults: Faults) -> None:
-    """The registration is one for the whole cluster, and so are the names of GPUs."""
+    """Add a fault for names of GPUs in any file but the default: one webhook configuration has to know them all."""
     node = mapping_at(root, ("spec",)).get(ACCELERATORS_PATH[-1])
     if node is not None and file != DEFAULT_FILE:
         message = f"names of GPUs are the same in all namespaces; move them to {DEFAULT_FILE}"
@@ -130,7 +120,7 @@ def _document_schema(rules: tuple[Rule, ...]) -> Schema:
 
 
 def _is_of_another_kind(root: YamlNode, faults: Faults) -> bool:
-    """Whether the file holds what belongs into another one."""
+    """Whether the file has a kind of document that belongs into another file."""
     kind = mapping_at(root, ()).get("kind")
     place = {QUOTAS_KIND: QUOTAS_FILE, CUDA_KIND: CUDA_FILE}.get(str(kind.value)) if kind is not None else None
     if kind is None or place is None:
@@ -166,7 +156,7 @@ def _check_exclusive(rule: Rule, settings: dict[str, YamlNode], faults: Faults) 
 
 
 def _claims(root: YamlNode, file: str, faults: Faults) -> tuple[NamespacePattern, ...]:
-    """The patterns of namespaces that the file claims, each once; none for the default, which applies to all."""
+    """The names and globs of namespaces that the file claims, each once; none for the default."""
     namespaces = mapping_at(root, ("spec",)).get("namespaces")
     if file == DEFAULT_FILE:
         if namespaces is not None:
@@ -175,7 +165,7 @@ def _claims(root: YamlNode, file: str, faults: Faults) -> tuple[NamespacePattern
         return ()
     if namespaces is None:
         name = mapping_at(root, ("metadata",)).get("name", root)
-        return (NamespacePattern(file.removesuffix(".yaml"), name.line, ("metadata", "name")),)
+        return (NamespacePattern(file.removesuffix(".yaml"), root.file, name.line, ("metadata", "name")),)
     if not isinstance(namespaces.value, list):
         return ()
     if not namespaces.value:
@@ -190,5 +180,5 @@ def _claims(root: YamlNode, file: str, faults: Faults) -> tuple[NamespacePattern
         if fault:
             faults.add(root.file, node.line, key, fault)
         else:
-            claims.setdefault(node.value, NamespacePattern(node.value, node.line, key))
+            claims.setdefault(node.value, NamespacePattern(node.value, root.file, node.line, key))
     return tuple(claims.values())

@@ -1,7 +1,7 @@
-"""The current set of policies: swapped whole when the files change, the last good one kept when they are wrong.
+"""The current set of policies: replaced as a whole when files change, and kept while the files have mistakes.
 
-A bad file, a lost `_default.yaml`, `_quotas.yaml` or `_cuda.yaml`, or an emptied directory never turns into "allow
-everything": the set in use stays, and the fault is logged and shown in the status until the files are mended.
+A faulty file, a lost `_default.yaml`, `_quotas.yaml` or `_cuda.yaml`, or an empty directory never means "allow
+everything". The set in use stays, and the mistake is logged and shown in the status until it is corrected.
 """
 
 import logging
@@ -22,18 +22,19 @@ from webhook.rules.rule import Rule
 from webhook.yaml_files.file_errors import FileError, FileErrors
 
 HELD_SECONDS = 180.0
-"""How long a replaced set counts as recent: other replicas may still inject by it."""
+"""Seconds for which a replaced set counts as recent, because other replicas may still inject by it."""
 MOST_HELD = 32
-"""Replaced sets that are kept at most; of more, the oldest are dropped first."""
+"""Replaced sets that are kept. The oldest are dropped first."""
 
 _log = logging.getLogger("gpu_policy.policy")
 
 
 @dataclass(frozen=True, slots=True)
 class ReloadStatus:
-    """How loading went. `loaded_at_monotonic` is in seconds of the store's clock, `last_error` empty when all is well.
+    """The state of loading. `loaded_at_monotonic` is in seconds of the store's clock. `last_error` is empty if the last
+    reload succeeded.
 
-    `reloads` counts the sets that replaced another, `failures` the distinct contents that were refused.
+    `reloads` counts the sets that replaced another one, and `failures` the distinct contents that were refused.
     """
 
     hash: str
@@ -45,9 +46,9 @@ class ReloadStatus:
 
 
 def losses(current: PolicySet, policies: PolicySet, contents: Contents) -> list[FileError]:
-    """Why a replica that follows `current` does not take up `policies`, made of `contents`, although they are sound.
+    """Why a replica that uses `current` refuses `policies`, made of `contents`, although they have no mistake.
 
-    What holds for everybody went away with its file, or is read at the start only.
+    A file that concerns all namespaces is gone, or a setting changed that is read only at the start.
     """
     errors = []
     if policies.accelerators != current.accelerators:
@@ -75,7 +76,7 @@ class _Replaced:
 
 
 class PolicyStore:
-    """Holds the policies of a directory. Reading `current` never waits, whatever a reload is doing."""
+    """The policies of a directory. Reading `current` never waits for a reload."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class PolicyStore:
         listener: Callable[[ReloadStatus], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Load the directory; raises PolicyErrors. `listener` is told the status after every reload, good or bad."""
+        """Load the directory. `listener` gets the status after every reload, good or bad. Raises FileErrors."""
         self._directory = Path(directory)
         self._rules = tuple(rules)
         self._listener = listener
@@ -108,21 +109,21 @@ class PolicyStore:
 
     @property
     def status(self) -> ReloadStatus:
-        """How the last reload went."""
+        """The state of loading, after the last reload."""
         return self._status
 
     def on_disk(self) -> Contents:
-        """The files of the directory as they are now, in use or not. Raises PolicyErrors where it cannot be read."""
+        """The files in the directory now, whether or not they are in use. Raises FileErrors if it cannot be read."""
         return read_directory(self._directory)
 
     def recent(self) -> tuple[PolicySet, ...]:
-        """The other sets that were in use within the last three minutes, the one replaced last first."""
+        """The other sets that were in use within the last three minutes, the most recent first."""
         oldest = self._clock() - HELD_SECONDS
         current = self._current.hash
         return tuple(r.policies for r in self._replaced if r.at >= oldest and r.policies.hash != current)
 
     def check(self) -> bool:
-        """Read the files again if anything about them changed; True when another set took over."""
+        """Read the files again if anything about them changed. True if another set is in use now."""
         with self._reloading:
             self._forget_old()
             seen = fingerprint(self._directory)
@@ -132,14 +133,14 @@ class PolicyStore:
             return self._reload()
 
     def watch(self, interval: float = 1.0) -> None:
-        """Check every `interval` seconds in a background thread, until `close`."""
+        """Call `check` every `interval` seconds in a background thread, until `close`."""
         if self._task is None:
             attempts = Attempts(_log, f"checking the policies in {self._directory} failed")
             self._task = PeriodicTask("policy-watch", partial(attempts.make, self.check), interval, waits_first=True)
             self._task.start()
 
     def close(self) -> None:
-        """Stop watching; what is loaded stays usable."""
+        """Stop watching. The loaded policies stay usable."""
         if self._task is not None:
             self._task.close()
             self._task = None
@@ -161,7 +162,7 @@ class PolicyStore:
         return self._take(policies)
 
     def _keep(self, attempt: str, errors: FileErrors) -> bool:
-        """Stay with the set in use, saying why once for each distinct attempt."""
+        """Keep the set in use, and log why once for each distinct attempt."""
         if attempt == self._attempted:
             return False
         self._attempted = attempt
@@ -172,7 +173,7 @@ class PolicyStore:
         return False
 
     def _take(self, policies: PolicySet) -> bool:
-        """Swap to a good set; one with the same content changes only the status."""
+        """Use another set. A set with the same content changes only the status."""
         is_other = policies.hash != self._current.hash
         now = self._clock()
         if is_other:

@@ -1,9 +1,7 @@
-"""The format of policy files: the head as models, and the JSON Schema for editors, generated from the rules' settings.
+"""The format of policy files: the head as models, and the JSON Schema for editors, made from the settings of rules.
 
-The schema is written for draft-07, which the yaml-language-server reads best: references are resolved and nothing is
-required below `spec.rules`, because a namespace's file inherits what it leaves out.
-
-`WorkloadsMode` is what a policy does with the objects that make pods.
+The schema is of draft-07, which the yaml-language-server reads best. References are resolved. Nothing is required below
+`spec.rules`, because a namespace's file inherits what it leaves out.
 """
 
 import json
@@ -42,7 +40,7 @@ QUOTAS_KIND = "GPUQuotaPots"
 CUDA_FILE = PLATFORM_FILE
 CUDA_KIND = "GPUCudaTables"
 RESERVED_FILES = (DEFAULT_FILE, QUOTAS_FILE, CUDA_FILE)
-"""Files whose name starts with an underscore; every other such name is an error."""
+"""The only files whose names may start with an underscore."""
 
 Schema = dict[str, Any]
 
@@ -63,7 +61,7 @@ class Workloads(CamelModel):
 
 
 _LONGEST_CONTACT = 60
-"""Characters; a warning has room for 256 in all."""
+"""Characters of a contact. A warning has room for 256 in all."""
 
 
 def _contact(value: str) -> str:
@@ -125,18 +123,18 @@ def policy_schema(rules: Sequence[Rule] = RULES) -> Schema:
 
 
 def policy_schema_text(rules: Sequence[Rule] = RULES) -> str:
-    """The JSON Schema as it stands in docs/policy-schema.json."""
+    """The content of docs/policy-schema.json."""
     return json.dumps(policy_schema(rules), indent=2, ensure_ascii=False) + "\n"
 
 
 def rule_schema(rule: Rule) -> Schema:
-    """JSON Schema of one rule's settings; not to be changed by callers, who share it."""
+    """JSON Schema of one rule's settings. Callers share it and must not change it."""
     return settings_schema(rule.settings)
 
 
 @lru_cache(maxsize=256)
 def settings_schema(settings: type[RuleSettings]) -> Schema:
-    """JSON Schema of settings, references resolved; defaults stand as people write them."""
+    """JSON Schema of settings, with references resolved, and defaults as people write them."""
     schema = for_editors(settings.model_json_schema(by_alias=True))
     for name, field in settings.model_fields.items():
         if field.default_factory is not None:
@@ -146,7 +144,7 @@ def settings_schema(settings: type[RuleSettings]) -> Schema:
 
 
 def part_at(schema: Schema, path: Sequence[str | int]) -> Schema:
-    """The schema of the value at `path`; empty where the schema says nothing about it."""
+    """The schema of the value at `path`; empty if the schema has none."""
     for key in path:
         schema = _child(schema, key)
     return schema
@@ -168,7 +166,7 @@ def _child(schema: Schema, key: str | int) -> Schema:
 
 
 def _optional(rule: Rule) -> Schema:
-    """The schema of a rule in a file that inherits what it leaves out."""
+    """The schema of a rule in a file of a namespace, which inherits what it leaves out."""
     schema = {key: value for key, value in rule_schema(rule).items() if key != "required"}
     pairs = [sorted(pair) for group in rule.settings.exclusive for pair in combinations(sorted(group), 2)]
     if pairs:
@@ -177,7 +175,7 @@ def _optional(rule: Rule) -> Schema:
 
 
 def for_editors(schema: Schema) -> Schema:
-    """A schema with its references resolved, without titles and nulls, and with each text on one line."""
+    """The schema with its references resolved, without titles and nulls, and with each description on one line."""
     definitions = schema.pop("$defs", {})
     return _resolve(schema, definitions)
 
@@ -205,7 +203,9 @@ def _resolve(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schem
 
 
 def _tidy(schema: Schema) -> Schema:
-    """One alternative is none, unset is no value, a size is a quantity, and an unexpected key is always an error."""
+    """Replace a single alternative by itself, leave out unset defaults, write sizes as quantities, and forbid all keys
+    that no pattern allows.
+    """
     if len(schema.get("anyOf", ())) == 1:
         (only,) = schema.pop("anyOf")
         schema = {**only, **schema}
@@ -219,7 +219,7 @@ def _tidy(schema: Schema) -> Schema:
 
 
 def as_written(value: Any, schema: Schema) -> Any:
-    """A setting as people write it: bytes as a quantity, and without the keys that say nothing.
+    """A setting as people write it: bytes as a quantity, and maps without keys that have their default.
 
     >>> as_written(17179869184, {"type": "string"})
     '16Gi'

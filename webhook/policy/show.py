@@ -1,7 +1,7 @@
-"""What holds in a namespace, after merging and with every default filled in, and which file said so.
+"""The policy of a namespace, after merging and with every default, and which file each part comes from.
 
-`loosened_for_nobody` finds policies that loosen rules for namespaces which do not exist: whoever may create namespaces
-can take them.
+`loosened_for_nobody` finds policies that loosen rules for namespaces which do not exist. Anybody who may create
+namespaces can get such a policy.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -11,8 +11,8 @@ import yaml
 
 from webhook.model.accelerators import Declared
 from webhook.model.globs import is_glob, matcher
-from webhook.policy.bound_quotas import BoundQuota
 from webhook.policy.node_pools import as_declared
+from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet
 from webhook.policy.schema import API_VERSION, CUDA_FILE, DEFAULT_FILE, as_written, part_at, rule_schema
 from webhook.quota.quota_wording import number
@@ -23,7 +23,7 @@ from webhook.rules.rule_settings import Mode
 
 
 def effective_policy(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) -> dict[str, Any]:
-    """The policy of a namespace as its own file would have it if the file said everything."""
+    """The policy of a namespace as one policy file without any defaults."""
     bound = {each.rule.key: each for each in policies.for_namespace(namespace).rules}
     settings = {
         rule.key: settings_as_written(bound[rule.key]) if rule.key in bound else {"mode": str(Mode.DISABLED)}
@@ -39,7 +39,7 @@ def effective_policy(policies: PolicySet, namespace: str, rules: Sequence[Rule] 
 
 
 def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) -> str:
-    """The same as YAML, with comments: the files that had the last word, and what limits the namespace's GPUs."""
+    """The policy of a namespace as YAML, with comments: the file of each part, and the quotas of the namespace."""
     policy = policies.for_namespace(namespace)
     origins = {bound.rule.key: f"from {bound.origin}" for bound in policy.rules}
     files = " over ".join(reversed(policy.files)) or "no file"
@@ -76,7 +76,7 @@ def _meaning(declared: Declared) -> str:
 
 
 def quota_text(bound: BoundQuota) -> str:
-    """A quota in one line: whose it is, its limits, its mode, and where it comes from."""
+    """A quota in one line: its name, its limits, its mode, and its file."""
     quota = bound.quota
     limits = ", ".join(f"{limit.name or 'GPUs'} {number(limit.hard)}" for limit in quota.limits)
     shared = f" of {', '.join(quota.patterns)}" if quota.scope is QuotaScope.POT else ""
@@ -84,7 +84,7 @@ def quota_text(bound: BoundQuota) -> str:
 
 
 def _quotas(policies: PolicySet, namespace: str) -> list[str]:
-    """What limits the namespace, one line for each quota."""
+    """The quotas of a namespace, one line for each."""
     found = policies.quotas_for(namespace)
     if not found:
         return ["quotas: none"]
@@ -92,7 +92,7 @@ def _quotas(policies: PolicySet, namespace: str) -> list[str]:
 
 
 def settings_as_written(bound: BoundRule) -> dict[str, Any]:
-    """All settings of a rule as a policy file would have them, defaults included; what is unset or excluded is not."""
+    """The settings of a rule as a policy file would have them, with defaults, without unset and excluded ones."""
     settings = bound.settings
     fields = type(settings).model_fields
     keys = {name: field.alias or name for name, field in fields.items()}
@@ -114,10 +114,10 @@ _STRICTNESS = {Mode.ENFORCE: 3, Mode.WARN: 2, Mode.AUDIT: 1, Mode.DISABLED: 0}
 
 
 def loosened_for_nobody(policies: PolicySet, namespaces: Collection[str]) -> Iterator[tuple[Policy, tuple[str, ...]]]:
-    """Each policy that may be looser than that of others, with its names and globs that none of `namespaces` matches.
+    """Each policy that may be looser than another, with its names and globs that match none of `namespaces`.
 
-    Others have the default, or the policy of a glob that is true of the name as well. A policy that only adds rules to
-    these is not looser. Whether other settings of a rule are, nobody can tell: they count as such.
+    It is compared with the default, and with the policies of other globs that match the name as well. A policy that
+    only adds rules to these is not looser. Any other difference in the settings of a rule counts as looser.
     """
     patterns: dict[str, list[str]] = {}
     for pattern in sorted(policies.claims):
@@ -131,8 +131,8 @@ def loosened_for_nobody(policies: PolicySet, namespaces: Collection[str]) -> Ite
 
 
 def _others(pattern: str, policies: PolicySet) -> Iterator[Policy]:
-    """What a namespace of this name, or one that is called nearly so, has without the policy: whoever may create
-    namespaces of a prefix has the choice between these.
+    """The other policies that a namespace with this name may have. Anybody who may create namespaces with a prefix can
+    choose among them.
     """
     yield policies.default
     for other, policy in policies.claims.items():

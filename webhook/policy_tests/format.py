@@ -16,7 +16,7 @@ from webhook.audit.documents import Document
 from webhook.model.camel_model import CamelModel
 from webhook.model.globs import is_glob
 from webhook.model.shape import spelled
-from webhook.policy.namespace_globs import fault_in
+from webhook.policy.namespaces import fault_in
 from webhook.policy.schema import Schema, for_editors
 from webhook.rules import RULES
 from webhook.yaml_files.file_errors import FileError, KeyPath, key_text

@@ -124,7 +124,7 @@ class ExampleTrial:
 
 
 def try_out(rule: Rule, example: Example) -> ExampleTrial:
-    """Judge an example. Raises PolicyErrors for mistakes in its settings, ValueError for mistakes in its object."""
+    """Judge an example. Raises FileErrors for mistakes in its settings, ValueError for mistakes in its object."""
     line = f"{rule.key}: {in_one_line({'mode': str(example.mode), **example.settings})}"
     context = ReviewContext(_policies(rule, line), cluster().facts, _ledgers(example))
     item = look(_document(example), _NAMESPACE, context)
@@ -142,7 +142,7 @@ def try_out(rule: Rule, example: Example) -> ExampleTrial:
 
 
 def _policies(rule: Rule, line: str) -> PolicySet:
-    """The policies of one line, read like the files of a directory. Raises PolicyErrors."""
+    """The policies of one line, read like the files of a directory. Raises FileErrors."""
     head = f"apiVersion: {API_VERSION}\nkind: GPUPolicy\nmetadata: {{name: {Path(DEFAULT_FILE).stem}}}\n"
     text = f"{head}spec:\n  rules:\n    {line}\n"
     return build(contents_of(Path(_SOURCE), {DEFAULT_FILE: text.encode()}), [rule])

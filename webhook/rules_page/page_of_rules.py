@@ -12,7 +12,7 @@ from typing import Any
 from webhook.gpus.gpu_names import IN_WORDS, INSTANCE_TYPES
 from webhook.gpus.gpu_table import GPUS
 from webhook.policy.error_wording import describe
-from webhook.policy.pots import pot_schema
+from webhook.policy.policy_quotas import pot_schema
 from webhook.policy.schema import Schema, part_at, policy_schema, rule_schema, settings_schema
 from webhook.rules import GROUPS, RULES, gpu_quota
 from webhook.rules.rule import Rule

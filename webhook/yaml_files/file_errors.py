@@ -25,7 +25,7 @@ def key_text(path: Sequence[str | int]) -> str:
 class FileError:
     """One fault in a file. `line` counts from 1 and is 0 where no line is to blame; `key` may be empty.
 
-    >>> str(PolicyError("policies/team-a.yaml", 9, "spec.rules.sharedMemory.sise", "unknown key"))
+    >>> str(FileError("policies/team-a.yaml", 9, "spec.rules.sharedMemory.sise", "unknown key"))
     'policies/team-a.yaml:9: spec.rules.sharedMemory.sise: unknown key'
     """
 
@@ -82,6 +82,6 @@ class Faults:
             self.add(error.path, error.line, error.key, error.message)
 
     def raise_if_any(self) -> None:
-        """Raise PolicyErrors with everything recorded so far, if there is anything."""
+        """Raise FileErrors with everything recorded so far, if there is anything."""
         if self._errors:
             raise FileErrors(self._errors.values())

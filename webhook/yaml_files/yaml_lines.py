@@ -61,7 +61,7 @@ class YamlNode:
 
 
 def read_yaml(source: bytes, file: str, kind: str = "GPUPolicy") -> YamlNode:
-    """The one document of a file. Raises PolicyErrors for everything it finds wrong.
+    """The one document of a file. Raises FileErrors for everything it finds wrong.
 
     `file` is the name in errors, `kind` what the file should hold.
     """

@@ -1,11 +1,13 @@
-"""The format of `_quotas.yaml`: quotas that several namespaces share, each as strict as the rule `gpuQuota`.
+"""Quotas as policies declare them: a namespace's own, by the rule `gpuQuota`, and pots, which namespaces share.
 
-`_quotas.yaml` is read with every mistake in it; each pot takes from `_default.yaml` how GPUs are counted.
+Pots are declared in `_quotas.yaml`. A pot is read as strictly as the settings of `gpuQuota`, and inherits from them how
+GPUs are counted.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -13,21 +15,84 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from webhook.model.camel_model import CamelModel
+from webhook.model.globs import is_glob, matcher
 from webhook.model.shape import spelled
-from webhook.policy.bound_quotas import NO_POTS, BoundQuota, Pots
-from webhook.policy.document import check_names_differ, mapping_at, merge, read_document, read_head
+from webhook.policy.document import RULES_PATH, check_names_differ, mapping_at, merge, read_document, read_head
 from webhook.policy.error_wording import details_of, locate, message_for
-from webhook.policy.namespace_globs import MAX_NAME, fault_in
-from webhook.policy.policy_source import RULES_PATH
+from webhook.policy.namespaces import MAX_NAME, fault_in
 from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND, Schema, for_editors, part_at, settings_schema
-from webhook.quota.quotas import QuotaScope
+from webhook.quota.quotas import OnLedgerFailure, Quota, QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule_settings import Mode
 from webhook.yaml_files.file_errors import Faults, KeyPath
 from webhook.yaml_files.yaml_lines import YamlNode
 
+
+@dataclass(frozen=True, slots=True)
+class BoundQuota:
+    """A quota and what happens to a pod that would exceed it. `origin` is the file that declares it last, with a line
+    from 1.
+    """
+
+    quota: Quota
+    mode: Mode
+    on_ledger_failure: OnLedgerFailure
+    origin: str
+    line: int = field(default=0, compare=False)
+
+    @classmethod
+    def of(  # noqa: PLR0913, PLR0917  # all that a quota is bound with
+        cls,
+        scope: QuotaScope,
+        name: str,
+        patterns: tuple[str, ...],
+        settings: gpu_quota.Settings,
+        origin: str,
+        line: int,
+    ) -> "BoundQuota":
+        """The quota that settings of `gpuQuota` declare for the namespaces which `patterns` name."""
+        quota = Quota(scope, name, patterns, settings.limits, settings.counting)
+        return cls(quota, settings.mode, settings.on_ledger_failure, origin, line)
+
+
+@dataclass(frozen=True, slots=True)
+class Pots:
+    """The pots of a file, sorted by name, and the settings of each as they are written in the file, for hashing."""
+
+    quotas: tuple[BoundQuota, ...] = ()
+    written: tuple[Any, ...] = ()
+
+    def sharing(self, previous: Iterable[BoundQuota]) -> "Pots":
+        """The pots, each replaced by an equal object of `previous` if there is one."""
+        known = {bound.quota.name: bound for bound in previous}
+        quotas = (known[new.quota.name] if known.get(new.quota.name) == new else new for new in self.quotas)
+        return Pots(tuple(quotas), self.written)
+
+
+NO_POTS = Pots()
+"""The pots of an empty file, or of no file."""
+
+
+def pot_finder(pots: Sequence[BoundQuota]) -> Callable[[str], tuple[BoundQuota, ...]]:
+    """A function that finds the pots of a namespace, in their order. Globs are compiled once."""
+    named: dict[str, set[int]] = {}
+    globs = []
+    for index, pot in enumerate(pots):
+        for pattern in pot.quota.patterns:
+            if is_glob(pattern):
+                globs.append((matcher(pattern), index))
+            else:
+                named.setdefault(pattern, set()).add(index)
+
+    def find(namespace: str) -> tuple[BoundQuota, ...]:
+        found = named.get(namespace, set()) | {index for glob, index in globs if glob.fullmatch(namespace)}
+        return tuple(pots[index] for index in sorted(found))
+
+    return find
+
+
 INHERITED = ("claims", "models", "onLedgerFailure", "unspecifiedModel", "weights")
-"""Keys of a pot that come from `gpuQuota` of `_default.yaml` where the pot leaves them out, merged as maps are."""
+"""Keys that a pot inherits from `gpuQuota` of `_default.yaml`. Maps are merged."""
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
@@ -105,7 +170,7 @@ class QuotasFile(CamelModel):
 
 
 def pot_schema() -> Schema:
-    """JSON Schema of one pot; name and namespaces first, as people write them."""
+    """JSON Schema of one pot, with name and namespaces first."""
     schema = settings_schema(PotSettings)
     first = ("name", "namespaces", "mode")
     properties = schema["properties"]
@@ -115,28 +180,28 @@ def pot_schema() -> Schema:
 
 @lru_cache(maxsize=1)
 def quotas_schema() -> Schema:
-    """JSON Schema (draft-07) of `_quotas.yaml`; not to be changed by callers, who share it."""
+    """JSON Schema (draft-07) of `_quotas.yaml`. Callers share it and must not change it."""
     schema = for_editors(QuotasFile.model_json_schema(by_alias=True))
     schema["properties"]["spec"]["properties"]["pots"]["items"] = pot_schema()
     return {"$schema": "http://json-schema.org/draft-07/schema#", "title": QUOTAS_KIND, **schema}
 
 
 def quotas_schema_text() -> str:
-    """The JSON Schema as it stands in docs/quotas-schema.json."""
+    """The content of docs/quotas-schema.json."""
     return json.dumps(quotas_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 POTS_PATH: KeyPath = ("spec", "pots")
 NO_CONTEXT: Mapping[str, Any] = {}
-"""Where only what everybody knows is known."""
+"""A context with the GPUs of this release only."""
 
 
 def read_pots(
     path: str, source: bytes, default: Mapping[str, YamlNode], faults: Faults, context: Mapping[str, Any] = NO_CONTEXT
 ) -> Pots:
-    """The pots of the file shown in errors as `path`, but for disabled and faulty ones.
+    """The pots in a file that errors call `path`, without disabled and faulty ones.
 
-    `default` are the settings of `_default.yaml` by rule, as they were read; settings are validated in `context`.
+    `default` has the settings in `_default.yaml` by rule. `context` is what settings are validated with.
     """
     root = read_document(path, source, QUOTAS_KIND, _null_fault, faults)
     if root is None:
@@ -160,13 +225,13 @@ def _bound(pot: PotSettings, line: int) -> BoundQuota:
 
 
 def _inherited(rule: YamlNode | None) -> dict[str, YamlNode]:
-    """What a pot takes over from the default's rule."""
+    """The settings of the rule in `_default.yaml` that a pot inherits."""
     written = rule.value if rule is not None and isinstance(rule.value, dict) else {}
     return {key: written[key] for key in INHERITED if key in written}
 
 
 def _settings(pot: YamlNode, place: tuple[str, int], faults: Faults, context: Mapping[str, Any]) -> PotSettings | None:
-    """The pot at `place`: a path, and which of its pots it is."""
+    """The pot at `place`: the path of its file, and its index in the list of pots."""
     path, index = place
     text = json.dumps(pot.plain())
     try:
@@ -178,7 +243,7 @@ def _settings(pot: YamlNode, place: tuple[str, int], faults: Faults, context: Ma
 
 
 def _record(pot: YamlNode, index: int, path: str, detail: ErrorDetails, faults: Faults) -> None:
-    """Blame the file that wrote the value; what `_default.yaml` wrote stands below its rule."""
+    """Record a fault in the file that wrote the value: for an inherited value, in `_default.yaml` below its rule."""
     key, node = locate(pot, detail["loc"], detail["type"] == "missing")
     message = message_for(detail, part_at(quotas_schema(), (*POTS_PATH, index)), key, node)
     place = (*POTS_PATH, index) if node.file == path else (*RULES_PATH, gpu_quota.RULE.key)

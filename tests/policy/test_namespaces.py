@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import examples
-from webhook.policy.namespace_globs import fault_in, overlap
+from webhook.policy.namespaces import fault_in, overlap
 
 NAMES = [
     name
