@@ -13,10 +13,9 @@ from pathlib import Path
 
 from certs.authority import CertificateError, not_after, read_certificate, signed
 from certs.cluster import ChangedError, Cluster, ClusterError, Json, SecretPlace
-from certs.configurations import Configurations, all_trusted, entries, set_bundle, trusted_by
 from certs.files import replace_pair
 from certs.material import SPREAD, Material, Plan, Situation, Terms, data_of, material_of, plan
-from certs.status import CertificateStatus, ends_of
+from certs.trust import CertificateStatus, Configurations, all_trusted, ends_of, entries, set_bundle, trusted_by
 
 ROTATE = "gpupolicy.dev/rotate"
 """Annotation on the Secret with which an administrator asks for a rotation: serving, authority or retire."""

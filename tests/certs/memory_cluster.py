@@ -7,7 +7,7 @@ from typing import Any
 
 from certs.authority import join_bundle
 from certs.cluster import ChangedError, ClusterError, Json, SecretPlace
-from certs.configurations import trusted_by
+from certs.trust import trusted_by
 
 SECRET = SecretPlace("gpu-policy", "gpu-policy-tls")
 CONFIGURATIONS = ("/apis/mutating/gpu-policy", "/apis/validating/gpu-policy")

@@ -29,7 +29,7 @@ TAKING = {
 BY_NAME = {"ImageContext": "tables", "offer_from": "gpus", "Knowledge": "tables"}
 """Those that take the tables by name."""
 OTHERS = {
-    "webhook/doctor/tainted_nodes.py offer_of": "asks for the driver alone, which no table tells",
+    "webhook/doctor/node_checks.py offer_of": "asks for the driver alone, which no table tells",
     "webhook/policy_tests/running.py find": "looks for tests, and has nothing to do with CUDA",
 }
 

@@ -60,7 +60,7 @@ def test_a_config_map_that_is_mounted_and_not_asked_about_is_named(entries: Any,
     (finding,) = looked(entries, teams=labels)
     assert (finding.status, finding.remedy) == (Status.WARNING, remedy)
     assert finding.found == (
-        "ConfigMap teams is mounted as policies, and the API server does not ask about it when it is applied"
+        "ConfigMap teams is mounted as policies, but the API server does not send it to the webhook when it is applied"
     )
 
 

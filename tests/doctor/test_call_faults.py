@@ -34,14 +34,14 @@ SAMPLES = {
         "the caBundle does not trust the serving certificate"
     ),
     "client certificate: found none, expected one of the authority in --client-ca": (
-        "the replicas turn the API server away: they ask for a client certificate that it does not show"
+        "the replicas refuse the API server: they require a client certificate, and it shows none"
     ),
     f"{POST}remote error: tls: bad certificate": (
-        "the replicas turn the API server away: they ask for a client certificate that it does not show"
+        "the replicas refuse the API server: they require a client certificate, and it shows none"
     ),
-    f"{POST}http: server gave HTTP response to HTTPS client": "something else than the webhook answers at this port",
+    f"{POST}http: server gave HTTP response to HTTPS client": "something other than the webhook answers at this port",
     f"{POST}tls: first record does not look like a TLS handshake": (
-        "something else than the webhook answers at this port"
+        "something other than the webhook answers at this port"
     ),
     f"{POST}dial tcp 10.0.0.7:443: connect: connection refused": "nothing listens where the Service leads",
     f"{POST}context deadline exceeded (Client.Timeout exceeded while awaiting headers)": (

@@ -43,7 +43,7 @@ def test_a_kind_that_the_api_server_does_not_know_cannot_be_listed(cluster: Doct
 
 
 def test_an_answer_that_is_no_json_is_said_to_be(cluster: DoctorCluster) -> None:
-    with pytest.raises(UnavailableError, match="something else than JSON"):
+    with pytest.raises(UnavailableError, match="something other than JSON"):
         cluster.find("/healthz")
 
 

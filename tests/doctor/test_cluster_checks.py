@@ -56,7 +56,8 @@ def test_A47_a_namespace_that_is_left_out_and_not_there_is_told(tmp_path: Path) 
     (found,) = looked(write(tmp_path), there, "kube-system", "gpu-operator", "gpu-policy", "amd-gpu")
     assert (found.status, found.found) == (
         Status.WARNING,
-        "left out, but missing: amd-gpu, gpu-operator; pods in such a namespace are not validated",
+        "the webhook configurations leave out namespaces that do not exist: amd-gpu, gpu-operator; pods in such a "
+        "namespace are not validated",
     )
     assert "webhook.namespaceSelector.exclude" in found.remedy
     (found,) = looked(write(tmp_path), [*there, "gpu-operator"], "kube-system", "gpu-operator", "gpu-policy")
@@ -84,7 +85,7 @@ def test_A47_a_looser_policy_for_a_namespace_that_is_not_there_is_told(
     assert told == ([("team", patterns)] if patterns else [])
     (found,) = looked(directory, ["here", "kube-system"], "kube-system")
     assert found.status is (Status.WARNING if patterns else Status.OK)
-    assert not patterns or f"but missing: {', '.join(patterns)} (team.yaml); whoever creates" in found.found
+    assert not patterns or f"do not exist: {', '.join(patterns)} (team.yaml); whoever creates" in found.found
 
 
 @pytest.mark.parametrize("mode", ["warn", "enforce"])

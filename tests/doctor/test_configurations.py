@@ -32,8 +32,11 @@ def test_what_is_shipped_has_the_essentials() -> None:
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        ("workloads.gpupolicy.dev", "no Deployment can be created while nobody answers, the webhook's own included"),
-        ("policies.gpupolicy.dev", "no policy can be mended while nobody answers"),
+        (
+            "workloads.gpupolicy.dev",
+            "no Deployment can be created while no replica answers, not even the webhook's own",
+        ),
+        ("policies.gpupolicy.dev", "no policy can be corrected while no replica answers"),
     ],
 )
 def test_an_entry_that_no_pod_needs_must_not_need_an_answer(entry: str, why: str) -> None:
@@ -41,7 +44,7 @@ def test_an_entry_that_no_pod_needs_must_not_need_an_answer(entry: str, why: str
     assert (finding.status, finding.found, finding.expected) == (
         Status.PROBLEM,
         f"validating: webhooks[{entry}].failurePolicy is Fail",
-        f"Ignore, or {why}",
+        f"Ignore; otherwise {why}",
     )
 
 

@@ -65,7 +65,7 @@ def test_without_look_ups_there_is_nothing_to_say() -> None:
             "2 images are known to all replicas, 1 image is could not be looked up",
             id="filled",
         ),
-        pytest.param(packed(b"hello"), Status.WARNING, "something else than what is known of images", id="garbage"),
+        pytest.param(packed(b"hello"), Status.WARNING, "does not hold image information", id="garbage"),
     ],
 )
 def test_it_says_what_the_replicas_share(found: dict[str, Any] | None, status: Status, text: str) -> None:

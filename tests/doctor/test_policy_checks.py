@@ -156,7 +156,7 @@ def test_a_priority_class_that_the_cluster_lacks_is_a_warning_with_the_way_to_ma
     (finding,) = said(tmp_path, NAMED, holding("gpu-inference"))
     assert finding.status is Status.WARNING
     assert finding.found == "the cluster has no PriorityClass gpu-training (_default.yaml: priorityClass)"
-    assert finding.expected == "a class that pods can have"
+    assert finding.expected == "a PriorityClass that exists"
     assert finding.remedy == "correct the policy, or kubectl create priorityclass gpu-training --value=VALUE"
 
 

@@ -139,7 +139,7 @@ def test_a_ledger_that_is_packed_because_of_its_size_can_be_read() -> None:
             {LEDGERS: [{"metadata": {"name": "gpu-quota.pot.a"}}]},
             Status.PROBLEM,
             "the ledger gpu-quota.pot.a cannot be read: found neither data[book.json] nor binaryData[book.json.gz]",
-            "it is written anew from the pods that there are",
+            "the replicas write it again from the pods of the cluster",
             id="an empty ledger",
         ),
         pytest.param(
@@ -152,7 +152,7 @@ def test_a_ledger_that_is_packed_because_of_its_size_can_be_read() -> None:
         pytest.param(
             {f"{QUEUES}/flowschemas/gpu-policy": None},
             Status.WARNING,
-            "no queues of its own",
+            "no separate queue",
             "kubectl apply -f deploy/flow-control.yaml",
             id="common queues",
         ),

@@ -27,8 +27,8 @@ def test_a_whole_installation_is_well(site: Site) -> None:
     port, *absent = [finding for finding in found if finding[0] in ("port", "absent-namespaces")]
     assert port[2] == f"NetworkPolicy gpu-policy lets every pod reach port {site.webhook.port}"
     assert [finding[2].partition(":")[0] for finding in absent] == [
-        "left out, but missing",
-        "with a policy of their own, but missing",
+        "the webhook configurations leave out namespaces that do not exist",
+        "policies name namespaces that do not exist",
     ]
     assert {status for _, status, _ in (port, *absent)} == {"warning"}
     found = [finding for finding in found if finding not in (port, *absent)]
@@ -52,7 +52,7 @@ def test_the_command_says_everything_in_text_and_json_and_in_its_exit_status(sit
     see = "kubectl -n gpu-policy describe deployment/gpu-policy; kubectl -n gpu-policy get pods"
     assert (
         "problem  deployment         0 of 1 replicas are ready\n"
-        "         expected: two or more, so that one may be lost\n"
+        "         expected: two or more replicas, so that one may be lost\n"
         f"         remedy: {see}\n"
     ) in ill.stdout
     as_json = doctor(*arguments, "--output=json")
@@ -70,7 +70,7 @@ def test_the_command_says_everything_in_text_and_json_and_in_its_exit_status(sit
         "check": "deployment",
         "status": "problem",
         "found": "0 of 1 replicas are ready",
-        "expected": "two or more, so that one may be lost",
+        "expected": "two or more replicas, so that one may be lost",
         "remedy": see,
     }
 

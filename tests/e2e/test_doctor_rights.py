@@ -94,7 +94,7 @@ def test_without_the_secret_the_replicas_tell_whether_they_are_trusted(site: Sit
     assert found[0].status is Status.SKIPPED
     assert 'cannot get resource "secrets"' in found[0].found
     assert len(found) == 4
-    assert "the trust in what replica gpu-policy-2 serves ends 20" in found[3].found
+    assert "the trust in the certificate of replica gpu-policy-2 ends 20" in found[3].found
 
 
 def test_without_the_right_to_ask_pods_it_is_named(site: Site) -> None:
@@ -112,7 +112,7 @@ def test_without_the_registration_configurations_that_can_be_read_are_checked_fo
     with allowed(site, "ClusterRole", rule) as tenant:
         found = eventually(lambda: (f := said(site.examined(tenant), "configurations")) and len(f) == 3 and f)
     assert [finding.status for finding in found] == [Status.SKIPPED, Status.OK, Status.OK]
-    assert "what was installed is not known, so only the essentials can be checked" in found[0].found
+    assert "the installed configurations are not known, so only the essentials can be checked" in found[0].found
 
 
 def test_whoever_may_only_create_pods_sees_whether_the_webhook_is_asked(site: Site) -> None:

@@ -11,7 +11,7 @@ from certs.authority import CertificateError, covers, not_after, not_before, tru
 from webhook.doctor.cluster import Object, UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation, decoded
-from webhook.doctor.served import METRICS, pages
+from webhook.doctor.replicas import METRICS, pages
 from webhook.kubernetes.api_errors import RefusedError
 
 SOON = timedelta(days=30)
@@ -86,9 +86,9 @@ def _is_left_to_the_roots(installation: Installation) -> bool:
 def _ending(what: str, start: datetime | None, end: datetime, installation: Installation) -> DoctorFinding:
     now = installation.cluster.now()
     if start is not None and start > now:
-        return problem(f"{what} begins {start:%Y-%m-%d %H:%M} UTC", "one that is valid now", _remedy(installation))
+        return problem(f"{what} begins {start:%Y-%m-%d %H:%M} UTC", "validity now", _remedy(installation))
     if end <= now:
-        return problem(f"{what} ended {end:%Y-%m-%d %H:%M} UTC", "one that is valid now", _remedy(installation))
+        return problem(f"{what} ended {end:%Y-%m-%d %H:%M} UTC", "validity now", _remedy(installation))
     if end - now < SOON:
         return warning(
             f"{what} ends {end:%Y-%m-%d %H:%M} UTC, in {(end - now).days} days",
@@ -114,7 +114,7 @@ def _remedy(installation: Installation) -> str:
         keeps = False
     if keeps:
         return (
-            f"a replica mends this within seconds; if it does not, its log says why: "
+            f"a replica fixes this within seconds; if it does not, its log says why: "
             f"{installation.kubectl} logs {installation.title} | grep gpu_policy.certificates"
         )
     return (
@@ -127,9 +127,9 @@ def _as_replicas_tell(installation: Installation) -> Iterator[DoctorFinding]:
     """What the replicas' own metrics say about the trust in what they serve."""
     for name, page in pages(installation, METRICS):
         if isinstance(page, RefusedError):
-            yield skipped(f"replica {name} does not tell: {page}")
+            yield skipped(f"replica {name} does not show its metrics: {page}")
         elif (told := _TRUST.search(page)) is None:
-            yield skipped(f"replica {name} does not say whether it is trusted")
+            yield skipped(f"replica {name} does not report whether its certificate is trusted")
         else:
             end = installation.cluster.now() + timedelta(seconds=float(told[1]))
-            yield _ending(f"the trust in what replica {name} serves", None, end, installation)
+            yield _ending(f"the trust in the certificate of replica {name}", None, end, installation)

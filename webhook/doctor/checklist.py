@@ -6,16 +6,14 @@ from webhook.doctor import (
     certificates,
     cluster_checks,
     configurations,
-    crds,
-    daemonsets,
+    node_checks,
     pod_trial,
     policy_checks,
     reachable,
+    replicas,
     rights,
-    running_pods,
-    served,
+    sent_objects,
     shared_objects,
-    tainted_nodes,
 )
 from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.doctor_report import Check, DoctorFinding, DoctorReport, DoctorResult, skipped
@@ -28,13 +26,13 @@ CHECKS: tuple[Check, ...] = (
     Check("namespaces", cluster_checks.namespace_labels),
     # The way from the API server to the webhook.
     Check("configurations", configurations.look),
-    Check("workloads", crds.look),
-    Check("daemonsets", daemonsets.look),
+    Check("workloads", sent_objects.workload_kinds),
+    Check("daemonsets", sent_objects.daemon_sets),
     Check("certificates", certificates.look),
-    Check("deployment", running_pods.deployment),
-    Check("endpoints", running_pods.endpoints),
-    Check("spread", running_pods.spread),
-    Check("disruption-budget", running_pods.disruption_budget),
+    Check("deployment", replicas.deployment),
+    Check("endpoints", replicas.endpoints),
+    Check("spread", replicas.spread),
+    Check("disruption-budget", replicas.disruption_budget),
     Check("rights", rights.look),
     Check("port", reachable.look),
     # What they decide by.
@@ -43,10 +41,10 @@ CHECKS: tuple[Check, ...] = (
     Check("references", policy_checks.references),
     Check("absent-namespaces", cluster_checks.absent_namespaces),
     Check("accelerators", configurations.registered_accelerators),
-    Check("gpu-nodes", tainted_nodes.look),
+    Check("gpu-nodes", node_checks.look),
     Check("images", shared_objects.image_results),
     Check("quotas", shared_objects.quotas),
-    Check("replicas", served.look),
+    Check("replicas", replicas.served_policies),
     # All of it together.
     Check("pods", pod_trial.look),
 )

@@ -51,7 +51,7 @@ class UnavailableError(Exception):
         if isinstance(error, UnreachableError):
             return cls(f"the API server does not answer: {error}")
         if isinstance(error, AnswerError):
-            return cls(f"the API server answers something else than JSON: {error}")
+            return cls(f"the API server answers something other than JSON: {error}")
         return cls(str(error), _OTHER_RIGHTS if error.status == 403 else "")
 
 

@@ -41,7 +41,7 @@ def clock(installation: Installation) -> Iterator[DoctorFinding]:
         yield warning(
             f"this machine's clock is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the API server's",
             f"at most {LARGEST_SKEW:.0f} s",
-            "set the clock of whichever is wrong (timedatectl status); certificates and tokens depend on it",
+            "set the clock that is wrong (timedatectl status); certificates and tokens depend on it",
         )
     else:
         yield ok("the clocks of this machine and the API server agree")
@@ -81,17 +81,18 @@ def absent_namespaces(installation: Installation) -> Iterator[DoctorFinding]:
     missing = sorted(excluded - there)
     if missing:
         yield warning(
-            f"left out, but missing: {', '.join(missing)}; pods in such a namespace are not validated",
+            f"the webhook configurations leave out namespaces that do not exist: {', '.join(missing)}; pods in such a "
+            "namespace are not validated",
             "namespaces that exist, or that no tenant may create",
             f"{_MEND} webhook.namespaceSelector.exclude",
         )
     loosened = list(loosened_for_nobody(installation.sound_policies, there))
     if loosened:
         named = [f"{', '.join(patterns)} ({policy.files[-1]})" for policy, patterns in loosened]
-        more = f" and those of {len(named) - _MOST_POLICIES} more files" if len(named) > _MOST_POLICIES else ""
+        more = f" and namespaces of {len(named) - _MOST_POLICIES} more files" if len(named) > _MOST_POLICIES else ""
         yield warning(
-            f"with a policy of their own, but missing: {', '.join(named[:_MOST_POLICIES])}{more}; whoever creates "
-            "such a namespace gets that policy, which may be looser",
+            f"policies name namespaces that do not exist: {', '.join(named[:_MOST_POLICIES])}{more}; whoever creates "
+            "such a namespace gets its policy, which may be looser",
             "namespaces that exist, or that no tenant may create",
             f"{_MEND} spec.namespaces of the policy",
         )

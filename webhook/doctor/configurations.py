@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.doctor import crds
 from webhook.doctor.cluster import Object, UnavailableError, selects
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import REGISTRATION_KEY, Installation
+from webhook.doctor.sent_objects import WORKLOADS_ENTRY
 from webhook.kubernetes.webhook_configurations import PHASES, Document, RegistrationError, differences, webhooks_of
 from webhook.model.accelerators import DEVICE_CLASSES, Declared
 from webhook.model.wording import few
@@ -21,8 +21,8 @@ PLURALS = {phase: f"{kind.lower()}s" for kind, phase in PHASES.items()}
 POLICIES_ENTRY = "policies.gpupolicy.dev"
 """The entry of the webhook configuration that sends ConfigMaps of policies."""
 WITHOUT_PODS = {
-    crds.ENTRY: "no Deployment can be created while nobody answers, the webhook's own included",
-    POLICIES_ENTRY: "no policy can be mended while nobody answers",
+    WORKLOADS_ENTRY: "no Deployment can be created while no replica answers, not even the webhook's own",
+    POLICIES_ENTRY: "no policy can be corrected while no replica answers",
 }
 """Entries that no pod depends on -> what happens if their failurePolicy is not Ignore."""
 LONGEST_TIMEOUT = 10
@@ -37,7 +37,9 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
     except RegistrationError as error:
         yield problem(str(error), "both webhook configurations as they were installed", installation.restore)
     except UnavailableError as why:
-        yield skipped(f"what was installed is not known, so only the essentials can be checked: {why}", why.remedy)
+        yield skipped(
+            f"the installed configurations are not known, so only the essentials can be checked: {why}", why.remedy
+        )
     else:
         if registration is None:
             yield warning(
@@ -85,7 +87,7 @@ def _essentials(phase: str, live: Document, installation: Installation) -> Itera
             yield problem(f"{phase}: webhooks[{name}].{field} {found}", expected, installation.restore)
         if webhook["failurePolicy"] == "Ignore" and name not in WITHOUT_PODS:
             yield warning(
-                f"{phase}: webhooks[{name}].failurePolicy is Ignore: pods pass unchecked while nobody answers",
+                f"{phase}: webhooks[{name}].failurePolicy is Ignore: pods pass unchecked while no replica answers",
                 "Fail, unless it was switched off on purpose",
                 f"kubectl edit {PLURALS[phase]} {installation.place.name}",
             )
@@ -96,9 +98,13 @@ def _essentials(phase: str, live: Document, installation: Installation) -> Itera
 def _flaws(name: str, webhook: Mapping[str, Any], installation: Installation) -> Iterator[tuple[str, str, str]]:
     """Field, what was found and what is expected."""
     if webhook["matchPolicy"] != "Equivalent":
-        yield "matchPolicy", f"is {webhook['matchPolicy']}", "Equivalent, or other API versions of a kind are not sent"
+        yield (
+            "matchPolicy",
+            f"is {webhook['matchPolicy']}",
+            "Equivalent; otherwise other API versions of a kind are not sent",
+        )
     if webhook["sideEffects"] not in ("None", "NoneOnDryRun"):
-        yield "sideEffects", f"is {webhook['sideEffects']}", "None, or dry runs fail"
+        yield "sideEffects", f"is {webhook['sideEffects']}", "None; otherwise dry runs fail"
     if webhook["timeoutSeconds"] > LONGEST_TIMEOUT:
         yield "timeoutSeconds", f"is {webhook['timeoutSeconds']}", f"at most {LONGEST_TIMEOUT}"
     if name != POLICIES_ENTRY:
@@ -106,7 +112,7 @@ def _flaws(name: str, webhook: Mapping[str, Any], installation: Installation) ->
     if name not in WITHOUT_PODS:
         yield from _flaws_of_pods(webhook)
     elif webhook["failurePolicy"] != "Ignore":
-        yield "failurePolicy", f"is {webhook['failurePolicy']}", f"Ignore, or {WITHOUT_PODS[name]}"
+        yield "failurePolicy", f"is {webhook['failurePolicy']}", f"Ignore; otherwise {WITHOUT_PODS[name]}"
 
 
 def _flaws_of_namespaces(webhook: Mapping[str, Any], installation: Installation) -> Iterator[tuple[str, str, str]]:
@@ -115,8 +121,8 @@ def _flaws_of_namespaces(webhook: Mapping[str, Any], installation: Installation)
         yield (
             "namespaceSelector",
             f"does not leave out {namespace}",
-            "kube-system and the webhook's own namespace left out by kubernetes.io/metadata.name, or a cluster "
-            "without a webhook could not start one",
+            "kube-system and the webhook's own namespace left out by kubernetes.io/metadata.name; otherwise a cluster "
+            "without a replica cannot start one",
         )
 
 
@@ -165,8 +171,9 @@ def policies_at_apply(installation: Installation) -> Iterator[DoctorFinding]:
     }
     for name, remedy in unasked.items():
         yield warning(
-            f"ConfigMap {name} is mounted as policies, and the API server does not ask about it when it is applied",
-            "mistakes in policies refused by kubectl apply, with file, line and key",
+            f"ConfigMap {name} is mounted as policies, but the API server does not send it to the webhook when it is "
+            "applied",
+            "kubectl apply refuses mistakes in policies, with file, line and key",
             remedy,
         )
     if not unasked:
@@ -200,7 +207,7 @@ def registered_accelerators(installation: Installation) -> Iterator[DoctorFindin
         if one.share is not None and not one.name.startswith(DEVICE_CLASSES)
     ]
     if not declared:
-        yield ok("the policies declare no names of GPUs beside the built-in ones")
+        yield ok("the policies declare no GPU resource names beside the built-in names")
         return
     faults = False
     for phase, live in installation.configurations.items():

@@ -34,7 +34,7 @@ _NETWORK = (
     "(kubectl -n {namespace} describe networkpolicy). Where only 443 and 10250 pass, set the chart's port to 10250"
 )
 _BUNDLE = (
-    "a replica that keeps certificates mends it within seconds (kubectl -n {namespace} logs deployment/{name} | "
+    "a replica that keeps certificates fixes it within seconds (kubectl -n {namespace} logs deployment/{name} | "
     "grep gpu_policy.certificates); with a certificate of your own put the authority that signed it into the caBundle"
 )
 
@@ -67,14 +67,14 @@ CALL_FAULTS: tuple[CallFault, ...] = (
     ),
     CallFault(
         r"client certificate: found|remote error: tls|certificate required",
-        "the replicas turn the API server away: they ask for a client certificate that it does not show",
+        "the replicas refuse the API server: they require a client certificate, and it shows none",
         "give the API server one (--admission-control-config-file with a kubeconfig for the webhook), or start the "
         "replicas without --client-ca",
     ),
     CallFault(
         r"first record does not look like a TLS handshake|malformed HTTP response|"
         r"tls: .*(?:handshake|unexpected|protocol)|gave HTTP response to HTTPS client",
-        "something else than the webhook answers at this port",
+        "something other than the webhook answers at this port",
         "compare the Service's targetPort with the pods' port {port}: kubectl -n {namespace} describe service {name}",
     ),
     CallFault(
@@ -220,7 +220,9 @@ def _tried(trial: PodTrial, installation: Installation) -> TrialVerdict:
         elif refusal.status == 422:
             return TrialVerdict("the API server's own validation", message=message)
         another = "name a namespace in which you may create pods with --dry-run-namespace"
-        raise UnavailableError(f"in namespace {namespace} something else refuses it: {message}", another) from None
+        raise UnavailableError(
+            f"in namespace {namespace} something other than the webhook refuses the pod: {message}", another
+        ) from None
     return TrialVerdict("", (stored["metadata"].get("annotations") or {}).get(engine.ANNOTATION, ""))
 
 
@@ -245,13 +247,14 @@ def _compared(
         return problem(
             f"{trial.title} in namespace {namespace} {found}{found.message and ': ' + found.message}",
             f"by its policy it {expected}",
-            "the checks configurations, certificates and replicas say why, else: is the namespace left out by the "
-            f"configurations' namespaceSelector ({_selectors(installation)})",
+            "see the checks configurations, certificates and replicas; if they are well, look whether the "
+            f"namespaceSelector of the configurations leaves the namespace out ({_selectors(installation)})",
         )
     if found.refused_by in (MUTATE, VALIDATE) or found.injected:
         return ok(f"{trial.title} {found}")
     return skipped(
-        f"{trial.title} {found}, as its policy in namespace {namespace} wants; that proves nothing",
+        f"{trial.title} {found}, as its policy in namespace {namespace} says; this does not show that the webhook was "
+        "called",
         "name a namespace whose policy enforces rules with --dry-run-namespace",
     )
 

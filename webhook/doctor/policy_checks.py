@@ -24,7 +24,9 @@ def policies(installation: Installation) -> Iterator[DoctorFinding]:
             )
         return
     for notice in found.notices:
-        yield warning(notice, "policies in which every rule does something", "correct them, unless it is meant")
+        yield warning(
+            notice, "policies in which every rule has an effect", "correct the policy, unless this is intended"
+        )
     if not found.notices:
         yield ok(f"{counted(len(found.policies), 'policy', 'policies')}, hash {found.hash[:12]}")
 
@@ -79,12 +81,12 @@ def _wanted(reference: Reference) -> tuple[str, str]:
     match reference:
         case RuntimeClassName():
             toolkit = "nothing to do where nvidia is the default runtime; otherwise correct the policy, or install it"
-            return "the RuntimeClass of the container toolkit, without which no pod gets one", toolkit
+            return "the RuntimeClass of the container toolkit; pods get it only where it exists", toolkit
         case PriorityClassName():
             create = f"kubectl create priorityclass {reference.name} --value=VALUE"
-            return "a class that pods can have", f"correct the policy, or {create}"
+            return "a PriorityClass that exists", f"correct the policy, or {create}"
         case Expression():
-            return "a node that does", f"{pool} kubectl label node NODE {reference.key}=VALUE"
+            return "a node that satisfies it", f"{pool} kubectl label node NODE {reference.key}=VALUE"
         case Toleration():
             return "a node that has it", f"{pool} kubectl taint node NODE {_spelled(reference)}"
 

@@ -27,7 +27,7 @@ def quotas(installation: Installation) -> Iterator[DoctorFinding]:
         yield from _kept(namespace, installation, has_quotas=has_quotas)
     elif has_quotas:
         yield problem(
-            "the policies have quotas of GPUs, and the replicas keep no ledgers: every pod that counts is refused",
+            "the policies have quotas, but the replicas keep no ledgers: every pod that a quota counts is refused",
             "ledgers in the namespace of the release",
             "helm upgrade with --set quota.enabled=true, or take the quotas out of the policies",
         )
@@ -54,7 +54,7 @@ def _kept(namespace: str, installation: Installation, *, has_quotas: bool) -> It
     if has_quotas:
         if installation.cluster.find(_API) is None:
             yield warning(
-                "the API server does not know gpuquotas.gpupolicy.dev: nobody is shown what is in use",
+                "the API server does not know gpuquotas.gpupolicy.dev: users cannot see the usage of their quotas",
                 "its CustomResourceDefinition",
                 f"{installation.restore}; with quota.crd=false another release has to bring it",
             )
@@ -76,8 +76,9 @@ def _ledgers(namespace: str, installation: Installation) -> Iterator[DoctorFindi
             name = raw["metadata"]["name"]
             yield problem(
                 f"the ledger {name} cannot be read: {error}",
-                "what the replicas wrote; until then every pod that the quota counts is refused",
-                f"kubectl delete configmap -n {namespace} {name}; it is written anew from the pods that there are",
+                "a ledger as the replicas write it; until then every pod that the quota counts is refused",
+                f"kubectl delete configmap -n {namespace} {name}; the replicas write it again from the pods of "
+                "the cluster",
             )
     if not broken:
         yield ok(f"{counted(ledgers, 'ledger')}, {counted(pods, 'entry', 'entries')}")
@@ -95,7 +96,7 @@ def _shown(installation: Installation) -> Iterator[DoctorFinding]:
         named = ", ".join(stale[:_MOST_NAMED]) + (", ..." if len(stale) > _MOST_NAMED else "")
         namespace, _, name = stale[0].partition("/")
         yield warning(
-            f"GPUQuota objects of quotas that the policies do not have: {named}",
+            f"there are GPUQuota objects of quotas that the policies do not have: {named}",
             "none; the replicas delete them within three minutes after a change of policies",
             f"kubectl delete gpuquotas -n {namespace} {name}",
         )
@@ -107,7 +108,8 @@ def _queues(installation: Installation) -> Iterator[DoctorFinding]:
         return  # before 1.29
     if installation.cluster.find(f"{_QUEUES}/flowschemas/{installation.place.name}") is None:
         yield warning(
-            "the API server has no queues of its own for the replicas, whose writes to ledgers may wait behind pods",
+            "the API server has no separate queue for the replicas: their writes to ledgers may wait behind other "
+            "requests",
             f"the FlowSchema {installation.place.name}",
             "helm upgrade with --set flowControl.enabled=true, or kubectl apply -f deploy/flow-control.yaml",
         )
@@ -138,9 +140,9 @@ def image_results(installation: Installation) -> Iterator[DoctorFinding]:
         content = unpack(packed) if (packed := packed_in(found)) else None
     except PackError as error:
         yield warning(
-            f"{place} holds something else than what is known of images: {error}",
-            "what the replicas wrote, or nothing",
-            "find out who wrote it: the API server's audit log; the replicas write it anew with the next image",
+            f"{place} does not hold image information: {error}",
+            "what the replicas write, or nothing",
+            "find out who wrote it, in the API server's audit log; the replicas write it again with the next image",
         )
         return
     results = content.results.values() if content is not None else ()

@@ -11,7 +11,7 @@ from certs.authority import CertificateError
 from certs.cluster import ClusterError
 from certs.keeper import CertificateKeeper, Kept
 from certs.material import Terms
-from certs.status import CertificateStatus, CertificateWitness
+from certs.trust import CertificateStatus, CertificateWitness
 from webhook.admission.metrics import Metrics
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.webhook_configurations import (

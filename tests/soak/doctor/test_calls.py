@@ -82,7 +82,7 @@ def test_A30_something_else_behind_the_port_is_recognised(site: Site) -> None:
     """It speaks HTTP without TLS."""
     with plain_server() as port:
         lead_to(site, port)
-        fails(site, "something else than the webhook answers at this port", "describe service gpu-policy")
+        fails(site, "something other than the webhook answers at this port", "describe service gpu-policy")
 
 
 def test_A30_a_missing_service_is_recognised(site: Site) -> None:

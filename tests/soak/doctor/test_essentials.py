@@ -61,7 +61,7 @@ def test_without_the_registration_the_essentials_are_checked(site: Site) -> None
         pytest.param(
             entry(VALIDATING, "failurePolicy", "Ignore"),
             Status.WARNING,
-            "failurePolicy is Ignore: pods pass unchecked while nobody answers",
+            "failurePolicy is Ignore: pods pass unchecked while no replica answers",
             id="failurePolicy",
         ),
     ],

@@ -211,7 +211,7 @@ WARNINGS = [
     pytest.param(
         merge("Deployment", "gpu-policy", {"spec": {"replicas": 1}}),
         "deployment",
-        "1 replicas are wanted",
+        "the Deployment asks for 1 replica",
         "kubectl -n gpu-policy scale deployment/gpu-policy --replicas=3",
         id="only one replica wanted",
     ),
@@ -240,7 +240,7 @@ WARNINGS = [
         merge("ConfigMap", "gpu-policy-policies", [{"op": "add", "path": "/data", "value": {"team-a.yaml": TEAM_A}}]),
         "policies",
         "ConfigMap gpu-policy-policies/_default.yaml: no such file",
-        "correct them, unless it is meant",
+        "correct the policy, unless this is intended",
         id="no default policy",
     ),
     pytest.param(
@@ -323,7 +323,7 @@ def test_custom_resources_that_hold_pod_templates_and_are_not_looked_at_are_name
         for kind in kinds:
             site.plane.raw("DELETE", f"{path}/{kind.resource}.{kind.group}")
     assert finding.status is Status.WARNING
-    assert finding.found.startswith("trainings of ml.example.com hold pod templates by their schema")
+    assert finding.found.startswith("the schemas of trainings in ml.example.com have pod templates")
     assert "add {group: ml.example.com, resources: [trainings]}" in finding.remedy
 
 

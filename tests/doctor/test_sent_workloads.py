@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.doctor import crds
+from webhook.doctor import sent_objects
 from webhook.doctor.cluster import DoctorCluster, UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
@@ -32,7 +32,7 @@ class Holding(DoctorCluster):
         return self._configuration if path == CONFIGURATION else None
 
     def items(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> Iterator[Any]:
-        assert (path, dict(query)) == (crds.CRDS, {"limit": "5"})
+        assert (path, dict(query)) == (sent_objects.CRDS, {"limit": "5"})
         yield from self._definitions
 
 
@@ -43,8 +43,8 @@ def definition(resource: str, schema: Any, *, group: str = "example.com", **vers
 
 
 def looked(*definitions: Any, webhooks: list[Any] | None = None) -> list[DoctorFinding]:
-    entries = [{"name": crds.ENTRY, "rules": RULES}] if webhooks is None else webhooks
-    return list(crds.look(Installation(Holding(entries, *definitions), Place())))
+    entries = [{"name": sent_objects.WORKLOADS_ENTRY, "rules": RULES}] if webhooks is None else webhooks
+    return list(sent_objects.workload_kinds(Installation(Holding(entries, *definitions), Place())))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def looked(*definitions: Any, webhooks: list[Any] | None = None) -> list[DoctorF
     ],
 )
 def test_a_definition_holds_a_template_where_its_schema_does(schema: Any, expected: bool) -> None:
-    assert crds.holds_template(definition("things", schema)) is expected
+    assert sent_objects.holds_template(definition("things", schema)) is expected
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,13 @@ def test_a_definition_holds_a_template_where_its_schema_does(schema: Any, expect
     ],
 )
 def test_a_definition_without_a_schema_that_is_served_holds_none(raw: dict[str, Any]) -> None:
-    assert not crds.holds_template(raw)
+    assert not sent_objects.holds_template(raw)
 
 
 def test_what_stands_in_the_status_or_the_metadata_makes_no_pods() -> None:
     schema = {"properties": {"status": TEMPLATE, "metadata": TEMPLATE}}
     versions = [{"served": True, "schema": {"openAPIV3Schema": schema}}]
-    assert not crds.holds_template({"spec": {"versions": versions}})
+    assert not sent_objects.holds_template({"spec": {"versions": versions}})
 
 
 def test_kinds_that_no_rule_has_are_named_with_what_to_add() -> None:
@@ -96,8 +96,8 @@ def test_kinds_that_no_rule_has_are_named_with_what_to_add() -> None:
     )
     assert finding.status is Status.WARNING
     assert finding.found == (
-        "apps, things of example.com hold pod templates by their schema, and no rule of the webhook configuration "
-        "covers them: they are not validated when they are applied, and their pods only when they are created"
+        "the schemas of apps, things in example.com have pod templates, and no rule of the webhook configuration "
+        "covers these kinds: only their pods are validated, when they are created"
     )
     assert finding.remedy == (
         "where they make GPU pods, add {group: example.com, resources: [apps, things]} to the chart value "
@@ -107,7 +107,10 @@ def test_kinds_that_no_rule_has_are_named_with_what_to_add() -> None:
 
 def test_every_group_has_a_finding_of_its_own() -> None:
     found = looked(definition("b", POD, group="b.com"), definition("a", POD, group="a.com"))
-    assert [finding.found.partition(" hold")[0] for finding in found] == ["a of a.com", "b of b.com"]
+    assert [finding.found.partition(" have")[0] for finding in found] == [
+        "the schemas of a in a.com",
+        "the schemas of b in b.com",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +123,7 @@ def test_every_group_has_a_finding_of_its_own() -> None:
     ids=["named", "everything", "with subresources"],
 )
 def test_a_rule_of_any_entry_covers_a_kind(rule: dict[str, Any]) -> None:
-    webhooks = [{"name": crds.ENTRY, "rules": RULES}, {"name": "mine", "rules": [rule]}]
+    webhooks = [{"name": sent_objects.WORKLOADS_ENTRY, "rules": RULES}, {"name": "mine", "rules": [rule]}]
     (finding,) = looked(definition("things", TEMPLATE), webhooks=webhooks)
     assert (finding.status, finding.found) == (
         Status.OK,
@@ -149,4 +152,4 @@ def test_where_workloads_are_not_sent_on_purpose_nothing_is_missing() -> None:
 
 def test_without_the_configuration_nobody_can_tell() -> None:
     with pytest.raises(UnavailableError, match="there is no validating webhook configuration gpu-policy"):
-        list(crds.look(Installation(Holding(None), Place())))
+        list(sent_objects.workload_kinds(Installation(Holding(None), Place())))

@@ -79,8 +79,8 @@ def _without_driver(nodes: Sequence[_GpuNode]) -> Iterator[DoctorFinding]:
             f"{len(blind)} of {_counted(len(judged), 'with NVIDIA GPUs')} {'has' if len(blind) == 1 else 'have'} no "
             f"label with the driver's version, so cudaDriver does not know the driver there: {few(blind)}",
             "the label nvidia.com/cuda.driver-version.full, which GPU Feature Discovery writes",
-            "install it, with the GPU Operator or by gfd.enabled=true of the device plugin's chart; where it is, "
-            "kubectl get pods -A -l app=gpu-feature-discovery -o wide shows whether it runs on these nodes",
+            "install it with the GPU Operator, or by gfd.enabled=true of the device plugin's chart; where it is "
+            "installed, kubectl get pods -A -l app=gpu-feature-discovery -o wide shows whether it runs on these nodes",
         )
 
 
@@ -147,7 +147,7 @@ def _offered_twice(nodes: Sequence[_GpuNode], installation: Installation) -> Ite
             f"{len(found)} of {_counted(len(nodes))} {verb} GPUs by a device plugin "
             f"and by ResourceSlices of {few(sorted(set(found.values())))}, so that one GPU can be given to two pods: "
             f"{few(sorted(found))}",
-            "one of the two on each node",
+            "either the device plugin or the DRA driver on each node",
             "turn off the device plugin there (devicePlugin.enabled=false of the GPU Operator), or the GPUs of the "
             "DRA driver (resources.gpus.enabled=false of NVIDIA's)",
         )

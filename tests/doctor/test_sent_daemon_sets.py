@@ -7,11 +7,11 @@ import pytest
 
 from tests.deploy.manifests import shipped
 from tests.e2e.match_condition_cases import ANNOTATED, KEPT_AWAY, MATCHED, VISIBLE, container, spec
-from webhook.doctor import daemonsets
+from webhook.doctor import sent_objects
 from webhook.doctor.cluster import DoctorCluster
-from webhook.doctor.daemonsets import why_sent
 from webhook.doctor.doctor_report import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
+from webhook.doctor.sent_objects import why_sent
 
 Raw = dict[str, Any]
 
@@ -37,7 +37,7 @@ class Running(DoctorCluster):
         return kinds.get(path.split("/")[-2])
 
     def items(self, path: str, *_: Any) -> Iterator[Any]:
-        if path == daemonsets.DAEMON_SETS:
+        if path == sent_objects.DAEMON_SETS:
             yield from self._daemon_sets
         else:
             for name in {one["metadata"]["namespace"] for one in self._daemon_sets}:
@@ -49,7 +49,7 @@ def daemon_set(namespace: str, pod_spec: Raw, name: str = "plugin") -> Raw:
 
 
 def looked(*daemon_sets: Raw, **changes: Any) -> list[DoctorFinding]:
-    return list(daemonsets.look(Installation(Running(list(daemon_sets), **changes), Place())))
+    return list(sent_objects.daemon_sets(Installation(Running(list(daemon_sets), **changes), Place())))
 
 
 def test_A52_each_daemon_set_that_is_sent_is_named_with_the_reason_and_how_to_exclude_it() -> None:
@@ -63,8 +63,8 @@ def test_A52_each_daemon_set_that_is_sent_is_named_with_the_reason_and_how_to_ex
     assert [(one.status, one.found) for one in found] == [
         (
             Status.WARNING,
-            f"the pods of DaemonSet {which} are sent, since the pod {why}: on a new node they cannot start while no "
-            "replica answers",
+            f"the pods of DaemonSet {which} are sent to the webhook, because the pod {why}: on a new node they cannot "
+            "start while no replica answers",
         )
         for which, why in (
             ("monitoring/dcgm-exporter", "container plugin sets NVIDIA_VISIBLE_DEVICES"),
@@ -89,7 +89,7 @@ def test_where_nobody_waits_for_an_answer_none_is_looked_for() -> None:
 
 def test_without_match_conditions_every_daemon_set_is_sent() -> None:
     (finding,) = looked(daemon_set("monitoring", spec()), missing="matchConditions")
-    assert "since the pod is sent as all pods are, without matchConditions" in finding.found
+    assert "because the pod is sent as all pods are, without matchConditions" in finding.found
 
 
 @pytest.mark.parametrize("pod_spec", MATCHED)

@@ -8,7 +8,7 @@ import pytest
 
 from certs.authority import CertificateError, issue, new_authority, not_after, read_bundle, trusted_until
 from certs.cluster import ClusterError
-from certs.status import CertificateWitness
+from certs.trust import CertificateWitness
 from tests.certs.memory_cluster import CONFIGURATIONS, MemoryCluster
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from webhook.doctor import tainted_nodes
+from webhook.doctor import node_checks
 from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
@@ -61,7 +61,7 @@ def said(
         answers[f"/apis/resource.k8s.io/{version}/resourceslices"] = lists["slices"]
     installation = Installation(Answers({"/api/v1/nodes": nodes, **answers}), Place())
     installation.policies = load(directory)
-    return list(tainted_nodes.look(installation))
+    return list(node_checks.look(installation))
 
 
 TOLERANT = "{tolerations: {mode: enforce}}"

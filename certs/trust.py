@@ -1,0 +1,133 @@
+"""The trust of webhook configurations in a serving certificate: their caBundles, and when the trust ends."""
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from cryptography import x509
+
+from certs.authority import (
+    CertificateError,
+    join_bundle,
+    not_after,
+    read_bundle,
+    read_certificate,
+    signed,
+    trusted_until,
+)
+from certs.cluster import Cluster, ClusterError, Json
+
+Configurations = Mapping[str, Json | None]
+"""Webhook configurations by their API path, None for one that is absent."""
+
+
+def entries(configurations: Configurations) -> Iterator[Json]:
+    """Every entry of every configuration that is present."""
+    for configuration in configurations.values():
+        yield from entries_of(configuration)
+
+
+def entries_of(configuration: Json | None) -> list[Json]:
+    """The entries of one configuration."""
+    return [one for one in (configuration or {}).get("webhooks") or [] if isinstance(one, dict)]
+
+
+def trusted_by(entry: Json) -> tuple[x509.Certificate, ...]:
+    """The authorities in the caBundle of one entry; none where it is missing or malformed."""
+    try:
+        return read_bundle(_bundle(entry))
+    except CertificateError:
+        return ()
+
+
+def all_trusted(configurations: Configurations) -> tuple[x509.Certificate, ...]:
+    """The authorities in any caBundle, each once."""
+    return tuple(dict.fromkeys(one for entry in entries(configurations) for one in trusted_by(entry)))
+
+
+def trust_ends(configurations: Configurations, certificate_pem: bytes) -> datetime | None:
+    """When the first entry stops trusting the certificate; None when one does not trust it at all or there are none."""
+    ends = [_trust_end(entry, certificate_pem) for entry in entries(configurations)]
+    known = [end for end in ends if end is not None]
+    return min(known) if known and len(known) == len(ends) else None
+
+
+def set_bundle(configuration: Json, bundle: Iterable[x509.Certificate]) -> int:
+    """Have every entry trust exactly the bundle; returns how many entries were changed."""
+    wanted = base64.b64encode(join_bundle(tuple(bundle))).decode()
+    wrong = [entry for entry in entries_of(configuration) if entry.get("clientConfig", {}).get("caBundle") != wanted]
+    for entry in wrong:
+        entry.setdefault("clientConfig", {})["caBundle"] = wanted
+    return len(wrong)
+
+
+def _trust_end(entry: Json, certificate_pem: bytes) -> datetime | None:
+    try:
+        return trusted_until(certificate_pem, _bundle(entry))
+    except CertificateError:
+        return None
+
+
+def _bundle(entry: Json) -> bytes:
+    try:
+        return base64.b64decode(entry.get("clientConfig", {}).get("caBundle") or "")
+    except (binascii.Error, ValueError) as error:
+        raise CertificateError("not base64") from error
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateStatus:
+    """The status of the certificates at the last look."""
+
+    ends: Mapping[str, datetime] = field(default_factory=dict)
+    """`ca`, `leaf` or `ca_bundle` -> when it ends; unknown ends are absent. `ca_bundle` is the trust of the live
+    caBundles in the leaf; it ends at the look where one does not trust the leaf."""
+    fault: str = ""
+    """What is wrong with the certificates, for people; empty where nothing is."""
+
+
+def ends_of(certificate_pem: bytes, configurations: Configurations, now: datetime) -> dict[str, datetime]:
+    """When the certificate ends, its authority (where a caBundle holds it) and the trust of the caBundles in it."""
+    certificate = read_certificate(certificate_pem)
+    ends = {"leaf": certificate.not_valid_after_utc}
+    authorities = [one.not_valid_after_utc for one in all_trusted(configurations) if signed(certificate, one)]
+    if authorities:
+        ends["ca"] = max(authorities)
+    if any(True for _ in entries(configurations)):
+        ends["ca_bundle"] = trust_ends(configurations, certificate_pem) or now
+    return ends
+
+
+class CertificateWitness:
+    """Watches certificates that another program keeps, such as cert-manager; changes nothing."""
+
+    def __init__(self, cluster: Cluster, certificate_file: Path, configurations: tuple[str, ...]) -> None:
+        self._cluster = cluster
+        self._file = certificate_file
+        self._paths = configurations
+        self.status = CertificateStatus()
+
+    def look(self) -> None:
+        """Update the status. Raises ClusterError and CertificateError; the last status is then kept, with the fault."""
+        try:
+            found = {path: self._cluster.get(path) for path in self._paths}
+            pem = self._read()
+            ends = ends_of(pem, found, self._cluster.now())
+        except (ClusterError, CertificateError) as error:
+            self.status = CertificateStatus(self.status.ends, str(error))
+            raise
+        fault = ""
+        if "ca_bundle" in ends and trust_ends(found, pem) is None:
+            fault = f"a caBundle does not hold the authority that signed {self._file}; see who is to put it there"
+        elif not_after(pem) <= self._cluster.now():
+            fault = f"{self._file} ended {not_after(pem):%Y-%m-%d %H:%M} UTC; renew it"
+        self.status = CertificateStatus(ends, fault)
+
+    def _read(self) -> bytes:
+        try:
+            return self._file.read_bytes()
+        except OSError as error:
+            raise CertificateError(f"{self._file} cannot be read: {error.strerror}") from error
