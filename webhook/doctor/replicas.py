@@ -5,10 +5,9 @@ The second half reads what the replicas report about themselves, through the API
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from webhook.doctor.cluster import Object, UnavailableError
+from webhook.doctor.cluster import Object, UnavailableError, selects
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation, changed_at
 from webhook.kubernetes.api_errors import RefusedError
@@ -74,9 +73,12 @@ def spread(installation: Installation) -> Iterator[DoctorFinding]:
 
 def disruption_budget(installation: Installation) -> Iterator[DoctorFinding]:
     """A PodDisruptionBudget keeps drains of nodes from taking all replicas at once."""
-    labels = installation.workload.raw["spec"]["template"]["metadata"].get("labels", {})
-    budgets = installation.cluster.items(installation.path("poddisruptionbudgets", api="/apis/policy/v1"))
-    names = [budget["metadata"]["name"] for budget in budgets if _selects(budget["spec"].get("selector"), labels)]
+    labels = installation.workload.pod_labels
+    names = [
+        budget["metadata"]["name"]
+        for budget in installation.cluster.items(installation.path("poddisruptionbudgets", api="/apis/policy/v1"))
+        if (selector := budget["spec"].get("selector")) is not None and selects(selector, labels)
+    ]
     if names:
         yield ok(f"PodDisruptionBudget {', '.join(names)} selects the replicas")
     else:
@@ -132,12 +134,6 @@ def _ready_addresses(namespace: str, name: str, installation: Installation) -> s
         if endpoint.get("conditions", {}).get("ready", True)
         for address in endpoint.get("addresses", ())
     }
-
-
-def _selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """Whether a selector with matchLabels only selects a pod with these labels."""
-    wanted = (selector or {}).get("matchLabels") or {}
-    return bool(wanted) and wanted.items() <= labels.items()
 
 
 DELIVERED_SECONDS = 180.0
