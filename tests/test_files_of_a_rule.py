@@ -44,7 +44,7 @@ def test_every_rule_is_named_in_three_lists_that_people_write_and_in_no_other() 
         for name, text in texts()
         if all(re.search(rf"\b({key}|{module})\b", text) for key, module in MODULES.items())
     }
-    assert named == {*FOR_EVERY_RULE, *GENERATED, *MEASURED}
+    assert named.difference(MEASURED) == {*FOR_EVERY_RULE, *GENERATED}
 
 
 @pytest.mark.parametrize("key", MODULES)

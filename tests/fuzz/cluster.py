@@ -40,3 +40,26 @@ PRIORITIES = {
     for one in PRIORITY_CLASSES
 }
 DEFAULT_PRIORITY = "ordinary"
+
+
+def _template(name: str, request: Raw, namespace: str) -> Raw:
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"spec": {"devices": {"requests": [{"name": "request", **request}]}}},
+    }
+
+
+_REQUESTS: Mapping[str, Raw] = {
+    "network": {"exactly": {"deviceClassName": "nic.vendor.io", "count": 2}},
+    "denied": {"exactly": {"deviceClassName": "nic.example.com"}},
+    "either": {"firstAvailable": [{"deviceClassName": "nic.vendor.io"}, {"deviceClassName": "nic.example.com"}]},
+    "monitor": {"exactly": {"deviceClassName": "nic.vendor.io", "allocationMode": "All", "adminAccess": True}},
+}
+TEMPLATES = [
+    _template(name, request, namespace)
+    for namespace in ("strict", "helpful", "warned")
+    for name, request in _REQUESTS.items()
+]
+"""Templates of claims for devices that are no GPUs, in each namespace."""

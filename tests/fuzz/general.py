@@ -104,9 +104,11 @@ def _create(world: World, case: Case, mutated: Reply) -> Iterator[Complaint]:
     if case.namespace == "warned" and (patch or not response["allowed"] or (judged and judged.refusals)):
         yield "mode", "changed or refused where rules only warn"
     seen = Seen(case.object, after, settings, outcome, judged)
-    if case.is_sound and not is_uncertain(case.object) and (judged or not response["allowed"]):
+    if case.is_sound and (judged or not response["allowed"]):
+        is_certain = not is_uncertain(case.object)
         for key, rule_case in CASES.items():
-            yield from ((key, complaint) for complaint in rule_case.oracle(seen))
+            if is_certain or rule_case.reads_claims:
+                yield from ((key, complaint) for complaint in rule_case.oracle(seen))
     if case.is_sound and case.number % 4 == 0:
         yield from _as_a_job(world, case, seen)
 

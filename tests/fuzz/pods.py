@@ -63,6 +63,8 @@ HOST_PATHS = (
     "/data",
 )
 MOUNT_PATHS = ("/dev/shm", "/dev/shm/", "//dev/shm", "/data", "/dev", "/var/run/nvidia-container-devices/all")
+CLAIMED = ("one", "network", "denied", "either", "monitor")
+"""Templates of claims that pods name; the first one does not exist."""
 ANNOTATIONS = ("cdi.k8s.io/gpu", "example.com/note", "gpupolicy.dev/policy", "gpupolicy.dev/injected")
 LABEL_KEYS, LABEL_VALUES = ("pool", "zone", "gen", "example.com/x"), ("gpu", "cpu", "a", "b", "old", "new", "5")
 
@@ -234,12 +236,15 @@ def _scalar(draw: Draw, spec: Raw, _metadata: Raw) -> None:
             ("hostPID", True),
             ("activeDeadlineSeconds", 60, 7200, 604_800),
             ("activeDeadlineSeconds", 60, 7200, 604_800),
-            ("resourceClaims", [{"name": "gpu", "resourceClaimTemplateName": "one"}]),
             ("resources", {"limits": {"memory": "64Gi", "cpu": 8}}, {"requests": {"cpu": 1}}),
             ("schedulingGates", [{"name": "example.com/wait"}]),
         )
     )
     spec[key] = draw.choice(values)
+
+
+def _claim(draw: Draw, spec: Raw, _metadata: Raw) -> None:
+    spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": draw.choice(CLAIMED)}]
 
 
 _EXTRAS: tuple[Extra, ...] = (
@@ -259,6 +264,7 @@ _EXTRAS: tuple[Extra, ...] = (
     _annotations,
     _scalar,
     _scalar,
+    _claim,
 )
 
 

@@ -12,7 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.cluster import NODES, PRIORITY_CLASSES, RUNTIME_CLASSES
+from tests.fuzz.cluster import NODES, PRIORITY_CLASSES, RUNTIME_CLASSES, TEMPLATES
 from tests.ledger.small_cluster import LateView, Truth
 from tests.rules.every_rule import CASES
 from webhook.admission.admission_review import AdmissionRequest
@@ -40,6 +40,7 @@ SETTINGS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "helpful": _merged(
         {
             "gpuLimits": {"requestsOnly": "repair"},
+            "resourceClaims": {"adminAccess": ["helpful"]},
             "timeLimit": {"longer": "cap"},
             "ncclEnv": {"minGpus": 1, "env": {"NCCL_DEBUG": "WARN", "NCCL_IB_HCA": "mlx5"}, "alsoWithEnvFrom": True},
             "sharedMemory": {"minGpus": 1, "memoryFraction": 0.25},
@@ -109,7 +110,7 @@ class World:
         with tempfile.TemporaryDirectory() as directory:
             _policies(Path(directory))
             store = PolicyStore(Path(directory), tuple(rules))
-        facts = StaticFacts(ClusterFacts.of(NODES, RUNTIME_CLASSES, PRIORITY_CLASSES))
+        facts = StaticFacts(ClusterFacts.of(NODES, RUNTIME_CLASSES, PRIORITY_CLASSES, templates=TEMPLATES))
         self._desk = Desk()
         self._service = _Watched(store, facts, Metrics(), None, self._desk)
         self._endpoint = ReviewEndpoint(self._service, _nothing_else)

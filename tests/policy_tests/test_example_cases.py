@@ -134,6 +134,8 @@ OTHERWISE: list[tuple[str, str, dict[str, Any]]] = [
     ("tenants", "priorityClass", {"allowed": []}),
     ("tenants", "gpuQuota", {"gpus": 5}),
     ("tenants", "gpuLimits", {"maxPerPod": 8}),
+    ("tenants", "resourceClaims", {"mode": "warn"}),
+    ("tenants", "resourceClaims", {"deviceClasses": {}}),
     ("tenants", "memoryAndCpu", {"mode": "warn"}),
     ("tenants", "memoryAndCpu", {"memoryRequestEqualsLimit": False}),
     ("tenants", "imagePinning", {"mode": "warn"}),

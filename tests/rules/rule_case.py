@@ -46,7 +46,8 @@ class RuleCase:
     - `injecting` are those under which it injects into `tests.reviews.wanting_pod()`, None if it never injects;
     - `fuzzed` are those of the fuzzer's policies, with every setting that `oracle` reads.
 
-    `oracle` says a second time, from the JSON alone, what the rule must and must not do.
+    `oracle` says a second time, from the JSON alone, what the rule must and must not do. Where `reads_claims`, it also
+    says it of pods that have resource claims.
     """
 
     pods: Callable[[Raw], RulePods]
@@ -55,6 +56,7 @@ class RuleCase:
     fuzzed: Raw
     oracle: Oracle
     injecting: Raw | None = None
+    reads_claims: bool = False
 
     def judging(self, rule: Rule, pods: RulePods) -> RuleSettings:
         """The settings under which its pods are judged."""

@@ -17,11 +17,11 @@ from webhook.model.workloads.parts import mapped
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_set import Policy
 from webhook.quota.demand import BY_CLAIM, CLAIMS
-from webhook.rules import tolerations
+from webhook.rules import resource_claims, tolerations
 from webhook.rules.rule_settings import Mode
 
-KEY = "resourceClaims"
-"""The rule key of findings about claims where no quota has a finding; no rule has this key."""
+KEY = resource_claims.RULE.key
+"""The rule key of findings about claims where no quota has a finding."""
 
 _SHOWN = 3
 """Most claims of a pod, requests of a claim, and alternatives of a request that a message spells out."""

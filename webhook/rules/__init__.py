@@ -14,6 +14,7 @@ from webhook.rules import (
     node_affinity,
     priority_class,
     replica_spread,
+    resource_claims,
     runtime_class,
     schedulable,
     shared_gpus,
@@ -44,6 +45,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
     "What a pod may request": (
         gpu_limits.RULE,
         shared_gpus.RULE,
+        resource_claims.RULE,
         memory_and_cpu.RULE,
         visible_devices.RULE,
         image_pinning.RULE,

@@ -94,6 +94,14 @@ ObjectGlob = Annotated[
 ]
 """What names of objects are compared with; one that no object can have would never match."""
 
+NamespaceGlob = Annotated[
+    str,
+    AfterValidator(
+        _bound(63, "[a-z0-9*?-]+", "a namespace or a glob; write lower-case letters, digits, - and * and ?")
+    ),
+]
+"""What namespaces are compared with; one that no namespace can have would never match."""
+
 
 _FRACTION = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 _LARGEST = 10**9

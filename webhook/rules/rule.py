@@ -113,8 +113,8 @@ class Facts(Protocol):
     def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:
         """What a resource claim requests that a pod of the namespace names; None where the claim is not known.
 
-        Claims and templates come and go, and replicas hear of them at different moments. So nothing that follows from
-        them may refuse a pod.
+        Claims and templates come and go, and replicas hear of them at different moments: a claim that is not known may
+        exist. So an injection that follows from claims is never missed, and only what a known claim says refuses a pod.
         """
         ...
 

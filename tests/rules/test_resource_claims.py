@@ -1,0 +1,157 @@
+"""Pods claim devices only of the classes that their namespace may use."""
+
+import pytest
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from tests.fuzz.oracles import claims
+from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
+from tests.rules.samples import Cluster, container, pod, settings_of, violations
+from webhook.model.claims import CLAIM, TEMPLATE, Devices
+from webhook.model.pod_reader import pod_from_raw
+from webhook.rules.resource_claims import RULE
+
+GPU, MIG, OTHER = "gpu.nvidia.com", "mig.nvidia.com", "h200.example.com"
+ONE = ((Devices(GPU),),)
+MONITOR = ((Devices(GPU, None, True),),)
+EITHER = ((Devices(GPU), Devices(OTHER)),)
+UNREADABLE = ((),)
+ONLY_NVIDIA = {"deviceClasses": {"allowed": ["*.nvidia.com"]}}
+WITHOUT_OTHER = {"deviceClasses": {"denied": ["*.example.com"]}}
+
+
+def claiming(name="one", key="resourceClaimTemplateName", namespace="team"):
+    raw = pod(container(resources={"claims": [{"name": "gpu"}]}), resourceClaims=[{"name": "gpu", key: name}])
+    return {**raw, "metadata": {"name": "p", "namespace": namespace}}
+
+
+def found(raw, values, **known):
+    claims = {(TEMPLATE, name): requests for name, requests in known.items()}
+    return [str(violation) for violation in violations(RULE, raw, values, Cluster(claims=claims))]
+
+
+@pytest.mark.parametrize(
+    ("requests", "values"),
+    [
+        pytest.param(ONE, {}, id="no class is named in the policy"),
+        pytest.param(ONE, ONLY_NVIDIA, id="a class that is allowed"),
+        pytest.param(ONE, WITHOUT_OTHER, id="a class that is not denied"),
+        pytest.param(MONITOR, {"adminAccess": ["te*"]}, id="adminAccess in a namespace that may have it"),
+        pytest.param(UNREADABLE, ONLY_NVIDIA, id="requests that nobody can read"),
+    ],
+)
+def test_nothing_is_said_of_claims_that_the_policy_allows(requests, values):
+    assert found(claiming(), values, one=requests) == []
+
+
+def test_nothing_is_said_of_a_template_that_does_not_exist_yet():
+    assert found(claiming("later"), ONLY_NVIDIA, one=ONE) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        pytest.param(ONLY_NVIDIA, "the policy allows only *.nvidia.com", id="not among those allowed"),
+        pytest.param(WITHOUT_OTHER, "the policy denies *.example.com", id="denied"),
+        pytest.param({"deviceClasses": {"allowed": ["*"], "denied": [OTHER]}}, f"the policy denies {OTHER}", id="both"),
+    ],
+)
+@pytest.mark.parametrize(
+    "requests", [pytest.param(((Devices(OTHER, 8),),), id="one class"), pytest.param(EITHER[:1], id="an alternative")]
+)
+def test_a_claim_of_a_class_that_the_namespace_may_not_use_is_a_violation(requests, values, why):
+    said = [one for one in found(claiming(), values, one=requests) if OTHER in one]
+    expected = f"spec.resourceClaims[gpu]: ResourceClaimTemplate one requests devices of class {OTHER}; {why}. "
+    assert said == [expected + "Request another class, or ask the platform team."]
+
+
+def test_one_class_in_several_requests_is_told_once():
+    assert len(found(claiming(), WITHOUT_OTHER, one=((Devices(OTHER),), (Devices(OTHER),)))) == 1
+
+
+def test_a_claim_that_a_pod_names_itself_is_read_as_a_template_is():
+    cluster = Cluster(claims={(CLAIM, "shared"): ((Devices(OTHER),),)})
+    (said,) = violations(RULE, claiming("shared", "resourceClaimName"), WITHOUT_OTHER, cluster)
+    assert said.found == f"ResourceClaim shared requests devices of class {OTHER}"
+
+
+@pytest.mark.parametrize(
+    ("values", "namespaces"),
+    [
+        pytest.param({}, "no namespace", id="nobody may"),
+        pytest.param({"adminAccess": ["gpu-monitoring", "kube-*"]}, "gpu-monitoring and kube-*", id="others may"),
+    ],
+)
+def test_admin_access_elsewhere_is_a_violation(values, namespaces):
+    (said,) = found(claiming(), values, one=MONITOR)
+    assert said == (
+        "spec.resourceClaims[gpu]: ResourceClaimTemplate one requests gpu.nvidia.com with adminAccess; that reaches "
+        f"devices which other pods use, and the policy allows it in {namespaces}. Remove adminAccess from the "
+        "ResourceClaimTemplate, or ask the platform team."
+    )
+
+
+def test_admin_access_is_not_held_against_a_pod_whose_namespace_nobody_knows_if_some_may_have_it():
+    raw = claiming(namespace="")
+    assert found(raw, {"adminAccess": ["kube-*"]}, one=MONITOR) == []
+    assert len(found(raw, {}, one=MONITOR)) == 1
+
+
+@pytest.mark.parametrize(
+    ("amount", "is_refused"),
+    [pytest.param("1", True, id="one"), pytest.param("0", False, id="none"), pytest.param("x", False, id="no number")],
+)
+def test_a_device_class_as_an_extended_resource_is_judged_alike(amount, is_refused):
+    raw = requesting(pod(container()), f"deviceclass.resource.kubernetes.io/{OTHER}", amount)
+    expected = "spec.containers[trainer].resources: requests deviceclass.resource.kubernetes.io/h200.example.com; the "
+    expected += "policy denies *.example.com. Request another class, or ask the platform team."
+    assert found(raw, WITHOUT_OTHER) == [expected] * is_refused
+    assert found(raw, {}) == []
+
+
+def test_names_of_any_length_are_cut_in_messages():
+    raw = claiming("t" * 10_000)
+    raw["spec"]["resourceClaims"][0]["name"] = "n" * 10_000
+    (said,) = found(raw, WITHOUT_OTHER, **{"t" * 10_000: ((Devices("c" * 10_000 + ".example.com"),),)})
+    assert len(said) < 500
+
+
+@pytest.mark.parametrize("written", [7, "gpu", [7], [{"name": 7}], [{}], {"name": "gpu"}])
+def test_claims_that_the_api_server_refuses_are_passed_over(written):
+    settings = settings_of(RULE, ONLY_NVIDIA)
+    raw = pod(container(), resourceClaims=written)
+    assert list(RULE.validate(pod_from_raw(raw), settings, Cluster())) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"adminAccess": ["Kube_System"]}, "is not a namespace or a glob; write lower-case letters"),
+        ({"adminAccess": ["a" * 64]}, "is not a namespace or a glob"),
+        ({"deviceClasses": {"allowed": ["GPU"]}}, "is not the name of an object or a glob"),
+        ({"deviceClasses": {"allow": [GPU]}}, "allow"),
+    ],
+    ids=["capitals", "long", "a class in capitals", "an unknown key"],
+)
+def test_settings_without_sense_are_refused(values, told):
+    with pytest.raises(ValidationError, match=told):
+        settings_of(RULE, values)
+
+
+def _of_another_class(raw):
+    return requesting(raw, f"deviceclass.resource.kubernetes.io/{OTHER}", "1")
+
+
+_CLASSES = st.lists(st.sampled_from((GPU, "*.nvidia.com", "*.example.com", "*")), max_size=2)
+
+CASE = RuleCase(
+    pods=lambda raw: RulePods(breaks=_of_another_class(raw), keeps=raw),
+    values=any_of(
+        adminAccess=st.lists(st.sampled_from(("kube-*", "monitoring", "*")), max_size=2),
+        deviceClasses=any_of(allowed=_CLASSES, denied=_CLASSES),
+    ),
+    enforced=WITHOUT_OTHER,
+    fuzzed={"adminAccess": [], "deviceClasses": {"allowed": [], "denied": ["*.example.com"]}},
+    oracle=claims.resource_claims,
+    reads_claims=True,
+)

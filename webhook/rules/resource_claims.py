@@ -1,0 +1,113 @@
+"""Pods get devices by resource claims (DRA) only of the device classes that their namespace may use.
+
+The rule reads the ResourceClaims and ResourceClaimTemplates that a pod names, and the device classes that its
+containers request as extended resources (`deviceclass.resource.kubernetes.io/...`). Every alternative of a request
+counts, because the scheduler may take any of them. Nothing is said of a claim or template that does not exist when the
+pod is created, nor where the webhook may not read claims.
+
+With `adminAccess` a request reaches devices that other pods use, and reserves none. Kubernetes allows it in namespaces
+that have the label `resource.kubernetes.io/admin-access: "true"`; this rule allows it only in namespaces that the
+policy names.
+"""
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from pydantic import Field
+
+from webhook.model.accelerators import DEVICE_CLASSES
+from webhook.model.camel_model import CamelModel
+from webhook.model.claims import Devices, PodResourceClaim, claims_of
+from webhook.model.container import Container, positive
+from webhook.model.pod import Pod
+from webhook.model.wording import PLATFORM_TEAM, cut, few
+from webhook.rules.names import NamespaceGlob, ObjectGlob, is_one_of
+from webhook.rules.rule import Example, Facts, Rule, Violation, training_pod
+from webhook.rules.rule_settings import RuleSettings
+
+_ELSE = f"Request another class, or ask {PLATFORM_TEAM}"
+
+
+class DeviceClassSettings(CamelModel):
+    """Which device classes the pods of a namespace may use."""
+
+    allowed: tuple[ObjectGlob, ...] = Field(default=(), strict=False)
+    """Globs of the only device classes that pods may use, such as `gpu.nvidia.com`. Empty: all."""
+    denied: tuple[ObjectGlob, ...] = Field(default=(), strict=False)
+    """Globs of device classes that pods may not use, also of those that are allowed."""
+
+    def fault(self, device_class: str) -> str:
+        """Why pods may not use a device class; empty where they may."""
+        if is_one_of(device_class, self.denied):
+            return f"the policy denies {few(self.denied)}"
+        if self.allowed and not is_one_of(device_class, self.allowed):
+            return f"the policy allows only {few(self.allowed)}"
+        return ""
+
+
+class Settings(RuleSettings):
+    """Settings of `resourceClaims`."""
+
+    admin_access: tuple[NamespaceGlob, ...] = Field(default=(), strict=False)
+    """Globs of the namespaces whose pods may have `adminAccess`, such as `gpu-monitoring`. Empty: none."""
+    device_classes: DeviceClassSettings = Field(default_factory=DeviceClassSettings)
+    """Which device classes pods may use: `{allowed: [gpu.nvidia.com]}`, or all but `{denied: ["*.example.com"]}`."""
+
+
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
+    """Refuse claims of device classes that the namespace may not use, and `adminAccess` where nobody allowed it."""
+    if pod.resource_claims:
+        for named in claims_of(pod.resource_claims):
+            requests = facts.claim(named, pod.namespace) or ()
+            for devices in dict.fromkeys(devices for request in requests for devices in request):
+                yield from _of_a_claim(named, devices, pod, settings)
+    if settings.device_classes.allowed or settings.device_classes.denied:
+        for container in pod.containers:
+            yield from _of_a_container(container, settings)
+
+
+def _of_a_claim(named: PodResourceClaim, devices: Devices, pod: Pod, settings: Settings) -> Iterator[Violation]:
+    where, object_ = f"spec.resourceClaims[{cut(named.name)}]", f"{named.kind} {cut(named.target)}"
+    device_class = cut(devices.device_class)
+    if fault := settings.device_classes.fault(devices.device_class):
+        yield Violation(where, f"{object_} requests devices of class {device_class}", fault, _ELSE)
+    if devices.is_administrative and not _may_administer(pod.namespace, settings):
+        namespaces = few(settings.admin_access) if settings.admin_access else "no namespace"
+        yield Violation(
+            where,
+            f"{object_} requests {device_class} with adminAccess",
+            f"that reaches devices which other pods use, and the policy allows it in {namespaces}",
+            f"Remove adminAccess from the {named.kind}, or ask {PLATFORM_TEAM}",
+        )
+
+
+def _may_administer(namespace: str, settings: Settings) -> bool:
+    """Whether `adminAccess` is allowed; where nobody knows the namespace, it may be."""
+    if not namespace:
+        return bool(settings.admin_access)
+    return any(fnmatchcase(namespace, glob) for glob in settings.admin_access)
+
+
+def _of_a_container(container: Container, settings: Settings) -> Iterator[Violation]:
+    amounts = {**container.limits, **container.requests}
+    for name, amount in amounts.items():
+        if not name.startswith(DEVICE_CLASSES) or positive(amount) is None:
+            continue
+        if fault := settings.device_classes.fault(name.removeprefix(DEVICE_CLASSES)):
+            yield Violation(f"{container.path}.resources", f"requests {cut(name)}", fault, _ELSE)
+
+
+RULE = Rule(
+    key="resourceClaims",
+    promise="Pods claim devices only of the classes that their namespace may use.",
+    problem="Whoever may create a pod may claim devices of every DeviceClass of the cluster, and a claim with "
+    "adminAccess reaches the devices that others use.",
+    examples=(
+        Example(
+            training_pod(resources="{limits: {deviceclass.resource.kubernetes.io/h200.example.com: 8}}"),
+            {"deviceClasses": {"allowed": ["gpu.nvidia.com", "mig.nvidia.com"]}},
+        ),
+    ),
+    settings=Settings,
+    validate=validate,
+)
