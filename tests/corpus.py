@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tests import quick_yaml
 from webhook.audit.documents import Document, DocumentError, read_all
-from webhook.audit.review_objects import Item, ReviewContext, injected, review
+from webhook.audit.review_objects import ReviewContext, ReviewedObject, injected, review
 from webhook.engine import Foreseen
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.inventory import read_inventory
@@ -90,14 +90,14 @@ def judged(manifest: Manifest, cluster: str, policies: PolicySet) -> Judged:
     return Judged(verdict, gpus, tuple(map(str, findings)), tuple(error.message for error in reviewed.errors))
 
 
-def _injected(item: Item) -> Iterator[str]:
+def _injected(item: ReviewedObject) -> Iterator[str]:
     if item.outcome is not None:
         yield from item.outcome.injected if item.is_allowed else ()
     for pods in item.pods:
         yield from (injection.rule for injection in injected(pods))
 
 
-def _gpus(item: Item) -> Iterator[int]:
+def _gpus(item: ReviewedObject) -> Iterator[int]:
     if item.outcome is not None:
         yield pod_from_raw(item.outcome.object).gpu_count
     pods: Sequence[Foreseen] = item.pods

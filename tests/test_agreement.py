@@ -19,9 +19,9 @@ from webhook.admission import phases
 from webhook.admission.admission_review import AdmissionResponse
 from webhook.admission.service import TimeBudget, reserve
 from webhook.audit.documents import Document
-from webhook.audit.input_claims import knowing_claims
+from webhook.audit.input_claims import with_input_claims
 from webhook.audit.report import AuditReport, Level
-from webhook.audit.review_objects import Item, ReviewContext, ReviewList, review
+from webhook.audit.review_objects import ReviewContext, ReviewedObject, ReviewList, review
 from webhook.model.claims import TEMPLATE
 from webhook.model.shape import ShapeError
 from webhook.policy.policy_set import PolicySet
@@ -126,7 +126,7 @@ def reviewed(raw: Object, using: PolicySet) -> ReviewList:
     return review([Document("f.yaml", 1, 1, raw)], NAMESPACE, against(using))
 
 
-def levels(item: Item) -> set[Level]:
+def levels(item: ReviewedObject) -> set[Level]:
     """The levels that an audit has to find."""
     found = {Level.of(finding) for finding in item.findings}
     return found | ({Level.COMPLETE} if item.is_completed else set())
@@ -262,7 +262,7 @@ def test_all_agree_about_what_a_claim_brings(classes: list[str], named: bool) ->
     expected = phases.mutate(request(raw), TOLERATING, facts).answer.patch
     assert bool(expected) == (classes != ["mrdma.google.com"])
     documents = [Document("f.yaml", 1, 1, raw), Document("f.yaml", 2, 9, template)]
-    surroundings = replace(against(TOLERATING), facts=knowing_claims(FACTS, documents, NAMESPACE))
+    surroundings = replace(against(TOLERATING), facts=with_input_claims(FACTS, documents, NAMESPACE))
     pod_item, _ = review(documents, NAMESPACE, surroundings).items
     assert (pod_item.patch, pod_item.is_allowed) == (expected, True)
     completes = {Level.COMPLETE} if expected else set()

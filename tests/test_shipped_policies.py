@@ -10,7 +10,7 @@ import yaml
 from deploy.generate import README, readme
 from tests.reviews import against
 from webhook.audit.documents import read_all
-from webhook.audit.review_objects import Item, review
+from webhook.audit.review_objects import ReviewedObject, review
 from webhook.facts.inventory import load_inventory
 from webhook.policy.loader import load
 from webhook.rules import RULES
@@ -22,7 +22,7 @@ FACTS = load_inventory(EXAMPLES / "inventory.yaml")
 FILES = sorted(EXAMPLES.glob("[0-9]*.yaml"))
 
 
-def example(number: int) -> Item:
+def example(number: int) -> ReviewedObject:
     (file,) = [file for file in FILES if file.name.startswith(f"{number}-")]
     with Path("/dev/null").open("rb") as nothing:
         (item,) = review(list(read_all([str(file)], nothing)), "default", against(POLICIES, FACTS)).items

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from tests.audit.owned import reference_to
 from tests.reviews import FACTS
-from webhook.audit.auditing import Audit, AuditScope, Background, Judges
+from webhook.audit.auditing import Audit, AuditPolicies, AuditScope, Background
 from webhook.audit.cluster_objects import NamespaceScope
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.object_sources import ObjectSource, of_files
@@ -54,8 +54,8 @@ def audited_in_a_cluster(
 
 
 def _report(source: ObjectSource, using: PolicySet, against: PolicySet | None) -> AuditReport:
-    in_force = None if against is None else Judges.of("in force", against, source.background)
-    proposed = Judges.of("policies", using, source.background)
+    in_force = None if against is None else AuditPolicies.of("in force", against, source.background)
+    proposed = AuditPolicies.of("policies", using, source.background)
     audit = Audit(proposed, source.owners, source.place, CREATED, in_force=in_force)
     for document in source.documents:
         audit.add(document)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from webhook.audit.documents import DocumentError
-from webhook.audit.quota_report import LimitUsage, Reported
+from webhook.audit.quota_report import LimitUsage, ReportedQuota
 from webhook.audit.report import (
     AuditFinding,
     AuditReport,
@@ -286,9 +286,9 @@ def _findings() -> tuple[AuditFinding, ...]:
     )
 
 
-def _quotas() -> tuple[Reported, ...]:
+def _quotas() -> tuple[ReportedQuota, ...]:
     return (
-        Reported(
+        ReportedQuota(
             "team-nlp",
             "namespace",
             "enforce",
@@ -297,7 +297,7 @@ def _quotas() -> tuple[Reported, ...]:
             (LimitUsage("H100", "8", "8"),),
             (),
         ),
-        Reported(
+        ReportedQuota(
             "research",
             "pot",
             "warn",
@@ -306,5 +306,5 @@ def _quotas() -> tuple[Reported, ...]:
             (),
             (LimitUsage("nvidia.com/mig-1g.5gb", "14", "3"), LimitUsage("amd.com/gpu", "0", "0")),
         ),
-        Reported(HOSTILE, "namespace", "audit", ("team-<b>",), LimitUsage("", "7/2", "3"), (), ()),
+        ReportedQuota(HOSTILE, "namespace", "audit", ("team-<b>",), LimitUsage("", "7/2", "3"), (), ()),
     )

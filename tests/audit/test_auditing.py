@@ -9,7 +9,7 @@ import pytest
 from tests.audit.audits import CREATED, audited, audited_in_a_cluster, messages, stored, titles
 from tests.reviews import NAMESPACE, WORKLOADS, pod, policies, policy, requests_only, workload
 from tests.rules.every_rule import INJECTING
-from webhook.audit.auditing import Audit, AuditScope, Background, Judges
+from webhook.audit.auditing import Audit, AuditPolicies, AuditScope, Background
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
 from webhook.audit.report import AuditFinding, Counts, Level, PodGroup, Running, SourceLine
@@ -263,7 +263,7 @@ class Marked(str):
 
 
 def test_nothing_of_an_object_is_kept() -> None:
-    audit = Audit(Judges.of("policies", FOUR, Background()), Owners(), AuditScope(True), CREATED)
+    audit = Audit(AuditPolicies.of("policies", FOUR, Background()), Owners(), AuditScope(True), CREATED)
     marks = []
     for number in range(50):
         mark = Marked("x")

@@ -5,11 +5,11 @@ from typing import Any
 
 from tests.audit.audits import CREATED
 from tests.reviews import FACTS, pod, policy, workload
-from webhook.audit.auditing import Audit, Background, Judges
+from webhook.audit.auditing import Audit, AuditPolicies, Background
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.object_sources import of_files
 from webhook.audit.report import AuditReport, Level
-from webhook.audit.review_objects import MOST_IMAGES, LookedUp, looked_up
+from webhook.audit.review_objects import MOST_IMAGES, LookedUpImages, with_images_looked_up
 from webhook.model.image import ImageConfig, ImageInfo
 from webhook.policy.policy_set import PolicySet
 
@@ -31,10 +31,10 @@ class Registry:
 def audited(registry: Registry, *objects: Any) -> AuditReport:
     documents = [one if isinstance(one, DocumentError) else Document("f", 1, 1, one) for one in objects]
     source = of_files(documents, "default", Background(FACTS))
-    images = LookedUp(registry)
-    judges = Judges.of("policies", USING, source.background, images)
+    images = LookedUpImages(registry)
+    judges = AuditPolicies.of("policies", USING, source.background, images)
     audit = Audit(judges, source.owners, source.place, CREATED)
-    for document in looked_up(source.documents, "default", [judges.context], images):
+    for document in with_images_looked_up(source.documents, "default", [judges.context], images):
         audit.add(document)
     return audit.report(source.background)
 

@@ -19,7 +19,7 @@ from tests.reviews import (
 )
 from tests.rules.every_rule import INJECTING
 from webhook.audit.documents import Document, DocumentError, read_text
-from webhook.audit.review_objects import Item, ReviewList, review
+from webhook.audit.review_objects import ReviewedObject, ReviewList, review
 from webhook.ledger.ledger_store import GpuPod
 from webhook.policy.policy_set import PolicySet
 
@@ -31,12 +31,12 @@ def reviewed(*objects: Any, using: PolicySet = ENFORCED, namespace: str = "defau
     return review(documents, namespace, against(using))
 
 
-def only(obj: Any, **kwargs: Any) -> Item:
+def only(obj: Any, **kwargs: Any) -> ReviewedObject:
     (item,) = reviewed(obj, **kwargs).items
     return item
 
 
-def policy_of(item: Item) -> str:
+def policy_of(item: ReviewedObject) -> str:
     """The name of the policy that an item was judged by."""
     assert item.policy is not None
     return item.policy.name

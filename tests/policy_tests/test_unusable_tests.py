@@ -88,7 +88,7 @@ UNUSABLE = [
     ),
     pytest.param(
         expecting("{groups: {Worker: {allowed: true}}}"),
-        "10: spec.cases[0].expect.groups.Worker: Pod default/train makes pods of one sort",
+        "10: spec.cases[0].expect.groups.Worker: Pod default/train has pods of one group only",
         id="groups of a pod",
     ),
     pytest.param(
@@ -157,7 +157,7 @@ UNUSABLE = [
     ),
     pytest.param(
         GOOD.replace("  cases", "  inventory: [{kind: Nod, metadata: {name: a}}]\n  cases"),
-        '6: spec.inventory[0]: "Nod" is not known here',
+        '6: spec.inventory[0]: kind "Nod" is not used',
         id="an inventory of something else",
     ),
     pytest.param(
@@ -266,5 +266,5 @@ def test_unusable_input_beats_a_failure(tmp_path: Path) -> None:
 def test_without_policies_above_it_a_test_is_unusable(tmp_path: Path) -> None:
     file = write(tmp_path / "a.yaml", HEAD + CASE)
     done = gpu_policy_test(tmp_path)
-    assert f"{file}:1: spec.policies: missing, and no directory above this file holds _default.yaml" in done.stdout
+    assert f"{file}:1: spec.policies: missing, and no directory above this file has a _default.yaml" in done.stdout
     assert done.exit_code == 2

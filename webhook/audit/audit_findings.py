@@ -1,4 +1,4 @@
-"""Findings of an audit: about one object that was reviewed, and about quotas that are used beyond their limits."""
+"""Findings of an audit: about one reviewed object, and about quotas that are used beyond their limits."""
 
 import re
 from collections import Counter
@@ -11,9 +11,9 @@ from itertools import islice
 
 from webhook.audit.deduplication import MOST_NAMES, DraftFinding
 from webhook.audit.owners import Owners
-from webhook.audit.quota_report import InUse
+from webhook.audit.quota_report import QuotaInUse
 from webhook.audit.report import AuditFinding, Level, ObjectReference, PodGroup, Running, SourceLine
-from webhook.audit.review_objects import Item, injected
+from webhook.audit.review_objects import ReviewedObject, injected
 from webhook.engine import Foreseen
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.shape import shortened
@@ -38,18 +38,18 @@ _PART = re.compile(r"[.\[]")
 _MOST_PARTS = 64
 """Most parts of a place that are looked up; places in manifests have far fewer."""
 
-_Say = Callable[..., AuditFinding]
-"""Makes a finding about one object from what differs between its findings."""
+_MakeFinding = Callable[..., AuditFinding]
+"""Makes a finding about one object from the fields in which its findings differ."""
 
 
-def found_in(item: Item, owners: Owners, nth: int = 1) -> Iterator[DraftFinding]:
-    """The findings about an object, template by template for a workload; `nth` is as in SourceLine.
+def findings_of(item: ReviewedObject, owners: Owners, ordinal: int = 1) -> Iterator[DraftFinding]:
+    """The findings about an object, template by template for a workload; `ordinal` is as in SourceLine.
 
-    An object can be written to have thousands of findings. Of one rule and level the first 100 are kept.
+    An object can be written to have thousands of findings. The first 100 of each rule and level are kept.
     """
     counts: Counter[tuple[str, Level]] = Counter()
     beyond: dict[tuple[str, Level], DraftFinding] = {}
-    for found in _found_in(item, _about(item, owners, nth)):
+    for found in _found_in(item, _about(item, owners, ordinal)):
         kind = found.finding.rule, found.finding.level
         counts[kind] += found.number
         if counts[kind] <= MOST_FINDINGS:
@@ -62,17 +62,17 @@ def found_in(item: Item, owners: Owners, nth: int = 1) -> Iterator[DraftFinding]
         yield replace(found, finding=replace(found.finding, message=message)) if left else found
 
 
-def _found_in(item: Item, say: _Say) -> Iterator[DraftFinding]:
+def _found_in(item: ReviewedObject, make: _MakeFinding) -> Iterator[DraftFinding]:
     if item.outcome is not None:
         for finding in item.outcome.findings:
-            yield DraftFinding(_judged(finding, say), finding.field, number=finding.number)
+            yield DraftFinding(_from_finding(finding, make), finding.field, number=finding.number)
         if item.is_allowed:
-            yield from (_completed(injection, say, _SPEC) for injection in item.outcome.injections)
+            yield from (_from_injection(injection, make, _SPEC) for injection in item.outcome.injections)
     for foreseen in item.pods:
-        yield from _of_template(foreseen, say)
+        yield from _of_template(foreseen, make)
 
 
-def _about(item: Item, owners: Owners, nth: int) -> _Say:
+def _about(item: ReviewedObject, owners: Owners, ordinal: int) -> _MakeFinding:
     document = item.document
     uid = part(document.object, "metadata", "uid")
     own = ObjectReference(
@@ -86,23 +86,23 @@ def _about(item: Item, owners: Owners, nth: int) -> _Say:
         object=own,
         owner=owner,
         policy=item.policy.name if item.policy is not None else "",
-        source=SourceLine(document.source, document.line or None, nth),
+        source=SourceLine(document.source, document.line or None, ordinal),
         running=Running(1, (item.name,)) if item.outcome is not None and own.uid else None,
     )
 
 
-def _of_template(foreseen: Foreseen, say: _Say) -> Iterator[DraftFinding]:
+def _of_template(foreseen: Foreseen, make: _MakeFinding) -> Iterator[DraftFinding]:
     template = foreseen.template
-    say = partial(say, pod_group=PodGroup(template.group, template.pods, foreseen.gpus))
+    make = partial(make, pod_group=PodGroup(template.group, template.pods, foreseen.gpus))
     places = _places_in_a_pod(template)
     for finding in foreseen.findings:
         place = _shown(_in_a_pod(finding.field, places))
-        yield DraftFinding(_judged(finding, say), place, number=finding.number)
-    yield from (_completed(injection, say, template.place(_SPEC)) for injection in injected(foreseen))
+        yield DraftFinding(_from_finding(finding, make), place, number=finding.number)
+    yield from (_from_injection(injection, make, template.place(_SPEC)) for injection in injected(foreseen))
 
 
-def _judged(finding: Finding, say: _Say) -> AuditFinding:
-    return say(
+def _from_finding(finding: Finding, make: _MakeFinding) -> AuditFinding:
+    return make(
         level=Level.of(finding),
         rule=finding.rule,
         mode=finding.mode,
@@ -115,9 +115,9 @@ def _judged(finding: Finding, say: _Say) -> AuditFinding:
     )
 
 
-def _completed(injection: Injection, say: _Say, field: str) -> DraftFinding:
+def _from_injection(injection: Injection, make: _MakeFinding, field: str) -> DraftFinding:
     edits = tuple(map(str, injection.edits))
-    finding = say(
+    finding = make(
         level=Level.COMPLETE,
         rule=injection.rule,
         mode=Mode.ENFORCE,
@@ -132,7 +132,7 @@ def _completed(injection: Injection, say: _Say, field: str) -> DraftFinding:
 
 
 def _shown(field: str) -> str:
-    """A place, cut where it is too long: custom resources may have names of megabytes."""
+    """A place, cut if it is too long: custom resources may have names of megabytes."""
     return shortened(field, LONGEST_FIELD)
 
 
@@ -143,7 +143,7 @@ def _places_in_a_pod(template: Template) -> Mapping[str, str]:
 
 
 def _in_a_pod(field: str, places: Mapping[str, str]) -> str:
-    """The place in a pod of what is at `field` of the object: the reverse of `Template.place`."""
+    """The place in a pod that corresponds to `field` of the object: the reverse of `Template.place`."""
     ends = [match.start() for match in islice(_PART.finditer(field), _MOST_PARTS)]
     for end in (len(field), *reversed(ends)):
         inside = places.get(field[:end])
@@ -155,10 +155,10 @@ def _in_a_pod(field: str, places: Mapping[str, str]) -> str:
 _LEVELS = {Mode.ENFORCE: Level.REFUSE, Mode.WARN: Level.WARN}
 
 
-def overused(quotas: Iterable[InUse], pods: Sequence[GpuPod], policies: PolicySet) -> Iterator[AuditFinding]:
+def quota_overuse(quotas: Iterable[QuotaInUse], pods: Sequence[GpuPod], policies: PolicySet) -> Iterator[AuditFinding]:
     """One finding for each limit that is exceeded, about the namespace or the pot; `pods` are all pods that count."""
     for one in quotas:
-        for limit, used in (one.standing.used or {}).items():
+        for limit, used in (one.usage.used or {}).items():
             if used > limit.hard:
                 yield _over_limit(one.bound, limit, used, _running(pods, limit, one.bound.quota), policies)
 
@@ -187,7 +187,7 @@ def _over_limit(bound: BoundQuota, limit: Limit, used: Fraction, running: Runnin
 
 
 def _running(pods: Iterable[GpuPod], limit: Limit, quota: Quota) -> Running:
-    """How many pods count against a limit, and the names of those that count most."""
+    """How many pods count against a limit, and the names of the pods that use most of it."""
     found = [(-amount, pod.name) for pod in pods if (amount := _amount(pod, limit, quota))]
     return Running(len(found), tuple(name for _, name in nsmallest(MOST_NAMES, found)))
 

@@ -1,6 +1,6 @@
-"""An audit: from objects to a report, by one set of policies or by two at the same time.
+"""An audit: from objects to a report, under one set of policies or under two at the same time.
 
-Objects are judged one after the other, and nothing is kept of them except what was found.
+Objects are reviewed one after the other. Only findings are kept, not objects.
 """
 
 from collections import Counter
@@ -8,16 +8,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from webhook.audit.audit_findings import found_in, overused
+from webhook.audit.audit_findings import findings_of, quota_overuse
 from webhook.audit.cluster_objects import NamespaceScope
-from webhook.audit.deduplication import Deduplicator, DraftFinding, Gathered, changed_injections, refused_anew
+from webhook.audit.deduplication import Deduplicator, DraftFinding, Gathered, changed_injections, new_refusals
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.input_claims import InputClaims
 from webhook.audit.node_kinds import capacity_of
 from webhook.audit.owners import Owners
-from webhook.audit.quota_report import InUse, counted, in_use, told
+from webhook.audit.quota_report import QuotaInUse, quotas_in_use, quotas_with_pods, reported_quotas
 from webhook.audit.report import AuditReport, Comparison, Counts
-from webhook.audit.review_objects import Item, ReviewContext, look
+from webhook.audit.review_objects import ReviewContext, ReviewedObject, review_object
 from webhook.facts.facts import ClusterFacts, ImageSource
 from webhook.facts.gpu_pods import stored_from_raw
 from webhook.facts.static_pods import StaticPods
@@ -29,7 +29,7 @@ from webhook.model.workloads.parts import mapped, part
 from webhook.policy.policy_set import PolicySet
 
 _MIRROR = "kubernetes.io/config.mirror"
-"""The annotation of the objects by which kubelets show their static pods."""
+"""Annotation of mirror pods, with which kubelets show their static pods."""
 _FINISHED = ("Succeeded", "Failed")
 
 
@@ -37,8 +37,8 @@ _FINISHED = ("Succeeded", "Failed")
 class AuditScope:
     """Where the objects of an audit come from.
 
-    `namespace` is the namespace of objects that name none. The pods of a cluster are in their quotas already; `scope`
-    says which of its namespaces are audited.
+    `namespace` is the namespace of objects that name none. `scope` says which namespaces of a cluster are audited. The
+    pods of a cluster count against their quotas already.
     """
 
     is_cluster: bool
@@ -48,16 +48,16 @@ class AuditScope:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """The findings of one set of policies, and for a cluster how its quotas stand."""
+    """The findings under one set of policies, and for a cluster the usage of its quotas."""
 
     gathered: Gathered
     counts: Counts
     errors: tuple[DocumentError, ...]
-    quotas: tuple[InUse, ...]
+    quotas: tuple[QuotaInUse, ...]
 
 
 class Auditor:
-    """Judges objects, one by one, by one set of policies.
+    """Reviews objects, one by one, under one set of policies.
 
     `owners` knows the owners of an object before the object comes. `now` is in seconds since 1970.
     """
@@ -67,41 +67,41 @@ class Auditor:
         self._owners = owners
         self._place = place
         self._now = now
-        self._gathering = Deduplicator()
+        self._findings = Deduplicator()
         self._counts = Counts()
         self._errors: list[DocumentError] = []
         self._pods: list[GpuPod] = []
         self._named: Counter[tuple[str, ...]] = Counter()
 
     def add(self, document: Document | DocumentError) -> None:
-        """Judge an object, unless it is judged with its owner, is being deleted, or is a pod that has finished."""
+        """Review an object, unless its owner is reviewed, it is being deleted, or it is a pod that has finished."""
         if isinstance(document, DocumentError):
             self._errors.append(document)
             return
         try:
             self._count_in_quotas(document)
-            if not self._is_passed_over(document):
-                self._judge(document)
+            if not self._is_skipped(document):
+                self._review(document)
         except ValueError as error:
             self._errors.append(_error(document, str(error)))
 
     def collected(self) -> Collected:
         """All findings. Call it once, at the end."""
-        quotas: tuple[InUse, ...] = ()
+        quotas: tuple[QuotaInUse, ...] = ()
         if self._place.is_cluster:
-            quotas = tuple(filter(self._sees_all_of, in_use(self._context.policies, self._pods)))
-        for finding in overused(quotas, self._pods, self._context.policies):
-            self._gathering.add(DraftFinding(finding, finding.field))
-        return Collected(self._gathering.gathered(), self._counts, tuple(self._errors), quotas)
+            quotas = tuple(filter(self._sees_all_of, quotas_in_use(self._context.policies, self._pods)))
+        for finding in quota_overuse(quotas, self._pods, self._context.policies):
+            self._findings.add(DraftFinding(finding, finding.field))
+        return Collected(self._findings.gathered(), self._counts, tuple(self._errors), quotas)
 
-    def _judge(self, document: Document) -> None:
-        item = look(document, self._place.namespace, self._context, is_running=self._place.is_cluster)
+    def _review(self, document: Document) -> None:
+        item = review_object(document, self._place.namespace, self._context, is_running=self._place.is_cluster)
         self._counts = _with(item, self._counts)
-        for found in found_in(item, self._owners, self._nth(item)):
-            self._gathering.add(found)
+        for found in findings_of(item, self._owners, self._ordinal(item)):
+            self._findings.add(found)
 
-    def _nth(self, item: Item) -> int:
-        """The number of an object without a name among the objects of its file with the same generateName, from 1."""
+    def _ordinal(self, item: ReviewedObject) -> int:
+        """The ordinal of an object without a name among the objects of its file with the same generateName, from 1."""
         document = item.document
         if not document.source or part(document.object, "metadata", "name"):
             return 1
@@ -109,7 +109,7 @@ class Auditor:
         self._named[name] += 1
         return self._named[name]
 
-    def _is_passed_over(self, document: Document) -> bool:
+    def _is_skipped(self, document: Document) -> bool:
         raw = document.object
         metadata = mapped(raw, "metadata")
         if metadata.get("deletionTimestamp") is not None:
@@ -125,8 +125,8 @@ class Auditor:
             if stored.seen is not None and stored.ends >= self._now:
                 self._pods.append(stored.seen)
 
-    def _sees_all_of(self, quota: InUse) -> bool:
-        """Whether the scope of the audit holds all namespaces of a quota, so that all of its pods were seen."""
+    def _sees_all_of(self, quota: QuotaInUse) -> bool:
+        """Whether the audit covers all namespaces of a quota, and so all of its pods."""
         scope, patterns = self._place.scope, quota.bound.quota.patterns
         return all(map(scope.holds, patterns)) and (not scope.namespaces or set(scope.namespaces).issuperset(patterns))
 
@@ -140,7 +140,7 @@ def _error(document: Document, message: str) -> DocumentError:
     return DocumentError("", document.number, None, f"{document.kind} {place}: {message}")
 
 
-def _with(item: Item, counts: Counts) -> Counts:
+def _with(item: ReviewedObject, counts: Counts) -> Counts:
     """The counts with one more object."""
     if item.policy is None:
         return replace(counts, others=counts.others + 1)
@@ -159,9 +159,8 @@ def _with(item: Item, counts: Counts) -> Counts:
 class Background:
     """What is known about the cluster that objects are in, or that files are meant for.
 
-    `pods` count against quotas before any of the objects does. `counted` are the pods of an inventory, for the quotas
-    of the report; None without an inventory. `claims` are the resource claims of the input; None where claims are not
-    reported.
+    `pods` count against quotas before the objects do. `counted` are the pods of an inventory, for the quotas of the
+    report; None without an inventory. `claims` are the resource claims of the input; None if claims are not reported.
     """
 
     facts: ClusterFacts = field(default_factory=ClusterFacts)
@@ -171,8 +170,8 @@ class Background:
 
 
 @dataclass(frozen=True, slots=True)
-class Judges:
-    """What objects are judged by, and the directory of the policies."""
+class AuditPolicies:
+    """The policies of an audit with everything else that decisions depend on, and their directory."""
 
     directory: str
     context: ReviewContext
@@ -180,42 +179,42 @@ class Judges:
     @classmethod
     def of(
         cls, directory: str, policies: PolicySet, background: Background, images: ImageSource | None = None
-    ) -> "Judges":
-        """These policies, with ledgers of their own; `images` answers questions about images."""
+    ) -> "AuditPolicies":
+        """These policies with ledgers of their own; `images` answers questions about images."""
         ledgers = Ledgers(LedgerContext(MemoryStore(), background.pods))
         return cls(directory, ReviewContext(policies, background.facts.with_images(images), ledgers, background.claims))
 
 
 class Audit:
-    """One audit: `add` judges objects one by one, `report` returns what was found.
+    """One audit: `add` reviews objects one by one, `report` returns the findings.
 
-    `created` is in UTC. With `in_force` the objects are judged by a second set of policies, for comparison.
+    `created` is in UTC. With `in_force` the objects are also reviewed under a second set of policies, for comparison.
     """
 
     def __init__(
         self,
-        proposed: Judges,
+        proposed: AuditPolicies,
         owners: Owners,
         place: AuditScope,
         created: datetime,
         *,
-        in_force: Judges | None = None,
+        in_force: AuditPolicies | None = None,
     ) -> None:
         self._proposed, self._in_force = proposed, in_force
         self._place, self._created = place, created
         now = created.timestamp()
-        self._collector = Auditor(proposed.context, owners, place, now)
-        self._other = None if in_force is None else Auditor(in_force.context, owners, place, now)
+        self._auditor = Auditor(proposed.context, owners, place, now)
+        self._other_auditor = None if in_force is None else Auditor(in_force.context, owners, place, now)
 
     def add(self, document: Document | DocumentError) -> None:
-        """Judge an object."""
-        self._collector.add(document)
-        if self._other is not None:
-            self._other.add(document)
+        """Review an object."""
+        self._auditor.add(document)
+        if self._other_auditor is not None:
+            self._other_auditor.add(document)
 
     def report(self, background: Background) -> AuditReport:
         """The report about the objects so far."""
-        collected, policies = self._collector.collected(), self._proposed.context.policies
+        collected, policies = self._auditor.collected(), self._proposed.context.policies
         pods = background.counted
         return AuditReport(
             created=self._created,
@@ -226,18 +225,18 @@ class Audit:
             findings=collected.gathered.findings,
             errors=collected.errors,
             capacity=capacity_of(background.facts.cluster.nodes.values(), policies.accelerators, policies.cuda.tables),
-            quotas=tuple(told(collected.quotas) if pods is None else counted(policies, pods, None)),
+            quotas=tuple(reported_quotas(collected.quotas) if pods is None else quotas_with_pods(policies, pods, None)),
             comparison=self._comparison(collected),
         )
 
     def _comparison(self, collected: Collected) -> Comparison | None:
-        if self._in_force is None or self._other is None:
+        if self._in_force is None or self._other_auditor is None:
             return None
-        mine, others = collected.gathered, self._other.collected().gathered
+        proposed, in_force = collected.gathered, self._other_auditor.collected().gathered
         return Comparison(
             directory=self._in_force.directory,
             hash=self._in_force.context.policies.hash,
-            newly_refused=refused_anew(mine.findings, others.findings),
-            no_longer_refused=refused_anew(others.findings, mine.findings),
-            changed_injections=changed_injections(mine, others),
+            newly_refused=new_refusals(proposed.findings, in_force.findings),
+            no_longer_refused=new_refusals(in_force.findings, proposed.findings),
+            changed_injections=changed_injections(proposed, in_force),
         )

@@ -1,9 +1,9 @@
 """The workloads and pods of a live cluster, one after the other: never more than a page of them is in memory.
 
 Lists are read in pages from one consistent state (`limit` without a resourceVersion). A list of resourceVersion 0 would
-cost etcd nothing, but the API server answers it as a whole, whatever the limit: all pods of a cluster in one answer.
+cost etcd nothing, but the API server ignores the limit for it: all pods of a cluster would come in one answer.
 
-What cannot be listed becomes an error with the reason, and the rest is still read.
+A kind that cannot be listed becomes an error with the reason, and all other kinds are still read.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -26,13 +26,13 @@ PAGE = 250
 """Most objects in one answer: one or two MiB of pods."""
 METADATA_PAGE = 500
 SECONDS = 60.0
-"""The longest pause in an answer; an API server gives itself as much for a whole one."""
+"""Longest pause within an answer; an API server gives itself as long for a whole answer."""
 _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceScope:
-    """Which namespaces are read: `namespaces`, or the whole cluster where it is empty, without the `excluded` ones.
+    """Which namespaces are read: `namespaces`, or all of them if it is empty, but not the `excluded` ones.
 
     `excluded` are names or globs. Cluster-scoped objects are read only with the whole cluster.
     """
@@ -48,7 +48,7 @@ class NamespaceScope:
 class Listing:
     """The objects of one kind, one after the other, with apiVersion and kind, and without managed fields.
 
-    After the objects comes an error for each reason why some could not be read.
+    After the objects comes an error for each reason why some objects could not be read.
     """
 
     def __init__(self, reader: Reader, resource: ApiResource, scope: NamespaceScope) -> None:
@@ -60,17 +60,17 @@ class Listing:
 
     @property
     def remaining(self) -> int | None:
-        """How many objects have not been read yet; None where that is not known."""
+        """How many objects have not been read yet; None if unknown."""
         return self._list.remaining if self._list is not None and not self._scope.namespaces else None
 
     def read(self, selector: str = "", accept: str = JSON) -> Iterator[dict[str, Any] | DocumentError]:
-        """Read all of them. `selector` is of fields; `accept` may ask for nothing but metadata."""
+        """Read all of them. `selector` is a field selector; `accept` may ask for metadata only."""
         page = PAGE if accept == JSON else METADATA_PAGE
         for namespace in self._places():
             listed = Listed(self._resource.path(namespace), page, selector, accept, goes_on=True)
             self._list = PagedList(self._reader, listed, lambda: SECONDS)
             try:
-                yield from filter(None, map(self._taken, self._list))
+                yield from filter(None, map(self._typed, self._list))
             except ApiServerError as error:
                 key = str(error.status) if isinstance(error, RefusedError) else type(error).__name__
                 self._faults.setdefault(key, []).append((namespace, error))
@@ -83,8 +83,8 @@ class Listing:
         elif self._resource.is_namespaced:
             yield from filter(self._scope.holds, dict.fromkeys(self._scope.namespaces))
 
-    def _taken(self, raw: Any) -> dict[str, Any] | None:
-        """The object with its apiVersion and kind; None where its namespace is excluded."""
+    def _typed(self, raw: Any) -> dict[str, Any] | None:
+        """The object with its apiVersion and kind; None if its namespace is excluded."""
         metadata = raw.get("metadata") if isinstance(raw, dict) else None
         if not isinstance(metadata, dict) or not self._scope.holds(str(metadata.get("namespace") or "")):
             return None
@@ -92,7 +92,7 @@ class Listing:
         return {**raw, "apiVersion": self._resource.api_version, "kind": self._resource.kind}
 
     def _explained(self, faults: list[tuple[str, Exception]]) -> DocumentError:
-        """One error for all namespaces in which the same went wrong."""
+        """One error for all namespaces with the same fault."""
         namespaces = [namespace for namespace, _ in faults if namespace]
         where = f" in {_counted(namespaces)}" if namespaces else ""
         error = faults[0][1]
@@ -114,21 +114,19 @@ def _remedy(resource: ApiResource, error: Exception, *, is_everywhere: bool) -> 
     if error.status == 403:
         role = "a ClusterRole, or name the namespaces to audit" if is_everywhere else "a Role there"
         return f'; grant the verb list on {resource.name} of apiGroup "{resource.group}" in {role}'
-    return (
-        "; the kind was removed meanwhile, or something before the API server hides it" if error.status == 404 else ""
-    )
+    return "; the kind was removed meanwhile, or a proxy before the API server hides it" if error.status == 404 else ""
 
 
 __all__ = ["ClusterObjects", "NamespaceScope", "Progress"]
 
-_TOLD_EVERY = 50
+_PROGRESS_EVERY = 50
 _BUILT_IN = frozenset({"", "apps", "batch"})
 _MADE_BY_BUILT_IN = frozenset({"Job", "ReplicaSet"})
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of reading one kind: how many objects were read, and how many remain, None where that is not known."""
+    """Progress of reading one kind: how many objects were read, and how many remain (None if unknown)."""
 
     kind: str
     objects: int
@@ -138,17 +136,17 @@ class Progress:
 class ClusterObjects:
     """Iterating reads the cluster once: workloads of every known kind that it serves, then pods that have not finished.
 
-    Workloads that another read workload made, or that are being deleted, are left out. What cannot be read becomes an
-    error in its place, and reading continues. `tell` is called with the progress. `owners` knows the owners of an
-    object before the object comes.
+    Workloads that another read workload made, or that are being deleted, are left out. A kind that cannot be read
+    becomes an error in its place, and reading continues. `on_progress` is called with the progress. `owners` knows the
+    owners of an object before the object comes.
     """
 
-    def __init__(self, server: ApiServer, scope: NamespaceScope, tell: Callable[[Progress], None]) -> None:
+    def __init__(self, server: ApiServer, scope: NamespaceScope, on_progress: Callable[[Progress], None]) -> None:
         self.owners = Owners()
         self._reader = Reader(server)
         self._discovery = Discovery(self._reader)
         self._scope = scope
-        self._tell = tell
+        self._on_progress = on_progress
         self._to_come: set[tuple[str, str]] = set()
         """The kinds that are still to be read whole."""
         self._looked_up: set[tuple[str, str]] = set()
@@ -174,12 +172,12 @@ class ClusterObjects:
         for namespace in dict.fromkeys(self._scope.namespaces):
             try:
                 self._reader.get(path_of(CORE, "namespaces", name=namespace), {}, SECONDS, METADATA)
-            except ApiServerError as error:  # of all others the lists will say so
+            except ApiServerError as error:  # any other fault is reported by the lists
                 if error.status == 404:
                     yield DocumentError("", 0, None, f"there is no namespace {namespace}; name one that exists")
 
     def _served(self) -> Generator[DocumentError, None, list[ApiResource]]:
-        """The kinds to read, owners first; yields an error where the API server does not say which kinds it serves."""
+        """The kinds to read, owners first; yields an error if the API server does not say which kinds it serves."""
         kinds: list[ApiResource] = []
         faults: dict[str, None] = {}
         for group, kind in WORKLOADS:
@@ -219,7 +217,7 @@ class ClusterObjects:
             is_audited = _key(resource) in self._to_come
             for found in Listing(self._reader, resource, self._scope).read(accept=METADATA_LIST):
                 if isinstance(found, DocumentError):
-                    continue  # then the reference to the owner is all that is known of it
+                    continue  # the reference is then all that is known about the owner
                 if is_audited or _says_more_than_a_reference(found):
                     self.owners.learn(found, is_audited=is_audited)
 
@@ -230,16 +228,16 @@ class ClusterObjects:
             return None
 
     def _read(self, kind: ApiResource, selector: str = "") -> Iterator[dict[str, Any] | DocumentError]:
-        """The objects of one kind, telling of the progress."""
+        """The objects of one kind, with reports of progress."""
         listing = Listing(self._reader, kind, self._scope)
-        self._tell(Progress(kind.kind, 0, None))
+        self._on_progress(Progress(kind.kind, 0, None))
         count = 0
         for found in listing.read(selector):
             yield found
             count += not isinstance(found, DocumentError)
-            if count % _TOLD_EVERY == 0:
-                self._tell(Progress(kind.kind, count, listing.remaining))
-        self._tell(Progress(kind.kind, count, 0))
+            if count % _PROGRESS_EVERY == 0:
+                self._on_progress(Progress(kind.kind, count, listing.remaining))
+        self._on_progress(Progress(kind.kind, count, 0))
 
     def _document(self, raw: Mapping[str, Any]) -> Document:
         self._number += 1
@@ -262,9 +260,10 @@ def _key_of(owner: ObjectReference) -> tuple[str, str]:
 
 
 def _says_more_than_a_reference(raw: Mapping[str, Any]) -> bool:
-    """Whether an owner has an owner itself or no namespace, which a reference to it does not say.
+    """Whether an owner has an owner itself, or is cluster-scoped; a reference to the owner says neither.
 
-    Most kinds say no more: a pod whose owner is an Event does not make the audit remember all Events.
+    Other owners need not be remembered: a pod that names an Event as its owner does not make the audit remember all
+    Events.
     """
     return controller_of(raw) is not None or not raw["metadata"].get("namespace")
 

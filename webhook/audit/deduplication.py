@@ -1,6 +1,6 @@
-"""Keeps each finding once, for the object that people change to fix it, however many pods have it.
+"""Keeps each finding once, however many pods have it, for the object that people change to fix it.
 
-The last functions compare two audits of the same objects, which shows what a change of policies would do.
+The last functions compare two audits of the same objects under different policies.
 """
 
 from collections import defaultdict
@@ -17,10 +17,10 @@ _Key = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class DraftFinding:
-    """A finding about one object, before findings are put together.
+    """A finding about one object, before equal findings are merged.
 
-    `place` is its field as a place in a pod, `edits` are injections in words, and `number` is how many findings it
-    stands for.
+    `place` is the field of the finding as a place in a pod, `edits` are injections in words, and `number` is how many
+    findings it stands for.
     """
 
     finding: AuditFinding
@@ -39,7 +39,7 @@ class Gathered:
 
 @dataclass(slots=True)
 class _Entry:
-    """Equal findings put together: the first one with the gravest level of all, and the pods that have it."""
+    """Equal findings, merged: the first one, with the gravest level of all, and the pods that have it."""
 
     found: DraftFinding
     count: int = 0
@@ -47,9 +47,9 @@ class _Entry:
 
     def add(self, finding: AuditFinding) -> None:
         """Add an equal finding about other pods."""
-        mine = self.found.finding
-        if finding.level.rank < mine.level.rank:
-            graver = replace(mine, level=finding.level, mode=finding.mode, file=finding.file, line=finding.line)
+        first = self.found.finding
+        if finding.level.rank < first.level.rank:
+            graver = replace(first, level=finding.level, mode=finding.mode, file=finding.file, line=finding.line)
             self.found = replace(self.found, finding=graver)
         if finding.running is not None:
             self.count += finding.running.count
@@ -62,7 +62,7 @@ class _Entry:
 
 
 class Deduplicator:
-    """Takes findings one by one, and keeps equal ones once."""
+    """Takes findings one by one, and merges equal ones."""
 
     def __init__(self) -> None:
         self._entries: dict[_Key, _Entry] = {}
@@ -72,29 +72,29 @@ class Deduplicator:
         """Add a finding."""
         entry = self._entries.get(found.finding.identity)
         if entry is None:
-            entry = _Entry(self._sparing(found))
+            entry = _Entry(self._interned(found))
             self._entries[entry.found.finding.identity] = entry
         entry.add(found.finding)
 
-    def _sparing(self, found: DraftFinding) -> DraftFinding:
-        """The finding with equal texts as one object, which saves memory: thousands of pods have the same messages."""
+    def _interned(self, found: DraftFinding) -> DraftFinding:
+        """The finding with each text as one object, which saves memory: thousands of pods have equal messages."""
         finding = replace(
             found.finding,
-            field=self._shared(found.finding.field),
-            message=self._shared(found.finding.message),
-            remedy=self._shared(found.finding.remedy),
+            field=self._same_text(found.finding.field),
+            message=self._same_text(found.finding.message),
+            remedy=self._same_text(found.finding.remedy),
         )
-        edits = tuple(map(self._shared, found.edits))
-        return replace(found, finding=finding, place=self._shared(found.place), edits=edits)
+        edits = tuple(map(self._same_text, found.edits))
+        return replace(found, finding=finding, place=self._same_text(found.place), edits=edits)
 
-    def _shared(self, text: str) -> str:
+    def _same_text(self, text: str) -> str:
         return self._texts.setdefault(text, text)
 
     def gathered(self) -> Gathered:
         """All findings so far.
 
-        A finding about a pod, or about a workload that another workload made, is left out where the template of its
-        owner has the same finding; the template's finding then counts the pod.
+        A finding about a pod, or about a workload that another workload made, is left out if the template of its owner
+        has the same finding. The finding of the template then counts the pod.
         """
         of_templates: dict[_Key, _Entry] = {}
         entries: list[_Entry] = []
@@ -131,21 +131,21 @@ def _order(finding: AuditFinding) -> tuple[object, ...]:
 _Compared = tuple[str, ...]
 
 
-def refused_anew(findings: Iterable[AuditFinding], others: Iterable[AuditFinding]) -> tuple[AuditFinding, ...]:
-    """The refusals among `findings` that are not among the others, in their order.
+def new_refusals(findings: Iterable[AuditFinding], others: Iterable[AuditFinding]) -> tuple[AuditFinding, ...]:
+    """The refusals among `findings` that are not among `others`, in their order.
 
-    Refusals of one rule about one place count as equal, whatever their words: a pod that was refused before is still
-    refused if only the allowed number or the nodes differ. Where a place has more refusals than before, the ones with
-    new messages are returned.
+    Refusals of one rule about one place count as equal, whatever their messages: if only the allowed number or the
+    nodes differ, a pod that was refused before is still refused. If a place has more refusals than before, the refusals
+    with new messages are returned.
     """
-    mine, theirs = _refusals(findings), _refusals(others)
-    return tuple(one for key, found in mine.items() for one in _beyond(found, theirs.get(key, [])))
+    refusals, before = _refusals(findings), _refusals(others)
+    return tuple(one for key, found in refusals.items() for one in _beyond(found, before.get(key, [])))
 
 
 def changed_injections(proposed: Gathered, in_force: Gathered) -> tuple[ChangedInjection, ...]:
     """The pods whose injections change, in the order of objects.
 
-    Pods that one of the two audits refuses are left out: the refusal is reported instead.
+    Pods that are refused in one of the two audits are left out: the refusal is reported instead.
     """
     after, before = _injections(proposed), _injections(in_force)
     refused = {_pods(one) for one in (*proposed.findings, *in_force.findings) if one.level is Level.REFUSE}
@@ -170,10 +170,10 @@ def _refusals(findings: Iterable[AuditFinding]) -> dict[_Compared, list[AuditFin
 
 
 def _beyond(findings: list[AuditFinding], others: list[AuditFinding]) -> list[AuditFinding]:
-    """The findings beyond the number of the others, with messages that none of the others has."""
-    said = {other.message for other in others}
-    unsaid = [finding for finding in findings if finding.message not in said]
-    return unsaid[: max(0, len(findings) - len(others))]
+    """As many findings as there are more than `others`, with messages that none of `others` has."""
+    known = {other.message for other in others}
+    new = [finding for finding in findings if finding.message not in known]
+    return new[: max(0, len(findings) - len(others))]
 
 
 def _injections(gathered: Gathered) -> dict[_Compared, set[str]]:
@@ -189,6 +189,6 @@ def _listed(injections: Mapping[_Compared, set[str]], pods: _Compared) -> tuple[
 
 
 def _pods(finding: AuditFinding) -> _Compared:
-    """The key of the pods that a finding is about: the pods of a template, or others of an owner."""
+    """The key of the pods that a finding is about: the pods of a template, or other pods of an owner."""
     pod_group = ("template", finding.pod_group.group) if finding.pod_group is not None else ("pod", "")
     return (*finding.whose, *pod_group, *finding.source.identity)

@@ -1,8 +1,8 @@
 """Reads manifests from files, directories and standard input; a broken document does not affect other documents.
 
-Files are read as kubectl reads them (YAML or JSON, several documents, `kind: List`). Where kubectl silently drops
-something, it is reported: kubectl uses the last value of a key that stands twice in one map, and Pods of the wrong
-apiVersion are errors.
+Files are read as kubectl reads them (YAML or JSON, several documents, `kind: List`). Two faults that kubectl accepts
+silently are reported: a key that stands twice in one map, of which kubectl uses the last value, and a Pod of a wrong
+apiVersion.
 """
 
 import os
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from webhook.audit.loading import UnreadableError, load
+from webhook.audit.loading import Unreadable, load
 from webhook.model.repeated_keys import MOST_REPEATED, RepeatedKey, more_than_told, told_of
 from webhook.model.workloads import WORKLOADS, is_pod, workload_of
 from webhook.model.workloads.parts import mapped
@@ -64,8 +64,8 @@ class Document:
         return DocumentError(self.source, self.number, self.line, message)
 
 
-Tell = Callable[[str], None]
-"""Called with a message, with file and line, about keys that stand more than once in one map of an object."""
+Warn = Callable[[str], None]
+"""Called with a message, file and line included, about a key that stands more than once in one map of an object."""
 
 
 def own_namespace(document: Document) -> str:
@@ -73,27 +73,27 @@ def own_namespace(document: Document) -> str:
     return str(mapped(document.object, "metadata").get("namespace") or "")
 
 
-def read_all(paths: Iterable[str], stdin: BinaryIO, tell: Tell | None = None) -> Iterator[Document | DocumentError]:
+def read_all(paths: Iterable[str], stdin: BinaryIO, warn: Warn | None = None) -> Iterator[Document | DocumentError]:
     """Every document of the files, of the directories (recursively, sorted by name) and of standard input (`-`).
 
-    With `tell` the last value of a repeated key counts; without it such an object is an error.
+    With `warn` the last value of a repeated key counts; without `warn` an object with repeated keys is an error.
     """
     for path in paths:
         if path == "-":
-            yield from _read_bytes(stdin.read(), "-", tell)
-        elif os.path.isdir(path):  # Path.is_dir raises for what it may not look at
-            yield from _read_directory(Path(path), tell)
+            yield from _read_bytes(stdin.read(), "-", warn)
+        elif os.path.isdir(path):  # Path.is_dir raises if it may not look at the path
+            yield from _read_directory(Path(path), warn)
         else:
-            yield from _read_file(Path(path), tell)
+            yield from _read_file(Path(path), warn)
 
 
-def _read_directory(directory: Path, tell: Tell | None) -> Iterator[Document | DocumentError]:
+def _read_directory(directory: Path, warn: Warn | None) -> Iterator[Document | DocumentError]:
     """The manifests below a directory. Files without Kubernetes objects (values, CI, comments) are skipped."""
     found = "no .yaml, .yml or .json file"
     faults: list[OSError] = []
     for file in sorted(_files(directory, faults.append)):
         found = found and "no Kubernetes object"
-        for document in _read_file(file, tell):
+        for document in _read_file(file, warn):
             if not isinstance(document, DocumentError) or not document.message.startswith(_PASSED_OVER):
                 found = ""
                 yield document
@@ -103,42 +103,42 @@ def _read_directory(directory: Path, tell: Tell | None) -> Iterator[Document | D
 
 
 def _files(directory: Path, fails: Callable[[OSError], None]) -> Iterator[Path]:
-    """Files below a directory that may be manifests, with broken links, without hidden files.
+    """Files below a directory that may be manifests, broken links included, hidden files excluded.
 
-    Links to directories are not followed: most lead to files that are read anyway, and some in a circle.
+    Links to directories are not followed: most lead to files that are read anyway, and some lead in a circle.
     """
     for place, directories, files in os.walk(directory, onerror=fails):
         directories[:] = (name for name in directories if not name.startswith("."))
         for file in (Path(place, name) for name in files if not name.startswith(".")):
-            if file.suffix in SUFFIXES and (os.path.isfile(file) or not os.path.exists(file)):  # those of Path raise
+            if file.suffix in SUFFIXES and (os.path.isfile(file) or not os.path.exists(file)):  # methods of Path raise
                 yield file
 
 
-def _read_file(file: Path, tell: Tell | None) -> Iterator[Document | DocumentError]:
+def _read_file(file: Path, warn: Warn | None) -> Iterator[Document | DocumentError]:
     try:
         content = file.read_bytes()
     except OSError as error:
         yield _unreadable(str(file), error)
     else:
-        yield from _read_bytes(content, str(file), tell)
+        yield from _read_bytes(content, str(file), warn)
 
 
 def _unreadable(source: str, error: OSError) -> DocumentError:
     return DocumentError(source, 0, None, f"cannot be read: {error.strerror}")
 
 
-def _read_bytes(content: bytes, source: str, tell: Tell | None) -> Iterator[Document | DocumentError]:
+def _read_bytes(content: bytes, source: str, warn: Warn | None) -> Iterator[Document | DocumentError]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         yield DocumentError(source, 0, line, f"not UTF-8 at byte {error.start}; save the file in UTF-8")
     else:
-        yield from read_text(text, source, tell)
+        yield from read_text(text, source, warn)
 
 
-def read_text(text: str, source: str, tell: Tell | None = None) -> Iterator[Document | DocumentError]:
-    """Every document of one text; `tell` as in `read_all`."""
+def read_text(text: str, source: str, warn: Warn | None = None) -> Iterator[Document | DocumentError]:
+    """Every document of one text; `warn` as in `read_all`."""
     number = 0
     for line, chunk in _split(text):
         if not _has_content(chunk):
@@ -146,7 +146,7 @@ def read_text(text: str, source: str, tell: Tell | None = None) -> Iterator[Docu
         number += 1
         blank = _BLANK_LINES.match(chunk)
         end = blank.end() if blank else 0
-        yield from _read_document(chunk[end:], Document(source, number, line + chunk.count("\n", 0, end), {}), tell)
+        yield from _read_document(chunk[end:], Document(source, number, line + chunk.count("\n", 0, end), {}), warn)
     if number == 0:
         yield DocumentError(source, 0, 1, _NO_DOCUMENT)
 
@@ -170,36 +170,36 @@ _NO_OBJECT = "not a Kubernetes object"
 _NO_DOCUMENT = "contains no YAML or JSON document"
 _PATCH = "a patch, not a whole Kubernetes object"
 _PASSED_OVER = (_NO_OBJECT, _NO_DOCUMENT, _PATCH)
-"""Errors of files that a directory may have beside manifests: values, settings of CI, comments only, patches of
-kustomize."""
+"""Beginnings of errors that are ignored in directories, which also hold other files: values of charts, settings of CI,
+patches of kustomize, and files with nothing but comments."""
 _HALF_AN_OBJECT = "an incomplete Kubernetes object"
 
 
-def _read_document(chunk: str, place: Document, tell: Tell | None) -> Iterator[Document | DocumentError]:
+def _read_document(chunk: str, place: Document, warn: Warn | None) -> Iterator[Document | DocumentError]:
     """The objects of a text; `place` is its first line."""
-    try:
-        value, repeated = load(chunk)
-    except UnreadableError as error:
-        yield DocumentError(place.source, place.number, place.line + error.line, error.message)
+    found = load(chunk)
+    if isinstance(found, Unreadable):
+        yield DocumentError(place.source, place.number, place.line + found.line, found.message)
         return
+    value, repeated = found
     if not _is_object(value):
-        found = _HALF_AN_OBJECT if isinstance(value, dict) and _is_half_an_object(value) else _NO_OBJECT
-        yield place.error(f"{found}: expected a map with apiVersion and kind")
-    elif repeated and tell is None:
+        fault = _HALF_AN_OBJECT if isinstance(value, dict) and _is_half_an_object(value) else _NO_OBJECT
+        yield place.error(f"{fault}: expected a map with apiVersion and kind")
+    elif repeated and warn is None:
         refused = place.error(f"{'; '.join(told_of(repeated, place.line))}; keep one of {_each(len(repeated))}")
         yield replace(refused, line=place.line + repeated[0].last)
     else:
-        if tell is not None:
-            _tell_of(repeated, place, tell)
+        if warn is not None:
+            _warn_of(repeated, place, warn)
         yield from _objects(replace(place, object=value))
 
 
-def _tell_of(repeated: Sequence[RepeatedKey], place: Document, tell: Tell) -> None:
+def _warn_of(repeated: Sequence[RepeatedKey], place: Document, warn: Warn) -> None:
     for one in repeated[:MOST_REPEATED]:
-        told = f"{one.told(place.line)}; kubectl uses the last value, and so does this command; keep one of them"
-        tell(f"{place.source}:{place.line + one.last}: {told}")
+        message = f"{one.told(place.line)}; kubectl uses the last value, and so does this command; keep one of them"
+        warn(f"{place.source}:{place.line + one.last}: {message}")
     if more := more_than_told(repeated):
-        tell(f"{place.source}:{place.line}: {more}; keep one of each")
+        warn(f"{place.source}:{place.line}: {more}; keep one of each")
 
 
 def _each(count: int) -> str:

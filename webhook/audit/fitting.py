@@ -1,14 +1,15 @@
-"""Whether an image runs on a node: one question, one answer, by the same tables and rules as in admission.
+"""Whether an image runs on a node: one question, one answer, by the tables and rules of admission.
 
-The second half prints these answers for people at a terminal.
+Questions may come as JSON lines. The last functions print answers for people at a terminal.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from webhook.audit.node_kinds import NodeKind
@@ -30,8 +31,8 @@ _COMPATS = ", ".join(Compat)
 class Question:
     """An image with the environment of its container, and a node as far as it is known.
 
-    Versions are texts as people write them, None where nobody said. `env` holds None for a value that cannot be seen.
-    `notes` say what of the question was not understood.
+    Versions are texts as people write them, or None if unknown. A value of `env` is None if it cannot be known.
+    `notes` say which parts of the question were not understood.
     """
 
     image: str
@@ -44,7 +45,7 @@ class Question:
     notes: tuple[str, ...] = ()
 
     def offer(self, tables: CudaTables = SHIPPED) -> Offer:
-        """What the node offers. Parts that cannot be read are unknown, and listed in its problems."""
+        """What the node offers. Parts that cannot be read are unknown, and are listed in `problems`."""
         return offer_from(
             driver=self.driver,
             product=self.product,
@@ -58,7 +59,7 @@ class Question:
 class ImageFit:
     """The answer to a question. `gate` is the result of the container toolkit's own check.
 
-    `is_question` is false where the question could not be understood.
+    `is_question` is false if the question could not be understood.
     """
 
     image: str
@@ -71,7 +72,7 @@ class ImageFit:
 
     @property
     def exit_status(self) -> int:
-        """1 for incompatible, 2 for no question, else 0; of several answers the largest counts."""
+        """1 if incompatible, 2 if the question was not understood, else 0. Of several answers the largest counts."""
         if not self.is_question:
             return 2
         return 1 if self.verdict is Verdict.INCOMPATIBLE else 0
@@ -88,21 +89,16 @@ class ImageFit:
         }
 
 
-def no_answer(image: str, reason: str) -> ImageFit:
-    """The answer to a question that cannot be understood."""
-    return ImageFit(image, "unknown", "none", Verdict.UNKNOWN, Gate.UNKNOWN, reason, is_question=False)
-
-
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What is known beforehand: what the policy says of globs, what registries said of images, and the tables."""
+    """What is known beforehand: CUDA versions by globs of images, configurations from registries, and the tables."""
 
     mapping: tuple[tuple[str, str], ...] = ()
     infos: Mapping[str, ImageInfo] = field(default_factory=lambda: MappingProxyType({}))
     tables: CudaTables = SHIPPED
 
     def need(self, question: Question) -> Need:
-        """What the image needs. What the question says of the cuda-compat package beats the evidence."""
+        """What the image needs. The question's answer about the cuda-compat package beats the evidence."""
         info = self.infos.get(question.image, NOT_LOOKED_UP)
         context = ImageContext(mapping=self.mapping, env=question.env, info=info, tables=self.tables)
         need = need_of(question.image, context)
@@ -127,6 +123,94 @@ def fit(question: Question, need: Need, offer: Offer, tables: CudaTables = SHIPP
     return ImageFit(question.image, need.spelled, need.evidence, judgement.verdict, judgement.gate, reason)
 
 
+_KEYS = ("image", "env", "driver", "product", "compute-capability", "arch", "cuda-compat")
+"""Keys of a JSON line."""
+
+
+def read_questions(lines: Iterable[bytes]) -> Iterator[Question | ImageFit]:
+    """One question for each line, in order; for a line that cannot be read, the answer that says so.
+
+    Empty lines at the end are skipped.
+    """
+    empty = 0
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            empty += 1
+            continue
+        yield from (_no_answer("", f"line {at}: the line is empty") for at in range(number - empty, number))
+        empty = 0
+        yield _read(line, number)
+
+
+def _read(line: bytes, number: int) -> Question | ImageFit:
+    found: object = None
+    try:
+        found = _parsed(line)
+        return _question(found)
+    except ValueError as error:
+        image = found.get("image") if isinstance(found, dict) else None
+        return _no_answer(image if isinstance(image, str) else "", f"line {number}: {error}")
+
+
+def _no_answer(image: str, reason: str) -> ImageFit:
+    return ImageFit(image, "unknown", "none", Verdict.UNKNOWN, Gate.UNKNOWN, reason, is_question=False)
+
+
+def _parsed(line: bytes) -> Any:
+    """The JSON value of a line. Numbers stay texts as they are written, so that 12.10 is not 12.1."""
+    try:
+        return json.loads(line.decode("utf-8-sig"), parse_float=str, parse_int=str, parse_constant=str)
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error.msg} at character {error.colno}") from None
+    except RecursionError:
+        raise ValueError("not JSON: nested too deeply") from None
+
+
+def _question(found: object) -> Question:
+    if not isinstance(found, dict):
+        message = f'found {spelled(found)}; write an object such as {{"image": "nvidia/cuda:12.4.1-base"}}'
+        raise ValueError(message)  # noqa: TRY004  # a line of a file, not an argument
+    texts = {key: _text(found.get(key), key) for key in _KEYS if key not in ("env", "cuda-compat")}
+    image = texts["image"]
+    if not image:
+        raise ValueError('no image; write an object such as {"image": "nvidia/cuda:12.4.1-base"}')
+    unknown = [spelled(key) for key in found if key not in _KEYS]
+    note = f"passed over {', '.join(unknown[:3])}; known keys are {', '.join(_KEYS)}"
+    return Question(
+        image,
+        _env(found.get("env")),
+        texts["driver"],
+        texts["product"],
+        texts["compute-capability"],
+        texts["arch"],
+        _text(_worded(found.get("cuda-compat"), "no", "yes"), "cuda-compat"),
+        (note,) if unknown else (),
+    )
+
+
+def _env(found: object) -> tuple[tuple[str, str | None], ...]:
+    if found is None:
+        return ()
+    if not isinstance(found, dict):
+        message = f"env: found {spelled(found)}; write an object of names and values"
+        raise ValueError(message)  # noqa: TRY004  # as above
+    texts = ((name, _worded(value, "false", "true")) for name, value in found.items())
+    return tuple((str(name), _text(value, f"env.{name}"[:80])) for name, value in texts)
+
+
+def _worded(found: object, *words: str) -> object:
+    """A boolean as one of two words, because YAML reads words such as no as booleans; other values are unchanged."""
+    return words[found] if isinstance(found, bool) else found
+
+
+def _text(found: object, key: str) -> str | None:
+    if found is None or isinstance(found, str):
+        return found
+    raise ValueError(f"{key}: found {spelled(found)}; write a string")
+
+
 _STYLES = {
     Verdict.COMPATIBLE: "green",
     Verdict.INCOMPATIBLE: "bold red",
@@ -137,7 +221,7 @@ _GATES = {
     Gate.PASS: "lets it start",
     Gate.FAIL: "refuses to start it (before version 1.18, or in legacy mode)",
 }
-_TELL = "Say what it needs, under images: in a policy or by --env CUDA_VERSION=..., or ask its registry with --resolve."
+_HINT = "Say what it needs, under images: in a policy or by --env CUDA_VERSION=..., or ask its registry with --resolve."
 _WIDTH = max(map(len, _STYLES)) + 2
 
 
@@ -173,24 +257,6 @@ def render_by_kind(
         _advice(need, console)
 
 
-def render_kinds(kinds: Iterable[NodeKind], console: Console) -> None:
-    """The kinds of nodes as a table, and what could not be read of their labels."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("PRODUCT", "DRIVER", "NEWEST CUDA", "ARCH"):
-        table.add_column(title, overflow="fold")
-    for title in ("NODES", "GPUS"):
-        table.add_column(title, justify="right")
-    problems: dict[str, None] = {}
-    for kind in kinds:
-        offer = kind.offer
-        known = (offer.product, offer.driver, kind.newest_cuda, offer.arch)
-        table.add_row(*(Text(printable(str(part or "-"))) for part in known), str(kind.count), str(kind.gpus))
-        problems |= dict.fromkeys(offer.problems)
-    console.print(table)
-    for problem in problems:
-        console.print(Text(printable(problem), style="yellow"), soft_wrap=True)
-
-
 def _paragraph(answer: ImageFit, title: str, console: Console) -> None:
     line = Text(f"{answer.verdict:<{_WIDTH}}", style=_STYLES[answer.verdict])
     console.print(line.append(printable(title), style="bold"), soft_wrap=True)
@@ -211,9 +277,9 @@ def _finding(answer: ImageFit, console: Console) -> None:
 
 
 def _advice(need: Need, console: Console) -> None:
-    """What to do where nobody knows what the image needs."""
+    """Print what to do if it is unknown what the image needs."""
     if need.kind is BuiltFor.UNKNOWN:
-        _line(console, _TELL)
+        _line(console, _HINT)
 
 
 def _line(console: Console, text: str) -> None:

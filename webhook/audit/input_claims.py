@@ -1,7 +1,7 @@
-"""What pods request by resource claims that are in the input of an audit, as claims or templates of claims.
+"""What pods request by the ResourceClaims and ResourceClaimTemplates in the input of an audit.
 
-The webhook does not count claimed devices. An audit of files says which devices are claimed: in the finding of a quota
-about claims, or in a finding that is only recorded.
+The webhook does not count claimed devices. An audit of files reports which devices are claimed: in the finding of
+`gpuQuota` about claims, or in a finding that is only recorded.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ _TOLERATE = "Add the tolerations of GPU nodes to the pod; the policy adds none f
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """A pod that may have claims. `gets_tolerations`: the webhook adds tolerations that `spec` does not show."""
+    """A pod that may have claims. `gets_tolerations`: the webhook adds tolerations that are not in `spec`."""
 
     spec: Mapping[str, Any]
     namespace: str
@@ -39,12 +39,14 @@ class _Asking:
 
     @property
     def tolerates(self) -> bool:
-        """Whether it has any tolerations."""
+        """Whether the pod has any tolerations in the end."""
         return self.gets_tolerations or bool(self.spec.get("tolerations"))
 
 
-def knowing_claims(facts: ClusterFacts, documents: Iterable[Document | DocumentError], namespace: str) -> ClusterFacts:
-    """The facts with the claims and templates of claims among these documents, as if applied before the pods.
+def with_input_claims(
+    facts: ClusterFacts, documents: Iterable[Document | DocumentError], namespace: str
+) -> ClusterFacts:
+    """The facts with the claims and claim templates among these documents, as if applied before the pods.
 
     A claim that names no namespace is taken to be in `namespace`.
     """
@@ -54,29 +56,29 @@ def knowing_claims(facts: ClusterFacts, documents: Iterable[Document | DocumentE
 
 
 class InputClaims:
-    """Says what pods request by the claims and templates that are known."""
+    """Adds what pods request by known claims and claim templates to findings."""
 
     def __init__(self, facts: ClusterFacts) -> None:
         self._facts = facts
 
-    def told_of_pod(self, outcome: Outcome, namespace: str) -> Outcome:
+    def pod_with_claims(self, outcome: Outcome, namespace: str) -> Outcome:
         """The outcome of a pod, with findings about its claims."""
         asking = _Asking(mapped(outcome.object, "spec"), namespace, outcome.policy)
-        return replace(outcome, findings=self._told(outcome.findings, asking, CLAIMS))
+        return replace(outcome, findings=self._with_claims(outcome.findings, asking, CLAIMS))
 
-    def told_of_template(self, foreseen: Foreseen, namespace: str, policy: Policy) -> Foreseen:
-        """What would become of the pods of a template, with findings about their claims."""
+    def template_with_claims(self, foreseen: Foreseen, namespace: str, policy: Policy) -> Foreseen:
+        """The result for the pods of a template, with findings about their claims."""
         template = foreseen.template
         if template.is_unknown(CLAIMS):
             return foreseen
         adds = any(one.rule == tolerations.RULE.key for one in foreseen.injections)
         asking = _Asking(mapped(template.pod, "spec"), namespace, policy, gets_tolerations=adds)
-        return replace(foreseen, findings=self._told(foreseen.findings, asking, template.place(CLAIMS)))
+        return replace(foreseen, findings=self._with_claims(foreseen.findings, asking, template.place(CLAIMS)))
 
-    def _told(self, findings: Sequence[Finding], asking: _Asking, place: str) -> tuple[Finding, ...]:
-        """The findings about a pod, with what it requests by claims; `place` is the place of its claims.
+    def _with_claims(self, findings: Sequence[Finding], asking: _Asking, place: str) -> tuple[Finding, ...]:
+        """The findings about a pod, with the devices that it claims; `place` is the place of its claims.
 
-        Nothing is added where all claimed devices are known to be no GPUs.
+        Nothing is added if no claimed device can be a GPU.
         """
         named = list(claims_of(asking.spec.get("resourceClaims")))
         if not named:
@@ -115,7 +117,7 @@ class InputClaims:
 
 
 def _instead(message: str, found: str) -> str:
-    """The message with the claimed devices in the place of general words."""
+    """The message with the claimed devices in place of its general beginning."""
     return found + message.removeprefix(BY_CLAIM) if message.startswith(BY_CLAIM) else message
 
 

@@ -21,27 +21,25 @@ _HALF_OF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 _TAG = "tag:yaml.org,2002:"
 
 
-class UnreadableError(Exception):
-    """A text that is neither YAML nor JSON; `line` counts from 0 within the text."""
+class Unreadable(NamedTuple):
+    """Why a text is neither YAML nor JSON; `line` counts from 0 within the text."""
 
-    def __init__(self, line: int, message: str) -> None:
-        super().__init__(message)
-        self.line = line
-        self.message = message
+    line: int
+    message: str
 
 
 class Loaded(NamedTuple):
-    """The value of a document, and its repeated keys; the value has their last values."""
+    """The value of a document, and its repeated keys. In the value, the last value of a repeated key counts."""
 
     value: Any
     repeated: Sequence[RepeatedKey] = ()
 
 
-def load(chunk: str) -> Loaded:
-    """The value of one YAML or JSON document; raises UnreadableError with the line that is wrong."""
+def load(chunk: str) -> Loaded | Unreadable:
+    """The value of one YAML or JSON document, or the line that is wrong and why."""
     conflict = _CONFLICT.search(chunk)
     if conflict is not None:
-        raise UnreadableError(chunk.count("\n", 0, conflict.start()), "a git conflict marker; resolve the conflict")
+        return Unreadable(chunk.count("\n", 0, conflict.start()), "a git conflict marker; resolve the conflict")
     if chunk.lstrip().startswith("{"):
         try:
             return _load_json(chunk)
@@ -50,7 +48,8 @@ def load(chunk: str) -> Loaded:
     return _load_yaml(chunk)
 
 
-def _load_json(chunk: str) -> Loaded:
+def _load_json(chunk: str) -> Loaded | Unreadable:
+    """The value of a JSON text. Raises JSONDecodeError for a text that is no JSON, which may be YAML."""
     maps = _Maps()
     try:
         value = json.loads(chunk, object_pairs_hook=maps.map_of, parse_float=_finite, parse_constant=_finite)
@@ -60,29 +59,29 @@ def _load_json(chunk: str) -> Loaded:
     except json.JSONDecodeError:
         raise
     except RecursionError:
-        raise UnreadableError(0, f"nested deeper than {MAX_DEPTH} levels") from None
+        return Unreadable(0, f"nested deeper than {MAX_DEPTH} levels")
     except UnicodeEncodeError:
-        raise UnreadableError(
+        return Unreadable(
             0, "not valid JSON: an unpaired surrogate, an escape from \\ud800 to \\udfff without its other half"
-        ) from None
+        )
     except ValueError as error:
-        raise UnreadableError(0, f"not valid JSON: {error}") from None
+        return Unreadable(0, f"not valid JSON: {error}")
     return Loaded(value, repeated_in_json(chunk) if maps.repeat_keys else ())
 
 
-def _load_braces(chunk: str, error: json.JSONDecodeError) -> Loaded:
+def _load_braces(chunk: str, error: json.JSONDecodeError) -> Loaded | Unreadable:
     """The value of a text in braces that is no JSON: it is YAML in flow style, a template, or broken."""
-    try:
-        return _load_yaml(chunk)
-    except UnreadableError as yaml_error:
-        if _TEMPLATE.search(chunk):
-            raise yaml_error from None
-        raise UnreadableError(error.lineno - 1, f"not valid JSON: {error.msg}") from None
+    found = _load_yaml(chunk)
+    if isinstance(found, Loaded) or _TEMPLATE.search(chunk):
+        return found
+    return Unreadable(error.lineno - 1, f"not valid JSON: {error.msg}")
 
 
-def _load_yaml(chunk: str) -> Loaded:
+def _load_yaml(chunk: str) -> Loaded | Unreadable:
     try:
-        _check_size(chunk)
+        fault = _fault_of_size(chunk)
+        if fault is not None:
+            return fault
         loader = _Loader(chunk)
         try:
             node = loader.get_single_node()
@@ -92,17 +91,17 @@ def _load_yaml(chunk: str) -> Loaded:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = min(mark.line, chunk.count("\n")) if mark is not None else 0  # the end is no line
+        line = min(mark.line, chunk.count("\n")) if mark is not None else 0  # the end of the text is no line
         template = _TEMPLATE.search(chunk)
         if template is None:
-            raise UnreadableError(line, f"not valid YAML: {error.problem}") from None
+            return Unreadable(line, f"not valid YAML: {error.problem}")
         line = min(line, chunk.count("\n", 0, template.start()))
-        raise UnreadableError(line, f"not valid YAML: {error.problem}; render the template first") from None
+        return Unreadable(line, f"not valid YAML: {error.problem}; render the template first")
     except yaml.reader.ReaderError as error:
         found = f"not valid YAML: the character U+{error.character:04X} is not allowed"
-        raise UnreadableError(chunk.count("\n", 0, chunk.find(chr(error.character))), found) from None
+        return Unreadable(chunk.count("\n", 0, chunk.find(chr(error.character))), found)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UnreadableError(0, f"not valid YAML: {' '.join(str(error).split())}") from None
+        return Unreadable(0, f"not valid YAML: {' '.join(str(error).split())}")
 
 
 def _check_depth(value: Any) -> None:
@@ -147,14 +146,11 @@ class _Size:
         self._anchored: dict[str, int] = {}
         self._open: list[tuple[str | None, int]] = []
 
-    def add(self, event: yaml.Event, line: int) -> None:
-        """Count one event of `line`; raises UnreadableError where a limit is exceeded."""
+    def add(self, event: yaml.Event) -> str:
+        """Count one event; returns the limit that is exceeded, or an empty text."""
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._anchored:
-                raise UnreadableError(
-                    line,
-                    f"the alias *{event.anchor} refers to an anchor that is not defined, or that contains the alias",
-                )
+                return f"the alias *{event.anchor} refers to an anchor that is not defined, or that contains the alias"
             self._values += self._anchored[event.anchor]
         elif isinstance(event, yaml.CollectionStartEvent):
             self._open.append((event.anchor, self._values))
@@ -168,16 +164,17 @@ class _Size:
             if event.anchor is not None:
                 self._anchored[event.anchor] = 1
         if len(self._open) > MAX_DEPTH:
-            raise UnreadableError(line, f"nested deeper than {MAX_DEPTH} levels")
-        if self._values > MAX_VALUES:
-            raise UnreadableError(line, f"more than {MAX_VALUES} values once aliases are expanded")
+            return f"nested deeper than {MAX_DEPTH} levels"
+        return f"more than {MAX_VALUES} values once aliases are expanded" if self._values > MAX_VALUES else ""
 
 
-def _check_size(chunk: str) -> None:
-    """Raise UnreadableError for nesting that would exhaust the stack, and aliases that would exhaust the memory."""
+def _fault_of_size(chunk: str) -> Unreadable | None:
+    """Nesting that would exhaust the stack, or aliases that would exhaust the memory; None for a harmless text."""
     size = _Size()
     for event in yaml.parse(chunk, Loader=_BASE):
-        size.add(event, event.start_mark.line if event.start_mark is not None else 0)
+        if message := size.add(event):
+            return Unreadable(event.start_mark.line if event.start_mark is not None else 0, message)
+    return None
 
 
 class _Loader(_BASE):  # type: ignore[misc]  # the class is chosen at run time
@@ -238,7 +235,7 @@ class _Loader(_BASE):  # type: ignore[misc]  # the class is chosen at run time
         return value
 
     def construct_bool(self, node: yaml.ScalarNode) -> Any:
-        """A boolean."""
+        """A boolean; the constructor of the base class raises KeyError for other texts."""
         try:
             return self.construct_yaml_bool(node)
         except KeyError:

@@ -1,11 +1,15 @@
 """The GPU nodes of a cluster, grouped by what they offer to CUDA.
 
-`capacity_of` counts the GPUs of a cluster by model, resource and driver.
+`render_kinds` prints the groups. `capacity_of` counts the GPUs of a cluster by model, resource and driver.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from webhook.audit.report import Capacity
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
@@ -19,6 +23,7 @@ from webhook.model.pod_reader import pod_from_raw
 from webhook.model.selectors import as_integer
 from webhook.model.versions import Version
 from webhook.model.wording import counted
+from webhook.outcome import printable
 
 _FITS_EVERYWHERE = pod_from_raw({"spec": {"tolerations": [{"operator": "Exists"}]}})
 
@@ -93,6 +98,24 @@ def _gpus(node: Node) -> int:
 
 def _spelled(version: object) -> str | None:
     return None if version is None else str(version)
+
+
+def render_kinds(kinds: Iterable[NodeKind], console: Console) -> None:
+    """Print the kinds of nodes as a table, and then the labels that could not be read."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("PRODUCT", "DRIVER", "NEWEST CUDA", "ARCH"):
+        table.add_column(title, overflow="fold")
+    for title in ("NODES", "GPUS"):
+        table.add_column(title, justify="right")
+    problems: dict[str, None] = {}
+    for kind in kinds:
+        offer = kind.offer
+        known = (offer.product, offer.driver, kind.newest_cuda, offer.arch)
+        table.add_row(*(Text(printable(str(part or "-"))) for part in known), str(kind.count), str(kind.gpus))
+        problems |= dict.fromkeys(offer.problems)
+    console.print(table)
+    for problem in problems:
+        console.print(Text(printable(problem), style="yellow"), soft_wrap=True)
 
 
 _Kind = tuple[str, str, str, str]

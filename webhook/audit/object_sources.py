@@ -1,4 +1,4 @@
-"""The objects of an audit, from files or from a cluster, with everything that is needed to judge them.
+"""The objects of an audit, from files or from a cluster, with everything that is needed to review them.
 
 Nodes, classes and resource claims of a live cluster are read once, before its objects.
 """
@@ -11,7 +11,7 @@ from typing import Any
 from webhook.audit.auditing import AuditScope, Background
 from webhook.audit.cluster_objects import ClusterObjects, Listing, NamespaceScope, Progress
 from webhook.audit.documents import Document, DocumentError
-from webhook.audit.input_claims import InputClaims, knowing_claims
+from webhook.audit.input_claims import InputClaims, with_input_claims
 from webhook.audit.owners import Owners
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.pod_source import LivePods
@@ -47,14 +47,14 @@ def read_facts(
 
 
 def _claims(discovery: Discovery, reader: Reader, kind: str) -> Iterator[dict[str, Any]]:
-    """The claims or templates of all namespaces; none where listing them is forbidden."""
-    unheard: list[DocumentError] = []
-    resource = _found(discovery, GROUP, kind, unheard)
-    return iter(()) if resource is None else _read(reader, resource, unheard)
+    """The claims or claim templates of all namespaces; none if they cannot be listed."""
+    ignored: list[DocumentError] = []
+    resource = _found(discovery, GROUP, kind, ignored)
+    return iter(()) if resource is None else _read(reader, resource, ignored)
 
 
 def _device_classes(discovery: Discovery, reader: Reader, errors: list[DocumentError]) -> list[dict[str, Any]] | None:
-    """The DeviceClasses; None where they cannot be listed."""
+    """The DeviceClasses; None if they cannot be listed."""
     faults: list[DocumentError] = []
     resource = _found(discovery, GROUP, "DeviceClass", faults)
     found = [] if resource is None else list(_read(reader, resource, faults))
@@ -63,7 +63,7 @@ def _device_classes(discovery: Discovery, reader: Reader, errors: list[DocumentE
 
 
 def _found(discovery: Discovery, group: str, kind: str, errors: list[DocumentError]) -> ApiResource | None:
-    """The resource of a kind; None where the cluster has none, or it cannot be learned."""
+    """The resource of a kind; None if the cluster has no such kind or does not say so."""
     try:
         return discovery.find(group, kind)
     except ApiServerError as error:
@@ -94,7 +94,7 @@ class ObjectSource:
 
 def of_files(documents: Sequence[Document | DocumentError], namespace: str, background: Background) -> ObjectSource:
     """The objects of files; `namespace` is the namespace of objects that name none."""
-    owners, facts = Owners(), knowing_claims(background.facts, documents, namespace)
+    owners, facts = Owners(), with_input_claims(background.facts, documents, namespace)
     for document in documents:
         if isinstance(document, Document):
             makes_pods = bool(templates_of(document.object)) or is_pod(document.api_version, document.kind)
@@ -107,18 +107,18 @@ def of_files(documents: Sequence[Document | DocumentError], namespace: str, back
 def of_cluster(
     server: ApiServer,
     scope: NamespaceScope,
-    tell: Callable[[Progress], None],
+    on_progress: Callable[[Progress], None],
     facts: ClusterFacts | None = None,
     accelerators: Accelerators = BUILT_IN,
 ) -> ObjectSource:
-    """The objects of a cluster. They are read while they are iterated; `tell` is called with the progress.
+    """The objects of a cluster. They are read while they are iterated; `on_progress` is called with the progress.
 
-    `facts` are facts of the cluster that are known already; without them its nodes and classes are read first.
+    `facts` are known facts about the cluster; without them its nodes and classes are read first.
     """
     errors: tuple[DocumentError, ...] = ()
     if facts is None:
         facts, errors = read_facts(server, accelerators)
-    objects = ClusterObjects(server, scope, tell)
+    objects = ClusterObjects(server, scope, on_progress)
     place = AuditScope(True, scope=scope)
     return ObjectSource(chain(errors, objects), objects.owners, place, Background(facts))
 

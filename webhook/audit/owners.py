@@ -1,7 +1,7 @@
 """Finds the object behind another one by owner references: the Deployment behind a pod of one of its ReplicaSets.
 
-Anybody who may write an object can write its owner references. A reference is followed only to a learned object of the
-same namespace, or a cluster-scoped one, with its uid, kind and name; other references are believed and not followed.
+Anybody who may write an object can write its owner references. A reference is followed only to a learned object with
+this uid, kind and name that is in the same namespace or cluster-scoped. Any other reference is believed, not followed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,10 +14,10 @@ from webhook.model.workloads import controller_of
 from webhook.model.workloads.parts import mapped
 
 MOST_STEPS = 32
-"""A longer chain of owners ends there."""
+"""Most owners in a chain; a longer chain is cut."""
 
 _LONGEST_TEXT = 253
-"""No name, uid, kind or version that Kubernetes accepts for an object is longer."""
+"""Most characters of a name, uid, kind or version that Kubernetes accepts."""
 _NODE = ("v1", "Node")
 
 
@@ -29,7 +29,7 @@ class _Known:
 
 
 class Owners:
-    """The objects that may own others, by namespace and uid; about 500 bytes for each."""
+    """The objects that may own others, by namespace and uid; about 500 bytes for each object."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, _Known]] = {}
@@ -47,10 +47,10 @@ class Owners:
             self._known.setdefault(reference.namespace, {})[reference.uid] = known
 
     def root_of(self, raw: Mapping[str, Any]) -> ObjectReference:
-        """The last owner that can be found; the object itself where nothing controls it.
+        """The last owner that can be found; the object itself if nothing controls it.
 
-        An owner that was not learned is taken from the reference to it, as one of the object's namespace. Of a circle
-        of owners the one is taken that comes first in the alphabet.
+        An owner that was not learned is taken from the reference, with the namespace of the object. In a circle of
+        owners the first one in the alphabet is taken.
         """
         reference = reference_of(raw)
         line = [reference, *self._line(raw, reference)]
@@ -59,14 +59,14 @@ class Owners:
         return line[-1]
 
     def unknown_owner_of(self, raw: Mapping[str, Any]) -> ObjectReference | None:
-        """The last owner of the object, where it was not learned and may have owners itself; else None."""
+        """The last owner of the object, if that was not learned and may have owners itself; else None."""
         *_, last = (None, *self._line(raw, reference_of(raw)))
         return last if last is not None and self._find(last) is None else None
 
     def is_owned_by_known(self, raw: Mapping[str, Any]) -> bool:
         """Whether the object has a learned owner that is audited itself.
 
-        Of a circle of owners the first in the alphabet counts as owned by none.
+        In a circle of owners the first one in the alphabet counts as owned by nothing.
         """
         reference = reference_of(raw)
         line = list(self._line(raw, reference))
@@ -91,7 +91,7 @@ class Owners:
             parent = known.parent
 
     def _find(self, wanted: ObjectReference) -> _Known | None:
-        """What was learned about the object of a reference; None where it was not learned."""
+        """What was learned about the object of a reference; None if nothing was."""
         for namespace in (wanted.namespace, ""):
             known = self._known.get(namespace, {}).get(wanted.uid)
             if known is not None and _names(wanted) == _names(known.reference):
@@ -124,6 +124,6 @@ def _names(reference: ObjectReference) -> tuple[str, str, str]:
 
 
 def _text(raw: Mapping[str, Any], key: str) -> str:
-    """A text, cut to what a valid one has at most; empty where there is none."""
+    """A text, cut to the longest valid length; empty if there is none."""
     value = raw.get(key)
     return value[:_LONGEST_TEXT] if isinstance(value, str) else ""

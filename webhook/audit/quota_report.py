@@ -1,7 +1,6 @@
-"""Quotas for reports: counted from the pods of an inventory, or read from GPUQuota objects of a cluster.
+"""Quotas and their usage for reports: counted from the pods of an inventory, or read from GPUQuota objects.
 
-The second half prints quotas at a terminal: a line with a bar for each limit, readable in 80 columns and without
-colours.
+`render` prints quotas at a terminal: a line with a bar for each limit, readable in 80 columns and without colours.
 """
 
 from collections import Counter
@@ -31,7 +30,7 @@ _WRITTEN_WITH = frozenset("0123456789./- ")
 
 @dataclass(frozen=True, slots=True)
 class LimitUsage:
-    """One limit of a quota as texts of exact numbers; `name` is the model or the resource, empty for all GPUs."""
+    """One limit of a quota, as texts of exact numbers. `name` is the model or the resource; empty for all GPUs."""
 
     name: str
     hard: str
@@ -39,7 +38,7 @@ class LimitUsage:
 
     @property
     def share(self) -> Fraction | None:
-        """Used share of the limit: 1 is all of it, more is too much. None where the texts are no numbers."""
+        """Used share of the limit: 1 is all of it, more is too much. None if the texts are no numbers."""
         used, hard = exact(self.used), exact(self.hard)
         if used is None or hard is None:
             return None
@@ -47,7 +46,7 @@ class LimitUsage:
 
     @property
     def rest(self) -> str:
-        """The rest of the limit, as `2 free`, `full` or `1/2 over`; empty where the texts are no numbers."""
+        """The rest of the limit, as `2 free`, `full` or `1/2 over`; empty if the texts are no numbers."""
         used, hard = exact(self.used), exact(self.hard)
         if used is None or hard is None:
             return ""
@@ -56,12 +55,12 @@ class LimitUsage:
         return f"{number(hard - used)} free" if used < hard else f"{number(used - hard)} over"
 
     def to_json(self) -> dict[str, str]:
-        """The limit as in a GPUQuota object."""
+        """The limit as a GPUQuota object shows it."""
         return {**({"name": self.name} if self.name else {}), "hard": self.hard, "used": self.used}
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class ReportedQuota:
     """A quota and its usage, and the namespaces in which it was found."""
 
     name: str
@@ -93,19 +92,19 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
-class InUse:
-    """A quota as policies set it, and its usage."""
+class QuotaInUse:
+    """A quota of the policies, and its usage."""
 
     bound: BoundQuota
-    standing: QuotaUsage
+    usage: QuotaUsage
 
 
-def counted(policies: PolicySet, pods: Iterable[GpuPod], namespace: str | None) -> list[Reported]:
+def quotas_with_pods(policies: PolicySet, pods: Iterable[GpuPod], namespace: str | None) -> list[ReportedQuota]:
     """The quotas of one namespace, or of all that policies or pods name (None), with the usage by these pods."""
-    return told(in_use(policies, pods, [] if namespace is None else [namespace]), namespace)
+    return reported_quotas(quotas_in_use(policies, pods, [] if namespace is None else [namespace]), namespace)
 
 
-def in_use(policies: PolicySet, pods: Iterable[GpuPod], namespaces: Iterable[str] = ()) -> list[InUse]:
+def quotas_in_use(policies: PolicySet, pods: Iterable[GpuPod], namespaces: Iterable[str] = ()) -> list[QuotaInUse]:
     """The usage by these pods of the quotas of all namespaces that the pods, the policies or `namespaces` name."""
     by_namespace: dict[str, list[GpuPod]] = {}
     for pod in pods:
@@ -114,28 +113,28 @@ def in_use(policies: PolicySet, pods: Iterable[GpuPod], namespaces: Iterable[str
     bound = {one.quota.key: one for name in names for one in policies.quotas_for(name)}
     bound |= {one.quota.key: one for one in policies.pots}
     return [
-        InUse(one, QuotaUsage(one.quota, one.mode, used(_counts(one.quota, by_namespace), one.quota), names))
+        QuotaInUse(one, QuotaUsage(one.quota, one.mode, used(_counts(one.quota, by_namespace), one.quota), names))
         for one in bound.values()
     ]
 
 
-def told(found: Iterable[InUse], namespace: str | None = None) -> list[Reported]:
+def reported_quotas(found: Iterable[QuotaInUse], namespace: str | None = None) -> list[ReportedQuota]:
     """The quotas for a report, of one namespace or of all (None)."""
-    return reported(
+    return _each_once(
         (place, status or {})
-        for place, status in statuses(one.standing for one in found).items()
+        for place, status in statuses(one.usage for one in found).items()
         if namespace in {None, place[0]}
     )
 
 
-def of_objects(raws: Iterable[Mapping[str, Any]]) -> list[Reported]:
+def quotas_of_objects(raws: Iterable[Mapping[str, Any]]) -> list[ReportedQuota]:
     """The quotas in objects of kind GPUQuota, as JSON has them."""
     places = (((raw["metadata"]["namespace"], raw["metadata"]["name"]), raw.get("status")) for raw in raws)
-    return reported((place, status if isinstance(status, dict) else {}) for place, status in places)
+    return _each_once((place, status if isinstance(status, dict) else {}) for place, status in places)
 
 
-def reported(found: Iterable[tuple[Place, Status]]) -> list[Reported]:
-    """Each quota once, quotas of namespaces first; of different statuses the last written one counts."""
+def _each_once(found: Iterable[tuple[Place, Status]]) -> list[ReportedQuota]:
+    """Each quota once, quotas of namespaces first. Of several statuses of one quota the last one written counts."""
     by_key: dict[str, list[tuple[str, Status]]] = {}
     for (namespace, key), status in found:
         by_key.setdefault(key, []).append((namespace, status))
@@ -153,11 +152,11 @@ def _counts(quota: Quota, pods: Mapping[str, Iterable[GpuPod]]) -> Mapping[Deman
     return Counter(demand for demand in demands if demand is not None)
 
 
-def _reported(key: str, told: Iterable[tuple[str, Status]]) -> Reported:
+def _reported(key: str, told: Iterable[tuple[str, Status]]) -> ReportedQuota:
     told = sorted(told, key=lambda one: (str(one[1].get("updated", "")), one[0]))
     status = told[-1][1]
     gpus = status.get("gpus")
-    return Reported(
+    return ReportedQuota(
         str(status.get("quota") or key),
         str(status.get("scope", "")),
         str(status.get("mode", "")),
@@ -177,7 +176,7 @@ def _part(raw: Mapping[str, Any]) -> LimitUsage:
 
 
 def exact(text: str) -> Fraction | None:
-    """The number in a text such as `2 3/7`; None where it is no number."""
+    """The number in a text such as `2 3/7`; None if the text is no number."""
     if not text or len(text) > _LONGEST_NUMBER or not _WRITTEN_WITH.issuperset(text):
         return None
     try:
@@ -192,7 +191,7 @@ _NARROWEST_BAR = 6
 _ALL = "GPUs"
 
 
-def render(quotas: Sequence[Reported], console: Console, *, names_namespaces: bool) -> None:
+def render(quotas: Sequence[ReportedQuota], console: Console, *, names_namespaces: bool) -> None:
     """Print every quota. `names_namespaces`: also print the namespaces of quotas that namespaces share."""
     parts = [part for quota in quotas for part in quota.parts]
     names = max((len(_name(part)) for part in parts), default=0)
@@ -210,7 +209,7 @@ def render(quotas: Sequence[Reported], console: Console, *, names_namespaces: bo
             console.print(line, soft_wrap=True)
 
 
-def _title(quota: Reported) -> Text:
+def _title(quota: ReportedQuota) -> Text:
     title = Text(printable(f"{quota.scope} {quota.name}".strip()), style="bold")
     return title.append(printable(f" ({quota.mode})" if quota.mode else ""), style="not bold")
 

@@ -10,26 +10,26 @@ from enum import StrEnum
 from hashlib import sha256
 
 from webhook.audit.documents import DocumentError
-from webhook.audit.quota_report import Reported
+from webhook.audit.quota_report import ReportedQuota
 from webhook.outcome import Finding, FindingKind, printable
 from webhook.rules.rule_settings import Mode
 
 
 class Level(StrEnum):
-    """What a finding means for its pods; the gravest level comes first."""
+    """What a finding means for the pods, the gravest level first."""
 
     REFUSE = "refuse"
-    """They would be refused."""
+    """The pods would be refused."""
     WARN = "warn"
-    """They would be admitted, and their author warned."""
+    """The pods would be admitted, and their author warned."""
     AUDIT = "audit"
-    """They would be admitted, and it would only be recorded."""
+    """The pods would be admitted, and the finding only recorded."""
     COMPLETE = "complete"
-    """They would be completed."""
+    """The pods would be mutated."""
 
     @property
     def rank(self) -> int:
-        """0 for the gravest."""
+        """0 for the gravest level."""
         return list(Level).index(self)
 
     @property
@@ -54,7 +54,7 @@ _SEVERITIES: Mapping[Level, str] = {
 
 
 class FailOn(StrEnum):
-    """From which level on an audit ends with status 1."""
+    """The lowest level of findings with which an audit ends with status 1."""
 
     REFUSE = "refuse"
     WARN = "warn"
@@ -73,7 +73,7 @@ class ObjectReference:
 
     @property
     def title(self) -> str:
-        """Its kind, namespace and name, for messages."""
+        """Kind, namespace and name, for messages."""
         place = f"{self.namespace}/" if self.namespace else ""
         return printable(f"{self.kind} {place}{self.name}")
 
@@ -87,25 +87,25 @@ class ObjectReference:
 class SourceLine:
     """Where an object was read: its file, or `-` for standard input, and its first line, from 1.
 
-    Objects of a cluster have neither. `nth` is the number of an object among the objects of its file with the same
+    Objects of a cluster have neither. `ordinal` is the number of an object among the objects of its file with the same
     generateName, from 1.
     """
 
     file: str = ""
     line: int | None = None
-    nth: int = 1
+    ordinal: int = 1
 
     @property
     def identity(self) -> tuple[str, str]:
         """What distinguishes objects of one name, also when they move within their file."""
-        return self.file, str(self.nth)
+        return self.file, str(self.ordinal)
 
 
 @dataclass(frozen=True, slots=True)
 class PodGroup:
     """The pods of one template of a workload: its name for them, how many run at a time, and the GPUs of each.
 
-    `pods` is None where the workload does not say how many run.
+    `pods` is None if the workload does not say how many run.
     """
 
     group: str
@@ -125,7 +125,7 @@ class Running:
 class AuditFinding:
     """One finding, once for each object that people can change.
 
-    `message` says what was found and what is allowed; `remedy` says how to fix it, and is empty where there is no fix.
+    `message` says what was found and what is allowed; `remedy` says how to fix it, and is empty if there is no fix.
     Neither ends with a period. For `Level.COMPLETE` the message lists what is injected.
     """
 
@@ -134,7 +134,7 @@ class AuditFinding:
     mode: Mode
     kind: FindingKind
     object: ObjectReference
-    """The workload or pod that has the finding; the first one where several share it."""
+    """The workload or pod that has the finding; the first one if several share it."""
     owner: ObjectReference
     """The object that people change to fix it: the workload behind a pod, or the object itself."""
     field: str
@@ -144,14 +144,14 @@ class AuditFinding:
     policy: str
     """Name of the policy that applies to the object."""
     file: str
-    """File of the policy directory that decides about the rule."""
+    """File of the policy directory that sets the mode of the rule."""
     line: int
-    """Line in `file`, from 1; 0 where it is not known."""
+    """Line in `file`, from 1; 0 if unknown."""
     source: SourceLine = SourceLine()
     pod_group: PodGroup | None = None
-    """Given where the finding is about the template of a workload."""
+    """Given if the finding is about the template of a workload."""
     running: Running | None = None
-    """Given where pods that exist are concerned."""
+    """Given if existing pods have the finding."""
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -192,7 +192,7 @@ class Counts:
 class Capacity:
     """The nodes of one GPU model with one driver. `cuda` is the newest version that the driver offers, such as 12.4.
 
-    `model` and `driver` are empty where nodes do not say, and then so is `cuda`; `gpus` counts `resource`.
+    `gpus` counts `resource`. `model`, `driver` and `cuda` are empty if the nodes do not say them.
     """
 
     model: str
@@ -205,7 +205,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class ChangedInjection:
-    """A workload or pod whose injections change; `before` and `after` list them in words, sorted."""
+    """A workload or pod whose injections change; `before` and `after` list the injections in words, sorted."""
 
     object: ObjectReference
     source: SourceLine
@@ -216,32 +216,32 @@ class ChangedInjection:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the policies of an audit change for the same objects, compared with those of another directory."""
+    """What the policies of an audit change, compared with the policies of another directory."""
 
     directory: str
     hash: str
     newly_refused: tuple[AuditFinding, ...]
-    """Refusals of this audit that the other policies do not have."""
+    """Refusals under these policies but not under the other ones."""
     no_longer_refused: tuple[AuditFinding, ...]
-    """Refusals of the other policies that this audit does not have."""
+    """Refusals under the other policies but not under these."""
     changed_injections: tuple[ChangedInjection, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """All results of an audit. Findings are sorted by level, then by namespace, kind and name of the owner."""
+    """The results of an audit. Findings are sorted by level, then by namespace, kind and name of the owner."""
 
     created: datetime
-    """With its time zone, which is UTC."""
+    """In UTC, with time zone."""
     directory: str
-    """Of the policies."""
+    """Directory of the policies."""
     hash: str
     is_of_cluster: bool
     counts: Counts
     findings: tuple[AuditFinding, ...]
     errors: tuple[DocumentError, ...] = ()
     capacity: tuple[Capacity, ...] = ()
-    quotas: Sequence[Reported] = ()
+    quotas: Sequence[ReportedQuota] = ()
     comparison: Comparison | None = None
 
     def at(self, level: Level) -> Iterator[AuditFinding]:

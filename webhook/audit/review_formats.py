@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from webhook.audit.documents import DocumentError
-from webhook.audit.review_objects import Item, ReviewList, injected
+from webhook.audit.review_objects import ReviewedObject, ReviewList, injected
 from webhook.engine import Foreseen
 from webhook.outcome import Finding, printable
 from webhook.rules.rule_settings import Mode
@@ -20,7 +20,7 @@ API_VERSION = "gpupolicy.dev/v1alpha1"
 
 
 def render_text(reviewed: ReviewList, console: Console) -> None:
-    """Print a paragraph for each object, then what could not be read, then the total."""
+    """Print a paragraph for each object, then the documents that could not be read, then the total."""
     for item in reviewed.items:
         _print_item(item, console)
     for error in reviewed.errors:
@@ -33,7 +33,7 @@ def render_text(reviewed: ReviewList, console: Console) -> None:
     console.print(Text(total, style="bold"), soft_wrap=True)
 
 
-def _print_item(item: Item, console: Console) -> None:
+def _print_item(item: ReviewedObject, console: Console) -> None:
     word, style = ("refused", "bold red") if not item.is_allowed else ("allowed", "green")
     if item.is_allowed and item.patch:
         word, style = "completed", "bold cyan"
@@ -74,7 +74,7 @@ def render_json(reviewed: ReviewList) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def _item_json(item: Item) -> dict[str, Any]:
+def _item_json(item: ReviewedObject) -> dict[str, Any]:
     return {
         "source": item.document.source,
         "document": item.document.number,
@@ -98,7 +98,7 @@ def _item_json(item: Item) -> dict[str, Any]:
 
 
 def _template_json(pods: Foreseen) -> dict[str, Any]:
-    """What would become of the pods of one template; `pods` is how many run at a time, null where it does not say."""
+    """The result for the pods of one template; `pods` is how many run at a time, null if unknown."""
     template = pods.template
     return {
         "path": template.path,
@@ -125,7 +125,7 @@ def render_diff(reviewed: ReviewList) -> Iterator[str]:
         yield f"# unreadable: {error}"
 
 
-def _diff(item: Item) -> Iterator[str]:
+def _diff(item: ReviewedObject) -> Iterator[str]:
     name = item.title
     for finding in item.findings:
         word = "refused" if finding.refuses else "warning" if finding.warns else "audit"
@@ -149,7 +149,7 @@ def _lines(value: object) -> list[str]:
 
 
 class WithoutAliases(yaml.SafeDumper):
-    """YAML without anchors, which would hide values that are added twice."""
+    """YAML without aliases, which would hide a value that is added twice."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  # the base class's signature
         """Never write an alias."""

@@ -1,6 +1,6 @@
 """What the webhook would answer for an object: both phases, one after the other, as the API server runs them.
 
-`looked_up` asks registries about the images of objects before the objects are reviewed.
+`with_images_looked_up` asks registries about the images of objects before the objects are reviewed.
 """
 
 import time
@@ -27,14 +27,15 @@ from webhook.outcome import Finding, FindingKind, Injection, Outcome, printable
 from webhook.policy.policy_set import Policy, PolicySet
 
 _LEDGER_SECONDS = 30.0
-"""How long the pods that a quota counts may take to be listed."""
+"""Longest time to list the pods that count against a quota."""
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """One reviewed object. `policy` is None for an object that makes no pods or that the webhook passes over.
+class ReviewedObject:
+    """An object with the findings about it.
 
-    `outcome` is what becomes of a pod; `pods` is what would become of the pods that a workload makes.
+    `policy` is None for an object that makes no pods or that the webhook skips. `outcome` is the result for a pod;
+    `pods` are the results for the pods that a workload would make.
     """
 
     document: Document
@@ -52,7 +53,7 @@ class Item:
 
     @property
     def result(self) -> Mapping[str, Any]:
-        """The object after `patch`, applied as the API server applies it and not as the engine says."""
+        """The object after `patch`, applied as the API server applies it, whatever the engine says."""
         if not self.patch:
             return self.document.object
         result: Mapping[str, Any] = jsonpatch.apply_patch(self.document.object, self.patch)
@@ -60,18 +61,18 @@ class Item:
 
     @property
     def title(self) -> str:
-        """What people call the object: kind, namespace and name."""
+        """Kind, namespace and name, for people."""
         place = f"{self.namespace}/" if self.namespace else ""
         return printable(f"{self.document.kind} {place}{self.name}")
 
     @property
     def is_allowed(self) -> bool:
-        """Whether nothing refuses the object or the pods that it would make."""
+        """Whether neither the object nor the pods that it would make are refused."""
         return not any(finding.refuses for finding in self.findings)
 
     @property
     def is_completed(self) -> bool:
-        """Whether something is injected into the object, or into the pods that it makes, and they are not refused."""
+        """Whether the object, or some pods that it would make, are admitted with injections."""
         if self.outcome is not None:
             return self.is_allowed and bool(self.outcome.injections)
         return any(map(injected, self.pods))
@@ -88,7 +89,7 @@ class Item:
 
 
 def injected(pods: Foreseen) -> tuple[Injection, ...]:
-    """The injections into the pods of a template; none where the pods are refused."""
+    """The injections into the pods of a template; none if the pods are refused."""
     return () if pods.is_refused else pods.injections
 
 
@@ -96,7 +97,7 @@ def injected(pods: Foreseen) -> tuple[Injection, ...]:
 class ReviewList:
     """All objects that were reviewed, and all documents that could not be read."""
 
-    items: tuple[Item, ...]
+    items: tuple[ReviewedObject, ...]
     errors: tuple[DocumentError, ...]
 
     @property
@@ -109,10 +110,10 @@ class ReviewList:
 
 @dataclass(frozen=True, slots=True)
 class ReviewContext:
-    """What objects are reviewed against.
+    """Everything that decisions about objects depend on.
 
     Pods are entered in `ledgers` one after the other, so that the last pods are refused where all pods together exceed
-    a quota. `claims` are the resource claims that pods may name; without them nothing is said about claimed devices.
+    a quota. `claims` are the resource claims that pods may name; without `claims` there is no finding about devices.
     """
 
     policies: PolicySet
@@ -124,24 +125,26 @@ class ReviewContext:
 def review(documents: Sequence[Document | DocumentError], namespace: str, context: ReviewContext) -> ReviewList:
     """Review every document; `namespace` is the namespace of objects that name none.
 
-    Workloads that a controller made, or that are being deleted, are allowed, because the webhook passes them over.
+    Workloads that a controller made, or that are being deleted, are allowed, because the webhook skips them.
     """
-    items: list[Item] = []
+    items: list[ReviewedObject] = []
     errors: list[DocumentError] = []
     for document in documents:
         if isinstance(document, DocumentError):
             errors.append(document)
         elif not is_pod(document.api_version, document.kind) and is_made_or_ending(document.object):
-            items.append(Item(document, _namespace(document, namespace), _name(document), None))
+            items.append(ReviewedObject(document, _namespace(document, namespace), _name(document), None))
         else:
             try:
-                items.append(look(document, namespace, context))
+                items.append(review_object(document, namespace, context))
             except ValueError as error:
                 errors.append(document.error(str(error)))
     return ReviewList(tuple(items), tuple(errors))
 
 
-def look(document: Document, namespace: str, context: ReviewContext, *, is_running: bool = False) -> Item:
+def review_object(
+    document: Document, namespace: str, context: ReviewContext, *, is_running: bool = False
+) -> ReviewedObject:
     """Review one document. A pod that `is_running` is in its quotas already.
 
     Raises ValueError, a ShapeError in nearly all cases, for a malformed pod or template.
@@ -153,16 +156,16 @@ def look(document: Document, namespace: str, context: ReviewContext, *, is_runni
         if not is_running:
             outcome = _reserved(outcome, document, where, context)
         if context.claims is not None:
-            outcome = context.claims.told_of_pod(outcome, where)
-        return Item(document, where, name, policy, outcome.findings, outcome)
+            outcome = context.claims.pod_with_claims(outcome, where)
+        return ReviewedObject(document, where, name, policy, outcome.findings, outcome)
     bound = context.policies.quotas_for(where)
     pods = engine.foresee_pods(document.object, where, policy, context.facts, bound)
     if not pods:
-        return Item(document, own_namespace(document), name, None)
+        return ReviewedObject(document, own_namespace(document), name, None)
     if context.claims is not None:
-        pods = tuple(context.claims.told_of_template(one, where, policy) for one in pods)
+        pods = tuple(context.claims.template_with_claims(one, where, policy) for one in pods)
     findings = tuple(dict.fromkeys(finding for one in pods for finding in one.findings))
-    return Item(document, where, name, policy, findings, None, pods)
+    return ReviewedObject(document, where, name, policy, findings, None, pods)
 
 
 def _reserved(outcome: Outcome, document: Document, namespace: str, context: ReviewContext) -> Outcome:
@@ -182,7 +185,7 @@ def _name(document: Document) -> str:
 
 
 def _namespace(document: Document, namespace: str) -> str:
-    """The namespace of the object, or the given one where it names none; empty for kinds without a namespace."""
+    """The namespace of the object, or `namespace` if it names none; empty for cluster-scoped kinds."""
     known = workload_of(document.api_version, document.kind)
     if known is not None and not known.is_namespaced:
         return ""
@@ -207,10 +210,10 @@ _AT_A_TIME = 200
 _TOO_MANY = ImageInfo(problem=f"an audit looks up {MOST_IMAGES} images at most, and this image comes after them")
 
 
-class LookedUp:
+class LookedUpImages:
     """Images that were looked up. Implements `webhook.facts.facts.ImageSource`.
 
-    It answers from the last look-up, and collects the other images that it is asked about for the next one.
+    Answers come from earlier look-ups. Other images that rules ask about are collected for the next look-up.
     """
 
     def __init__(self, ask: Ask) -> None:
@@ -218,7 +221,7 @@ class LookedUp:
         self._known: dict[str, ImageInfo] = {}
         self._wanted: dict[str, None] = {}
 
-    def info(self, text: str, asker: str = "") -> ImageInfo:  # noqa: ARG002  # nobody else waits
+    def info(self, text: str, asker: str = "") -> ImageInfo:  # noqa: ARG002  # no turns to take: the audit is the only asker
         """What is known about an image."""
         found = self._known.get(text)
         if found is not None:
@@ -235,23 +238,23 @@ class LookedUp:
             self._wanted.clear()
 
 
-def looked_up(
+def with_images_looked_up(
     documents: Iterable[Document | DocumentError],
     namespace: str,
-    judges: Sequence[ReviewContext],
-    images: LookedUp,
+    contexts: Sequence[ReviewContext],
+    images: LookedUpImages,
 ) -> Iterator[Document | DocumentError]:
     """Yield the documents after the images that rules ask about were looked up, in batches.
 
-    The facts of all `judges` ask `images`.
+    The facts of all `contexts` ask `images`.
     """
     documents = iter(documents)
     while batch := list(islice(documents, _AT_A_TIME)):
         for document in batch:
             if isinstance(document, DocumentError):
                 continue
-            for context in judges:
-                with suppress(ValueError):  # said when it is judged
-                    look(document, namespace, context, is_running=True)
+            for context in contexts:
+                with suppress(ValueError):  # reported when it is reviewed
+                    review_object(document, namespace, context, is_running=True)
         images.look_up()
         yield from batch

@@ -40,8 +40,8 @@ def rendered(report: "AuditReport", form: str, *, is_for_a_terminal: bool = Fals
 
 
 def fault_of(path: Path) -> str:
-    """Why a file cannot be written, as far as that is known before; empty where it seems possible."""
-    if os.path.isdir(path):  # Path.is_dir raises for what it may not look at
+    """Why a file cannot be written, as far as that is known beforehand; empty if it seems possible."""
+    if os.path.isdir(path):  # Path.is_dir raises if it may not look at the path
         return f"{path} is a directory; name a file in it"
     parent = path.absolute().parent
     if not os.path.isdir(parent):  # as above
@@ -52,7 +52,7 @@ def fault_of(path: Path) -> str:
 def write_file(text: str, path: Path) -> None:
     """Write a file at once, with the permissions of the file that it replaces. Readers never see it half-written.
 
-    A path that exists and is no file, such as /dev/stderr, is written to. Raises OSError.
+    An existing path that is not a regular file, such as /dev/stderr, is written to directly. Raises OSError.
     """
     content = text.encode("utf-8", "backslashreplace")
     path = Path(os.path.realpath(path))  # Path.resolve raises no OSError for links in a circle

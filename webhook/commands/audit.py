@@ -127,8 +127,8 @@ def audit(
         fail(fault)
     ask = registries_of(resolve, registries, registry_credentials, None, None)
     sets = [(str(directory), load_policies(directory)) for directory in (policies, against) if directory is not None]
-    with _progress(is_shown=cluster) as tell:
-        report = _report(request.source(tell, sets[0][1].accelerators), sets, ask)
+    with _progress(is_shown=cluster) as on_progress:
+        report = _report(request.source(on_progress, sets[0][1].accelerators), sets, ask)
     _write(report, form, output)
     status = report.exit_status(FailOn(fail_on))
     if (publish or place) and not _publish(report, request, publish, place):
@@ -184,13 +184,13 @@ class _Request:
         except UnavailableError as error:
             fail(f"{error}; {error.remedy}" if error.remedy else str(error))
 
-    def source(self, tell: Callable[["Progress"], None], accelerators: "Accelerators") -> "ObjectSource":
+    def source(self, on_progress: Callable[["Progress"], None], accelerators: "Accelerators") -> "ObjectSource":
         """The objects, and what is known about their cluster; `accelerators` are the names of GPUs."""
         from webhook.audit import object_sources
 
         if self.is_cluster:
             facts = None if self.inventory is None else inventory_of(self.inventory, accelerators).facts
-            return object_sources.of_cluster(self.server(), self.scope, tell, facts, accelerators)
+            return object_sources.of_cluster(self.server(), self.scope, on_progress, facts, accelerators)
         documents = manifests_of(self.paths, is_strict=self.is_strict)
         return object_sources.of_files(
             documents, next(iter(self.namespaces), "default"), self._background(accelerators)
@@ -214,16 +214,18 @@ class _Request:
 
 def _report(source: "ObjectSource", sets: "Sequence[tuple[str, PolicySet]]", ask: "Ask | None") -> "AuditReport":
     """Judge every object by the proposed policies, and by the policies in force where there are two sets."""
-    from webhook.audit.auditing import Audit, Judges
-    from webhook.audit.review_objects import LookedUp, looked_up
+    from webhook.audit.auditing import Audit, AuditPolicies
+    from webhook.audit.review_objects import LookedUpImages, with_images_looked_up
 
-    images = None if ask is None else LookedUp(ask)
-    proposed, *others = [Judges.of(directory, policies, source.background, images) for directory, policies in sets]
+    images = None if ask is None else LookedUpImages(ask)
+    proposed, *others = [
+        AuditPolicies.of(directory, policies, source.background, images) for directory, policies in sets
+    ]
     audit = Audit(proposed, source.owners, source.place, datetime.now(UTC), in_force=next(iter(others), None))
     documents = source.documents
     if images is not None:
-        judges = [one.context for one in (proposed, *others)]
-        documents = looked_up(documents, source.place.namespace, judges, images)
+        contexts = [one.context for one in (proposed, *others)]
+        documents = with_images_looked_up(documents, source.place.namespace, contexts, images)
     for document in documents:
         audit.add(document)
     return audit.report(source.background)
@@ -252,11 +254,11 @@ def _progress(*, is_shown: bool) -> "Iterator[Callable[[Progress], None]]":
     with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("cluster", total=None)
 
-        def tell(told: "Progress") -> None:
-            total = None if told.remaining is None else told.objects + told.remaining
-            bar.update(task, description=told.kind, completed=told.objects, total=total)
+        def on_progress(made: "Progress") -> None:
+            total = None if made.remaining is None else made.objects + made.remaining
+            bar.update(task, description=made.kind, completed=made.objects, total=total)
 
-        yield tell
+        yield on_progress
 
 
 def _place_of(publish: str | None, status: str | None, *, is_cluster: bool) -> "ConfigMapPlace | None":

@@ -140,7 +140,7 @@ def nodes(inventory: Path | None, kubeconfig: Path | None, policies: Path | None
     if output == "json":
         click.echo(json.dumps([kind.to_json() for kind in kinds], indent=2))
         return
-    from webhook.audit.fitting import render_kinds
+    from webhook.audit.node_kinds import render_kinds
 
     render_kinds(kinds, _console())
 
@@ -177,8 +177,7 @@ def _answer_by_kind(question: "Question", knowledge: "Knowledge", kinds: "list[N
 
 def _answer_batch(batch: str, policy: "_OfPolicy", ask: "Ask | None") -> int:
     """Answer each line of a file; returns the exit status. Without look-ups each line is answered at once."""
-    from webhook.audit.fitting import Knowledge, Question
-    from webhook.audit.question_lines import answers, read_questions
+    from webhook.audit.fitting import Knowledge, Question, read_questions
 
     status = 0
     with _opened(batch) as lines:
@@ -188,7 +187,8 @@ def _answer_batch(batch: str, policy: "_OfPolicy", ask: "Ask | None") -> int:
             questions = iter(known := list(questions))
             infos = ask(q.image for q in known if isinstance(q, Question))
             knowledge = Knowledge(policy.mapping, infos, policy.tables)
-        for answer in answers(questions, knowledge):
+        for question in questions:
+            answer = knowledge.answer(question) if isinstance(question, Question) else question
             click.echo(json.dumps(answer.to_json()))
             status = max(status, answer.exit_status)
     return status

@@ -14,7 +14,7 @@ from webhook.commands.inputs import fail, inventory_of, load_policies
 from webhook.commands.options import INVENTORY, OUTPUT, POLICIES
 
 if TYPE_CHECKING:
-    from webhook.audit.quota_report import Reported
+    from webhook.audit.quota_report import ReportedQuota
 
 
 @click.command()
@@ -60,22 +60,22 @@ def quota(
         click.echo(_nothing(namespace, is_counted=inventory is not None))
 
 
-def _counted(inventory: Path, policies: Path, namespace: str | None) -> "list[Reported]":
+def _counted(inventory: Path, policies: Path, namespace: str | None) -> "list[ReportedQuota]":
     """The quotas of policy files, with the usage by the pods of an inventory."""
-    from webhook.audit.quota_report import counted
+    from webhook.audit.quota_report import quotas_with_pods
 
     policy_set = load_policies(policies)
-    return counted(policy_set, inventory_of(inventory, policy_set.accelerators).pods.seen(), namespace)
+    return quotas_with_pods(policy_set, inventory_of(inventory, policy_set.accelerators).pods.seen(), namespace)
 
 
-def _of_cluster(kubeconfig: str | None, context: str | None, namespace: str | None) -> "list[Reported]":
+def _of_cluster(kubeconfig: str | None, context: str | None, namespace: str | None) -> "list[ReportedQuota]":
     """The quotas of the GPUQuota objects of a cluster."""
-    from webhook.audit.quota_report import of_objects
+    from webhook.audit.quota_report import quotas_of_objects
     from webhook.doctor.cluster import UnavailableError, connect
     from webhook.doctor.shared_objects import quota_objects
 
     try:
-        return of_objects(quota_objects(connect(kubeconfig, context), namespace))
+        return quotas_of_objects(quota_objects(connect(kubeconfig, context), namespace))
     except UnavailableError as error:
         fail(f"{error}; {error.remedy}" if error.remedy else str(error))
 

@@ -39,12 +39,12 @@ def review(
     Exit status: 0 everything is allowed, 1 something is refused, 2 the input or a policy cannot be used.
     """
     from webhook.audit import review_formats, review_objects
-    from webhook.audit.input_claims import knowing_claims
+    from webhook.audit.input_claims import with_input_claims
 
     policy_set = load_policies(policies)
     facts = facts_of(inventory, kubeconfig, policy_set.accelerators)
     documents = manifests_of(paths, is_strict=strict)
-    facts = knowing_claims(facts, documents, namespace)
+    facts = with_input_claims(facts, documents, namespace)
     ledgers = _ledgers(inventory, kubeconfig, policy_set.accelerators)
     reviewed = review_objects.review(documents, namespace, review_objects.ReviewContext(policy_set, facts, ledgers))
     if output == "json":

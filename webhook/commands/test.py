@@ -52,22 +52,24 @@ def test(
     """
     from rich.console import Console
 
-    from webhook.policy_tests import results_as_junit, results_as_text
     from webhook.policy_tests.fixtures import PolicyTestInputs
+    from webhook.policy_tests.results import render_junit, render_text
     from webhook.policy_tests.running import run
     from webhook.yaml_files.file_errors import FileErrors
 
     wanted = _wanted(pattern)
     try:
-        tell = None if strict else cache(warn)  # several cases may name one file
         results = run(
-            directory, PolicyTestInputs(policies, inventory), lambda name: wanted.search(name) is not None, tell
+            directory,
+            PolicyTestInputs(policies, inventory),
+            lambda name: wanted.search(name) is not None,
+            None if strict else cache(warn),  # once for each message: several cases may name one file
         )
     except FileErrors as errors:
         fail(str(errors))
-    results_as_text.render(results, Console(highlight=False), verbose - quiet)
+    render_text(results, Console(highlight=False), verbose - quiet)
     if junit is not None:
-        _write(junit, results_as_junit.render(results))
+        _write(junit, render_junit(results))
     if not results.files:
         fail(f"--run {pattern}: no case has a name that matches; leave --run out to run all cases")
     sys.exit(results.exit_status)

@@ -1,10 +1,10 @@
-"""What was expected of a pod against what became of it.
+"""Compares what a test expects of pods with what happened to them.
 
-Maps and lists may hold more than is expected, unless the expectation is an empty map or list. Entries of lists that
-have a name are compared with the entry of that name, others with any entry that holds them. `null` expects that nothing
-is there.
+Maps and lists may hold more than is expected, unless the expectation is an empty map or list. An entry of a list that
+has a name is compared with the entry of that name; any other entry has to match some entry of the list. `null` expects
+that there is no value.
 
-A `Subject` is what an expectation is about: a pod, the pods that a workload makes, or one group of them.
+A `Subject` is what an expectation is about: a pod, the pods that a workload makes, or one group of these pods.
 """
 
 import json
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from webhook.audit.review_objects import Item
+from webhook.audit.review_objects import ReviewedObject
 from webhook.engine import Foreseen
 from webhook.model.edits import apply
 from webhook.model.shape import shortened
@@ -22,7 +22,7 @@ from webhook.policy_tests.format import Expectation, ExpectedFinding
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A pod before and after the policy's rules completed it; `about` says which one where there are several."""
+    """A pod before and after rules mutated it; `about` is the group of the pod if there are several."""
 
     about: str
     before: Mapping[str, Any]
@@ -32,7 +32,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What was found in one resource, or in one group of its pods, and what became of the pods."""
+    """The findings about one resource, or about one group of its pods, and the pods before and after mutation."""
 
     title: str
     findings: tuple[Finding, ...]
@@ -40,16 +40,16 @@ class Subject:
 
     @property
     def refusals(self) -> tuple[Finding, ...]:
-        """What refuses the pods."""
+        """The findings that refuse the pods."""
         return tuple(finding for finding in self.findings if finding.refuses)
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """What people are warned of."""
+        """The findings that cause a warning."""
         return tuple(finding for finding in self.findings if finding.warns)
 
 
-def subject_of(item: Item) -> Subject:
+def subject_of(item: ReviewedObject) -> Subject:
     """The whole resource."""
     if item.outcome is not None:
         outcome = item.outcome
@@ -59,22 +59,22 @@ def subject_of(item: Item) -> Subject:
     return Subject(item.title, item.findings, pods)
 
 
-def group_of(item: Item, group: str) -> Subject | None:
-    """The pods of one group of a workload; None where it has no such group."""
+def group_of(item: ReviewedObject, group: str) -> Subject | None:
+    """The pods of one group of a workload; None if the workload has no such group."""
     pods = [one for one in item.pods if one.template.group == group]
     findings = tuple(dict.fromkeys(finding for one in pods for finding in one.findings))
     return Subject(f"{item.title}, pods of {group}", findings, tuple(_completions(pods))) if pods else None
 
 
-def without_groups(item: Item, groups: Collection[str]) -> Subject:
-    """The whole resource but for what was found in these groups of it."""
+def without_groups(item: ReviewedObject, groups: Collection[str]) -> Subject:
+    """The whole resource without the findings about these groups."""
     found = {finding for one in item.pods if one.template.group in groups for finding in one.findings}
     subject = subject_of(item)
     return replace(subject, findings=tuple(finding for finding in subject.findings if finding not in found))
 
 
-def names_of(item: Item) -> tuple[str, ...]:
-    """What a test may call the resource."""
+def names_of(item: ReviewedObject) -> tuple[str, ...]:
+    """The names by which a test may refer to the resource."""
     kind = item.document.kind
     return (f"{kind}/{item.name}", f"{kind}/{item.namespace}/{item.name}")
 
@@ -88,14 +88,14 @@ def _completions(pods: Sequence[Foreseen]) -> Iterator[Completion]:
 
 
 _LONGEST = 300
-"""Characters of a value that are shown."""
+"""Most characters of a value in a message."""
 _MOST_NAMES = 10
-"""Names that are listed where one is missing."""
+"""Most names in the message about a missing entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A place in an object, what should stand there, and what does."""
+    """A place in an object, the expected value, and the value that was found."""
 
     place: str
     expected: str
@@ -103,7 +103,7 @@ class Mismatch:
 
 
 def lacking(expected: Any, found: Any, place: str = "") -> Iterator[Mismatch]:
-    """Where `found` does not hold what is expected.
+    """The places at which `found` lacks the expected value.
 
     >>> pod = {"spec": {"containers": [{"name": "trainer", "env": [{"name": "NCCL_DEBUG", "value": "INFO"}]}]}}
     >>> env = [{"name": "NCCL_DEBUG", "value": "WARN"}]
@@ -122,9 +122,9 @@ def lacking(expected: Any, found: Any, place: str = "") -> Iterator[Mismatch]:
 
 
 def own(expected: Any, original: Any, place: str = "") -> Iterator[Mismatch]:
-    """Where `original`, in which nothing is injected yet, holds already what should be injected.
+    """The places at which `original`, the pod before mutation, already has the value that should be injected.
 
-    Only values count, not the maps around them, and not the name that tells which entry of a list is meant.
+    Only values count, not the maps around them, and not the name that identifies an entry of a list.
     """
     if isinstance(expected, dict) and isinstance(original, dict) and expected:
         for key, value in expected.items():
@@ -137,7 +137,7 @@ def own(expected: Any, original: Any, place: str = "") -> Iterator[Mismatch]:
 
 
 def shown(value: Any) -> str:
-    """A value in one line; what stands nowhere is nothing.
+    """A value in one line; `nothing` for None.
 
     >>> shown(None), shown({"a": [1, "b"]})
     ('nothing', '{"a": [1, "b"]}')
@@ -184,7 +184,7 @@ def _name(entry: Any) -> str | None:
 
 
 def _equal(expected: Any, found: Any) -> bool:
-    """Whether two values are the same to JSON, which knows no difference between 1 and 1.0."""
+    """Whether two values are equal in JSON, in which 1 equals 1.0 but not true."""
     return expected == found and isinstance(expected, bool) == isinstance(found, bool)
 
 
@@ -196,7 +196,7 @@ def _below(place: str, key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not as expected. `about` is the resource, `place` the expectation and where in the pod."""
+    """One difference. `about` is the resource; `place` is the key of the expectation, and the place in the pod."""
 
     about: str
     place: str
@@ -208,7 +208,7 @@ class Difference:
 
 
 def differences(expected: Expectation, subject: Subject) -> Iterator[Difference]:
-    """Everything about the subject that is not as expected; nothing where nothing is expected of it."""
+    """All differences between the expectation and the subject; none if the expectation is empty."""
     if expected.is_empty:
         return
     for place, wanted, found in _verdict(expected, subject):
@@ -224,11 +224,11 @@ def differences(expected: Expectation, subject: Subject) -> Iterator[Difference]
 
 
 def _verdict(expected: Expectation, subject: Subject) -> Iterator[tuple[str, str, str]]:
-    """Whether and by what it is refused."""
+    """The differences in what refuses the subject."""
     if expected.is_refusal and not expected.refused:
         if not subject.refusals:
-            told = "; ".join(f"{_word(finding)} {finding}" for finding in subject.findings)
-            yield "allowed", "refused", f"allowed{f'; {told}' if told else ''}"
+            findings = "; ".join(f"{_word(finding)} {finding}" for finding in subject.findings)
+            yield "allowed", "refused", f"allowed{f'; {findings}' if findings else ''}"
         return
     for wanted, found in _against(expected.refused or (), subject.refusals, subject.findings, "refused"):
         yield "refused" if expected.is_refusal else "allowed", wanted, found
@@ -237,7 +237,10 @@ def _verdict(expected: Expectation, subject: Subject) -> Iterator[tuple[str, str
 def _against(
     expected: Sequence[ExpectedFinding], found: Sequence[Finding], every: Sequence[Finding], word: str
 ) -> Iterator[tuple[str, str]]:
-    """What is expected and not found, with what is found of the same rule, and what is found and not expected."""
+    """Pairs of an expected finding and what was found instead, then pairs for findings that were not expected.
+
+    An expected finding is paired with an unexpected one of its rule, if there is one.
+    """
     unexpected = [finding for finding in found if not any(_meets(finding, one) for one in expected)]
     for one in expected:
         if any(_meets(finding, one) for finding in found):
@@ -268,7 +271,7 @@ def _described(expected: ExpectedFinding) -> str:
 
 
 def _instead(expected: ExpectedFinding, findings: Sequence[Finding], word: str) -> str:
-    """What the rule found that counts as something else."""
+    """The findings of the expected rule that do not count as `word`."""
     others = [f"{_word(finding)} {finding}" for finding in findings if finding.rule == expected.rule]
     return "; ".join(others) if others else f"not {word} by it"
 
@@ -280,7 +283,7 @@ def _word(finding: Finding) -> str:
 
 
 def _in_pod(expected: Expectation, pod: Completion) -> Iterator[tuple[str, Mismatch]]:
-    """What the completed pod lacks, what it had before, and what it has got though nothing was expected."""
+    """Expected values that the mutated pod lacks or had before, and injections that were not expected."""
     for key, values in (("result", expected.result), ("injected", expected.injected)):
         for mismatch in lacking(values, pod.after) if values is not None else ():
             yield f"{key} {mismatch.place}", mismatch

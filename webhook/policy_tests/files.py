@@ -1,7 +1,7 @@
-"""Finds the tests of policies below a directory and reads them, each with every mistake in it.
+"""Finds the tests of policies below a directory and reads them, with every mistake in them.
 
-A file that cannot be read says nothing of what it was meant to be, so it is an error: a test that nobody runs must not
-look like one that passed. Files that hold other objects, such as inventories and manifests, are passed over.
+A file that cannot be read may be a test, so it is an error: a test that is not run must not look like a test that
+passed. Files with other objects, such as inventories and manifests, are skipped.
 """
 
 import json
@@ -12,7 +12,7 @@ from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
-from webhook.audit.documents import Document, DocumentError, Tell, read_all, read_text
+from webhook.audit.documents import Document, DocumentError, Warn, read_all, read_text
 from webhook.policy.document import check_names_differ, read_head
 from webhook.policy.schema import API_VERSION
 from webhook.policy_tests.format import KIND, Case, CaseSettings, PolicyTestFile, Suite, node_at, policy_test_schema
@@ -24,11 +24,11 @@ CASES: KeyPath = ("spec", "cases")
 _SUFFIXES = frozenset({".yaml", ".yml"})
 _MARK = re.compile(rb"""kind["']?[ \t]*:[ \t]*["']?gpupolicytest""", re.IGNORECASE)
 _FREE = frozenset({"injected", "result"})
-"""Keys below which any value may stand, also none."""
+"""Keys below which any value may stand, null included."""
 
 
 def find(path: Path) -> Iterator[Path]:
-    """The files below a directory that may be tests, sorted, or the one file itself. Raises PolicyErrors."""
+    """The files below a directory that may be tests, sorted, or the one file itself. Raises FileErrors."""
     if path.is_file():
         yield path
         return
@@ -40,10 +40,11 @@ def find(path: Path) -> Iterator[Path]:
             yield file
 
 
-def read_suite(file: Path, tell: Tell | None = None) -> Suite | None:
-    """The test in a file, None where it holds something else. Raises PolicyErrors with everything that is wrong.
+def read_suite(file: Path, warn: Warn | None = None) -> Suite | None:
+    """The test in a file; None if the file has other objects. Raises FileErrors with every mistake.
 
-    `tell` hears of keys that stand twice in one map of a resource; without it they are errors.
+    `warn` is called with a message about each key that stands twice in one map of a resource; without `warn` such a key
+    is an error.
     """
     path = str(file)
     try:
@@ -52,20 +53,20 @@ def read_suite(file: Path, tell: Tell | None = None) -> Suite | None:
     except OSError as error:
         raise FileErrors([FileError(path, 0, "", f"cannot be read: {error.strerror}")]) from None
     if not _MARK.search(source):
-        _check_that_it_is_something_else(file, is_strict=tell is None)
+        _check_that_it_is_something_else(file, is_strict=warn is None)
         return None
     if len(source) > MAX_BYTES:
         message = f"larger than {MAX_BYTES} bytes (1 MiB); put its resources into files beside it"
         raise FileErrors([FileError(path, 1, "", message)])
     faults = Faults()
-    suite = _suite(read_yaml(source, path, KIND), faults, tell)
+    suite = _suite(read_yaml(source, path, KIND), faults, warn)
     if faults:
         raise FileErrors(_without_echoes(faults.errors))
     return suite
 
 
 def _without_echoes(errors: Sequence[FileError]) -> Iterator[FileError]:
-    """The errors, but for those that say of a whole that it is none because a part of it is wrong."""
+    """The errors, without an error about a map or list if there is an error about one of its parts."""
     for error in errors:
         parts = (f"{error.key}.", f"{error.key}[")
         if not (error.message.startswith("found a") and any(other.key.startswith(parts) for other in errors)):
@@ -73,24 +74,24 @@ def _without_echoes(errors: Sequence[FileError]) -> Iterator[FileError]:
 
 
 def _check_that_it_is_something_else(file: Path, *, is_strict: bool) -> None:
-    """Raises PolicyErrors for what cannot be read, and for a test that is misspelled."""
+    """Raises FileErrors for documents that cannot be read, and for a test whose kind is misspelled."""
     errors = []
-    for document in read_all([str(file)], BytesIO(), None if is_strict else _told_by_the_case):
+    for document in read_all([str(file)], BytesIO(), None if is_strict else _ignore):
         if isinstance(document, DocumentError):
             if not document.message.startswith("no Kubernetes object"):
-                errors.append(_as_policy_error(document))
+                errors.append(_file_error(document))
         elif document.api_version.startswith("gpupolicy.dev/") and "test" in document.kind.lower():
-            found = f'"{document.kind}" is not what a test is known by; write kind: {KIND}'
+            found = f'"{document.kind}" is not the kind of a test; write kind: {KIND}'
             errors.append(FileError(str(file), document.line, "kind", found))
     if errors:
         raise FileErrors(errors)
 
 
-def _told_by_the_case(_message: str) -> None:
-    """Nothing is said of a file with manifests until a case names it."""
+def _ignore(_warning: str) -> None:
+    """Ignore a warning about a manifest: the case that names the file prints it."""
 
 
-def _suite(root: YamlNode, faults: Faults, tell: Tell | None) -> Suite | None:
+def _suite(root: YamlNode, faults: Faults, warn: Warn | None) -> Suite | None:
     if not isinstance(root.value, dict):
         message = f"not a map; a test starts with apiVersion: {API_VERSION} and kind: {KIND}"
         faults.add(root.file, root.line, "", message)
@@ -102,18 +103,18 @@ def _suite(root: YamlNode, faults: Faults, tell: Tell | None) -> Suite | None:
     if content is None or faults:
         return None
     spec = node_at(root, ("spec",)).value
-    said = spec if isinstance(spec, dict) else {}
-    cases = tuple(_case(root, (*CASES, index), settings, tell) for index, settings in enumerate(content.spec.cases))
-    return Suite(root.file, content.metadata.name, said.get("policies"), said.get("inventory"), cases)
+    written = spec if isinstance(spec, dict) else {}
+    cases = tuple(_case(root, (*CASES, index), settings, warn) for index, settings in enumerate(content.spec.cases))
+    return Suite(root.file, content.metadata.name, written.get("policies"), written.get("inventory"), cases)
 
 
-def _case(root: YamlNode, path: KeyPath, settings: CaseSettings, tell: Tell | None) -> Case:
+def _case(root: YamlNode, path: KeyPath, settings: CaseSettings, warn: Warn | None) -> Case:
     documents: list[Document] = []
     errors: list[FileError] = []
     for index, written in enumerate(settings.resources):
         place = (*path, "resources", index)
         node = node_at(root, place)
-        found = _from_file(node, written, place, tell) if isinstance(written, str) else _inline(node, place)
+        found = _from_file(node, written, place, warn) if isinstance(written, str) else _inline(node, place)
         for one in found:
             if isinstance(one, Document):
                 documents.append(one)
@@ -131,18 +132,18 @@ def _case(root: YamlNode, path: KeyPath, settings: CaseSettings, tell: Tell | No
     )
 
 
-def _from_file(node: YamlNode, written: str, place: KeyPath, tell: Tell | None) -> Iterator[Document | FileError]:
-    """The objects of a file or folder; what is wrong in it names that file."""
+def _from_file(node: YamlNode, written: str, place: KeyPath, warn: Warn | None) -> Iterator[Document | FileError]:
+    """The objects of a file or directory; errors name that file."""
     path = beside(node.file, written)
     if not path.exists():
         yield FileError(node.file, node.line, key_text(place), f"{path}: no such file or directory")
         return
-    for document in read_all([str(path)], BytesIO(), tell):
-        yield _as_policy_error(document) if isinstance(document, DocumentError) else document
+    for document in read_all([str(path)], BytesIO(), warn):
+        yield _file_error(document) if isinstance(document, DocumentError) else document
 
 
 def _inline(node: YamlNode, place: KeyPath) -> Iterator[Document | FileError]:
-    """An object that stands in the test itself, by the same rules as one in a file."""
+    """An object that stands in the test itself, read by the rules for manifests in files."""
     for document in read_text(json.dumps(node.plain()), node.file):
         if isinstance(document, DocumentError):
             yield FileError(node.file, node.line, key_text(place), document.message)
@@ -151,16 +152,16 @@ def _inline(node: YamlNode, place: KeyPath) -> Iterator[Document | FileError]:
 
 
 def beside(file: str, written: str) -> Path:
-    """The path that a test names, which is relative to the test."""
+    """The path of a file that a test names relative to itself."""
     return Path(os.path.normpath(Path(file).parent / written))
 
 
-def _as_policy_error(error: DocumentError) -> FileError:
+def _file_error(error: DocumentError) -> FileError:
     return FileError(error.source, error.line or 0, "", error.message)
 
 
 def _refuse_what_is_indented_too_far(root: YamlNode, faults: Faults) -> None:
-    """Record expectations that stand in a resource, as its last key, and not in the case that lacks one."""
+    """Record an error for each `expect` that stands in a resource instead of in the case."""
     cases = node_at(root, CASES).value
     for number, case in enumerate(cases if isinstance(cases, list) else ()):
         if not isinstance(case.value, dict) or "expect" in case.value or "resources" not in case.value:
@@ -174,7 +175,7 @@ def _refuse_what_is_indented_too_far(root: YamlNode, faults: Faults) -> None:
 
 
 def _refuse_nulls(node: YamlNode, path: KeyPath, faults: Faults) -> None:
-    """Record the keys that say nothing, but for those of objects."""
+    """Record an error for each key with an empty value, except for keys of resources."""
     if (path and path[-1] in _FREE) or path in (("spec", "policies"), ("spec", "inventory")):
         return
     if path[:2] == CASES and path[3:] == ("resources",):

@@ -1,6 +1,6 @@
 """The policies and the clusters that tests name, each read once.
 
-Policy files may stand in a test; the loader finds mistakes in the lines where they are.
+Policy files may stand in the test itself; errors about them then name lines of the test.
 """
 
 import json
@@ -26,7 +26,7 @@ from webhook.yaml_files.yaml_lines import YamlNode
 
 
 def load_inline(files: Mapping[str, YamlNode], path: tuple[str, ...]) -> PolicySet:
-    """The policies in files that stand at `path` of a test. Raises PolicyErrors that name the test's lines."""
+    """The policies in files that stand at `path` of a test. Raises FileErrors that name the test's lines."""
     file = next(iter(files.values())).file
     sources = {name: _text(name, node).encode("utf-8", "surrogatepass") for name, node in files.items()}
     try:
@@ -36,7 +36,7 @@ def load_inline(files: Mapping[str, YamlNode], path: tuple[str, ...]) -> PolicyS
 
 
 def _placed(error: FileError, file: str, path: tuple[str, ...], files: Mapping[str, YamlNode]) -> FileError:
-    """The error of a file as one of the test."""
+    """An error in a policy file as an error in the test that contains this file."""
     name = error.path.removeprefix(f"{file}/")
     key = key_text((*path, name))
     line = max(error.line, files[name].line if name in files else 0)
@@ -44,25 +44,25 @@ def _placed(error: FileError, file: str, path: tuple[str, ...], files: Mapping[s
 
 
 def _text(name: str, node: YamlNode) -> str:
-    """What the file would hold, each key in the line in which it stands in the test."""
+    """The content of a policy file, with each key on the line on which it stands in the test."""
     if isinstance(node.value, dict):
         return "".join(_aligned(YamlNode({**_head(name, node), **node.value}, node.file, node.line), [1]))
     return "\n" * node.line + str(node.value)
 
 
 def _head(name: str, node: YamlNode) -> dict[str, YamlNode]:
-    """What a policy file begins with, for those that leave it out."""
+    """The first keys of a policy file, which a test may leave out."""
 
-    def said(value: str | dict[str, YamlNode]) -> YamlNode:
+    def node_of(value: str | dict[str, YamlNode]) -> YamlNode:
         return YamlNode(value, node.file, node.line)
 
     kind = {QUOTAS_FILE: QUOTAS_KIND, CUDA_FILE: CUDA_KIND}.get(name, "GPUPolicy")
-    stem = said(name.removesuffix(".yaml"))
-    return {"apiVersion": said(API_VERSION), "kind": said(kind), "metadata": said({"name": stem})}
+    stem = node_of(name.removesuffix(".yaml"))
+    return {"apiVersion": node_of(API_VERSION), "kind": node_of(kind), "metadata": node_of({"name": stem})}
 
 
 def _aligned(node: YamlNode, line: list[int]) -> list[str]:
-    """YAML in flow style; `line` is the one that has been reached, which no later text comes before."""
+    """YAML in flow style. `line` holds the number of the last line that was written."""
     match node.value:
         case dict():
             parts = ["{"]
@@ -82,7 +82,7 @@ def _aligned(node: YamlNode, line: list[int]) -> list[str]:
 
 
 def _down_to(node: YamlNode, line: list[int]) -> str:
-    """Line breaks up to where the node stands."""
+    """Line breaks up to the line of the node."""
     missing = max(node.line - line[0], 0)
     line[0] += missing
     return "\n" * missing
@@ -94,7 +94,7 @@ _NOTHING = Inventory(ClusterFacts(), StaticPods())
 
 
 class PolicyTestInputs:
-    """Gives tests what they are run against. `policies` and `inventory` are for those that name none themselves."""
+    """The policies and clusters of tests. `policies` and `inventory` are used for tests that name none themselves."""
 
     def __init__(self, policies: Path | None = None, inventory: Path | None = None) -> None:
         self._policies = policies
@@ -103,7 +103,7 @@ class PolicyTestInputs:
         self._read = cache(_read)
 
     def policies_of(self, suite: Suite) -> PolicySet:
-        """The policies of a test. Raises PolicyErrors with everything that is wrong in them."""
+        """The policies of a test. Raises FileErrors with every mistake in them."""
         written = suite.policies
         if written is not None and isinstance(written.value, dict):
             return load_inline(written.value, _POLICIES)
@@ -116,7 +116,7 @@ class PolicyTestInputs:
         return _or_raise(self._load(directory))
 
     def inventory_of(self, suite: Suite, accelerators: Accelerators = BUILT_IN) -> Inventory:
-        """The cluster of a test, whose GPUs these names tell. Raises PolicyErrors."""
+        """The cluster of a test; `accelerators` are the names of GPUs. Raises FileErrors."""
         written = suite.inventory
         if written is not None and isinstance(written.value, list):
             return _inline(written.value, accelerators)
@@ -134,12 +134,12 @@ class PolicyTestInputs:
 
 
 def _nearest(file: str) -> Path:
-    """The nearest directory above a test that holds policies for every namespace. Raises PolicyErrors."""
+    """The nearest directory above a test that has a _default.yaml. Raises FileErrors if there is none."""
     here = Path.cwd()
     for directory in (Path(file).parent.absolute(), *Path(file).parent.absolute().parents):
         if (directory / DEFAULT_FILE).is_file():
             return directory.relative_to(here) if directory.is_relative_to(here) else directory
-    message = f"missing, and no directory above this file holds {DEFAULT_FILE}; write it, or name --policies"
+    message = f"missing, and no directory above this file has a {DEFAULT_FILE}; write one, or name --policies"
     raise FileErrors([FileError(file, 1, "spec.policies", message)])
 
 
@@ -162,11 +162,11 @@ def _read(path: Path, accelerators: Accelerators) -> Inventory | str:
     except FileErrors as error:
         return str(error)
     unreadable = inventory.pods.unreadable
-    return f"{path}: holds {unreadable} pods that Kubernetes would refuse; mend them" if unreadable else inventory
+    return f"{path}: has {unreadable} pods that Kubernetes would refuse; correct them" if unreadable else inventory
 
 
 def _inline(objects: list[YamlNode], accelerators: Accelerators) -> Inventory:
-    """The cluster that a test writes down itself."""
+    """The cluster whose objects stand in the test itself."""
     kinds: Mapping[str, list[Any]] = {kind: [] for kind in _KINDS}
     errors = []
     for index, node in enumerate(objects):
@@ -192,10 +192,10 @@ def _inline(objects: list[YamlNode], accelerators: Accelerators) -> Inventory:
 
 
 def _fault_in(raw: Mapping[str, Any]) -> str:
-    """What is wrong with an object of a cluster; empty where nothing is."""
+    """What is wrong with an object of a cluster; empty for a good object."""
     kind, metadata = raw.get("kind"), raw.get("metadata")
     if kind not in _KINDS:
-        found = f'"{kind}" is not known here' if isinstance(kind, str) else "an object without a kind"
+        found = f'kind "{kind}" is not used' if isinstance(kind, str) else "an object without a kind"
         return f"{found}; rules ask about objects of kind {', '.join(_KINDS)}"
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         return f"a {kind} without a name; write metadata.name"
@@ -204,7 +204,7 @@ def _fault_in(raw: Mapping[str, Any]) -> str:
             pod_from_raw(raw)
         except ShapeError as error:
             return str(error)
-        return "a Pod that Kubernetes would refuse; mend it" if StaticPods([raw]).unreadable else ""
+        return "a Pod that Kubernetes would refuse; correct it" if StaticPods([raw]).unreadable else ""
     return ""
 
 

@@ -1,6 +1,6 @@
 """The format of files that test policies: models, and the JSON Schema for editors.
 
-`Suite` and `Case` are tests as values: what a file says, before anything of it runs.
+`Suite` and `Case` are what a file says, as values, before a case runs.
 """
 
 import json
@@ -99,12 +99,12 @@ class Expectation(CamelModel):
 
     @property
     def is_refusal(self) -> bool:
-        """Whether something is expected to refuse it."""
+        """Whether a refusal is expected."""
         return bool(self.refused) or self.allowed is False
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is written of what becomes of the pods."""
+        """Whether no key about the pods is written."""
         return not self.model_fields_set & set(Expectation.model_fields)
 
     @model_validator(mode="after")
@@ -133,12 +133,12 @@ class ResourceExpectation(Expectation):
 
     @property
     def says_nothing_of_pods(self) -> bool:
-        """Whether nothing is written but what becomes of single groups; then the others have to be allowed."""
+        """Whether only `groups` is written; then all other pods have to be allowed."""
         return self.is_empty and self.applied is None
 
     @property
     def says_something(self) -> bool:
-        """Whether anything is written."""
+        """Whether any key is written."""
         return not self.is_empty or self.applied is not None or bool(self.groups)
 
 
@@ -220,19 +220,19 @@ class PolicyTestFile(CamelModel):
 
 @lru_cache(maxsize=1)
 def policy_test_schema() -> Schema:
-    """JSON Schema (draft-07) of a test of policies; not to be changed by callers, who share it."""
+    """JSON Schema (draft-07) of a test of policies. Callers share it and must not change it."""
     schema = for_editors(PolicyTestFile.model_json_schema(by_alias=True))
     return {"$schema": "http://json-schema.org/draft-07/schema#", "title": KIND, **schema}
 
 
 def policy_test_schema_text() -> str:
-    """The JSON Schema as it stands in docs/policy-test-schema.json."""
+    """The JSON Schema as in docs/policy-test-schema.json."""
     return json.dumps(policy_test_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Resources and what is expected of them. `errors` are what is wrong with the resources that it names."""
+    """Resources and what is expected of them. `errors` are the mistakes in the resources that the case names."""
 
     name: str
     description: str
@@ -242,27 +242,29 @@ class Case:
     expect: CaseExpectation
     node: YamlNode
     path: KeyPath
-    """Where in the file it stands."""
+    """Where in the file the case stands."""
 
     @property
     def file(self) -> str:
-        """The file it stands in."""
+        """The file of the case."""
         return self.node.file
 
     @property
     def line(self) -> int:
-        """The line it begins on, from 1."""
+        """The first line of the case, from 1."""
         return self.node.line
 
     def error(self, path: KeyPath, message: str) -> FileError:
-        """An error about what stands at `path` of the case."""
+        """An error about the value at `path` of the case."""
         return error_at(self.node, path, message, self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """The test in one file. `policies` and `inventory` are what it says of them: a path (a text), the policies or
-    objects themselves, or None where it says nothing.
+    """The test in one file.
+
+    `policies` and `inventory` are a path (a text), the policies or objects themselves, or None if the file has no such
+    key.
     """
 
     file: str
@@ -273,13 +275,13 @@ class Suite:
 
 
 def error_at(root: YamlNode, path: KeyPath, message: str, base: KeyPath = ()) -> FileError:
-    """An error about what stands at `path` of `root`, which itself stands at `base` of the file."""
+    """An error about the value at `path` of `root`; `base` is the path of `root` in the file."""
     node = node_at(root, path)
     return FileError(root.file, node.line, key_text((*base, *path)), message)
 
 
 def node_at(root: YamlNode, path: KeyPath) -> YamlNode:
-    """What stands at `path`, or the nearest value above it."""
+    """The value at `path`; if there is none, the nearest value above."""
     node = root
     for key in path:
         child: YamlNode | None = None

@@ -1,19 +1,26 @@
-"""What became of tests of policies, as values."""
+"""The results of tests of policies: as values, as text for people, and as JUnit XML for CI systems."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from webhook.audit.review_objects import Item
-from webhook.policy_tests.differences import Difference
+from rich.console import Console
+from rich.text import Text
+
+from webhook.audit.reports.as_junit import JUnitCase, JUnitSuite, Problem, junit_xml
+from webhook.audit.review_objects import ReviewedObject
+from webhook.model.wording import counted
+from webhook.outcome import printable
+from webhook.policy_tests.differences import Difference, Subject, subject_of
 from webhook.policy_tests.format import Case
 from webhook.yaml_files.file_errors import FileError
 
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What became of a case: `items` are its resources; it passed where nothing differs and nothing is wrong."""
+    """The result of a case. `items` are its resources after review; `errors` are why it could not be run to its end."""
 
     case: Case
-    items: tuple[Item, ...] = ()
+    items: tuple[ReviewedObject, ...] = ()
     differences: tuple[Difference, ...] = ()
     errors: tuple[FileError, ...] = ()
 
@@ -25,7 +32,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class FileResult:
-    """What became of the test in one file. `errors` are why none of its cases was run."""
+    """The result of the test in one file. `errors` are why none of its cases was run."""
 
     file: str
     name: str
@@ -35,13 +42,13 @@ class FileResult:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Everything that was run, and everything that could not be, in the order of the files."""
+    """All results, in the order of the files."""
 
     files: tuple[FileResult, ...]
 
     @property
     def cases(self) -> tuple[CaseResult, ...]:
-        """Every case that was run, or was about to be."""
+        """Every case, including cases that could not be run."""
         return tuple(case for file in self.files for case in file.cases)
 
     @property
@@ -51,12 +58,12 @@ class Results:
 
     @property
     def failed(self) -> int:
-        """How many cases were run, and something was not as expected."""
+        """How many cases were run to their end and had a difference."""
         return sum(bool(case.differences) and not case.errors for case in self.cases)
 
     @property
     def unusable(self) -> int:
-        """How many cases could not be run, or not to their end."""
+        """How many cases could not be run to their end."""
         return sum(bool(case.errors) for case in self.cases)
 
     @property
@@ -68,3 +75,128 @@ class Results:
     def exit_status(self) -> int:
         """0 all passed, 1 a case failed, 2 unusable input, which beats 1."""
         return 2 if self.unusable or self.unusable_files else int(self.failed > 0)
+
+
+def render_text(results: Results, console: Console, verbosity: int = 0) -> None:
+    """Print one line for each case, for a failed case what was expected and found, and the totals last.
+
+    `verbosity` is -1 for failed cases only, 0 for every case, and 1 also for what happened to the resources.
+    """
+    printed: set[str] = set()
+    for file in results.files:
+        _file(file, console, verbosity, printed)
+    console.print(Text(_total(results), style="bold"), soft_wrap=True)
+
+
+def _total(results: Results) -> str:
+    cases, files = len(results.cases), results.unusable_files
+    text = f"{counted(cases, 'case')}: {results.passed} passed, {results.failed} failed"
+    if results.unusable:
+        text += f", {results.unusable} unusable"
+    return f"{text}; {counted(files, 'unusable file')}" if files else text
+
+
+def _file(file: FileResult, console: Console, verbosity: int, printed: set[str]) -> None:
+    """Print one file. An error that several files share, such as a mistake in a policy, is printed in full once."""
+    if verbosity < 0 and not file.errors and all(case.passed for case in file.cases):
+        return
+    head = Text(printable(file.file), style="bold")
+    head.append(f"  {printable(file.name)}" if file.name else "", style="dim")
+    console.print(head, soft_wrap=True)
+    for error in map(str, file.errors):
+        _line(console, "unusable", "bold red", error if error not in printed else f"{error} (as above)")
+        printed.add(error)
+    for case in file.cases:
+        if not case.passed or verbosity >= 0:
+            _case(case, console, verbosity)
+
+
+def _case(result: CaseResult, console: Console, verbosity: int) -> None:
+    case = result.case
+    if result.passed:
+        _line(console, "passed", "green", case.name)
+    else:
+        word = "unusable" if result.errors else "failed"
+        _line(console, word, "bold red", case.name, f"  {case.file}:{case.line}")
+    if case.description and verbosity > 0:
+        _print(console, f"    {' '.join(case.description.split())}", "dim")
+    for error in result.errors:
+        _print(console, f"    {error}", "red")
+    about = ""
+    for difference in result.differences:
+        if difference.about != about:
+            about = difference.about
+            _print(console, f"    {about}", "bold")
+        _difference(difference, console)
+    if verbosity > 0:
+        for item in result.items:
+            _item(item, console)
+
+
+def _difference(difference: Difference, console: Console) -> None:
+    _print(console, f"      {difference.place}", "")
+    _print(console, f"        - expected  {difference.expected}", "red")
+    _print(console, f"        + found     {difference.found}", "green")
+
+
+def _item(item: ReviewedObject, console: Console) -> None:
+    if item.policy is None:
+        return
+    subject = subject_of(item)
+    _print(console, f"    {subject.title}: {_became(subject)}", "dim")
+    for finding in item.findings:
+        word = "refused" if finding.refuses else "warning" if finding.warns else "recorded"
+        _print(console, f"      {word}: {finding}", "dim")
+
+
+def _became(subject: Subject) -> str:
+    if subject.refusals:
+        return "refused"
+    rules = dict.fromkeys(rule for pod in subject.completions for rule in pod.rules)
+    return f"completed by {', '.join(rules)}" if rules else "allowed as it is"
+
+
+def _line(console: Console, word: str, style: str, text: str, place: str = "") -> None:
+    line = Text(f"  {word:<9} ", style=style)
+    line.append(printable(text), style="bold" if place else "default")
+    line.append(printable(place), style="dim")
+    console.print(line, soft_wrap=True)
+
+
+def _print(console: Console, text: str, style: str) -> None:
+    console.print(Text(printable(text), style=style), soft_wrap=True)
+
+
+def render_junit(results: Results) -> str:
+    """JUnit XML for CI systems: a suite for each file, a test case for each case. Equal results give equal text."""
+    return junit_xml("gpu-policy test", [JUnitSuite(file.file, tuple(_junit_cases(file))) for file in results.files])
+
+
+def _junit_cases(file: FileResult) -> Iterator[JUnitCase]:
+    if file.errors:
+        name = "the test can be run"
+        yield JUnitCase(
+            file.file, name, file.file, _first_line(file.file, file.errors), errors=_junit_errors(file.errors)
+        )
+    for case in file.cases:
+        yield _junit_case(file, case)
+
+
+def _junit_case(file: FileResult, result: CaseResult) -> JUnitCase:
+    case = result.case
+    failures = tuple(map(_junit_failure, result.differences))
+    return JUnitCase(file.file, case.name, file.file, case.line, failures, _junit_errors(result.errors))
+
+
+def _junit_failure(difference: Difference) -> Problem:
+    sides = f"  - expected  {difference.expected}\n  + found     {difference.found}\n"
+    text = f"{difference.about}\n{difference.place}\n{sides}"
+    return Problem(difference.place.partition(" ")[0], str(difference), text)
+
+
+def _junit_errors(errors: Sequence[FileError]) -> tuple[Problem, ...]:
+    return tuple(Problem("unusable", str(error), str(error)) for error in errors)
+
+
+def _first_line(file: str, errors: Sequence[FileError]) -> int:
+    return next((error.line for error in errors if error.path == file), 0)

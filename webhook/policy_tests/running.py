@@ -1,12 +1,12 @@
-"""Runs tests of policies: every case against policies and a cluster that no other case has touched."""
+"""Runs tests of policies. No case changes the policies or the cluster of another case."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from webhook.audit.documents import Tell
-from webhook.audit.input_claims import knowing_claims
-from webhook.audit.review_objects import Item, ReviewContext, look
+from webhook.audit.documents import Warn
+from webhook.audit.input_claims import with_input_claims
+from webhook.audit.review_objects import ReviewContext, ReviewedObject, review_object
 from webhook.engine import check_workload
 from webhook.facts.inventory import Inventory
 from webhook.ledger.context import LedgerContext
@@ -22,13 +22,13 @@ from webhook.policy_tests.results import CaseResult, FileResult, Results
 from webhook.yaml_files.file_errors import FileError, FileErrors, KeyPath
 
 
-def run(path: Path, sources: PolicyTestInputs, is_wanted: Callable[[str], bool], tell: Tell | None = None) -> Results:
-    """Run the tests below a directory, or in one file: the cases whose name is wanted.
+def run(path: Path, sources: PolicyTestInputs, is_wanted: Callable[[str], bool], warn: Warn | None = None) -> Results:
+    """Run the tests below a directory or in one file, but only the cases for whose name `is_wanted` is true.
 
-    `tell` hears of keys that stand twice in one map of a resource; without it they are errors. Raises PolicyErrors
-    where there is nothing to run.
+    `warn` is called with a message about each key that stands twice in one map of a resource; without `warn` such a key
+    is an error. Raises FileErrors if there is nothing to run.
     """
-    results = (_run_file(file, sources, is_wanted, tell) for file in find(path))
+    results = (_run_file(file, sources, is_wanted, warn) for file in find(path))
     files = [result for result in results if result is not None]
     if not files:
         message = "no GPUPolicyTest in it; write one, or name another directory"
@@ -37,10 +37,10 @@ def run(path: Path, sources: PolicyTestInputs, is_wanted: Callable[[str], bool],
 
 
 def _run_file(
-    file: Path, sources: PolicyTestInputs, is_wanted: Callable[[str], bool], tell: Tell | None
+    file: Path, sources: PolicyTestInputs, is_wanted: Callable[[str], bool], warn: Warn | None
 ) -> FileResult | None:
     try:
-        suite = read_suite(file, tell)
+        suite = read_suite(file, warn)
     except FileErrors as errors:
         return FileResult(str(file), "", errors=errors.errors)
     if suite is None:
@@ -49,14 +49,14 @@ def _run_file(
     if not wanted:
         return FileResult(str(file), suite.name)
     try:
-        policies, inventory = _surroundings(suite, sources)
+        policies, inventory = _inputs_of(suite, sources)
     except FileErrors as errors:
         return FileResult(str(file), suite.name, errors=errors.errors)
     return FileResult(str(file), suite.name, tuple(_run_case(case, policies, inventory) for case in wanted))
 
 
-def _surroundings(suite: Suite, sources: PolicyTestInputs) -> tuple[PolicySet, Inventory]:
-    """What a test is run against. Raises PolicyErrors with what is wrong in both."""
+def _inputs_of(suite: Suite, sources: PolicyTestInputs) -> tuple[PolicySet, Inventory]:
+    """The policies and the cluster of a test. Raises FileErrors with the mistakes of both."""
     try:
         policies = sources.policies_of(suite)
     except FileErrors as errors:
@@ -72,18 +72,18 @@ def _run_case(case: Case, policies: PolicySet, inventory: Inventory) -> CaseResu
     if case.errors:
         return CaseResult(case, errors=case.errors)
     ledgers = Ledgers(LedgerContext(MemoryStore(), inventory.pods))
-    facts = knowing_claims(inventory.facts, case.documents, case.namespace)
-    surroundings = ReviewContext(policies, facts, ledgers)
-    items: list[Item] = []
+    facts = with_input_claims(inventory.facts, case.documents, case.namespace)
+    context = ReviewContext(policies, facts, ledgers)
+    items: list[ReviewedObject] = []
     errors: list[FileError] = []
     for document in case.documents:
         try:
-            items.append(look(document, case.namespace, surroundings))
+            items.append(review_object(document, case.namespace, context))
         except ShapeError as error:
             errors.append(FileError(document.source, document.line, "", str(error)))
     if errors:
         return CaseResult(case, errors=tuple(errors))
-    found = list(_compare(case, items, surroundings))
+    found = list(_compare(case, items, context))
     return CaseResult(
         case,
         tuple(items),
@@ -92,8 +92,8 @@ def _run_case(case: Case, policies: PolicySet, inventory: Inventory) -> CaseResu
     )
 
 
-def _compare(case: Case, every: Sequence[Item], surroundings: ReviewContext) -> Iterator[Difference | FileError]:
-    """What is not as expected, and what is expected of things that are not there."""
+def _compare(case: Case, every: Sequence[ReviewedObject], context: ReviewContext) -> Iterator[Difference | FileError]:
+    """All differences from the expectations, and an error for each expectation about something that does not exist."""
     items = [item for item in every if item.policy is not None]
     if not items:
         yield case.error(
@@ -108,12 +108,12 @@ def _compare(case: Case, every: Sequence[Item], surroundings: ReviewContext) -> 
             known = ", ".join(dict.fromkeys(names_of(item)[0] for item in items))
             yield case.error(path, f"no such resource in this case; there are {known}")
         for item in meant:
-            yield from _compare_one(_Expected(case, path, expected), item, surroundings)
+            yield from _compare_one(_Expected(case, path, expected), item, context)
     others = [item for item in items if not set(names_of(item)) & set(named)]
     if not others and case.expect.says_something:
         yield case.error(("expect",), "applies to no resource, because each is named in resources; leave it out")
     for item in others:
-        yield from _compare_one(_Expected(case, ("expect",), case.expect), item, surroundings)
+        yield from _compare_one(_Expected(case, ("expect",), case.expect), item, context)
 
 
 _ALLOWED = Expectation(allowed=True)
@@ -121,23 +121,23 @@ _ALLOWED = Expectation(allowed=True)
 
 @dataclass(frozen=True, slots=True)
 class _Expected:
-    """What a case expects of a resource, and where in the case it says so."""
+    """What a case expects of a resource, and the place of this expectation in the case."""
 
     case: Case
     path: KeyPath
     what: ResourceExpectation
 
 
-def _compare_one(expected: _Expected, item: Item, surroundings: ReviewContext) -> Iterator[Difference | FileError]:
+def _compare_one(expected: _Expected, item: ReviewedObject, context: ReviewContext) -> Iterator[Difference | FileError]:
     subject = subject_of(item)
     if expected.what.says_nothing_of_pods:
         yield from differences(_ALLOWED, without_groups(item, expected.what.groups or ()))
     else:
         yield from differences(expected.what, subject)
     if expected.what.applied is not None:
-        applied, told = _applied(item, surroundings)
+        applied, messages = _applied(item, context)
         if applied != expected.what.applied:
-            yield Difference(subject.title, "applied", expected.what.applied, "; ".join((applied, *told)))
+            yield Difference(subject.title, "applied", expected.what.applied, "; ".join((applied, *messages)))
     for name, of_group in (expected.what.groups or {}).items():
         group = group_of(item, name)
         if group is None:
@@ -146,17 +146,19 @@ def _compare_one(expected: _Expected, item: Item, surroundings: ReviewContext) -
             yield from differences(of_group, group)
 
 
-def _applied(item: Item, surroundings: ReviewContext) -> tuple[str, Sequence[str]]:
-    """What becomes of the object itself, and what is said of it."""
+def _applied(item: ReviewedObject, context: ReviewContext) -> tuple[str, Sequence[str]]:
+    """The answer when the object itself is applied, and the messages of that answer."""
     found = item.findings
     if item.outcome is None and item.policy is not None:
-        quotas = surroundings.policies.quotas_for(item.namespace)
-        found = check_workload(item.document.object, item.namespace, item.policy, surroundings.facts, quotas).findings
+        quotas = context.policies.quotas_for(item.namespace)
+        found = check_workload(item.document.object, item.namespace, item.policy, context.facts, quotas).findings
     refusals = [finding for finding in found if finding.refuses]
-    told = refusals or [finding for finding in found if finding.warns]
-    return ("refused" if refusals else "warned" if told else "accepted"), tuple(map(str, told))
+    messages = refusals or [finding for finding in found if finding.warns]
+    return ("refused" if refusals else "warned" if messages else "accepted"), tuple(map(str, messages))
 
 
-def _groups(item: Item) -> str:
+def _groups(item: ReviewedObject) -> str:
     groups = dict.fromkeys(one.template.group for one in item.pods if one.template.group)
-    return f"has no such group; there are {', '.join(groups)}" if groups else "makes pods of one sort; leave out groups"
+    if not groups:
+        return "has pods of one group only; leave out groups"
+    return f"has no such group; there are {', '.join(groups)}"

@@ -16,7 +16,7 @@ import yaml
 
 from webhook.audit.documents import Document, read_text
 from webhook.audit.review_formats import WithoutAliases
-from webhook.audit.review_objects import Item, ReviewContext, injected, look
+from webhook.audit.review_objects import ReviewContext, ReviewedObject, injected, review_object
 from webhook.engine import Foreseen, check_workload
 from webhook.facts.inventory import Inventory, read_inventory
 from webhook.facts.static_pods import StaticPods
@@ -127,7 +127,7 @@ def try_out(rule: Rule, example: Example) -> ExampleTrial:
     """Judge an example. Raises FileErrors for mistakes in its settings, ValueError for mistakes in its object."""
     line = f"{rule.key}: {in_one_line({'mode': str(example.mode), **example.settings})}"
     context = ReviewContext(_policies(rule, line), cluster().facts, _ledgers(example))
-    item = look(_document(example), _NAMESPACE, context)
+    item = review_object(_document(example), _NAMESPACE, context)
     outcome = item.outcome or _of_workload(item, context)
     refusals = outcome.refusals
     return ExampleTrial(
@@ -169,7 +169,7 @@ def _document(example: Example) -> Document:
     raise ValueError(str(document))
 
 
-def _of_workload(item: Item, context: ReviewContext) -> Outcome:
+def _of_workload(item: ReviewedObject, context: ReviewContext) -> Outcome:
     """The outcome of applying a workload."""
     if item.policy is None:
         raise ValueError(f"{item.title}: makes no pods")
@@ -177,14 +177,14 @@ def _of_workload(item: Item, context: ReviewContext) -> Outcome:
     return check_workload(item.document.object, item.namespace, item.policy, context.facts, quotas)
 
 
-def _refusing(item: Item, refusals: Sequence[Finding]) -> str:
+def _refusing(item: ReviewedObject, refusals: Sequence[Finding]) -> str:
     """The entry that refuses. Objects that the API server itself refuses never reach the validating entry."""
     if item.outcome is None:
         return "workloads.gpupolicy.dev"
     return "mutate.gpupolicy.dev" if any(one.fails_validation for one in refusals) else "validate.gpupolicy.dev"
 
 
-def _added(item: Item) -> tuple[Mapping[str, Any], ...]:
+def _added(item: ReviewedObject) -> tuple[Mapping[str, Any], ...]:
     """The new parts of the pods' specs, without annotations."""
     if item.outcome is not None:
         pairs = [(item.document.object, item.outcome.object)]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.audit.sample_report import HOSTILE
 from tests.strategies import examples
 from webhook.audit.documents import DocumentError
-from webhook.audit.quota_report import LimitUsage, Reported
+from webhook.audit.quota_report import LimitUsage, ReportedQuota
 from webhook.audit.report import (
     AuditFinding,
     AuditReport,
@@ -88,7 +88,7 @@ FINDINGS = st.builds(
 )
 PARTS = st.builds(LimitUsage, TEXTS, NUMBERS.map(str), NUMBERS.map(str))
 QUOTAS = st.builds(
-    Reported, TEXTS, TEXTS, TEXTS, lists_of(TEXTS), st.none() | PARTS, lists_of(PARTS, 2), lists_of(PARTS, 2)
+    ReportedQuota, TEXTS, TEXTS, TEXTS, lists_of(TEXTS), st.none() | PARTS, lists_of(PARTS, 2), lists_of(PARTS, 2)
 )
 COMPARISONS = st.builds(
     Comparison,

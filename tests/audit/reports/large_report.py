@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from random import Random
 
 from webhook.audit.documents import DocumentError
-from webhook.audit.quota_report import LimitUsage, Reported
+from webhook.audit.quota_report import LimitUsage, ReportedQuota
 from webhook.audit.report import (
     AuditFinding,
     AuditReport,
@@ -124,10 +124,10 @@ _CAPACITY = (
 )
 
 
-def _quotas(chance: Random) -> tuple[Reported, ...]:
+def _quotas(chance: Random) -> tuple[ReportedQuota, ...]:
     spaces = tuple(f"team-{team}" for team in TEAMS[:8])
     own = tuple(
-        Reported(
+        ReportedQuota(
             f"team-{team}",
             "namespace",
             "enforce",
@@ -138,10 +138,10 @@ def _quotas(chance: Random) -> tuple[Reported, ...]:
         )
         for team in TEAMS[:9]
     )
-    pot = Reported(
+    pot = ReportedQuota(
         "research", "pot", "warn", spaces, LimitUsage("", "192", "181 3/7"), (LimitUsage("A100", "3/2", "2"),), ()
     )
-    full = Reported("team-maps", "namespace", "audit", ("team-maps",), LimitUsage("", "8", "8"), (), ())
+    full = ReportedQuota("team-maps", "namespace", "audit", ("team-maps",), LimitUsage("", "8", "8"), (), ())
     return (*own, pot, full)
 
 

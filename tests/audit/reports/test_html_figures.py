@@ -15,7 +15,7 @@ from tests.audit.reports.large_report import large
 from tests.audit.reports.parsed_page import ParsedPage
 from tests.audit.sample_report import empty, sample, sample_of_files
 from webhook.audit.documents import DocumentError
-from webhook.audit.quota_report import LimitUsage, Reported
+from webhook.audit.quota_report import LimitUsage, ReportedQuota
 from webhook.audit.report import AuditFinding, AuditReport, Comparison, Counts, Level, ObjectReference, PodGroup
 from webhook.audit.reports.html import figures
 from webhook.audit.reports.html.figures import bar, quota_bar, quota_style
@@ -122,7 +122,7 @@ def test_one_of_each_is_told_as_one() -> None:
 
 def test_a_pot_of_many_namespaces_names_the_first_ones() -> None:
     spaces = tuple(f"team-{number:02}" for number in range(99))
-    pot = Reported("research", "pot", "warn", spaces, LimitUsage("", "8", "1"), (), ())
+    pot = ReportedQuota("research", "pot", "warn", spaces, LimitUsage("", "8", "1"), (), ())
     text = ParsedPage(render(replace(empty(), quotas=(pot,)))).one("main").text
     assert "team-08, team-09 and 89 more" in text
     assert "team-10" not in text

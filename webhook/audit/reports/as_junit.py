@@ -1,12 +1,12 @@
 """The report as JUnit XML: a suite for each namespace, and in it a case for each object and rule.
 
-A refusal fails. A warning is a skipped case with its message: GitLab shows no text of a case that passed, and a failure
-would say more than a warning does. Everything else passes. Several findings of one case are one failure with all of
-them in its text, since GitLab shows one.
+A case fails if pods would be refused. It is skipped, with the message, if there are only warnings: GitLab shows no text
+of a passed case, and a failure would exaggerate. Any other case passes. All findings of one case are one failure,
+because GitLab shows only one.
 
-`junit_xml` writes any suites: what Jenkins, GitLab and Ant's schema have in common, with every count. They differ in
-where they look for a text, so `message` and the text of an element are both written. Nothing is timed: times are 0,
-which Ant's schema demands, and a timestamp is in UTC without saying so, which is its form there.
+`junit_xml` writes any suites, in the common subset of what Jenkins, GitLab and Ant's schema accept, with every count.
+Some readers show the attribute `message` and others the text of an element, so both are written. Times are always 0,
+because Ant's schema demands a time. Timestamps are in UTC without a time zone, as that schema demands.
 """
 
 from collections import Counter
@@ -35,9 +35,9 @@ class Problem:
 class JUnitCase:
     """One test. It passes where it has neither failures nor errors.
 
-    `skipped` is a remark that fails nothing and that every consumer shows; `output` is other text about the case.
-    `file` is a path from the working directory, or empty; `line` counts from 1, or is 0. Of two cases with the same
-    `classname` and `name` GitLab shows the first.
+    `skipped` is a remark that every reader shows and that fails nothing; `output` is other text about the case. `file`
+    is a path from the working directory, or empty; `line` counts from 1, or is 0. GitLab shows only the first of two
+    cases with the same `classname` and `name`.
     """
 
     classname: str
@@ -123,23 +123,23 @@ def _one_line(text: str) -> str:
 
 
 def _carried(text: str) -> str:
-    """`text` without characters that XML 1.0 cannot have, even escaped; line ends are as XML parsers return them."""
+    """`text` without characters that XML 1.0 forbids even when escaped, and with the line ends of XML parsers."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text if text.isprintable() else "".join(c if _is_character(c) else _REPLACEMENT for c in text)
 
 
 def _is_character(c: str) -> bool:
-    """Whether XML 1.0 allows it in a document (production 2 of the specification)."""
+    """Whether XML 1.0 allows the character (production 2 of the specification)."""
     return c in "\t\n" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c >= "\U00010000"
 
 
 _NAME = "gpu-policy audit"
 _SHOWN = (Level.REFUSE, Level.WARN)
-"""Levels that have an element of their own; other findings are output."""
+"""Levels with an XML element of their own; findings of other levels are output."""
 
 
 def render(report: AuditReport) -> str:
-    """A suite for each namespace with findings after one for the input, so that no report is without a case."""
+    """One suite for the input, so that every report has a case; then one for each namespace with findings."""
     suites = [JUnitSuite("input", tuple(_input(report)), report.created)]
     for namespace, findings in report_wording.by_namespace(report.findings).items():
         suites.append(JUnitSuite(namespace, tuple(_cases(findings)), report.created))
@@ -168,17 +168,17 @@ def _cases(findings: Iterable[AuditFinding]) -> Iterator[JUnitCase]:
     grouped: dict[tuple[str, ...], list[AuditFinding]] = {}
     for finding in findings:
         grouped.setdefault((finding.rule, *finding.source.identity, *finding.owner.identity), []).append(finding)
-    for (rule, source, nth, *_), group in grouped.items():
+    for (rule, source, ordinal, *_), group in grouped.items():
         file = "" if source == report_wording.STDIN else source
         gravest = min((finding.level for finding in group), key=lambda level: level.rank)
-        said = [finding for finding in group if finding.level is gravest]
+        shown = [finding for finding in group if finding.level is gravest]
         yield JUnitCase(
             _class_of(group[0].owner),
-            rule + (f" in {file}" if file else "") + (f" ({nth})" if nth != "1" else ""),
+            rule + (f" in {file}" if file else "") + (f" ({ordinal})" if ordinal != "1" else ""),
             file,
             group[0].source.line or 0 if file else 0,
-            failures=(_failure(rule, said),) if gravest is Level.REFUSE else (),
-            skipped=_text(said) if gravest is Level.WARN else "",
+            failures=(_failure(rule, shown),) if gravest is Level.REFUSE else (),
+            skipped=_text(shown) if gravest is Level.WARN else "",
             output=_text(finding for finding in group if finding.level is not gravest or gravest not in _SHOWN),
         )
 

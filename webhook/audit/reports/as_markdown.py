@@ -1,8 +1,7 @@
 """The report as Markdown for a comment on a pull request: one sentence, what changes, what is refused, then details.
 
-`Page` makes Markdown of a bounded size, in which texts stay texts. Texts of a manifest stand in code spans, where
-nothing is a link, a mention, HTML or emphasis. In tables a pipe ends a cell even in a code span, so a span is split at
-a pipe.
+`Page` makes Markdown of a bounded size. Texts of manifests are in code spans, where nothing is a link, a mention, HTML
+or emphasis. In tables a pipe ends a cell even inside a code span, so a span is split at each pipe.
 """
 
 import re

@@ -95,7 +95,7 @@ _MODES = (
 
 
 def descriptors(found: Iterable[str]) -> list[dict[str, Any]]:
-    """Every rule of the product, then other rules that findings name."""
+    """The descriptors of every rule of the product, then of other rules that findings name."""
     known = {rule.key for rule in RULES}
     return [*map(_described, RULES), *(_unknown(key) for key in dict.fromkeys(found) if key not in known)]
 
@@ -143,7 +143,7 @@ _NOTICES = {
 
 
 def render(report: AuditReport) -> str:
-    """The report, the gravest results first. A notification says what is left out."""
+    """The report with the gravest results first. A notification says how many results are left out."""
     ordered = sorted(report.findings, key=lambda finding: finding.level.rank)
     kept = ordered[:MOST_RESULTS]
     rules = descriptors(finding.rule for finding in kept)
@@ -186,7 +186,7 @@ def _result(finding: AuditFinding, directory: str, number: int, *, is_new: bool)
         "message": {"text": _message(text)},
         "locations": [location],
         **_related(finding, directory),
-        # The line of a document says nothing of which of its faults is meant, so GitHub is told what does.
+        # All findings about a document have its first line, so GitHub needs an identity that tells them apart.
         "partialFingerprints": {"primaryLocationLineHash": f"{finding.id}:1", "gpuPolicyFinding/v1": finding.id},
         "properties": {
             "meaning": finding.level,

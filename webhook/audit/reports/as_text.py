@@ -17,7 +17,7 @@ _RULED = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> Table:
-    """A table in which numbers stand to the right and long texts are folded; heads that are all empty are left out."""
+    """A table with numbers aligned to the right and long texts folded. If all heads are empty, there is no head."""
     rows = list(rows)
     made = Table(box=_RULED, pad_edge=True, show_header=any(columns), show_edge=False, collapse_padding=True)
     for index, column in enumerate(columns):
@@ -74,7 +74,7 @@ class _Printer:
             self.line(f"and {number:,} more; --format json has all", "italic", depth=1)
 
     def head(self, report: AuditReport) -> None:
-        """Print what was audited, with which policies, and the totals."""
+        """Print what was audited, under which policies, and the totals."""
         what = "a cluster" if report.is_of_cluster else "manifests"
         self.line(f"Audit of {what} with policies from {report.directory} ({report.hash[:12]})", "bold")
         self.line(f"at {report_wording.moment(report.created)}", "dim")
@@ -91,14 +91,14 @@ class _Printer:
         self._console.print(table(("", ""), list(numbers.items())))
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str | int]]) -> None:
-        """Print a section that is a table; nothing without rows."""
+        """Print a section that is a table; print nothing without rows."""
         if rows:
             self.title(title)
             self._console.print(table(columns, rows[:MOST]))
             self.rest(len(rows) - MOST)
 
     def findings(self, title: str, findings: Sequence[AuditFinding], style: str) -> None:
-        """Print a section of findings by namespace; nothing without findings."""
+        """Print a section of findings by namespace; print nothing without findings."""
         if not findings:
             return
         self.title(f"{title}: {report_wording.counted(len(findings), 'finding')}")

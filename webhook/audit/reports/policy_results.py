@@ -1,7 +1,7 @@
 """Policy reports of either API: objects of a bounded size, one or more for each namespace.
 
-The users of a namespace may read its report, so it has nothing about any other namespace. It has the fields that Policy
-Reporter and similar tools read; a result is recognised from one audit to the next by `properties.resultID`.
+The users of a namespace may read its report, so a report says nothing about other namespaces. Reports have the fields
+that Policy Reporter and similar tools read. `properties.resultID` identifies a result from one audit to the next.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,11 +20,11 @@ SOURCE = "gpu-policy"
 """The engine that results name as their source."""
 CATEGORY = "GPU policy"
 NAME = "gpu-policy-audit"
-"""The default beginning of the objects' names; a dot and a number from 1 follow."""
+"""Beginning of the objects' names; a dot and a number from 1 follow."""
 LABELS: Mapping[str, str] = {"app.kubernetes.io/managed-by": "gpu-policy-webhook"}
 
 RESULTS: Mapping[Level, str] = {Level.REFUSE: "fail", Level.WARN: "warn", Level.AUDIT: "warn", Level.COMPLETE: "pass"}
-"""Level -> result. Recorded findings break a rule as well, and `skip` would hide them; completed pods break none."""
+"""Level -> result. A recorded finding is a `warn`, because `skip` would hide it."""
 
 _LONGEST_MESSAGE = 1024
 _LONGEST_NAME = 253
@@ -44,7 +44,7 @@ class Format:
     cluster_kind: str
     cluster_plural: str
     has_source: bool
-    """Whether a report names its engine; a result always does."""
+    """Whether a report names its engine, as every result does."""
 
 
 POLICY_REPORTS = Format(
@@ -260,7 +260,7 @@ def _parts(
         if part and (len(part) >= limits.results or size + length > limits.size):
             number += 1
             if number == limits.objects:
-                left = [part.pop(), result, *rest]  # the remark takes the place of one
+                left = [part.pop(), result, *rest]  # the remark takes the place of one result
                 yield [*part, _left_out(left, namespace, report)]
                 return
             yield part

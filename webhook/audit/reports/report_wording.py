@@ -77,7 +77,7 @@ def _identity(finding: AuditFinding) -> tuple[object, ...]:
 
 
 def about(pod_group: PodGroup | None) -> str:
-    """The pods of a workload that are meant, and the GPUs that all of them request; empty for the object itself."""
+    """The pods of one template, and the GPUs that they request together; empty for the object itself."""
     if pod_group is None:
         return ""
     name = printable(f"pod template of {pod_group.group}") if pod_group.group else "pod template"

@@ -1,6 +1,6 @@
 """The figures of the page: refusals by namespace and rule, the worst workloads, GPUs and quotas.
 
-Bars are made of segments in percent, as SVG needs them. Totals say what would become of all objects, in a sentence and
+Bars are made of segments in percent, as SVG needs them. Totals say what would happen to all objects, in a sentence and
 in four numbers.
 """
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from urllib.parse import quote, urlencode
 
-from webhook.audit.quota_report import LimitUsage, Reported
+from webhook.audit.quota_report import LimitUsage, ReportedQuota
 from webhook.audit.report import AuditFinding, AuditReport, Capacity, Level, ObjectReference
 from webhook.audit.reports.report_wording import home
 from webhook.outcome import printable
 
 _NARROWEST = Fraction(6, 1000)
-"""Least width of a segment, so that every amount can be seen."""
+"""Least width of a segment, as a share of the bar, so that every amount is visible."""
 _NEARLY_FULL = Fraction(9, 10)
 
 
@@ -46,7 +46,7 @@ def bar(amounts: Iterable[tuple[str, int | Fraction]], whole: int | Fraction) ->
 
 
 def quota_bar(part: LimitUsage) -> Bar:
-    """The used part of a limit. Where more is used than allowed, the second segment begins at the limit."""
+    """The used part of a limit. If more is used than allowed, a second segment begins at the limit."""
     share = part.share
     if share is None:
         return ()
@@ -85,7 +85,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """A workload that would be refused. `gpus` are the GPUs of its refused pods; 0 where that is not known."""
+    """A workload that would be refused. `gpus` are the GPUs of its refused pods; 0 if unknown."""
 
     owner: ObjectReference
     namespace: str
@@ -119,7 +119,7 @@ class LimitFigure:
 class QuotaUse:
     """A quota with its limits."""
 
-    quota: Reported
+    quota: ReportedQuota
     limits: tuple[LimitFigure, ...]
 
 
@@ -151,7 +151,7 @@ def _ranked(findings: Sequence[AuditFinding], key: str, name_of: Callable[[Audit
 
 
 def worst(findings: Iterable[AuditFinding]) -> list[Worst]:
-    """The workloads with most refusals; of equal ones first those with most GPUs, then with most running pods."""
+    """The workloads with most refusals; equal ones are ordered by GPUs, then by running pods."""
     of_owners: dict[ObjectReference, list[AuditFinding]] = {}
     for finding in findings:
         of_owners.setdefault(finding.owner, []).append(finding)
@@ -163,13 +163,13 @@ def worst(findings: Iterable[AuditFinding]) -> list[Worst]:
 
 def _worst(owner: ObjectReference, findings: Sequence[AuditFinding]) -> Worst:
     refusals = [finding for finding in findings if finding.level is Level.REFUSE]
-    sorts = {finding.pod_group for finding in refusals if finding.pod_group is not None}
+    groups = {finding.pod_group for finding in refusals if finding.pod_group is not None}
     return Worst(
         owner,
         home(owner),
         len(refusals),
         sum(finding.level is Level.WARN for finding in findings),
-        sum((pod_group.pods or 0) * pod_group.gpus for pod_group in sorts),
+        sum((pod_group.pods or 0) * pod_group.gpus for pod_group in groups),
         max((finding.running.count for finding in refusals if finding.running is not None), default=0),
         tuple(sorted({finding.rule for finding in refusals})),
         link(namespace=home(owner), q=f"{owner.kind} {owner.name}"),
@@ -177,7 +177,7 @@ def _worst(owner: ObjectReference, findings: Sequence[AuditFinding]) -> Worst:
 
 
 def nodes(capacity: Iterable[Capacity]) -> list[NodesFigure]:
-    """The GPUs of a cluster, most of them first."""
+    """The GPU nodes of a cluster, by resource; the largest number of GPUs first."""
     capacity = sorted(capacity, key=lambda one: (one.resource != "nvidia.com/gpu", one.resource, -one.gpus, one.model))
     most: dict[str, int] = {}
     for one in capacity:
@@ -193,7 +193,7 @@ def gpus(capacity: Iterable[Capacity]) -> list[tuple[str, int]]:
     return sorted(sums.items(), key=lambda one: (-one[1], one[0]))
 
 
-def quotas(reported: Iterable[Reported]) -> list[QuotaUse]:
+def quotas(reported: Iterable[ReportedQuota]) -> list[QuotaUse]:
     """The quotas with their limits, the fullest first."""
     found = [QuotaUse(quota, tuple(_limit(part) for part in quota.parts)) for quota in reported]
     return sorted(found, key=_fullest, reverse=True)
@@ -224,7 +224,7 @@ class Total:
 
 
 def totals(report: AuditReport) -> tuple[Total, ...]:
-    """What would become of the pods and workloads; each is in exactly one total."""
+    """What would happen to the pods and workloads; each is in exactly one total."""
     counts = report.counts
     whole = counts.pods + counts.workloads
     kept = max(whole - counts.refused - counts.warned - counts.completed, 0)
@@ -244,7 +244,7 @@ def totals_bar(found: Iterable[Total]) -> Bar:
 
 
 def _share(count: int, whole: int) -> str:
-    """The share in percent with one digit; only none is 0, and only all are 100."""
+    """The share in percent with one digit. Only an empty share is shown as 0, and only a whole one as 100."""
     if not whole:
         return ""
     percent = 100 * count / whole

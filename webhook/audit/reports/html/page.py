@@ -1,9 +1,9 @@
-"""The report as one page of HTML that needs nothing but itself: no network, no server, not even JavaScript.
+"""The report as one page of HTML that works without network, without a server, and even without JavaScript.
 
-Every text may come from tenants. The template escapes what it shows, the data for the script can hold no markup, the
-script makes text nodes only, and the page's own Content-Security-Policy lets nothing else run or be loaded.
+Every text may come from tenants. The template escapes all texts, the data for the script cannot contain markup, the
+script makes text nodes only, and the page's own Content-Security-Policy forbids anything else to run or to be loaded.
 
-Findings become rows of texts: the table shows them, and the script has all of them as data.
+Findings become rows of texts. The table shows the first rows, and the script has all of them as data.
 """
 
 import json
@@ -34,20 +34,20 @@ class Row:
     rule: str
     namespace: str
     kind: str
-    """Of what people change."""
+    """Kind of the object that people change."""
     name: str
-    """As above."""
+    """Name of the object that people change."""
     message: str
     field: str
     remedy: str
     object: str
-    """What the finding was made in, where that is not the owner."""
+    """The object that has the finding, if that is not the owner."""
     pods: str
-    """Which pods of the workload are meant, and how many GPUs they ask for."""
+    """Which pods of the workload have the finding, and how many GPUs they request."""
     running: str
-    """How many pods run that are concerned."""
+    """How many running pods have the finding."""
     names: str
-    """The first of those pods."""
+    """Names of the first running pods that have the finding."""
     mode: str
     policy: str
     line: str
@@ -55,7 +55,7 @@ class Row:
     source: str
     """File of the object, and line."""
     change: str
-    """`new` where the comparison says that this is newly refused."""
+    """`new` if the comparison says that this is newly refused."""
 
 
 COLUMNS = tuple(field.name for field in fields(Row))
@@ -92,7 +92,7 @@ def _row(finding: AuditFinding, *, is_new: bool) -> Row:
 
 
 def pods(pod_group: PodGroup | None) -> str:
-    """Which pods of a workload are meant, such as `Worker: 4 pods with 8 GPUs each, 32 GPUs`."""
+    """The pods of one template, such as `Worker: 4 pods with 8 GPUs each, 32 GPUs`."""
     if pod_group is None:
         return ""
     each = counted(pod_group.gpus, "GPU")
@@ -106,9 +106,7 @@ def pods(pod_group: PodGroup | None) -> str:
 
 
 def as_data(found: Iterable[Row]) -> str:
-    """Rows as JSON for a script element: the names of the columns, every text once, and for each row the numbers of its
-    texts.
-    """
+    """Rows as JSON for a script element: the columns, every text once, and each row as indexes of its texts."""
     places: dict[str, int] = {}
     table = [[places.setdefault(getattr(row, name), len(places)) for name in COLUMNS] for row in found]
     data: Mapping[str, object] = {"columns": COLUMNS, "texts": list(places), "rows": table}
@@ -121,7 +119,7 @@ MOST_SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A workload or pod that gets something else than before."""
+    """A workload or pod whose injections change."""
 
     namespace: str
     kind: str
@@ -174,7 +172,7 @@ def _changed(change: ChangedInjection) -> Changed:
 
 
 MOST_WITHOUT_SCRIPT = 300
-"""Rows of the table where JavaScript is off."""
+"""Rows of the table if JavaScript is off."""
 
 
 def render(report: AuditReport) -> str:
