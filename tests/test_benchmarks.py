@@ -29,7 +29,7 @@ MODULES = {file.stem: file.read_text() for file in (ROOT / "tests" / "benchmarks
 BENCHMARKS = sorted(name for name, text in MODULES.items() if "__main__" in text and name != "minimal")
 IN_WORDS = ("large_reviews", "reports")
 """Of these the documents have sentences, or another table."""
-REFUSING = cluster.DEFAULT.replace("maxPerPod: 8", "maxPerPod: 1")
+REFUSING = cluster.default_policy(gpuLimits={"maxPerPod": 1})
 PATCHED = '{operation="CREATE",phase="mutate",result="patched"}'
 REFUSED = '{operation="CREATE",phase="mutate",result="refused"}'
 POD = {

@@ -1,6 +1,7 @@
 """Policies and nodes in any number, for measurements."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,14 @@ PRIORITY_CLASS = {
 }
 
 
-def default_policy(*left_out: str) -> str:
-    """The text of a policy file by which every rule is enforced, but those of these keys."""
-    rules = {key: settings for key, settings in enforced().items() if key not in left_out}
-    metadata = {"name": "_default"}
-    policy = {
-        "apiVersion": "gpupolicy.dev/v1alpha1",
-        "kind": "GPUPolicy",
-        "metadata": metadata,
-        "spec": {"rules": rules},
-    }
-    return json.dumps(policy)
+def default_policy(*left_out: str, **changes: Mapping[str, Any]) -> str:
+    """The text of a policy file by which every rule is enforced, but those of these keys.
+
+    `changes` are further settings by key of the rule.
+    """
+    rules = {key: settings for key, settings in enforced(**changes).items() if key not in left_out}
+    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUPolicy", "metadata": {"name": "_default"}}
+    return json.dumps({**head, "spec": {"rules": rules}})
 
 
 DEFAULT = default_policy()

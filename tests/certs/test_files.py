@@ -45,10 +45,15 @@ def test_private_keys_are_readable_by_their_owner_only(tmp_path: Path) -> None:
 
 def test_a_second_run_touches_nothing(tmp_path: Path) -> None:
     ensure_files(tmp_path, NAMES, now=NOW)
-    before = {file.name: file.stat() for file in tmp_path.iterdir()}
+
+    def written() -> dict[str, tuple[int, int, int]]:
+        found = {file.name: file.stat() for file in tmp_path.iterdir()}
+        return {name: (stat.st_ino, stat.st_mode, stat.st_mtime_ns) for name, stat in found.items()}
+
+    before = written()
     result = ensure_files(tmp_path, NAMES[:1], now=NOW + timedelta(days=300))
     assert (result.changed, result.reason) == (False, "everything is valid")
-    assert {file.name: file.stat() for file in tmp_path.iterdir()} == before
+    assert written() == before
 
 
 @pytest.mark.parametrize(
