@@ -17,7 +17,7 @@ from webhook.admission import phases
 from webhook.facts.facts import ClusterFacts
 from webhook.images.allowlist import AllowList
 from webhook.images.client import RegistryClient
-from webhook.images.lookups import Images
+from webhook.images.lookups import LookupService
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no docker-registry here; .ci/tools installs it")
 
@@ -43,17 +43,17 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerRegistr
 
 
 @pytest.fixture
-def looked_up(registry: DockerRegistry) -> Iterator[Images]:
+def looked_up(registry: DockerRegistry) -> Iterator[LookupService]:
     """Look-ups in that registry, with what little it takes to read an image."""
     allowed = AllowList([listed(registry.port)])
     client = RegistryClient(allowed, None, replace(PATIENT, config_bytes=2_000_000), at_loopback)
-    found = Images(client, allowed.admits)
+    found = LookupService(client, allowed.allows)
     found.start()
     yield found
     found.close()
 
 
-def judged(image: str, found: Images, settings: dict[str, Any], **other: Any) -> Any:
+def judged(image: str, found: LookupService, settings: dict[str, Any], **other: Any) -> Any:
     """The answer about a pod that runs the image."""
     spec = {"containers": [container("c0", limits={"nvidia.com/gpu": 1}, **other) | {"image": image}]}
     facts = ClusterFacts.of([NODE]).with_images(found)
@@ -95,7 +95,7 @@ def with_env(*entries: object) -> images.Document:
     ],
 )
 def test_A10_an_image_that_says_nonsense_counts_as_one_that_says_nothing(
-    registry: DockerRegistry, looked_up: Images, config: images.Document
+    registry: DockerRegistry, looked_up: LookupService, config: images.Document
 ) -> None:
     """It passes while its registry is being asked, and is then refused where the policy wants to know."""
     image = pushed(registry, config.digest[7:27], config)
@@ -118,7 +118,7 @@ def test_A10_an_image_that_says_nonsense_counts_as_one_that_says_nothing(
     ],
 )
 def test_A10_an_image_overrules_nobody_who_knows_better(
-    registry: DockerRegistry, looked_up: Images, settings: dict[str, Any], env: dict[str, str], is_allowed: bool
+    registry: DockerRegistry, looked_up: LookupService, settings: dict[str, Any], env: dict[str, str], is_allowed: bool
 ) -> None:
     image = pushed(registry, "lies", images.config({"CUDA_VERSION": "11.4.0"}))
     variables = [{"name": name, "value": value} for name, value in env.items()]

@@ -19,7 +19,7 @@ from tests.images.replicas import Registries, config, everybody
 from webhook.cuda.assessment import assess
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.facts.facts import ClusterFacts
-from webhook.images.lookups import Images
+from webhook.images.lookups import LookupService
 from webhook.model.image import parse_reference
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
@@ -108,7 +108,7 @@ def _demand_verdict(name: str, case: Case, pod: Pod, facts: Facts, settings: Rul
     demand(is_right, f"{name}: found is {found}, expected {case}")
 
 
-def _demand_queued(name: str, pods: Sequence[Pod], images: Images) -> None:
+def _demand_queued(name: str, pods: Sequence[Pod], images: LookupService) -> None:
     """Where there are look-ups all images were queued, and are known since; where there are none, none of them was."""
     demand(images.wait(10), "the registries were not asked about all images within 10 s")
     known = sum(images.recall(pod.containers[0].image).config is not None for pod in pods)
@@ -119,10 +119,10 @@ def _demand_queued(name: str, pods: Sequence[Pod], images: Images) -> None:
         demand(str(cuda) == "12.4", f"{name}: the name of {image} says CUDA {cuda}; expected is 12.4")
 
 
-def _knowing(names: Sequence[str]) -> Images:
+def _knowing(names: Sequence[str]) -> LookupService:
     """Look-ups that have asked about these images and know them all."""
     said = {str(parse_reference(image)): config(image, ENVIRONMENTS.get(image, {})) for image in names}
-    images = Images(Registries(said), everybody)
+    images = LookupService(Registries(said), everybody)
     images.start()
     for image in names:
         images.info(image)

@@ -25,7 +25,7 @@ def listed(objects: Objects, directory: Path) -> AllowList:
 
 
 def admits(allowed: AllowList, *images: str) -> list[bool]:
-    return [allowed.admits(parse_reference(image)) for image in images]
+    return [allowed.allows(parse_reference(image)) for image in images]
 
 
 def egress(objects: Objects) -> list[Any]:

@@ -20,7 +20,7 @@ from tests.e2e.objects import gpu_pod
 from tests.images import docker_registry, images
 from tests.images.replicas import Registries, config, everybody
 from webhook.images import shared_results
-from webhook.images.lookups import Images
+from webhook.images.lookups import LookupService
 from webhook.images.packing import packed_in, unpack
 from webhook.kubernetes.api_server import ApiServer
 from webhook.replica.certificate_cluster import KubernetesCluster
@@ -41,10 +41,10 @@ class Site(KeptSite):
         """The API path of the ConfigMap."""
         return f"/api/v1/namespaces/{self.name}/configmaps/{NAME}"
 
-    def look_ups(self, client: Registries) -> Images:
+    def look_ups(self, client: Registries) -> LookupService:
         """The look-ups of one replica, in this process, with the rights of a replica."""
         store = ConfigMapStore(KubernetesCluster(ApiServer(self.kubeconfig)), ConfigMapPlace(self.name, NAME))
-        return Images(client, everybody, store)
+        return LookupService(client, everybody, store)
 
     def shared(self) -> set[str]:
         """The references in the ConfigMap."""
@@ -88,7 +88,7 @@ def site(control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @contextlib.contextmanager
-def running(*replicas: Images) -> Iterator[None]:
+def running(*replicas: LookupService) -> Iterator[None]:
     for replica in replicas:
         replica.start()
     try:

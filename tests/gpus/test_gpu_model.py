@@ -2,9 +2,10 @@
 
 import pytest
 
-from webhook.gpus.gpu_model import GpuRowError, models_from
+from webhook.gpus.gpu_model import models_from
 from webhook.gpus.gpu_names import GKE_ACCELERATOR, INSTANCE_TYPES
 from webhook.model.accelerators import Vendor
+from webhook.model.shape import FormatError
 from webhook.model.versions import parse_version
 
 LEAST = {"name": "RTX-4070", "source": "us", "date": "2026-11-24"}
@@ -86,7 +87,7 @@ def test_any_trait_that_is_known_counts(key, value):
     ],
 )
 def test_a_mistake_in_a_row_is_told_with_the_name_of_the_row_and_the_key(change, told):
-    with pytest.raises(GpuRowError) as raised:
+    with pytest.raises(FormatError) as raised:
         models_from([FULL, {**LEAST, **change}])
     (line,) = str(raised.value).splitlines()
     assert told in line.removeprefix("gpus.RTX-4070.")
@@ -106,20 +107,20 @@ def test_a_mistake_in_a_row_is_told_with_the_name_of_the_row_and_the_key(change,
     ],
 )
 def test_keys_that_do_not_go_together_are_told(change, told):
-    with pytest.raises(GpuRowError) as raised:
+    with pytest.raises(FormatError) as raised:
         models_from([{**LEAST, **change}])
     assert str(raised.value).startswith(f"gpus.RTX-4070: {told}")
 
 
 @pytest.mark.parametrize("key", ["name", "source", "date"])
 def test_a_row_without_its_name_its_source_or_its_date_is_none(key):
-    with pytest.raises(GpuRowError) as raised:
+    with pytest.raises(FormatError) as raised:
         models_from([{other: value for other, value in LEAST.items() if other != key}])
     assert str(raised.value) == f"gpus.{LEAST['name'] if key != 'name' else 0}.{key}: Field required"
 
 
 def test_all_mistakes_are_told_at_once():
-    with pytest.raises(GpuRowError) as raised:
+    with pytest.raises(FormatError) as raised:
         models_from([{**LEAST, "date": "x", "vendor": "y"}, {**LEAST, "name": "A 100"}])
     places = [line.partition(": ")[0] for line in str(raised.value).splitlines()]
     assert places == ["gpus.RTX-4070.vendor", "gpus.RTX-4070.date", "gpus.A 100.name"]

@@ -1,7 +1,7 @@
 """What tests of look-ups ask for, and how they wait for the answer."""
 
 from tests.images.replicas import config
-from webhook.images.lookups import Images
+from webhook.images.lookups import LookupService
 from webhook.model.image import ImageInfo
 
 PENDING = ImageInfo(is_pending=True)
@@ -16,7 +16,7 @@ class Counts(list[str]):
         self.append(result)
 
 
-def seen(images: Images, text: str = APP) -> ImageInfo:
+def seen(images: LookupService, text: str = APP) -> ImageInfo:
     """What is known once everything that was asked for is settled."""
     images.info(text)
     assert images.wait(20)

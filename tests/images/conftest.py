@@ -7,7 +7,7 @@ import pytest
 from tests.images.asking import Counts
 from tests.images.replicas import Clock, Registries, everybody
 from tests.images.scripted import ScriptedServer, scripted
-from webhook.images.lookups import Images
+from webhook.images.lookups import LookupService
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def counts() -> Counts:
 
 
 @pytest.fixture
-def images(client: Registries, clock: Clock, counts: Counts) -> Iterator[Images]:
-    images = Images(client, everybody, clock=clock)
+def images(client: Registries, clock: Clock, counts: Counts) -> Iterator[LookupService]:
+    images = LookupService(client, everybody, clock=clock)
     images.start(counts)
     yield images
     images.close()

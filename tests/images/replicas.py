@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from webhook.images.lookups import Images
+from webhook.images.lookups import LookupService
 from webhook.images.shared_results import ResultStore, StoredResults
 from webhook.kubernetes.api_errors import ApiServerError, ConflictError
 from webhook.model.image import ImageConfig, ImageReference
@@ -126,9 +126,9 @@ def everybody(_reference: ImageReference) -> bool:
 @contextmanager
 def looking_up(
     client: Registries, store: ResultStore | None = None, clock: Callable[[], float] | None = None
-) -> Iterator[Images]:
+) -> Iterator[LookupService]:
     """Look-ups that have begun, and are over afterwards."""
-    images = Images(client, everybody, store, clock=clock or Clock())
+    images = LookupService(client, everybody, store, clock=clock or Clock())
     images.start()
     try:
         yield images

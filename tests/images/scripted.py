@@ -17,7 +17,7 @@ from webhook.images.allowlist import AllowList
 from webhook.images.client import RegistryClient
 from webhook.images.credentials import Credentials
 from webhook.images.hosts import HostPattern
-from webhook.images.lookup_limits import LookUpError, LookupLimits
+from webhook.images.lookup_limits import ImageLookupError, LookupLimits
 from webhook.images.registries import Registry
 from webhook.model.image import ImageReference
 
@@ -226,8 +226,10 @@ def client(
     return RegistryClient(AllowList(registries), credentials, limits, resolver)
 
 
-def refusal(server: ScriptedServer, limits: LookupLimits = PATIENT, tag: str = "1", digest: str = "") -> LookUpError:
+def refusal(
+    server: ScriptedServer, limits: LookupLimits = PATIENT, tag: str = "1", digest: str = ""
+) -> ImageLookupError:
     """Why the image could not be looked up."""
-    with pytest.raises(LookUpError) as caught:
+    with pytest.raises(ImageLookupError) as caught:
         client(listed(server.port), limits=limits).look_up(reference(server.port, tag, digest))
     return caught.value

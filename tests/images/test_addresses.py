@@ -13,7 +13,7 @@ from tests.e2e.eventually import eventually
 from tests.images.scripted import LOOPBACK
 from webhook.images.addresses import connect, fault_in, resolve
 from webhook.images.hosts import Host
-from webhook.images.lookup_limits import Deadline, LookUpError
+from webhook.images.lookup_limits import Deadline, ImageLookupError
 
 PRIVATE = [
     ip_network(text) for text in ("10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16")
@@ -99,7 +99,9 @@ def test_a_name_is_resolved_once_for_each_connection(server):
     answers = [[LOOPBACK], ["127.0.0.2"]]
     with connect(Host("a.example", server.port), ONLY, Deadline(5), lambda _name: answers.pop(0)) as connection:
         assert connection.getpeername()[0] == LOOPBACK
-    with pytest.raises(LookUpError, match=r"a\.example:\d+ resolves to an address that is not allowed \(loopback\)"):
+    with pytest.raises(
+        ImageLookupError, match=r"a\.example:\d+ resolves to an address that is not allowed \(loopback\)"
+    ):
         connect(Host("a.example", server.port), ONLY, Deadline(5), lambda _name: answers.pop(0))
     assert answers == []
     eventually(lambda: server.connections == 1)
@@ -118,7 +120,7 @@ def test_an_address_needs_no_resolution(server):
 
     with connect(Host(LOOPBACK, server.port), ONLY, Deadline(5), resolver) as connection:
         assert connection.getpeername()[0] == LOOPBACK
-    with pytest.raises(LookUpError, match=r"resolves to an address that is not allowed \(private\)"):
+    with pytest.raises(ImageLookupError, match=r"resolves to an address that is not allowed \(private\)"):
         connect(Host("10.0.0.1", server.port), ONLY, Deadline(5), resolver)
 
 
@@ -137,7 +139,9 @@ def test_a_name_that_leads_nowhere_is_worth_another_attempt(answer):
             raise answer
         return answer
 
-    with pytest.raises(LookUpError, match=r"the DNS name a\.example (cannot be resolved|has no address)") as caught:
+    with pytest.raises(
+        ImageLookupError, match=r"the DNS name a\.example (cannot be resolved|has no address)"
+    ) as caught:
         connect(Host("a.example"), (), Deadline(5), resolver)
     assert not caught.value.is_lasting
 
@@ -150,12 +154,12 @@ def test_a_resolution_that_does_not_end_is_not_waited_for():
         return []
 
     for _ in range(10):  # more than may be under way at a time
-        with pytest.raises(LookUpError, match=r"the DNS name a\.example cannot be resolved"):
+        with pytest.raises(ImageLookupError, match=r"the DNS name a\.example cannot be resolved"):
             connect(Host("a.example"), (), Deadline(0.05), resolver)
     over.set()
     for _ in range(200):
         try:
-            with pytest.raises(LookUpError, match="has no address"):
+            with pytest.raises(ImageLookupError, match="has no address"):
                 connect(Host("a.example"), (), Deadline(0.5), resolver)
         except AssertionError:
             time.sleep(0.02)

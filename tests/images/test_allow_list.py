@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.images import private_authority
-from webhook.images.allowlist import AllowList, AllowListError
+from webhook.images.allowlist import AllowList
 from webhook.images.hosts import Host, HostPattern, split_pattern
 from webhook.images.registries import PRESETS
 from webhook.model.image import parse_reference
+from webhook.yaml_files.file_errors import FileErrors
 
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: Registries\n"
 
@@ -26,13 +27,13 @@ def load(directory: Path, spec: str) -> AllowList:
 
 def faults(directory: Path, text: str) -> list[str]:
     """What is wrong with a file, without the directory."""
-    with pytest.raises(AllowListError) as caught:
+    with pytest.raises(FileErrors) as caught:
         AllowList.load(write(directory, text))
     return str(caught.value).replace(f"{directory}/", "").splitlines()
 
 
 def admits(allowed: AllowList, image: str) -> bool:
-    return allowed.admits(parse_reference(image))
+    return allowed.allows(parse_reference(image))
 
 
 def test_a_registry_with_everything_is_read(tmp_path):
@@ -298,10 +299,10 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path):
 def test_a_file_that_is_none_is_refused(tmp_path, content, said):
     file = tmp_path / "registries.yaml"
     file.write_bytes(content)
-    with pytest.raises(AllowListError, match=said):
+    with pytest.raises(FileErrors, match=said):
         AllowList.load(file)
 
 
 def test_a_missing_file_is_told(tmp_path):
-    with pytest.raises(AllowListError, match=r"none\.yaml: the file cannot be read \(No such file or directory\)"):
+    with pytest.raises(FileErrors, match=r"none\.yaml: the file cannot be read \(No such file or directory\)"):
         AllowList.load(tmp_path / "none.yaml")

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from webhook.images.credentials import Credentials, CredentialsError, Login
+from webhook.images.credentials import Credentials, Login
+from webhook.yaml_files.file_errors import FileErrors
 
 
 def write(directory: Path, content: Any) -> Path:
@@ -96,15 +97,13 @@ def test_programs_that_hold_credentials_are_not_run_and_that_is_told(tmp_path):
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"auths": []}', "user:hush"])
 def test_a_file_that_holds_no_credentials_is_refused_without_showing_it(tmp_path, content):
-    with pytest.raises(
-        CredentialsError, match=r"config\.json: not a docker configuration; expected the JSON"
-    ) as caught:
+    with pytest.raises(FileErrors, match=r"config\.json: not a docker configuration; expected the JSON") as caught:
         Credentials.load(write(tmp_path, content))
     assert "hush" not in str(caught.value)
 
 
 def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(CredentialsError, match="cannot be read"):
+    with pytest.raises(FileErrors, match="cannot be read"):
         Credentials.load(tmp_path / "none.json")
 
 

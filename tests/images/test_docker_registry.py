@@ -21,7 +21,7 @@ from webhook.images.allowlist import AllowList
 from webhook.images.client import RegistryClient
 from webhook.images.credentials import Credentials
 from webhook.images.hosts import HostPattern
-from webhook.images.lookup_limits import LookUpError, LookupLimits
+from webhook.images.lookup_limits import ImageLookupError, LookupLimits
 from webhook.images.registries import Registry
 from webhook.model.image import ImageConfig, ImageReference
 
@@ -113,20 +113,21 @@ def test_images_are_looked_up_by_tag_and_by_digest(registry, tag, expected):
     ],
 )
 def test_what_is_not_there_is_a_lasting_error(registry, changes, said):
-    with pytest.raises(LookUpError, match=said) as caught:
+    with pytest.raises(ImageLookupError, match=said) as caught:
         asking(listed(registry.port)).look_up(image(registry.port, **changes))
     assert caught.value.is_lasting
 
 
 def test_a_registry_that_is_not_listed_is_not_asked(registry):
     with pytest.raises(
-        LookUpError, match=r"other\.example: this registry is not in the list of registries that may be queried; add it"
+        ImageLookupError,
+        match=r"other\.example: this registry is not in the list of registries that may be queried; add it",
     ):
         asking(listed(registry.port)).look_up(ImageReference("other.example", "team/image", "oci"))
 
 
 def test_a_private_address_that_is_not_listed_is_not_asked(registry):
-    with pytest.raises(LookUpError, match=r"resolves to an address that is not allowed \(loopback\)"):
+    with pytest.raises(ImageLookupError, match=r"resolves to an address that is not allowed \(loopback\)"):
         asking(listed(registry.port, private_addresses=(ip_network("10.0.0.0/8"),))).look_up(image(registry.port))
 
 
@@ -147,7 +148,7 @@ def test_a_configuration_that_is_too_large_is_not_read(registry):
     config = images.config({"CUDA_VERSION": "12.4.1", "FILLING": "x" * 200_000})
     registry.push("team/large", "1", config, images.manifest(config))
     limits = replace(PATIENT, config_bytes=100_000)
-    with pytest.raises(LookUpError, match="sends a larger answer than the limits allow"):
+    with pytest.raises(ImageLookupError, match="sends a larger answer than the limits allow"):
         asking(listed(registry.port), limits=limits).look_up(image(registry.port, "1", repository="team/large"))
 
 
@@ -156,14 +157,14 @@ def test_a_registry_whose_disk_is_damaged_is_not_believed(registry, storage):
     registry.push("team/damaged", "1", config, images.manifest(config))
     (kept,) = storage.glob(f"**/blobs/sha256/*/{config.digest.removeprefix('sha256:')}/data")
     kept.write_bytes(kept.read_bytes().replace(b"12.4.1", b"11.4.1"))
-    with pytest.raises(LookUpError, match="the image configuration does not match its digest"):
+    with pytest.raises(ImageLookupError, match="the image configuration does not match its digest"):
         asking(listed(registry.port)).look_up(image(registry.port, "1", repository="team/damaged"))
 
 
 def test_a_registry_that_hangs_is_left_and_asked_again_when_it_is_back(registry, storage, tmp_path):
     with running(tmp_path, storage) as hanging:
         os.kill(hanging.pid, signal.SIGSTOP)
-        with pytest.raises(LookUpError, match="does not answer in time") as caught:
+        with pytest.raises(ImageLookupError, match="does not answer in time") as caught:
             asking(listed(hanging.port), limits=HASTY).look_up(image(hanging.port))
         assert not caught.value.is_lasting
         os.kill(hanging.pid, signal.SIGCONT)
@@ -204,7 +205,7 @@ def test_a_registry_with_passwords_is_logged_in_to(with_password, tmp_path):
 )
 def test_a_registry_with_passwords_refuses_others(with_password, tmp_path, entry, said):
     port = with_password.port
-    with pytest.raises(LookUpError, match=said) as caught:
+    with pytest.raises(ImageLookupError, match=said) as caught:
         asking(listed(port), logged_in(tmp_path, port, entry)).look_up(image(port))
     assert caught.value.is_lasting
 
@@ -227,7 +228,7 @@ def test_a_registry_with_tokens_is_logged_in_to(registry, storage, tmp_path, ent
             entry_of_list = listed(guarded.port, token_hosts=hosts, authorities=private_authority.PEM)
             client = asking(entry_of_list, logged_in(tmp_path, guarded.port, entry) if entry else None)
             assert client.look_up(image(guarded.port, "index")) == ImageConfig(INDEX.digest, ENV, ("arm64", "amd64"))
-            with pytest.raises(LookUpError, match=r"does not have .*team/none"):
+            with pytest.raises(ImageLookupError, match=r"does not have .*team/none"):
                 client.look_up(image(guarded.port, repository="team/none"))
     assert len(tokens.heard) == 2
 
@@ -271,13 +272,13 @@ def test_a_registry_under_an_authority_of_its_own_is_asked_as_the_list_says(with
 def test_a_registry_that_does_not_prove_its_name_is_not_believed(with_tls, name, changes, said):
     settings = {"private_addresses": (ip_network("127.0.0.0/8"),), **changes}
     registry = Registry(HostPattern(name, with_tls.port), **settings)
-    with pytest.raises(LookUpError, match=said) as caught:
+    with pytest.raises(ImageLookupError, match=said) as caught:
         asking(registry).look_up(ImageReference(f"{name}:{with_tls.port}", "team/image", "oci"))
     assert caught.value.is_lasting
 
 
 def test_a_registry_without_tls_is_not_asked_with_it(registry):
-    with pytest.raises(LookUpError, match="fails the TLS handshake, or speaks HTTP without TLS"):
+    with pytest.raises(ImageLookupError, match="fails the TLS handshake, or speaks HTTP without TLS"):
         asking(listed(registry.port, plain_http=False)).look_up(image(registry.port))
 
 

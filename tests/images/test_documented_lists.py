@@ -23,8 +23,8 @@ def load(directory: Path, document: object) -> AllowList:
 def test_the_whole_file_is_read(tmp_path: Path) -> None:
     (document,) = [block for block in BLOCKS if isinstance(block, dict) and block.get("kind") == KIND]
     allowed = load(tmp_path, document)
-    assert allowed.admits(parse_reference("registry.corp.example:5000/ml/app:1"))
-    assert allowed.admits(parse_reference("python"))
+    assert allowed.allows(parse_reference("registry.corp.example:5000/ml/app:1"))
+    assert allowed.allows(parse_reference("python"))
 
 
 def test_the_items_for_well_known_products_are_read(tmp_path: Path) -> None:
@@ -37,4 +37,4 @@ def test_the_items_for_well_known_products_are_read(tmp_path: Path) -> None:
         "123456789012.dkr.ecr.eu-west-1.amazonaws.com",
         "example.azurecr.io",
     ):
-        assert allowed.admits(parse_reference(f"{host}/team/image:1")), host
+        assert allowed.allows(parse_reference(f"{host}/team/image:1")), host

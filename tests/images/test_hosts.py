@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.images.hosts import Host, HostError, HostPattern, Url, parse_url, split_host, split_pattern
-from webhook.images.lookup_limits import LookUpError
+from webhook.images.hosts import Host, HostPattern, Url, parse_url, split_host, split_pattern
+from webhook.images.lookup_limits import ImageLookupError
+from webhook.model.shape import FormatError
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_hosts_are_read(text, expected):
     ],
 )
 def test_texts_that_are_no_host_or_spelled_oddly_are_refused(text):
-    with pytest.raises(HostError):
+    with pytest.raises(FormatError):
         split_host(text)
 
 
@@ -55,7 +56,7 @@ def test_texts_that_are_no_host_or_spelled_oddly_are_refused(text):
 def test_a_host_that_was_read_has_no_other_spelling(text):
     try:
         name, port = split_host(text)
-    except HostError:
+    except FormatError:
         return
     spelled = Host(name, port or 443).spelled(443)
     assert (name, None if port == 443 else port) == split_host(spelled)
@@ -82,7 +83,7 @@ def test_a_pattern_is_a_name_or_a_domain(pattern, host, expected):
     "text", ["*", "*.", "*.com", "*.1.2.3.4", "*.[::1]", "a.*.example", "*a.example", "**.a.example"]
 )
 def test_patterns_that_stand_for_too_much_are_refused(text):
-    with pytest.raises(HostError):
+    with pytest.raises(FormatError):
         split_pattern(text)
 
 
@@ -110,7 +111,7 @@ def test_whatever_stands_in_a_location_is_a_url_or_an_error(text):
     for location in (text, f"https://{text}", f"https://a.example{text}"):
         try:
             url = parse_url(location, BASE)
-        except LookUpError:
+        except ImageLookupError:
             continue
         assert split_host(url.host.spelled(443))
         assert url.target.startswith("/")

@@ -27,7 +27,7 @@ from tests.images.scripted import (
 from webhook.images.credentials import Credentials
 from webhook.images.hosts import Host, HostPattern
 from webhook.images.login import Token, TokenCache
-from webhook.images.lookup_limits import LookUpError
+from webhook.images.lookup_limits import ImageLookupError
 from webhook.images.registries import Registry, Site
 
 CONFIG = images.config({"CUDA_VERSION": "12.4.1"})
@@ -72,8 +72,8 @@ def query(heard: Heard) -> dict[str, list[str]]:
     return parse_qs(urlsplit(heard.path).query)
 
 
-def refused(registry: Registry, server: ScriptedServer, known: Credentials | None = None) -> LookUpError:
-    with pytest.raises(LookUpError) as caught:
+def refused(registry: Registry, server: ScriptedServer, known: Credentials | None = None) -> ImageLookupError:
+    with pytest.raises(ImageLookupError) as caught:
         client(registry, credentials=known).look_up(reference(server.port))
     return caught.value
 
@@ -115,7 +115,7 @@ def test_a_token_that_is_not_accepted_any_more_is_replaced_once(server, tokens):
     asking = client(with_tokens(server, tokens))
     asking.look_up(reference(server.port))
     demand(server, "Bearer new", challenge)
-    with pytest.raises(LookUpError, match="denies access to"):
+    with pytest.raises(ImageLookupError, match="denies access to"):
         asking.look_up(reference(server.port))
     tokens.scripts["/token"] = token("new")
     assert asking.look_up(reference(server.port)).digest == MANIFEST.digest
@@ -345,11 +345,11 @@ def test_no_error_shows_a_secret(server, tokens, tmp_path):
 
 
 def test_a_pass_is_shown_until_it_ends_and_the_oldest_are_forgotten():
-    passes, site = TokenCache(), Site(listed(5000), Host("registry.example", 5000))
-    passes.keep(site, "ended", Token("Bearer a", 0.0))
-    assert passes.get(site, "ended") is None
+    tokens, site = TokenCache(), Site(listed(5000), Host("registry.example", 5000))
+    tokens.keep(site, "ended", Token("Bearer a", 0.0))
+    assert tokens.get(site, "ended") is None
     for number in range(300):
-        passes.keep(site, f"image-{number}", Token(f"Bearer {number}", math.inf))
-    kept = [number for number in range(300) if passes.get(site, f"image-{number}")]
+        tokens.keep(site, f"image-{number}", Token(f"Bearer {number}", math.inf))
+    kept = [number for number in range(300) if tokens.get(site, f"image-{number}")]
     assert kept == list(range(44, 300))
     assert "Bearer" not in repr(Token("Bearer secret", 0.0))

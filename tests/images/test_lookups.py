@@ -8,22 +8,22 @@ import pytest
 from tests.e2e.eventually import eventually
 from tests.images.asking import APP, PENDING, PINNED, Counts, seen
 from tests.images.replicas import Clock, Registries, config, looking_up
-from webhook.images.lookup_limits import LookUpError
+from webhook.images.lookup_limits import ImageLookupError
 from webhook.images.lookup_queue import EXPIRY_SECONDS, LASTING_SECONDS
-from webhook.images.lookups import Images
+from webhook.images.lookups import LookupService
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 
 # What is answered
 
 
-def test_the_first_sight_is_pending_and_a_later_one_knows_the_image(images: Images, client: Registries) -> None:
+def test_the_first_sight_is_pending_and_a_later_one_knows_the_image(images: LookupService, client: Registries) -> None:
     assert images.info(APP) == PENDING
     assert seen(images).config == config(APP)
     assert client.asked == [APP]
     assert (images.known, images.pending) == (1, 0)
 
 
-def test_A48_what_is_recalled_is_never_looked_up(images: Images, client: Registries, clock: Clock) -> None:
+def test_A48_what_is_recalled_is_never_looked_up(images: LookupService, client: Registries, clock: Clock) -> None:
     assert [images.recall(f"docker.io/team/app:{number}") for number in range(64)] == [PENDING] * 64
     assert (images.pending, client.asked) == (0, [])
     assert seen(images).config == config(APP)
@@ -42,7 +42,7 @@ def test_A48_what_is_recalled_is_never_looked_up(images: Images, client: Registr
         pytest.param(["registry.corp:5000/app", "Registry.Corp:5000/app:latest"], id="a host in capitals"),
     ],
 )
-def test_all_spellings_of_a_reference_are_one(texts: list[str], images: Images, client: Registries) -> None:
+def test_all_spellings_of_a_reference_are_one(texts: list[str], images: LookupService, client: Registries) -> None:
     assert all(seen(images, text).config is not None for text in texts)
     assert len(client.asked) == 1
 
@@ -59,7 +59,9 @@ def test_all_spellings_of_a_reference_are_one(texts: list[str], images: Images, 
         pytest.param("/" * 1000, id="slashes"),
     ],
 )
-def test_what_is_no_reference_is_a_problem_and_nobody_is_asked(text: str, images: Images, client: Registries) -> None:
+def test_what_is_no_reference_is_a_problem_and_nobody_is_asked(
+    text: str, images: LookupService, client: Registries
+) -> None:
     info = images.info(text)
     assert (info.config, info.is_pending) == (None, False)
     assert "is not an image reference" in info.problem
@@ -68,7 +70,7 @@ def test_what_is_no_reference_is_a_problem_and_nobody_is_asked(text: str, images
 
 
 def test_a_registry_that_is_not_on_the_list_is_never_asked(client: Registries, clock: Clock) -> None:
-    images = Images(client, lambda reference: reference.registry == "nvcr.io", clock=clock)
+    images = LookupService(client, lambda reference: reference.registry == "nvcr.io", clock=clock)
     images.start()
     assert images.info("docker.io/team/app:1") == NOT_LOOKED_UP
     assert seen(images, "nvcr.io/nvidia/pytorch:24.01-py3").config is not None
@@ -89,7 +91,7 @@ def test_asking_never_waits_for_a_registry_that_does_not_answer(client: Registri
         silence.set()
 
 
-def test_many_threads_that_ask_for_one_image_have_it_looked_up_once(images: Images, client: Registries) -> None:
+def test_many_threads_that_ask_for_one_image_have_it_looked_up_once(images: LookupService, client: Registries) -> None:
     gate = threading.Event()
     client.answers[APP] = lambda: gate.wait(20) and config(APP)
     with ThreadPoolExecutor(16) as pool:
@@ -104,7 +106,7 @@ def test_many_threads_that_ask_for_one_image_have_it_looked_up_once(images: Imag
 
 
 def test_an_answer_holds_for_about_an_hour_and_is_then_confirmed_by_one_cheap_request(
-    images: Images, client: Registries, clock: Clock, counts: Counts
+    images: LookupService, client: Registries, clock: Clock, counts: Counts
 ) -> None:
     seen(images)
     clock.advance(EXPIRY_SECONDS * 0.79)
@@ -120,7 +122,7 @@ def test_an_answer_holds_for_about_an_hour_and_is_then_confirmed_by_one_cheap_re
 
 
 def test_a_tag_that_was_moved_is_looked_up_anew_and_the_old_answer_stays_meanwhile(
-    images: Images, client: Registries, clock: Clock
+    images: LookupService, client: Registries, clock: Clock
 ) -> None:
     seen(images)
     client.answers[APP] = config("moved")
@@ -132,7 +134,7 @@ def test_a_tag_that_was_moved_is_looked_up_anew_and_the_old_answer_stays_meanwhi
 
 
 def test_an_image_that_is_known_by_its_digest_is_not_read_twice(
-    images: Images, client: Registries, clock: Clock
+    images: LookupService, client: Registries, clock: Clock
 ) -> None:
     seen(images)
     client.answers["docker.io/team/app:2"] = config("other")
@@ -144,7 +146,7 @@ def test_an_image_that_is_known_by_its_digest_is_not_read_twice(
     assert client.asked == [APP, "docker.io/team/app:2"]
 
 
-def test_what_a_digest_stands_for_is_never_asked_again(images: Images, client: Registries, clock: Clock) -> None:
+def test_what_a_digest_stands_for_is_never_asked_again(images: LookupService, client: Registries, clock: Clock) -> None:
     seen(images, PINNED)
     clock.advance(1e9)
     assert seen(images, PINNED).config is not None
@@ -154,14 +156,16 @@ def test_what_a_digest_stands_for_is_never_asked_again(images: Images, client: R
 @pytest.mark.parametrize(
     ("error", "again"),
     [
-        pytest.param(LookUpError("gone"), (LASTING_SECONDS * 0.89, LASTING_SECONDS * 1.11), id="lasting: ten minutes"),
-        pytest.param(LookUpError("slow", is_lasting=False), (26.0, 34.0), id="transient: half a minute"),
-        pytest.param(LookUpError("busy", is_lasting=False, retry_after=100.0), (99.0, 101.0), id="as it asked to"),
+        pytest.param(
+            ImageLookupError("gone"), (LASTING_SECONDS * 0.89, LASTING_SECONDS * 1.11), id="lasting: ten minutes"
+        ),
+        pytest.param(ImageLookupError("slow", is_lasting=False), (26.0, 34.0), id="transient: half a minute"),
+        pytest.param(ImageLookupError("busy", is_lasting=False, retry_after=100.0), (99.0, 101.0), id="as it asked to"),
         pytest.param(ValueError("never thought of"), (26.0, 34.0), id="a bug: half a minute"),
     ],
 )
 def test_a_failure_is_a_problem_that_stays_until_asking_again_helps(
-    error: Exception, again: tuple[float, float], images: Images, client: Registries, clock: Clock
+    error: Exception, again: tuple[float, float], images: LookupService, client: Registries, clock: Clock
 ) -> None:
     early, late = again
     client.answers[APP] = error
@@ -179,9 +183,9 @@ def test_a_failure_is_a_problem_that_stays_until_asking_again_helps(
 
 
 def test_a_registry_that_goes_on_failing_is_asked_less_and_less_often(
-    images: Images, client: Registries, clock: Clock
+    images: LookupService, client: Registries, clock: Clock
 ) -> None:
-    client.answers[APP] = LookUpError("docker.io: does not answer", is_lasting=False)
+    client.answers[APP] = ImageLookupError("docker.io: does not answer", is_lasting=False)
     seen(images)
     asked = []
     for _ in range(200):
@@ -196,10 +200,10 @@ def test_a_registry_that_goes_on_failing_is_asked_less_and_less_often(
 
 
 def test_a_failure_does_not_take_away_what_was_known(
-    images: Images, client: Registries, clock: Clock, counts: Counts
+    images: LookupService, client: Registries, clock: Clock, counts: Counts
 ) -> None:
     seen(images)
-    client.answers[APP] = LookUpError("docker.io: does not answer", is_lasting=False)
+    client.answers[APP] = ImageLookupError("docker.io: does not answer", is_lasting=False)
     clock.advance(EXPIRY_SECONDS)
     assert seen(images).config == config(APP)
     assert seen(images).config == config(APP)
@@ -208,9 +212,9 @@ def test_a_failure_does_not_take_away_what_was_known(
 
 
 def test_a_registry_that_asks_to_be_left_alone_is_not_asked_for_other_images_either(
-    images: Images, client: Registries, clock: Clock
+    images: LookupService, client: Registries, clock: Clock
 ) -> None:
-    client.answers[APP] = LookUpError("docker.io: asked too often (429)", is_lasting=False, retry_after=100.0)
+    client.answers[APP] = ImageLookupError("docker.io: asked too often (429)", is_lasting=False, retry_after=100.0)
     seen(images)
     assert seen(images, "docker.io/team/other:1") == ImageInfo(is_pending=True)
     assert seen(images, "nvcr.io/nvidia/cuda:12").config is not None

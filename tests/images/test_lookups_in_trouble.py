@@ -9,16 +9,16 @@ from tests.e2e.eventually import eventually
 from tests.images.asking import APP, PENDING, PINNED, Counts, seen
 from tests.images.replicas import Clock, MemoryStore, Registries, config, everybody
 from webhook.images.allowlist import AllowList
-from webhook.images.lookup_limits import LookUpError
+from webhook.images.lookup_limits import ImageLookupError
 from webhook.images.lookup_queue import MOST_WAITING, LookupQueue
-from webhook.images.lookups import WORKERS, Images
+from webhook.images.lookups import WORKERS, LookupService
 from webhook.images.registries import PRESETS
 
 # How many at once
 
 
 def test_a_slow_registry_holds_up_no_other_and_gets_two_requests_at_once_at_most(
-    images: Images, client: Registries
+    images: LookupService, client: Registries
 ) -> None:
     gate = threading.Event()
     slow = [f"slow.example/app:{number}" for number in range(20)]
@@ -37,7 +37,7 @@ def test_a_slow_registry_holds_up_no_other_and_gets_two_requests_at_once_at_most
 
 
 def test_more_images_than_may_wait_stay_pending_and_nothing_grows(client: Registries, clock: Clock) -> None:
-    images = Images(client, everybody, clock=clock)
+    images = LookupService(client, everybody, clock=clock)
     registries = [f"registry-{number}.example" for number in range(5)]
     for number in range(5 * MOST_WAITING):
         assert images.info(f"{registries[number % 5]}/app:{number}") == PENDING
@@ -49,7 +49,7 @@ def test_more_images_than_may_wait_stay_pending_and_nothing_grows(client: Regist
 
 
 def test_images_of_one_registry_leave_room_for_those_of_others(client: Registries, clock: Clock) -> None:
-    images = Images(client, everybody, clock=clock)
+    images = LookupService(client, everybody, clock=clock)
     for number in range(2 * MOST_WAITING):
         images.info(f"docker.io/mallory/app:{number}")
     images.info("nvcr.io/nvidia/cuda:12")
@@ -63,7 +63,7 @@ def test_images_of_one_registry_leave_room_for_those_of_others(client: Registrie
 def test_hosts_of_one_pattern_leave_room_for_those_of_others(client: Registries, clock: Clock) -> None:
     """Whoever chooses names of images can make up as many of them as there are letters."""
     allowed = AllowList(registry for name in ("pkg.dev", "nvcr.io") for registry in PRESETS[name])
-    images = Images(client, allowed.admits, clock=clock, waiting=LookupQueue(listed_as=allowed.listed_as))
+    images = LookupService(client, allowed.allows, clock=clock, queue=LookupQueue(listed_as=allowed.listed_as))
     for number in range(2 * MOST_WAITING):
         images.info(f"host-{number}.pkg.dev/mallory/app:1", "mallory")
     images.info("nvcr.io/nvidia/cuda:12", "team")
@@ -74,7 +74,7 @@ def test_hosts_of_one_pattern_leave_room_for_those_of_others(client: Registries,
     assert client.at_once.total() == 0
 
 
-def test_a_tag_beside_a_digest_makes_no_other_image_of_it(images: Images, client: Registries) -> None:
+def test_a_tag_beside_a_digest_makes_no_other_image_of_it(images: LookupService, client: Registries) -> None:
     """Nobody looks at the tag then, so there is no end to the references that somebody could have remembered."""
     for tag in ("", ":1", ":2"):
         assert seen(images, PINNED.replace("@", f"{tag}@")).config == config(PINNED)
@@ -95,7 +95,7 @@ def test_a_tag_beside_a_digest_makes_no_other_image_of_it(images: Images, client
     ],
 )
 def test_a_bug_ends_no_thread_and_is_counted_and_said_once(
-    error: Exception, images: Images, client: Registries, counts: Counts, caplog: pytest.LogCaptureFixture
+    error: Exception, images: LookupService, client: Registries, counts: Counts, caplog: pytest.LogCaptureFixture
 ) -> None:
     texts = [f"docker.io/team/app:{number}" for number in range(12)]
     client.answers = dict.fromkeys(texts, error)
@@ -109,13 +109,13 @@ def test_a_bug_ends_no_thread_and_is_counted_and_said_once(
 
 
 def test_a_failed_look_up_is_said_once_for_each_registry_and_reason(
-    images: Images, client: Registries, clock: Clock, caplog: pytest.LogCaptureFixture
+    images: LookupService, client: Registries, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name, count in (("docker.io", 30), ("nvcr.io", 3)):
         for number in range(count):
             text = f"{name}/team/app:{number}"
-            client.answers[text] = LookUpError(f"{name}: {name} does not have {text} (404)")
-    client.answers["docker.io/team/slow:1"] = LookUpError("docker.io: no answer", is_lasting=False)
+            client.answers[text] = ImageLookupError(f"{name}: {name} does not have {text} (404)")
+    client.answers["docker.io/team/slow:1"] = ImageLookupError("docker.io: no answer", is_lasting=False)
     with caplog.at_level(logging.WARNING):
         for text in client.answers:
             seen(images, text)
@@ -138,15 +138,17 @@ def test_a_failed_look_up_is_said_once_for_each_registry_and_reason(
         pytest.param("\n", "no reason was given", id="nothing"),
     ],
 )
-def test_a_problem_is_one_short_printable_line(text: str, shown: str, images: Images, client: Registries) -> None:
-    client.answers[APP] = LookUpError(text)
+def test_a_problem_is_one_short_printable_line(
+    text: str, shown: str, images: LookupService, client: Registries
+) -> None:
+    client.answers[APP] = ImageLookupError(text)
     assert seen(images).problem == shown
 
 
 def test_closing_does_not_wait_for_a_registry_that_hangs(client: Registries, clock: Clock) -> None:
     silence = threading.Event()
     client.answers = {f"r{number}.example/app:1": lambda: silence.wait() and config() for number in range(6)}
-    images = Images(client, everybody, MemoryStore(clock), clock=clock)
+    images = LookupService(client, everybody, MemoryStore(clock), clock=clock)
     images.start()
     for text in client.answers:
         images.info(text)
@@ -157,5 +159,5 @@ def test_closing_does_not_wait_for_a_registry_that_hangs(client: Registries, clo
 
 
 def test_one_that_was_never_started_can_be_closed(client: Registries) -> None:
-    Images(client, everybody, MemoryStore()).close()
+    LookupService(client, everybody, MemoryStore()).close()
     assert client.asked == []

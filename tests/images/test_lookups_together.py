@@ -8,7 +8,7 @@ from tests.e2e.eventually import eventually
 from tests.images.asking import APP, seen
 from tests.images.replicas import Clock, MemoryStore, Registries, config, looking_up
 from webhook.images import shared_results
-from webhook.images.lookup_limits import LookUpError
+from webhook.images.lookup_limits import ImageLookupError
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_replicas_agree_and_only_one_of_them_asks(clock: Clock) -> None:
 def test_a_problem_that_lasts_is_shared_and_one_that_may_be_our_own_is_not(clock: Clock) -> None:
     store = MemoryStore(clock)
     slow, gone = "docker.io/team/slow:1", "docker.io/team/gone:1"
-    one = Registries({slow: LookUpError("slow", is_lasting=False), gone: LookUpError("gone")})
+    one = Registries({slow: ImageLookupError("slow", is_lasting=False), gone: ImageLookupError("gone")})
     other = Registries()
     with looking_up(one, store, clock) as first, looking_up(other, store, clock) as second:
         assert [seen(first, text).problem for text in (slow, gone)] == ["slow", "gone"]

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from tests.images.replicas import config
 from tests.strategies import checked, examples
 from webhook.images.cache import MOST_REFERENCES, NEVER, LookupResult
-from webhook.images.packing import MOST_PACKED, MOST_UNPACKED, Content, PackError, pack, unpack
+from webhook.images.packing import MOST_PACKED, MOST_UNPACKED, Content, pack, unpack
 from webhook.model.image import ImageConfig
+from webhook.model.shape import FormatError
 
 HEADER = ["gpu-policy-images 1", True]
 ENV: Any = [0, {"CUDA_VERSION": "12.4.1"}]
@@ -101,7 +102,7 @@ def test_what_does_not_fit_is_left_out_from_the_oldest_on(found: dict[str, Looku
     content = unpack(packed)
     left = content.results
     assert len(packed) <= most
-    assert (content.is_complete, content.strange) == (False, 0)
+    assert (content.is_complete, content.invalid_lines) == (False, 0)
     assert 0 < len(left) < len(found)
     assert left == dict(list(found.items())[-len(left) :])
 
@@ -144,7 +145,7 @@ def test_what_cannot_be_written_is_left_out() -> None:
     ],
 )
 def test_what_holds_no_results_is_refused(content: bytes) -> None:
-    with pytest.raises(PackError):
+    with pytest.raises(FormatError):
         unpack(content)
 
 
@@ -181,7 +182,7 @@ def test_what_holds_no_results_is_refused(content: bytes) -> None:
 def test_a_line_that_makes_no_sense_is_left_out_and_counted(line: object) -> None:
     good = ["docker.io/library/good:1", 5, DIGEST, ["amd64"], 0]
     sound = {"docker.io/library/good:1": LookupResult(5.0, NEVER, ImageConfig(DIGEST, ENV[1], ("amd64",)))}
-    assert unpack(lines(HEADER, ENV, line, good)) == Content(sound, strange=1)
+    assert unpack(lines(HEADER, ENV, line, good)) == Content(sound, invalid_lines=1)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +199,7 @@ def test_no_content_takes_much_memory_while_it_is_read(line: str) -> None:
     text = (orjson.dumps(HEADER).decode() + "\n" + line * (3_900_000 // len(line))).encode()
     packed = gzip.compress(text)
     tracemalloc.start()
-    with contextlib.suppress(PackError):
+    with contextlib.suppress(FormatError):
         unpack(packed)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -207,14 +208,14 @@ def test_no_content_takes_much_memory_while_it_is_read(line: str) -> None:
 
 def test_more_lines_than_are_ever_written_are_not_read() -> None:
     text = b"\n".join([orjson.dumps(HEADER), *[b"0"] * 50_000])
-    assert unpack(gzip.compress(text)) == Content({}, strange=50_000)
+    assert unpack(gzip.compress(text)) == Content({}, invalid_lines=50_000)
 
 
 @checked
 @given(st.binary(max_size=200))
-def test_no_bytes_raise_anything_but_a_pack_error(content: bytes) -> None:
+def test_no_bytes_raise_anything_but_a_format_error(content: bytes) -> None:
     for packed in (content, gzip.compress(content), gzip.compress(orjson.dumps(HEADER) + b"\n" + content)):
         try:
             unpack(packed)
-        except PackError as error:
+        except FormatError as error:
             assert str(error)  # noqa: PT017  # both outcomes are right; it must be one of them

@@ -21,7 +21,7 @@ from tests.images.scripted import (
     token,
 )
 from webhook.images.hosts import HostPattern
-from webhook.images.lookup_limits import LookUpError
+from webhook.images.lookup_limits import ImageLookupError
 from webhook.images.registries import Registry
 
 CONFIG = images.config({"CUDA_VERSION": "12.4.1"})
@@ -54,8 +54,8 @@ def allowing(server: ScriptedServer, blobs: ScriptedServer) -> Registry:
     )
 
 
-def refused(registry: Registry, port: int) -> LookUpError:
-    with pytest.raises(LookUpError) as caught:
+def refused(registry: Registry, port: int) -> ImageLookupError:
+    with pytest.raises(ImageLookupError) as caught:
         client(registry).look_up(reference(port))
     return caught.value
 
@@ -169,7 +169,7 @@ def test_a_listed_host_at_an_address_that_is_not_listed_is_not_asked(server, blo
     server.scripts[BLOB] = redirect(f"https://blobs.example:{blobs.port}/blob")
     addresses = {"blobs.example": ["127.0.0.2"], "registry.example": [LOOPBACK]}
     with pytest.raises(
-        LookUpError, match=r"blobs\.example:\d+ resolves to an address that is not allowed \(loopback\)"
+        ImageLookupError, match=r"blobs\.example:\d+ resolves to an address that is not allowed \(loopback\)"
     ):
         client(allowing(server, blobs), resolver=addresses.__getitem__).look_up(reference(server.port))
     assert blobs.connections == 0

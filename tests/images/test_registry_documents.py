@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.images import images
-from webhook.images.lookup_limits import LookUpError
+from webhook.images.lookup_limits import ImageLookupError
 from webhook.images.registry_documents import (
     INDEXES,
     LONGEST_VALUE,
@@ -118,7 +118,7 @@ def test_an_entry_that_does_not_say_what_it_is_for_is_read_where_no_other_does()
     ],
 )
 def test_an_odd_index_is_refused(index, said):
-    with pytest.raises(LookUpError, match=said):
+    with pytest.raises(ImageLookupError, match=said):
         read_manifest(index.body, index.media_type)
 
 
@@ -139,7 +139,7 @@ def test_an_odd_index_is_refused(index, said):
     ],
 )
 def test_an_odd_manifest_is_refused(changes, said):
-    with pytest.raises(LookUpError, match=said):
+    with pytest.raises(ImageLookupError, match=said):
         read_manifest(images.manifest(images.config(), **changes).body, images.OCI_MANIFEST)
 
 
@@ -148,7 +148,7 @@ def test_any_json_is_a_manifest_or_an_error(found, media_type):
     for content in (found, {"config": found, "schemaVersion": 2}, {"manifests": found}, {"manifests": [found]}):
         try:
             read_manifest(json.dumps(content).encode(), media_type)
-        except LookUpError:
+        except ImageLookupError:
             continue
 
 
@@ -157,7 +157,7 @@ def test_any_json_is_a_configuration_or_an_error(found):
     for content in (found, {"config": found}, {"config": {"Env": found}}, {"architecture": found, "os": found}):
         try:
             read_config(json.dumps(content).encode())
-        except LookUpError:
+        except ImageLookupError:
             continue
 
 
@@ -166,7 +166,7 @@ def test_any_bytes_are_a_document_or_an_error(body, content_type):
     for read in (read_config, lambda body: read_manifest(body, content_type)):
         try:
             read(body)
-        except LookUpError:
+        except ImageLookupError:
             continue
 
 
@@ -247,5 +247,5 @@ def test_an_odd_configuration_is_refused(changes, said):
     if said is None:
         assert read_config(body).env == {}
         return
-    with pytest.raises(LookUpError, match=said):
+    with pytest.raises(ImageLookupError, match=said):
         read_config(body)

@@ -5,15 +5,15 @@ import logging
 import pytest
 
 from tests.images.replicas import Clock, MemoryStore, Registries, config, everybody, looking_up
-from webhook.images.lookup_limits import LookUpError
-from webhook.images.lookups import resolve
+from webhook.images.lookup_limits import ImageLookupError
+from webhook.images.lookups import look_up_all
 from webhook.images.packing import unpack
 from webhook.model.image import NOT_LOOKED_UP, ImageReference
 
 
 def test_every_reference_is_answered_as_it_was_given() -> None:
-    client = Registries({"docker.io/library/gone:1": LookUpError("gone")})
-    infos = resolve(["python", "gone:1", "a b", "python"], client, everybody)
+    client = Registries({"docker.io/library/gone:1": ImageLookupError("gone")})
+    infos = look_up_all(["python", "gone:1", "a b", "python"], client, everybody)
     assert list(infos) == ["python", "gone:1", "a b"]
     assert infos["python"].config == config("docker.io/library/python:latest")
     assert infos["gone:1"].problem == "gone"
@@ -23,7 +23,7 @@ def test_every_reference_is_answered_as_it_was_given() -> None:
 
 def test_more_references_than_a_replica_would_queue_are_all_looked_up() -> None:
     texts = [f"docker.io/team/app:{number}" for number in range(2_500)]
-    infos = resolve(texts, Registries(), everybody)
+    infos = look_up_all(texts, Registries(), everybody)
     assert all(info.config is not None for info in infos.values())
 
 
@@ -32,18 +32,18 @@ def test_a_registry_that_is_not_on_the_list_is_not_asked() -> None:
         return reference.registry == "nvcr.io"
 
     client = Registries()
-    assert resolve(["python"], client, admits) == {"python": NOT_LOOKED_UP}
+    assert look_up_all(["python"], client, admits) == {"python": NOT_LOOKED_UP}
     assert client.asked == []
 
 
 def test_nothing_to_look_up_is_nothing_to_wait_for() -> None:
-    assert resolve([], Registries(), everybody) == {}
+    assert look_up_all([], Registries(), everybody) == {}
 
 
 def test_what_is_found_is_shared_with_the_replicas() -> None:
     clock = Clock()
     store = MemoryStore()
-    resolve(["docker.io/team/app:1"], Registries(), everybody, store)
+    look_up_all(["docker.io/team/app:1"], Registries(), everybody, store)
     client = Registries()
     with looking_up(client, store, clock) as images:
         images.info("docker.io/team/app:1")
@@ -54,10 +54,12 @@ def test_what_is_found_is_shared_with_the_replicas() -> None:
 
 def test_the_registry_is_asked_although_the_replicas_know_an_answer_and_theirs_stay() -> None:
     store = MemoryStore()
-    resolve(["docker.io/team/app:1", "docker.io/team/app:2"], Registries(), everybody, store)
+    look_up_all(["docker.io/team/app:1", "docker.io/team/app:2"], Registries(), everybody, store)
     store.clock.advance(3600)  # type: ignore[attr-defined]  # a Clock
     moved = Registries({"docker.io/team/app:1": config("moved")})
-    assert resolve(["docker.io/team/app:1"], moved, everybody, store)["docker.io/team/app:1"].config == config("moved")
+    assert look_up_all(["docker.io/team/app:1"], moved, everybody, store)["docker.io/team/app:1"].config == config(
+        "moved"
+    )
     shared = unpack(store.content).results
     assert shared["docker.io/team/app:1"].config == config("moved")
     assert "docker.io/team/app:2" in shared
@@ -67,5 +69,5 @@ def test_what_cannot_be_shared_is_answered_all_the_same(caplog: pytest.LogCaptur
     store = MemoryStore()
     store.fault = "there is no ConfigMap gpu-policy/gpu-policy-images"
     with caplog.at_level(logging.WARNING):
-        assert resolve(["python"], Registries(), everybody, store)["python"].config is not None
+        assert look_up_all(["python"], Registries(), everybody, store)["python"].config is not None
     assert "not shared with the replicas: there is no ConfigMap" in caplog.text

@@ -94,13 +94,14 @@ def _check_certificate_names(names: tuple[str, ...]) -> None:
 
 
 def _check_registries(images: ImageSettings) -> None:
-    from webhook.images.allowlist import AllowList, AllowListError
-    from webhook.images.credentials import Credentials, CredentialsError
+    from webhook.images.allowlist import AllowList
+    from webhook.images.credentials import Credentials
+    from webhook.yaml_files.file_errors import FileErrors
 
     try:
         AllowList.load(images.registries_file)
         Credentials(images.credentials_file)
-    except (AllowListError, CredentialsError) as error:
+    except FileErrors as error:
         fail(str(error))
 
 

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from webhook.doctor.cluster import DoctorCluster, Object, UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
-from webhook.images.packing import PackError, packed_in, unpack
+from webhook.images.packing import packed_in, unpack
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.ledger.entries import LABEL, entries_in
+from webhook.model.shape import FormatError
 from webhook.model.wording import counted
 
 _API = "/apis/gpupolicy.dev/v1alpha1"
@@ -138,7 +139,7 @@ def image_results(installation: Installation) -> Iterator[DoctorFinding]:
         return
     try:
         content = unpack(packed) if (packed := packed_in(found)) else None
-    except PackError as error:
+    except FormatError as error:
         yield warning(
             f"{place} does not hold image information: {error}",
             "what the replicas write, or nothing",

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from webhook.gpus.gpu_names import INSTANCE_TYPES, PRODUCT_KEYS
 from webhook.model.accelerators import Vendor
 from webhook.model.camel_model import CamelModel
-from webhook.model.shape import spelled
+from webhook.model.shape import FormatError, spelled
 from webhook.model.versions import Version, parse_version
 
 
@@ -226,17 +226,13 @@ class GpuRow(CamelModel):
 _ROWS: TypeAdapter[tuple[GpuRow, ...]] = TypeAdapter(tuple[GpuRow, ...])
 
 
-class GpuRowError(ValueError):
-    """Rows that cannot be read; the text has a line for each mistake, with the name of the row and the key."""
-
-
 def models_from(rows: Iterable[Mapping[str, Any]]) -> tuple[GpuModel, ...]:
-    """The models that rows describe, as YAML gives these. Raises GpuRowError with every mistake."""
+    """Read the rows of a YAML file. Raises FormatError, whose text has a line for each mistake."""
     listed = list(rows)
     try:
         return tuple(row.model() for row in _ROWS.validate_json(json.dumps(listed)))
     except ValidationError as error:
-        raise GpuRowError("\n".join(_told(one, listed) for one in error.errors(include_url=False))) from None
+        raise FormatError("\n".join(_told(one, listed) for one in error.errors(include_url=False))) from None
 
 
 def _told(error: ErrorDetails, rows: Sequence[Mapping[str, Any]]) -> str:

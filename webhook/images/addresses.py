@@ -1,11 +1,11 @@
-"""Which addresses may be connected to, and connections to exactly those.
+"""Connections to registries, and the addresses that they may use.
 
-A name is resolved here and nowhere else, what it leads to is judged, and what was judged is connected to: no second
-resolution comes in between whose answer could be another one (DNS rebinding).
+A name is resolved once, its addresses are checked, and the connection goes to a checked address. A second resolution
+could have another result (DNS rebinding).
 
-Refused unless listed is everything that IANA's registries of special-purpose addresses do not call globally reachable
-(RFC 6890), and some of what they do. `ipaddress.is_global` is not used: it takes 64:ff9b::10.0.0.1 and 2002:a00:1::1,
-both of which lead to 10.0.0.1, for global.
+Unless the list allows them, addresses are refused that IANA's registries of special-purpose addresses (RFC 6890) do not
+call globally reachable, and some more. `ipaddress.is_global` is not used: it takes 64:ff9b::10.0.0.1 and 2002:a00:1::1
+for global, which both lead to 10.0.0.1.
 """
 
 import socket
@@ -16,18 +16,18 @@ from queue import Empty, SimpleQueue
 from threading import BoundedSemaphore, Thread
 
 from webhook.images.hosts import Host
-from webhook.images.lookup_limits import Deadline, LookUpError
+from webhook.images.lookup_limits import Deadline, ImageLookupError
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 Resolve = Callable[[str], Sequence[str]]
-"""From a DNS name to the texts of its addresses; raises OSError."""
+"""Resolves a DNS name to its addresses, as texts. Raises OSError."""
 
 _MOST_ADDRESSES = 4
-"""Tried of one name, each with its share of the time that is left."""
+"""Most addresses of one name that are tried. Each gets its share of the time that is left."""
 
 _RESOLVERS = BoundedSemaphore(8)
-"""The C library resolves for as long as it likes, so it does so in threads of its own; no more than these."""
+"""Names are resolved in threads of their own, because the C library has no time limit. This bounds the threads."""
 
 _SPECIAL_4 = (
     ("0.0.0.0/8", "unspecified"),
@@ -62,13 +62,13 @@ _SPECIAL_6 = (
 )
 _SPECIAL = tuple((ip_network(network), kind) for network, kind in (*_SPECIAL_4, *_SPECIAL_6))
 _GLOBAL_6 = IPv6Network("2000::/3")
-"""All that IANA has given out for ordinary use."""
+"""Every address that IANA has assigned for ordinary use."""
 _NAT64 = IPv6Network("64:ff9b::/96")
-"""How machines without IPv4 reach it (RFC 6052); the last 32 bits are the IPv4 address."""
+"""Addresses by which machines without IPv4 reach IPv4 (RFC 6052). The last 32 bits are the IPv4 address."""
 
 
 def fault_in(address: Address, permitted: Iterable[Network]) -> str:
-    """What kind of address it is that nobody may connect to; empty where that is no fault, or it is permitted."""
+    """The kind of a special-purpose address; empty for an ordinary address and for a permitted one."""
     meant = _meant(address)
     if any(address in network or meant in network for network in permitted):
         return ""
@@ -79,7 +79,7 @@ def fault_in(address: Address, permitted: Iterable[Network]) -> str:
 
 
 def _meant(address: Address) -> Address:
-    """The IPv4 address that packets to an IPv6 address end at, where there is one."""
+    """The IPv4 address to which an IPv6 address leads; the address itself if it leads to none."""
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
             return address.ipv4_mapped
@@ -89,13 +89,13 @@ def _meant(address: Address) -> Address:
 
 
 def resolve(name: str) -> list[str]:
-    """The addresses of a DNS name as the operating system finds them, hosts file and search list included."""
+    """The addresses of a DNS name, resolved by the operating system with its hosts file and search list."""
     found = socket.getaddrinfo(name.encode("ascii"), None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(place[0]).partition("%")[0] for *_, place in found))
 
 
 def connect(host: Host, permitted: Sequence[Network], deadline: Deadline, resolver: Resolve = resolve) -> socket.socket:
-    """A connection to the first of the host's permitted addresses that accepts one. Raises LookUpError and OSError."""
+    """Connect to the first permitted address of the host that accepts. Raises ImageLookupError and OSError."""
     addresses = _permitted(host, permitted, _addresses(host, deadline, resolver))
     fault: OSError = OSError("it has no address")
     for tried, address in enumerate(addresses):
@@ -115,7 +115,7 @@ def _permitted(host: Host, permitted: Sequence[Network], addresses: Sequence[Add
     faults = [fault_in(address, permitted) for address in addresses]
     found = [address for address, fault in zip(addresses, faults, strict=True) if not fault]
     if not found:
-        raise LookUpError(
+        raise ImageLookupError(
             f"{host} resolves to an address that is not allowed ({faults[0]}); to allow it, list a network that "
             "contains it in the registry's privateAddresses"
         )
@@ -128,14 +128,14 @@ def _addresses(host: Host, deadline: Deadline, resolver: Resolve) -> list[Addres
     try:
         addresses = [ip_address(text) for text in _within(deadline, resolver, host.name)]
     except (OSError, ValueError) as error:
-        raise LookUpError(f"the DNS name {host.name} cannot be resolved", is_lasting=False) from error
+        raise ImageLookupError(f"the DNS name {host.name} cannot be resolved", is_lasting=False) from error
     if not addresses:
-        raise LookUpError(f"the DNS name {host.name} has no address", is_lasting=False)
+        raise ImageLookupError(f"the DNS name {host.name} has no address", is_lasting=False)
     return addresses
 
 
 def _within(deadline: Deadline, resolver: Resolve, name: str) -> Sequence[str]:
-    """What the resolver says, if it says so in time; raises OSError."""
+    """The result of the resolver. Raises OSError, also if the resolver is not done by the deadline."""
     if not _RESOLVERS.acquire(timeout=deadline.left()):
         raise TimeoutError("too many names are being resolved")
     answers: SimpleQueue[Sequence[str] | Exception] = SimpleQueue()

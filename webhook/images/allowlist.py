@@ -1,4 +1,4 @@
-"""The registries that may be asked, from a file. Nothing that is not in it is ever contacted.
+"""The list of registries that may be queried, read from a file. No other registry is ever contacted.
 
 ```yaml
 apiVersion: gpupolicy.dev/v1alpha1
@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from webhook.images.addresses import Network
-from webhook.images.hosts import HTTP, HTTPS, Host, HostError, HostPattern, split_host, split_pattern
+from webhook.images.hosts import HTTP, HTTPS, Host, HostPattern, split_host, split_pattern
 from webhook.images.registries import PRESETS, Registry, Site, trust
 from webhook.model.image import ImageReference
-from webhook.model.shape import spelled
+from webhook.model.shape import FormatError, spelled
 from webhook.model.wording import hint
-from webhook.yaml_files.file_errors import FileErrors, key_text
+from webhook.yaml_files.file_errors import key_text
 from webhook.yaml_files.yaml_value import YamlValue, read_file
 
 API_VERSION = "gpupolicy.dev/v1alpha1"
@@ -35,12 +35,8 @@ KIND = "Registries"
 Value = TypeVar("Value")
 
 
-class AllowListError(ValueError):
-    """A file that is no list of registries; the text has a line for each fault, with file, line and key."""
-
-
 class AllowList:
-    """The registries that may be asked; of several that fit a host, the exact name wins, then the longest domain."""
+    """The registries that may be queried. An exact host name beats a domain, and a longer domain a shorter one."""
 
     def __init__(self, registries: Iterable[Registry]) -> None:
         self._exact: dict[tuple[str, int], Registry] = {}
@@ -54,29 +50,26 @@ class AllowList:
 
     @classmethod
     def load(cls, path: Path | str) -> "AllowList":
-        """What the file at `path` lists. Raises AllowListError with everything that is wrong."""
-        try:
-            root = read_file(Path(path), "list of registries")
-            registries = _document(root)
-            root.faults.raise_if_any()
-        except FileErrors as errors:
-            raise AllowListError(str(errors)) from None
+        """Read the list in the file at `path`. Raises FileErrors with every mistake in it."""
+        root = read_file(Path(path), "list of registries")
+        registries = _document(root)
+        root.faults.raise_if_any()
         return cls(registries)
 
-    def admits(self, reference: ImageReference) -> bool:
-        """Whether the registry of the image may be asked."""
+    def allows(self, reference: ImageReference) -> bool:
+        """Whether the registry of the image may be queried."""
         return self.site(reference.registry) is not None
 
     def listed_as(self, reference: ImageReference) -> str:
-        """What the list calls the registry of the image: all hosts of a pattern are one. Empty where it has none."""
+        """The entry for the registry of the image, as host:port; a pattern is one entry. Empty if the list has none."""
         site = self.site(reference.registry)
         return "" if site is None else f"{site.registry.host.name}:{site.registry.host.port}"
 
     def site(self, name: str) -> Site | None:
-        """The registry with this name in references; None where it may not be asked."""
+        """The registry with this name in image references; None if it may not be queried."""
         try:
             host, port = split_host(name)
-        except HostError:
+        except FormatError:
             return None
         for default in (HTTPS, HTTP):
             found = self._find(Host(host, port or default))
@@ -149,7 +142,7 @@ def _pattern(part: YamlValue, default: int = HTTPS) -> HostPattern | None:
     text = part.text()
     try:
         name, port = split_pattern(text)
-    except HostError as error:
+    except FormatError as error:
         if text:
             part.fault(str(error))
         return None
@@ -172,7 +165,7 @@ def _network(part: YamlValue) -> Network | None:
 
 
 def _authorities(part: YamlValue) -> str | None:
-    """The PEM text in the file that is named; the path is relative to the list."""
+    """The PEM text in the named file. The path is relative to the list."""
     text = part.text()
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""What one replica knows of images: bounded in number and in memory, and read without a lock."""
+"""The results of look-ups in one replica: bounded in number and in memory, and read without a lock."""
 
 import math
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from webhook.model.image import ImageConfig, ImageInfo
 
 MOST_REFERENCES = 10_000
 MOST_BYTES = 9 * 2**20
-"""What is remembered at most, as estimated here; measured, that is less than 10 MiB."""
+"""Most bytes of the cache, as estimated in this module. Measured, it is less than 10 MiB."""
 
 _KEPT = 0.95
-"""The share of both bounds that is left when one is passed, so that not every new image has to look for the oldest."""
+"""The share of both bounds to which the cache shrinks, so that not every new image has to search for the oldest."""
 
 _REFERENCE_BYTES = 300
 _IMAGE_BYTES = 420
@@ -28,9 +28,9 @@ _EnvKey = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """What one look-up brought: a configuration, or the problem.
+    """The result of one look-up: a configuration, or a problem.
 
-    `at` is when, in seconds of whichever clock the holder goes by; `again` is after how many seconds to ask again.
+    `at` is when it ended, in seconds of the clock of its holder. After `again` seconds it is looked up again.
     """
 
     at: float
@@ -40,7 +40,7 @@ class LookupResult:
 
 
 class Entry:
-    """What is known of one reference. `at`, `due` (when to ask again) and `used` are in seconds of time.monotonic()."""
+    """The result for one reference. `at`, `used` and `due` (the next look-up) are in seconds of time.monotonic()."""
 
     __slots__ = ("at", "due", "failures", "image", "info", "used")
 
@@ -54,7 +54,7 @@ class Entry:
 
 
 class _Image:
-    """One image, whatever number of references lead to it."""
+    """An image, shared by all references that lead to it."""
 
     __slots__ = ("env", "info", "users")
 
@@ -65,7 +65,7 @@ class _Image:
 
 
 class _Env:
-    """One environment, whatever number of images have it."""
+    """An environment, shared by all images that have it."""
 
     __slots__ = ("key", "users", "values")
 
@@ -76,7 +76,7 @@ class _Env:
 
 
 class ImageCache:
-    """Results by reference. What was not asked for the longest is forgotten first, and problems before answers."""
+    """Results by reference. Problems are evicted first, then configurations, each the least recently used first."""
 
     def __init__(self, most_references: int = MOST_REFERENCES, most_bytes: int = MOST_BYTES) -> None:
         self._most_references = most_references
@@ -86,24 +86,24 @@ class ImageCache:
         self._envs: dict[_EnvKey, _Env] = {}
         self._writing = Lock()
         self.bytes = 0
-        """What all of it takes, as estimated."""
+        """Size of the cache in bytes, as estimated."""
         self.known = 0
-        """References with a configuration."""
+        """The number of references with a configuration."""
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def get(self, reference: str) -> Entry | None:
-        """What is known of a reference. Never waits."""
+        """The entry of a reference. Never waits."""
         return self._entries.get(reference)
 
     def config_of(self, digest: str) -> ImageConfig | None:
-        """The configuration of an image that some reference leads to."""
+        """The configuration of the image with this digest; None if no reference leads to it."""
         image = self._images.get(digest)
         return None if image is None else image.info.config
 
     def put(self, reference: str, result: LookupResult, failures: int = 0) -> None:
-        """Remember a result in place of what was known; `failures` so far, the last included."""
+        """Replace the entry of a reference. `failures` counts the failures in a row, the last included."""
         with self._writing:
             before = self._entries.get(reference)
             image = None if result.config is None else self._use(result.config)
@@ -119,18 +119,18 @@ class ImageCache:
                 self._shrink()
 
     def postpone(self, reference: str, until: float, failures: int) -> None:
-        """Keep what is known although asking again failed; the next time is `until`."""
+        """Keep a result although the new look-up failed. The next look-up is due at `until`."""
         with self._writing:
             if (entry := self._entries.get(reference)) is not None:
                 entry.due, entry.failures = until, failures
 
     def entries(self) -> list[tuple[str, Entry]]:
-        """Everything that is known at this moment."""
+        """Every reference and its entry, as of now."""
         with self._writing:
             return list(self._entries.items())
 
     def _use(self, config: ImageConfig) -> _Image:
-        """The image with this configuration, one user more; another one under the same digest is not believed on."""
+        """The image with this configuration, with one more user. Another one of its digest is another image."""
         image = self._images.get(config.digest)
         if image is None or image.info.config != config:
             key = tuple(sorted(config.env.items()))
@@ -145,7 +145,7 @@ class ImageCache:
         return image
 
     def _leave(self, entry: Entry) -> None:
-        """Let go of the image of an entry that is gone, and of what nobody else uses of it."""
+        """Release the image of a removed entry; drop the image and its environment if no other entry uses them."""
         image = entry.image
         if image is None:
             return
@@ -166,7 +166,7 @@ class ImageCache:
         self.bytes += sign * (_REFERENCE_BYTES + len(reference) + problem)
 
     def _shrink(self) -> None:
-        """Forget until there is room again."""
+        """Evict entries until there is room."""
         by_use = sorted(self._entries.items(), key=lambda item: (item[1].image is not None, item[1].used))
         for reference, entry in by_use:
             if len(self._entries) <= self._most_references * _KEPT and self.bytes <= self._most_bytes * _KEPT:
@@ -177,7 +177,7 @@ class ImageCache:
 
 
 def _env_bytes(key: _EnvKey) -> int:
-    """What an environment takes; a character may take four bytes."""
+    """The size of an environment. A character beyond ASCII may take four bytes."""
     return _ENV_BYTES + sum(_VARIABLE_BYTES + _size(name) + _size(value) for name, value in key)
 
 

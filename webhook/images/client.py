@@ -1,10 +1,9 @@
-"""Asks registries what they know of an image (OCI distribution 1.1, Docker Registry HTTP API V2), reading only.
+"""Queries registries about an image (OCI distribution 1.1, Docker Registry HTTP API V2), read-only.
 
-Whatever a registry, or whoever stands in for one, answers: the outcome is what it says, or a LookUpError, within the
-limits of time and size. Nobody is contacted who is not on the list. Nothing is tried twice.
+Whatever a registry or an impostor answers, the result is a configuration or an ImageLookupError, within the limits of
+time and size. Only hosts on the list are contacted. No request is tried twice.
 
-A `RepositorySession` is all that is said to one registry for one look-up: logging in where it is demanded, following
-where it redirects.
+A `RepositorySession` makes the requests of one look-up: it logs in if the registry demands that, and follows redirects.
 """
 
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from webhook.images.allowlist import AllowList
 from webhook.images.credentials import Credentials, Login
 from webhook.images.hosts import Url, parse_url
 from webhook.images.http_request import HttpRequest, HttpResponse, exchange
-from webhook.images.login import LoginChallenge, TokenCache, parse_challenges, refusal
-from webhook.images.lookup_limits import Deadline, LookUpError, LookupLimits, naming
+from webhook.images.login import Authenticator, TokenCache, error_for_status, parse_challenges
+from webhook.images.lookup_limits import Deadline, ImageLookupError, LookupLimits, naming_registry
 from webhook.images.registries import Site
 from webhook.images.registry_documents import (
     INDEXES,
@@ -36,7 +35,7 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One thing that is asked for: the words for it, its path below the registry, and how it may come."""
+    """What to request: its name in errors, its path on the registry, its largest size, the accepted media types."""
 
     what: str
     path: str
@@ -54,20 +53,22 @@ class RepositorySession:
     login: Login | None
     limits: LookupLimits
     deadline: Deadline
-    passes: TokenCache
+    tokens: TokenCache
     resolver: Resolve
 
     def ask(self, query: Query) -> HttpResponse:
-        """The answer with status 200. Raises LookUpError."""
+        """The response with status 200. Raises ImageLookupError."""
         answer = self._follow(query)
         if answer.status == 401 and self.site.is_own(answer.url):
-            self.passes.drop(self.site, self.repository)
+            self.tokens.drop(self.site, self.repository)
             challenges = parse_challenges(answer.headers.get_all("www-authenticate") or ())
-            door = LoginChallenge(self.site, self.repository, self.login, self.limits.token_bytes, self._exchange)
-            self.passes.keep(self.site, self.repository, door.open(challenges))
+            authenticator = Authenticator(
+                self.site, self.repository, self.login, self.limits.token_bytes, self._exchange
+            )
+            self.tokens.keep(self.site, self.repository, authenticator.token(challenges))
             answer = self._follow(query)
         if answer.status != 200:
-            raise refusal(answer, query.what)
+            raise error_for_status(answer, query.what)
         return answer
 
     def _follow(self, query: Query) -> HttpResponse:
@@ -78,12 +79,12 @@ class RepositorySession:
                 return answer
             url = parse_url(answer.headers.get("location", ""), url)
             self.site.check_redirect(url)
-        raise LookUpError(f"the registry redirects more than {self.limits.redirects} times")
+        raise ImageLookupError(f"the registry redirects more than {self.limits.redirects} times")
 
     def _headers(self, url: Url, query: Query) -> dict[str, str]:
-        """Who is logged in is said to the registry alone."""
+        """The headers of a request. Only the registry itself gets the header Authorization."""
         headers = {"Accept": ", ".join(query.accept)} if query.accept else {}
-        authorization = self.passes.get(self.site, self.repository) if self.site.is_own(url) else None
+        authorization = self.tokens.get(self.site, self.repository) if self.site.is_own(url) else None
         return headers if authorization is None else {**headers, "Authorization": authorization}
 
     def _exchange(self, request: HttpRequest) -> HttpResponse:
@@ -91,7 +92,7 @@ class RepositorySession:
 
 
 class RegistryClient:
-    """Threads may share it; each look-up takes the thread of its caller, and no more time than `limits` give."""
+    """Looks images up in the caller's thread, within `limits`. Threads may share a client."""
 
     def __init__(
         self,
@@ -104,39 +105,39 @@ class RegistryClient:
         self._credentials = credentials or Credentials()
         self._limits = limits or LookupLimits()
         self._resolver = resolver
-        self._passes = TokenCache()
+        self._tokens = TokenCache()
 
     def look_up(self, reference: ImageReference) -> ImageConfig:
-        """What the registry says about an image. Raises LookUpError."""
-        with naming(reference.registry):
-            return _Image(self._conversation(reference), reference, self._limits).config()
+        """The configuration of an image. Raises ImageLookupError."""
+        with naming_registry(reference.registry):
+            return _ImageQueries(self._session(reference), reference, self._limits).config()
 
     def digest_of(self, reference: ImageReference) -> str:
-        """What the tag stands for at the moment, from the head of an answer where that says it. Raises LookUpError."""
-        with naming(reference.registry):
+        """The digest of the image that the reference leads to now. Raises ImageLookupError."""
+        with naming_registry(reference.registry):
             if reference.digest:
                 return reference.digest
-            return _Image(self._conversation(reference), reference, self._limits).digest()
+            return _ImageQueries(self._session(reference), reference, self._limits).digest()
 
-    def _conversation(self, reference: ImageReference) -> RepositorySession:
+    def _session(self, reference: ImageReference) -> RepositorySession:
         site = self._allowed.site(reference.registry)
         if site is None:
-            raise LookUpError(
+            raise ImageLookupError(
                 "this registry is not in the list of registries that may be queried; add it to that list to have its "
                 "images looked up"
             )
         login = self._credentials.of(reference.registry)
         deadline = Deadline(self._limits.seconds)
         return RepositorySession(
-            site, reference.repository, login, self._limits, deadline, self._passes, self._resolver
+            site, reference.repository, login, self._limits, deadline, self._tokens, self._resolver
         )
 
 
-class _Image:
-    """One image, asked for."""
+class _ImageQueries:
+    """The queries about one image."""
 
-    def __init__(self, conversation: RepositorySession, reference: ImageReference, limits: LookupLimits) -> None:
-        self._conversation = conversation
+    def __init__(self, session: RepositorySession, reference: ImageReference, limits: LookupLimits) -> None:
+        self._session = session
         self._reference = reference
         self._limits = limits
 
@@ -148,25 +149,25 @@ class _Image:
             architectures = found.architectures
             _, found = self._manifest(found.chosen)
         if isinstance(found, Index):
-            raise LookUpError("the image index refers to another image index; it must refer to image manifests")
+            raise ImageLookupError("the image index refers to another image index; it must refer to image manifests")
         config = read_config(self._blob(found))
         own = (config.architecture,) if config.architecture else ()
         return ImageConfig(digest, config.env, architectures or own)
 
     def digest(self) -> str:
-        """The digest in the answer's head; of a registry that leaves it out, that of the manifest."""
-        answer = self._conversation.ask(self._query(self._reference.tag, "HEAD"))
+        """The digest in the header of the response; if the registry leaves it out, the digest of the manifest."""
+        answer = self._session.ask(self._query(self._reference.tag, "HEAD"))
         digest = answer.headers.get("docker-content-digest")
         return digest if digest is not None and is_digest(digest) else self._manifest(self._reference.tag)[0]
 
     def _manifest(self, name: str) -> tuple[str, Manifest | Index]:
         """The manifest or index under a tag or digest, with its digest."""
         if ":" in name and not is_digest(name):
-            raise LookUpError(
+            raise ImageLookupError(
                 "the image's digest is not a sha256 digest, the only kind that can be verified; pin the image by its "
                 "sha256 digest"
             )
-        answer = self._conversation.ask(self._query(name))
+        answer = self._session.ask(self._query(name))
         digest = digest_of(answer.body)
         if ":" in name:
             check_digest(answer.body, name, "the manifest")
@@ -179,6 +180,6 @@ class _Image:
     def _blob(self, manifest: Manifest) -> bytearray:
         path = f"/v2/{quote(self._reference.repository)}/blobs/{manifest.config}"
         what = f"the configuration of {self._reference}"
-        answer = self._conversation.ask(Query(what, path, self._limits.config_bytes))
+        answer = self._session.ask(Query(what, path, self._limits.config_bytes))
         check_digest(answer.body, manifest.config, "the image configuration")
         return answer.body

@@ -1,7 +1,7 @@
-"""What the webhook logs in to registries with: a docker configuration file of its own, never a tenant's pull secret.
+"""The credentials for registries: a docker configuration file of the webhook's own, never a tenant's pull secret.
 
-Read are user names with passwords and identity tokens, by host. Programs that hold credentials (credsStore,
-credHelpers) are not run. The file is read anew when it changes, since tokens of clouds live for hours.
+The file has a user name with a password, or an identity token, for each host. Credential helpers (credsStore,
+credHelpers) are not run. The file is read again when it changes, because tokens of clouds live for hours.
 """
 
 import base64
@@ -13,7 +13,9 @@ from typing import Any
 
 import orjson
 
-from webhook.images.hosts import HTTP, HTTPS, HostError, split_host
+from webhook.images.hosts import HTTP, HTTPS, split_host
+from webhook.model.shape import FormatError
+from webhook.yaml_files.file_errors import FileErrors
 
 MOST_BYTES = 1024 * 1024
 """Largest file in bytes."""
@@ -23,13 +25,9 @@ _NAMES_OF_HUB = frozenset({"index.docker.io", "registry-1.docker.io", _HUB})
 _API_PATHS = ("", "v1", "v2")
 
 
-class CredentialsError(ValueError):
-    """A file that holds no credentials; the text names the file and shows nothing that is in it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A user with a password, or an identity token, which a token server takes instead."""
+    """A user with a password, or an identity token for a token server."""
 
     user: str = ""
     password: str = field(default="", repr=False)
@@ -49,7 +47,7 @@ class _Read:
 
 
 class Credentials:
-    """Logins by registry. Without a file there are none, and everything is asked anonymously."""
+    """Logins by registry. Without a file there are none, and every registry is queried anonymously."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
@@ -58,20 +56,20 @@ class Credentials:
 
     @classmethod
     def load(cls, path: Path | str) -> "Credentials":
-        """The logins in the file at `path`. Raises CredentialsError."""
+        """Read the logins in the file at `path`. Raises FileErrors, whose text has no secret."""
         return cls(Path(path))
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What in the file is not used and why, and why a new version of it could not be read."""
+        """The entries of the file that are ignored and why; also why a changed file cannot be read."""
         return (*self._read.warnings, self._problem) if self._problem else self._read.warnings
 
     def of(self, registry: str) -> Login | None:
-        """The login for the registry with this name in references; of a file that broke, what it last held."""
+        """The login for the registry with this name in image references. A broken file keeps its last content."""
         self._refresh()
         try:
             return self._read.logins.get(_canonical(registry))
-        except HostError:
+        except FormatError:
             return None
 
     def _refresh(self) -> None:
@@ -81,7 +79,7 @@ class Credentials:
             if _stamp(self._path) != self._read.stamp:
                 self._read = _read(self._path)
             self._problem = ""
-        except CredentialsError as error:
+        except FileErrors as error:
             self._problem = str(error)
 
 
@@ -89,7 +87,7 @@ def _stamp(path: Path) -> tuple[int, int, int]:
     try:
         status = path.stat()
     except OSError as error:
-        raise CredentialsError(f"{path}: the file cannot be read ({error.strerror})") from error
+        raise FileErrors.of(str(path), f"the file cannot be read ({error.strerror})") from error
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
@@ -100,13 +98,13 @@ def _read(path: Path) -> _Read:
             content = file.read(MOST_BYTES + 1)
         found = orjson.loads(content) if len(content) <= MOST_BYTES else None
     except OSError as error:
-        raise CredentialsError(f"{path}: the file cannot be read ({error.strerror})") from error
+        raise FileErrors.of(str(path), f"the file cannot be read ({error.strerror})") from error
     except ValueError:
         found = None
     auths = found.get("auths", {}) if isinstance(found, dict) else None
     if not isinstance(found, dict) or not isinstance(auths, dict):
         expected = 'the JSON that `docker login` writes: {"auths": {HOST: {"auth": ...}}}'
-        raise CredentialsError(f"{path}: not a docker configuration; expected {expected}")
+        raise FileErrors.of(str(path), f"not a docker configuration; expected {expected}")
     return _Read(stamp, *_logins(path, found, auths))
 
 
@@ -129,10 +127,10 @@ def _logins(path: Path, found: Mapping[str, Any], auths: Mapping[str, Any]) -> t
 
 
 def _host(key: str) -> str:
-    """The host of a key, which may be a URL as docker writes it."""
+    """The host in a key of `auths`, which may be a URL, as docker writes it."""
     host, _, path = key.removeprefix("https://").removeprefix("http://").partition("/")
     if path.rstrip("/") not in _API_PATHS:
-        raise HostError("credentials for a path within a registry are not supported; write the host alone")
+        raise FormatError("credentials for a path within a registry are not supported; write the host alone")
     return host
 
 
@@ -144,7 +142,7 @@ def _canonical(registry: str) -> str:
 
 
 def _login(entry: object) -> Login | None:
-    """The login of an entry; None of an empty one, as docker leaves behind where a program holds the credentials."""
+    """The login of an entry; None for an empty entry, which docker writes if a credential helper has the login."""
     if not isinstance(entry, dict):
         raise ValueError("the entry is not a map")  # noqa: TRY004  # a value from outside
     texts = {key: entry.get(key) or "" for key in ("username", "password", "auth", "identitytoken")}

@@ -1,7 +1,7 @@
-"""Names of hosts, in the one spelling that they are compared, resolved and verified in.
+"""Names of hosts, in the one spelling in which they are compared, resolved and verified.
 
-What has several spellings is refused rather than understood: a name that one reader takes for another machine than the
-next reader does is how lists of allowed hosts are got around.
+A name in any other spelling is refused, not normalised. Names that two readers understand differently are a way around
+lists of allowed hosts.
 """
 
 import re
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urljoin, urlsplit
 
-from webhook.images.lookup_limits import LookUpError
-from webhook.model.shape import spelled
+from webhook.images.lookup_limits import ImageLookupError
+from webhook.model.shape import FormatError, spelled
 
 HTTPS = 443
 HTTP = 80
@@ -19,10 +19,6 @@ _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 _TARGET = re.compile(r"/[!-~]*", re.ASCII)
 _LONGEST_NAME = 253
-
-
-class HostError(ValueError):
-    """A text that names no host, or names one in a spelling that is not the usual one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +32,7 @@ class Host:
         return self.spelled(HTTPS)
 
     def spelled(self, default: int) -> str:
-        """As it stands in a URL; the port is left out where it is the default one."""
+        """The host as a URL has it, without the port if that is the default port."""
         name = f"[{self.name}]" if ":" in self.name else self.name
         return name if self.port == default else f"{name}:{self.port}"
 
@@ -49,7 +45,7 @@ class HostPattern:
     port: int = HTTPS
 
     def matches(self, host: Host) -> bool:
-        """Whether this stands for the host."""
+        """Whether the pattern includes the host."""
         if host.port != self.port:
             return False
         if self.name.startswith("*."):
@@ -59,7 +55,7 @@ class HostPattern:
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """What a request is sent to. `target` is the path with its query."""
+    """Where a request is sent. `target` is the path with its query."""
 
     scheme: str
     host: Host
@@ -67,7 +63,7 @@ class Url:
 
     @property
     def authority(self) -> str:
-        """The host with the port that the scheme does not imply, as in the header Host."""
+        """The host, with its port unless the scheme implies it, as in the header Host."""
         return self.host.spelled(default_port(self.scheme))
 
 
@@ -77,38 +73,43 @@ def default_port(scheme: str) -> int:
 
 
 def split_host(text: str) -> tuple[str, int | None]:
-    """The name and the port of `name`, `name:port`, `address:port` or `[address]:port`. Raises HostError."""
+    """The name and the port of `name`, `name:port`, `address:port` or `[address]:port`. Raises FormatError."""
     name, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
         name, port = text, ""
     elif not (port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536):
-        raise HostError(f"{spelled(text)} is not a host; write a DNS name or an IP address, with :port if it needs one")
+        raise FormatError(
+            f"{spelled(text)} is not a host; write a DNS name or an IP address, with :port if it needs one"
+        )
     return _name(name.lower(), text), int(port) if port else None
 
 
 def split_pattern(text: str) -> tuple[str, int | None]:
-    """The same for a pattern, which may start with `*.`. Raises HostError."""
+    """The name and the port of a host pattern, whose name may start with `*.`. Raises FormatError."""
     if not text.startswith("*."):
         return split_host(text)
     name, port = split_host(text[2:])
     if "." not in name or _is_address(name):
-        raise HostError(f"{spelled(text)} matches too many hosts; write *. and a domain of at least two labels")
+        raise FormatError(f"{spelled(text)} matches too many hosts; write *. and a domain of at least two labels")
     return f"*.{name}", port
 
 
 def parse_url(text: str, base: Url | None = None) -> Url:
-    """An http or https URL, relative to `base` where there is one. Raises LookUpError, which shows no path or query."""
+    """Parse an http or https URL, relative to `base` if given.
+
+    Raises ImageLookupError, whose text has neither the path nor the query.
+    """
     try:
         joined = urljoin(f"{base.scheme}://{base.authority}{base.target}", text) if base is not None else text
         parts = urlsplit(joined)
         if parts.scheme not in ("https", "http"):
-            raise HostError("its scheme is neither https nor http")
+            raise FormatError("its scheme is neither https nor http")
         name, port = split_host(parts.netloc)
     except ValueError as error:
-        raise LookUpError(f"the registry refers to a URL that is not valid: {error}") from error
+        raise ImageLookupError(f"the registry refers to a URL that is not valid: {error}") from error
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if _TARGET.fullmatch(target) is None:
-        raise LookUpError(
+        raise ImageLookupError(
             f"the registry refers to a URL on {name} that is not valid: its path has characters that must be escaped"
         )
     return Url(parts.scheme, Host(name, port or default_port(parts.scheme)), target)
@@ -119,7 +120,9 @@ def _name(name: str, text: str) -> str:
         return _address(name[1:-1], text, IPv6Address)
     labels = name.split(".")
     if len(name) > _LONGEST_NAME or not all(_LABEL.fullmatch(label) for label in labels):
-        raise HostError(f"{spelled(text)} is not a host; write a DNS name or an IP address, with :port if it needs one")
+        raise FormatError(
+            f"{spelled(text)} is not a host; write a DNS name or an IP address, with :port if it needs one"
+        )
     if _NUMBER.fullmatch(labels[-1]):
         return _address(name, text, IPv4Address)
     return name
@@ -131,7 +134,7 @@ def _address(name: str, text: str, kind: type[IPv4Address] | type[IPv6Address]) 
     except ValueError:
         address = None
     if not isinstance(address, kind) or str(address) != name or "%" in name:
-        raise HostError(
+        raise FormatError(
             f"{spelled(text)} is not an IP address in its usual form; write it like 192.0.2.1 or [2001:db8::1]"
         )
     return name

@@ -1,12 +1,11 @@
-"""One request and its answer, on a connection of its own.
+"""One HTTP request and its response, on a connection of its own.
 
-http.client is used as it is: without a pool, redirects, repetitions, decompression, cookies or proxies from the
-environment there is nothing in which an answer could differ from what was sent.
+http.client is used without pools, redirects, retries, decompression, cookies and proxies, so the response is exactly
+what the server sent.
 
-A `BoundedSocket` gives out neither more bytes nor more time than was agreed on.
-
-A socket's timeout begins anew with every byte, so that a server which sends one a second is never too slow for it. Here
-every read gets what is left of one deadline, and every byte is paid for, those of heads, chunk sizes and trailers too.
+A `BoundedSocket` limits bytes and time. The timeout of a plain socket begins anew with every byte, so a server that
+sends one byte a second would never exceed it. Here every read gets the rest of one deadline, and every byte counts:
+those of headers, chunk sizes and trailers, too.
 """
 
 import io
@@ -18,20 +17,21 @@ from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, IncompleteRead
 
 from webhook.images.addresses import Resolve, connect
-from webhook.images.hosts import Url
-from webhook.images.lookup_limits import Deadline, LookUpError, LookupLimits
+from webhook.images.hosts import Host, Url
+from webhook.images.lookup_limits import Deadline, ImageLookupError, LookupLimits
 from webhook.images.registries import Registry, trust
 
 
-class TooMuchError(Exception):
-    """More was sent than was agreed on."""
+def _too_large(host: Host) -> ImageLookupError:
+    return ImageLookupError(f"{host} sends a larger answer than the limits allow")
 
 
 class BoundedSocket:
-    """A socket for http.client, which asks of one no more than this. Whoever made it closes the socket."""
+    """A socket with the methods that http.client needs. The caller closes the connection."""
 
-    def __init__(self, connection: socket.socket, deadline: Deadline, budget: int) -> None:
+    def __init__(self, connection: socket.socket, host: Host, deadline: Deadline, budget: int) -> None:
         self._connection = connection
+        self._host = host
         self._deadline = deadline
         self.budget = budget
         """Bytes that may still be received."""
@@ -42,42 +42,42 @@ class BoundedSocket:
         self._connection.sendall(content)
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        """What arrives."""
-        return io.BufferedReader(_Arriving(self))
+        """A reader of the received bytes."""
+        return io.BufferedReader(_ReceivedBytes(self))
 
     def receive_into(self, buffer: memoryview) -> int:
-        """Wait for bytes; raises TooMuchError, TimeoutError and OSError."""
+        """Wait for bytes. Raises ImageLookupError beyond the budget, TimeoutError and OSError."""
         self._connection.settimeout(self._deadline.left())
         count = self._connection.recv_into(buffer)
         self.budget -= count
         if self.budget < 0:
-            raise TooMuchError
+            raise _too_large(self._host)
         return count
 
     def close(self) -> None:
-        """Nothing: http.client closes before the answer has been read."""
+        """Do nothing: http.client calls this before the response has been read."""
 
 
-class _Arriving(io.RawIOBase):
-    def __init__(self, wire: BoundedSocket) -> None:
+class _ReceivedBytes(io.RawIOBase):
+    def __init__(self, bounded: BoundedSocket) -> None:
         super().__init__()
-        self._wire = wire
+        self._bounded = bounded
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: "memoryview") -> int:  # type: ignore[override]  # what BufferedReader passes
-        return self._wire.receive_into(buffer)
+        return self._bounded.receive_into(buffer)
 
 
 _CHUNK = 64 * 1024
 _WRAPPING = 16 * 1024
-"""Bytes that so much of a chunked body may be wrapped in; chunks of a byte each would cost seconds of the processor."""
+"""Bytes of chunk sizes for each `_CHUNK` of a body. Chunks of one byte each would cost seconds of CPU time."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """What is asked. `most_bytes` bounds the body of the answer."""
+    """A request. `most_bytes` bounds the body of its response."""
 
     url: Url
     most_bytes: int
@@ -88,7 +88,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """What came back; `body` is that of an answer with status 200, else empty."""
+    """A response. `body` is empty unless the status is 200."""
 
     url: Url
     status: int
@@ -99,18 +99,16 @@ class HttpResponse:
 def exchange(
     request: HttpRequest, registry: Registry, limits: LookupLimits, outer: Deadline, resolver: Resolve
 ) -> HttpResponse:
-    """Send a request and read the answer whole. Raises LookUpError, whose text names the host."""
+    """Send a request and read the whole response. Raises ImageLookupError, whose text names the host."""
     host = request.url.host
     deadline = Deadline(limits.request_seconds, outer)
     try:
         with closing(_connected(request.url, registry, deadline, resolver)) as connection:
-            return _answer(request, BoundedSocket(connection, deadline, limits.header_bytes))
-    except TooMuchError as error:
-        raise LookUpError(f"{host} sends a larger answer than the limits allow") from error
+            return _response(request, BoundedSocket(connection, host, deadline, limits.header_bytes))
     except TimeoutError as error:
-        raise LookUpError(f"{host} does not answer in time", is_lasting=False) from error
+        raise ImageLookupError(f"{host} does not answer in time", is_lasting=False) from error
     except ssl.SSLCertVerificationError as error:
-        raise LookUpError(
+        raise ImageLookupError(
             f"{host} presents a certificate that is not trusted ({error.verify_message}); a private CA has to be "
             "named in caFile"
         ) from error
@@ -120,9 +118,9 @@ def exchange(
             if isinstance(error, ssl.SSLError)
             else "cannot be reached, or closes the connection too early"
         )
-        raise LookUpError(f"{host} {what}", is_lasting=False) from error
+        raise ImageLookupError(f"{host} {what}", is_lasting=False) from error
     except (HTTPException, ValueError) as error:
-        raise LookUpError(f"{host} answers with something that is not HTTP") from error
+        raise ImageLookupError(f"{host} answers with something that is not HTTP") from error
 
 
 def _connected(url: Url, registry: Registry, deadline: Deadline, resolver: Resolve) -> socket.socket:
@@ -137,9 +135,9 @@ def _connected(url: Url, registry: Registry, deadline: Deadline, resolver: Resol
         raise
 
 
-def _answer(request: HttpRequest, wire: BoundedSocket) -> HttpResponse:
+def _response(request: HttpRequest, bounded: BoundedSocket) -> HttpResponse:
     connection = HTTPConnection(request.url.host.name, request.url.host.port)
-    connection.sock = wire
+    connection.sock = bounded
     headers = {
         "Host": request.url.authority,
         "Accept-Encoding": "identity",
@@ -151,26 +149,26 @@ def _answer(request: HttpRequest, wire: BoundedSocket) -> HttpResponse:
     with closing(connection.getresponse()) as response:
         body = bytearray()
         if response.status == 200 and request.method != "HEAD":
-            body = _body(response, request, wire)
+            body = _body(response, request, bounded)
         return HttpResponse(request.url, response.status, response.headers, body)
 
 
-def _body(response: HTTPResponse, request: HttpRequest, wire: BoundedSocket) -> bytearray:
-    """Everything; what is compressed is refused, since a few bytes of it can be gigabytes."""
+def _body(response: HTTPResponse, request: HttpRequest, bounded: BoundedSocket) -> bytearray:
+    """The whole body. A compressed body is refused, because a few bytes can become gigabytes."""
     encoding = response.headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":
-        raise LookUpError(
+        raise ImageLookupError(
             f"{request.url.host} answers with a Content-Encoding that was not requested, such as compression"
         )
     if response.length is not None and response.length > request.most_bytes:
-        raise TooMuchError
+        raise _too_large(request.url.host)
     body = bytearray()
-    wire.budget = _CHUNK + _WRAPPING
+    bounded.budget = _CHUNK + _WRAPPING
     while chunk := response.read(_CHUNK):
         body += chunk
         if len(body) > request.most_bytes:
-            raise TooMuchError
-        wire.budget = _CHUNK + _WRAPPING
+            raise _too_large(request.url.host)
+        bounded.budget = _CHUNK + _WRAPPING
     if response.length:
         raise IncompleteRead(b"", response.length)
     return body

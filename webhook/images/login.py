@@ -1,10 +1,7 @@
-"""Logging in: from a registry's challenge and the webhook's credentials to a header Authorization.
+"""Logging in: a registry's challenge and the webhook's credentials become a header Authorization.
 
-Credentials go to the registry itself and to its token hosts, nowhere else; a token goes to the registry only.
-
-A challenge is what a registry demands with status 401 (RFC 9110, 11.6.1).
-
-Every other status is translated into an error that says what it means.
+A registry sends a challenge with status 401 (RFC 9110, 11.6.1). Credentials go to the registry itself and to its token
+hosts, nowhere else. A token goes to the registry only. Other statuses become errors that say what they mean.
 """
 
 import re
@@ -18,7 +15,7 @@ from urllib.parse import parse_qsl, urlencode
 from webhook.images.credentials import Login
 from webhook.images.hosts import Url, parse_url
 from webhook.images.http_request import HttpRequest, HttpResponse
-from webhook.images.lookup_limits import LookUpError
+from webhook.images.lookup_limits import ImageLookupError
 from webhook.images.registries import Site
 from webhook.images.registry_documents import read_json
 
@@ -33,14 +30,14 @@ _ESCAPE = re.compile(r"\\(.)")
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """A scheme in lower case, such as bearer or basic, with its parameters, their names in lower case."""
+    """An authentication scheme, such as bearer or basic, and its parameters. Scheme and names are in lower case."""
 
     scheme: str
     parameters: Mapping[str, str]
 
 
 def parse_challenges(headers: Iterable[str]) -> list[Challenge]:
-    """The challenges in WWW-Authenticate headers, in their order; reading a header ends at what is malformed."""
+    """The challenges in WWW-Authenticate headers, in order. Reading a header ends at its first malformed part."""
     found: list[Challenge] = []
     for header in headers:
         if len(header) > _LONGEST:
@@ -58,36 +55,36 @@ def parse_challenges(headers: Iterable[str]) -> list[Challenge]:
 
 
 _LONGEST_WAIT = 3600.0
-"""Seconds for which a registry can ask to be left alone."""
+"""Most seconds that are read from the header Retry-After."""
 
 
-def refusal(answer: HttpResponse, what: str) -> LookUpError:
-    """The error for an answer that is not `what` was asked for."""
+def error_for_status(answer: HttpResponse, what: str) -> ImageLookupError:
+    """The error for a response whose status is not 200. `what` names what was requested."""
     host, status = answer.url.host, answer.status
     if status == 404:
-        return LookUpError(f"{host} does not have {what} (404)")
+        return ImageLookupError(f"{host} does not have {what} (404)")
     if status in (401, 403):
-        return LookUpError(
+        return ImageLookupError(
             f"{host} denies access to {what} ({status}); check that it exists and that the configured credentials may "
             "pull it"
         )
     if status == 429:
-        return LookUpError(
+        return ImageLookupError(
             f"{host} rejects requests for now, because there were too many (429)",
             is_lasting=False,
             retry_after=retry_after(answer),
         )
     if status == 408 or status >= 500:
-        return LookUpError(
+        return ImageLookupError(
             f"{host} cannot answer the request at the moment ({status})",
             is_lasting=False,
             retry_after=retry_after(answer),
         )
-    return LookUpError(f"{host} answers with status {status} instead of {what}")
+    return ImageLookupError(f"{host} answers with status {status} instead of {what}")
 
 
 def retry_after(answer: HttpResponse) -> float:
-    """The seconds in the header Retry-After, or until the date in it; 0 where it says nothing, an hour at most."""
+    """The seconds in the header Retry-After, or until the date in it: an hour at most, 0 without the header."""
     text = str(answer.headers.get("retry-after", ""))
     if text.isascii() and text.isdigit():
         return min(float(text[:9]), _LONGEST_WAIT)
@@ -101,18 +98,18 @@ def retry_after(answer: HttpResponse) -> float:
 _CLIENT = "gpu-policy-webhook"
 _SENDABLE = re.compile(r"[!-~]{1,16384}", re.ASCII)
 _LEAST_SECONDS = 60.0
-"""How long a token is valid where its server does not say, or says less (OCI token authentication)."""
+"""The least seconds for which a token counts as valid, whatever its server says (OCI token authentication)."""
 _MOST_SECONDS = 3600.0
 _MARGIN = 10.0
-"""Seconds before its end in which a token is not used any more."""
+"""Seconds before the end of its validity in which a token is no longer used."""
 _BASIC_SECONDS = 300.0
-"""How long a user and a password are sent without being asked for anew."""
+"""Seconds for which a user and a password are sent before the registry has to demand them again."""
 _MOST_LOGINS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What opens a repository, and until when by the monotonic clock."""
+    """A header Authorization for a repository. `end` is when it expires, in seconds of time.monotonic()."""
 
     authorization: str
     end: float
@@ -122,63 +119,63 @@ class Token:
 
 
 class TokenCache:
-    """The passes of the last repositories asked for. Threads may share it."""
+    """Tokens by repository; the oldest is dropped when there are too many. Threads may share a cache."""
 
     def __init__(self) -> None:
-        self._passes: dict[tuple[Site, str], Token] = {}
+        self._tokens: dict[tuple[Site, str], Token] = {}
         self._lock = Lock()
 
     def get(self, site: Site, repository: str) -> str | None:
-        """The header Authorization for a repository; None where there is none that is still valid."""
+        """The header Authorization for a repository; None if there is no valid token."""
         with self._lock:
-            found = self._passes.get((site, repository))
+            found = self._tokens.get((site, repository))
         return found.authorization if found is not None and time.monotonic() < found.end else None
 
     def keep(self, site: Site, repository: str, found: Token) -> None:
-        """Remember a pass, in place of the oldest one where there are too many."""
+        """Keep a token; it replaces the oldest one if there are too many."""
         with self._lock:
-            self._passes.pop((site, repository), None)
-            self._passes[site, repository] = found
-            if len(self._passes) > _MOST_LOGINS:
-                del self._passes[next(iter(self._passes))]
+            self._tokens.pop((site, repository), None)
+            self._tokens[site, repository] = found
+            if len(self._tokens) > _MOST_LOGINS:
+                del self._tokens[next(iter(self._tokens))]
 
     def drop(self, site: Site, repository: str) -> None:
-        """Forget a pass that was not accepted."""
+        """Forget a token that the registry did not accept."""
         with self._lock:
-            self._passes.pop((site, repository), None)
+            self._tokens.pop((site, repository), None)
 
 
 @dataclass(frozen=True, slots=True)
-class LoginChallenge:
-    """A repository that demands a login."""
+class Authenticator:
+    """Obtains tokens for one repository. `ask` sends a request."""
 
     site: Site
     repository: str
     login: Login | None
     most_bytes: int
-    """In the answer of a token server."""
+    """Most bytes of the response of a token server."""
     ask: Callable[[HttpRequest], HttpResponse]
 
-    def open(self, challenges: list[Challenge]) -> Token:
-        """What the challenge wants: a token from its server, else user and password. Raises LookUpError."""
+    def token(self, challenges: list[Challenge]) -> Token:
+        """A token from the server that a challenge names, else the user and password. Raises ImageLookupError."""
         by_scheme = {challenge.scheme: challenge for challenge in reversed(challenges)}
         if "bearer" in by_scheme:
-            return self._token(by_scheme["bearer"].parameters)
+            return self._from_server(by_scheme["bearer"].parameters)
         if "basic" not in by_scheme:
-            raise LookUpError(
+            raise ImageLookupError(
                 "the registry demands a login, but offers neither Bearer nor Basic, the supported authentication "
                 "schemes"
             )
         if self.login is None or not self.login.user:
-            raise LookUpError(
+            raise ImageLookupError(
                 "the registry demands a user name and a password, but none are configured; add them to the registry "
                 "credentials"
             )
         return Token(self.login.basic, time.monotonic() + _BASIC_SECONDS)
 
-    def _token(self, parameters: Mapping[str, str]) -> Token:
+    def _from_server(self, parameters: Mapping[str, str]) -> Token:
         if not parameters.get("realm"):
-            raise LookUpError(
+            raise ImageLookupError(
                 "the registry demands a token but does not name a token server (realm in WWW-Authenticate)"
             )
         realm = parse_url(parameters["realm"])
@@ -192,13 +189,13 @@ class LoginChallenge:
                 )
             else:
                 refused = f"rejects the configured credentials ({answer.status}); correct them"
-            raise LookUpError(f"{realm.host} {refused}")
+            raise ImageLookupError(f"{realm.host} {refused}")
         if answer.status != 200:
-            raise refusal(answer, f"a token for {self.repository}")
+            raise error_for_status(answer, f"a token for {self.repository}")
         found = read_json(answer.body, "the answer of the token server")
         token = found.get("token") or found.get("access_token")
         if not isinstance(token, str) or _SENDABLE.fullmatch(token) is None:
-            raise LookUpError(f"{realm.host} answers without a usable token")
+            raise ImageLookupError(f"{realm.host} answers without a usable token")
         return Token(f"Bearer {token}", asked_at + _seconds(found.get("expires_in")) - _MARGIN)
 
     def _request(self, realm: Url, parameters: Mapping[str, str]) -> HttpRequest:
@@ -221,7 +218,7 @@ class LoginChallenge:
         )
 
     def _scope(self, demanded: str) -> str:
-        """To pull from this repository, whatever was demanded of that kind; other kinds of scope are the registry's."""
+        """The scope to request: pulling from this repository, instead of any repository scope that was demanded."""
         if not demanded or any(scope.startswith("repository") for scope in demanded.split()):
             return f"repository:{self.repository}:pull"
         return demanded

@@ -1,6 +1,6 @@
-"""References that wait for their registry: each once, bounded in number, and nobody at the expense of others.
+"""The queue of image references to look up, and the times after which references and registries are queried again.
 
-`Backoff` says when a registry is asked again: seldom, and not at all while it wants to be left alone.
+Every reference is queued once. The queue is bounded, and no namespace or registry delays the others.
 """
 
 import random
@@ -9,27 +9,27 @@ from collections.abc import Callable
 from threading import Condition
 
 from webhook.images.cache import NEVER
-from webhook.images.lookup_limits import LookUpError
+from webhook.images.lookup_limits import ImageLookupError
 from webhook.images.packing import LONGEST_WAIT
 from webhook.model.image import ImageReference
 
 MOST_WAITING = 1_000
 AT_ONCE_OF_ONE = 2
-"""References of one registry that are looked up at the same time."""
+"""Most references of one registry that are looked up at the same time."""
 
 _Lane = tuple[str, str]
-"""A registry, and who asks."""
+"""A registry, and the namespace or other party that asks."""
 
 
 class LookupQueue:
-    """Queues of references, one for each registry and each who asks. They take turns, idle registries first."""
+    """Queues of references, one for each registry and asker. The queues take turns, idle registries first."""
 
     def __init__(
         self,
         most: int = MOST_WAITING,
         listed_as: Callable[[ImageReference], str] = lambda reference: reference.registry,
     ) -> None:
-        """Registries of one name in `listed_as` count as one."""
+        """`listed_as` gives a name for the registry of a reference. Registries with equal names count as one."""
         self._most = most
         self._listed_as = listed_as
         self._asked: dict[str, str] = {}
@@ -43,7 +43,7 @@ class LookupQueue:
         return len(self._asked)
 
     def add(self, reference: ImageReference, asker: str = "") -> None:
-        """Have a reference looked up for somebody, unless it waits already or there is no room. Never waits itself."""
+        """Queue a reference, unless it is queued already or there is no room. Never waits."""
         key = str(reference)
         if key in self._asked:
             return
@@ -56,7 +56,7 @@ class LookupQueue:
             self._changed.notify_all()
 
     def take(self) -> ImageReference | None:
-        """The next reference whose registry has time; waits for one. None once this is closed."""
+        """Wait for the next reference whose registry is not busy. None once the queue is closed."""
         with self._changed:
             while not self._closed:
                 lane = min(self._queues, key=lambda lane: self._begun[lane[0]], default=None)
@@ -66,7 +66,7 @@ class LookupQueue:
             return None
 
     def done(self, reference: ImageReference) -> None:
-        """A reference that was taken is settled."""
+        """Record that a reference from `take` is settled."""
         with self._changed:
             registry = self._asked.pop(str(reference))
             self._begun[registry] -= 1
@@ -75,18 +75,18 @@ class LookupQueue:
             self._changed.notify_all()
 
     def wait_until_empty(self, seconds: float | None) -> bool:
-        """Whether everything is settled within that time."""
+        """Wait until every reference is settled, at most `seconds`. Returns whether that is so."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._asked, seconds)
 
     def close(self) -> None:
-        """Let those who wait in `take` go, and everybody who comes later."""
+        """Make every waiting and future call of `take` return None."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def _make_room(self, lane: _Lane) -> bool:
-        """Whether the longest queue could give up its last reference for a queue that stays shorter."""
+        """Drop the last reference of the longest queue if the queue of `lane` stays shorter. Returns whether it did."""
         longest = max(self._queues.values(), key=len, default=deque[ImageReference]())
         if len(longest) <= len(self._queues.get(lane, ())) + 1:
             return False
@@ -103,22 +103,22 @@ class LookupQueue:
 
 
 EXPIRY_SECONDS = 3600.0
-"""After which a tag may lead elsewhere; up to a fifth less, so that not all are asked about at the same moment."""
+"""Age at which a tag is looked up again. A random part of up to a fifth is subtracted, to spread the requests."""
 LASTING_SECONDS = 600.0
-"""After which what cannot be found, or must not be seen, is asked for again."""
+"""Age at which a lasting failure is tried again: the image is missing, or access is denied."""
 TRANSIENT_SECONDS = (30.0, 600.0)
-"""The same for other failures: at first, and at most; it doubles with each."""
+"""Age at which other failures are tried again: the first wait and the longest. The wait doubles with each failure."""
 LONGEST_HOLD = 600.0
-"""For which a registry is left alone as a whole."""
+"""Most seconds for which no image of a registry is looked up, because the registry demands a pause."""
 
 
 def expiry(key: str) -> float:
-    """After how many seconds a reference is looked up again; what a digest stands for never changes."""
+    """Seconds until a reference is looked up again. The image of a digest never changes."""
     return NEVER if "@" in key else EXPIRY_SECONDS * random.uniform(0.8, 1.0)  # noqa: S311  # no secret
 
 
-def patience(failures: int, error: LookUpError) -> float:
-    """Seconds until a reference is tried again that has failed so many times."""
+def retry_delay(failures: int, error: ImageLookupError) -> float:
+    """Seconds until a reference with this many failures is tried again."""
     first, most = TRANSIENT_SECONDS
     wait = LASTING_SECONDS if error.is_lasting else min(most, first * 2.0 ** min(failures - 1, 10))
     jittered = wait * random.uniform(0.9, 1.1)  # noqa: S311  # no secret
@@ -126,24 +126,24 @@ def patience(failures: int, error: LookUpError) -> float:
 
 
 class Backoff:
-    """The registries that have asked to be left alone for a while."""
+    """The registries that have demanded a pause."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._until: dict[str, tuple[float, str]] = {}
 
-    def is_held(self, registry: str) -> bool:
-        """Whether one still wants it."""
+    def is_paused(self, registry: str) -> bool:
+        """Whether the pause of the registry has not ended."""
         return self._until.get(registry, (0.0, ""))[0] > self._clock()
 
     def check(self, registry: str) -> None:
-        """Raise LookUpError, with what it said, for one that still wants it."""
+        """Raise the ImageLookupError that began the pause, if the pause has not ended."""
         until, text = self._until.get(registry, (0.0, ""))
         if (left := until - self._clock()) > 0:
-            raise LookUpError(text, is_lasting=False, retry_after=left)
+            raise ImageLookupError(text, is_lasting=False, retry_after=left)
 
-    def heed(self, registry: str, error: LookUpError) -> None:
-        """Leave it alone if that is what it asks for."""
+    def note(self, registry: str, error: ImageLookupError) -> None:
+        """Begin a pause if the error says that the registry demands one."""
         if error.retry_after > 0:
             now = self._clock()
             others = {name: held for name, held in self._until.items() if held[0] > now}

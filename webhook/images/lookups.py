@@ -1,9 +1,9 @@
-"""Looks images up in the background: asked for one, it answers with what it knows, and never waits for a registry.
+"""Looks images up in the background. A caller gets what is known at once, and never waits for a registry.
 
-Who asks first has an image queued and hears that it is pending. A tag is looked up again after an hour, a failure after
-30 seconds to 10 minutes, each when somebody asks; what was known before stays meanwhile.
+The first caller finds an image pending, and has it queued. A tag is looked up again after an hour, a failure after 30
+seconds to 10 minutes, but only when a caller asks for it. The earlier result stays in use until then.
 
-Commands look images up at once, in no more threads than a replica, and no more often.
+Commands look images up and wait, with as many threads as a replica.
 """
 
 import logging
@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from webhook.images.cache import Entry, ImageCache, LookupResult
-from webhook.images.lookup_limits import LookUpError
-from webhook.images.lookup_queue import Backoff, LookupQueue, expiry, patience
+from webhook.images.lookup_limits import ImageLookupError
+from webhook.images.lookup_queue import Backoff, LookupQueue, expiry, retry_delay
 from webhook.images.packing import MOST_PROBLEM
 from webhook.images.shared_results import ResultStore, Sharing, SyncLoop
 from webhook.kubernetes.api_errors import ApiServerError
@@ -39,67 +39,65 @@ _log = logging.getLogger("gpu_policy.images")
 
 
 class Client(Protocol):
-    """Whoever talks to registries. Every call may raise LookUpError."""
+    """Queries registries. Every call may raise ImageLookupError."""
 
     def look_up(self, reference: ImageReference) -> ImageConfig:
-        """What the registry says about the image."""
+        """The configuration of the image."""
         ...
 
     def digest_of(self, reference: ImageReference) -> str:
-        """Where the reference leads at this moment, with one cheap request."""
+        """The digest of the image that the reference leads to now, with one cheap request."""
         ...
 
 
-class Images:
-    """What is known of images, and the threads that find out more. Make and start it after the fork."""
+class LookupService:
+    """The cache of images and the threads that look images up. Make and start a service after the fork."""
 
     def __init__(
         self,
         client: Client,
-        admits: Callable[[ImageReference], bool],
+        is_allowed: Callable[[ImageReference], bool],
         store: ResultStore | None = None,
         *,
-        waiting: LookupQueue | None = None,
+        queue: LookupQueue | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Only references that `admits` says yes to are ever looked up, or taken from the store."""
+        """Only references that `is_allowed` accepts are looked up, or taken from the store."""
         self._client = client
-        self._admits = admits
+        self._is_allowed = is_allowed
         self._clock = clock
         self._cache = ImageCache()
-        self._waiting = LookupQueue() if waiting is None else waiting  # an empty one is false
-        self._in_step: SyncLoop | None = None
+        self._queue = LookupQueue() if queue is None else queue  # an empty one is false
+        self._sync_loop: SyncLoop | None = None
         if store is not None:
             sharing = Sharing(self._cache, store, expiry, is_wanted=self._is_wanted, clock=clock)
-            self._in_step = SyncLoop(sharing)
-        self._left_alone = Backoff(clock)
+            self._sync_loop = SyncLoop(sharing)
+        self._backoff = Backoff(clock)
         self._complaints: dict[tuple[str, str], float] = {}
         self._count: Callable[[str], None] = lambda _result: None
         self._threads = [
             threading.Thread(target=self._work, name=f"images-{number}", daemon=True) for number in range(WORKERS)
         ]
 
-    # Asked by anybody
-
     def info(self, text: str, asker: str = "") -> ImageInfo:
-        """What is known of an image at this moment. Never waits for a registry and never raises.
+        """What is known about an image now. Never waits for a registry and never raises.
 
-        `asker` is on whose behalf, such as a namespace: who asks for much makes nobody else wait longer.
+        `asker` is the party that needs the image, such as a namespace. Askers do not delay each other.
         """
         reference = self._reference(text)
         if isinstance(reference, ImageInfo):
             return reference
         entry = self._cache.get(str(reference))
         if entry is None:
-            self._waiting.add(reference, asker)
+            self._queue.add(reference, asker)
             return _PENDING
         entry.used = now = self._clock()
         if entry.due <= now:
-            self._waiting.add(reference, asker)
+            self._queue.add(reference, asker)
         return entry.info
 
     def recall(self, text: str) -> ImageInfo:
-        """The same, and nothing follows from having been asked: no look-up, no longer memory."""
+        """What is known about an image now, without a look-up and without a longer stay in the cache."""
         reference = self._reference(text)
         if isinstance(reference, ImageInfo):
             return reference
@@ -108,89 +106,87 @@ class Images:
 
     @property
     def known(self) -> int:
-        """References whose image is known."""
+        """The number of references whose image is known."""
         return self._cache.known
 
     @property
     def pending(self) -> int:
-        """References that wait, or are being looked up."""
-        return len(self._waiting)
+        """The number of references that are queued or being looked up."""
+        return len(self._queue)
 
     @property
     def is_shared(self) -> bool | None:
-        """Whether results were exchanged with the other replicas when it was last tried; None where they never are."""
-        return None if self._in_step is None else self._in_step.is_well
-
-    # The life of the threads
+        """Whether the last exchange with the other replicas succeeded; None if results are not shared."""
+        return None if self._sync_loop is None else self._sync_loop.is_well
 
     def start(self, count: Callable[[str], None] = lambda _result: None) -> None:
-        """Begin; `count` is told what became of each look-up: found, unchanged, refused, failed, bug."""
+        """Start the threads. `count` gets the result of each look-up: found, unchanged, refused, failed, bug."""
         self._count = count
-        if self._in_step is not None:
-            self._in_step.start()
+        if self._sync_loop is not None:
+            self._sync_loop.start()
         for thread in self._threads:
             thread.start()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Whether everything that was asked for is settled within that time, however long that takes for None."""
-        return self._waiting.wait_until_empty(seconds)
+        """Wait until every look-up is settled, at most `seconds` if given. Returns whether that is so."""
+        return self._queue.wait_until_empty(seconds)
 
     def share(self, store: ResultStore) -> None:
-        """Write everything that is known into a store, once. Raises ApiServerError."""
+        """Write every result into a store, once. Raises ApiServerError."""
         sharing = Sharing(self._cache, store, expiry, is_wanted=self._is_wanted, clock=self._clock)
         for key, _ in self._cache.entries():
             sharing.add(key)
         sharing.exchange()
 
     def close(self) -> None:
-        """End the threads, within 2 seconds; a look-up that hangs is left to itself."""
-        self._waiting.close()
+        """End the threads within 2 seconds. A look-up that hangs is abandoned."""
+        self._queue.close()
         deadline = time.monotonic() + _CLOSE_SECONDS
-        if self._in_step is not None:
-            self._in_step.close(_CLOSE_SECONDS)
+        if self._sync_loop is not None:
+            self._sync_loop.close(_CLOSE_SECONDS)
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join(max(0.0, deadline - time.monotonic()))
 
     def _work(self) -> None:
-        if self._in_step is not None:
-            self._in_step.wait_for_the_first()
-        while (reference := self._waiting.take()) is not None:
+        if self._sync_loop is not None:
+            self._sync_loop.wait_for_the_first()
+        while (reference := self._queue.take()) is not None:
             try:
                 self._settle(reference)
             except Exception:  # noqa: BLE001  # logged; a bug met with one image must not end the look-ups of others
                 _log.exception("a bug in gpu-policy: the look-up of an image in %s has no result", reference.registry)
             finally:
-                self._waiting.done(reference)
+                self._queue.done(reference)
 
     def _settle(self, reference: ImageReference) -> None:
-        """Look one reference up, unless another replica has done so meanwhile."""
+        """Look a reference up, unless another replica has done so meanwhile."""
         known = self._cache.get(str(reference))
         if known is not None and known.due > self._clock():
             return
-        if known is None and self._left_alone.is_held(reference.registry):
-            return  # it was not asked, so the image stays pending and is queued again when somebody asks
+        if known is None and self._backoff.is_paused(reference.registry):
+            return  # no request was made, so the image stays pending, and the next caller has it queued again
         try:
             config = self._asked(reference, known)
-        except LookUpError as error:
+        except ImageLookupError as error:
             self._fail(reference, known, error, "refused" if error.is_lasting else "failed")
         except Exception as error:  # noqa: BLE001  # whatever it is, this image has a problem and others go on
             text = f"{reference.registry}: a bug in gpu-policy ({type(error).__name__})"
-            self._fail(reference, known, LookUpError(text, is_lasting=False), "bug", error)
+            self._fail(reference, known, ImageLookupError(text, is_lasting=False), "bug", error)
         else:
             self._succeed(reference, known, config)
 
     def _asked(self, reference: ImageReference, known: Entry | None) -> ImageConfig:
-        """What the reference leads to; a registry that wants to be left alone for a while is."""
-        self._left_alone.check(reference.registry)
+        """Query the registry, unless it has demanded a pause. Raises ImageLookupError."""
+        self._backoff.check(reference.registry)
         try:
             return self._looked_up(reference, None if known is None else known.info.config)
-        except LookUpError as error:
-            self._left_alone.heed(reference.registry, error)
+        except ImageLookupError as error:
+            self._backoff.note(reference.registry, error)
             raise
 
     def _looked_up(self, reference: ImageReference, before: ImageConfig | None) -> ImageConfig:
-        """The same by as little as it takes: mostly an image is still the one of before."""
+        """Query the digest first if the image was known: mostly it has not changed."""
         if before is None:
             return self._client.look_up(reference)
         digest = self._client.digest_of(reference)
@@ -202,34 +198,34 @@ class Images:
         key = str(reference)
         self._cache.put(key, LookupResult(self._clock(), expiry(key), config))
         is_news = known is None or known.info.config != config
-        if is_news and self._in_step is not None:
-            self._in_step.add(key)
+        if is_news and self._sync_loop is not None:
+            self._sync_loop.add(key)
         self._count("found" if is_news else "unchanged")
 
     def _fail(
         self,
         reference: ImageReference,
         known: Entry | None,
-        error: LookUpError,
+        error: ImageLookupError,
         result: str,
         bug: Exception | None = None,
     ) -> None:
-        """Keep an answer that there was; else the problem takes its place."""
+        """Keep an earlier configuration; without one, the problem becomes the result."""
         key, now = str(reference), self._clock()
         failures = 1 + (known.failures if known is not None else 0)
-        again = patience(failures, error)
+        again = retry_delay(failures, error)
         if known is not None and known.info.config is not None:
             self._cache.postpone(key, now + again, failures)
         else:
             problem = "".join(filter(str.isprintable, str(error)))[:MOST_PROBLEM] or "no reason was given"
             self._cache.put(key, LookupResult(now, again, problem=problem), failures)
-            if error.is_lasting and self._in_step is not None:  # in other cases another replica may fare better
-                self._in_step.add(key)
+            if error.is_lasting and self._sync_loop is not None:  # another replica may not have a passing problem
+                self._sync_loop.add(key)
         self._count(result)
         self._complain(reference.registry, str(error).replace(key, "an image"), bug)
 
     def _complain(self, registry: str, text: str, bug: Exception | None) -> None:
-        """Say why, the same of one registry once an hour at most."""
+        """Log why a look-up failed; equal texts about one registry once an hour at most."""
         now = self._clock()
         if now < self._complaints.get((registry, text), 0.0):
             return
@@ -240,43 +236,43 @@ class Images:
         _log.warning("looking up an image in %s failed: %s", registry, text, exc_info=bug)
 
     def _reference(self, text: str) -> ImageReference | ImageInfo:
-        """What may be looked up, or why nothing may."""
+        """The reference to look up; an ImageInfo if it may not be looked up."""
         try:
             reference = parse_reference(text)
         except FormatError as error:
             return ImageInfo(problem=str(error))
-        if not self._admits(reference):
+        if not self._is_allowed(reference):
             return NOT_LOOKED_UP
-        # With a digest nobody looks at the tag, and there are as many as somebody cares to make up.
+        # A tag beside a digest has no meaning, and tenants could make up any number of tags.
         return replace(reference, tag="") if reference.digest else reference
 
     def _is_wanted(self, key: str) -> bool:
-        return self._admits(parse_reference(key))
+        return self._is_allowed(parse_reference(key))
 
 
 _log = logging.getLogger("gpu_policy.images")
 
 
-def resolve(
+def look_up_all(
     references: Iterable[str],
     client: Client,
-    admits: Callable[[ImageReference], bool],
+    is_allowed: Callable[[ImageReference], bool],
     store: ResultStore | None = None,
 ) -> dict[str, ImageInfo]:
-    """What the registries say about each of the references, as they were given; none is pending.
+    """Look up every reference and wait. The keys of the result are the references as given; none is pending.
 
-    With a store the results are shared with the replicas; where that fails, the log says why.
+    With a store, the results are shared with the replicas. If that fails, the log says why.
     """
     texts = list(dict.fromkeys(references))
-    images = Images(client, admits, waiting=LookupQueue(len(texts)))
+    service = LookupService(client, is_allowed, queue=LookupQueue(len(texts)))
     for text in texts:
-        images.info(text)
-    images.start()
-    images.wait()
-    images.close()
+        service.info(text)
+    service.start()
+    service.wait()
+    service.close()
     if store is not None:
         try:
-            images.share(store)
+            service.share(store)
         except ApiServerError as error:
             _log.warning("the results are not shared with the replicas: %s", error)
-    return {text: images.info(text) for text in texts}
+    return {text: service.info(text) for text in texts}

@@ -1,7 +1,7 @@
-"""Results as bytes, as the replicas share them: compressed lines of JSON, bounded in both directions.
+"""The format in which replicas share results: compressed lines of JSON, bounded when written and when read.
 
-Whoever may write the shared object can write anything into it. So nothing is read that this file could not have
-written: what is too large is refused before it is unpacked, and a line that makes no sense is left out.
+Anybody with the right to write the shared object can write anything into it. So only content is read that this module
+could have written: too large content is refused before it is decompressed, and invalid lines are skipped.
 """
 
 import base64
@@ -20,41 +20,37 @@ from webhook.model.image import ImageConfig, parse_reference
 from webhook.model.shape import FormatError
 
 KEY = "images-v1"
-"""Where they stand in the ConfigMap; a later format gets a key of its own, beside this one during an upgrade."""
+"""Key of the ConfigMap. A later format gets another key, so that both exist during an upgrade."""
 MOST_PACKED = 675 * 1024
-"""Bytes of the result; 900 KiB in base64, of the 1 MiB that a ConfigMap may have."""
+"""Most bytes of the packed content: 900 KiB in base64, of the 1 MiB that a ConfigMap may have."""
 MOST_UNPACKED = 4 * 2**20
-"""Bytes of the lines together."""
+"""Most bytes of all lines together."""
 MOST_PROBLEM = 300
-"""Characters of a problem."""
+"""Most characters of a problem."""
 LONGEST_WAIT = 3600.0
 """Seconds after which a look-up that failed is tried again at the latest."""
 
 _FORMAT = "gpu-policy-images 1"
 _MOST_LINES = 2 * MOST_REFERENCES
 _MOST_QUOTES = 400_000
-"""Two for each text; a text takes several times more memory than room, and a variable is two of them."""
+"""Most quotes, two for each string. They are bounded because a string takes several times its bytes in memory."""
 _LONGEST_LINE = 128 * 1024
 
 _Env = tuple[tuple[str, str], ...]
 
 
-class PackError(ValueError):
-    """Bytes that hold no results."""
-
-
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What was packed: results by reference. `is_complete` is false where there was no room for others."""
+    """Results by reference. `is_complete` is false if some results did not fit."""
 
     results: Mapping[str, LookupResult]
     is_complete: bool = True
-    strange: int = 0
-    """Lines that made no sense."""
+    invalid_lines: int = 0
+    """The number of invalid lines."""
 
 
 def packed_in(config_map: Mapping[str, Any]) -> bytes:
-    """The bytes in a ConfigMap, empty where there are none; what is no base64 stays as it is, and is found strange."""
+    """The packed content of a ConfigMap, empty if it has none. A text that is no base64 is returned as it is."""
     data = config_map.get("binaryData")
     text = data.get(KEY) if isinstance(data, dict) else None
     if not isinstance(text, str):
@@ -66,7 +62,7 @@ def packed_in(config_map: Mapping[str, Any]) -> bytes:
 
 
 def pack(results: Mapping[str, LookupResult], most: int = MOST_PACKED) -> bytes:
-    """The results in at most so many bytes; where they do not fit, problems are left out first, then the oldest."""
+    """The results in at most `most` bytes. If they do not fit, problems are left out first, then the oldest results."""
     writable = (item for item in results.items() if _is_writable(item[1]))
     ordered = sorted(writable, key=lambda item: (item[1].config is None, -item[1].at, item[0]))[:MOST_REFERENCES]
     while True:
@@ -81,16 +77,16 @@ def pack(results: Mapping[str, LookupResult], most: int = MOST_PACKED) -> bytes:
 
 
 def unpack(packed: bytes) -> Content:
-    """What the bytes hold; PackError where they hold nothing that makes sense."""
+    """Read packed content. Raises FormatError if it is not in this format."""
     header, *lines = _unzipped(packed).split(b"\n", _MOST_LINES + 1)
     match _parsed(header):
         case [str() as name, bool() as is_complete] if name == _FORMAT:
             pass
         case _:
-            raise PackError("it does not begin as results do")
+            raise FormatError("it does not begin as results do")
     results: dict[str, LookupResult] = {}
     envs: dict[int, Mapping[str, str]] = {}
-    strange = lines.pop().count(b"\n") + 1 if len(lines) > _MOST_LINES else 0
+    invalid = lines.pop().count(b"\n") + 1 if len(lines) > _MOST_LINES else 0
     for line in lines:
         match _parsed(line):
             case [int() as number, dict() as env] if _is_env(env):
@@ -98,12 +94,12 @@ def unpack(packed: bytes) -> Content:
             case [str() as reference, *rest] if (result := _result(rest, envs)) and _is_reference(reference):
                 results[reference] = result
             case _:
-                strange += 1
-    return Content(results, is_complete, strange)
+                invalid += 1
+    return Content(results, is_complete, invalid)
 
 
 def _lines(results: list[tuple[str, LookupResult]], *, is_complete: bool) -> Iterator[bytes]:
-    """One line for each, sorted by reference because neighbours have much in common; an environment comes first."""
+    """A line for each result, sorted by reference to compress well. The line of its environment comes first."""
     yield orjson.dumps([_FORMAT, is_complete])
     numbers: dict[_Env, int] = {}
     for reference, result in sorted(results):
@@ -119,7 +115,7 @@ def _lines(results: list[tuple[str, LookupResult]], *, is_complete: bool) -> Ite
 
 
 def _is_writable(result: LookupResult) -> bool:
-    """Whether it would also be read."""
+    """Whether `unpack` would read the result."""
     if result.config is None:
         return _is_problem(result.problem) and 0 <= result.again <= LONGEST_WAIT
     return (
@@ -129,15 +125,15 @@ def _is_writable(result: LookupResult) -> bool:
 
 def _unzipped(packed: bytes) -> bytes:
     if len(packed) > 2 * MOST_PACKED:
-        raise PackError(f"it has {len(packed)} bytes")
+        raise FormatError(f"it has {len(packed)} bytes")
     try:
         text = unzipped(packed, MOST_UNPACKED)
     except zlib.error as error:
-        raise PackError(f"it is not compressed as results are ({error})") from None
+        raise FormatError(f"it is not compressed as results are ({error})") from None
     except ValueError as error:
-        raise PackError(str(error)) from None
+        raise FormatError(str(error)) from None
     if text.count(b'"') > _MOST_QUOTES:
-        raise PackError("it holds more strings than are ever written")
+        raise FormatError("it holds more strings than are ever written")
     return text
 
 
@@ -152,13 +148,13 @@ def _parsed(line: bytes) -> object:
 
 
 def _is_env(found: Mapping[Any, Any]) -> bool:
-    """Whether these are variables, and no more than are read from images."""
+    """Whether these are variables, within the limits of a configuration."""
     texts = [text for pair in found.items() for text in pair]
     return all(isinstance(text, str) and _is_text(text) for text in texts) and sum(map(len, texts)) <= MOST_CHARACTERS
 
 
 def _result(rest: list[Any], envs: Mapping[int, Mapping[str, str]]) -> LookupResult | None:
-    """The result that stands in a line behind the reference, None where there is none."""
+    """The result in the part of a line after the reference; None if that part is invalid."""
     match rest:
         case [int() as at, int() as again, str() as problem] if _is_problem(problem) and 0 <= again <= LONGEST_WAIT:
             return LookupResult(float(at), float(again), problem=problem)
@@ -170,7 +166,7 @@ def _result(rest: list[Any], envs: Mapping[int, Mapping[str, str]]) -> LookupRes
 
 
 def _is_reference(text: str) -> bool:
-    """Whether this is how a reference is spelled here."""
+    """Whether the text is a reference in its canonical spelling."""
     try:
         return str(parse_reference(text)) == text
     except FormatError:

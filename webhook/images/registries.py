@@ -1,11 +1,8 @@
-"""One registry, with everything that may be contacted for it.
+"""Registries, with every host that may be contacted for each.
 
-A registry may have certificate authorities of its own.
-
-`PRESETS` has the public registries, and the hosts to which each of them sends its clients for tokens and blobs.
-
-From what the registries publish for firewalls; where they publish nothing, from what they were seen to redirect to. A
-host that is missing makes look-ups fail with its name in the text, and can be listed under spec.registries.
+`PRESETS` has the public registries, and the hosts to which each sends its clients for tokens and blobs. Their sources
+are what registries publish for firewalls, or else the redirects that were observed. If a host is missing, look-ups fail
+with its name in the text. People can then list it under spec.registries.
 """
 
 import ssl
@@ -16,15 +13,15 @@ from types import MappingProxyType
 
 from webhook.images.addresses import Network
 from webhook.images.hosts import Host, HostPattern, Url
-from webhook.images.lookup_limits import LookUpError
+from webhook.images.lookup_limits import ImageLookupError
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """What may be contacted for images of `host`: the host itself, and those of its tokens and blobs.
+    """A registry, whose images have `host` in their name, and the hosts of its tokens and blobs.
 
-    `endpoint` is the name of the host that speaks the protocol, empty where it is the one in the image's name.
-    `authorities` are certificates (PEM) that are trusted besides those of the system, None where there are none.
+    `endpoint` is the host that speaks the protocol, empty if that is `host`. `authorities` are certificates (PEM) that
+    are trusted besides those of the system.
     """
 
     host: HostPattern
@@ -38,45 +35,45 @@ class Registry:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A registry under one of the names that it answers to."""
+    """A registry under one of its host names."""
 
     registry: Registry
     host: Host
-    """That speaks the protocol."""
+    """The host that speaks the protocol."""
 
     def url(self, target: str) -> Url:
-        """Where the registry answers for a path."""
+        """The URL of a path on the registry."""
         return Url("http" if self.registry.plain_http else "https", self.host, target)
 
     def is_own(self, url: Url) -> bool:
-        """Whether the URL leads to the registry itself, by a way that is as safe as the one to it."""
+        """Whether the URL leads to the registry itself, with TLS if the registry has TLS."""
         return url.host == self.host and (url.scheme == "https" or self.registry.plain_http)
 
     def check_redirect(self, url: Url) -> None:
-        """Raise LookUpError unless a manifest or blob may be fetched there."""
+        """Raise ImageLookupError unless manifests and blobs may be fetched from the URL."""
         self._check(url, self.registry.blob_hosts, "redirects to", "blobHosts")
 
     def check_realm(self, url: Url) -> None:
-        """Raise LookUpError unless a token may be asked for there."""
+        """Raise ImageLookupError unless tokens may be requested from the URL."""
         self._check(url, self.registry.token_hosts, "sends clients for tokens to", "tokenHosts")
 
     def _check(self, url: Url, patterns: tuple[HostPattern, ...], what: str, key: str) -> None:
         if self.is_own(url):
             return
         if not any(pattern.matches(url.host) for pattern in patterns):
-            raise LookUpError(
+            raise ImageLookupError(
                 f"the registry {what} {url.host}, which its {key} do not list; list the host there if it belongs to "
                 "the registry"
             )
         if url.scheme != "https":
-            raise LookUpError(f"the registry {what} {url.host} without TLS; that host must be used over https")
+            raise ImageLookupError(f"the registry {what} {url.host} without TLS; that host must be used over https")
 
 
 @lru_cache(maxsize=8)
 def trust(authorities: str | None = None) -> ssl.SSLContext:
-    """A client's context that trusts the authorities of the system and those in a PEM text; shared, about 1 MiB.
+    """A client's TLS context that trusts the authorities of the system and those in a PEM text.
 
-    Raises ValueError where the text holds no certificate.
+    Contexts are shared, because each takes about 1 MiB. Raises ValueError if the text has no certificate.
     """
     context = ssl.create_default_context()
     if authorities is not None:
@@ -173,4 +170,4 @@ PRESETS: Mapping[str, tuple[Registry, ...]] = MappingProxyType(
         ),
     }
 )
-"""By the name under spec.presets."""
+"""Registries by their name under spec.presets."""

@@ -1,9 +1,9 @@
-"""What registries send: indexes, manifests and configurations of images, read without trust.
+"""The documents of registries: indexes, manifests and configurations of images, read without trust.
 
-Everything here is a pure function of bytes. What is odd is an error and never guessed at; what is not needed is not
-looked at. Only one document is turned into objects at a time, since those can weigh several times what was sent.
+All functions are pure functions of bytes. A malformed document is an error; nothing is guessed, and parts that are not
+needed are not read. Only one document is parsed at a time, because its objects can take several times its bytes.
 
-The configuration of an image is reduced to the variables that say something about CUDA and the driver.
+The configuration of an image is reduced to the variables about CUDA and the driver.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from webhook.images.lookup_limits import LookUpError
+from webhook.images.lookup_limits import ImageLookupError
 
 DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 DOCKER_INDEX = "application/vnd.docker.distribution.manifest.list.v2+json"
@@ -28,17 +28,17 @@ CONFIGS = ("application/vnd.oci.image.config.v1+json", "application/vnd.docker.c
 _SCHEMA_1 = "application/vnd.docker.distribution.manifest.v1+"
 
 MOST_VALUES = 100_000
-"""In one document; as objects these weigh about 10 MiB."""
+"""Most values in one document; as objects they take about 10 MiB."""
 MOST_IMAGES = 1_000
-"""In one index."""
+"""Most entries of one index."""
 MOST_ARCHITECTURES = 32
-"""That an image can exist for."""
+"""Most architectures of one image."""
 
 _PREFERRED = "amd64"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 _ARCHITECTURE = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}", re.ASCII)
 PARSING = Lock()
-"""Held while a document exists as objects."""
+"""Held while a document is parsed and read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The images of an index that are for Linux: the digest of the one to read, and the architectures of all."""
+    """The Linux images of an index: the digest of the image to read, and the architectures of all."""
 
     chosen: str
     architectures: tuple[str, ...]
@@ -62,87 +62,87 @@ def digest_of(body: bytes | bytearray) -> str:
 
 
 def is_digest(text: object) -> bool:
-    """Whether the text is a digest that can be verified here."""
+    """Whether the text is a sha256 digest, the only kind that can be verified."""
     return isinstance(text, str) and _DIGEST.fullmatch(text) is not None
 
 
 def check_digest(body: bytes | bytearray, digest: str, what: str) -> None:
-    """Raise LookUpError unless the body is that which the digest stands for."""
+    """Raise ImageLookupError unless the body has this digest."""
     if digest_of(body) != digest:
-        raise LookUpError(f"{what} does not match its digest")
+        raise ImageLookupError(f"{what} does not match its digest")
 
 
 def read_json(body: bytes | bytearray, what: str) -> dict[str, Any]:
-    """The JSON object in a body. Raises LookUpError."""
+    """The JSON object in a body. Raises ImageLookupError."""
     if sum(map(body.count, (b",", b"[", b"{"))) > MOST_VALUES:
-        raise LookUpError(f"{what} has more than {MOST_VALUES} values")
+        raise ImageLookupError(f"{what} has more than {MOST_VALUES} values")
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise LookUpError(f"{what} is not JSON") from error
+        raise ImageLookupError(f"{what} is not JSON") from error
     if not isinstance(found, dict):
-        raise LookUpError(f"{what} is not a JSON object")
+        raise ImageLookupError(f"{what} is not a JSON object")
     return found
 
 
 def read_manifest(body: bytes | bytearray, content_type: str) -> Manifest | Index:
-    """What stands under a tag or digest. Raises LookUpError."""
+    """Read a manifest or an index. Raises ImageLookupError."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind.startswith(_SCHEMA_1):
-        raise LookUpError(
+        raise ImageLookupError(
             "the image has a manifest of Docker's schema 1, which is obsolete and not supported; build and push the "
             "image again"
         )
     if kind not in (*MANIFESTS, *INDEXES):
-        raise LookUpError(
+        raise ImageLookupError(
             "the manifest has an unsupported media type; supported are image manifests and image indexes of OCI and "
             "of Docker's schema 2"
         )
     with PARSING:
         found = read_json(body, "the manifest")
         if found.get("mediaType", kind) != kind or _kinds(found) != (kind in INDEXES, kind in MANIFESTS):
-            raise LookUpError("the manifest's content contradicts its media type")
+            raise ImageLookupError("the manifest's content contradicts its media type")
         return _index(found) if kind in INDEXES else _manifest(found)
 
 
 def _kinds(found: Mapping[str, Any]) -> tuple[bool, bool]:
-    """Whether it looks like an index, and whether it looks like a manifest (CVE-2021-41190: some look like both)."""
+    """Whether a document looks like an index, and like a manifest (CVE-2021-41190: some look like both)."""
     return "manifests" in found, "config" in found or "layers" in found
 
 
 def _manifest(found: Mapping[str, Any]) -> Manifest:
     config = _object(found.get("config"), "the manifest's config")
     if config.get("mediaType") not in CONFIGS:
-        raise LookUpError("the reference leads to an artifact that is not a container image, such as a Helm chart")
+        raise ImageLookupError("the reference leads to an artifact that is not a container image, such as a Helm chart")
     return Manifest(_digest(config, "the manifest's config"))
 
 
 def _index(found: Mapping[str, Any]) -> Index:
     entries = found["manifests"]
     if not isinstance(entries, list) or len(entries) > MOST_IMAGES:
-        raise LookUpError(f"the image index must have a list of at most {MOST_IMAGES} manifests")
+        raise ImageLookupError(f"the image index must have a list of at most {MOST_IMAGES} manifests")
     images: dict[str, Mapping[str, Any]] = {}
     for entry in entries:
         architecture = _linux(_object(entry, "an entry of the image index"))
         if architecture is not None:
             images.setdefault(architecture, entry)
     if not images:
-        raise LookUpError("the image index has no entry for Linux")
+        raise ImageLookupError("the image index has no entry for Linux")
     unsaid = images.pop("", None)
     if len(images) > MOST_ARCHITECTURES:
-        raise LookUpError(f"the image index has entries for more than {MOST_ARCHITECTURES} architectures")
+        raise ImageLookupError(f"the image index has entries for more than {MOST_ARCHITECTURES} architectures")
     chosen = images.get(_PREFERRED) or next(iter(images.values()), None) or unsaid or {}
     if chosen.get("mediaType") not in MANIFESTS:
-        raise LookUpError(
+        raise ImageLookupError(
             "the image index refers to something that is not an image manifest, such as another image index"
         )
     return Index(_digest(chosen, "an entry of the image index"), tuple(images))
 
 
 def _linux(entry: Mapping[str, Any]) -> str | None:
-    """The architecture of an entry for Linux, empty where it says nothing; None of others.
+    """The architecture of an entry for Linux, empty if the entry has no platform.
 
-    Those are attestations (unknown/unknown) and images for Windows.
+    None for other entries: attestations (unknown/unknown) and images for Windows.
     """
     if entry.get("platform") is None:
         return ""
@@ -151,20 +151,20 @@ def _linux(entry: Mapping[str, Any]) -> str | None:
 
 
 def architecture_in(value: object) -> str:
-    """A CPU architecture as Go names it; empty where the value is none."""
+    """The value, if it is a CPU architecture as Go names it; else empty."""
     return value if isinstance(value, str) and _ARCHITECTURE.fullmatch(value) else ""
 
 
 def _digest(descriptor: Mapping[str, Any], what: str) -> str:
     digest = descriptor.get("digest")
     if not isinstance(digest, str) or not is_digest(digest):
-        raise LookUpError(f"{what} has no sha256 digest")
+        raise ImageLookupError(f"{what} has no sha256 digest")
     return digest
 
 
 def _object(value: object, what: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise LookUpError(f"{what} is not a JSON object")
+        raise ImageLookupError(f"{what} is not a JSON object")
     return value
 
 
@@ -184,51 +184,51 @@ NAMES = frozenset(
     }
 )
 PREFIX = "NVIDIA_REQUIRE_"
-"""Each variable with it is a requirement of its own."""
+"""Every variable with this prefix is a requirement of its own."""
 
 LONGEST_NAME = 128
 LONGEST_VALUE = 4096
-"""Characters; NVIDIA_REQUIRE_CUDA has up to 3,000."""
+"""Most characters of a value; NVIDIA_REQUIRE_CUDA has up to 3,000."""
 MOST_CHARACTERS = 16 * 1024
-"""In all names and values together."""
+"""Most characters of all names and values together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The variables that matter, and the CPU architecture, empty where it is not said."""
+    """The variables about CUDA and the driver, and the CPU architecture, empty if the configuration has none."""
 
     env: Mapping[str, str]
     architecture: str
 
 
 def read_config(body: bytes | bytearray) -> Config:
-    """What a configuration says; of a variable that is set twice, the last. Raises LookUpError."""
+    """Read a configuration. The last value of a variable counts. Raises ImageLookupError."""
     with PARSING:
         found = read_json(body, "the image configuration")
         if found.get("os", "linux") != "linux":
-            raise LookUpError("the image is not for Linux")
+            raise ImageLookupError("the image is not for Linux")
         inner = found.get("config") or {}
         if not isinstance(inner, dict):
-            raise LookUpError("config in the image configuration is not a JSON object")
+            raise ImageLookupError("config in the image configuration is not a JSON object")
         return Config(MappingProxyType(_env(inner.get("Env") or [])), architecture_in(found.get("architecture")))
 
 
 def _env(entries: object) -> dict[str, str]:
     if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
-        raise LookUpError("config.Env in the image configuration is not a list of strings")
+        raise ImageLookupError("config.Env in the image configuration is not a list of strings")
     env: dict[str, str] = {}
     for entry in entries:
         name, equals, value = entry.partition("=")
         if not equals or not (name in NAMES or name.startswith(PREFIX)):
             continue
         if len(name) > LONGEST_NAME or len(value) > LONGEST_VALUE:
-            raise LookUpError(
+            raise ImageLookupError(
                 f"the image configuration has a variable {name[:40]} whose name is longer than {LONGEST_NAME} or whose "
                 f"value is longer than {LONGEST_VALUE} characters"
             )
         env[name] = value
     if sum(len(name) + len(value) for name, value in env.items()) > MOST_CHARACTERS:
-        raise LookUpError(
+        raise ImageLookupError(
             f"the image configuration has more than {MOST_CHARACTERS} characters in its variables about CUDA and NVIDIA"
         )
     return env

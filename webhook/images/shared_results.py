@@ -1,9 +1,9 @@
-"""One object that all replicas share: what one of them has looked up the others know, and all know it after a restart.
+"""The results of look-ups in one object that all replicas share, so that replicas and restarts need fewer look-ups.
 
-Whoever has news merges them with what stands there and writes it back, by compare-and-swap. What stands there is then
-what everybody goes by. Without it a replica looks up for itself.
+A replica merges its new results with the content of the object, and writes them back by compare-and-swap. All replicas
+adopt the content. Without the object, a replica does its own look-ups.
 
-`SyncLoop` is the thread that exchanges results with the shared object: soon after there is news, and now and then.
+`SyncLoop` is the thread that does so: 3 seconds after a new result, and every 15 seconds.
 """
 
 import logging
@@ -16,45 +16,46 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from webhook.images.cache import Entry, ImageCache, LookupResult
-from webhook.images.packing import Content, PackError, pack, unpack
+from webhook.images.packing import Content, pack, unpack
 from webhook.kubernetes.api_errors import ApiServerError, ConflictError
+from webhook.model.shape import FormatError
 from webhook.periodic_task import Attempts, about
 
 _SAME_TIME_SECONDS = 5.0
-"""Clocks of replicas are this far apart at most when they are counted as agreeing; they go by the API server's."""
+"""Results whose times differ by less count as equally new. Replicas use the clock of the API server."""
 _ATTEMPTS = 5
 APART_SECONDS = 0.1
-"""For which a writer that was overtaken stays away at most, at first; twice as long each time it happens again."""
+"""Longest wait of a writer after its first conflict. The wait doubles with each further conflict."""
 
 _log = logging.getLogger("gpu_policy.images")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResults:
-    """What the shared object holds. `content` is empty where nobody has written yet; `version` changes with it."""
+    """The content of the shared object, empty before the first write. `version` changes with the content."""
 
     version: str
     content: bytes
 
 
 class ResultStore(Protocol):
-    """Where the shared object is. Every call may raise ApiServerError."""
+    """Stores the shared object. Every call may raise ApiServerError."""
 
     def read(self) -> StoredResults:
-        """What it holds now (a consistent read)."""
+        """The current content (a consistent read)."""
         ...
 
     def write(self, content: bytes, over: StoredResults) -> None:
-        """Replace the content; ConflictError unless it still is what was read."""
+        """Replace the content. Raises ConflictError if it has changed since `over` was read."""
         ...
 
     def now(self) -> float:
-        """The time in Unix seconds, by a clock that all replicas read."""
+        """The time in Unix seconds, by a clock that all replicas share."""
         ...
 
 
 class Sharing:
-    """Keeps a cache and the shared object in step. Nothing here waits for anything but the store."""
+    """Synchronises a cache with the shared object. Only calls of the store take time."""
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class Sharing:
         is_wanted: Callable[[str], bool] = lambda _reference: True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`expiry` says after how many seconds a reference is looked up again; only wanted references are taken up."""
+        """`expiry` gives the seconds until a reference is looked up again. Only wanted references are adopted."""
         self._cache = cache
         self._store = store
         self._expiry = expiry
@@ -76,20 +77,20 @@ class Sharing:
         self._adopted: str | None = None
         self._complaint = ""
         self.size = 0
-        """Bytes of the shared content."""
+        """Size of the shared content in bytes."""
 
     @property
     def has_news(self) -> bool:
-        """Whether something here is not in the shared object yet."""
+        """Whether the cache has results that are not in the shared object yet."""
         return bool(self._news)
 
     def add(self, reference: str) -> None:
-        """There is a new result here."""
+        """Record that the cache has a new result for a reference."""
         with self._adding:
             self._news.add(reference)
 
     def exchange(self) -> None:
-        """Take up what others have found, and write what they do not know. Raises ApiServerError."""
+        """Adopt the results of other replicas, and write the new ones of this replica. Raises ApiServerError."""
         for attempt in range(_ATTEMPTS):
             if attempt:
                 time.sleep(random.uniform(0.0, APART_SECONDS * 2 ** (attempt - 1)))  # noqa: S311  # apart from other replicas
@@ -107,21 +108,23 @@ class Sharing:
         raise ApiServerError(f"other writers were faster, {_ATTEMPTS} times in a row")
 
     def _read(self, held: StoredResults, ahead: float) -> Content:
-        """What the object holds, in seconds of our clock; nobody has looked anything up in the future."""
+        """The content of the object, with times of this replica's clock, none of them in the future."""
         if not held.content:
             return Content({})
         try:
             content = unpack(held.content)
-        except PackError as error:
+        except FormatError as error:
             self._complain(f"what the replicas share cannot be read and counts as nothing: {error}")
             return Content({})
-        self._complain(f"{content.strange} lines of what the replicas share make no sense" if content.strange else "")
+        self._complain(
+            f"{content.invalid_lines} lines of what the replicas share make no sense" if content.invalid_lines else ""
+        )
         now = self._clock()
         results = {name: replace(one, at=min(one.at - ahead, now)) for name, one in content.results.items()}
         return replace(content, results=results)
 
     def _adopt(self, content: Content) -> None:
-        """Go by what is shared, except for what this replica knows better, which becomes news."""
+        """Put the shared results into the cache, except where the cache has better ones, which are then new results."""
         now = self._clock()
         for reference, result in content.results.items():
             ours = self._cache.get(reference)
@@ -137,7 +140,7 @@ class Sharing:
                     self.add(reference)
 
     def _is_better(self, reference: str, ours: LookupResult, theirs: LookupResult) -> bool:
-        """Whether our own result is to replace the shared one; what is shared wins where both are of one time."""
+        """Whether our own result replaces the shared one. If both are equally new, the shared one wins."""
         if ours.config is not None and theirs.config is not None and reference not in self._news:
             return ours.at > theirs.at + _SAME_TIME_SECONDS and _outweighs(ours, theirs)
         return (ours.config is not None or reference in self._news) and _outweighs(ours, theirs)
@@ -184,14 +187,14 @@ def _result_of(entry: Entry) -> LookupResult:
 
 
 def _holds(result: LookupResult, now: float) -> bool:
-    """Whether it is of use to others: an answer always, a problem until it is time to ask again."""
+    """Whether a result is still valid: a configuration always, a problem until it is looked up again."""
     return result.config is not None or result.at + result.again > now
 
 
 def _outweighs(ours: LookupResult, theirs: LookupResult) -> bool:
-    """Whether one result is to replace another: an answer beats a problem, then the newer wins. Equal answers stay.
+    """Whether one result replaces another: a configuration beats a problem, then the newer one wins.
 
-    Where both are of one moment, every replica decides alike.
+    Equal configurations stay. For results of the same time, all replicas decide alike.
     """
     if theirs.config is not None and ours.config == theirs.config:
         return False
@@ -203,19 +206,17 @@ def _rank(result: LookupResult) -> tuple[bool, float, str]:
 
 
 READ_SECONDS = 15.0
-"""How often the object is read."""
+"""Seconds between reads of the object."""
 WRITE_SECONDS = 3.0
-"""How long news wait for more of them."""
+"""Seconds that a new result waits for more, before all are written."""
 SLOW_BYTES = 64 * 1024
-"""A larger object is written less often: for each so many bytes they wait a second longer."""
+"""A larger object is written less often: each so many bytes add a second to the wait."""
 
 _FIRST_SECONDS = 10.0
 
-_log = logging.getLogger("gpu_policy.images")
-
 
 class SyncLoop:
-    """Exchanges results when it is time. What goes wrong is said once, and never ends the thread."""
+    """The thread that exchanges results. A failure is logged once and never ends the thread."""
 
     def __init__(self, sharing: Sharing) -> None:
         self._sharing = sharing
@@ -228,20 +229,20 @@ class SyncLoop:
         """Whether the last exchange succeeded."""
 
     def add(self, reference: str) -> None:
-        """There is news."""
+        """Record a new result, and have it written soon."""
         self._sharing.add(reference)
         self._wake.set()
 
     def start(self) -> None:
-        """Begin, with a first exchange."""
+        """Start the thread, which exchanges results at once."""
         self._thread.start()
 
     def wait_for_the_first(self) -> None:
-        """Wait until it was tried for the first time, 10 seconds at most."""
+        """Wait until the first exchange has succeeded or failed, 10 seconds at most."""
         self._tried.wait(_FIRST_SECONDS)
 
     def close(self, seconds: float) -> None:
-        """End the thread within that time; it tries to write what is new."""
+        """End the thread within `seconds`. The thread tries to write new results before it ends."""
         self._stop.set()
         self._wake.set()
         if self._thread.ident is not None:

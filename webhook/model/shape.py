@@ -38,7 +38,7 @@ def shortened(text: str, most: int) -> str:
 
 
 class FormatError(ValueError):
-    """A text that is no quantity, version or image reference; the message has the text and what is wrong with it."""
+    """A text or file that is not in its format, such as a version or a host name. The message says what is wrong."""
 
 
 class ShapeError(ValueError):

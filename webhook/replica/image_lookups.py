@@ -11,12 +11,12 @@ from typing import Any
 
 from certs.cluster import ChangedError, ClusterError
 from webhook.admission.metrics import Metrics
-from webhook.images.allowlist import AllowList, AllowListError
+from webhook.images.allowlist import AllowList
 from webhook.images.client import RegistryClient
-from webhook.images.credentials import Credentials, CredentialsError
+from webhook.images.credentials import Credentials
 from webhook.images.lookup_limits import LookupLimits
 from webhook.images.lookup_queue import LookupQueue
-from webhook.images.lookups import Images, resolve
+from webhook.images.lookups import LookupService, look_up_all
 from webhook.images.packing import KEY, packed_in
 from webhook.images.registries import PRESETS
 from webhook.images.shared_results import ResultStore, StoredResults
@@ -25,6 +25,7 @@ from webhook.kubernetes.api_server import ApiServer
 from webhook.model.image import NOT_LOOKED_UP, ImageConfig, ImageInfo, ImageReference, parse_reference
 from webhook.replica.certificate_cluster import KubernetesCluster
 from webhook.replica.settings import ConfigMapPlace, ImageSettings
+from webhook.yaml_files.file_errors import FileErrors
 
 _log = logging.getLogger("gpu_policy.images")
 
@@ -100,8 +101,8 @@ class ImageLookUps:
         store: ResultStore | None = None
         if settings.results is not None:
             store = ConfigMapStore(KubernetesCluster(ApiServer(settings.kubeconfig)), settings.results)
-        self._images = Images(
-            _Client(allowed, credentials), allowed.admits, store, waiting=LookupQueue(listed_as=allowed.listed_as)
+        self._images = LookupService(
+            _Client(allowed, credentials), allowed.allows, store, queue=LookupQueue(listed_as=allowed.listed_as)
         )
 
     def info(self, text: str, asker: str = "") -> ImageInfo:
@@ -130,7 +131,7 @@ def look_ups_of(settings: ImageSettings) -> ImageLookUps | None:
     """
     try:
         return ImageLookUps(settings)
-    except (AllowListError, CredentialsError, ClusterConfigError) as error:
+    except (FileErrors, ClusterConfigError) as error:
         _log.error("%s; until this replica restarts, it looks no image up", error)  # the text says it all
         return None
 
@@ -157,13 +158,13 @@ class Resolver:
             if registries is not None:
                 settings = ImageSettings.of(registries, credentials, results, kubeconfig)
                 self._store = _store(settings.results, kubeconfig)
-        except (AllowListError, CredentialsError, ClusterConfigError, ValueError) as error:
+        except (FileErrors, ClusterConfigError, ValueError) as error:
             raise UnusableError(str(error)) from error
 
     def __call__(self, images: Iterable[str]) -> Mapping[str, ImageInfo]:
         """Image -> what its registry says, or why it says nothing."""
         client = RegistryClient(self._allowed, self._credentials, LookupLimits())
-        found = resolve(images, client, self._allowed.admits, self._store)
+        found = look_up_all(images, client, self._allowed.allows, self._store)
         return {image: _not_asked(image) if info is NOT_LOOKED_UP else info for image, info in found.items()}
 
 
