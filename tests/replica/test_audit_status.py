@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from certs.cluster import ClusterError
 from tests.audit.sample_report import CREATED, TRAINER, empty, sample
 from tests.counted import samples
 from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
@@ -23,7 +24,6 @@ from webhook.replica.audit_status import (
     STALE_KEY,
     AuditStatus,
     AuditWatch,
-    StatusError,
     status_in,
     store,
     written,
@@ -115,7 +115,7 @@ def test_what_is_kept_is_small_whatever_was_found() -> None:
     ],
 )
 def test_what_is_no_status_is_said(text: str) -> None:
-    with pytest.raises(StatusError, match=r"audit\.json is no status of an audit"):
+    with pytest.raises(ClusterError, match=r"audit\.json is no status of an audit"):
         status_in({"data": {KEY: text}})
 
 
@@ -145,13 +145,13 @@ def test_what_the_chart_has_put_there_stays(control_plane: ControlPlane, place: 
 
 def test_a_config_map_that_is_missing_is_said_with_its_remedy(control_plane: ControlPlane) -> None:
     place = ConfigMapPlace("default", "nowhere")
-    with pytest.raises(StatusError, match="there is no ConfigMap default/nowhere; apply the release again"):
+    with pytest.raises(ClusterError, match="there is no ConfigMap default/nowhere; apply the release again"):
         stored(control_plane, place, sample())
 
 
 def test_a_right_that_is_missing_is_said(control_plane: ControlPlane, place: ConfigMapPlace) -> None:
     cluster = KubernetesCluster(ApiServer(control_plane.kubeconfig_for(TENANT_TOKEN)))
-    with pytest.raises(StatusError, match="403"):
+    with pytest.raises(ClusterError, match="403"):
         store(cluster, place, "{}")
 
 
@@ -247,11 +247,11 @@ def test_a_status_that_cannot_be_read_leaves_what_was_shown_and_one_that_is_gone
     watch, metrics = replica()
     watch.look()
     control_plane.raw("PATCH", place.path, {"data": {KEY: "broken"}})
-    with pytest.raises(StatusError):
+    with pytest.raises(ClusterError):
         watch.look()
     assert shown(metrics, "gpu_policy_audit_timestamp_seconds") == {(): FINISHED.timestamp()}
     control_plane.raw("DELETE", place.path)
-    with pytest.raises(StatusError):
+    with pytest.raises(ClusterError):
         watch.look()
     assert shown(metrics, "gpu_policy_audit_timestamp_seconds") == {}
 

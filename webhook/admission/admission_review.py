@@ -11,6 +11,7 @@ import base64
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -53,7 +54,7 @@ FORMS: Mapping[str, Form] = {
     "kind.version": _form(r"[a-z0-9.-]{0,63}", "up to 63 small letters, digits, dots and hyphens"),
     "kind.kind": _form(r"[A-Za-z0-9-]{0,63}", "up to 63 letters, digits and hyphens"),
 }
-"""Place below `request` -> what its text may be. A missing text reads as empty."""
+"""Place below `request` -> what its text may be. A missing text counts as empty."""
 
 
 def objection_to(place: str, text: str) -> str:
@@ -80,11 +81,24 @@ _BEGINNING = re.compile(
     rb'\s*\{(?:\s*"(?:kind|apiVersion)"\s*:\s*"[a-zA-Z0-9./]+"\s*,){2}'
     rb'\s*"request"\s*:\s*\{\s*"uid"\s*:\s*"([a-zA-Z0-9-]{1,64})"'
 )
-"""The beginning of a review up to the uid, which is the first field of a request."""
+"""The beginning of a review, up to the uid, which is the first field of a request."""
 
 
-class BadRequestError(ValueError):
-    """The body is no AdmissionReview that can be answered; the text says what was found and what is expected."""
+class UnansweredError(Exception):
+    """A request that gets no decision. `reason` is for the metric, the text for people: found, expected, remedy."""
+
+    def __init__(
+        self, text: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST, reason: str = "bad_request", **headers: str
+    ) -> None:
+        super().__init__(text)
+        self.status = status
+        self.reason = reason
+        self.headers = [(name.replace("_", "-"), value) for name, value in headers.items()]
+
+
+def unavailable(text: str, reason: str) -> UnansweredError:
+    """The error for a request that the API server should repeat in a second, possibly at another replica."""
+    return UnansweredError(text, HTTPStatus.SERVICE_UNAVAILABLE, reason, Retry_After="1")
 
 
 @fixed(frozen=True, slots=True)
@@ -117,28 +131,28 @@ class AdmissionResponse:
 
 
 def parse(body: bytes) -> AdmissionRequest:
-    """Read an AdmissionReview. Raises BadRequestError where `body` is anything else."""
+    """Read an AdmissionReview. Raises UnansweredError for any other body."""
     try:
         review = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise BadRequestError(f"the body is not JSON ({error}); send an AdmissionReview of {API_VERSION}") from None
+        raise UnansweredError(f"the body is not JSON ({error}); send an AdmissionReview of {API_VERSION}") from None
     if not isinstance(review, dict):
-        raise BadRequestError(f"the body is {spelled(review)}; send an AdmissionReview of {API_VERSION}")
+        raise UnansweredError(f"the body is {spelled(review)}; send an AdmissionReview of {API_VERSION}")
     for key, expected in (("kind", "AdmissionReview"), ("apiVersion", API_VERSION)):
         if review.get(key) != expected:
-            raise BadRequestError(f"{key}: found {spelled(review.get(key))}, expected {spelled(expected)}")
+            raise UnansweredError(f"{key}: found {spelled(review.get(key))}, expected {spelled(expected)}")
     request = _part(review, "request", dict, "")
     if not request:
-        raise BadRequestError("request: missing; an AdmissionReview without a request cannot be answered")
+        raise UnansweredError("request: missing; an AdmissionReview without a request cannot be answered")
     kind = _part(request, "kind", dict)
     user = _part(request, "userInfo", dict)
     group, version = _text(kind, "group", "kind."), _text(kind, "version", "kind.")
     uid = _text(request, "uid")
     if not uid:
-        raise BadRequestError("request.uid: missing or empty; the answer must repeat it")
+        raise UnansweredError("request.uid: missing or empty; the answer must repeat it")
     groups = _part(user, "groups", list, "request.userInfo.")
     if len(groups) > MOST_GROUPS:
-        raise BadRequestError(f"request.userInfo.groups: found {len(groups)} groups, expected {MOST_GROUPS} at most")
+        raise UnansweredError(f"request.userInfo.groups: found {len(groups)} groups, expected {MOST_GROUPS} at most")
     return AdmissionRequest(
         uid=uid,
         operation=_text(request, "operation"),
@@ -166,7 +180,7 @@ def _part(parent: Mapping[str, Any], key: str, kind: type, path: str = "request.
         return value
     if value is None:
         return kind()
-    raise BadRequestError(f"{path}{key}: found {spelled(value)}, expected {_EXPECTED[kind]}")
+    raise UnansweredError(f"{path}{key}: found {spelled(value)}, expected {_EXPECTED[kind]}")
 
 
 def check_length(answer: AdmissionResponse) -> None:
@@ -177,12 +191,12 @@ def check_length(answer: AdmissionResponse) -> None:
 
 
 def _text(parent: Mapping[str, Any], key: str, path: str = "") -> str:
-    """A text of the request; raises BadRequestError where Kubernetes does not allow it."""
+    """A text of the request; raises UnansweredError where Kubernetes does not allow it."""
     text = parent.get(key)
     if text.__class__ is not str:
         text = _part(parent, key, str, f"request.{path}")
     if text and (objection := objection_to(path + key, text)):
-        raise BadRequestError(objection)
+        raise UnansweredError(objection)
     return text
 
 

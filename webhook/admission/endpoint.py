@@ -16,13 +16,14 @@ from webhook.admission import logs, phases
 from webhook.admission.admission_review import (
     AdmissionRequest,
     AdmissionResponse,
-    BadRequestError,
+    UnansweredError,
     check_length,
     parse,
     render,
     uid_of,
+    unavailable,
 )
-from webhook.admission.memory_budget import MOST_OF_A_REVIEW, Room, TooLittleMemoryError, memory_of
+from webhook.admission.memory_budget import MOST_OF_A_REVIEW, Room, memory_of
 from webhook.admission.phases import Decision
 from webhook.admission.service import Service, TimeBudget
 from webhook.admission.watchdog import DecisionDeadline, TookTooLongError
@@ -37,13 +38,13 @@ _LATEST_START = 0.5
 """Share of the sender's timeout after which a request that still waits is not begun."""
 
 _SPENDABLE = 0.75
-"""Share of the remaining time that may be spent on waiting for a ledger; the answer has to travel, too."""
+"""Share of the remaining time that may be spent on waiting for a ledger; the rest is for sending the answer."""
 
 _DEFAULT_TIMEOUT_SECONDS = 10
 """Kubernetes' default timeout of webhooks, for senders that do not say how long they wait."""
 
 _OF_POLICIES = "policies"
-"""The phase of ConfigMaps with policies; it concerns no pod."""
+"""The phase of ConfigMaps with policies."""
 
 _WHOLE_SECONDS = re.compile(r"[0-9]{1,3}s")
 
@@ -53,17 +54,6 @@ Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 Wsgi = Callable[[Environ, StartResponse], Iterable[bytes]]
 Phase = Callable[[AdmissionRequest, ClusterFacts, TimeBudget], Decision]
-
-
-class UnansweredError(Exception):
-    """A request that gets no decision: the HTTP status, a text for people, and a reason for the metric."""
-
-    def __init__(self, status: HTTPStatus, text: str, reason: str = "bad_request", **headers: str) -> None:
-        super().__init__(text)
-        self.status = status
-        self.text = text
-        self.reason = reason
-        self.headers = [(name.replace("_", "-"), value) for name, value in headers.items()]
 
 
 class ReviewEndpoint:
@@ -92,7 +82,7 @@ class ReviewEndpoint:
             body = self._answer(environ, *phase)
         except UnansweredError as error:
             self._service.metrics.error(error.reason)
-            text = f"{error.text}\n".encode()
+            text = f"{error}\n".encode()
             headers = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(text)))]
             start_response(f"{error.status.value} {error.status.phrase}", headers + error.headers)
             return [text]
@@ -102,52 +92,46 @@ class ReviewEndpoint:
     def _answer(self, environ: Environ, name: str, decide: Phase) -> bytes:
         started = time.perf_counter()
         if objection := _objection(environ):
-            raise UnansweredError(HTTPStatus.FORBIDDEN, objection, "forbidden")
+            raise UnansweredError(objection, HTTPStatus.FORBIDDEN, "forbidden")
         budget = _time_budget(environ, self._service.decision_seconds)
         facts = self._service.facts.facts
         if facts is None:
             reason = self._service.not_ready() or "facts: not loaded yet"
-            raise _unavailable(reason, "not_ready")
+            raise unavailable(reason, "not_ready")
         body = _body(environ)
         needed = memory_of(body)
         if needed > MOST_OF_A_REVIEW:
             return self._refused_unread(body, needed)
         wait = budget.seconds, budget.may_block
-        try:
-            with self._turn.taken(int(name == _OF_POLICIES), *wait), self._room.taken(needed, *wait):
-                return self._decided(body, _Asked(name, decide, facts, budget, started))
-        except TooLittleMemoryError:
-            raise _unavailable("overloaded: other large reviews take up the memory, try again", "overloaded") from None
+        with self._turn.taken(int(name == _OF_POLICIES), *wait), self._room.taken(needed, *wait):
+            return self._decided(body, _Asked(name, decide, facts, budget, started))
 
     def _refused_unread(self, body: bytes, needed: int) -> bytes:
-        """Refuse a body that would take too much memory to parse; in a review where its uid stands where expected."""
+        """Refuse a body that would take too much memory to parse: by a review, if the uid is at its usual place."""
         text = (
             f"request: found maps, lists and strings that take {needed} bytes of memory, expected at most "
             f"{MOST_OF_A_REVIEW}; make several objects of it, or leave entries out"
         )
         uid = uid_of(body)
         if not uid:
-            raise UnansweredError(HTTPStatus.UNPROCESSABLE_ENTITY, text)
+            raise UnansweredError(text, HTTPStatus.UNPROCESSABLE_ENTITY)
         self._service.metrics.error("bad_request")
         return render(uid, AdmissionResponse(is_allowed=False, message=text, code=HTTPStatus.UNPROCESSABLE_ENTITY))
 
     def _decided(self, body: bytes, asked: "_Asked") -> bytes:
-        try:
-            review = parse(body)
-        except BadRequestError as error:
-            raise UnansweredError(HTTPStatus.BAD_REQUEST, str(error)) from None
+        review = parse(body)
         try:
             decision, answer = asked.budget.deadline.within(lambda: _answered(asked, review))
         except TookTooLongError as error:
             message = f"{error}: no decision for request {review.uid}, failurePolicy decides"
             fields = {"phase": asked.name, "kind": review.kind, "namespace": review.namespace}
             _LOG.warning(message, extra={"fields": fields | logs.whereabouts(error.__cause__ or error)})
-            raise UnansweredError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error), "took_too_long") from None
+            raise UnansweredError(str(error), HTTPStatus.INTERNAL_SERVER_ERROR, "took_too_long") from None
         except Exception as error:  # noqa: BLE001  # logged, and answered so that failurePolicy decides
             message = f"a bug: no decision for request {logs.short(review.uid)}, failurePolicy decides"
             _LOG.error(message, extra={"fields": logs.whereabouts(error)})
             text = "no decision because of a bug in gpu-policy; its log says more"
-            raise UnansweredError(HTTPStatus.INTERNAL_SERVER_ERROR, text, "bug") from None
+            raise UnansweredError(text, HTTPStatus.INTERNAL_SERVER_ERROR, "bug") from None
         seconds = time.perf_counter() - asked.started
         self._service.metrics.count(asked.name, review, decision, seconds)
         logs.log_decision(asked.name, review, decision, seconds)
@@ -155,10 +139,10 @@ class ReviewEndpoint:
 
 
 def _objection(environ: Environ) -> str:
-    """Why this caller gets no review answered; empty where it does. The one place where callers are authenticated.
+    """Why reviews of this caller are not answered; empty where they are. The one place that authenticates callers.
 
-    Today a caller shows a client certificate, where the replica was started with an authority for such certificates.
-    What is wrong with the certificate is known from the handshake on, so no body of such a caller is read either.
+    A caller shows a client certificate, if the replica was started with an authority for client certificates. The
+    server checks the certificate at the handshake, and reads no body from a caller whose certificate is wrong.
 
     Kubernetes 1.37 begins to issue tokens to API servers, with which they will authenticate to webhooks (KEP-6060,
     alpha): a bearer token in the header Authorization, signed by the cluster, for the audience of one webhook
@@ -183,14 +167,14 @@ class _Asked:
 def _time_budget(environ: Environ, decision_seconds: float) -> TimeBudget:
     """The time that the answer may take. Raises UnansweredError for a request that has already waited too long.
 
-    The API server gives its timeout in the query, `timeout=5s`. When half of it is over, a second attempt is more
-    useful than an answer: there is still time for it, and under load it may reach another replica.
+    The API server gives its timeout in the query, as in `timeout=5s`. After half of that time, a second attempt is
+    better than a late answer: there is still time for one, and under load it may reach another replica.
     """
     waited = environ.get("webhook.waited", _not_at_all)()
     timeout = _timeout_seconds(environ.get("QUERY_STRING", ""))
     if waited > timeout * _LATEST_START:
         text = f"overloaded: the request waited for {waited:.1f} s of the {timeout} s that its sender waits"
-        raise _unavailable(text, "overloaded")
+        raise unavailable(text, "overloaded")
     left = timeout - waited
     deadline = DecisionDeadline(decision_seconds, time.monotonic() + left)
     return TimeBudget(left * _SPENDABLE, environ.get("webhook.may_block", _nothing), deadline)
@@ -212,19 +196,15 @@ def _timeout_seconds(query: str) -> int:
     return _DEFAULT_TIMEOUT_SECONDS
 
 
-def _unavailable(text: str, reason: str) -> UnansweredError:
-    return UnansweredError(HTTPStatus.SERVICE_UNAVAILABLE, text, reason, Retry_After="1")
-
-
 def _body(environ: Environ) -> bytes:
     """The body of a request that may carry an AdmissionReview; raises UnansweredError for any other."""
     if environ["REQUEST_METHOD"] != "POST":
         text = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}: an AdmissionReview comes with POST"
-        raise UnansweredError(HTTPStatus.METHOD_NOT_ALLOWED, text, Allow="POST")
+        raise UnansweredError(text, HTTPStatus.METHOD_NOT_ALLOWED, Allow="POST")
     content_type = environ.get("CONTENT_TYPE", "")
     if content_type.partition(";")[0].strip().lower() != "application/json":
         text = f"Content-Type: found {logs.short(content_type) or 'none'}, expected application/json"
-        raise UnansweredError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text)
+        raise UnansweredError(text, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
     length = environ.get("CONTENT_LENGTH") or ""
     if length.isdecimal() and int(length) > LARGEST_BODY:
         raise _too_large()
@@ -237,7 +217,7 @@ def _body(environ: Environ) -> bytes:
 
 def _too_large() -> UnansweredError:
     text = f"body: larger than {LARGEST_BODY} bytes; the API server sends less"
-    return UnansweredError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
+    return UnansweredError(text, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
 def _answered(asked: _Asked, review: AdmissionRequest) -> tuple[Decision, bytes]:

@@ -1,4 +1,4 @@
-"""The memory that one review, and all reviews together, may take: JSON grows up to forty times when it is parsed.
+"""Bounds the memory of one review, and of all reviews together: JSON grows up to forty times when it is parsed.
 
 The number of maps, lists and texts in a body is estimated by counting brackets, quotes and commas. The estimate is
 never too low, because such characters inside of texts only add to it.
@@ -8,17 +8,19 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+from webhook.admission.admission_review import UnansweredError, unavailable
+
 SMALL = 65_536
-"""Bodies of up to this many bytes are not estimated, so that usual reviews never wait."""
+"""Most bytes of a body that is not estimated. Usual reviews are smaller, so they never wait."""
 
 MOST_OF_A_REVIEW = 80 * 2**20
-"""Bytes of memory that one parsed review may take; the largest manifests of people take a fraction of it."""
+"""Most bytes of memory of one parsed review; the largest manifests that people write take a fraction of it."""
 
 MOST_AT_ONCE = MOST_OF_A_REVIEW
-"""Bytes of memory that all parsed reviews may take at a time, without small ones."""
+"""Most bytes of memory of all parsed reviews at a time; small ones do not count."""
 
 _MOST_WAITING = 4
-"""Most reviews that wait for memory; each of them holds a thread."""
+"""Most reviews that wait for memory; each one holds a thread."""
 
 _PARSED = 16
 """Bytes of any value while it is parsed (`yyjson_val`)."""
@@ -65,12 +67,8 @@ def memory_of(body: bytes) -> int:
 _NONE = nullcontext()
 
 
-class TooLittleMemoryError(Exception):
-    """There is no memory for a review at the moment."""
-
-
 class Room:
-    """Room that reviews share, such as memory. A review that does not fit in waits for others to end."""
+    """Room that reviews share, such as memory. A review that does not fit waits until others end."""
 
     def __init__(self, size: int = MOST_AT_ONCE, most_waiting: int = _MOST_WAITING) -> None:
         self._left = size
@@ -81,8 +79,8 @@ class Room:
     def taken(self, amount: int, seconds: float, may_block: Callable[[], None]) -> AbstractContextManager[None]:
         """Take `amount` of the room while the context lasts, after waiting for up to `seconds`.
 
-        `may_block` is called before waiting. Raises TooLittleMemoryError. An amount of 0, as of most reviews, never
-        waits.
+        `may_block` is called before waiting. Raises UnansweredError where there is no room in time. An amount of 0,
+        which most reviews have, never waits.
         """
         return self._taken(amount, seconds, may_block) if amount else _NONE
 
@@ -100,12 +98,16 @@ class Room:
         with self._changed:
             if amount > self._left:
                 if self._waiting >= self._most_waiting:
-                    raise TooLittleMemoryError
+                    raise _overloaded()
                 self._waiting += 1
                 try:
                     may_block()
                     if not self._changed.wait_for(lambda: amount <= self._left, seconds):
-                        raise TooLittleMemoryError
+                        raise _overloaded()
                 finally:
                     self._waiting -= 1
             self._left -= amount
+
+
+def _overloaded() -> UnansweredError:
+    return unavailable("overloaded: other large reviews take up the memory, try again", "overloaded")

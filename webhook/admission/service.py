@@ -34,15 +34,11 @@ from webhook.policy.policy_store import PolicyStore
 _NO_LEDGERS = Unanswered("this replica was started without --quota-ledgers, the namespace that the ledgers are in")
 
 
-class _NameTakenError(Exception):
-    """The name of the pod is taken, so the API server will not store it."""
-
-
 @fixed(frozen=True, slots=True)
 class TimeBudget:
-    """How long a request may wait, and how it waits without blocking other requests.
+    """How long a request may wait, and how it lets other requests be served meanwhile.
 
-    `seconds` may be spent on waiting; `may_block` is called before. `deadline` bounds the rest of the decision.
+    `seconds` may be spent on waiting; `may_block` is called before it. `deadline` bounds the rest of the decision.
     """
 
     seconds: float = 1.0
@@ -51,7 +47,7 @@ class TimeBudget:
 
 
 class HasLedgers(Protocol):
-    """Has the ledgers of this replica. `webhook.admission.quota_service.QuotaService` is one."""
+    """Has the ledgers of this replica, as `webhook.admission.quota_service.QuotaService` does."""
 
     @property
     def ledgers(self) -> Ledgers:
@@ -62,26 +58,27 @@ class HasLedgers(Protocol):
 def reserve(decision: Decision, request: AdmissionRequest, holder: HasLedgers | None, budget: TimeBudget) -> Decision:
     """The decision after the pod was entered in the ledgers of its quotas, or refused by one of them.
 
-    `holder` is None where no ledgers are kept. Dry runs are judged like other requests and leave no entry. A pod that
-    is refused already is not entered.
+    `holder` is None where this replica has no ledgers. Dry runs are decided like other requests and leave no entry. A
+    pod that is refused already gets no entry.
     """
     outcome = decision.outcome
     if outcome is None or decision.claims == NO_CLAIMS:
         return decision
     tells_usage = holder is not None and holder.ledgers.context.tells_usage
-    try:
-        judged = quota_claims.entered(
-            outcome,
-            request.namespace,
-            decision.claims,
-            lambda claims: _ask(claims, request, holder, budget),
-            (lambda namespace: _seen(namespace, holder, budget)) if holder is not None and tells_usage else None,
-        )
-    except _NameTakenError as taken:  # in the words of the API server, which would say it after us
-        annotations = decision.answer.audit_annotations
-        return Decision(
-            AdmissionResponse(False, str(taken), HTTPStatus.CONFLICT, audit_annotations=annotations), outcome
-        )
+    verdicts: Sequence[Verdict] = ()
+
+    def ask(claims: Sequence[Claim]) -> Sequence[Verdict]:
+        nonlocal verdicts
+        verdicts = _ask(claims, request, holder, budget)
+        return verdicts
+
+    seen = (lambda namespace: _seen(namespace, holder, budget)) if holder is not None and tells_usage else None
+    judged = quota_claims.entered(outcome, request.namespace, decision.claims, ask, seen)
+    for verdict in verdicts:
+        if isinstance(verdict, AlreadyStored):  # answered in the words of the API server, which would refuse it later
+            message, annotations = f'pods "{verdict.name}" already exists', decision.answer.audit_annotations
+            answer = AdmissionResponse(False, message, HTTPStatus.CONFLICT, audit_annotations=annotations)
+            return Decision(answer, outcome)
     return decision if judged is outcome else decide(judged)
 
 
@@ -97,11 +94,7 @@ def _ask(
         deadline = time.monotonic() + budget.seconds
         return ledgers.reserve(uid, claims, deadline, is_dry_run=request.is_dry_run, name=name)
 
-    verdicts = budget.deadline.outside(reserved)
-    for verdict in verdicts:
-        if isinstance(verdict, AlreadyStored):
-            raise _NameTakenError(f'pods "{verdict.name}" already exists')
-    return verdicts
+    return budget.deadline.outside(reserved)
 
 
 def _seen(namespace: str, holder: HasLedgers, budget: TimeBudget) -> Iterable[GpuPod]:
@@ -109,13 +102,13 @@ def _seen(namespace: str, holder: HasLedgers, budget: TimeBudget) -> Iterable[Gp
 
 
 def _name(request: AdmissionRequest) -> str:
-    """The name of the pod. In this phase a generated name is known, too."""
+    """The name of the pod; the validating phase has generated names, too. Empty for a name that no pod can have."""
     name = request.name or part(request.object, "metadata", "name")
     return name if isinstance(name, str) and not objection_to("name", name) else ""
 
 
 def _uid(request: AdmissionRequest) -> bytes:
-    """The uid of the pod, which the API server has set by now; for a pod without a uid, that of the request."""
+    """The uid of the pod, which the API server has set by now; the uid of the request for a pod without one."""
     for text in (part(request.object, "metadata", "uid"), request.uid):
         try:
             return UUID(str(text)).bytes
@@ -125,17 +118,17 @@ def _uid(request: AdmissionRequest) -> bytes:
 
 
 class ImageMemory(ImageSource, Protocol):
-    """Whoever looks images up, and remembers what was found."""
+    """Looks images up, and remembers what was found."""
 
     def recall(self, text: str) -> ImageInfo:
-        """What is known about the image at this moment; no look-up follows."""
+        """What is known about the image at this moment, without a look-up."""
         ...
 
 
 class _ImagesOfReview:
-    """Implements ImageSource for one review. A dry run leaves no trace, so it has nothing looked up.
+    """Implements ImageSource for one review. A dry run starts no look-up.
 
-    Images are asked about outside of the deadline: a question that is ended halfway could stay open for ever.
+    Images are asked about outside of the deadline: a thread that is ended halfway could leave a look-up open for ever.
     """
 
     def __init__(self, images: ImageMemory, deadline: DecisionDeadline, *, is_dry_run: bool) -> None:
@@ -153,7 +146,7 @@ class _ImagesOfReview:
 class Service:
     """One replica: the policies and facts that it decides with, and whether it is ready.
 
-    Without `images` nothing is looked up in registries; without `ledgers` no pod can be entered in a quota.
+    Without `images` nothing is looked up in registries. Without `ledgers` no pod gets an entry in a quota.
     """
 
     def __init__(

@@ -275,7 +275,8 @@ def _place_of(publish: str | None, status: str | None, *, is_cluster: bool) -> "
 
 def _publish(report: "AuditReport", request: _Request, kinds: str | None, place: "ConfigMapPlace | None") -> bool:
     """Write reports and the status into the cluster; returns whether all could be written."""
-    from webhook.replica.audit_status import StatusError, store, written
+    from certs.cluster import ClusterError
+    from webhook.replica.audit_status import store, written
     from webhook.replica.certificate_cluster import KubernetesCluster
     from webhook.replica.published_reports import PublishedReports, publish
     from webhook.replica.report_objects import Kinds
@@ -286,7 +287,7 @@ def _publish(report: "AuditReport", request: _Request, kinds: str | None, place:
     if place is not None:
         try:
             store(KubernetesCluster(server), place, written(report, published, datetime.now(UTC)))
-        except StatusError as error:
+        except ClusterError as error:
             errors.append(str(error))
     for fault in errors:
         click.echo(fault, err=True)

@@ -138,9 +138,10 @@ def registries_of(
                 "them out"
             )
         return None
-    from webhook.replica.image_lookups import Resolver, UnusableError
+    from webhook.replica.image_lookups import Resolver
+    from webhook.yaml_files.file_errors import FileErrors
 
     try:
         return Resolver(registries, credentials, results, kubeconfig)
-    except UnusableError as error:
+    except (FileErrors, ValueError) as error:
         fail(str(error))

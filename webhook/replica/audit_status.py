@@ -41,10 +41,6 @@ Counts = Mapping[tuple[str, Level], int]
 """Rule and level, or namespace and level -> number of findings."""
 
 
-class StatusError(Exception):
-    """The status of audits cannot be written or read; the text says why."""
-
-
 @dataclass(frozen=True, slots=True)
 class AuditStatus:
     """The last audit. `finished` is Unix time, `seconds` its duration.
@@ -106,24 +102,26 @@ def _row(label: str, shown: str, names: Sequence[str], counts: Counts) -> dict[s
 
 
 def store(cluster: KubernetesCluster, place: ConfigMapPlace, content: str) -> None:
-    """Write the status into the ConfigMap, which has to exist: no right to create is needed. Raises StatusError."""
+    """Write the status into the ConfigMap, which has to exist: no right to create is needed. Raises ClusterError."""
     for _ in range(_ATTEMPTS):
+        found = cluster.get(place.path)
+        if found is None:
+            raise _missing(place)
+        data = {**(found.get("data") or {}), KEY: content}
         try:
-            found = cluster.get(place.path)
-            if found is None:
-                raise StatusError(f"there is no ConfigMap {place}; apply the release again, with audit.enabled")
-            data = {**(found.get("data") or {}), KEY: content}
             cluster.replace(place.path, {**found, "data": data})
         except ChangedError:
             continue
-        except ClusterError as error:
-            raise StatusError(str(error)) from error
         return
-    raise StatusError(f"ConfigMap {place} is written by others all the time")
+    raise ClusterError(f"ConfigMap {place} is written by others all the time")
+
+
+def _missing(place: ConfigMapPlace) -> ClusterError:
+    return ClusterError(f"there is no ConfigMap {place}; apply the release again, with audit.enabled")
 
 
 def status_in(found: Mapping[str, Any]) -> AuditStatus | None:
-    """The status in a ConfigMap; None where it has none yet. Raises StatusError where it cannot be read."""
+    """The status in a ConfigMap; None where it has none yet. Raises ClusterError where it cannot be read."""
     text = (found.get("data") or {}).get(KEY)
     if text is None:
         return None
@@ -139,7 +137,7 @@ def status_in(found: Mapping[str, Any]) -> AuditStatus | None:
             int(raw["errors"]),
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise StatusError(f"{KEY} is no status of an audit ({error!r}); the next audit writes it anew") from error
+        raise ClusterError(f"{KEY} is no status of an audit ({error!r}); the next audit writes it anew") from error
 
 
 def _read(rows: Any, label: str, most: int) -> Counts:
@@ -170,12 +168,19 @@ def show(
 
     watch("timestamp_seconds", "When the last audit of the cluster ended, Unix time.", lambda one: {(): one.finished})
     watch("duration_seconds", "Time that the last audit took.", lambda one: {(): one.seconds})
-    watch("errors", "What the last audit could not look at, or not publish.", lambda one: {(): one.errors})
+    watch(
+        "errors",
+        "Objects that the last audit could not look at, and reports that it could not publish.",
+        lambda one: {(): one.errors},
+    )
     text = "Objects that the last audit looked at, by kind (pods, workloads, others)."
     watch("objects", text, lambda one: {(kind,): count for kind, count in one.objects.items()}, "kind")
     text = "Findings of the last audit, by rule and level (refuse, warn, audit, complete)."
     watch("findings", text, lambda one: _series(one.by_rule), "rule", "level")
-    text = "The same by namespace and level; _other stands for all namespaces that have no series of their own."
+    text = (
+        "Findings of the last audit, by namespace and level; _other stands for all namespaces that have no series of "
+        "their own."
+    )
     by_namespace = _bounded_to(most_namespaces)
     watch("namespace_findings", text, lambda one: _series(by_namespace(one)), "namespace", "level")
     Watched(
@@ -222,7 +227,7 @@ class AuditWatch:
         self._most = settings.namespace_series
         self._status: AuditStatus | None = None
         self._stale_after: float | None = None
-        attempts = Attempts(_log, "the status of audits", (ClusterError, StatusError), logging.WARNING)
+        attempts = Attempts(_log, "the status of audits", (ClusterError,), logging.WARNING)
         self._task = PeriodicTask("audit-status", lambda: attempts.make(self.look), LOOK_SECONDS)
 
     def start(self, metrics: Metrics) -> None:
@@ -235,10 +240,10 @@ class AuditWatch:
         self._task.close()
 
     def look(self) -> None:
-        """Read the status once. Raises ClusterError and StatusError."""
+        """Read the status once. Raises ClusterError."""
         found = self._cluster.get(self._place.path)
         if found is None:
             self._status = self._stale_after = None
-            raise StatusError(f"there is no ConfigMap {self._place}; apply the release again, with audit.enabled")
+            raise _missing(self._place)
         self._stale_after = stale_after(found)
         self._status = status_in(found)

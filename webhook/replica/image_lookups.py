@@ -136,30 +136,26 @@ def look_ups_of(settings: ImageSettings) -> ImageLookUps | None:
         return None
 
 
-class UnusableError(ValueError):
-    """The list of registries or the credentials of a command cannot be used; the text says why."""
-
-
 class Resolver:
     """Asks registries about images for a command, and shares the results with the replicas where there is a store."""
 
     def __init__(
         self, registries: Path | None, credentials: Path | None, results: str | None, kubeconfig: Path | None
     ) -> None:
-        """Make it of the options of a command; without a list the public registries are asked. Raises UnusableError."""
+        """Make it of the options of a command; without a list the public registries are asked.
+
+        Raises FileErrors and ValueError where the list or the credentials cannot be used.
+        """
         if results is not None and (registries is None or kubeconfig is None):
-            raise UnusableError(
+            raise ValueError(
                 "--image-results needs --registries, the list that the replicas have, and --kubeconfig, their cluster"
             )
-        try:
-            self._credentials = Credentials(credentials)
-            self._allowed = _public() if registries is None else AllowList.load(registries)
-            self._store: ResultStore | None = None
-            if registries is not None:
-                settings = ImageSettings.of(registries, credentials, results, kubeconfig)
-                self._store = _store(settings.results, kubeconfig)
-        except (FileErrors, ClusterConfigError, ValueError) as error:
-            raise UnusableError(str(error)) from error
+        self._credentials = Credentials(credentials)
+        self._allowed = _public() if registries is None else AllowList.load(registries)
+        self._store: ResultStore | None = None
+        if registries is not None:
+            settings = ImageSettings.of(registries, credentials, results, kubeconfig)
+            self._store = _store(settings.results, kubeconfig)
 
     def __call__(self, images: Iterable[str]) -> Mapping[str, ImageInfo]:
         """Image -> what its registry says, or why it says nothing."""
