@@ -186,7 +186,7 @@ def test_A36_a_body_of_unknown_length_is_answered_411_whatever_it_holds(server, 
     status, headers, text = client.answer()
     assert (status, headers["connection"]) == (411, "close")
     assert b"Transfer-Encoding: found chunked" in text
-    assert b"send it too" in text
+    assert b"send Content-Length in place of" in text
     assert client.ended()
 
 

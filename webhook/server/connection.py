@@ -1,7 +1,8 @@
-"""One connection of a client. No step waits: each does what can be done now, and says what it would wait for.
+"""One connection of a client, and what a client may take: time, memory, and one of a number of connections.
 
-The poller drives handshake, request, answer and end of a connection (see `webhook.server.worker`). The API server opens
-connections ahead and leaves them idle, and clients may be slow on purpose; neither may hold a thread.
+No step of a connection waits: each does what can be done now, and says what it would wait for. The poller drives
+handshake, request, answer and end of a connection (see `webhook.server.worker`). The API server opens connections ahead
+and leaves them idle, and clients may be slow on purpose; neither may hold a thread.
 """
 
 import contextlib
@@ -10,6 +11,7 @@ import socket
 import ssl
 import sys
 import time
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from webhook.server.framing import RequestReader
@@ -35,7 +37,7 @@ class Response(NamedTuple):
 
 
 class Closed(Exception):  # noqa: N818  it is how connections end, not an error
-    """The client has ended the connection, or there is nothing left to say."""
+    """The client has ended the connection, or nothing is left to be sent."""
 
 
 class Connection:
@@ -77,7 +79,7 @@ class Connection:
         """The port of the server that the client has reached."""
         self.reader = reader
         self.since = 0.0
-        """When the client's turn began, on the monotonic clock: to shake hands, to send, to take the answer, to end."""
+        """Monotonic time at which the client's turn began: to shake hands, to send, to take the answer, to end."""
         self.patience = math.inf
         """Seconds that its turn may last."""
         self.interest = 0
@@ -90,18 +92,18 @@ class Connection:
         self.busy = False
         """Whether the application works on a request of this connection."""
         self.queued = False
-        """Whether it waits for its turn."""
+        """Whether the connection waits for its turn."""
         self.closing = False
         """Whether the connection ends after `unsent` is sent; no request follows."""
         self.draining = False
-        """Whether only the client's end is awaited; what it still sends is thrown away."""
+        """Whether only the end of the client's data is awaited; what arrives until then is thrown away."""
         self.drained = 0
         """Bytes that were thrown away so far."""
         self.held = 0
-        """Bytes that `webhook.server.limits.ClientMemory` has set aside for the answer."""
+        """Bytes that `ClientMemory` has set aside for the answer."""
         self.unsent = memoryview(b"")
         self.counted = 0
-        """Bytes of the client's requests that `webhook.server.limits.ClientMemory` has counted."""
+        """Bytes of the client's requests that `ClientMemory` has counted."""
 
     @property
     def idle(self) -> bool:
@@ -177,3 +179,80 @@ class Connection:
             self.drained += len(data)
             if not data or self.drained > _MOST_DRAINED:
                 raise Closed
+
+
+_SMALL_ANSWER = 65_536
+"""Most bytes of an answer that is not counted."""
+_LARGE_ANSWERS = 16 * 2**20
+"""Most bytes of larger answers that wait together for clients to take them: a client may ask and never read."""
+_HALF_SENT = 32 * 2**20
+"""Most bytes of requests that are half sent, or wait for their turn, on all connections together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLimits:
+    """What a client may take. Times are in seconds and kept to within one second."""
+
+    connections: int
+    """Most connections at the same time. Further ones wait in the backlog until idle connections are ended."""
+    quiet: float = 2.0
+    """At that limit, connections are ended whose clients have done nothing for this long."""
+    handshake: float
+    """Time from the connection to the end of the TLS handshake."""
+    request: float
+    """Time from the first byte of a request to its last; also for a request that will not be read."""
+    idle: float
+    """Time between requests. The API server keeps idle connections for 90 s, and closing first risks a reset."""
+    stop: float
+    """Time for everything that has begun when the server stops, except for idle connections."""
+    answer: float = 10.0
+    """Time for taking an answer."""
+    goodbye: float = 2.0
+    """When the server stops: time for a last request on an idle connection, or the rest of a request."""
+
+
+class ClientMemory:
+    """Counts the bytes that clients hold: of requests without an answer, and of large answers that are not taken.
+
+    Used by one thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self._room_for_answers = _LARGE_ANSWERS
+        self._half_sent = 0
+        self._senders: dict[Connection, None] = {}  # connections with counted bytes, in the order in which they began
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the half-sent requests of all clients have more bytes than allowed."""
+        return self._half_sent > _HALF_SENT
+
+    def senders(self) -> list[Connection]:
+        """The connections with requests that have no answer yet; the one that began first comes first."""
+        return list(self._senders)
+
+    def count(self, connection: Connection, size: int) -> None:
+        """Take note that `size` bytes of the client's requests have no answer yet."""
+        if size == connection.counted:
+            return
+        self._half_sent += size - connection.counted
+        connection.counted = size
+        if size:
+            self._senders.setdefault(connection)
+        else:
+            self._senders.pop(connection, None)
+
+    def reserve(self, connection: Connection, size: int) -> bool:
+        """Set bytes aside for an answer, until `let_go`; return whether there was room for the answer."""
+        if size <= _SMALL_ANSWER:
+            return True
+        if size > self._room_for_answers:
+            return False
+        connection.held = size
+        self._room_for_answers -= size
+        return True
+
+    def let_go(self, connection: Connection) -> None:
+        """Give back the bytes of an answer that is sent, or never will be."""
+        self._room_for_answers += connection.held
+        connection.held = 0

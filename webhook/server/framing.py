@@ -76,7 +76,7 @@ class Heads:
         if known is not None:
             return known, int(raw[start:end])
         head, length = self._parsed(raw, peer)
-        if "HTTP_AUTHORIZATION" not in head.environ:  # which is kept nowhere
+        if "HTTP_AUTHORIZATION" not in head.environ:  # tokens are never kept
             if len(self._known) >= _MOST_KEPT:
                 self._known.clear()
             self._known[key] = head
@@ -107,16 +107,16 @@ _MAX_HEAD = 16_384
 """Bytes of request line and headers; gunicorn's own limits per line and per field are stricter."""
 
 _SMALL_BODY = 65_536
-"""Bodies of up to this many bytes are not counted, so that usual reviews get in beside a flood of large bodies."""
+"""Most bytes of a body that is not counted, so that usual reviews are received beside a flood of large bodies."""
 
 _PARSED = 3
-"""About how many times its size a parsed head takes in memory."""
+"""A parsed head takes about this many times its bytes in memory."""
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class _NotReceived(io.RawIOBase):
-    """Stands for a body that is too large. Reading it fails; the application has to refuse it."""
+    """Stands for a body that is too large and was not read. The application has to refuse it; reading fails."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ class ReceivedRequest(NamedTuple):
 
 @dataclass(slots=True)
 class Budget:
-    """Bytes that are left for all large bodies, each counted from its head until its answer."""
+    """Bytes that all large bodies may still take. A body counts from its head until its answer."""
 
     left: int
 
@@ -150,8 +150,8 @@ class RequestReader:
 
     A body with a `Content-Length` above `max_body` is not read: the application gets the request without a body, has to
     refuse it by that header, and the connection ends after its answer. Raises `Refusal`, or one of gunicorn's
-    `ParseException`s, where the bytes cannot become a request. The time for a byte does not depend on how many came
-    before it, nor on the pieces in which they come.
+    `ParseException`s, where the bytes cannot become a request. The time for a request grows with its bytes only, and
+    not with the number of pieces in which they arrive.
     """
 
     __slots__ = (
@@ -178,13 +178,13 @@ class RequestReader:
         self._budget = budget
         self._reserved = 0
         self._buffer = bytearray()
-        self._scanned = 0  # bytes of the buffer that need no second look
+        self._scanned = 0  # bytes of the buffer in which no head ends
         self._head: Head | None = None
         self._head_bytes = 0
         self._length = 0  # of the body, as the head says
         self._body_end = 0
         self.objection = ""
-        """Why this client's bodies are not read; empty where they are."""
+        """Why the bodies of this client are not read; empty where they are."""
         self.unread = False
         """Whether the client sends more than will ever be read."""
         self.interim = b""
@@ -197,7 +197,7 @@ class RequestReader:
 
     @property
     def held(self) -> int:
-        """Bytes of memory that the arrived bytes take, beside what is reserved of the budget."""
+        """Bytes of memory that the arrived bytes take, without those reserved in the budget."""
         return max(0, len(self._buffer) - self._reserved) + self._head_bytes * _PARSED
 
     def feed(self, data: bytes) -> bool:
@@ -210,7 +210,7 @@ class RequestReader:
     def take(self) -> ReceivedRequest:
         """Return the complete request, its body in memory, and begin with the next one.
 
-        What was reserved for the body stays so until `release`.
+        The bytes of the body stay reserved until `release`.
         """
         head: Any = self._head
         end = self._body_end
@@ -236,7 +236,7 @@ class RequestReader:
         self.release()
 
     def release(self) -> None:
-        """Give back what was reserved of the budget."""
+        """Give the reserved bytes back to the budget."""
         self._budget.left += self._reserved
         self._reserved = 0
 

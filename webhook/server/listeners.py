@@ -77,7 +77,7 @@ class Listeners:
         self._sockets.clear()
 
     def _accept(self, listener: socket.socket, count: int, admit: Admit) -> int:
-        """Accept at most `count` connections; return how many were accepted, with ones that are closed already."""
+        """Accept at most `count` connections; return how many were accepted, counting those closed at once."""
         for number in range(count):
             try:
                 sock, peer = listener.accept()

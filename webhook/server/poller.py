@@ -1,4 +1,4 @@
-"""The poller: all connections of the server in one table, each with what it waits for and until when."""
+"""The poller: all connections of the server, what each waits for, and until when."""
 
 import logging
 import math
@@ -9,13 +9,12 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from gunicorn.http.errors import ParseException
 
-from webhook.server.connection import Closed, Connection, Response
-from webhook.server.host import PollerHost
-from webhook.server.limits import ClientMemory, ServerLimits
+from webhook.server.connection import ClientMemory, Closed, Connection, Response, ServerLimits
+from webhook.server.framing import RequestReader
 from webhook.server.listeners import Listeners
 from webhook.server.refusal import FAREWELL, Refusal, too_slow, unavailable
 
@@ -27,13 +26,35 @@ _COMPLAINT_SECONDS = 10.0
 _MUTED = select.EPOLLONESHOT  # errors are reported whatever is asked for, but then only once
 
 
+class PollerHost(Protocol):
+    """The server around the poller, which is `webhook.server.worker.PollingWorker`."""
+
+    def tick(self) -> None:
+        """Called about once per second as long as connections are served."""
+
+    def secure(self) -> ssl.SSLContext:
+        """Return the TLS context for a new connection."""
+
+    def reader(self, peer: Any) -> RequestReader:
+        """Return the reader that makes requests of the bytes of a new connection."""
+
+    def secured(self, connection: Connection) -> None:
+        """Called when the TLS handshake of a connection is complete, and the client's certificate is known."""
+
+    def answer(self, connection: Connection, request: Any) -> Response | None:
+        """Answer; or return None where the leader lock was lost, and the answer is delivered later."""
+
+    def refuse(self, peer: Any, error: Exception) -> Response:
+        """Answer, without the application, a request that cannot be received."""
+
+
 class Poller:
     """Drives every connection as far as possible without waiting.
 
-    Connections take turns, in the order in which their data arrived, and answer one request in each turn. A connection
+    Connections take turns in the order in which their data arrived. One request is answered in each turn. A connection
     that has sent more goes to the end of the queue, because epoll does not see data that was read already.
 
-    Everything here happens under the leader lock, except `deliver` and `finish`, which any thread may call.
+    All methods need the leader lock, except `deliver` and `finish`, which any thread may call.
     """
 
     def __init__(self, listeners: Iterable[socket.socket], limits: ServerLimits, host: PollerHost) -> None:
@@ -52,16 +73,13 @@ class Poller:
         self._finish_asked = False
         self._end = math.inf
         self.finishing = False
-        """No connection is accepted, none is kept after its next answer."""
+        """Whether no connection is accepted, and each ends with its next answer."""
 
     def __len__(self) -> int:
         return len(self._connections)
 
     def turn(self) -> bool:
-        """Wait for something to happen, at most a second, and do what can be done then.
-
-        Return whether the thread still has the leader lock.
-        """
+        """Wait for events, at most a second, and handle them; return whether the thread still has the leader lock."""
         for _ in range(len(self._late)):
             self._hand_over(*self._late.popleft())
         now = time.monotonic()
@@ -85,7 +103,7 @@ class Poller:
         os.eventfd_write(self._wake_fd, 1)
 
     def finish(self) -> None:
-        """Stop accepting, and end every connection with its next answer or when none is asked for soon."""
+        """Stop accepting connections, and end each with its next answer, or soon if no request comes."""
         self._finish_asked = True
         os.eventfd_write(self._wake_fd, 1)
 
@@ -115,14 +133,14 @@ class Poller:
         self._queue_up(connection)
 
     def _take(self, connection: Connection, answer: Response) -> None:
-        """Give the connection its answer, or a refusal where there is no room for so large an answer."""
+        """Give the connection its answer, or a refusal where there is no room for a large answer."""
         if not self._memory.reserve(connection, len(answer.data)):
             answer = self._host.refuse(connection.peer, unavailable("too many large answers are not being taken"))
         connection.take(answer)
 
     def _advance(self, connection: Connection) -> bool:
         """Drive a connection, then wait for what it needs; return whether the thread still has the leader lock."""
-        if connection.busy:  # it sent more, or ended, while its request is being answered: later
+        if connection.busy:  # its request is being answered; what else arrived has to wait
             self._watch(connection, _MUTED)
             return True
         try:
@@ -145,7 +163,7 @@ class Poller:
         return True
 
     def _end_the_longest(self) -> None:
-        """Where too much is half sent, end whoever began first: the API server sends a request in one piece."""
+        """Where too much is half sent, end the oldest requests: the API server sends a request in one piece."""
         for connection in self._memory.senders() if self._memory.is_short else ():
             if not self._memory.is_short:
                 return
@@ -181,12 +199,9 @@ class Poller:
             if (reader.pending and reader.feed(b"")) or connection.receive():
                 return reader.take()
         except (Refusal, ParseException) as error:
-            self._turn_away(connection, error)
+            reader.give_up()
+            self._say(connection, self._host.refuse(connection.peer, error))
         return None
-
-    def _turn_away(self, connection: Connection, error: Exception) -> None:
-        connection.reader.give_up()
-        self._say(connection, self._host.refuse(connection.peer, error))
 
     def _say(self, connection: Connection, answer: Response) -> None:
         self._take(connection, answer)
@@ -219,7 +234,7 @@ class Poller:
     def _complain(self, connection: Connection, error: OSError) -> None:
         """Log why a handshake failed, at most every 10 s: most often the caBundle does not fit the certificate."""
         if connection.secured or not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLEOFError):
-            return  # clients may go when they please
+            return  # clients may leave at any time
         now = time.monotonic()
         if now >= self._next_complaint:
             self._next_complaint = now + _COMPLAINT_SECONDS
@@ -230,7 +245,7 @@ class Poller:
     def _admit(self, sock: socket.socket, peer: Any) -> None:
         try:
             connection = Connection(sock, peer, self._host.secure(), self._host.reader(peer))
-        except OSError:  # it has gone already
+        except OSError:  # the client has left already
             sock.close()
             return
         connection.wait(self._limits.handshake)
@@ -262,17 +277,14 @@ class Poller:
             return
         connection.reader.give_up()
         if connection.receiving:
-            answer = self._host.refuse(connection.peer, self._reason(reason, is_slow=is_slow))
+            reason = "this server is stopping" if self.finishing else reason
+            refusal = too_slow(self._limits.request) if is_slow else unavailable(reason)
+            answer = self._host.refuse(connection.peer, refusal)
         else:
             answer = Response(FAREWELL, last=True)
         connection.take(answer)
         connection.wait(self._limits.answer)
         self._advance(connection)
-
-    def _reason(self, reason: str, *, is_slow: bool) -> Refusal:
-        if is_slow:
-            return too_slow(self._limits.request)
-        return unavailable("this server is stopping" if self.finishing else reason)
 
     def _begin_to_finish(self, now: float) -> None:
         self._finish_asked = False

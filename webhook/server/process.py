@@ -1,4 +1,4 @@
-"""The server process: gunicorn around the application, without features that an admission webhook does not need.
+"""The server process: gunicorn around the application, without the features that a webhook does not need.
 
 Needs no writable file system but /dev/shm or, where that is missing, the temporary directory: gunicorn's heartbeat is
 the change time of an unlinked file there.
@@ -116,8 +116,8 @@ def _gunicorn_settings(settings: ServerSettings) -> dict[str, Any]:
         "accesslog": None,
         "control_socket_disable": True,
         "dirty_workers": 0,
-        # No proxy stands before the server: nobody is believed who says that one does. Looking for the peer in a list
-        # of addresses would cost time in every request, so everyone is allowed to set none of these headers.
+        # No proxy stands before the server, so no header of a proxy is believed. Comparing each peer with a list of
+        # addresses would cost time in every request: all peers are in the list, and the list of headers is empty.
         "forwarded_allow_ips": "*",
         "secure_scheme_headers": {},
         "forwarder_headers": "",

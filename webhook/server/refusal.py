@@ -41,7 +41,7 @@ class Refusal(Exception):  # noqa: N818  it is an answer
 
 
 def bad_request(message: str) -> Refusal:
-    """The refusal of bytes that are no request."""
+    """The refusal of bytes that are not an HTTP request."""
     return Refusal("400 Bad Request", message)
 
 
@@ -67,8 +67,8 @@ def too_slow(seconds: float) -> Refusal:
 def length_required() -> Refusal:
     """The refusal of a body without a Content-Length."""
     text = (
-        "Transfer-Encoding: found chunked, expected a body whose length is said beforehand; the API server sends "
-        "Content-Length: leave Transfer-Encoding out and send it too"
+        "Transfer-Encoding: found chunked, expected a body with its length in Content-Length, as the API server sends "
+        "it; send Content-Length in place of Transfer-Encoding"
     )
     return Refusal("411 Length Required", text)
 
@@ -79,12 +79,12 @@ def forbidden(objection: str) -> Refusal:
 
 
 def head_too_large(limit: int) -> Refusal:
-    """The refusal of headers that do not end."""
+    """The refusal of a request line and headers beyond the limit."""
     return Refusal("431 Request Header Fields Too Large", f"the head is larger than {limit} bytes")
 
 
 def unavailable(message: str) -> Refusal:
-    """The refusal of a request that another replica, or this one a second later, can answer."""
+    """The refusal of a request that another replica can answer, or this replica a second later."""
     return Refusal("503 Service Unavailable", message)
 
 

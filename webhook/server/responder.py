@@ -29,21 +29,21 @@ class Responder:
         self._application = application
         self._metrics_port = metrics_port
         self.leaving = False
-        """Whether every answer ends its connection, because the server stops."""
+        """Whether every answer ends its connection, because the server is stopping."""
 
     def respond(self, connection: Connection, request: ReceivedRequest, may_block: Callable[[], None]) -> Response:
         """Answer a request; with 500 where the application fails."""
         head = request.head
         try:
-            said = _Said()
-            body = self._application(self._environ(connection, request, may_block), said.start_response)
+            started = _StartedResponse()
+            body = self._application(self._environ(connection, request, may_block), started.start_response)
             try:
                 content = b"".join(body)
             finally:
                 if hasattr(body, "close"):
                     body.close()
-            is_last = request.is_last or self.leaving or said.status.startswith("503")
-            return Response(said.answer(head, content, is_last=is_last), is_last)
+            is_last = request.is_last or self.leaving or started.status.startswith("503")
+            return Response(started.answer(head, content, is_last=is_last), is_last)
         except Exception:  # a bug in the application is an answer: 500
             log.exception("the application failed at %s %s", head.method, head.path)
             return self.refuse(connection.peer, failed())
@@ -72,8 +72,8 @@ class Responder:
         return Response(refusal.response(), last=True)
 
 
-class _Said:
-    """What the application says of its answer before the body (WSGI's `start_response`)."""
+class _StartedResponse:
+    """Status and headers of an answer, which the application gives before the body (WSGI's `start_response`)."""
 
     __slots__ = ("headers", "status")
 
@@ -82,7 +82,7 @@ class _Said:
         self.headers: Sequence[tuple[str, str]] = ()
 
     def start_response(self, status: str, headers: Sequence[tuple[str, str]], exc_info: Any = None) -> None:
-        """Take status and headers; those of an error replace earlier ones."""
+        """Take status and headers. With `exc_info`, they replace earlier ones."""
         if self.status and not exc_info:
             raise AssertionError("start_response is called a second time")
         self.status, self.headers = status, headers

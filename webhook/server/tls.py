@@ -1,4 +1,4 @@
-"""The serving certificate, which is loaded anew when its files change; connections go on meanwhile.
+"""The serving certificate, which is loaded anew when its files change, without ending connections.
 
 One `ssl.SSLContext` is built for every change and not for every connection, because building it is the largest cost of
 a handshake. While new files cannot be used (half written, key and certificate do not match), the previous certificate
@@ -81,7 +81,7 @@ class ServingCertificate:
             self._seen, self.error = found, str(error)
             return
         self._context, self._seen, self.error = context, found, None
-        log.info("serving the certificate of %s as it is now", self._cert_file)
+        log.info("serving the new certificate in %s", self._cert_file)
 
     def _pair(self) -> tuple[Path, Path]:
         return self._cert_file, self._key_file

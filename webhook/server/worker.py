@@ -27,9 +27,8 @@ from typing import Any
 
 from gunicorn.workers.base import Worker
 
-from webhook.server.connection import Connection, Response
+from webhook.server.connection import Connection, Response, ServerLimits
 from webhook.server.framing import Budget, Heads, RequestReader
-from webhook.server.limits import ServerLimits
 from webhook.server.poller import Poller
 from webhook.server.responder import Responder
 from webhook.server.tls import ServingCertificate
@@ -49,7 +48,9 @@ def give_back_freed_memory() -> bool:
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):
-        log.info("this C library keeps freed memory as it likes")
+        log.info(
+            "this C library takes no settings for freed memory: the process may stay as large as it was at its peak"
+        )
         return False
     return not [name for name, value in _SETTINGS if not mallopt(name, value)]
 
@@ -87,7 +88,7 @@ class LeaderLock:
         return call
 
     def end_call(self, call: Call) -> bool:
-        """Return whether the thread that made this call still has the leader lock."""
+        """End a call; return whether its thread still has the leader lock."""
         with self._guard:
             if call.lost:
                 return False
@@ -95,7 +96,7 @@ class LeaderLock:
             return True
 
     def take_from(self, call: Call) -> None:
-        """Pass the leader lock on, if this call has not ended and its thread holds the lock."""
+        """Take the leader lock from the thread of this call, unless the call has ended or has lost the lock."""
         with self._guard:
             if self.call is not call:
                 return
@@ -104,21 +105,19 @@ class LeaderLock:
             self._held.release()
 
 
-log = logging.getLogger("gpu_policy.server")
-
 _PATIENCE_SECONDS = 0.005
-"""Seconds after which a call loses the leader lock; twice as long at most."""
+"""Seconds of a call after which it loses the leader lock; at most twice as many."""
 
 _QUIET_TICKS = 20
-"""Ticks without a new call after which the watch sleeps."""
+"""Looks without a new call after which the main thread sleeps for longer."""
 
 _LARGE_BODIES_AT_ONCE = 4
-"""Bodies of the largest size that may be in memory at a time, half received or not answered yet."""
+"""Most bodies of the largest size in memory at a time, half received or not answered yet."""
 
 _OTHER_DESCRIPTORS = 100
 
 _LAST_WORDS_SECONDS = 2.0
-"""Time before the end of a graceful stop for telling clients that they are not served any more."""
+"""Last part of a graceful stop, in which clients are told that they are not served any more."""
 
 
 class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
@@ -129,7 +128,7 @@ class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
     """
 
     def load_wsgi(self) -> None:
-        """Make everything that can fail for good. A failure here ends the server; it is not tried again."""
+        """Load what the server cannot run without. A failure here ends the server; it is not tried again."""
         self._settings = settings = self.app.settings
         self._certificates = ServingCertificate(
             settings.cert_file,
@@ -222,7 +221,7 @@ class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         self._watch(until=lambda: (self._poller.finishing and not len(self._poller)) or _past(deadline))
         log.info("stopped with %d connections left", len(self._poller))
 
-    # webhook.server.poller.Host
+    # webhook.server.poller.PollerHost
 
     def tick(self) -> None:
         """Tell the parent that this process is well, and look after the certificate."""
