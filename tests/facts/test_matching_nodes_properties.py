@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.facts.samples import counted, expressions, facts_of, fields, node, pod, runtime_class
-from webhook.facts.objects import Node
+from webhook.facts.nodes import Node
 from webhook.facts.snapshot import Snapshot
 from webhook.model.pod import Pod
 from webhook.model.selectors import Term

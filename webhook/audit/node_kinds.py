@@ -15,7 +15,7 @@ from webhook.audit.report import Capacity
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.offer import Offer, offer_of
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.objects import Node
+from webhook.facts.nodes import Node
 from webhook.gpus.gpu_names import PRODUCT_KEYS
 from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor
 from webhook.model.node import NodeClass, NodePool

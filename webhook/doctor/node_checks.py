@@ -10,7 +10,7 @@ from webhook.cuda.offer import offer_of
 from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, skipped, warning
 from webhook.doctor.installation import Installation
-from webhook.facts.objects import Node, node_from_raw
+from webhook.facts.nodes import Node, node_from_raw
 from webhook.model.accelerators import BUILT_IN, Accelerators, Share, Vendor
 from webhook.model.node import Taint, Toleration
 from webhook.model.wording import counted, few

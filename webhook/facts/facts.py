@@ -15,7 +15,7 @@ from typing import Protocol
 from webhook.facts import node_index
 from webhook.facts.node_index import NodeTable
 from webhook.facts.node_sets import Mask
-from webhook.facts.objects import Node, node_from_raw
+from webhook.facts.nodes import Node, node_from_raw
 from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import PodResourceClaim, Requests

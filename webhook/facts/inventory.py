@@ -3,24 +3,29 @@ prints it; on clusters with dynamic resource allocation `deviceclasses`, `resour
 belong to it.
 
 It stands in for a live cluster on laptops, in tests and in audits. Lists, single objects, several documents and JSON
-are read; kinds that nobody asks about are passed over.
+are read; other kinds are ignored. `StaticPods` are the GPU pods of such a file.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import NAMESPACE_URL, uuid5
 
 import orjson
 import yaml
 
 from webhook.facts.facts import ClusterFacts
+from webhook.facts.gpu_pods import stored_from_raw
+from webhook.facts.pod_cache import PodTable, is_covered
 from webhook.facts.snapshot import Snapshot
-from webhook.facts.static_pods import StaticPods
+from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.repeated_keys import RepeatedKey, repeated_in_json, told_of, without_repeated
-from webhook.model.workloads.parts import part
+from webhook.model.wording import cut
+from webhook.model.workloads.parts import mapped, part
 from webhook.yaml_files.file_errors import FileError, FileErrors
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -28,19 +33,132 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _EXPECTED = "expected what `kubectl get nodes,runtimeclasses,priorityclasses -o yaml` prints: a List with items"
 
 _KEY_IN_JSON = re.compile(rb'"\s*:')
-"""What a key ends with. Texts in values have it as well, and have it again when they are written anew, unless their
-quote is spelled in another way."""
+"""The end of a key. Texts in values may contain it as well, and still contain it after they are parsed and written
+again, unless their quote is escaped in another way."""
 _ESCAPED_QUOTE = rb"\u0022"
 
 _KINDS = ("Node", "RuntimeClass", "PriorityClass", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "Pod")
 
 
+_MOST_NAMED = 20
+"""Most messages about pods."""
+
+
+class StaticPods:
+    """Implements `webhook.ledger.ledger_store.Pods` for the pods of a file, which never change.
+
+    Pods without a uid get one that follows from their namespace and name. `unreadable` is the number of pods that were
+    left out because the API server would refuse them. `left_out` has messages about the first of them, and about pods
+    that do not count because another pod has their uid.
+    """
+
+    def __init__(
+        self,
+        raws: Iterable[object] = (),
+        now: Callable[[], float] = time.time,
+        *,
+        accelerators: Accelerators = BUILT_IN,
+    ) -> None:
+        self._table = PodTable()
+        self._now = now
+        self.unreadable = 0
+        self.left_out: list[str] = []
+        names: dict[bytes, str] = {}
+        for number, raw in enumerate(raws, 1):
+            name = _name_of(raw) or f"number {number}"
+            try:
+                stored = stored_from_raw(_with_uid(raw, name), accelerators)
+            except ValueError as error:
+                self.unreadable += 1
+                reason = re.sub(r"^pod \S*: ", "", str(error))  # it is named before
+                self._leave_out(f"pod {name} does not count against quotas: {reason}")
+                continue
+            if stored.seen is not None:
+                other = names.setdefault(stored.uid, name)
+                if other != name:
+                    self._leave_out(f"pods {other} and {name} have one metadata.uid, so only the last one counts")
+                self._table.put(stored.seen, stored.ends)
+
+    def _leave_out(self, what: str) -> None:
+        if len(self.left_out) < _MOST_NAMED:
+            self.left_out.append(what)
+
+    def listen(self, gone: Callable[[], None]) -> None:
+        """Does nothing: pods in a file are never deleted."""
+
+    def start(self) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Does nothing."""
+
+    def is_known(self) -> bool:
+        """Always."""
+        return True
+
+    def live_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """The uids of pods in the file that count."""
+        return self._table.counting(uids, self._now())
+
+    def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """The uids of pods in the file that do not count."""
+        return self._table.ended(uids, self._now())
+
+    def has_any_in(self, namespace: str) -> bool:
+        """Whether the file has a GPU pod in a namespace."""
+        return self._table.has_any_in(namespace)
+
+    def seen(self, namespace: str | None = None) -> Iterable[GpuPod]:
+        """The pods that count."""
+        return self._table.seen(namespace, self._now())
+
+    def named(self, namespace: str, name: str) -> bytes | None:  # noqa: ARG002  # a file is judged again and again
+        """None, so that an object may be judged beside its own pod in the file."""
+        return None
+
+    def stored_now(self, namespace: str, name: str, seconds: float) -> bytes | None:  # noqa: ARG002  # as above
+        """None, as from `named`."""
+        return None
+
+    def full_quota(self, namespace: str, gpus: Mapping[str, int], seconds: float) -> str:  # noqa: ARG002  # as above
+        """Empty: a file has no ResourceQuotas."""
+        return ""
+
+    def has_namespace(self, namespace: str, seconds: float) -> bool:  # noqa: ARG002  # a file need not say them all
+        """Always."""
+        return True
+
+    def live_now(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:  # noqa: ARG002  # takes no time
+        """The uids of the GPU pods that count in these namespaces."""
+        return frozenset(pod.uid for namespace in namespaces for pod in self.seen(namespace))
+
+    def list_now(self, patterns: Collection[str], seconds: float) -> Iterable[GpuPod]:  # noqa: ARG002  # takes no time
+        """The GPU pods that count in these namespaces."""
+        return [pod for pod in self.seen() if is_covered(pod.namespace, patterns)]
+
+
+def _name_of(raw: object) -> str:
+    """Namespace and name of a pod; empty where it has no name."""
+    metadata = mapped(raw, "metadata")
+    if not metadata.get("name"):
+        return ""
+    return f"{cut(str(metadata.get('namespace') or 'default'))}/{cut(str(metadata['name']))}"
+
+
+def _with_uid(raw: object, name: str) -> object:
+    """The pod with its own uid, or with a uid that follows from this name."""
+    metadata = raw.get("metadata") if isinstance(raw, dict) else None
+    if not isinstance(raw, dict) or not isinstance(metadata, dict) or metadata.get("uid"):
+        return raw
+    return {**raw, "metadata": {**metadata, "uid": str(uuid5(NAMESPACE_URL, f"pods/{name}"))}}
+
+
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What a file says of a cluster: what rules ask about, and the pods that count against quotas.
+    """The cluster in a file: the facts that rules ask about, and the pods that count against quotas.
 
-    `left_out` says what of it could not be used, and which keys stand twice in one map; of many alike only the first
-    are named.
+    `left_out` has a message for each object that could not be used and for each key that stands twice in one map; only
+    the first of many such messages are kept.
     """
 
     facts: ClusterFacts
@@ -49,9 +167,9 @@ class Inventory:
 
 
 def read_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> Inventory:
-    """The cluster described by the file at `path`; one without nodes is fine. Raises FileErrors.
+    """The cluster in the file at `path`, which need not have nodes. Raises FileErrors.
 
-    `accelerators` tells the GPUs of nodes and pods.
+    `accelerators` says which resources of nodes and pods are GPUs.
     """
     path = Path(path)
     objects: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
@@ -69,7 +187,7 @@ def read_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> I
 
 
 def _nameless(objects: Mapping[str, list[Any]]) -> Iterator[str]:
-    """How many objects of each kind are left out because they have no name, which pods need not have."""
+    """Messages about the objects of each kind that are left out because they have no name. Pods need no name."""
     for kind, raws in objects.items():
         count = 0 if kind == "Pod" else sum(not _has_name(raw) for raw in raws)
         if count:
@@ -83,7 +201,7 @@ def _has_name(raw: object) -> bool:
 
 
 def load_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> ClusterFacts:
-    """What rules may ask about the cluster of an inventory. Raises FileErrors."""
+    """The facts about the cluster in a file. Raises FileErrors."""
     return read_inventory(path, accelerators).facts
 
 
@@ -125,7 +243,7 @@ def _parsed(path: Path, data: bytes) -> list[_Document]:
 
 
 def _may_repeat_keys(data: bytes, value: Any) -> bool:
-    """Whether a JSON text may have more keys than what was read of it. To go through it key by key takes far longer."""
+    """Whether a JSON text may have more keys than its parsed value. Comparing key by key would take far longer."""
     if _ESCAPED_QUOTE in data:
         return True
     return len(_KEY_IN_JSON.findall(data)) != len(_KEY_IN_JSON.findall(orjson.dumps(value)))
@@ -143,9 +261,9 @@ def _yaml_documents(data: bytes) -> Iterator[_Document]:
 
 
 def _items(path: Path, line: int, document: Any) -> Iterator[tuple[str, Any]]:
-    """The kind of each object in a document, and the object; those of a NodeList need not say that they are Nodes."""
+    """The kind of each object in a document, and the object. Items of a NodeList need not say that they are Nodes."""
     if not isinstance(document, dict):
-        raise _fault(path, line, f"found {_named(document)}")
+        raise _fault(path, line, f"found {_kind_of_value(document)}")
     kind = document.get("kind")
     if not isinstance(kind, str) or not kind:
         raise _fault(path, line, "found a map without a kind")
@@ -154,7 +272,7 @@ def _items(path: Path, line: int, document: Any) -> Iterator[tuple[str, Any]]:
         return
     items = document.get("items")
     if not isinstance(items, list):
-        found = f"{kind} has no items" if items is None else f"the items of {kind} are {_named(items)}"
+        found = f"{kind} has no items" if items is None else f"the items of {kind} are {_kind_of_value(items)}"
         raise _fault(path, line, found)
     for item in items:
         own_kind = item.get("kind") if isinstance(item, dict) else None
@@ -165,6 +283,6 @@ def _fault(path: Path, line: int, found: str, expected: str = _EXPECTED) -> File
     return FileErrors([FileError(str(path), line, "", f"{found}; {expected}")])
 
 
-def _named(value: Any) -> str:
+def _kind_of_value(value: Any) -> str:
     names = {dict: "a map", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
     return names.get(type(value), "something else")

@@ -13,9 +13,8 @@ from operator import or_
 from threading import Lock
 from weakref import ref
 
-from webhook.facts.node_capacity import EVERYWHERE
 from webhook.facts.node_sets import NO_AMOUNTS, NO_COLUMN, AmountColumn, LabelColumn, Mask, mask_of
-from webhook.facts.objects import Node
+from webhook.facts.nodes import EVERYWHERE, Node
 from webhook.model.accelerators import accelerator
 from webhook.model.node import COMPARING, NodeClass, RuntimeClass, Taint, Toleration, distinct
 from webhook.model.pod import Pod

@@ -11,16 +11,12 @@ from typing import TypeVar
 
 from webhook.facts.claim_index import ClaimTable
 from webhook.facts.node_index import NodeTable
-from webhook.facts.objects import (
-    Node,
-    device_class_from_raw,
-    node_from_raw,
-    priority_class_from_raw,
-    runtime_class_from_raw,
-)
+from webhook.facts.nodes import Node, node_from_raw, text_of
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, TEMPLATE, ResourceClaim
-from webhook.model.node import PriorityClass, RuntimeClass
+from webhook.model.node import PriorityClass, RuntimeClass, toleration_from_raw
+from webhook.model.selectors import Expression, Operator
+from webhook.model.workloads.parts import listed, mapped
 
 NO_CLAIMS: Mapping[str, ClaimTable] = MappingProxyType({CLAIM: ClaimTable(), TEMPLATE: ClaimTable()})
 """Claims and templates of claims by their kind: there is none, or none is known."""
@@ -205,3 +201,56 @@ def _without(mapping: Mapping[str, _Value], key: str) -> dict[str, _Value]:
 
 EMPTY = Snapshot()
 """A cluster of which nothing is known."""
+
+
+def runtime_class_from_raw(raw: object) -> RuntimeClass | None:
+    """Read a RuntimeClass of any API version and shape: malformed parts are left out. None where it has no name."""
+    runtime_class = mapped(raw)
+    name = mapped(runtime_class.get("metadata")).get("name")
+    if not isinstance(name, str) or not name:
+        return None
+    handler = runtime_class.get("handler") or mapped(runtime_class.get("spec")).get("runtimeHandler")
+    scheduling = mapped(runtime_class.get("scheduling"))
+    return RuntimeClass(
+        name,
+        handler if isinstance(handler, str) else "",
+        tuple(
+            Expression(str(key), Operator.IN, (value,))
+            for key, raw in mapped(scheduling.get("nodeSelector")).items()
+            if (value := text_of(raw)) is not None
+        ),
+        tuple(
+            toleration_from_raw(toleration)
+            for toleration in listed(scheduling.get("tolerations"))
+            if isinstance(toleration, dict)
+        ),
+    )
+
+
+def priority_class_from_raw(raw: object) -> PriorityClass | None:
+    """Read a PriorityClass of any shape: malformed parts are left out. None where it has no name."""
+    priority_class = mapped(raw)
+    name = mapped(priority_class.get("metadata")).get("name")
+    if not isinstance(name, str) or not name:
+        return None
+    value = priority_class.get("value")
+    return PriorityClass(
+        name,
+        value if type(value) is int else 0,
+        is_default=priority_class.get("globalDefault") is True,
+        preempts=priority_class.get("preemptionPolicy") != "Never",
+    )
+
+
+def device_class_from_raw(raw: object) -> tuple[str, str] | None:
+    """The name of a DeviceClass and its extended resource, which may be empty. None where it has no name.
+
+    Source: `extendedResourceName` of DeviceClassSpec, in all versions of resource.k8s.io that have DeviceClasses of
+    Kubernetes 1.34 and newer (KEP-5004).
+    """
+    device_class = mapped(raw)
+    name = mapped(device_class.get("metadata")).get("name")
+    if not isinstance(name, str) or not name:
+        return None
+    resource = mapped(device_class.get("spec")).get("extendedResourceName")
+    return name, resource if isinstance(resource, str) else ""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.admission.quota_service import QuotaParts
+from webhook.facts.inventory import StaticPods
 from webhook.facts.pod_source import LivePods
-from webhook.facts.static_pods import StaticPods
 from webhook.kubernetes.api_errors import ApiServerError, ConflictError
 from webhook.kubernetes.api_paths import CORE, delete_options, path_of
 from webhook.kubernetes.api_server import METADATA, ApiServer

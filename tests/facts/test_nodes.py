@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.facts.samples import counted, housed, node, pod
-from webhook.facts.objects import Node, node_from_raw, priority_class_from_raw, runtime_class_from_raw
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.nodes import Node, node_from_raw
+from webhook.facts.snapshot import Snapshot, priority_class_from_raw, runtime_class_from_raw
 from webhook.model.node import PriorityClass
 
 JSON = st.recursive(
@@ -151,7 +151,7 @@ def read(**parts) -> Node:
 
 
 def amounts(found: Node) -> dict[str, int | None]:
-    return {resource: found.listed(resource) for resource in found.resources}
+    return {resource: found.listed_amount(resource) for resource in found.resources}
 
 
 def test_of_what_every_node_has_counts_what_pods_may_use_and_of_extended_resources_what_the_node_has():

@@ -1,0 +1,256 @@
+"""Nodes as the API server or a file describes them, reduced to what decides where a pod can run.
+
+Thousands of nodes stay in memory for as long as the process lives, and most of them are alike. So equal texts, equal
+sets of label keys and equal hardware are one object each, shared by all nodes that have them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from webhook.model.accelerators import BUILT_IN, Accelerators, accelerator
+from webhook.model.node import GPU_LABELS, NodeClass, Taint
+from webhook.model.requirements import is_compared, is_extended, rounded_up, thousandths_of
+from webhook.model.workloads.parts import listed, mapped
+
+TRANSIENT_TAINTS = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "status-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+    "karpenter.sh/unregistered",
+    "karpenter.sh/disrupt",
+    "aws-node-termination-handler/",
+    "cloud.google.com/impending-node-termination",
+    "remediator.kubernetes.azure.com/unschedulable",
+    "cni.istio.io/not-ready",
+    "node.cilium.io/agent-not-ready",
+    "ebs.csi.aws.com/agent-not-ready",
+    "efs.csi.aws.com/agent-not-ready",
+)
+"""Prefixes of the keys of taints that come and go: while a node starts, is ill, is cordoned or is about to be removed.
+They say nothing about which pods belong on the node."""
+
+EVERYWHERE = frozenset({"cpu", "memory", "ephemeral-storage"})
+"""Resources that every node has, even if it does not list them."""
+
+_GPU, _COUNT, _REPLICAS = "nvidia.com/gpu", "nvidia.com/gpu.count", "nvidia.com/gpu.replicas"
+"""A resource, and the labels of GPU Feature Discovery whose product is its amount: GPUs and replicas of each."""
+_PLAUSIBLE = range(1, 1025)
+"""Numbers of GPUs, or of replicas of a GPU, that a node may have."""
+
+_REPELLING = frozenset({"NoSchedule", "NoExecute"})
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node. `kind` is its class, with a count of 1. `keys` gives the place of a label in `values`.
+
+    `resources` gives the place of a resource in `amounts`, which are in the units of `demand_of`: the capacity of
+    extended resources, and what is allocatable of all others. Resources that no pod is placed by are left out.
+    """
+
+    name: str
+    uid: str
+    kind: NodeClass
+    keys: Mapping[str, int]
+    values: tuple[str, ...]
+    resources: Mapping[str, int]
+    amounts: tuple[int, ...]
+
+    @property
+    def capacity(self) -> tuple[tuple[str, int], ...]:
+        """GPU resource and amount, sorted by resource; amounts of 0 are left out."""
+        counts = ((name, self.listed_amount(name)) for name in sorted(self.kind.gpu_resources))
+        return tuple((name, count) for name, count in counts if count)
+
+    @property
+    def gpus(self) -> int:
+        """The number of GPUs in its capacity; a slice and a share count as one."""
+        return sum(count for _, count in self.capacity)
+
+    def listed_amount(self, resource: str) -> int | None:
+        """The amount of a resource that the node lists; None where it does not list the resource."""
+        place = self.resources.get(resource)
+        return None if place is None else self.amounts[place]
+
+    def amount(self, resource: str) -> int | None:
+        """The amount of a resource that the node has; None where it is unknown.
+
+        Unknown are GPUs that the node names without an amount, resources of EVERYWHERE that it does not list, and
+        everything but GPUs where it lists nothing.
+        """
+        found = self.listed_amount(resource)
+        if found is not None:
+            return found
+        if resource in self.kind.gpu_resources:
+            return None
+        if BUILT_IN.of(resource) is not None:
+            return 0
+        return 0 if self.amounts and resource not in EVERYWHERE else None
+
+    def label(self, key: str) -> str | None:
+        """The value of a label, None where the node has no such label."""
+        place = self.keys.get(key)
+        return None if place is None else self.values[place]
+
+    def remembering(self, earlier: "Node | None") -> "Node":
+        """The node with the extended resources that it had earlier: a device plugin that restarts takes them away.
+
+        A node of the same name with another uid is another machine; nothing is taken over from it.
+        """
+        if earlier is None or earlier.uid != self.uid:
+            return self
+        node = self
+        if not earlier.kind.gpu_resources <= self.kind.gpu_resources:
+            kind = self.kind
+            resources = kind.gpu_resources | earlier.kind.gpu_resources
+            node = replace(node, kind=_kind(tuple(kind.labels.items()), kind.taints, resources, kind.runtime_handlers))
+        gone = {
+            name: amount
+            for name, place in earlier.resources.items()
+            if (amount := earlier.amounts[place]) and is_extended(name) and not self.listed_amount(name)
+        }
+        if gone:
+            present = {name: self.amounts[place] for name, place in self.resources.items()}
+            node = replace(node, **_resources(present | gone))
+        return node
+
+
+def node_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Node | None:
+    """Read a node object of any shape: malformed parts are left out. None where the node has no name."""
+    node = mapped(raw)
+    metadata = mapped(node.get("metadata"))
+    status = mapped(node.get("status"))
+    name = metadata.get("name")
+    if not isinstance(name, str) or not name:
+        return None
+    labels = {key: value for key, raw in mapped(metadata.get("labels")).items() if (value := text_of(raw)) is not None}
+    keys = tuple(sorted(str(key) for key in labels))
+    by_name = {str(key): _shared(value) for key, value in labels.items()}
+    return Node(
+        name,
+        text_of(metadata.get("uid")) or "",
+        _kind(
+            tuple((key, by_name[key]) for key in GPU_LABELS if key in by_name),
+            _taints(mapped(node.get("spec")).get("taints")),
+            _gpu_resources({**mapped(status.get("capacity")), **mapped(status.get("allocatable"))}, accelerators),
+            _runtime_handlers(status.get("runtimeHandlers")),
+        ),
+        _places(keys),
+        tuple(by_name[key] for key in keys),
+        **_resources(amounts_of(mapped(status.get("capacity")), mapped(status.get("allocatable")), by_name)),
+    )
+
+
+def _taints(raw: object) -> tuple[Taint, ...]:
+    """The lasting taints that keep pods away; sorted, one for each key and effect."""
+    taints: dict[tuple[str, str], Taint] = {}
+    for entry in map(mapped, listed(raw)):
+        key, value, effect = (text_of(entry.get(part)) or "" for part in ("key", "value", "effect"))
+        if effect in _REPELLING and not key.startswith(TRANSIENT_TAINTS):
+            taints.setdefault((key, effect), Taint(_shared(key), _shared(value), _shared(effect)))
+    return tuple(taints[place] for place in sorted(taints))
+
+
+def _gpu_resources(amounts: Mapping[Any, Any], accelerators: Accelerators) -> frozenset[str]:
+    """The names of GPU resources. They count with an amount of 0, too, which they have while a device plugin restarts.
+
+    Names that open all GPUs of the node are left out: they stand for no further GPU.
+    """
+    names = [name for name in amounts if isinstance(name, str)]
+    return frozenset(name for name in names if (gpu := accelerators.of(name)) is not None and gpu.is_listed)
+
+
+def _resources(amounts: Mapping[str, int]) -> dict[str, Any]:
+    """The parts of a node that hold these amounts."""
+    names = tuple(sorted(amounts))
+    return {"resources": _places(names), "amounts": _alike(tuple(amounts[name] for name in names))}
+
+
+@lru_cache(maxsize=1024)
+def _alike(amounts: tuple[int, ...]) -> tuple[int, ...]:
+    """One object for all nodes with these amounts."""
+    return amounts
+
+
+def _runtime_handlers(raw: object) -> frozenset[str] | None:
+    names = [mapped(entry).get("name", "") for entry in listed(raw)]
+    return frozenset(_shared(name) for name in names if isinstance(name, str)) if names else None
+
+
+@lru_cache(maxsize=4096)
+def _shared(text: str) -> str:
+    """One object for equal texts. Rare texts are forgotten, so that names of past nodes take no memory."""
+    return text
+
+
+@lru_cache(maxsize=256)
+def _places(keys: tuple[str, ...]) -> Mapping[str, int]:
+    return {_shared(key): place for place, key in enumerate(keys)}
+
+
+@lru_cache(maxsize=1024)
+def _kind(
+    labels: tuple[tuple[str, str], ...],
+    taints: tuple[Taint, ...],
+    gpu_resources: frozenset[str],
+    runtime_handlers: frozenset[str] | None,
+) -> NodeClass:
+    return NodeClass(dict(labels), taints, gpu_resources, runtime_handlers)
+
+
+def text_of(value: object) -> str | None:
+    """A text; empty for null, as in the API server. Numbers and booleans of files are spelled as in JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None or isinstance(value, (int, float)):
+        return "" if value is None else str(value)
+    return None
+
+
+def amounts_of(
+    capacity: Mapping[Any, Any], allocatable: Mapping[Any, Any], labels: Mapping[str, str]
+) -> dict[str, int]:
+    """Resource name -> amount in the units of `demand_of`, for all resources that decide where a pod can run.
+
+    Extended resources count by capacity, since an unhealthy unit may recover; all others by what is allocatable, since
+    the system's reserve stays reserved. GPUs with an amount of 0, which they have while their device plugin is away,
+    count by the labels, which stay.
+    """
+    amounts: dict[str, int] = {}
+    for name in {**capacity, **allocatable}:
+        if isinstance(name, str) and is_compared(name):
+            first, second = (capacity, allocatable) if is_extended(name) else (allocatable, capacity)
+            amount = thousandths_of(first[name] if name in first else second[name])
+            if amount is not None:
+                amounts[name] = rounded_up(name, amount)
+    amounts = {name: amount for name, amount in amounts.items() if amount or _has_none(name, amounts)}
+    if _GPU not in amounts and (_GPU in capacity or _GPU in allocatable):
+        labelled = _number(labels.get(_COUNT)) * max(1, _number(labels.get(_REPLICAS)))
+        return {**amounts, _GPU: labelled} if labelled else amounts
+    return amounts
+
+
+def _number(label: str | None) -> int:
+    """The number in a label; 0 where it is no plausible number of GPUs."""
+    number = int(label) if label and label.isascii() and label.isdigit() and len(label) < 5 else 0
+    return number if number in _PLAUSIBLE else 0
+
+
+def _has_none(resource: str, amounts: Mapping[str, int]) -> bool:
+    """Whether a resource with an amount of 0 is absent.
+
+    GPUs with an amount of 0 may be there while their device plugin is away. They are absent while a device plugin of
+    their vendor offers other GPUs, such as slices instead of whole GPUs.
+    """
+    gpu = accelerator(resource)
+    if gpu is None:
+        return True
+    others = (other for name, amount in amounts.items() if amount and (other := accelerator(name)) is not None)
+    return any(other.vendor is gpu.vendor and other.is_listed for other in others)
