@@ -30,7 +30,7 @@ def requiring(*values: str) -> dict[str, Any]:
 
 
 def seen(raw: object) -> GpuPod:
-    found = stored_from_raw(raw).seen
+    found = stored_from_raw(raw).gpu_pod
     assert found is not None
     return found
 
@@ -62,7 +62,7 @@ def test_uid_namespace_and_name_are_kept():
     ],
 )
 def test_what_decides_on_the_demand_is_as_in_the_whole_pod(raw):
-    whole, found = pod_from_raw(raw), stored_from_raw(raw).seen
+    whole, found = pod_from_raw(raw), stored_from_raw(raw).gpu_pod
     assert bool(whole.gpus) == (found is not None)
     if found is not None:
         assert (whole.gpus, whole.accelerators) == (found.pod.gpus, found.pod.accelerators)
@@ -72,7 +72,7 @@ def test_what_decides_on_the_demand_is_as_in_the_whole_pod(raw):
 
 def test_pods_without_gpus_are_known_by_their_uid_only():
     found = stored_from_raw(cpu_pod("web"))
-    assert (uid("web"), None) == (found.uid, found.seen)
+    assert (uid("web"), None) == (found.uid, found.gpu_pod)
 
 
 def test_equal_demands_and_placements_are_one_object():

@@ -8,7 +8,7 @@ import pytest
 from tests.clock import Clock
 from tests.facts.asking import is_gone, is_live
 from tests.facts.pod_samples import AT, AT_SECONDS, cpu_pod, deleted, live, stored, uid, uid_text
-from webhook.facts.pod_cache import Gone, PodCache
+from webhook.facts.pod_cache import GonePods, PodCache
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_pods_that_cannot_be_read_are_passed_over_and_said_once(heard, caplog, r
         heard.replace([raw, stored("a"), stored("b", "team-b"), None, "text"])
     assert {"a", "b"} == live(heard)
     assert [record.levelname for record in caplog.records].count("WARNING") == 1
-    assert "a pod is passed over" in caplog.text
+    assert "a pod is ignored" in caplog.text
 
 
 def test_a_pod_that_can_no_longer_be_read_counts_as_before(heard):
@@ -151,7 +151,7 @@ def test_a_pod_that_can_no_longer_be_read_counts_as_before(heard):
 
 
 def test_those_who_went_are_remembered_for_ten_minutes_at_least(clock):
-    gone = Gone(seconds=600, most=3)
+    gone = GonePods(seconds=600, most=3)
     gone.add(b"1", 0.0)
     gone.add(b"2", 599.0)
     gone.add(b"3", 600.0)
@@ -162,7 +162,7 @@ def test_those_who_went_are_remembered_for_ten_minutes_at_least(clock):
 
 
 def test_of_very_many_who_went_the_last_are_remembered():
-    gone = Gone(seconds=600, most=100)
+    gone = GonePods(seconds=600, most=100)
     for number in range(1000):
         gone.add(str(number).encode(), 0.0)
     remembered = [number for number in range(1000) if str(number).encode() in gone]

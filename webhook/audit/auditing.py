@@ -122,8 +122,8 @@ class Auditor:
     def _count_in_quotas(self, document: Document) -> None:
         if self._place.is_cluster and is_pod(document.api_version, document.kind):
             stored = stored_from_raw(document.object, self._context.policies.accelerators)
-            if stored.seen is not None and stored.ends >= self._now:
-                self._pods.append(stored.seen)
+            if stored.gpu_pod is not None and stored.ends >= self._now:
+                self._pods.append(stored.gpu_pod)
 
     def _sees_all_of(self, quota: QuotaInUse) -> bool:
         """Whether the audit covers all namespaces of a quota, and so all of its pods."""

@@ -37,7 +37,7 @@ def read_facts(
     def read(resource: ApiResource | None) -> Iterator[dict[str, Any]]:
         return iter(()) if resource is None else _read(reader, resource, errors)
 
-    snapshot = EMPTY.telling(accelerators).with_nodes(read(_NODES))
+    snapshot = EMPTY.with_accelerators(accelerators).with_nodes(read(_NODES))
     snapshot = snapshot.with_runtime_classes(read(_found(discovery, "node.k8s.io", "RuntimeClass", errors)))
     snapshot = snapshot.with_priority_classes(read(_found(discovery, "scheduling.k8s.io", "PriorityClass", errors)))
     snapshot = snapshot.with_device_classes(_device_classes(discovery, reader, errors))

@@ -1,7 +1,7 @@
-"""Resource claims, or templates of claims, of a cluster: what each asks for, by namespace and name.
+"""The requests of resource claims, or of templates of claims, by namespace and name.
 
-Whoever may create claims writes them, so that what is remembered of them is bounded: by claim, and by namespace. A
-namespace harms nobody but itself: claims beyond the bounds are as unknown as those that do not exist.
+Tenants write claims, so memory for them is bounded, for each claim and for each namespace. Claims beyond the bounds of
+their namespace are unknown, as claims that do not exist. Other namespaces are not affected.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,20 +13,20 @@ from webhook.model.workloads import controller_of
 from webhook.model.workloads.parts import mapped
 
 MOST_IN_NAMESPACE = 4096
-"""Claims, and as many templates, that are remembered of a namespace: the first that were heard of."""
+"""Most claims, and most templates, that are kept for a namespace; later ones are unknown."""
 MOST_DEVICES = 32
-"""Alternatives in all requests of a claim together."""
+"""Most alternatives in all requests of a claim together."""
 LONGEST_CLASSES = 512
-"""Characters of all different DeviceClasses that a claim names."""
+"""Most characters of the names of all DeviceClasses in a claim."""
 
 _UNREADABLE: Requests = ((),)
 _NOTHING: Mapping[str, Requests] = MappingProxyType({})
 _Known = tuple[str, str, Requests]
-"""A claim as it is remembered: its namespace, its name and what it asks for."""
+"""The namespace, name and requests of a claim."""
 
 
 class ClaimTable:
-    """Claims of one kind. It never changes: a change gives another table, which shares the other namespaces."""
+    """Claims of one kind. A table is immutable: a change makes another table, which shares unchanged namespaces."""
 
     __slots__ = ("_namespaces",)
 
@@ -35,7 +35,7 @@ class ClaimTable:
 
     @classmethod
     def of(cls, kind: str, raws: Iterable[object]) -> "ClaimTable":
-        """The table of these objects of one kind, which are read one by one."""
+        """The table of these objects of one kind. Only one object is in memory at a time."""
         return cls()._with(filter(None, (_read(kind, raw) for raw in raws)))
 
     def __len__(self) -> int:
@@ -47,11 +47,11 @@ class ClaimTable:
     __hash__ = None  # type: ignore[assignment]  # tables are compared only
 
     def get(self, namespace: str, name: str) -> Requests | None:
-        """What a claim asks for; None where it is not known."""
+        """The requests of a claim; None where the claim is not known."""
         return self._namespaces.get(namespace, _NOTHING).get(name)
 
     def with_all(self, claims: Iterable[tuple[str, ResourceClaim]]) -> "ClaimTable":
-        """The table with these claims, each in its namespace, in the place of those that have their names."""
+        """The table with these claims, each after its namespace. They replace claims of their names."""
         return self._with((namespace, claim.name, _bounded(claim.requests)) for namespace, claim in claims)
 
     def _with(self, claims: Iterable[_Known]) -> "ClaimTable":
@@ -63,7 +63,7 @@ class ClaimTable:
         return ClaimTable(namespaces)
 
     def with_claim(self, kind: str, raw: object) -> "ClaimTable":
-        """The table with an object added or changed; itself where nothing that is remembered changes."""
+        """The table with an object added or changed; the table itself where its content stays the same."""
         found = _read(kind, raw)
         if found is None:
             return self
@@ -74,7 +74,7 @@ class ClaimTable:
         return ClaimTable({**self._namespaces, namespace: {**here, name: requests}})
 
     def without(self, namespace: str, name: str) -> "ClaimTable":
-        """The table without a claim; itself where it has none of this name."""
+        """The table without a claim; the table itself where it has no claim of this name."""
         here = self._namespaces.get(namespace, _NOTHING)
         if name not in here:
             return self
@@ -86,9 +86,9 @@ class ClaimTable:
 
 
 def _read(kind: str, raw: object) -> _Known | None:
-    """What is remembered of an object; None for what has no name, and for claims that are made for one pod each.
+    """The entry for an object; None where it has no name, and for a claim that a pod owns.
 
-    The pod names the template of such a claim, never the claim.
+    Kubernetes makes such a claim from a template, and the pod names the template.
     """
     claim = claim_of_kind(kind, raw)
     metadata = mapped(raw, "metadata")
@@ -100,7 +100,7 @@ def _read(kind: str, raw: object) -> _Known | None:
 
 
 def _bounded(requests: Requests) -> Requests:
-    """The requests; of a claim that asks for too much to be remembered, that it cannot be read."""
+    """The requests; unreadable ones where they are larger than the bounds."""
     devices = [one for request in requests for one in request]
     classes = sum(map(len, {one.device_class for one in devices}))
     return _alike(requests) if len(devices) <= MOST_DEVICES and classes <= LONGEST_CLASSES else _UNREADABLE
@@ -108,5 +108,5 @@ def _bounded(requests: Requests) -> Requests:
 
 @lru_cache(maxsize=4096)
 def _alike(requests: Requests) -> Requests:
-    """The same object for claims that ask for the same, as most do."""
+    """One object for equal requests, which most claims have."""
     return requests

@@ -1,8 +1,8 @@
-"""What rules may ask about the cluster, and where the answers come from.
+"""The facts that rules ask about the cluster, and their sources.
 
-`ClusterFacts` answers from a snapshot of the cluster, the node pools of a policy, and what is known about images. Node
-pools are matched by the code that matches nodes, each pool as if it were one node. A pool has no node names yet, so a
-pod that is bound to a node by name fits none of them.
+`ClusterFacts` answers from a snapshot of the cluster, the node pools of a policy, and image information. Node pools
+are matched as nodes are, each pool as if it were one node. The nodes of a pool have no names yet, so a pod that is
+bound to a node by name fits no pool.
 
 A `FactsSource` gives the facts of this moment and says how far to trust them: a live cluster, or `StaticFacts`.
 """
@@ -26,15 +26,15 @@ from webhook.model.requirements import demand_of, is_compared, is_extended
 from webhook.model.wording import counted
 
 _MAX_TABLES = 256
-"""Lists of pools whose indexes are kept: one for each policy that has its own, some kilobytes each."""
+"""Lists of pools whose indexes are kept: one list for each policy with pools, some kilobytes each."""
 _MAX_ANSWERS = 64
 
 
 class ImageSource(Protocol):
-    """Whoever looks images up."""
+    """A source of image information."""
 
     def info(self, text: str, asker: str = "") -> ImageInfo:
-        """What is known about the image at this moment; never waits. `asker` is who asks, such as a namespace."""
+        """What is known about an image at this moment; never waits. `asker` is who asks, such as a namespace."""
         ...
 
 
@@ -42,8 +42,8 @@ class ImageSource(Protocol):
 class ClusterFacts:
     """Implements `webhook.rules.rule.Facts`, where each question is explained.
 
-    Threads may ask at the same time. An answer costs as much with 10 nodes as with 5,000, and node pools cost as much
-    as they are many. Without `images` no registry is asked. `asker` is on whose behalf images are looked up.
+    Threads may ask at the same time. An answer takes as long with 5,000 nodes as with 10; the time grows with the
+    number of node pools. Without `images` no registry is asked. `asker` is who asks about images, such as a namespace.
     """
 
     cluster: Snapshot = EMPTY
@@ -55,7 +55,7 @@ class ClusterFacts:
     def of(
         cls, *objects: Iterable[object], accelerators: Accelerators = BUILT_IN, **others: Iterable[object]
     ) -> "ClusterFacts":
-        """The facts about a cluster with these objects, in the order and by the names of `Snapshot.of`."""
+        """The facts about a cluster with these objects, which are the arguments of `Snapshot.of`."""
         return cls(Snapshot.of(*objects, accelerators=accelerators, **others))
 
     def with_pools(self, pools: tuple[NodePool, ...], accelerators: Accelerators = BUILT_IN) -> "ClusterFacts":
@@ -63,21 +63,21 @@ class ClusterFacts:
         return replace(self, pools=_table(pools, accelerators) if pools else None)
 
     def with_images(self, images: ImageSource | None, asker: str = "") -> "ClusterFacts":
-        """These facts with what is known about images."""
+        """These facts with image information."""
         return ClusterFacts(self.cluster, images, asker, self.pools)
 
     def runtime_class(self, name: str) -> RuntimeClass | None:
-        """See `webhook.rules.rule.Facts`, as for all questions below."""
+        """See `webhook.rules.rule.Facts`, which explains every question."""
         return self.cluster.runtime_classes.get(name)
 
     def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        """The matching nodes, then those that may have claimed devices, then those of pools."""
+        """The matching nodes: of the cluster, then nodes that may have claimed devices, then of pools."""
         return self._classes(node_index.matching_nodes, pod)
 
     def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        """The feasible nodes, then those that may have claimed devices, then those of pools.
+        """The feasible nodes: of the cluster, then nodes that may have claimed devices, then of pools.
 
-        A pool says at most how many GPUs its nodes have. It has enough of everything else, as far as anybody knows.
+        A pool may say how many GPUs its nodes have. Amounts of other resources are unknown and count as enough.
         """
         return self._classes(node_index.feasible_nodes, pod)
 
@@ -86,7 +86,7 @@ class ClusterFacts:
         return bool(self.cluster.nodes)
 
     def gpu_resources(self) -> frozenset[str]:
-        """The GPU resources that some node has, or once had, or that some pool has."""
+        """The GPU resources of nodes, now or earlier, and of pools."""
         of_nodes = self.cluster.table.gpu_resources
         return of_nodes if self.pools is None else of_nodes | self.pools.gpu_resources
 
@@ -100,7 +100,7 @@ class ClusterFacts:
         return None if of_pools is None else max(of_nodes, of_pools)
 
     def label_values(self, key: str) -> Sequence[str]:
-        """The values of a label on nodes and pools, sorted."""
+        """The values that a label has on nodes and pools, sorted."""
         of_nodes = self.cluster.table.column(key).values
         return of_nodes if self.pools is None else sorted({*of_nodes, *self.pools.column(key).values})
 
@@ -109,12 +109,12 @@ class ClusterFacts:
         return self.cluster.priority_classes
 
     def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:
-        """What a claim, or a template of claims, requests; None where it is not known."""
+        """The requests of a claim or a template of claims; None where it is not known."""
         table = self.cluster.claims.get(named.kind)
         return None if table is None else table.get(namespace, named.target)
 
     def extended_resource(self, device_class: str) -> str:
-        """The extended resource that a DeviceClass gives; empty where it gives none, or is not known."""
+        """The extended resource of a DeviceClass; empty where it has none, or is not known."""
         return (self.cluster.device_classes or {}).get(device_class, "")
 
     def image(self, reference: str) -> ImageInfo:
@@ -133,9 +133,9 @@ class ClusterFacts:
         return found
 
     def _claimable_devices(self, pod: Pod) -> frozenset[str]:
-        """The extended resources in the pod's requests that a DeviceClass gives, or may give; often none.
+        """The extended resources in the pod's requests that belong to a DeviceClass, or may; most pods have none.
 
-        The scheduler claims such devices on nodes that do not list them, and it never sees a pod that names its node.
+        The scheduler claims such devices on nodes that do not list them. It never sees a pod that names its node.
         """
         classes = self.cluster.device_classes
         if pod.node_name or (classes is not None and not classes):
@@ -163,7 +163,7 @@ class _PoolTable(NodeTable):
         return self._uncounted(mask)
 
     def _amount(self, node: Node, resource: str) -> int | None:
-        """How much of a resource a node of the pool has; None for a resource about which the pool says nothing."""
+        """How much of a resource a node of the pool has; None where the pool does not say."""
         is_known = resource in node.kind.gpu_resources or BUILT_IN.of(resource) is not None
         return node.amount(resource) if is_known else None
 
@@ -179,9 +179,9 @@ def _table(pools: tuple[NodePool, ...], accelerators: Accelerators) -> NodeTable
 
 
 def _as_node(pool: NodePool) -> dict[str, object]:
-    """A node of the pool, as the API server would give it; no node can have its name, which holds a space.
+    """A node of the pool, as the API server would give it. Its name has a space, so that no node has the same name.
 
-    A GPU resource that reads 0 is there in an unknown number.
+    GPUs with an amount of 0 are there in an unknown number.
     """
     return {
         "metadata": {"name": f"pool {pool.name}", "labels": dict(pool.labels)},
@@ -194,10 +194,10 @@ def _as_node(pool: NodePool) -> dict[str, object]:
 class FactsStatus:
     """How far the facts can be trusted at one moment.
 
-    `loaded`: every list has been read once. `stale`: the API server has been answering for longer than the bound while
-    the facts were not followed, so the fault is on this side. `age_seconds`: for how long the oldest part of the facts
-    has not been confirmed; a healthy watch is heard about once a minute. `server_reachable`: the API server answers
-    HTTP, whatever it says. `detail` is for people.
+    `loaded`: every list has been read once. `stale`: a watch has failed for longer than the bound although the API
+    server answers, so the fault is on this side. `age_seconds`: the time since the oldest part of the facts was
+    confirmed; a healthy watch confirms its part about once a minute. `server_reachable`: the API server answers HTTP,
+    with whatever status. `detail` is for people.
     """
 
     loaded: bool
@@ -208,16 +208,16 @@ class FactsStatus:
 
     @property
     def ready(self) -> bool:
-        """Whether reviews may be answered: also on the last known facts while the API server itself is away."""
+        """Whether reviews may be answered. They are, on the last known facts, while the API server does not answer."""
         return self.loaded and not self.stale
 
 
 class FactsSource(Protocol):
-    """Facts that may change. `start` is called once, after the process has forked; `close` ends all it began."""
+    """Facts that may change. Call `start` once, after the process has forked; `close` ends the threads."""
 
     @property
     def facts(self) -> ClusterFacts | None:
-        """What is known at this moment, None until the cluster has been read."""
+        """The facts of this moment; None until the cluster has been read."""
         ...
 
     def status(self, now: float) -> FactsStatus:
@@ -225,7 +225,7 @@ class FactsSource(Protocol):
         ...
 
     def start(self) -> None:
-        """Begin to follow the cluster, in threads of its own."""
+        """Begin to follow the cluster, in new threads."""
         ...
 
     def close(self) -> None:
@@ -243,15 +243,15 @@ class StaticFacts:
 
     @property
     def facts(self) -> ClusterFacts:
-        """The facts that were given."""
+        """The facts, which never change."""
         return self._facts
 
     def status(self, now: float) -> FactsStatus:  # noqa: ARG002  # the age of a file's facts is 0 at any time
-        """Always loaded and never stale: nobody promised that a file follows the cluster."""
+        """Always loaded and never stale: a file does not follow a cluster."""
         return FactsStatus(True, False, 0.0, True, self._detail)
 
     def start(self) -> None:
-        """Nothing to begin."""
+        """Does nothing."""
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Does nothing."""

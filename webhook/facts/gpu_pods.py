@@ -1,7 +1,7 @@
 """Pods as the API server describes them, reduced to what quotas count.
 
-A hundred thousand GPU pods stay in memory for as long as the process lives, and most of what decides they say alike. So
-equal demands and placements are one object each, shared by all pods that have them.
+A hundred thousand GPU pods stay in memory for as long as the process lives, and most of them are alike. So equal
+demands and placements are one object each, shared by all pods that have them.
 """
 
 import math
@@ -26,21 +26,21 @@ COUNTING = "status.phase!=Succeeded,status.phase!=Failed"
 
 _FINISHED = ("Succeeded", "Failed")
 _MOST_BYTES, _MOST_PARTS = 8192, 1024
-"""Of what a pod says about its nodes, as JSON. It may say a megabyte, and a tenant may have many such pods: those are
-kept as if they said nothing, and so count against every model."""
+"""Most bytes and parts of the JSON in which a pod chooses its nodes. A tenant may have many pods with a megabyte of it:
+such pods are kept without their choice, and so count against the quotas of every GPU model."""
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPod:
-    """A pod that the API server holds. `seen` is None where it asks for no GPU.
+    """A pod that the API server holds. `gpu_pod` is None where it requests no GPU.
 
-    `ends` is when it stops counting, in seconds since 1970 by the API server's clock: -inf where it has finished, +inf
-    where nothing has ended it.
+    `ends` is the time when it stops counting, in seconds since 1970 by the API server's clock: -inf for a finished pod,
+    +inf for a pod that is not being deleted.
     """
 
     uid: bytes
-    seen: GpuPod | None
+    gpu_pod: GpuPod | None
     ends: float = math.inf
 
 
@@ -48,17 +48,17 @@ def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Store
     """Read a pod. Raises ValueError (a ShapeError where a part has a wrong type), which says what is wrong with it."""
     pod, metadata = _parts(raw)
     uid = _uid(metadata)
-    seen = None
+    gpu_pod = None
     decisive = _decisive(pod.get("spec"), accelerators)
     if decisive is not None and (read := _read(decisive, accelerators)).gpus:
-        seen = GpuPod(uid, sys.intern(str(metadata.get("namespace") or "default")), _name(metadata), read)
+        gpu_pod = GpuPod(uid, sys.intern(str(metadata.get("namespace") or "default")), _name(metadata), read)
     status = pod.get("status")
     finished = isinstance(status, dict) and status.get("phase") in _FINISHED
-    return StoredPod(uid, seen, -math.inf if finished else _end(metadata))
+    return StoredPod(uid, gpu_pod, -math.inf if finished else _end(metadata))
 
 
 def counted_pod(raw: object, accelerators: Accelerators = BUILT_IN) -> Pod | None:
-    """A pod with nothing but what quotas count, as it will be read once it is stored; None where it has no GPUs.
+    """A pod reduced to what quotas count, as it will be read once it is stored; None where it has no GPUs.
 
     Raises ValueError.
     """
@@ -68,7 +68,7 @@ def counted_pod(raw: object, accelerators: Accelerators = BUILT_IN) -> Pod | Non
 
 
 def counting_uid(raw: object, now: float) -> bytes | None:
-    """The uid of a pod by its metadata alone, None where it does not count at `now` or its uid is none."""
+    """The uid of a pod by its metadata alone; None where it does not count at `now`, or has no valid uid."""
     try:
         _, metadata = _parts(raw)
         return _uid(metadata) if now <= _end(metadata) else None
@@ -77,7 +77,7 @@ def counting_uid(raw: object, now: float) -> bytes | None:
 
 
 def uid_of(raw: object) -> bytes:
-    """The uid of a pod, whatever else it says. Raises ValueError."""
+    """The uid of a pod. Raises ValueError where it has none; other parts may be malformed."""
     return _uid(_parts(raw)[1])
 
 
@@ -103,7 +103,10 @@ def _name(metadata: Mapping[str, Any]) -> str:
 
 
 def _end(metadata: Mapping[str, Any]) -> float:
-    """When the pod is past its deletion, as the in-tree quota computes it: for pods on nodes that are lost."""
+    """The time when a pod stops counting although it still exists, as pods on lost nodes do.
+
+    The ResourceQuota of Kubernetes computes it alike.
+    """
     since, grace = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
     if not isinstance(since, str) or not isinstance(grace, int):
         return math.inf
@@ -114,7 +117,7 @@ def _end(metadata: Mapping[str, Any]) -> float:
 
 
 def _decisive(spec: object, accelerators: Accelerators) -> dict[str, Any] | None:
-    """What of a spec decides on the demand: GPUs, and demands on nodes. None without GPUs, as most pods are."""
+    """The parts of a spec that decide about quotas: GPUs, and the choice of nodes. None for pods without GPUs."""
     if not isinstance(spec, dict):
         return None
     containers = {name: found for name in (INIT, APP) if (found := _gpu_containers(spec.get(name), accelerators))}
@@ -128,7 +131,7 @@ def _decisive(spec: object, accelerators: Accelerators) -> dict[str, Any] | None
 
 
 def _gpu_containers(containers: object, accelerators: Accelerators) -> list[dict[str, Any]]:
-    """The containers that have GPUs in their resources, in order, with nothing else."""
+    """The containers with GPUs in their resources, in order, reduced to their GPUs."""
     found = []
     for container in containers if isinstance(containers, list) else ():
         resources = container.get("resources") if isinstance(container, dict) else None
@@ -146,13 +149,13 @@ def _gpus(amounts: object, accelerators: Accelerators) -> dict[str, Any]:
 
 
 def _required(affinity: object) -> object:
-    """The affinity without all that is only preferred, or concerns other pods."""
+    """The affinity without preferences, and without terms about other pods."""
     nodes = affinity.get("nodeAffinity") if isinstance(affinity, dict) else affinity
     return {"nodeAffinity": {_REQUIRED: nodes.get(_REQUIRED)} if isinstance(nodes, dict) else nodes}
 
 
 def _read(decisive: Mapping[str, Any], accelerators: Accelerators) -> Pod:
-    """The pod with nothing but its GPUs and what it demands of its nodes."""
+    """The pod reduced to its GPUs and its choice of nodes."""
     return _reduced(_json(decisive), accelerators)
 
 
@@ -165,5 +168,5 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _reduced(decisive: bytes, accelerators: Accelerators) -> Pod:
-    """The same from its JSON, which is shorter to remember and quicker to compare."""
+    """The reduced pod in JSON, which is a small key for the cache and quick to compare."""
     return replace(pod_from_raw({"spec": orjson.loads(decisive)}, accelerators), containers=())

@@ -73,11 +73,11 @@ class StaticPods:
                 reason = re.sub(r"^pod \S*: ", "", str(error))  # it is named before
                 self._leave_out(f"pod {name} does not count against quotas: {reason}")
                 continue
-            if stored.seen is not None:
+            if stored.gpu_pod is not None:
                 other = names.setdefault(stored.uid, name)
                 if other != name:
                     self._leave_out(f"pods {other} and {name} have one metadata.uid, so only the last one counts")
-                self._table.put(stored.seen, stored.ends)
+                self._table.put(stored.gpu_pod, stored.ends)
 
     def _leave_out(self, what: str) -> None:
         if len(self.left_out) < _MOST_NAMED:

@@ -1,6 +1,6 @@
-"""The live cluster: its nodes and classes as the API server tells them, followed for as long as the process lives.
+"""The live cluster: watches keep its nodes, classes and claims current for as long as the process lives.
 
-Reviews never wait for it. They see the last known facts, and `status` says how far to trust them.
+Reviews never wait for the API server. They see the last known facts, and `status` says how far to trust them.
 """
 
 import time
@@ -17,24 +17,24 @@ from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, GROUP, TEMPLATE
 
 STALE_AFTER_SECONDS = 60.0
-"""For how long an API server that answers may leave a watch unserved before the facts count as stale."""
+"""Time after which the facts count as stale while a watch fails and the API server answers."""
 
 _CLOSE_SECONDS = 1.5
 
 _VERSIONS = ("v1", "v1beta2", "v1beta1")
-"""Of resource.k8s.io, in which DeviceClasses may have an extendedResourceName; the newest first."""
+"""Versions of resource.k8s.io in which DeviceClasses may have an extendedResourceName, the newest first."""
 
 CLAIMS = {CLAIM: "resourceclaims", TEMPLATE: "resourceclaimtemplates"}
-"""What the API server calls claims and templates of claims, by their kind."""
+"""Kind of claims and of templates of claims -> resource name."""
 
 
 def _paths(resource: str) -> tuple[str, ...]:
-    """Where objects of resource.k8s.io may be."""
+    """The paths of a resource of resource.k8s.io, one for each version."""
     return tuple(f"/apis/{GROUP}/{version}/{resource}" for version in _VERSIONS)
 
 
 def status_of(watches: Iterable[Watch], now: float, stale_after: float) -> FactsStatus:
-    """How far what these watches have heard can be trusted at `now`, in seconds of their clock."""
+    """How far the facts of these watches can be trusted at `now`, in seconds of their clock."""
     watches = tuple(watches)
     health = {watch.resource.name: watch.health for watch in watches}
     needed = [watch.health for watch in watches if not watch.resource.is_dispensable]
@@ -50,7 +50,7 @@ def status_of(watches: Iterable[Watch], now: float, stale_after: float) -> Facts
 
 
 class LiveFacts:
-    """Facts that follow a cluster: the one the process runs in, or that of a kubeconfig file.
+    """Facts that follow a cluster: of a kubeconfig file, or the cluster in which the process runs.
 
     Nothing is sent before `start`. Raises ClusterConfigError where it is not known how to reach the cluster.
     """
@@ -67,7 +67,7 @@ class LiveFacts:
     ) -> None:
         server = ApiServer(kubeconfig, context)
         self._stale_after = stale_after
-        self._snapshot = EMPTY.telling(accelerators)
+        self._snapshot = EMPTY.with_accelerators(accelerators)
         self._lock = Lock()
         device_classes = _paths("deviceclasses")
         resources = (
@@ -103,11 +103,11 @@ class LiveFacts:
 
     @property
     def facts(self) -> ClusterFacts | None:
-        """The cluster as last heard of, None until nodes and classes have been listed."""
+        """The cluster as last reported; None until nodes and classes have been listed."""
         return None if any(watch.is_waited_for for watch in self._watches) else ClusterFacts(self._snapshot)
 
     def status(self, now: float) -> FactsStatus:
-        """How far the facts can be trusted at `now`, in seconds of the clock given (time.monotonic())."""
+        """How far the facts can be trusted at `now`, in seconds of the monotonic clock."""
         return status_of(self._watches, now, self._stale_after)
 
     def start(self) -> None:
@@ -133,7 +133,7 @@ class LiveFacts:
             self._snapshot = self._snapshot.with_device_classes(None)
 
     def _of_claims(self, kind: str) -> WatchedResource:
-        """How claims, or templates of claims, are followed. Tenants write them, and pods pass without them."""
+        """The watch of claims or templates of claims. Tenants write them, and reviews do not wait for them."""
 
         def replaced(raws: Iterable[object]) -> None:
             listed = EMPTY.with_claims(kind, raws)  # waits for the API server
@@ -163,7 +163,7 @@ class LiveFacts:
     def _replaced(
         self, replaced: Callable[[Snapshot, Iterable[object]], Snapshot]
     ) -> Callable[[Iterable[object]], None]:
-        """Who hears of lists: the snapshot gets what is listed all at once."""
+        """The callback for lists, which puts a whole list into the snapshot at once."""
 
         def replace(raws: Iterable[object]) -> None:
             listed = list(raws)
@@ -175,7 +175,7 @@ class LiveFacts:
     def _changed(
         self, changed: Callable[[Snapshot, object], Snapshot], deleted: Callable[[Snapshot, str], Snapshot]
     ) -> Callable[[str, Mapping[str, Any]], None]:
-        """Who hears of events."""
+        """The callback for events."""
 
         def change(event: str, raw: Mapping[str, Any]) -> None:
             with self._lock:

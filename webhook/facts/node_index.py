@@ -1,9 +1,9 @@
-"""All nodes of the cluster and who of them has what, indexed when first asked and kept until a node changes.
+"""All nodes of the cluster, with indexes that are built at the first question and kept until a node changes.
 
-The indexes are as many as the nodes have label keys and resources, whatever pods ask for: a key that no node has needs
-none, and all resources that no node has share one.
+There is an index for each label key and each resource of nodes, so pods cannot make their number grow: a key that no
+node has needs no index, and all resources that no node has share one.
 
-`matching_nodes` and `feasible_nodes` ask all nodes at once where a pod can be.
+`matching_nodes` and `feasible_nodes` find the nodes for a pod.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,13 +25,13 @@ _MAX_ANSWERS = 64
 _MAX_CLASSES_IN_ANSWER = 100
 """Bounds of the answers kept for pods to come: together they stay under a megabyte."""
 _FEW_TOLERATIONS = 32
-"""So many are compared with all taints as they are."""
+"""Most tolerations that are compared with taints before repetitions are removed."""
 _LISTED_BY_NOBODY = ""
-"""Stands for every resource that no node lists, GPUs apart."""
+"""Stands for every resource that no node lists, except GPUs."""
 
 
 class NodeTable:
-    """An immutable set of nodes. Its indexes are filled by whoever asks first; threads may ask at the same time."""
+    """An immutable set of nodes. The first question fills an index; threads may ask at the same time."""
 
     def __init__(self, nodes: Mapping[str, Node]) -> None:
         self.nodes = nodes
@@ -43,10 +43,10 @@ class NodeTable:
         self._answers: dict[Mask, tuple[NodeClass, ...]] = {}
         self._amounts: dict[str, AmountColumn] = {}
         self.last_asked: tuple[ref[Pod], RuntimeClass | None, Mask] | None = None
-        """The pod of the last question, which may be gone, its RuntimeClass, and its matching nodes."""
+        """The pod of the last question (a weak reference), its RuntimeClass, and its matching nodes."""
 
     def with_node(self, node: Node) -> "NodeTable":
-        """The table with a node added or changed; it keeps the indexes of what did not change about the node."""
+        """The table with a node added or changed. Indexes that the change does not touch are kept."""
         table = NodeTable({**self.nodes, node.name: node})
         earlier = self.nodes.get(node.name)
         if earlier is not None and _listed(node) == _listed(earlier):
@@ -80,12 +80,12 @@ class NodeTable:
             return self._names
 
     def with_gpu(self, resource: str) -> Mask:
-        """The nodes that have, or once had, this GPU resource."""
+        """The nodes that have this GPU resource, or had it earlier."""
         return self._indexed().gpus.get(resource, 0)
 
     @property
     def gpu_resources(self) -> frozenset[str]:
-        """The GPU resources that some node has, or once had."""
+        """The GPU resources of all nodes, now or earlier."""
         return frozenset(self._indexed().gpus)
 
     def amounts(self, resource: str) -> AmountColumn:
@@ -105,7 +105,7 @@ class NodeTable:
             return self._amounts[resource]
 
     def _amount(self, node: Node, resource: str) -> int | None:
-        """How much of a resource a node has, None where nobody knows."""
+        """The amount of a resource on a node; None where it is unknown."""
         return node.amount(resource)
 
     def repelling(self, tolerations: Iterable[Toleration]) -> Mask:
@@ -119,7 +119,7 @@ class NodeTable:
         return mask
 
     def classes(self, mask: Mask) -> tuple[NodeClass, ...]:
-        """The classes of the nodes in `mask`, with as many nodes as are in it."""
+        """The classes of the nodes in `mask`; each counts its nodes in `mask`."""
         answer = self._answers.get(mask)
         if answer is None:
             kinds = self._indexed().kinds
@@ -141,7 +141,7 @@ class NodeTable:
 
 
 def _listed(node: Node) -> tuple[Mapping[str, int], frozenset[str]]:
-    """The resources that a node lists, in whatever amounts."""
+    """The names of the resources that a node lists."""
     return node.resources, node.kind.gpu_resources
 
 
@@ -162,7 +162,7 @@ def _tolerated(key: str, effect: str, by_value: Mapping[str, Mask], tolerations:
 
 
 class _Traits:
-    """What does not depend on a question: the kinds of nodes, their GPUs and taints, all label keys and resources."""
+    """The parts of an index that every question needs: classes of nodes, GPUs, taints, label keys and resources."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         by_kind: dict[int, list[int]] = {}
@@ -196,9 +196,8 @@ NAME_FIELD = "metadata.name"
 def matching_nodes(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
     """The nodes that the pod, as it stands, could be scheduled to.
 
-    A pod that names its node bypasses the scheduler, so taints do not matter to it. What the pod's own RuntimeClass
-    adds (node selector and tolerations) counts as if it stood in the pod. Several rules ask about the same pod one
-    after the other, so the last answer is kept.
+    A pod that names its node bypasses the scheduler, so taints do not matter to it. The node selector and tolerations
+    of the pod's RuntimeClass count as the pod's own. Several rules ask about one pod, so the last answer is kept.
     """
     last = table.last_asked
     if last is not None and last[0]() is pod and last[1] is runtime_class:
@@ -230,7 +229,7 @@ def _candidates(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) 
 
 
 def feasible_nodes(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
-    """The matching nodes that have room for all that the pod requests, were nothing else on them."""
+    """The matching nodes with room for all that the pod requests, if no other pod ran there."""
     mask = matching_nodes(table, pod, runtime_class)
     if mask:
         for resource, amount in demand_of(pod).items():
@@ -242,7 +241,7 @@ def feasible_nodes(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | Non
 
 
 def _is_by_dra(pod: Pod, resource: str) -> bool:
-    """Whether no node lists a resource, since a DRA driver gives it."""
+    """Whether a DRA driver allocates the resource, so that no node lists it."""
     gpu = pod.known.of(resource)
     return gpu is not None and gpu.by_dra
 

@@ -1,13 +1,11 @@
 """Sets of nodes as integers: bit i stands for the i-th node.
 
-Python combines integers 30 bits at a time, so a question about 5,000 nodes costs some hundred nanoseconds, hardly more
-than one about 10, and a pod that lists many conditions pays for its own length and not for the cluster's size.
+Python combines integers 30 bits at a time. So a question about 5,000 nodes takes some hundred nanoseconds, hardly more
+than a question about 10 nodes. The time for a pod with many conditions grows with the conditions, not with the cluster.
 
-`AmountColumn` knows which nodes have how much of one resource, as sets of nodes.
-
-Every node may have another amount of memory, so that one set for each amount would be as many sets as there are nodes,
-each as long as the cluster is large. Sets are kept for some of the amounts, and the few nodes between two of them are
-added when they are asked for.
+`AmountColumn` has the nodes with at least some amount of a resource. Every node may have another amount of memory; one
+set for each amount would take memory that grows with the square of the number of nodes. So sets are kept for some
+amounts, and the few nodes between two of them are added when a question needs them.
 """
 
 from array import array
@@ -32,8 +30,7 @@ def mask_of(positions: Iterable[int], size: int) -> Mask:
 class LabelColumn:
     """The values that one label has over all nodes.
 
-    A value that a single node has, such as a host name, is kept as the node's position: as a mask each would be as long
-    as the cluster is large.
+    For a value of a single node, such as a host name, the position of the node is kept, which is shorter than a mask.
     """
 
     def __init__(self, values: Iterable[str | None], size: int) -> None:
@@ -90,7 +87,7 @@ class LabelColumn:
 
     @cached_property
     def _numbers(self) -> tuple[list[int], list[Mask]]:
-        """The values that are integers, ascending, and for each the nodes that have it or a larger one; then nobody."""
+        """The integers among the values, ascending; and for each the nodes with this value or a larger one, then 0."""
         by_number: dict[int, Mask] = {}
         for value, mask in self._each():
             number = as_integer(value)
@@ -114,11 +111,11 @@ NO_COLUMN = LabelColumn((), 0)
 
 
 _MOST_BETWEEN = 32
-"""So many nodes, or fewer, are added one by one."""
+"""Least number of nodes between two sets that are kept."""
 
 
 class AmountColumn:
-    """The amounts of one resource over all nodes. None stands for an amount that nobody knows."""
+    """The amounts of one resource over all nodes. None stands for an unknown amount."""
 
     def __init__(self, amounts: Iterable[int | None], size: int) -> None:
         placed = dict(enumerate(amounts))
@@ -130,7 +127,7 @@ class AmountColumn:
         self._kept = dict(self._sets(size))
 
     def at_least(self, amount: int) -> Mask:
-        """The nodes that have so much or more, and those of which nobody knows."""
+        """The nodes with this amount or more, and the nodes with an unknown amount."""
         place = above = bisect_left(self._amounts, amount)
         while (mask := self._kept.get(above)) is None:
             above += 1
@@ -139,7 +136,7 @@ class AmountColumn:
         return mask
 
     def largest(self, among: Mask) -> int | None:
-        """The most that one of these nodes has, 0 where none has any, None where nobody knows it of one."""
+        """The largest amount on one of these nodes; 0 where they have none, None where an amount is unknown."""
         if among & self._unknown:
             return None
         above = len(self._amounts)
@@ -151,7 +148,7 @@ class AmountColumn:
         return 0
 
     def _sets(self, size: int) -> Iterator[tuple[int, Mask]]:
-        """Places in the amounts, from the last to the first, and the nodes that are there or later, or unknown."""
+        """Places in the amounts, from the last to the first, each with the nodes from there on and the unknown ones."""
         mask = self._unknown
         above = place = len(self._amounts)
         yield place, mask

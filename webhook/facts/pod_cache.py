@@ -1,6 +1,6 @@
-"""What was heard of the pods of a cluster: who counts, and who went.
+"""The GPU pods of a cluster in memory: which of them count against quotas, and which are gone.
 
-`PodTable` has the pods by uid and by namespace, and the uids of those that are gone.
+`PodTable` has the pods by uid and by namespace; `GonePods` has the uids of pods that are gone; `PodCache` keeps both.
 """
 
 import logging
@@ -22,7 +22,7 @@ class PodTable:
         self._pods: dict[bytes, GpuPod] = {}
         self._in: dict[str, set[bytes]] = {}
         self._named: dict[str, dict[str, bytes]] = {}
-        self._ends: dict[bytes, float] = {}  # of those few that have an end
+        self._ends: dict[bytes, float] = {}  # only of pods that end, which are few
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -34,7 +34,7 @@ class PodTable:
         return uid in self._pods
 
     def put(self, pod: GpuPod, ends: float) -> None:
-        """Add a pod, or what has changed of it."""
+        """Add a pod, or replace it after a change."""
         self._pods[pod.uid] = pod
         self._in.setdefault(pod.namespace, set()).add(pod.uid)
         self._named.setdefault(pod.namespace, {})[pod.name] = pod.uid
@@ -44,12 +44,12 @@ class PodTable:
             self._ends.pop(pod.uid, None)
 
     def get(self, uid: bytes) -> tuple[GpuPod, float] | None:
-        """A pod and when it ends, whether it still counts or not."""
+        """A pod, counting or not, and the time when it stops counting."""
         pod = self._pods.get(uid)
         return None if pod is None else (pod, self._ends.get(uid, math.inf))
 
     def remove(self, uid: bytes) -> bool:
-        """Take a pod out; whether there was one."""
+        """Remove a pod; returns whether it was there."""
         pod = self._pods.pop(uid, None)
         if pod is None:
             return False
@@ -64,19 +64,19 @@ class PodTable:
         return True
 
     def named(self, namespace: str, name: str) -> bytes | None:
-        """The uid of the pod that was last put under a name, whether it still counts or not."""
+        """The uid of the pod, counting or not, that was last added under a name."""
         return self._named.get(namespace, {}).get(name)
 
     def counting(self, uids: Set[bytes], now: float) -> Set[bytes]:
-        """Those that are here and count."""
+        """The uids of pods in the table that count."""
         return (uids & self._pods.keys()) - self.ended(uids, now)
 
     def ended(self, uids: Set[bytes], now: float) -> Set[bytes]:
-        """Those that are here and do not count any more."""
+        """The uids of pods in the table that no longer count."""
         return {uid for uid, ends in self._ends.items() if now > ends and uid in uids}
 
     def has_any_in(self, namespace: str) -> bool:
-        """Whether some of the pods are in a namespace."""
+        """Whether a pod of the table is in a namespace."""
         return namespace in self._in
 
     def seen(self, namespace: str | None, now: float) -> list[GpuPod]:
@@ -85,10 +85,10 @@ class PodTable:
         return [self._pods[uid] for uid in uids if now <= self._ends.get(uid, math.inf)]
 
 
-class Gone:
-    """Uids of pods that went, each remembered for `seconds` at least, unless `most` more went meanwhile.
+class GonePods:
+    """Uids of pods that are gone. Each is kept for at least `seconds`, unless `most` more pods go meanwhile.
 
-    They are kept in two generations, so that forgetting costs nothing.
+    They are kept in two generations, so that dropping old uids takes no time.
     """
 
     def __init__(self, seconds: float = 600.0, most: int = 100_000) -> None:
@@ -102,23 +102,23 @@ class Gone:
         return uid in self._new or uid in self._old
 
     def among(self, uids: Set[bytes]) -> Set[bytes]:
-        """Those that are remembered."""
+        """The uids that are kept."""
         return (uids & self._new) | (uids & self._old)
 
     def add(self, uid: bytes, now: float) -> None:
-        """Remember one; `now` is a monotonic clock."""
+        """Add a uid; `now` is a monotonic clock."""
         if now - self._begun >= self._seconds or len(self._new) >= self._most:
             self._old, self._new, self._begun = self._new, set(), now
         self._new.add(uid)
 
     def discard(self, uid: bytes) -> None:
-        """Forget one, which is there after all."""
+        """Remove the uid of a pod that is there after all."""
         self._new.discard(uid)
         self._old.discard(uid)
 
 
 def is_covered(namespace: str, patterns: Collection[str]) -> bool:
-    """Whether the namespace is one of those with these names and globs."""
+    """Whether a namespace is among these names and globs."""
     return namespace in patterns or any(is_glob(p) and matcher(p).fullmatch(namespace) for p in patterns)
 
 
@@ -126,9 +126,9 @@ _log = logging.getLogger("gpu_policy.quota")
 
 
 class PodCache:
-    """The GPU pods as lists and events told of them. One thread tells, any may ask.
+    """The GPU pods as the last lists and events had them. One thread writes, any thread may ask.
 
-    `now` is the API server's clock in seconds since 1970, `clock` a monotonic one.
+    `now` is the API server's clock in seconds since 1970; `clock` is monotonic.
     """
 
     def __init__(
@@ -139,26 +139,26 @@ class PodCache:
         self._clock = clock
         self._lock = Lock()
         self._table = PodTable()
-        self._gone = Gone()
-        self._complained = False
+        self._gone = GonePods()
+        self._has_warned = False
 
     def live_among(self, uids: Set[bytes]) -> Set[bytes]:
-        """Those of the pods that were last heard of as some that count."""
+        """The uids of pods that counted when they were last reported."""
         with self._lock:
             return self._table.counting(uids, self._now())
 
     def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
-        """Those of the pods that were heard of and count no more."""
+        """The uids of pods that were reported and no longer count."""
         with self._lock:
             return self._gone.among(uids) | self._table.ended(uids, self._now())
 
     def named(self, namespace: str, name: str) -> bytes | None:
-        """The uid of the pod of this name that is there."""
+        """The uid of the pod of this name; None where there is none."""
         with self._lock:
             return self._table.named(namespace, name)
 
     def has_any_in(self, namespace: str) -> bool:
-        """Whether a pod was heard of that is in a namespace."""
+        """Whether a pod of the cache is in a namespace."""
         return self._table.has_any_in(namespace)
 
     def seen(self, namespace: str | None = None) -> list[GpuPod]:
@@ -167,20 +167,20 @@ class PodCache:
             return self._table.seen(namespace, self._now())
 
     def replace(self, raws: Iterable[object]) -> bool:
-        """Take the pods of a list for all there are: whoever is not among them went while nobody listened.
+        """Replace all pods by those of a list; returns whether a pod is gone.
 
-        Gives whether somebody went. What `raws` raises leaves everything as it was.
+        Pods that are not in the list are gone. If reading `raws` raises an error, nothing changes.
         """
         listed = PodTable()
         ended: list[bytes] = []
         for raw in raws:
             stored = self._read(raw)
-            if stored is None or stored.seen is None:
+            if stored is None or stored.gpu_pod is None:
                 continue
             if self._now() > stored.ends:
                 ended.append(stored.uid)
             else:
-                listed.put(stored.seen, stored.ends)
+                listed.put(stored.gpu_pod, stored.ends)
         with self._lock:
             before, self._table = self._table, listed
             vanished = [uid for uid in before if uid not in listed]
@@ -191,22 +191,22 @@ class PodCache:
         return bool(vanished)
 
     def change(self, event: str, raw: Mapping[str, Any]) -> bool:
-        """Hear of one pod; gives whether it went."""
+        """Take up an event about a pod; returns whether the pod is gone."""
         if event == "DELETED":
             try:
                 return self._leave(uid_of(raw))
             except ValueError as error:
-                self._pass_over(error)
+                self._ignore(error)
                 return False
         stored = self._read(raw)
         if stored is None:
             return False
         if self._now() > stored.ends:
             return self._leave(stored.uid)
-        if stored.seen is not None:
+        if stored.gpu_pod is not None:
             with self._lock:
                 self._gone.discard(stored.uid)
-                self._table.put(stored.seen, stored.ends)
+                self._table.put(stored.gpu_pod, stored.ends)
         return False
 
     def _leave(self, uid: bytes) -> bool:
@@ -217,15 +217,15 @@ class PodCache:
             return counted
 
     def _read(self, raw: object) -> StoredPod | None:
-        """A pod, where nothing has changed the one that is known; also where it can no longer be read."""
+        """Read a pod. An unchanged pod, or a pod that can no longer be read, is the one in the cache."""
         try:
             stored = stored_from_raw(raw, self._accelerators)
         except ValueError as error:
-            self._pass_over(error)
+            self._ignore(error)
             return self._known(raw)
-        if stored.seen is not None and (known := self._table.get(stored.uid)) is not None:
+        if stored.gpu_pod is not None and (known := self._table.get(stored.uid)) is not None:
             seen, _ = known
-            if seen.pod == stored.seen.pod:
+            if seen.pod == stored.gpu_pod.pod:
                 return StoredPod(stored.uid, seen, stored.ends)
         return stored
 
@@ -237,7 +237,7 @@ class PodCache:
         known = self._table.get(uid)
         return None if known is None else StoredPod(uid, *known)
 
-    def _pass_over(self, error: ValueError) -> None:
-        level = logging.DEBUG if self._complained else logging.WARNING
-        self._complained = True
-        _log.log(level, "a pod is passed over, and so are others of the kind without a word: %s", error)
+    def _ignore(self, error: ValueError) -> None:
+        level = logging.DEBUG if self._has_warned else logging.WARNING
+        self._has_warned = True
+        _log.log(level, "a pod is ignored, and similar pods will be without another message: %s", error)

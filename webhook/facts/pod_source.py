@@ -1,11 +1,11 @@
-"""The GPU pods of a cluster: followed for as long as the process lives, and listed anew where the present counts.
+"""The GPU pods of a cluster: a watch keeps them current, and consistent lists read them at one moment.
 
-`LivePods` follows them with a watch. What the watch said last may be old, so no pod is admitted by it: it says which
-entries of a ledger may go, and names pods to people.
+`LivePods` has the watch. Its events may be late, so they admit no pod: they say which entries of a ledger may go, and
+the names of pods for messages.
 
-`PodLists` lists pods consistently: the API server answers from its storage, however old its caches are. It also reads
-in-tree ResourceQuotas, since one of them may refuse one more pod: only quotas without scopes, their numbers of pods and
-their requests of GPUs. Their status is what the API server itself compares (plugin/pkg/admission/resourcequota of
+`PodLists` lists pods consistently: the API server answers from its storage, not from its caches. It also reads the
+ResourceQuotas of Kubernetes, since one of them may refuse the next pod: the number of pods and requests of GPUs in
+quotas without scopes. It compares their status, as the API server does (plugin/pkg/admission/resourcequota of
 Kubernetes).
 """
 
@@ -32,7 +32,7 @@ from webhook.model.shape import FormatError
 
 
 def too_full(raw: object, gpus: Mapping[str, int]) -> str:
-    """Which quota leaves too little for a pod with these GPUs, and what it leaves; empty where that is not certain.
+    """The ResourceQuota that surely leaves too little for a pod with these GPUs, and what it leaves; empty for none.
 
     >>> status = {"hard": {"requests.nvidia.com/gpu": "4"}, "used": {"requests.nvidia.com/gpu": "3"}}
     >>> too_full({"metadata": {"name": "team"}, "spec": {}, "status": status}, {"nvidia.com/gpu": 2})
@@ -71,7 +71,7 @@ PAGE = 250
 _METADATA_PAGE = 1000
 _FORBIDDEN = 403
 _EXPIRED = 410
-"""What the API server says when the rest of a list, which it keeps for some minutes, is no longer to be had."""
+"""HTTP status when the rest of a list has expired; the API server keeps it for some minutes."""
 _ATTEMPTS = 3
 _UNLISTED = "pods cannot be listed"
 _UNREAD = "what a pod depends on cannot be read"
@@ -108,7 +108,7 @@ class PodLists:
             raise _explained(path, AnswerError(str(error)), _UNREAD) from error
 
     def full_quota(self, namespace: str, gpus: Mapping[str, int], seconds: float) -> str:
-        """Which ResourceQuota leaves too little for one more pod now; empty for none. Raises LedgerError."""
+        """The ResourceQuota that leaves too little for one more pod now; empty for none. Raises LedgerError."""
         path = path_of(CORE, "resourcequotas", namespace=namespace)
         try:
             for raw in self._listed(Listed(path, PAGE), ListDeadline(seconds), _UNREAD):
@@ -122,7 +122,7 @@ class PodLists:
         return ""
 
     def has_namespace(self, namespace: str, seconds: float) -> bool:
-        """Whether there is a namespace now. Raises LedgerError."""
+        """Whether the namespace exists now. Raises LedgerError."""
         return self._found(path_of(CORE, "namespaces", name=namespace), namespace, seconds) is not None
 
     def _found(self, path: str, name: str, seconds: float) -> dict[str, Any] | None:
@@ -135,24 +135,24 @@ class PodLists:
             raise _explained(path, error, _UNREAD) from error
 
     def gpu_pods(self, patterns: Collection[str], seconds: float) -> Iterator[GpuPod]:
-        """The GPU pods that count in the namespaces with these names and globs, while they are being read.
+        """The GPU pods that count in the namespaces with these names and globs, as they arrive.
 
-        Where the list begins anew half-way, pods come twice. Raises LedgerError, then or later.
+        If the list starts again in the middle, pods come twice. Raises LedgerError, also in the middle.
         """
         deadline = ListDeadline(seconds)
         for path in [PODS] if any(map(is_glob, patterns)) else map(_path, sorted(set(patterns))):
             for raw in self._listed(Listed(path, PAGE, COUNTING), deadline):
-                seen = self._counting(raw)
-                if seen is not None and is_covered(seen.namespace, patterns):
-                    yield seen
+                pod = self._counting(raw)
+                if pod is not None and is_covered(pod.namespace, patterns):
+                    yield pod
 
     def _counting(self, raw: object) -> GpuPod | None:
         try:
             stored = stored_from_raw(raw, self._accelerators)
         except ValueError as error:
-            _log.debug("passed over: %s", error)
+            _log.debug("a pod is ignored: %s", error)
             return None
-        return stored.seen if self._now() <= stored.ends else None
+        return stored.gpu_pod if self._now() <= stored.ends else None
 
     def _listed(self, listed: Listed, deadline: ListDeadline, fault: str = _UNLISTED) -> Iterator[Any]:
         for attempt in range(1, _ATTEMPTS + 1):
@@ -175,17 +175,17 @@ def _explained(path: str, error: ApiServerError, fault: str) -> LedgerError:
 
 _CLOSE_SECONDS = 1.5
 _UNCERTAIN_SECONDS = 2.0
-"""The API server tells its time in whole seconds."""
+"""The API server reports its time in whole seconds, and answers take time."""
 
 
 def _nothing() -> None:
-    """For those who want no word of pods that are gone."""
+    """The callback where nobody listens."""
 
 
 class LivePods:
     """Implements `webhook.ledger.ledger_store.Pods` for a cluster. Threads may share it.
 
-    Nothing is sent before `start`, but for the consistent lists.
+    Before `start` only the consistent lists send requests.
     """
 
     def __init__(
@@ -197,23 +197,23 @@ class LivePods:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._server = server
-        self._tell = _nothing
+        self._on_gone = _nothing
         self._lock = Lock()
-        self._heard = PodCache(self._now, clock, accelerators)
+        self._cache = PodCache(self._now, clock, accelerators)
         self._lists = PodLists(server, self._now, accelerators)
         self._started = self._closed = False
         resource = WatchedResource("pods", PODS, self._replace, self._change, page=PAGE, selector=COUNTING)
         self._watch = Watch(resource, server, clock, timing)
 
     def listen(self, gone: Callable[[], None]) -> None:
-        """Have `gone` called, in the thread that hears of it, after pods that counted were deleted or have finished.
+        """Call `gone` in the watch's thread after pods that counted were deleted or have finished. It has to be quick.
 
-        It has to be quick. Of pods whose deletion is overdue nobody is told: they are gone for those who ask.
+        It is not called for pods whose deletion is overdue, although `gone_among` has them.
         """
-        self._tell = gone
+        self._on_gone = gone
 
     def start(self) -> None:
-        """Begin to follow, in a thread of its own. Call it after the process has forked; once more does nothing."""
+        """Begin to follow, in a new thread. Call it after the process has forked; another call does nothing."""
         with self._lock:
             if self._started or self._closed:
                 return
@@ -228,44 +228,44 @@ class LivePods:
         self._watch.join(_CLOSE_SECONDS)
 
     def status(self, now: float) -> FactsStatus:
-        """How far what was heard can be trusted at `now`, in seconds of the clock given (time.monotonic())."""
+        """How far the pods can be trusted at `now`, in seconds of the monotonic clock."""
         return status_of((self._watch,), now, STALE_AFTER_SECONDS)
 
     def is_known(self) -> bool:
-        """Whether pods were listed once, and are being followed at this moment."""
+        """Whether pods were listed once and are being followed now."""
         health = self._watch.health
         return health.loaded and health.following and not self._closed
 
     def live_among(self, uids: Set[bytes]) -> Set[bytes]:
-        """Those of the pods that were last heard of as some that count."""
-        return self._heard.live_among(uids)
+        """The uids of pods that counted when they were last reported."""
+        return self._cache.live_among(uids)
 
     def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
-        """Those of the pods that were stored and count no more, as far as that is remembered."""
-        return self._heard.gone_among(uids)
+        """The uids of pods that were reported and no longer count, as far as they are kept."""
+        return self._cache.gone_among(uids)
 
     def has_any_in(self, namespace: str) -> bool:
-        """Whether a pod was heard of that is in a namespace, which is there then."""
-        return self._heard.has_any_in(namespace)
+        """Whether a GPU pod is in a namespace, which then exists."""
+        return self._cache.has_any_in(namespace)
 
     def seen(self, namespace: str | None = None) -> Iterable[GpuPod]:
-        """The pods last heard of that count."""
-        return self._heard.seen(namespace)
+        """The pods that counted when they were last reported."""
+        return self._cache.seen(namespace)
 
     def named(self, namespace: str, name: str) -> bytes | None:
-        """The uid of the GPU pod of this name that was last heard of, None for none."""
-        return self._heard.named(namespace, name)
+        """The uid of the GPU pod of this name that was last reported; None for none."""
+        return self._cache.named(namespace, name)
 
     def stored_now(self, namespace: str, name: str, seconds: float) -> bytes | None:
         """The uid of the pod of this name, read after the call began; None where there is none. Raises LedgerError."""
         return self._lists.stored(namespace, name, seconds)
 
     def full_quota(self, namespace: str, gpus: Mapping[str, int], seconds: float) -> str:
-        """Which ResourceQuota leaves too little for one more pod, read after the call began. Raises LedgerError."""
+        """The ResourceQuota that leaves too little for one more pod, read after the call began. Raises LedgerError."""
         return self._lists.full_quota(namespace, gpus, seconds)
 
     def has_namespace(self, namespace: str, seconds: float) -> bool:
-        """Whether there is this namespace, read after the call began. Raises LedgerError."""
+        """Whether the namespace exists, read after the call began. Raises LedgerError."""
         return self._lists.has_namespace(namespace, seconds)
 
     def live_now(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:
@@ -280,13 +280,13 @@ class LivePods:
         return self._lists.gpu_pods(patterns, seconds)
 
     def _now(self) -> float:
-        """The API server's clock, and certainly not ahead of it: no pod ceases to count before its time."""
+        """The API server's clock or a little behind it, so that no pod stops counting too early."""
         return self._server.now() - _UNCERTAIN_SECONDS
 
     def _replace(self, raws: Iterable[object]) -> None:
-        if self._heard.replace(raws):
-            self._tell()
+        if self._cache.replace(raws):
+            self._on_gone()
 
     def _change(self, event: str, raw: Mapping[str, Any]) -> None:
-        if self._heard.change(event, raw):
-            self._tell()
+        if self._cache.change(event, raw):
+            self._on_gone()

@@ -1,7 +1,7 @@
 """The cluster at one moment: its nodes, classes and resource claims, as the API server gave them.
 
-A snapshot never changes. What changes in the cluster gives a new one, which shares all that stayed the same. News that
-rules cannot see, such as a node's heartbeat, gives the same snapshot again, with the indexes it has built so far.
+A snapshot never changes. A change in the cluster makes a new snapshot, which shares all unchanged parts. An event that
+rules cannot see, such as a node's heartbeat, gives the snapshot itself, with the indexes that it has built.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ NO_CLAIMS: Mapping[str, ClaimTable] = MappingProxyType({CLAIM: ClaimTable(), TEM
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Snapshot:
-    """The objects of a cluster. `webhook.facts.facts.ClusterFacts` asks them what rules want to know.
+    """The objects of a cluster, from which `webhook.facts.facts.ClusterFacts` answers.
 
     The first question after a change also pays for the indexes, a few milliseconds with 5,000 nodes.
     """
@@ -35,10 +35,10 @@ class Snapshot:
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
     """The PriorityClasses by name."""
     device_classes: Mapping[str, str] | None = field(default_factory=dict)
-    """The extended resource that each DeviceClass gives, for those that give one (`extendedResourceName`).
+    """DeviceClass -> its extended resource (`extendedResourceName`); classes without one are left out.
 
     Pods that request such a resource get devices of nodes that do not list it. None where DeviceClasses are not known:
-    any extended resource may then be one.
+    any extended resource may then belong to one.
     """
     claims: Mapping[str, ClaimTable] = field(default_factory=lambda: NO_CLAIMS)
     unreadable: int = 0
@@ -58,8 +58,8 @@ class Snapshot:
         *,
         accelerators: Accelerators = BUILT_IN,
     ) -> "Snapshot":
-        """The snapshot of these objects, as the API server gives them; `accelerators` tells their GPUs."""
-        snapshot = EMPTY.telling(accelerators).with_nodes(nodes).with_runtime_classes(runtime_classes)
+        """The snapshot of these objects, as the API server gives them; `accelerators` says which resources are GPUs."""
+        snapshot = EMPTY.with_accelerators(accelerators).with_nodes(nodes).with_runtime_classes(runtime_classes)
         snapshot = snapshot.with_priority_classes(priority_classes).with_device_classes(device_classes)
         return snapshot.with_claims(CLAIM, claims).with_claims(TEMPLATE, templates)
 
@@ -68,12 +68,12 @@ class Snapshot:
         """The nodes by name."""
         return self.table.nodes
 
-    def telling(self, accelerators: Accelerators) -> "Snapshot":
-        """The snapshot that tells the GPUs of nodes by these names from now on."""
+    def with_accelerators(self, accelerators: Accelerators) -> "Snapshot":
+        """The snapshot that recognises the GPUs of nodes by these names from now on."""
         return replace(self, accelerators=accelerators)
 
     def with_nodes(self, raws: Iterable[object]) -> "Snapshot":
-        """These nodes instead of the present ones; what is remembered of nodes that stay is kept."""
+        """The snapshot with these nodes. Nodes that stay keep the extended resources that they had earlier."""
         nodes: dict[str, Node] = {}
         unreadable = 0
         for raw in raws:
@@ -85,7 +85,7 @@ class Snapshot:
         return self._with_table(self.table if nodes == self.nodes else NodeTable(nodes), unreadable)
 
     def with_node(self, raw: object) -> "Snapshot":
-        """The snapshot with a node added or changed; itself where that changes nothing that rules can see."""
+        """The snapshot with a node added or changed; the snapshot itself where rules see no difference."""
         node = node_from_raw(raw, self.accelerators)
         if node is None:
             return self
@@ -94,13 +94,13 @@ class Snapshot:
         return self if node == earlier else self._with_table(self.table.with_node(node), self.unreadable)
 
     def without_node(self, name: str) -> "Snapshot":
-        """The snapshot without a node; itself where it has none of this name."""
+        """The snapshot without a node; the snapshot itself where it has no node of this name."""
         if name not in self.nodes:
             return self
         return self._with_table(NodeTable(_without(self.nodes, name)), self.unreadable)
 
     def with_nodes_of(self, other: "Snapshot") -> "Snapshot":
-        """The classes of this snapshot with the nodes of another."""
+        """The snapshot with the nodes of another one."""
         return self._with_table(other.table, other.unreadable)
 
     def _with_table(self, table: NodeTable, unreadable: int) -> "Snapshot":
@@ -109,7 +109,7 @@ class Snapshot:
         return replace(self, table=table, unreadable=unreadable)
 
     def with_runtime_classes(self, raws: Iterable[object]) -> "Snapshot":
-        """These runtime classes instead of the present ones."""
+        """The snapshot with these runtime classes."""
         found = filter(None, map(runtime_class_from_raw, raws))
         return self._with_runtime_classes({one.name: one for one in found})
 
@@ -126,7 +126,7 @@ class Snapshot:
         return self if classes == self.runtime_classes else replace(self, runtime_classes=classes)
 
     def with_priority_classes(self, raws: Iterable[object]) -> "Snapshot":
-        """These priority classes instead of the present ones."""
+        """The snapshot with these priority classes."""
         found = filter(None, map(priority_class_from_raw, raws))
         return self._with_priority_classes({one.name: one for one in found})
 
@@ -143,7 +143,7 @@ class Snapshot:
         return self if classes == self.priority_classes else replace(self, priority_classes=classes)
 
     def with_device_classes(self, raws: Iterable[object] | None) -> "Snapshot":
-        """These device classes instead of the present ones; None where nobody knows them."""
+        """The snapshot with these device classes; None where they are not known."""
         found = None if raws is None else dict(filter(None, map(device_class_from_raw, raws)))
         return self._with_device_classes(found)
 
@@ -162,14 +162,11 @@ class Snapshot:
         return self if classes == self.device_classes else replace(self, device_classes=classes)
 
     def with_claims(self, kind: str, raws: Iterable[object]) -> "Snapshot":
-        """These claims, or templates of claims, instead of the present ones of the kind; none where nobody knows them.
-
-        They are read one by one, while they arrive.
-        """
+        """The snapshot with these claims, or templates of claims. Only one object is in memory at a time."""
         return self._with_claims(kind, ClaimTable.of(kind, raws))
 
     def with_more_claims(self, claims: Iterable[tuple[str, ResourceClaim]]) -> "Snapshot":
-        """The snapshot with these claims and templates of claims as well, each in its namespace."""
+        """The snapshot with further claims and templates of claims, each after its namespace."""
         found = list(claims)
         tables = {
             kind: table.with_all(one for one in found if one[1].kind == kind) for kind, table in self.claims.items()
@@ -177,7 +174,7 @@ class Snapshot:
         return replace(self, claims=tables) if found else self
 
     def with_claims_of(self, kind: str, other: "Snapshot") -> "Snapshot":
-        """The snapshot with the claims of this kind that another one has."""
+        """The snapshot with the claims of this kind of another one."""
         return self._with_claims(kind, other.claims[kind])
 
     def with_claim(self, kind: str, raw: object) -> "Snapshot":
@@ -200,7 +197,7 @@ def _without(mapping: Mapping[str, _Value], key: str) -> dict[str, _Value]:
 
 
 EMPTY = Snapshot()
-"""A cluster of which nothing is known."""
+"""A cluster about which nothing is known."""
 
 
 def runtime_class_from_raw(raw: object) -> RuntimeClass | None:
