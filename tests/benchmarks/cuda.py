@@ -25,7 +25,7 @@ from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.cuda_driver import RULE
 from webhook.rules.rule import Facts
-from webhook.rules.rule_settings import RuleSettings
+from webhook.rules.rule_settings import Mode, RuleSettings
 
 DRIVERS = ("470.82.01", "535.183.01", "550.54.15", "565.57.01", "570.124.06")
 PRODUCTS = ("Tesla-T4", "NVIDIA-A100-SXM4-80GB", "NVIDIA-L4", "NVIDIA-H100-80GB-HBM3")
@@ -74,7 +74,7 @@ QUEUED, BY_NAME = "was never seen, and is queued", "was never seen, and there ar
 def main() -> None:
     """Print one line for each case: microseconds of both phases."""
     nodes = ClusterFacts.of(_node(number) for number in range(NODES))
-    settings = RULE.settings.model_validate({"mode": "enforce"})
+    settings = RULE.settings(mode=Mode.ENFORCE)
     classes = len(nodes.matching_nodes(pod_with("busybox")))
     demand(classes == 20, f"{classes} classes of nodes; 20 are expected")
     images = _knowing([case.image for case in CASES.values()])

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.fuzz.seen import Oracle
+from tests.rules.samples import settings_of
 from webhook.model.edits import apply
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.rule import Advice, Facts, Rule
@@ -60,11 +61,11 @@ class RuleCase:
 
     def judging(self, rule: Rule, pods: RulePods) -> RuleSettings:
         """The settings under which its pods are judged."""
-        return rule.settings.model_validate({"mode": "enforce", **self.enforced, **pods.judging})
+        return settings_of(rule, {**self.enforced, **pods.judging})
 
     def completing(self, rule: Rule, pods: RulePods) -> RuleSettings:
         """The settings under which its pods are completed."""
-        return rule.settings.model_validate({"mode": "enforce", **self.enforced, **pods.completing})
+        return settings_of(rule, {**self.enforced, **pods.completing})
 
     def kept(self, rule: Rule, pods: RulePods, facts: Facts) -> Raw:
         """The pod about which the rule has nothing to say."""

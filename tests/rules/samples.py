@@ -1,6 +1,7 @@
 """Pods as tests of rules write them, and what a rule makes of them."""
 
 import copy
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -129,7 +130,7 @@ def expression(key: str, operator: str, values: list[str]) -> dict[str, Any]:
 
 def settings_of(rule: Rule, values: Mapping[str, Any]) -> RuleSettings:
     """The settings of a rule in mode enforce, written as in a policy file."""
-    return rule.settings.model_validate({"mode": "enforce", **values})
+    return rule.settings.model_validate_json(json.dumps({"mode": "enforce", **values}))
 
 
 def asked(

@@ -158,9 +158,9 @@ def test_an_env_from_of_nothing_is_none(source):
     ("capabilities", "place", "fault"),
     [
         pytest.param([], ("capabilities",), "names no capability; write at least one, or disable the rule", id="none"),
-        pytest.param(["compute", "cuda"], ("capabilities", 1), "'cuda' is not a valid Capability", id="no capability"),
-        pytest.param(["compute", "none"], ("capabilities", 1), "'none' is not a valid", id="one that starts nothing"),
-        pytest.param(["Compute"], ("capabilities", 0), "'Compute' is not a valid Capability", id="capitals"),
+        pytest.param(["compute", "cuda"], ("capabilities", 1), "Input should be 'compute', ", id="no capability"),
+        pytest.param(["compute", "none"], ("capabilities", 1), "Input should be 'comp", id="one that starts nothing"),
+        pytest.param(["Compute"], ("capabilities", 0), "Input should be 'compute', ", id="capitals"),
         pytest.param(
             ["compute", "utility", "compute"],
             ("capabilities",),
@@ -173,7 +173,7 @@ def test_an_env_from_of_nothing_is_none(source):
             "all includes the others; write [all], or the others without it",
             id="all and another",
         ),
-        pytest.param("compute,utility", ("capabilities",), "Input should be a valid tuple", id="a text"),
+        pytest.param("compute,utility", ("capabilities",), "Input should be a valid array", id="a text"),
     ],
 )
 def test_a_value_with_which_the_toolkit_would_start_no_container_is_an_error(capabilities, place, fault):

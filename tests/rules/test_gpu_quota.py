@@ -12,7 +12,7 @@ from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
 from tests.rules.samples import container, messages, pod, settings_of, term, terms
 from webhook.quota.amounts import MIG_RESOURCES
 from webhook.quota.quotas import Limit, Measure, UnspecifiedModel
-from webhook.rules.gpu_quota import RULE, Settings, counting_of, limits_of
+from webhook.rules.gpu_quota import RULE, Settings
 
 SLICE = "nvidia.com/mig-1g.10gb"
 SHARED = "nvidia.com/gpu.shared"
@@ -140,7 +140,7 @@ def test_limits_are_named_in_one_order():
     settings = settings_of(
         RULE, {"byResource": {SLICE: 14}, "byModel": {"T4": 16, "H100": "9/2"}, "gpus": 8, "mode": "warn"}
     )
-    assert limits_of(settings) == (
+    assert settings.limits == (
         Limit(Measure.GPUS, "", Fraction(8)),
         Limit(Measure.MODEL, "H100", Fraction(9, 2)),
         Limit(Measure.MODEL, "T4", Fraction(16)),
@@ -149,11 +149,11 @@ def test_limits_are_named_in_one_order():
 
 
 def test_settings_without_numbers_limit_nothing():
-    assert limits_of(settings_of(RULE, {})) == ()
+    assert settings_of(RULE, {}).limits == ()
 
 
 def test_how_pods_are_counted_comes_from_the_settings():
-    counting = counting_of(settings_of(RULE, {"weights": {"nvidia.com/gpu.shared": "1/4"}, "unspecifiedModel": "deny"}))
+    counting = settings_of(RULE, {"weights": {"nvidia.com/gpu.shared": "1/4"}, "unspecifiedModel": "deny"}).counting
     assert counting.weights == {"nvidia.com/gpu.shared": Fraction(1, 4)}
     assert counting.unspecified_model is UnspecifiedModel.DENY
 
@@ -239,13 +239,13 @@ def test_a_setting_that_means_nothing_is_an_error_that_says_what_would(settings,
 
 def test_a_model_that_the_same_settings_declare_can_be_limited():
     settings = settings_of(RULE, {"models": {"X9": {"example.com/gpu": ["x9"]}}, "byModel": {"X9": 4}})
-    assert limits_of(settings) == (Limit(Measure.MODEL, "X9", Fraction(4)),)
+    assert settings.limits == (Limit(Measure.MODEL, "X9", Fraction(4)),)
 
 
 def test_a_slice_that_only_the_weights_know_can_be_limited():
     new = "nvidia.com/mig-1g.99gb"
     settings = settings_of(RULE, {"weights": {new: "1/7"}, "byResource": {new: 7}})
-    assert limits_of(settings) == (Limit(Measure.RESOURCE, new, Fraction(7)),)
+    assert settings.limits == (Limit(Measure.RESOURCE, new, Fraction(7)),)
 
 
 @pytest.mark.parametrize(

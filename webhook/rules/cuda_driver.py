@@ -9,9 +9,8 @@ account, whatever their taints, because the queue may still add tolerations.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PrivateAttr
 
@@ -32,31 +31,15 @@ from webhook.model.requirements import living_terms, requiring
 from webhook.model.shape import FormatError
 from webhook.rules.pending.wants import EVERYTHING
 from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
-from webhook.rules.rule_settings import RuleSettings, choice
+from webhook.rules.rule_settings import RuleSettings
 
 ANNOTATION = "cuda.gpupolicy.dev/"
-"""Prefix of the annotation by which a pod says what the image of one container needs: a CUDA version, or none."""
-
+"""Prefix of annotations that say what the image of one container needs: a CUDA version, or none."""
 
 _REQUIREMENT = "NVIDIA_REQUIRE_CUDA"
 
 _MOST_CONTAINERS = 64
-"""GPU containers of one pod that are looked at. A node of eight GPUs in the smallest slices has room for 56."""
-
-
-class Unknown(StrEnum):
-    """What becomes of a pod of which nobody can say whether it will run."""
-
-    ALLOW = "allow"
-    WARN = "warn"
-    DENY = "deny"
-
-
-class ForwardCompat(StrEnum):
-    """What becomes of a pod that runs only through the cuda-compat package of its image."""
-
-    ALLOW = "allow"
-    DENY = "deny"
+"""GPU containers of one pod that are judged. A node with eight GPUs in their smallest slices has room for 56."""
 
 
 def _cuda(value: str) -> str:
@@ -68,6 +51,7 @@ def _cuda(value: str) -> str:
     return value
 
 
+Unknown = Literal["allow", "warn", "deny"]
 ImageGlob = Annotated[str, Field(min_length=1, max_length=512)]
 CudaVersion = Annotated[str, AfterValidator(_cuda)]
 
@@ -75,13 +59,13 @@ CudaVersion = Annotated[str, AfterValidator(_cuda)]
 class Settings(RuleSettings):
     """Settings of `cudaDriver`."""
 
-    unknown: Annotated[Unknown, choice(Unknown)] = Unknown.ALLOW
+    unknown: Unknown = "allow"
     """What happens to a pod if it is not known what its images need, or on which nodes it could run: `allow`, `warn` or
     `deny`. A pod is never refused because the registry of its image has not answered yet."""
     steer: bool = True
     """Whether the pod gets a required node affinity that excludes the nodes which cannot run its images, while others
     can. It excludes them by the coarsest label that they have and the others do not."""
-    forward_compat: Annotated[ForwardCompat, choice(ForwardCompat)] = ForwardCompat.ALLOW
+    forward_compat: Literal["allow", "deny"] = "allow"
     """Whether the pod may run on nodes whose driver runs the image only by forward compatibility, with the cuda-compat
     package in the image: `allow` or `deny`."""
     images: Mapping[ImageGlob, CudaVersion] = Field(default_factory=dict)
@@ -97,21 +81,13 @@ class Settings(RuleSettings):
 
     @cached_property
     def tables(self) -> CudaTables:
-        """The tables by which images are judged: those of this release, with the rows of the platform."""
+        """The tables by which images are judged: the tables of this release, with the rows of the platform."""
         return self._tables
 
     @cached_property
     def mapping(self) -> tuple[tuple[str, str], ...]:
-        """`images` as evidence takes them, hashable."""
+        """`images` as pairs, which are hashable."""
         return tuple(self.images.items())
-
-
-@fixed(frozen=True, slots=True)
-class _Survey:
-    """What the containers of a pod need, and what would become of them where it could land."""
-
-    uses: tuple[tuple[Container, Need], ...]
-    assessment: Assessment
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes]:
@@ -123,7 +99,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes]
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
-    """Refuse a pod that no node it could land on can run, and tell of those among them that cannot."""
+    """Refuse a pod if none of the nodes that it could run on can run its images, and warn if some of them cannot."""
     survey = _survey(pod, settings, facts)
     if survey is None:
         return
@@ -139,15 +115,23 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         yield _gate(survey)
 
 
+@fixed(frozen=True, slots=True)
+class _Survey:
+    """What the containers of a pod need, and how the nodes that the pod could run on suit them."""
+
+    uses: tuple[tuple[Container, Need], ...]
+    assessment: Assessment
+
+
 def _survey(pod: Pod, settings: Settings, facts: Facts) -> _Survey | None:
-    """None for a pod whose containers need nothing of the CUDA kind."""
+    """The needs and verdicts of a pod; None if no container needs CUDA."""
     if not pod.requests_gpus_of(Vendor.NVIDIA):
         return None
     containers = [container for container in pod.lasting_containers() if _uses_gpu(container)][:_MOST_CONTAINERS]
     needs = tuple([_need(container, pod, settings, facts) for container in containers])
     if all(need.kind is BuiltFor.NONE for need in needs):
         return None
-    is_allowed = settings.forward_compat is ForwardCompat.ALLOW
+    is_allowed = settings.forward_compat == "allow"
     placed = replace(pod, tolerations=EVERYTHING) if pod.is_held else pod
     assessment = assess(needs, facts.matching_nodes(placed), settings.tables, is_forward_compat_allowed=is_allowed)
     return _Survey(tuple(zip(containers, needs, strict=True)), assessment)
@@ -176,12 +160,12 @@ def _need(container: Container, pod: Pod, settings: Settings, facts: Facts) -> N
 
 
 def _is_bound(pod: Pod) -> bool:
-    """Whether the pod is meant for nodes by name, as those of DaemonSets are."""
+    """Whether the pod names its nodes, as pods of DaemonSets do."""
     return bool(pod.node_name) or any(term.fields for term in living_terms(pod))
 
 
 def _refusals(survey: _Survey) -> Iterator[Violation]:
-    """One violation for each container that cannot run somewhere; together they leave no node."""
+    """One violation for each container that some nodes cannot run. Together they leave no node."""
     verdicts = survey.assessment.verdicts
     offers = [one.result.offer for one in verdicts]
     for at, (container, need) in enumerate(survey.uses):
@@ -222,19 +206,19 @@ def _mixed(survey: _Survey, *, is_steered: bool) -> Advice:
 
 
 def _unknown(survey: _Survey, unknown: Unknown) -> Iterator[Violation | Advice]:
-    """What is said of a pod of which it is not known whether it will run."""
-    if unknown is Unknown.ALLOW:
+    """Advice or violations about containers of which it is not known whether they will run."""
+    if unknown == "allow":
         return
     for at, (container, need) in enumerate(survey.uses):
         if not container.image and need.cuda is None:
-            continue  # as templates may be whose image somebody fills in
+            continue  # a template whose image is filled in later
         found = cuda_wording.doubt(container.image, need, at, survey.assessment.verdicts)
         if not found:
             continue
         where = f"{container.path}.image"
         brief = cuda_wording.doubt_in_brief(need)
         clearing = _clearing(container, need, survey.assessment.verdicts)
-        if unknown is Unknown.WARN or need.is_pending:
+        if unknown == "warn" or need.is_pending:
             yield Advice(where, found, clearing, brief)
         else:
             allowed = "the policy refuses pods of which that is not known"
@@ -242,7 +226,7 @@ def _unknown(survey: _Survey, unknown: Unknown) -> Iterator[Violation | Advice]:
 
 
 def _clearing(container: Container, need: Need, verdicts: Sequence[NodeVerdict]) -> str:
-    """What would make it known whether a container runs."""
+    """The remedy that makes known whether a container will run."""
     if need.kind is not BuiltFor.OTHER and need.cuda is None:
         return f"Say which CUDA version it needs, or none, in the annotation {ANNOTATION}{container.name}"
     if not verdicts:

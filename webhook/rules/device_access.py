@@ -1,33 +1,38 @@
-"""Ways to GPUs that a pod has without requesting them: variables, paths on the node, and annotations.
+"""Ways in which a pod uses GPUs without requesting them: variables, paths on the node, and annotations.
 
-Variables: NVIDIA/nvidia-container-toolkit, internal/config/image/cuda_image.go (a value that is set, and be it empty,
-is what counts; without one an image with CUDA_VERSION and no NVIDIA_REQUIRE_CUDA gets all GPUs); kubernetes,
-pkg/kubelet/kubelet_pods.go (a pod's env beats its envFrom, and both beat what a device plugin sets).
+In a pod that requests all GPUs of its node, they lead to the pod's own GPUs. What happens then is a `Reaction`.
 
-Paths: nvidia-container-toolkit (pkg/nvcdi, cmd/nvidia-ctk; mounts that it reads as requests: cuda_image.go), the
+Variables: NVIDIA/nvidia-container-toolkit, internal/config/image/cuda_image.go (a value that is set counts, even an
+empty one; without one, an image with CUDA_VERSION and no NVIDIA_REQUIRE_CUDA gets all GPUs); kubernetes,
+pkg/kubelet/kubelet_pods.go (env of a container takes precedence over its envFrom, and both over a device plugin).
+
+Paths: nvidia-container-toolkit (pkg/nvcdi, cmd/nvidia-ctk; mounts that it takes for requests: cuda_image.go), the
 driver's README (device nodes, /proc/driver/nvidia), Documentation/admin-guide/devices.txt of Linux (195 nvidia, 226
 DRM).
 
 Annotations: CRI-O (server/container_create_linux.go; internal/factory/container copies a pod's annotations to each of
 its containers, where the NVIDIA runtime reads cdi.k8s.io/*), containerd (pod_annotations of a runtime), the NRI plugin
-of nvidia-container-toolkit (nvidia.cdi.k8s.io), the device injector of containerd/nri, and that of GKE, which takes
-paths alone (nri_device_injector in GoogleCloudPlatform/container-engine-accelerators). The daemons of GPUDirect-TCPX
-and -TCPXO get all GPUs of their node from the device injector of GKE.
+of nvidia-container-toolkit (nvidia.cdi.k8s.io), the device injector of containerd/nri, and the device injector of GKE,
+which takes paths only (nri_device_injector in GoogleCloudPlatform/container-engine-accelerators). The daemons of
+GPUDirect-TCPX and -TCPXO get all GPUs of their node from the device injector of GKE.
 """
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from webhook.model.accelerators import Vendor
 from webhook.model.container import EPHEMERAL, Container, Mount
+from webhook.model.pod import Pod
 from webhook.model.shape import spelled
-from webhook.rules.rule import Violation
+from webhook.rules.rule import Advice, Facts, Violation
 
 DEVICE_LIST = "/run/nvidia-container-devices"
-"""Each mount whose path begins like this is a GPU to the toolkit: .../all, .../0, .../cdi/nvidia.com/gpu/all. It
-compares with /var/run/... as a text, without a slash at the end; /var/run leads to /run on every node."""
+"""The toolkit takes a mount whose path begins so for a request of a GPU: .../all, .../0, .../cdi/nvidia.com/gpu/all. It
+compares with the text /var/run/..., without a slash at the end. On every node /var/run leads to /run."""
 _DEVICE_FILE = re.compile(
     r"(.*/)?dev/(nvidia([0-9]|ctl|-(uvm|modeset|caps|nvswitch|nvlink|vgpu|drm))[^/]*(/.*)?|nvidia"
     r"|dri(/.*)?|kfd|char/(195|226):[^/]*)"
@@ -36,13 +41,13 @@ _DEVICE_FILE = re.compile(
     r"|(.*/)?proc/driver/nvidia/capabilities(/.*)?",
     re.DOTALL,
 )
-"""Device files, also behind another name of the root such as /proc/1/root; the root of a driver that runs in a
-container, with device files of its own; and the capabilities of MIG."""
+"""Device files, also below another path to the root such as /proc/1/root; the root of a driver in a container, with
+device files of its own; and the capabilities of MIG."""
 _LONGEST = 80
 
 
 def is_device_file(host_path: str) -> bool:
-    """Whether a path on the node is a GPU's device file, or a folder that is there for GPUs alone.
+    """Whether a path on the node is a device file of a GPU, or a folder that is there only for GPUs.
 
     >>> is_device_file("//dev/./nvidia0"), is_device_file("/run/nvidia/driver"), is_device_file("/dev")
     (True, True, False)
@@ -53,9 +58,9 @@ def is_device_file(host_path: str) -> bool:
 
 
 def requests_devices(mount: Mount) -> bool:
-    """Whether the container toolkit takes the mount for the request of a GPU, however its path is spelled.
+    """Whether the container toolkit takes the mount for a request of a GPU, in any spelling of its path.
 
-    >>> asks_for_devices(Mount("null", "/var/run/nvidia-container-devices/all"))
+    >>> requests_devices(Mount("null", "/var/run/nvidia-container-devices/all"))
     True
     """
     if "-container-devices" not in mount.path:
@@ -64,17 +69,17 @@ def requests_devices(mount: Mount) -> bool:
 
 
 def shown(path: str) -> str:
-    """A path for messages: as it is written, and a long one in quotes and cut."""
+    """A path for messages: as it is, or cut and in quotes if it is long."""
     return path if len(path) <= _LONGEST and path.isprintable() else spelled(path)
 
 
 def _plain(path: str) -> str:
-    """The path from the root on; the kubelet reads a relative one from there."""
+    """The path from the root. The kubelet reads relative paths from the root, too."""
     return posixpath.normpath("/" + path.lstrip("/"))
 
 
 GKE_KEYS = "devices.gke.io"
-"""What the keys of GKE's device injector begin with. The values are YAML with paths on the node."""
+"""How keys of GKE's device injector begin. The values are YAML with paths on the node."""
 DEVICE_KEYS = (
     "cdi.k8s.io/",
     "cdi-devices.nri.io",
@@ -84,24 +89,24 @@ DEVICE_KEYS = (
     "mounts.nri.io",
     "mounts.noderesource.dev",
 )
-"""What the keys begin with whose values name devices, by names and numbers of which any may be a GPU's, or mounts, of
-which any may be on the toolkit's device list."""
+"""How keys begin whose values name devices, by names and numbers that a GPU may have, or mounts that may be on the
+toolkit's device list."""
 VENDORS_KEYS = ".cdi.k8s.io"
-"""What is in the keys, before the slash, by which plugins of vendors give devices; NVIDIA has nvidia.cdi.k8s.io."""
+"""The end of a key's domain by which plugins of vendors give devices; NVIDIA has nvidia.cdi.k8s.io."""
 PATH_KEYS = ("devices.crio.io", "io.kubernetes.cri-o.Devices", GKE_KEYS)
-"""What the keys begin with whose values are paths on the node; /dev/fuse is one that people need."""
+"""How keys begin whose values are paths on the node. Some are no GPUs: people need /dev/fuse."""
 
 _ALL_KEYS = (*DEVICE_KEYS, *PATH_KEYS)
 _GPU_PATH = re.compile(r"/(nvidia|kfd|dri\b|(195|226):)|[\\!]")
-"""However the way there is spelled. In YAML an escape or a tag may hide it, which no path of a device has."""
+"""A device file of a GPU in any spelling. An escape or a tag of YAML counts, too: it may hide one."""
 _HIDING = ("\\", "!")
 _NVIDIA_GPU = re.compile(r"(?:/nvidia|/195:)([0-9]+)")
 
 
 def requesting_devices(annotations: Mapping[str, Any]) -> Iterator[str]:
-    """The keys of annotations that ask a container runtime for GPUs.
+    """The keys of annotations that request GPUs from a container runtime.
 
-    >>> list(asking_for_devices({"cdi.k8s.io/a": "nvidia.com/gpu=all", "devices.crio.io": "/dev/fuse"}))
+    >>> list(requesting_devices({"cdi.k8s.io/a": "nvidia.com/gpu=all", "devices.crio.io": "/dev/fuse"}))
     ['cdi.k8s.io/a']
     """
     for key in [key for key in annotations if key.startswith(_ALL_KEYS) or VENDORS_KEYS in key]:
@@ -113,8 +118,8 @@ def requesting_devices(annotations: Mapping[str, Any]) -> Iterator[str]:
 
 
 def named_gpus(value: object) -> int | None:
-    """How many GPUs of NVIDIA the value of an annotation names by the paths of their device files; None where an escape
-    or a tag may hide some.
+    """How many GPUs of NVIDIA the value of an annotation names by the paths of their device files; None if an escape or
+    a tag may hide some.
 
     >>> named_gpus("[{path: /dev/nvidia0}, {path: /dev/nvidia1}, {path: /dev/nvidiactl}]")
     2
@@ -125,22 +130,22 @@ def named_gpus(value: object) -> int | None:
 
 VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 HARMLESS = frozenset({"", "void", "none"})
-"""Values with which the container toolkit gives no device (its cmd/nvidia-container-runtime and docs)."""
+"""Values for which the container toolkit gives no device (its cmd/nvidia-container-runtime and docs)."""
 LEGACY = "CUDA_VERSION"
-"""What images had before there was `VARIABLE`; it is taken for `all` where neither that nor `MODERN` is set."""
+"""The variable of images before `VARIABLE` existed. It means all GPUs if neither `VARIABLE` nor `MODERN` is set."""
 MODERN = "NVIDIA_REQUIRE_CUDA"
 _DEBUG = f"kubectl debug --env={VARIABLE}=void"
 
 
 def requests_nvidia(container: Container) -> bool:
-    """Whether the container asks for a GPU of NVIDIA, so that a device plugin sets the variable."""
+    """Whether the container requests a GPU of NVIDIA, so that a device plugin sets the variable."""
     return bool(container.gpu_count) and any(
         one.count and one.accelerator.vendor is Vendor.NVIDIA for one in container.gpu_requests
     )
 
 
 def exposing_value(container: Container) -> Violation | None:
-    """What is wrong with the variable where the container sets it itself."""
+    """The violation of a container that sets the variable itself; None if it does not, or to a harmless value."""
     if not container.sets_env(VARIABLE):
         return None
     entries = [value for name, value in container.env if name == VARIABLE]
@@ -164,12 +169,12 @@ def exposing_value(container: Container) -> Violation | None:
 
 
 def shows_all(container: Container) -> bool:
-    """Whether the variable is set to `all`, in these words."""
+    """Whether the container sets the variable to `all`."""
     return dict(container.env).get(VARIABLE) == "all"
 
 
 def set_elsewhere(container: Container) -> Violation | None:
-    """What is wrong where a ConfigMap or Secret may set the variable, and nothing in the pod beats it."""
+    """The violation of a container whose ConfigMap or Secret may set the variable, if `env` does not set it."""
     names = (VARIABLE,) if requests_nvidia(container) else (VARIABLE, LEGACY)
     if not container.env_from or container.sets_env(VARIABLE) or not any(map(container.may_take_env, names)):
         return None
@@ -185,9 +190,9 @@ def set_elsewhere(container: Container) -> Violation | None:
 
 
 def left_to_the_image(container: Container, runtime: str) -> Violation | None:
-    """What is wrong where a container without GPUs runs under the NVIDIA runtime and leaves the variable to its image.
+    """The violation of a container without GPUs under the NVIDIA runtime that leaves the variable to its image.
 
-    With CUDA_VERSION in the pod it is certain that it sees all GPUs, unless the image says otherwise.
+    If the pod sets CUDA_VERSION, the container sees all GPUs unless its image sets the variable.
     """
     if requests_nvidia(container) or container.sets_env(VARIABLE):
         return None
@@ -210,15 +215,65 @@ def left_to_the_image(container: Container, runtime: str) -> Violation | None:
 
 
 def sets_legacy(container: Container) -> bool:
-    """Whether the container makes its image one that gets all GPUs by default."""
+    """Whether the container's variables give it all GPUs by default."""
     last = dict(container.env)
     return last.get(LEGACY, "") != "" and _may_be_empty(last.get(MODERN, ""))
 
 
 def _may_be_empty(value: str | None) -> bool:
-    """Whether a variable may have no value: one that comes from elsewhere, or is made of other variables, may."""
+    """Whether a variable may be empty: its value comes from elsewhere, or is made of other variables."""
     return not value or "$(" in value
 
 
 def _spell(value: str | None) -> str:
     return "set by valueFrom" if value is None else spelled(value)
+
+
+class Reaction(StrEnum):
+    """What happens to a pod that does something which a platform may allow."""
+
+    DENY = "deny"
+    WARN = "warn"
+    ALLOW = "allow"
+
+    def told(self, found: Violation | Advice) -> Iterator[Violation | Advice]:
+        """The finding for `deny`, advice instead of it for `warn`, nothing for `allow`."""
+        if self is Reaction.DENY or (self is Reaction.WARN and isinstance(found, Advice)):
+            yield found
+        elif self is Reaction.WARN and isinstance(found, Violation):
+            yield Advice(found.where, f"{found.found}; {found.allowed}", found.remedy, found.brief)
+
+
+def _takes_whole_nodes(pod: Pod, facts: Facts) -> bool | None:
+    """Whether the pod requests all GPUs of every node that it could run on; None if no such node is known.
+
+    Every GPU resource of these nodes counts. False if a node has more of one than the pod requests, or an unknown
+    amount, as in a node pool that does not declare it. False, too, for GPUs from a DRA driver.
+    """
+    if not pod.gpus or any(gpu.by_dra for gpu in pod.accelerators):
+        return False
+    nodes = facts.feasible_nodes(pod)
+    if not nodes:
+        return None
+    if any(node.by_claim for node in nodes):
+        return False
+    names = frozenset().union(*(node.gpu_resources for node in nodes))
+    amounts = {name: facts.largest(name, pod) for name in names}
+    return all(most is not None and most <= pod.gpus.get(name, 0) for name, most in amounts.items())
+
+
+class OwnGpus:
+    """Whether all GPUs of its node are the pod's own, and what is reported then. Facts are asked only if it matters."""
+
+    def __init__(self, pod: Pod, reaction: Reaction, facts: Facts) -> None:
+        self._pod, self._reaction, self._facts = pod, reaction, facts
+
+    @cached_property
+    def are_all(self) -> bool | None:
+        """Whether they are; None if no node is known that the pod could run on. False under the reaction `deny`."""
+        return False if self._reaction is Reaction.DENY else _takes_whole_nodes(self._pod, self._facts)
+
+    def told(self, found: Iterable[Violation | Advice]) -> Iterator[Violation | Advice]:
+        """The findings about GPUs that a container sees, under the reaction if all of them are the pod's own."""
+        for one in found:
+            yield from self._reaction.told(one) if self.are_all else (one,)

@@ -13,8 +13,7 @@ cmd/nvidia-container-runtime-hook/container_config.go of NVIDIA/nvidia-container
 """
 
 from collections.abc import Iterator
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -23,22 +22,12 @@ from webhook.model.container import Container
 from webhook.model.edits import AddEnv
 from webhook.model.pod import Pod
 from webhook.rules.rule import Advice, Example, Facts, Rule, training_pod
-from webhook.rules.rule_settings import RuleSettings, choice
+from webhook.rules.rule_settings import RuleSettings
 
 VARIABLE = "NVIDIA_DRIVER_CAPABILITIES"
 
-
-class Capability(StrEnum):
-    """Parts of the driver that a container can ask for. The toolkit starts no container that asks for another."""
-
-    COMPUTE = "compute"
-    UTILITY = "utility"
-    VIDEO = "video"
-    GRAPHICS = "graphics"
-    DISPLAY = "display"
-    NGX = "ngx"
-    COMPAT32 = "compat32"
-    ALL = "all"
+Capability = Literal["compute", "utility", "video", "graphics", "display", "ngx", "compat32", "all"]
+"""A part of the driver. The toolkit starts no container that asks for any other."""
 
 
 def _are_some(capabilities: tuple[Capability, ...]) -> tuple[Capability, ...]:
@@ -47,7 +36,7 @@ def _are_some(capabilities: tuple[Capability, ...]) -> tuple[Capability, ...]:
     for number, one in enumerate(capabilities):
         if one in capabilities[:number]:
             raise ValueError(f"{one} stands in it twice; remove one")
-    if Capability.ALL in capabilities and len(capabilities) > 1:
+    if "all" in capabilities and len(capabilities) > 1:
         raise ValueError("all includes the others; write [all], or the others without it")
     return capabilities
 
@@ -56,13 +45,8 @@ class Settings(RuleSettings):
     """Settings of `driverCapabilities`."""
 
     capabilities: Annotated[
-        tuple[
-            Annotated[Capability, choice(Capability)],
-            ...,
-        ],
-        Field(strict=False, json_schema_extra={"minItems": 1}),
-        AfterValidator(_are_some),
-    ] = (Capability.COMPUTE, Capability.UTILITY)
+        tuple[Capability, ...], Field(json_schema_extra={"minItems": 1}), AfterValidator(_are_some)
+    ] = ("compute", "utility")
     """Libraries that containers get: `compute` for CUDA and OpenCL, `utility` for nvidia-smi and NVML, `video` for the
     Video Codec SDK, `graphics` for OpenGL and Vulkan, `display` for X11, `ngx`, `compat32` for 32-bit programs, or
     `all`."""
@@ -73,11 +57,11 @@ class Settings(RuleSettings):
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advice]:
-    """Set the variable in the containers that ask for NVIDIA GPUs, where neither they nor their images do."""
+    """Set the variable in containers that request NVIDIA GPUs, unless the container or its image sets it."""
     if not pod.requests_gpus_of(Vendor.NVIDIA) or pod.has_passthrough:
         return
     for container in pod.lasting_containers():
-        if not _requests_nvidia(container) or container.sets_env(VARIABLE) or _is_said_by_image(container, facts):
+        if not _requests_nvidia(container) or container.sets_env(VARIABLE) or _is_set_by_image(container, facts):
             continue
         if container.may_take_env(VARIABLE) and not settings.also_with_env_from:
             yield Advice(
@@ -96,7 +80,7 @@ def _requests_nvidia(container: Container) -> bool:
     )
 
 
-def _is_said_by_image(container: Container, facts: Facts) -> bool:
+def _is_set_by_image(container: Container, facts: Facts) -> bool:
     config = facts.image(container.image).config if container.image else None
     return config is not None and VARIABLE in config.env
 

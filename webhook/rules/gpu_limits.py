@@ -1,8 +1,7 @@
 """Containers request GPUs in whole numbers, in `resources.limits`, and no more of them than the policy allows."""
 
 from collections.abc import Iterator
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -14,20 +13,13 @@ from webhook.model.shape import spelled
 from webhook.model.wording import cut, few, not_enabled
 from webhook.model.workloads.placeholders import is_placeholder
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
-from webhook.rules.rule_settings import InjectionSettings, choice
-
-
-class RequestsOnly(StrEnum):
-    """What becomes of GPUs that stand in requests only."""
-
-    DENY = "deny"
-    REPAIR = "repair"
+from webhook.rules.rule_settings import InjectionSettings
 
 
 class Settings(InjectionSettings):
     """Settings of `gpuLimits`."""
 
-    requests_only: Annotated[RequestsOnly, choice(RequestsOnly)] = RequestsOnly.DENY
+    requests_only: Literal["deny", "repair"] = "deny"
     """What happens to GPUs that stand in requests but not in limits, which Kubernetes refuses: `deny` refuses the pod
     and says how to mend it, `repair` adds the same number to the limits. Templates of workloads are never repaired."""
     max_per_container: Annotated[int, Field(ge=0)] | None = None
@@ -39,8 +31,8 @@ class Settings(InjectionSettings):
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:
-    """Repair GPUs that stand in requests only, where the policy says so."""
-    if settings.requests_only is not RequestsOnly.REPAIR:
+    """Add missing limits to GPUs that stand in requests only, if the policy repairs them."""
+    if settings.requests_only != "repair":
         return
     for container in pod.lasting_containers():
         for request in container.gpu_requests:
@@ -49,7 +41,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
-    """Refuse GPU requests that cannot be met or that ask for too much."""
+    """Refuse requests of GPUs that Kubernetes or CUDA cannot meet, or that exceed a maximum of the policy."""
     for container in pod.containers:
         yield from _amounts(container, settings)
         if len(container.gpu_requests) > 1:
@@ -74,7 +66,7 @@ def _amounts(container: Container, settings: Settings) -> Iterator[Violation]:
             found, allowed, remedy = flaw
             yield Violation(where, found, allowed, remedy, fails_validation=not request.accelerator.is_of_a_class)
         elif request.accelerator.is_of_a_class:
-            continue  # Kubernetes takes it for a resource of its own, which may be in requests alone
+            continue  # Kubernetes treats it as a resource of its own, which may stand in requests only
         elif request.limit is None and request.request == 0:
             yield Violation(
                 where,
@@ -84,7 +76,7 @@ def _amounts(container: Container, settings: Settings) -> Iterator[Violation]:
                 fails_validation=True,
             )
         elif _is_requests_only(request):
-            if settings.requests_only is RequestsOnly.DENY:
+            if settings.requests_only == "deny":
                 amount = _written(request, 0)
                 yield Violation(
                     where,
@@ -104,7 +96,7 @@ def _amounts(container: Container, settings: Settings) -> Iterator[Violation]:
 
 
 def _written(request: GpuRequest, part: int) -> str:
-    """The amount as the user wrote it, without quotes."""
+    """The amount in requests (part 0) or limits (part 1) as the author wrote it, without quotes."""
     written = request.written[part]
     return written.strip() if isinstance(written, str) else spelled(written)
 
@@ -115,7 +107,7 @@ def _is_requests_only(request: GpuRequest) -> bool:
 
 
 def _flaw(request: GpuRequest) -> tuple[str, str, str] | None:
-    """What is wrong with the number itself: found, allowed, remedy."""
+    """What is wrong with the number itself: found, allowed, remedy; None if nothing is."""
     name = request.resource
     if request.fault:
         if any(map(is_placeholder, request.written)):
@@ -153,7 +145,7 @@ def _mixture(container: Container) -> Iterator[Violation]:
 
 
 def _beyond(container: Container, settings: Settings) -> Iterator[Advice]:
-    """What may be more GPUs than the maximum, which nobody can tell."""
+    """Advice about resources that may give more GPUs than the maximum; how many is not known."""
     maxima = [most for most in (settings.max_per_container, settings.max_per_pod) if most is not None]
     if not maxima:
         return
@@ -205,5 +197,5 @@ RULE = Rule(
     mutate=mutate,
     validate=validate,
     may_fail_api_validation=True,
-    can_mutate=lambda settings: settings.requests_only is RequestsOnly.REPAIR,
+    can_mutate=lambda settings: settings.requests_only == "repair",
 )

@@ -13,7 +13,6 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from webhook.model.camel_model import CamelModel
-from webhook.model.container import Container
 from webhook.model.node import NodeClass, Taint, Toleration, distinct
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of, is_extended
@@ -24,9 +23,9 @@ from webhook.rules.rule import Example, Facts, Rule, Violation
 from webhook.rules.rule_settings import Mode, RuleSettings
 
 _VENDORS = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
-"""Prefixes of resource names of those who make GPUs. What else they offer, such as network cards, is on GPU nodes."""
+"""Prefixes of resource names of GPU vendors. Their other devices, such as network cards, are on GPU nodes, too."""
 _FRACTIONS = ("gpu-fraction", "gpu-memory")
-"""Annotations by which the schedulers of KAI and Run:ai give a pod a part of a GPU, which it asks for in no resource.
+"""Annotations by which the schedulers of KAI and Run:ai give a pod a part of a GPU without any resource request.
 Source: pkg/common/constants of kai-scheduler/KAI-Scheduler."""
 
 
@@ -39,7 +38,7 @@ class NodeTaint(CamelModel):
     """Value of the taint; empty stands for any value."""
 
     def marks(self, taint: Taint) -> bool:
-        """Whether a node with this taint is one of those that are meant."""
+        """Whether a node with this taint is a GPU node."""
         return taint.key == self.key and self.value in ("", taint.value)
 
 
@@ -61,7 +60,6 @@ class Settings(RuleSettings):
             NodeTaint(key="sku", value="gpu"),
             NodeTaint(key="dedicated", value="gpu"),
         ),
-        strict=False,
         json_schema_extra={"minItems": 1},
     )
     """Taints that mark GPU nodes. The API server does not know this list: of the pods without GPUs, it sends the
@@ -75,7 +73,7 @@ class Settings(RuleSettings):
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
-    """Say of a pod without GPUs which of its tolerations let it onto GPU nodes."""
+    """Refuse a pod without GPUs whose tolerations let it onto GPU nodes."""
     if settings.keys.isdisjoint([toleration.key for toleration in pod.tolerations]) or _belongs_there(pod):
         return
     opened = _Opened(pod.tolerations, settings)
@@ -93,18 +91,18 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
 
 
 def _chooses(pod: Pod) -> bool:
-    """Whether the pod says on which nodes it may run."""
+    """Whether the pod selects nodes by labels."""
     return bool(pod.node_selector or pod.required or pod.runtime_class)
 
 
 def _is_for_devices(pod: Pod, facts: Facts) -> bool:
-    """Whether it asks for something that only GPU nodes have, such as network cards beside the GPUs."""
+    """Whether the pod requests a device that only GPU nodes have, such as a network card."""
     devices = [Amount(name, amount, "") for name, amount in demand_of(pod).items() if is_extended(name)]
     return bool(devices) and all(node.gpu_resources for node in facts.feasible_nodes(only(pod, devices)))
 
 
 def _belongs_there(pod: Pod) -> bool:
-    """Whether the pod has GPUs or anything else that only GPU nodes have, or wants no particular node."""
+    """Whether the pod is exempt: it may use GPUs in another way, is of a DaemonSet, or tolerates every taint."""
     if pod.gpus or pod.resource_claims or pod.owner_kind == "DaemonSet":
         return True
     if any(not toleration.key for toleration in pod.tolerations):
@@ -117,7 +115,7 @@ def _belongs_there(pod: Pod) -> bool:
 
 
 class _Opened:
-    """Which tolerations open nodes of the taints that mark GPU nodes; each taint is looked at once."""
+    """Finds the tolerations of taints that mark GPU nodes. Each taint is compared once."""
 
     def __init__(self, tolerations: Sequence[Toleration], settings: Settings) -> None:
         self._named = distinct(toleration for toleration in tolerations if toleration.key in settings.keys)
@@ -125,7 +123,7 @@ class _Opened:
         self._by_taint: dict[Taint, list[Toleration]] = {}
 
     def by(self, taints: Sequence[Taint]) -> list[Toleration]:
-        """Those without which one of these taints would keep the pod away."""
+        """The tolerations without which one of these taints would keep the pod away."""
         return [toleration for taint in taints for toleration in self._by(taint)]
 
     def _by(self, taint: Taint) -> list[Toleration]:
@@ -145,13 +143,13 @@ def _counted(nodes: Sequence[NodeClass]) -> str:
 
 
 def _name(toleration: Toleration) -> str:
-    """A toleration as people speak of it: its key, and its value where it has one."""
+    """The key of a toleration, and its value if it has one."""
     return cut(f"{toleration.key}={toleration.value}" if toleration.value else toleration.key)
 
 
 def _and_zeros(pod: Pod) -> str:
-    """Asking for no GPUs is asking all the same for Kubernetes, which may add a toleration for it."""
-    zeros = [container for container in pod.lasting_containers() if _names_gpus(container)]
+    """The end of a remedy for containers that request 0 GPUs: Kubernetes may add a toleration for them."""
+    zeros = [container for container in pod.lasting_containers() if container.gpu_requests]
     if not zeros:
         return ""
     names = [cut(container.name) for container in zeros]
@@ -159,18 +157,7 @@ def _and_zeros(pod: Pod) -> str:
     return f", and the 0 GPUs in resources of {whose}, which add it on GKE"
 
 
-def _names_gpus(container: Container) -> bool:
-    return bool(container.gpu_requests)
-
-
-RULE = Rule(
-    key="gpuNodesForGpuPods",
-    promise="GPU nodes are for GPU pods.",
-    problem="Pods without GPUs fill the cpu and memory of a GPU node, and its GPUs stay free because no GPU pod fits.",
-    examples=(
-        Example(
-            mode=Mode.WARN,
-            manifest="""\
+_ON_GPU_NODES = """
 apiVersion: v1
 kind: Pod
 metadata: {name: dashboard}
@@ -180,9 +167,13 @@ spec:
     - name: web
       image: registry.example.com/dashboard:1
       resources: {requests: {cpu: 500m, memory: 1Gi}}
-""",
-        ),
-    ),
+"""
+
+RULE = Rule(
+    key="gpuNodesForGpuPods",
+    promise="GPU nodes are for GPU pods.",
+    problem="Pods without GPUs fill the cpu and memory of a GPU node, and its GPUs stay free because no GPU pod fits.",
+    examples=(Example(mode=Mode.WARN, manifest=_ON_GPU_NODES),),
     settings=Settings,
     validate=validate,
 )

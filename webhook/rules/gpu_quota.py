@@ -38,7 +38,7 @@ from webhook.quota.quotas import (
 )
 from webhook.rules.names import Amount, ExistingResource, GpuResource, KnownModel, LabelKey, ModelName, Weight
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
-from webhook.rules.rule_settings import RuleSettings, choice
+from webhook.rules.rule_settings import RuleSettings
 
 _LONGEST_VALUE = 63
 _VALUE = re.compile(r"[A-Za-z0-9*?]([A-Za-z0-9*?._-]*[A-Za-z0-9*?])?", re.ASCII)
@@ -70,7 +70,7 @@ LabelValues = Annotated[
         Annotated[str, AfterValidator(_label_value), Field(json_schema_extra={"minLength": 1, "maxLength": 63})], ...
     ],
     AfterValidator(_some_values),
-    Field(strict=False, json_schema_extra={"minItems": 1}),
+    Field(json_schema_extra={"minItems": 1}),
 ]
 """Values of a node label, and globs of values."""
 
@@ -99,57 +99,47 @@ class Settings(RuleSettings):
     together."""
     by_resource: Mapping[ExistingResource, Annotated[int, Field(ge=0, lt=10**9)]] = Field(default_factory=dict)
     """Most units of each GPU resource, whatever part of a GPU they are: `{"nvidia.com/mig-1g.10gb": 14}`."""
-    unspecified_model: Annotated[UnspecifiedModel, choice(UnspecifiedModel)] = UnspecifiedModel.COUNT
+    unspecified_model: UnspecifiedModel = UnspecifiedModel.COUNT
     """What happens to a pod that does not select a model, if `byModel` is set: `count` counts it against the limit of
     each model, `deny` refuses it and says which label to select."""
-    claims: Annotated[ClaimsMode, choice(ClaimsMode)] = ClaimsMode.WARN
+    claims: ClaimsMode = ClaimsMode.WARN
     """What happens to a pod that may get GPUs which cannot be counted, if a quota applies to it: `deny` refuses it,
     `warn` admits it with a warning, `allow` says nothing. Such a pod has resource claims, requests a device class that
     is neither known nor declared, or requests a resource that gives access to all GPUs of a node, such as
     gpu.intel.com/i915_monitoring, without an entry in `weights`."""
-    on_ledger_failure: Annotated[OnLedgerFailure, choice(OnLedgerFailure)] = OnLedgerFailure.DENY
+    on_ledger_failure: OnLedgerFailure = OnLedgerFailure.DENY
     """What happens to a pod while usage cannot be counted, because the ledger cannot be reached: `deny` or `allow`."""
 
     _accelerators: Accelerators = PrivateAttr(default_factory=lambda: BUILT_IN)
     _table: GpuTable = PrivateAttr(default_factory=lambda: GPUS)  # a default is copied whole each time
 
     def model_post_init(self, context: Any, /) -> None:
-        """Remember which names are GPUs, and which GPUs there are."""
+        """Remember the names of GPUs and the GPU models of the policies that these settings belong to."""
         self._accelerators = accelerators_in(context)
         self._table = tables_in(context).gpus
 
     @cached_property
     def limits(self) -> tuple[Limit, ...]:
-        """The limits, in the order in which messages name them."""
-        return limits_of(self)
+        """The limits in the order of messages: GPUs of all kinds, then models and resources by name."""
+        overall = () if self.gpus is None else (Limit(Measure.GPUS, "", self.gpus),)
+        models = (Limit(Measure.MODEL, name, hard) for name, hard in sorted(self.by_model.items()))
+        resources = (Limit(Measure.RESOURCE, name, Fraction(hard)) for name, hard in sorted(self.by_resource.items()))
+        return (*overall, *models, *resources)
 
     @cached_property
     def counting(self) -> Counting:
         """How pods are counted."""
-        return counting_of(self, self._accelerators, self._table)
+        catalogue = catalogue_of(self._table).extended(self.models)
+        return Counting(catalogue, self.weights, self.unspecified_model, self.claims, self._accelerators)
 
     @cached_property
     def quota(self) -> Quota:
-        """The quota without the name of its namespace, for what a pod alone shows."""
+        """The quota without its namespace, for judging a pod by itself."""
         return Quota(QuotaScope.NAMESPACE, "", (), self.limits, self.counting)
 
 
-def limits_of(settings: Settings) -> tuple[Limit, ...]:
-    """The limits that settings set: GPUs of every kind, then models and resources, each by name."""
-    overall = () if settings.gpus is None else (Limit(Measure.GPUS, "", settings.gpus),)
-    models = (Limit(Measure.MODEL, name, hard) for name, hard in sorted(settings.by_model.items()))
-    resources = (Limit(Measure.RESOURCE, name, Fraction(hard)) for name, hard in sorted(settings.by_resource.items()))
-    return (*overall, *models, *resources)
-
-
-def counting_of(settings: Settings, accelerators: Accelerators = BUILT_IN, table: GpuTable = GPUS) -> Counting:
-    """How settings have pods counted."""
-    catalogue = catalogue_of(table).extended(settings.models)
-    return Counting(catalogue, settings.weights, settings.unspecified_model, settings.claims, accelerators)
-
-
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
-    """Refuse a pod that would not even fit if nothing else were in use, or that does not say what must be known."""
+    """Refuse a pod that exceeds a limit by itself, or that does not say which GPUs it would use."""
     if not settings.limits:
         return
     for one in uncounted(pod, settings.quota) if pod.may_be_more else ():

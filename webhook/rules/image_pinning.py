@@ -8,8 +8,7 @@ kubelet refuses it otherwise.
 
 import re
 from collections.abc import Iterator
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -19,18 +18,18 @@ from webhook.model.image import ImageReference, parse_reference
 from webhook.model.pod import Pod
 from webhook.model.shape import FormatError, spelled
 from webhook.rules.rule import Example, Facts, Rule, Violation, training_pod
-from webhook.rules.rule_settings import RuleSettings, choice
+from webhook.rules.rule_settings import RuleSettings
 
 _HOST = re.compile(r"([a-z0-9.*?-]+|\[[0-9a-f:.]+\])(:[0-9*?]{1,5})?", re.ASCII)
 _PATH = re.compile(r"[a-z0-9._*?-]+(/[a-z0-9._*?-]+)*", re.ASCII)
 _DOCKER_HUB = frozenset({"hub.docker.com", "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"})
-"""Hosts that belong to Docker Hub, of which images are docker.io/library/python and the like all the same."""
-_NAMED = 3
-"""Most registries that a message names."""
+"""Hosts of Docker Hub. Its images are called docker.io/library/python and the like, whatever the host."""
+_MOST_NAMED = 3
+"""Registries that a message names."""
 
 
 def _registry(glob: str) -> str:
-    """Check a glob of a registry or repository; one that no image can match would refuse all of them."""
+    """Check a glob of registries or repositories. A glob that matches no image would refuse every image."""
     host, slash, path = glob.partition("/")
     fault = _fault(host, slash, path)
     if fault:
@@ -44,7 +43,7 @@ def _registry(glob: str) -> str:
 
 
 def _fault(host: str, slash: str, path: str) -> str:
-    """A mistake that people make, and what to write instead; empty where it is none of them."""
+    """A common mistake in a glob, and what to write instead; empty if there is none."""
     if host.endswith(":") and path.startswith("/"):
         return f"is a URL; write the host without {host}//"
     if ":" in path or "@" in path:
@@ -58,22 +57,13 @@ def _fault(host: str, slash: str, path: str) -> str:
     return ""
 
 
-class Require(StrEnum):
-    """What tells which version of an image runs."""
-
-    TAG = "tag"
-    DIGEST = "digest"
-
-
 class Settings(RuleSettings):
     """Settings of `imagePinning`."""
 
-    require: Annotated[Require, choice(Require)] = Require.TAG
+    require: Literal["tag", "digest"] = "tag"
     """What the image of a GPU container needs: `tag` wants a tag other than `latest`, or a digest; `digest` wants a
     digest."""
-    registries: tuple[Annotated[str, Field(max_length=255), AfterValidator(_registry)], ...] = Field(
-        default=(), strict=False
-    )
+    registries: tuple[Annotated[str, Field(max_length=255), AfterValidator(_registry)], ...] = ()
     """Where images of GPU containers may come from: globs of registries such as `nvcr.io` or `*.example.com`, or of
     repositories such as `registry.example.com/team`, which include all repositories below them. In a glob, `*` stands
     for any text and `?` for one character. Official images of Docker Hub are called `docker.io/library/python` and the
@@ -81,7 +71,7 @@ class Settings(RuleSettings):
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
-    """Refuse images of GPU containers that may change under their name, or come from elsewhere."""
+    """Refuse images of GPU containers whose name may mean another image later, or whose registry is not allowed."""
     for container in pod.lasting_containers():
         if not container.gpu_count or not container.image:
             continue
@@ -101,7 +91,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
 
 def _unpinned(container: Container, reference: ImageReference, settings: Settings) -> Iterator[Violation]:
     where, image = f"{container.path}.image", spelled(container.image)
-    if settings.require is Require.DIGEST:
+    if settings.require == "digest":
         allowed = "the policy wants one, because a tag can be moved to another image"
         yield Violation(where, f"{image} has no digest", allowed, "Append @sha256: and the digest of the image")
     elif reference.tag == "latest":
@@ -113,13 +103,13 @@ def _unpinned(container: Container, reference: ImageReference, settings: Setting
 
 
 def _elsewhere(container: Container, found: str, settings: Settings, remedy: str) -> Violation:
-    shown, rest = settings.registries[:_NAMED], len(settings.registries) - _NAMED
+    shown, rest = settings.registries[:_MOST_NAMED], len(settings.registries) - _MOST_NAMED
     allowed = ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
     return Violation(f"{container.path}.image", found, f"the policy allows {allowed}", remedy)
 
 
 def _covers(glob: str, reference: ImageReference) -> bool:
-    """Whether an image is of a registry or repository, or below it. A star for a host stands for nothing of a path."""
+    """Whether an image is in a registry or repository, or below it. A star in the host matches no part of the path."""
     host, slash, path = glob.partition("/")
     if not matcher(host).fullmatch(reference.registry):
         return False

@@ -34,32 +34,6 @@ class Settings(RuleSettings):
     memory than it has. Containers without a memory limit are the concern of `memoryLimit` alone."""
 
 
-@fixed(frozen=True, slots=True)
-class _Budget:
-    """What a container, or a whole pod, may use at most and is sure to get: resource name -> amount as written."""
-
-    limits: Mapping[str, Any]
-    requests: Mapping[str, Any]
-
-    def request_of(self, name: str) -> object:
-        """The request as Kubernetes completes it."""
-        return self.requests[name] if name in self.requests else self.limits.get(name)
-
-
-@dataclass(frozen=True, slots=True)
-class _Want:
-    """What a container must have: how people call it, where it is written, and what comes of its lack."""
-
-    what: str
-    key: str
-    such_as: str
-    without: str
-
-
-_MEMORY = _Want("memory limit", "limits.memory", "64Gi", "it can use up its node's memory")
-_CPU = _Want("CPU request", "requests.cpu", "8", "its GPUs may wait for data")
-
-
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     """Refuse GPU containers that lack a limit or request, or have a memory request below their limit."""
     containers = [container for container in pod.lasting_containers() if container.gpu_count]
@@ -82,10 +56,37 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
         yield from _unequal("spec.resources", _completed(pod, whole))
 
 
-def _completed(pod: Pod, whole: _Budget) -> _Budget:
-    """With the memory request that Kubernetes gives a pod that has only a limit: what its containers ask for together.
+@fixed(frozen=True, slots=True)
+class _Budget:
+    """Limits and requests of a container or of a whole pod: resource name -> amount as written."""
 
-    Where no container names memory the limit is the request (SetDefaults_Pod in pkg/apis/core/v1/defaults.go).
+    limits: Mapping[str, Any]
+    requests: Mapping[str, Any]
+
+    def request_of(self, name: str) -> object:
+        """The request as Kubernetes completes it."""
+        return self.requests[name] if name in self.requests else self.limits.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Want:
+    """A limit or request that containers need: its name, its key, an example, and what happens without it."""
+
+    what: str
+    key: str
+    such_as: str
+    without: str
+
+
+_MEMORY = _Want("memory limit", "limits.memory", "64Gi", "it can use up its node's memory")
+_CPU = _Want("CPU request", "requests.cpu", "8", "its GPUs may wait for data")
+
+
+def _completed(pod: Pod, whole: _Budget) -> _Budget:
+    """The budget of a pod with the memory request that Kubernetes adds: what its containers request together.
+
+    If no container has a memory request or limit, the limit is the request (SetDefaults_Pod in
+    pkg/apis/core/v1/defaults.go).
     """
     names_memory = any("memory" in container.requests or "memory" in container.limits for container in pod.containers)
     if "memory" in whole.requests or "memory" not in whole.limits or not names_memory:
@@ -95,7 +96,7 @@ def _completed(pod: Pod, whole: _Budget) -> _Budget:
 
 
 def _lacks(container: Container, missing: Sequence[tuple[_Want, bool]]) -> Violation:
-    """What a container has none of; the flag says whether it is written, as 0."""
+    """The violation of a container without limits or requests. Each flag tells whether the amount is written as 0."""
     found = [f"{want.what} (0 is none)" if is_written else want.what for want, is_written in missing]
     keys = [f"{want.key} such as {want.such_as}" for want, _ in missing]
     lack = f"has no {' and no '.join(found)}"
@@ -131,7 +132,7 @@ def _shown(amount: object) -> str:
 
 
 def why_no_effect(settings: Settings) -> str:
-    """Whoever asks for nothing gets nothing."""
+    """Settings that need no limit and no request have no effect."""
     asks = settings.memory_limit or settings.cpu_request or settings.memory_request_equals_limit
     return "" if asks else "set one of memoryLimit, cpuRequest and memoryRequestEqualsLimit, or disable the rule"
 

@@ -1,6 +1,7 @@
-"""Names in policies that end in every pod they concern: one that the API server refuses would break all of them.
+"""Types of settings: names, which the API server must accept in pods, and exact numbers of GPUs.
 
-Numbers of GPUs are whole or fractions, never floats that round.
+A name that the API server refuses would break every pod that gets it. Numbers are whole or fractions, and are never
+rounded.
 """
 
 import re
@@ -22,7 +23,7 @@ from webhook.quota.amounts import MIG_RESOURCES, is_unknown_slice
 
 
 def _bound(most: int, fits: str, what: str) -> Callable[[str], str]:
-    """A check that the whole text fits the pattern, and what follows the slash has at most so many characters."""
+    """A check that a text matches a pattern as a whole, with at most `most` characters after its slash."""
     pattern = re.compile(fits)
 
     def check(value: str) -> str:
@@ -41,7 +42,7 @@ ResourceGlobs = tuple[Annotated[str, Field(min_length=1)], ...]
 
 
 def requests_any(pod: Pod, globs: ResourceGlobs) -> bool:
-    """Whether the pod asks for a GPU of one of these names; without any glob, for whatever GPU."""
+    """Whether the pod requests a GPU that one of the globs matches. Without any glob, every GPU matches."""
     if not globs:
         return True
     for gpu in pod.gpus:  # noqa: SIM110  # asked several times about every pod, and twice as fast as any()
@@ -52,19 +53,19 @@ def requests_any(pod: Pod, globs: ResourceGlobs) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_one_of(resource: str, globs: ResourceGlobs) -> bool:
-    """Whether one of the globs is of this name."""
+    """Whether one of the globs matches the name."""
     return any(fnmatchcase(resource, glob) for glob in globs)
 
 
 LabelKey = Annotated[
     str, AfterValidator(_bound(63, f"({_DOMAIN}/)?{_WORD}", "a label key; write one such as nvidia.com/gpu.present"))
 ]
-"""A key of a node label that the API server takes."""
+"""A valid key of a label."""
 
 TaintKey = Annotated[
     str, AfterValidator(_bound(63, f"(({_DOMAIN}/)?{_WORD})?", "a taint key; write one such as nvidia.com/gpu"))
 ]
-"""A key of a taint that the API server takes; empty for every taint."""
+"""A valid key of a taint; empty for every taint."""
 
 LabelValueGlob = Annotated[
     str,
@@ -72,17 +73,17 @@ LabelValueGlob = Annotated[
         _bound(63, "[A-Za-z0-9_.*?-]+", "a label value or glob; write letters, digits, - _ . and the wildcards * and ?")
     ),
 ]
-"""What values of labels are compared with; one that no label can have would never match."""
+"""A glob of values of a label. A glob that no valid value can match is an error."""
 
 LabelValue = Annotated[
     str, AfterValidator(_bound(63, f"({_WORD})?", "a label value of letters, digits and inner - _ . up to 63 in all"))
 ]
-"""A value of a node label or taint that the API server takes; may be empty."""
+"""A valid value of a label or taint; may be empty."""
 
 ObjectName = Annotated[
     str, AfterValidator(_bound(253, _DOMAIN, "the name of an object; write lower-case letters, digits, - and ."))
 ]
-"""A name of an object that the API server takes."""
+"""A valid name of an object."""
 
 ObjectGlob = Annotated[
     str,
@@ -92,7 +93,7 @@ ObjectGlob = Annotated[
         )
     ),
 ]
-"""What names of objects are compared with; one that no object can have would never match."""
+"""A glob of names of objects. A glob that no valid name can match is an error."""
 
 NamespaceGlob = Annotated[
     str,
@@ -105,7 +106,7 @@ NamespaceGlob = Annotated[
 
 _FRACTION = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 _LARGEST = 10**9
-"""Whole numbers below this are taken; no cluster has so many GPUs."""
+"""Whole numbers have to be smaller. No cluster has so many GPUs."""
 _REMEDY = 'write a whole number such as 4, or a fraction in quotes such as "1/4"'
 
 
@@ -121,7 +122,7 @@ def _read(value: object) -> Fraction:
 
 
 def _fault(value: object, *, is_fraction: bool) -> str:
-    """What is wrong with a number that cannot be taken, and what to write instead."""
+    """What is wrong with a number, and what to write instead."""
     match value:
         case bool():
             return f"is a boolean; {_REMEDY}"
@@ -156,7 +157,7 @@ Amount = Annotated[Fraction, PlainValidator(_read), PlainSerializer(_written), W
 """A number of GPUs, 0 included: a whole number, or a fraction in quotes."""
 
 Weight = Annotated[Fraction, PlainValidator(_read_positive), PlainSerializer(_written), WithJsonSchema(_schema(1))]
-"""What a unit weighs, in GPUs: a whole number, or a fraction in quotes; more than 0."""
+"""The weight of one unit in GPUs, more than 0: a whole number, or a fraction in quotes."""
 
 
 def _gpu_resource(name: str, info: ValidationInfo) -> str:
@@ -170,16 +171,16 @@ def _gpu_resource(name: str, info: ValidationInfo) -> str:
 
 
 GpuResource = Annotated[str, AfterValidator(_gpu_resource)]
-"""A resource name that stands for GPUs."""
+"""The name of a GPU resource."""
 
 
 def _is_all_known(info: ValidationInfo) -> bool:
-    """Whether everything is there that these settings go by: names of models, weights, and GPUs of the platform."""
+    """Whether all names of GPUs and all rows of the platform are known, so that an unknown name is a mistake."""
     return accelerators_in(info.context) is not ANY and not has_other_rows(info.context)
 
 
 def _existing_resource(name: str, info: ValidationInfo) -> str:
-    """No MIG slice that no GPU has: a limit of it would limit nothing. One that `weights` has is believed."""
+    """Refuse a MIG slice that no known GPU has, unless `weights` has it: a limit for it would limit nothing."""
     weights = info.data.get("weights") if _is_all_known(info) else None
     if weights is not None and name not in weights and is_unknown_slice(name, tables_in(info.context).gpus):
         close = closest(name, MIG_RESOURCES)
@@ -191,7 +192,7 @@ def _existing_resource(name: str, info: ValidationInfo) -> str:
 
 
 ExistingResource = Annotated[GpuResource, AfterValidator(_existing_resource)]
-"""A resource name that stands for GPUs, and not for MIG slices that neither the table nor `weights` know."""
+"""The name of a GPU resource. A MIG slice has to be in the table of GPUs or in `weights`."""
 
 _MODEL_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
 
@@ -207,7 +208,7 @@ ModelName = Annotated[str, AfterValidator(_model_name)]
 
 
 def _known_model(name: str, info: ValidationInfo) -> str:
-    """The name of a model of the catalogue, or of one that the settings' own `models` declare before it."""
+    """Refuse a name that neither the catalogue nor `models` of the settings has."""
     declared = info.data.get("models") if _is_all_known(info) else None
     catalogue = catalogue_of(tables_in(info.context).gpus).extended(declared or {})
     if declared is not None and not catalogue.leaves(name):
@@ -221,11 +222,11 @@ def _known_model(name: str, info: ValidationInfo) -> str:
 
 
 def _meant(name: str, catalogue: Catalogue) -> str:
-    """The known name that is meant by another spelling, or by the value of a label; empty where it is none."""
+    """The known name that is meant by another spelling or by the value of a label; empty if there is none."""
     found = catalogue.table.models_in(name)
     same = [known for known in catalogue.names if catalogue.leaves(known) == found]
     return same[0] if same else closest(name, catalogue.names)
 
 
 KnownModel = Annotated[str, AfterValidator(_known_model)]
-"""The name of a GPU model that the catalogue or `models` know."""
+"""The name of a GPU model in the catalogue or in `models`."""

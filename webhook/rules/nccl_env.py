@@ -15,7 +15,7 @@ from webhook.rules.rule import Advice, Example, Facts, Rule
 from webhook.rules.rule_settings import InjectionSettings
 
 
-def _is_ours_to_set(name: str) -> str:
+def _is_free(name: str) -> str:
     if name == "NVIDIA_VISIBLE_DEVICES":
         raise ValueError("a value in the pod beats the device plugin's and shows other GPUs; remove it")
     if name == "NVIDIA_DRIVER_CAPABILITIES":
@@ -23,9 +23,7 @@ def _is_ours_to_set(name: str) -> str:
     return name
 
 
-EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$"), AfterValidator(_is_ours_to_set)]
-
-
+EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$"), AfterValidator(_is_free)]
 EnvValue = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 
 
@@ -50,7 +48,7 @@ class Settings(InjectionSettings):
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advice]:
-    """Add the variables that the container does not set in any form."""
+    """Add the variables that the container sets neither in `env` nor, as far as is known, by `envFrom`."""
     least = 1 if settings.multi_node and may_span_nodes(pod) else settings.min_gpus
     for container in pod.lasting_containers():
         if container.gpu_count < least:

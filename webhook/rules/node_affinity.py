@@ -18,10 +18,10 @@ from webhook.model.selectors import Expression, contradicts, implies
 from webhook.model.wording import cut
 from webhook.rules.names import LabelKey, LabelValue, ResourceGlobs, requests_any
 from webhook.rules.rule import Example, Facts, Rule, Stage, Violation, training_pod
-from webhook.rules.rule_settings import IfMissing, InjectionSettings, choice
+from webhook.rules.rule_settings import IfMissing, InjectionSettings
 
 _MOST_SHOWN, _LONGEST_SHOWN = 8, 500
-"""Expressions of a pod that one message shows, and characters of each."""
+"""Expressions of a pod that a message shows, and characters of each."""
 
 
 class NodeExpression(CamelModel):
@@ -33,7 +33,7 @@ class NodeExpression(CamelModel):
     """Node label key, such as `nvidia.com/gpu.present`."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
     """Operator of a node selector requirement."""
-    values: tuple[LabelValue, ...] = Field(default=(), strict=False)
+    values: tuple[LabelValue, ...] = ()
     """Label values: one or more for `In` and `NotIn`, one integer for `Gt` and `Lt`, none for the others."""
 
     @model_validator(mode="after")
@@ -49,7 +49,7 @@ class NodeExpression(CamelModel):
 
     @cached_property
     def expression(self) -> Expression:
-        """The requirement itself."""
+        """The requirement as a value."""
         return Expression(self.key, self.operator, self.values)
 
 
@@ -58,7 +58,7 @@ class NodePreference(NodeExpression):
 
     weight: Annotated[int, Field(ge=1, le=100)] = 1
     """Weight of the preference, 1 to 100."""
-    resources: ResourceGlobs = Field(default=(), strict=False)
+    resources: ResourceGlobs = ()
     """Globs of GPU resource names, such as `amd.com/*`; only pods that request one of these resources get the
     preference. Empty: every GPU pod."""
 
@@ -66,14 +66,14 @@ class NodePreference(NodeExpression):
 class Settings(InjectionSettings):
     """Settings of `nodeAffinity`."""
 
-    required: tuple[NodeExpression, ...] = Field(default=(), strict=False)
+    required: tuple[NodeExpression, ...] = ()
     """Expressions that every node of a GPU pod must satisfy. They are added to each nodeSelectorTerm of the pod,
     because terms are ORed, and left out where the pod's nodeSelector or the term implies them already."""
-    preferred: tuple[NodePreference, ...] = Field(default=(), strict=False)
+    preferred: tuple[NodePreference, ...] = ()
     """Expressions that nodes of a GPU pod should satisfy, each with a `weight` from 1 to 100. Karpenter treats
     preferences as requirements; where no node satisfies all of them, it drops the pod's own preferences before
     these."""
-    if_missing: Annotated[IfMissing, choice(IfMissing)] = IfMissing.REFUSE
+    if_missing: IfMissing = IfMissing.REFUSE
     """What happens to a pod that reaches validation without a required expression, because another webhook removed it:
     `refuse` or `warn`. A missing preference brings a warning only."""
 
@@ -87,7 +87,7 @@ class Settings(InjectionSettings):
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes | PreferNodes]:
-    """AND the required expressions into every term, and add the preferences that the pod does not state."""
+    """Add the required expressions to every term, and the preferences that the pod does not have."""
     if not pod.gpus:
         return
     edits = [edit for entry in settings.required for edit in requiring(pod, entry.expression)]
@@ -102,7 +102,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes 
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
-    """Refuse a pod whose own placement leaves no node that satisfies a required expression."""
+    """Refuse a pod whose own placement contradicts a required expression."""
     if not pod.gpus:
         return
     for wanted, (place, stated) in _excluded(pod, settings).items():
@@ -115,7 +115,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
 
 
 def _shown(stated: Sequence[Expression]) -> str:
-    """The first expressions, and how many more there are; people write few of them."""
+    """The first expressions, and how many more there are."""
     shown = [cut(str(expression), _LONGEST_SHOWN) for expression in stated[:_MOST_SHOWN]]
     if len(stated) > _MOST_SHOWN:
         shown.append(f"{len(stated) - _MOST_SHOWN} more")
@@ -131,9 +131,9 @@ def _implied_by_all(pod: Pod, wanted: Expression) -> bool:
 
 
 def _excluded(pod: Pod, settings: Settings) -> Mapping[Expression, tuple[str, Sequence[Expression]]]:
-    """The required expressions that the pod excludes, with the place and what stands there.
+    """The required expressions that the pod contradicts, each with a place in the pod and the expressions there.
 
-    Terms are alternatives: nothing is excluded while one of them has room for all that is required.
+    Terms are alternatives: as long as one of them contradicts no required expression, none counts as contradicted.
     """
     required = [entry.expression for entry in settings.required]
     excluded: dict[Expression, tuple[str, Sequence[Expression]]] = {}
@@ -147,7 +147,7 @@ def _excluded(pod: Pod, settings: Settings) -> Mapping[Expression, tuple[str, Se
 
 
 def _excluded_by_terms(pod: Pod, required: Sequence[Expression]) -> Mapping[Expression, Sequence[Expression]]:
-    """What is required and what stands against it, each once; empty as soon as a term has room for all of it."""
+    """The required expressions that terms contradict, with the contradicting ones; empty if one term has none."""
     found: dict[Expression, dict[Expression, None]] = {}
     for term in living_terms(pod):
         has_room = True

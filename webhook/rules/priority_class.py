@@ -8,7 +8,7 @@ class, the rule replaces the `priority` and `preemptionPolicy` that Kubernetes c
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
 from webhook.model.edits import SetPriorityClass
 from webhook.model.globs import is_glob, matcher
@@ -19,7 +19,7 @@ from webhook.rules.names import ObjectGlob, ObjectName
 from webhook.rules.rule import Advice, Example, Facts, PriorityClassName, Rule, Violation
 from webhook.rules.rule_settings import InjectionSettings
 
-WHERE = "spec.priorityClassName"
+_WHERE = "spec.priorityClassName"
 _MOST_NAMED = 6
 """Classes that a message names."""
 
@@ -36,7 +36,7 @@ class Settings(InjectionSettings):
     name: Annotated[ObjectName, AfterValidator(_is_for_teams)] | None = None
     """PriorityClass for GPU pods that name none. It is set only if the object exists, because Kubernetes refuses pods
     whose class does not exist. Unset: no class is set."""
-    allowed: tuple[ObjectGlob, ...] = Field(default=(), strict=False)
+    allowed: tuple[ObjectGlob, ...] = ()
     """Names or globs of the classes that GPU pods may have, in addition to `name`. Pods with any other class are
     refused. Pods without a class are refused, too, if `name` is unset or its class does not exist; then a default class
     of the cluster counts as theirs. Empty: every class is allowed."""
@@ -45,7 +45,7 @@ class Settings(InjectionSettings):
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetPriorityClass | Advice]:
-    """Set the class of the namespace where nobody chose one for the pod."""
+    """Set the class of the namespace in a pod that names none."""
     if not pod.gpus or settings.name in (None, pod.priority_class):
         return
     name, classes = settings.name, facts.priority_classes()
@@ -54,11 +54,11 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetPriorityCl
     if name in classes:
         yield SetPriorityClass(classes[name])
     elif settings.when_missing == "warn" and _is_fine(pod, settings, facts):
-        yield Advice(WHERE, f"not set, because {_lack(settings, facts)}", "Tell the platform team")
+        yield Advice(_WHERE, f"not set, because {_lack(settings, facts)}", "Tell the platform team")
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
-    """Refuse classes that the namespace may not use; but not for the lack of one that is set for the pod."""
+    """Refuse a class that the namespace may not use, and a missing class unless `mutate` sets one."""
     if not pod.gpus or _is_fine(pod, settings, facts):
         return
     if any(isinstance(value, SetPriorityClass) for value in mutate(pod, settings, facts)):
@@ -69,7 +69,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     if choices == [settings.name] and _lack(settings, facts):
         remedy = "Tell the platform team"
     yield Violation(
-        WHERE,
+        _WHERE,
         _found(pod, settings, facts),
         f"GPU pods of this namespace may have {_listed(choices)}",
         remedy,
@@ -77,16 +77,16 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
 
 
 def _choices(settings: Settings, classes: Mapping[str, PriorityClass]) -> list[str]:
-    """What a pod may name instead; a class that the cluster does not have only where there is no other."""
+    """The classes that a pod may name. One that the cluster does not have is left out if there are others."""
     others = [name for name in dict.fromkeys(settings.allowed) if name != settings.name]
     if settings.name is None or (others and classes and settings.name not in classes):
         return others
-    # the default class is taken for none, so whoever names it gets that of the namespace
+    # a pod that names the cluster's default class gets the class of the namespace
     return [settings.name, *(name for name in others if not _is_default(name, classes))]
 
 
 def _is_fine(pod: Pod, settings: Settings, facts: Facts) -> bool:
-    """Whether the pod may have the class that it has, or that Kubernetes gives it because it names none."""
+    """Whether the namespace may use the pod's class, or the default class that Kubernetes gives a pod without one."""
     if not settings.allowed:
         return True
     name = pod.priority_class or _default(facts.priority_classes())
@@ -94,7 +94,7 @@ def _is_fine(pod: Pod, settings: Settings, facts: Facts) -> bool:
 
 
 def _default(classes: Mapping[str, PriorityClass]) -> str:
-    """The class of pods that name none; empty where they get none, or nothing is known of classes."""
+    """The cluster's default class; empty if there is none, or if no class is known."""
     return next((name for name in classes if classes[name].is_default), "")
 
 
@@ -103,7 +103,7 @@ def _is_default(name: str, classes: Mapping[str, PriorityClass]) -> bool:
 
 
 def _lack(settings: Settings, facts: Facts) -> str:
-    """Why the class of the namespace cannot be set; empty where it can, and where none is named."""
+    """Why the class of the namespace cannot be set; empty if it can, or if the policy names none."""
     classes = facts.priority_classes()
     if not settings.name or settings.name in classes:
         return ""
@@ -120,7 +120,7 @@ def _found(pod: Pod, settings: Settings, facts: Facts) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The names, as many as people read.
+    """The first names, and how many more there are.
 
     >>> _listed(["a"]), _listed(["a", "b"]), _listed(["a", "b", "c"])
     ('a', 'a or b', 'a, b or c')
@@ -130,25 +130,18 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(some)} or {last}" if some else last
 
 
+def why_no_effect(settings: Settings) -> str:
+    """Settings without any class have no effect."""
+    return "" if settings.name or settings.allowed else "write name, allowed or both, or disable the rule"
+
+
 def references(settings: Settings) -> Iterator[PriorityClassName]:
-    """The class that is set, and those that are allowed by name."""
+    """The class that is set, and the classes that are allowed by name."""
     names = (settings.name, *(name for name in settings.allowed if not is_glob(name)))
     yield from (PriorityClassName(name) for name in dict.fromkeys(names) if name)
 
 
-def why_no_effect(settings: Settings) -> str:
-    """Without a class there is nothing to set and nothing to compare with."""
-    return "" if settings.name or settings.allowed else "write name, allowed or both, or disable the rule"
-
-
-RULE = Rule(
-    key="priorityClass",
-    promise="GPU pods have a PriorityClass that their namespace may use.",
-    problem="All GPU pods are equally important, so that an experiment keeps the GPUs that production waits for, or a "
-    "team gives all of its pods the highest class there is.",
-    examples=(
-        Example(
-            """\
+_WITHOUT_A_CLASS = """
 apiVersion: v1
 kind: Pod
 metadata: {name: trainer}
@@ -157,11 +150,8 @@ spec:
     - name: main
       image: registry.example.com/train:1
       resources: {limits: {cpu: 8, memory: 64Gi, nvidia.com/gpu: 1}}
-""",
-            {"name": "training"},
-        ),
-        Example(
-            """\
+"""
+_WITH_A_CLASS = """
 apiVersion: v1
 kind: Pod
 metadata: {name: trainer}
@@ -171,9 +161,16 @@ spec:
     - name: main
       image: registry.example.com/train:1
       resources: {limits: {cpu: 8, memory: 64Gi, nvidia.com/gpu: 1}}
-""",
-            {"name": "training", "allowed": ["batch-*"]},
-        ),
+"""
+
+RULE = Rule(
+    key="priorityClass",
+    promise="GPU pods have a PriorityClass that their namespace may use.",
+    problem="All GPU pods are equally important, so that an experiment keeps the GPUs that production waits for, or a "
+    "team gives all of its pods the highest class there is.",
+    examples=(
+        Example(_WITHOUT_A_CLASS, {"name": "training"}),
+        Example(_WITH_A_CLASS, {"name": "training", "allowed": ["batch-*"]}),
     ),
     settings=Settings,
     mutate=mutate,

@@ -14,9 +14,9 @@ from webhook.model.pod import Pod
 from webhook.rules.rule import Example, Facts, Rule, Violation
 from webhook.rules.rule_settings import InjectionSettings, Mode
 
-HOST = "kubernetes.io/hostname"
-KARPENTER = ("karpenter.sh/nodepool", "karpenter.sh/provisioner-name")
-"""Labels of the nodes that Karpenter makes: from 0.32 on, and before."""
+_HOST = "kubernetes.io/hostname"
+_KARPENTER = ("karpenter.sh/nodepool", "karpenter.sh/provisioner-name")
+"""Labels of the nodes that Karpenter makes: since 0.32, and before."""
 
 
 class Settings(InjectionSettings):
@@ -30,7 +30,7 @@ class Settings(InjectionSettings):
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SpreadOverNodes]:
-    """Spread replicas that say nothing of it, by the labels that they share."""
+    """Spread replicas over nodes by their labels, if the pod does not say how they spread."""
     if settings.inject != "none" and _may_crowd(pod) and _is_spread(settings, facts):
         spread = SpreadOverNodes.of(pod.labels)
         if spread is not None:
@@ -38,28 +38,28 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SpreadOverNod
 
 
 def validate_replicas(pod: Pod, replicas: int, settings: Settings, facts: Facts) -> Iterator[Violation]:
-    """Speak of replicas that nothing keeps apart. How many they are would make the same fault a new one when scaled."""
+    """Refuse replicas that nothing keeps apart. The message has no number, so that scaling brings no new violation."""
     if _may_crowd(pod) and not _is_spread(settings, facts):
         yield Violation(
             "spec.topologySpreadConstraints",
             "nothing keeps the replicas apart",
             "one node may get all of them, which then fail with it",
-            f"Set it or podAntiAffinity, with topologyKey {HOST}",
+            f"Set it or podAntiAffinity, with topologyKey {_HOST}",
         )
 
 
 def _is_spread(settings: Settings, facts: Facts) -> bool:
-    """Whether the policy spreads those that may crowd."""
+    """Whether the policy spreads replicas over nodes."""
     if settings.inject != "preferred":
         return settings.inject == "always"
-    return not any(facts.label_values(label) for label in KARPENTER)
+    return not any(facts.label_values(label) for label in _KARPENTER)
 
 
 def _may_crowd(pod: Pod) -> bool:
-    """Whether it is a GPU replica about which nobody has said where the others should stand."""
+    """Whether the pod is a GPU replica that does not say how the replicas spread."""
     if pod.owner_kind != "ReplicaSet" or not pod.gpus:
         return False
-    return not (pod.says_how_it_spreads or pod.node_name or HOST in pod.node_selector)
+    return not (pod.says_how_it_spreads or pod.node_name or _HOST in pod.node_selector)
 
 
 _DEPLOYMENT = """\

@@ -1,7 +1,10 @@
-"""What settings of rules are made of: modes, closed choices, sizes, durations, and what all settings have in common."""
+"""What settings of rules are made of: modes, sizes, durations, and the settings that all rules have.
+
+A setting with a closed choice of words is a Literal, or a StrEnum if other modules know its members.
+"""
 
 from enum import StrEnum
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -11,7 +14,7 @@ from webhook.model.shape import FormatError, spelled
 
 
 class Mode(StrEnum):
-    """What becomes of a rule's answer, the same for every rule."""
+    """What happens to a rule's answers. The modes mean the same for every rule."""
 
     ENFORCE = "enforce"
     WARN = "warn"
@@ -20,22 +23,14 @@ class Mode(StrEnum):
 
 
 class IfMissing(StrEnum):
-    """What becomes of a pod that lost an enforced injection on its way."""
+    """What happens to a pod that lost an injection of a rule in mode `enforce`."""
 
     REFUSE = "refuse"
     WARN = "warn"
 
 
-Member = TypeVar("Member", bound=StrEnum)
-
-
-def choice(members: type[Member]) -> BeforeValidator:
-    """Reads one of several words of a policy, for a field such as `mode: Annotated[Mode, ...]`."""
-    return BeforeValidator(lambda value: members(value) if isinstance(value, str) else value)
-
-
 LARGEST_SIZE = 2**60
-"""Bytes; an exbibyte is more than any node has, and Kubernetes cuts what no 64-bit integer holds."""
+"""Bytes, which a size has to be below: 1Ei. No node has as much, and Kubernetes cuts larger amounts to 64 bits."""
 
 
 def _read_bytes(value: object) -> object:
@@ -62,11 +57,11 @@ ByteSize = Annotated[
 
 
 LONGEST_DURATION = 2**31 - 1
-"""Seconds; Kubernetes takes no more."""
+"""Seconds that Kubernetes accepts."""
 
 
 def _read_duration(value: object) -> object:
-    """The text as it is printed, so that one duration has one text."""
+    """The duration in the one form in which it is printed."""
     if not isinstance(value, str | int | float):
         return value
     try:
@@ -84,24 +79,24 @@ Duration = Annotated[
     BeforeValidator(_read_duration),
     WithJsonSchema({"type": "string", "examples": ["12h"], "pattern": "^([0-9]+h)?([0-9]+m)?([0-9]+s)?$"}),
 ]
-"""A duration above 0 as text, such as 12h, 90m or 1h30m; `parse_duration` has its seconds."""
+"""A duration above 0 as text, such as 12h, 90m or 1h30m. `parse_duration` returns its seconds."""
 
 
 class RuleSettings(CamelModel):
-    """What every rule's settings have in common. Keys are written in camelCase; unknown keys are errors."""
+    """The settings that every rule has."""
 
     model_config = ConfigDict(populate_by_name=True)
 
-    mode: Annotated[Mode, choice(Mode)]
+    mode: Mode
     """`enforce` injects or refuses, `warn` says what it would do, `audit` only records it, `disabled` does nothing."""
 
     exclusive: ClassVar[tuple[frozenset[str], ...]] = ()
-    """Keys of which a policy may set one; a namespace's file that sets one replaces the default's other."""
+    """Groups of keys of which a policy may set one. If a namespace's file sets one, it replaces the default's other."""
 
 
 class InjectionSettings(RuleSettings):
-    """Settings of a rule that injects."""
+    """The settings that rules which inject have in common."""
 
-    if_missing: Annotated[IfMissing, choice(IfMissing)] = IfMissing.WARN
+    if_missing: IfMissing = IfMissing.WARN
     """What happens to a pod that reaches validation without what the rule injected, because another webhook removed it:
     `refuse` or `warn`."""

@@ -7,8 +7,7 @@ contradicts the placement of the pod.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from enum import StrEnum
-from typing import Annotated
+from typing import Literal
 
 from webhook.model.accelerators import Vendor
 from webhook.model.edits import SetRuntimeClass
@@ -16,17 +15,10 @@ from webhook.model.pod import Pod
 from webhook.model.selectors import contradicts
 from webhook.rules.names import ObjectName
 from webhook.rules.rule import Advice, Example, Facts, Rule, RuntimeClassName, training_pod
-from webhook.rules.rule_settings import InjectionSettings, choice
+from webhook.rules.rule_settings import InjectionSettings
 
-TOOLKIT = "Install the NVIDIA container toolkit, or tell the platform team"
-ELSEWHERE = "Change nodeSelector or affinity, or set runtimeClassName"
-
-
-class WhenMissing(StrEnum):
-    """What is said when the RuntimeClass cannot be used."""
-
-    SILENT = "silent"
-    WARN = "warn"
+_TOOLKIT = "Install the NVIDIA container toolkit, or tell the platform team"
+_ELSEWHERE = "Change nodeSelector or affinity, or set runtimeClassName"
 
 
 class Settings(InjectionSettings):
@@ -35,7 +27,7 @@ class Settings(InjectionSettings):
     name: ObjectName = "nvidia"
     """Name of the RuntimeClass object. It is set only if the object exists, because Kubernetes refuses pods whose
     RuntimeClass does not exist."""
-    when_missing: Annotated[WhenMissing, choice(WhenMissing)] = WhenMissing.SILENT
+    when_missing: Literal["silent", "warn"] = "silent"
     """Whether the user gets a warning when the RuntimeClass is not set for one of these reasons: `warn` or `silent`.
     Clusters whose default runtime is that of NVIDIA need no RuntimeClass."""
 
@@ -47,7 +39,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetRuntimeCla
     obstacle = _obstacle(pod, settings.name, facts)
     if obstacle is None:
         yield SetRuntimeClass(settings.name)
-    elif settings.when_missing is WhenMissing.WARN:
+    elif settings.when_missing == "warn":
         found, remedy = obstacle
         yield Advice("spec.runtimeClassName", f"not set, because {found}", remedy)
 
@@ -56,19 +48,19 @@ def _obstacle(pod: Pod, name: str, facts: Facts) -> tuple[str, str] | None:
     """Why the RuntimeClass would break the pod, and what to do about it; None where it would not."""
     runtime_class = facts.runtime_class(name)
     if runtime_class is None:
-        return f"the cluster has no RuntimeClass {name}", TOOLKIT
+        return f"the cluster has no RuntimeClass {name}", _TOOLKIT
     for wanted in runtime_class.node_selector:
         value = pod.node_selector.get(wanted.key)
         if value is not None and not wanted.accepts(value):
-            return f"it selects nodes by {wanted}, and nodeSelector requires {value}", ELSEWHERE
+            return f"it selects nodes by {wanted}, and nodeSelector requires {value}", _ELSEWHERE
         terms = [term for term in pod.required or () if not term.matches_nothing]
         if terms and all(contradicts(term.expressions, wanted) for term in terms):
-            return f"it selects nodes by {wanted}, which the pod's required node affinity excludes", ELSEWHERE
+            return f"it selects nodes by {wanted}, which the pod's required node affinity excludes", _ELSEWHERE
     nodes = facts.matching_nodes(pod)
     if runtime_class.node_selector or runtime_class.tolerations:
         possible, nodes = nodes, facts.matching_nodes(replace(pod, runtime_class=name))
         if possible and not nodes:
-            return "it selects none of the nodes the pod could land on", ELSEWHERE
+            return "it selects none of the nodes the pod could land on", _ELSEWHERE
     lacking = sum(
         alike.count
         for alike in nodes
@@ -79,7 +71,7 @@ def _obstacle(pod: Pod, name: str, facts: Facts) -> tuple[str, str] | None:
     verb = "lacks" if lacking == 1 else "lack"
     return (
         f"{lacking} of the nodes the pod could land on {verb} the runtime handler {runtime_class.handler}",
-        TOOLKIT,
+        _TOOLKIT,
     )
 
 

@@ -19,10 +19,10 @@ from webhook.model.quantity import format_bytes, is_some
 from webhook.rules.rule import NO_MEMORY_LIMIT, Advice, Example, Facts, Rule, training_pod
 from webhook.rules.rule_settings import ByteSize, InjectionSettings
 
-DIRECTORY = "/dev/shm"  # noqa: S108  # the mount point that the rule is about
+_DIRECTORY = "/dev/shm"  # noqa: S108  # the mount point that the rule is about
 VOLUME = "gpu-policy-shm"
-WITHOUT_LIMIT = 8 * 1024**3
-"""Bytes of the volume where no container has a memory limit to take a fraction of."""
+_WITHOUT_LIMIT = 8 * 1024**3
+"""Bytes of the volume if no container has a memory limit."""
 
 
 class Settings(InjectionSettings):
@@ -40,11 +40,11 @@ class Settings(InjectionSettings):
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddMemoryVolume | AddMount | Advice]:
-    """Mount one memory volume at /dev/shm in every container that asks for enough GPUs and has nothing there."""
+    """Mount one memory volume at /dev/shm in every container that requests enough GPUs and mounts nothing there."""
     if pod.host_ipc:
         return
     asking = [c for c in pod.lasting_containers() if c.gpu_count >= settings.min_gpus]
-    lacking = [container for container in asking if container.mounts_at(DIRECTORY) is None]
+    lacking = [container for container in asking if container.mounts_at(_DIRECTORY) is None]
     if not lacking:
         return
     volume = _volume_of_a_sibling(pod)
@@ -54,17 +54,17 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddMemoryVolu
         yield AddMemoryVolume(volume, format_bytes(size))
         yield from advice
     for container in lacking:
-        yield AddMount(container, volume, DIRECTORY)
+        yield AddMount(container, volume, _DIRECTORY)
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Advice]:
-    """Tell of volumes in memory at /dev/shm that may hold more than memory limits allow, or that nothing limits."""
+    """Advise about memory volumes at /dev/shm that may hold more than memory limits allow, or have no limit."""
     memory = {volume.name: volume for volume in pod.volumes if volume.is_memory}
     if not memory:
         return
     told: set[str] = set()
     for container in pod.lasting_containers():
-        mount = container.mounts_at(DIRECTORY) if container.gpu_count >= settings.min_gpus else None
+        mount = container.mounts_at(_DIRECTORY) if container.gpu_count >= settings.min_gpus else None
         if mount is None or mount.volume not in memory or mount.volume in told:
             continue
         volume = memory[mount.volume]
@@ -76,20 +76,20 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Advice]:
 
 
 def _above_the_limit(pod: Pod, volume: Volume) -> Advice | None:
-    """What to know of a volume that may hold more than all who mount it may use together."""
+    """Advice about a volume that may hold more than the memory limits of the containers which mount it."""
     size, limit = positive(volume.size_limit), _limit_of(pod, volume)
     if size is None or limit is None or size <= limit:
         return None
     return Advice(
         _place(volume),
-        f"sizeLimit is {format_bytes(size)}, and what is in {DIRECTORY} counts against the memory limit of "
+        f"sizeLimit is {format_bytes(size)}, and what is in {_DIRECTORY} counts against the memory limit of "
         f"{format_bytes(limit)}; the kernel kills the container before the volume is full",
         f"Raise resources.limits.memory above {format_bytes(size)}, or lower sizeLimit",
     )
 
 
 def _limit_of(pod: Pod, volume: Volume) -> int | None:
-    """Bytes of memory that those who mount a volume may use together, None where that has no limit."""
+    """Bytes of memory that the containers which mount a volume may use together; None without a limit."""
     users = [c for c in pod.lasting_containers() if any(mount.volume == volume.name for mount in c.mounts)]
     limits = [container.memory_limit for container in users if container.memory_limit is not None]
     together = [sum(limits)] if len(limits) == len(users) else []
@@ -99,12 +99,12 @@ def _limit_of(pod: Pod, volume: Volume) -> int | None:
 
 
 def _without_a_limit(pod: Pod, container: Container, volume: Volume) -> Advice | None:
-    """What to know of a volume without a size, in a container without a memory limit."""
+    """Advice about a volume without a size in a container without a memory limit."""
     if is_some(container.limits.get("memory")) or is_some((pod.resources.get("limits") or {}).get("memory")):
         return None
     return Advice(
         _place(volume),
-        f"has no sizeLimit, and {container.path} has no memory limit; what is written to {DIRECTORY} can take all "
+        f"has no sizeLimit, and {container.path} has no memory limit; what is written to {_DIRECTORY} can take all "
         "memory of the node",
         "Set resources.limits.memory",
         fault=NO_MEMORY_LIMIT,
@@ -120,7 +120,7 @@ def _volume_of_a_sibling(pod: Pod) -> str | None:
     memory = {volume.name for volume in pod.volumes if volume.is_memory}
     if not memory:
         return None
-    mounts = (container.mounts_at(DIRECTORY) for container in pod.lasting_containers())
+    mounts = (container.mounts_at(_DIRECTORY) for container in pod.lasting_containers())
     return next((m.volume for m in mounts if m is not None and m.volume in memory and not m.sub_path), None)
 
 
@@ -135,17 +135,17 @@ def _free_name(pod: Pod) -> str:
 
 
 def _size(pod: Pod, settings: Settings, containers: Sequence[Container]) -> tuple[int, list[Advice]]:
-    """Bytes of the volume, and what people should know about them."""
+    """Bytes of the volume, and advice about them."""
     limits = [container.memory_limit for container in containers if container.memory_limit is not None]
     if pod.memory_limit is not None:
         limits.append(pod.memory_limit)
     where = "spec.volumes"
     if not limits:
-        size = settings.size or WITHOUT_LIMIT
+        size = settings.size or _WITHOUT_LIMIT
         if any(is_some(container.limits.get("memory")) for container in containers):
-            return size, []  # an amount that an operator fills in later
+            return size, []  # a limit that an operator fills in later
         found = (
-            f"{DIRECTORY} may take {format_bytes(size)} of the node's memory, because no container has a memory limit"
+            f"{_DIRECTORY} may take {format_bytes(size)} of the node's memory, because no container has a memory limit"
         )
         return size, [Advice(where, found, "Set resources.limits.memory", fault=NO_MEMORY_LIMIT)]
     smallest = min(limits)
@@ -154,7 +154,7 @@ def _size(pod: Pod, settings: Settings, containers: Sequence[Container]) -> tupl
     if settings.size <= smallest:
         return settings.size, []
     wanted = format_bytes(settings.size)
-    found = f"{DIRECTORY} gets {format_bytes(smallest)}, the smallest memory limit, instead of {wanted}"
+    found = f"{_DIRECTORY} gets {format_bytes(smallest)}, the smallest memory limit, instead of {wanted}"
     return smallest, [Advice(where, found, f"Raise resources.limits.memory to {wanted} or more")]
 
 

@@ -23,13 +23,13 @@ from webhook.rules.names import LabelKey, LabelValueGlob
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
 from webhook.rules.rule_settings import Duration, InjectionSettings
 
-WHERE = "spec.activeDeadlineSeconds"
-UNABLE = frozenset({"DaemonSet", "ReplicaSet", "ReplicationController", "StatefulSet"})
+_WHERE = "spec.activeDeadlineSeconds"
+_UNABLE = frozenset({"DaemonSet", "ReplicaSet", "ReplicationController", "StatefulSet"})
 """Kinds in whose templates Kubernetes refuses a deadline (pkg/apis/apps/validation and pkg/apis/core/validation)."""
 
 
 def _are_labels(selector: object) -> object:
-    """Speak of what people write who know the selectors of Kubernetes."""
+    """Check that a selector is a map of labels. Selectors in the form of Kubernetes get a message of their own."""
     if isinstance(selector, Mapping):
         if not selector:
             raise ValueError("names no label; write one such as component: singleuser-server")
@@ -53,7 +53,6 @@ class Settings(InjectionSettings):
 
     selectors: Annotated[tuple[Selector, ...], AfterValidator(_are_some)] = Field(
         default=({"component": "singleuser-server"}, {"notebook-name": "*"}),
-        strict=False,
         json_schema_extra={"minItems": 1},
     )
     """Labels of interactive pods, each with its value or a glob of values. A pod is interactive if it has all labels of
@@ -68,7 +67,7 @@ class Settings(InjectionSettings):
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """The keys of all labels that tell interactive pods."""
+        """The keys of all labels by which interactive pods are known."""
         return frozenset(key for selector in self.selectors for key in selector)
 
     @cached_property
@@ -78,7 +77,7 @@ class Settings(InjectionSettings):
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetActiveDeadline | Advice]:
-    """Limit the time of an interactive GPU pod that has no limit, and cut a longer one where the policy says so."""
+    """Limit the time of an interactive GPU pod that has no limit, or a longer one if the policy caps it."""
     if not _is_interactive(pod, settings):
         return
     most, found = settings.seconds, pod.active_deadline
@@ -88,30 +87,30 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetActiveDead
     elif found > most and settings.longer == "cap":
         yield SetActiveDeadline(most)
         yield Advice(
-            WHERE,
+            _WHERE,
             f"{_spelled(found)} is longer than the {_spelled(most)} that the policy gives interactive GPU pods",
             "Save your work in time, or ask the platform team for more",
         )
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
-    """Refuse interactive GPU pods without a limit or with a longer one, where the policy does not set it instead."""
+    """Refuse interactive GPU pods without a limit or with a longer one, unless `mutate` sets it."""
     if not _is_interactive(pod, settings):
         return
     most, found = settings.seconds, pod.active_deadline
     if found is None and _must_say_so_itself(pod, settings):
         yield _too_long("is not set", most, f"Set it to {most} or less")
     elif found is not None and found > most and settings.longer == "refuse":
-        is_able = pod.owner_kind not in UNABLE
+        is_able = pod.owner_kind not in _UNABLE
         yield _too_long(f"is {_spelled(found)}", most, f"Set it to {most} or less" if is_able else "Leave it out")
 
 
 def _too_long(found: str, most: int, remedy: str) -> Violation:
-    return Violation(WHERE, found, f"interactive GPU pods may run for {_spelled(most)} at most", remedy)
+    return Violation(_WHERE, found, f"interactive GPU pods may run for {_spelled(most)} at most", remedy)
 
 
 def _must_say_so_itself(pod: Pod, settings: Settings) -> bool:
-    return settings.missing == "refuse" and pod.owner_kind not in UNABLE
+    return settings.missing == "refuse" and pod.owner_kind not in _UNABLE
 
 
 def _is_interactive(pod: Pod, settings: Settings) -> bool:

@@ -26,36 +26,7 @@ from webhook.rules.rule import Example, Facts, Rule, Stage, training_pod
 from webhook.rules.rule_settings import InjectionSettings
 
 Alternatives = Sequence[tuple[str, ...]]
-"""A request that can be satisfied with GPUs only: for each device that may be taken, the resource names of its GPUs."""
-
-
-def claimed_gpus(pod: Pod, facts: Facts) -> list[Alternatives]:
-    """The requests of the pod's claims that are certain to be GPUs. Without them the pod never starts.
-
-    Left out are claims that are not known, requests of which some alternative is no GPU or one that nobody knows, and
-    administrative access, which reserves no device.
-    """
-    requests: dict[DeviceRequest, None] = {}
-    for named in claims_of(pod.resource_claims):
-        requests.update(dict.fromkeys(facts.claim(named, pod.namespace) or ()))
-    found = (_alternatives(request, pod, facts) for request in requests)
-    return [alternatives for alternatives in found if alternatives]
-
-
-def all_are_of(alternatives: Alternatives, globs: ResourceGlobs) -> bool:
-    """Whether the GPU is of one of these names, whichever alternative is taken; without any glob, whatever GPU."""
-    return not globs or all(any(is_one_of(name, globs) for name in names) for names in alternatives)
-
-
-def _alternatives(request: DeviceRequest, pod: Pod, facts: Facts) -> Alternatives:
-    found = []
-    for devices in request:
-        extended = facts.extended_resource(devices.device_class)
-        names = names_of_gpus(devices.device_class, extended, pod.known)
-        if not names or devices.is_administrative:
-            return ()
-        found.append(names)
-    return found
+"""A request that only GPUs can satisfy: for each of its alternatives, the names by which the GPUs are known."""
 
 
 class TolerationSettings(CamelModel):
@@ -73,7 +44,7 @@ class TolerationSettings(CamelModel):
     """Taint effect; empty tolerates all of them."""
     toleration_seconds: Annotated[int, Field(ge=0, le=10**9)] | None = None
     """Seconds that a `NoExecute` taint is tolerated; unset is forever."""
-    resources: ResourceGlobs = Field(default=(), strict=False)
+    resources: ResourceGlobs = ()
     """Globs of GPU resource names, such as `nvidia.com/*`; the toleration is added only to pods that request one of
     these resources, or are certain to get one by a resource claim. Empty: to every GPU pod."""
 
@@ -88,16 +59,16 @@ class TolerationSettings(CamelModel):
         return self
 
     def concerns(self, pod: Pod) -> bool:
-        """Whether a pod with GPUs asks for one of the resources."""
+        """Whether a pod with GPUs requests one of the resources."""
         return requests_any(pod, self.resources)
 
     def concerns_any(self, claimed: Iterable[Alternatives]) -> bool:
-        """Whether one of the GPUs that come by claim is certain to be one of the resources."""
-        return any(all_are_of(alternatives, self.resources) for alternatives in claimed)
+        """Whether one of the GPUs in claims is certain to be one of the resources."""
+        return any(_all_are_of(alternatives, self.resources) for alternatives in claimed)
 
     @cached_property
     def toleration(self) -> Toleration:
-        """The toleration itself."""
+        """The toleration as a value."""
         return Toleration(self.key, self.operator, self.value, self.effect, self.toleration_seconds)
 
 
@@ -108,20 +79,20 @@ def _of_a_vendor(key: str, *resources: str) -> TolerationSettings:
     return TolerationSettings(key=key, operator="Exists", effect="NoSchedule", resources=resources)
 
 
-OF_VENDORS = (
+_OF_VENDORS = (
     _of_a_vendor("nvidia.com/gpu", "nvidia.com/*", f"{_CLASSES}nvidia.com"),
     _of_a_vendor("amd.com/gpu", "amd.com/*", f"{_CLASSES}amd.com"),
     _of_a_vendor("gpu.intel.com/i915", "gpu.intel.com/i915*"),
     _of_a_vendor("gpu.intel.com/xe", "gpu.intel.com/xe*"),
 )
-"""The taints that are named after what their nodes offer, as ExtendedResourceToleration has them, for the pods that ask
-for that."""
+"""Tolerations of taints that are named after the resource of their nodes, as for ExtendedResourceToleration of
+Kubernetes."""
 
 
 class Settings(InjectionSettings):
     """Settings of `tolerations`."""
 
-    add: tuple[TolerationSettings, ...] = Field(default=OF_VENDORS, strict=False)
+    add: tuple[TolerationSettings, ...] = _OF_VENDORS
     """Tolerations to add. Default: one for each of the taints `nvidia.com/gpu`, `amd.com/gpu`, `gpu.intel.com/i915` and
     `gpu.intel.com/xe`, of any value and with effect `NoSchedule`, added to pods that request a GPU, a slice or a share
     of that kind."""
@@ -129,7 +100,7 @@ class Settings(InjectionSettings):
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddToleration]:
     """Tolerate the configured taints that no toleration of the pod covers."""
-    claimed = claimed_gpus(pod, facts) if pod.resource_claims else ()
+    claimed = _claimed_gpus(pod, facts) if pod.resource_claims else ()
     if not pod.gpus and not claimed:
         return
     present = list(pod.tolerations)
@@ -140,6 +111,35 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddToleration
         if is_due and not any(existing.covers(toleration) for existing in present):
             present.append(toleration)
             yield AddToleration(toleration, depends_on_cluster_state=not is_requested)
+
+
+def _claimed_gpus(pod: Pod, facts: Facts) -> list[Alternatives]:
+    """The requests of the pod's claims that are certain to be GPUs.
+
+    Left out are unknown claims, requests with an alternative that is not known to be a GPU, and administrative access,
+    which reserves no device.
+    """
+    requests: dict[DeviceRequest, None] = {}
+    for named in claims_of(pod.resource_claims):
+        requests.update(dict.fromkeys(facts.claim(named, pod.namespace) or ()))
+    found = (_alternatives(request, pod, facts) for request in requests)
+    return [alternatives for alternatives in found if alternatives]
+
+
+def _all_are_of(alternatives: Alternatives, globs: ResourceGlobs) -> bool:
+    """Whether every alternative is a GPU that one of the globs matches. Without any glob, every GPU matches."""
+    return not globs or all(any(is_one_of(name, globs) for name in names) for names in alternatives)
+
+
+def _alternatives(request: DeviceRequest, pod: Pod, facts: Facts) -> Alternatives:
+    found = []
+    for devices in request:
+        extended = facts.extended_resource(devices.device_class)
+        names = names_of_gpus(devices.device_class, extended, pod.known)
+        if not names or devices.is_administrative:
+            return ()
+        found.append(names)
+    return found
 
 
 def references(settings: Settings) -> Iterator[Toleration]:

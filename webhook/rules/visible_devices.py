@@ -27,6 +27,8 @@ from webhook.model.pod import Pod, Volume, changed
 from webhook.rules.device_access import (
     GKE_KEYS,
     VARIABLE,
+    OwnGpus,
+    Reaction,
     exposing_value,
     is_device_file,
     left_to_the_image,
@@ -41,52 +43,49 @@ from webhook.rules.device_access import (
 )
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
 from webhook.rules.rule_settings import InjectionSettings
-from webhook.rules.whole_nodes import OwnGpus, Reaction, ReactionSetting
 
 _OF_GPUDIRECT = 8
 """GPUs of the machines with GPUDirect-TCPX and -TCPXO, which are a3-highgpu-8g and a3-megagpu-8g."""
 
 
 class Settings(InjectionSettings):
-    """Settings of `visibleDevices`. Where one is `deny`, the rule's mode decides what happens to the pod."""
+    """Settings of `visibleDevices`. If a reaction is `deny`, the rule's mode decides what happens to the pod."""
 
-    runtime_classes: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
-        default=("nvidia", "nvidia-cdi", "nvidia-legacy"), strict=False
-    )
+    runtime_classes: tuple[Annotated[str, Field(min_length=1)], ...] = ("nvidia", "nvidia-cdi", "nvidia-legacy")
     """Globs of names or handlers of the RuntimeClasses under which NVIDIA's container toolkit runs. There an
     environment variable of the pod or of its image decides which GPUs a container sees."""
     nvidia_is_default_runtime: bool = False
     """Whether the toolkit also runs for pods without runtimeClassName, as after `nvidia-ctk runtime configure
     --set-as-default`. Set webhook.nvidiaIsDefaultRuntime of the chart to the same value; otherwise such pods are not
     sent to the webhook."""
-    privileged: ReactionSetting = Reaction.DENY
+    privileged: Reaction = Reaction.DENY
     """What happens to privileged containers, debug containers included, in pods that request GPUs and in pods under the
     NVIDIA runtime, because they see every GPU of their node: `deny`, `warn` or `allow`."""
-    device_files: ReactionSetting = Reaction.DENY
+    device_files: Reaction = Reaction.DENY
     """What happens to volumes of GPU device files, or of the root directory of a driver that runs in a container:
     `deny`, `warn` or `allow`."""
-    annotations: ReactionSetting = Reaction.DENY
+    annotations: Reaction = Reaction.DENY
     """What happens to annotations that ask a container runtime or its plugins for devices, such as cdi.k8s.io/*:
     `deny`, `warn` or `allow`."""
-    env_from: ReactionSetting = Reaction.WARN
+    env_from: Reaction = Reaction.WARN
     """What happens to ConfigMaps and Secrets in envFrom that may set NVIDIA_VISIBLE_DEVICES, in containers with GPUs,
     and in containers under the NVIDIA runtime that do not set it in env: `deny`, `warn` or `allow`. The webhook cannot
     see what they hold."""
-    debug_containers: ReactionSetting = Reaction.DENY
+    debug_containers: Reaction = Reaction.DENY
     """What happens to debug containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image:
     `deny`, `warn` or `allow`."""
-    images: ReactionSetting = Reaction.ALLOW
+    images: Reaction = Reaction.ALLOW
     """What happens to other containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image and
     request no GPU, in pods that get no `void`: `deny`, `warn` or `allow`. With a CUDA image they see every GPU of their
     node, unless the toolkit accepts the variable from privileged containers only."""
-    whole_nodes: ReactionSetting = Reaction.ALLOW
+    whole_nodes: Reaction = Reaction.ALLOW
     """What happens to NVIDIA_VISIBLE_DEVICES and devices.gke.io/* in pods that request all GPUs of every node that they
     could run on, so that no other pod uses these GPUs: `allow`, `warn`, or `deny`, which treats them as in other pods.
     Write `deny` if nodes with more GPUs may join that `nodePools` does not declare."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv]:
-    """Set `void` in the containers of an NVIDIA pod that ask for no GPU and do not set the variable themselves."""
+    """Set `void` in the containers of an NVIDIA pod that request no GPU and do not set the variable."""
     if not pod.requests_gpus_of(Vendor.NVIDIA) or pod.has_passthrough:
         return
     for container in pod.lasting_containers():
@@ -95,7 +94,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv]:
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
-    """Refuse what gives a container GPUs that it does not ask for."""
+    """Refuse everything by which a container uses GPUs that it does not request."""
     runtime, own = _runtime(pod, settings, facts), OwnGpus(pod, settings.whole_nodes, facts)
     for volume in pod.volumes:
         if volume.host_path and is_device_file(volume.host_path):
@@ -116,7 +115,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
 
 
 def _runtime(pod: Pod, settings: Settings, facts: Facts) -> str:
-    """Under which NVIDIA runtime the containers run, in words; empty where they run under none."""
+    """The NVIDIA runtime of the containers, in words; empty if they run under another one."""
     name = pod.runtime_class
     if not name:
         return "under the NVIDIA runtime, the default one here," if settings.nvidia_is_default_runtime else ""
@@ -129,7 +128,7 @@ def _runtime(pod: Pod, settings: Settings, facts: Facts) -> str:
 
 
 def _of_volume(volume: Volume, pod: Pod, settings: Settings) -> Iterator[Violation | Advice]:
-    """What is wrong with a volume of device files."""
+    """The violation of a volume of device files."""
     whose, remedy = "no GPU", "Remove the volume, and request a GPU where the pod needs one"
     allowed = "GPU device files come with a GPU in resources.limits"
     if pod.gpus:
@@ -157,14 +156,15 @@ def _of_annotations(pod: Pod, settings: Settings, own: OwnGpus) -> Iterator[Viol
 
 
 def _is_for_gpudirect(pod: Pod, named: int | None) -> bool:
-    """Whether a pod for nodes that nobody knows names no more GPUs than all of a machine with GPUDirect."""
+    """Whether a pod, whose nodes are not known, requests a whole machine with GPUDirect and names no more GPUs."""
     return named is not None and named <= pod.gpu_count and pod.gpu_count >= _OF_GPUDIRECT
 
 
 def _of_the_node(pod: Pod, facts: Facts) -> Iterator[Violation]:
-    """What is wrong with GPUs that the node, which the pod names itself, does not have: its kubelet drops them, starts
-    the containers all the same, and they count as such that ask for GPUs. No node lists what DRA gives, for which the
-    scheduler makes a claim, and it is not asked. Of nodes that nobody knows nothing is said.
+    """The violation of a pod that names a node without its GPUs. Yields nothing if the node is not known.
+
+    The kubelet of that node would start the containers without GPUs, and they would count as containers with GPUs. GPUs
+    from DRA count as missing: no node lists them, and the scheduler, which makes a claim for them, is not asked.
     """
     if not pod.gpus or pod.has_started:
         return
@@ -204,9 +204,9 @@ def _privileged(pod: Pod, container: Container, runtime: str) -> Violation:
 def _of_what_is_not_said(
     pod: Pod, container: Container, settings: Settings, runtime: str
 ) -> Iterator[Violation | Advice]:
-    """Containers that leave the variable to a ConfigMap, a Secret or their image.
+    """The violations of a container that leaves the variable to a ConfigMap, a Secret or its image.
 
-    Of pods without GPUs and without runtimeClassName nobody is asked about more than CUDA_VERSION.
+    In a pod without GPUs and without runtimeClassName, only CUDA_VERSION counts: the API server sends no other ones.
     """
     is_sent = bool(pod.runtime_class or pod.gpus)
     asks = requests_nvidia(container)
@@ -224,14 +224,14 @@ def _of_what_is_not_said(
 
 
 def _gets_void(pod: Pod, container: Container) -> bool:
-    """Whether the rule sets the variable in the container when its pod is created."""
+    """Whether `mutate` sets the variable in the container."""
     if container.list_name == EPHEMERAL or not pod.requests_gpus_of(Vendor.NVIDIA) or pod.has_passthrough:
         return False
     return not _may_get_gpus(container)
 
 
 def _may_get_gpus(container: Container) -> bool:
-    """Whether the container asks for a GPU, or for something that another component may still turn into one."""
+    """Whether the container requests a GPU, or something that another component may turn into one."""
     return bool(container.gpu_count) or container.has_claims or container.asks_gpu_attributes
 
 
