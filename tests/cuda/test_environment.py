@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cuda.environment import about_cuda, compat_in, cuda_version, laid_over, read, release_in
+from webhook.cuda.environment import compat_in, cuda_variables, cuda_version, read, release_in, toolkit_env
 from webhook.cuda.need import Compat, ImageEnv
 from webhook.model.shape import FormatError
 
@@ -162,7 +162,7 @@ IMAGE = {CUDA: "12.4.1", GATE: "cuda>=12.4"}
     ],
 )
 def test_the_containers_variables_lie_over_those_of_the_image(image, container, expected):
-    assert laid_over(image, container) == expected
+    assert toolkit_env(image, container) == expected
 
 
 @pytest.mark.parametrize(
@@ -175,4 +175,4 @@ def test_the_containers_variables_lie_over_those_of_the_image(image, container, 
     ],
 )
 def test_other_variables_are_not_looked_at(name, expected):
-    assert bool(about_cuda(((name, "1"),))) is expected
+    assert bool(cuda_variables(((name, "1"),))) is expected

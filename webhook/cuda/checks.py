@@ -1,7 +1,8 @@
-"""The checks of which a verdict is made: what the GPU, the CPU and the driver of nodes make of an image.
+"""The checks of which a verdict is made.
 
-Whether a GPU and a CPU can run an image, whatever the driver; whether the driver can drive the GPU; and whether it runs
-the CUDA version: with all its features, by minor-version compatibility, or with cuda-compat.
+They check whether CPU and GPU can run the image, whether the driver supports the GPU, and whether the driver runs the
+CUDA version: with all its features, by minor-version compatibility, or with cuda-compat. A check without an objection
+returns None.
 """
 
 from enum import StrEnum
@@ -36,7 +37,7 @@ class Cause(StrEnum):
 
 
 class CudaFinding(NamedTuple):
-    """What one check says; the reason is a sentence without capital and period, with both sides in it."""
+    """The result of a check. `reason` is a sentence without capital and period; it names both sides."""
 
     verdict: Verdict
     cause: Cause
@@ -44,20 +45,20 @@ class CudaFinding(NamedTuple):
 
 
 def gpu_of(offer: Offer) -> str:
-    """The GPU as people know it, with its compute capability where that is known."""
+    """The name of the GPU, with its compute capability if that is known."""
     name = offer.product or "the GPU"
     return f"{name} has {offer.compute}" if offer.compute is not None else name
 
 
 def driver_of(offer: Offer) -> str:
-    """What the nodes have for a driver."""
+    """The driver of the nodes, as a clause."""
     if offer.driver is None:
         return f"the node's driver reports CUDA {offer.cuda}"
     return f"the node has {offer.driver}{'' if offer.is_driver_exact else ', and the rest of its version is not known'}"
 
 
 def architecture(need: Need, offer: Offer) -> CudaFinding | None:
-    """The image exists for the CPU."""
+    """Check that the image is built for the CPU architecture of the nodes."""
     if not need.architectures or not offer.arch or offer.arch in need.architectures:
         return None
     reason = f"the image is built for {' and '.join(need.architectures)}; the node is {offer.arch}"
@@ -65,7 +66,7 @@ def architecture(need: Need, offer: Offer) -> CudaFinding | None:
 
 
 def framework(need: Need, offer: Offer) -> CudaFinding | None:
-    """The framework in the image has code for the GPU."""
+    """Check that the framework in the image has code for the GPU."""
     floor, compute = need.compute_floor, offer.compute
     if floor is None or compute is None or compute.at_least(floor):
         return None
@@ -78,7 +79,7 @@ def framework(need: Need, offer: Offer) -> CudaFinding | None:
 
 
 def gpu_too_old(cuda: Version, offer: Offer, tables: CudaTables) -> CudaFinding | None:
-    """CUDA still has code for the GPU."""
+    """Check that the CUDA version still supports the GPU."""
     least = tables.capabilities.least_compute(cuda)
     if least is None or offer.compute is None or offer.compute.at_least(least):
         return None
@@ -95,7 +96,7 @@ _WITHOUT_CODE = {
 
 
 def gpu_too_new(cuda: Version, kernels: Kernels, offer: Offer, tables: CudaTables) -> CudaFinding | None:
-    """CUDA already has code for the GPU, or the image may bring PTX, which the driver compiles for newer GPUs."""
+    """Check that the CUDA version already has code for the GPU, or that the image brings PTX for newer GPUs."""
     first = tables.first_cuda(offer.compute) if offer.compute is not None else None
     if first is None:
         return None
@@ -112,19 +113,19 @@ def gpu_too_new(cuda: Version, kernels: Kernels, offer: Offer, tables: CudaTable
 
 
 def _gpu(offer: Offer) -> str:
-    """The GPU within a sentence."""
+    """The compute capability of the GPU with its name, for use within a sentence."""
     return f"compute capability {offer.compute}" + (f" ({offer.product})" if offer.product else "")
 
 
 def branches_of(offer: Offer, tables: CudaTables) -> tuple[int, ...]:
-    """The driver branches that the nodes may have; empty where nothing is known of them."""
+    """The driver branches that the nodes may have; empty if nothing is known of their driver."""
     if offer.driver is not None:
         return (offer.driver.major,)
     return tables.drivers.branches_reporting(offer.cuda) if offer.cuda is not None else ()
 
 
 def driver_for_gpu(offer: Offer, tables: CudaTables) -> CudaFinding | None:
-    """The driver drives the GPU: a branch may be too old for it, and one may have dropped it."""
+    """Check that the driver branch supports the GPU. A branch may be too old, or may have dropped the GPU."""
     generation = tables.generation_of(offer.compute)
     branches = branches_of(offer, tables)
     if generation is None or not branches:
@@ -140,7 +141,7 @@ def driver_for_gpu(offer: Offer, tables: CudaTables) -> CudaFinding | None:
 
 
 def _driver_for_model(offer: Offer, tables: CudaTables) -> CudaFinding | None:
-    """The same for a single product; what is known of these is not certain."""
+    """Check that the driver supports this GPU model. The table of models is not certain about that."""
     traits = tables.gpus.traits_of(offer.product) if offer.product else None
     driver = offer.driver or Version((min(branches_of(offer, tables)),))
     if traits is None or traits.first_driver is None or driver.at_least(traits.first_driver):
@@ -158,7 +159,7 @@ _HAS_COMPAT = {Compat.YES: True, Compat.NO: False, Compat.UNKNOWN: None}
 
 
 def driver_for_cuda(need: Need, cuda: Version, offer: Offer, tables: CudaTables) -> CudaFinding:
-    """What the driver makes of the CUDA version that the image needs."""
+    """Check that the driver runs the CUDA version that the image needs."""
     if offer.driver is None and offer.cuda is None:
         problems = f" ({'; '.join(offer.problems)})" if offer.problems else ""
         return CudaFinding(Verdict.UNKNOWN, Cause.DRIVER, f"the node's driver is not known{problems}")
@@ -172,7 +173,7 @@ def driver_for_cuda(need: Need, cuda: Version, offer: Offer, tables: CudaTables)
 
 
 def _runs(cuda: Version, offer: Offer, tables: CudaTables) -> bool | None:
-    """Whether the driver runs a CUDA version by itself; None where that is not known."""
+    """Whether the driver runs a CUDA version without cuda-compat; None if that is not known."""
     threshold = tables.toolkits.threshold_of(cuda)
     by_version: bool | None = None
     if offer.driver is not None:
@@ -189,7 +190,7 @@ def _runs(cuda: Version, offer: Offer, tables: CudaTables) -> bool | None:
 
 
 def _reaches(threshold: Threshold, driver: Version, *, is_exact: bool) -> bool | None:
-    """Whether a driver is beyond a threshold; only the beginning of its version is known where it is not exact."""
+    """Whether a driver reaches a threshold. If `is_exact` is false, only the first numbers of its version are known."""
     if driver.at_least(threshold.high) if is_exact else driver.reaches(threshold.high):
         return True
     reaches_low = driver.at_least(threshold.low) if is_exact else driver.reaches(threshold.low)
@@ -197,7 +198,7 @@ def _reaches(threshold: Threshold, driver: Version, *, is_exact: bool) -> bool |
 
 
 def _is_reported(cuda: Version, reported: Version, tables: CudaTables) -> bool | None:
-    """Whether a driver that reports `reported` as its newest CUDA runs another version."""
+    """Whether a driver whose newest CUDA is `reported` runs the version `cuda`."""
     if cuda.minor is not None:
         reaches = reported.reaches(cuda.cut(2))
     else:
@@ -209,7 +210,7 @@ def _is_reported(cuda: Version, reported: Version, tables: CudaTables) -> bool |
 
 
 def _needed(cuda: Version, tables: CudaTables) -> str:
-    """The driver that a CUDA version needs, and why that one."""
+    """The driver that a CUDA version needs and why, as a clause."""
     threshold = tables.toolkits.threshold_of(cuda)
     if threshold is None and tables.drivers.rows[-1].cuda.major >= cuda.major:
         return f"which driver CUDA {cuda} needs is not known here"
@@ -222,7 +223,7 @@ def _needed(cuda: Version, tables: CudaTables) -> str:
 
 
 def _fit(need: Need, cuda: Version, offer: Offer, tables: CudaTables) -> str:
-    """Why the driver is enough, and what does not work all the same where it is older than the CUDA version."""
+    """Why the driver is new enough, and which features do not work if it is older than the CUDA version."""
     unseen = "" if offer.compute is not None else "; the GPU is not known, so it was not checked"
     native = tables.toolkits.native_driver(cuda) if cuda.minor is not None else None
     if native is None:
@@ -244,7 +245,7 @@ def _fit(need: Need, cuda: Version, offer: Offer, tables: CudaTables) -> str:
 
 
 def _forward(need: Need, cuda: Version, offer: Offer, tables: CudaTables, reason: str) -> CudaFinding:
-    """What forward compatibility makes of a driver that is too old."""
+    """Check whether forward compatibility lets a driver that is too old run the CUDA version."""
     branches = {tables.is_base(cuda, branch, offer.arch) for branch in branches_of(offer, tables)}
     listed = ", ".join(map(str, tables.forward_compat.base_branches(cuda)))
     conditions = (

@@ -1,4 +1,4 @@
-"""Which CUDA has code for GPUs of a compute capability, and which drivers drive them.
+"""Which CUDA versions have code for GPUs of a compute capability, and which driver branches support them.
 
 The rows are in `data/compute_capabilities.yaml`, each with its source.
 """
@@ -12,7 +12,7 @@ from webhook.model.versions import Version, parse_version
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """GPUs of one compute capability, and the driver branches that drive them; None where there is no bound."""
+    """GPUs of one compute capability, and the driver branches that support them. None stands for no bound."""
 
     compute: Version
     family: str
@@ -22,27 +22,27 @@ class Generation:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Generation":
-        """A row as tables write it."""
+        """Read a row of the table."""
         first, last, is_verified = row.get("firstBranch"), row.get("lastBranch"), row.get("verified", True)
         return cls(parse_version(row["compute"]), row["family"], first, last, is_verified)
 
 
 @dataclass(frozen=True, slots=True)
 class FirstCuda:
-    """The first CUDA with code for a GPU: none older than `possible`, all from `sure` on; None where not known."""
+    """The first CUDA with code for a GPU: not before `possible`, and not after `sure`, which is None if not known."""
 
     possible: Version
     sure: Version | None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "FirstCuda":
-        """A row as tables write it."""
+        """Read a row of the table."""
         possible = parse_version(row["cuda"])
         return cls(possible, parse_version(row["sure"]) if "sure" in row else possible)
 
     @classmethod
     def of_generation(cls, row: Mapping[str, Any]) -> "FirstCuda":
-        """What a row of a compute capability says of the first CUDA with code for it."""
+        """Read the first CUDA in a row of a compute capability."""
         first = parse_version(row["firstCuda"])
         return cls(first, first)
 
@@ -51,8 +51,8 @@ class FirstCuda:
 class ComputeCapabilities:
     """The known compute capabilities, in order, and what CUDA has code for them.
 
-    `first_by_major` is by the first number of a compute capability, `first_by_compute` has the exceptions.
-    `least_by_cuda` is the least compute capability that each major version of CUDA has code for.
+    `first_by_major` has the first CUDA by major number of the compute capability, `first_by_compute` the exceptions.
+    `least_by_cuda` is the least compute capability for which each major version of CUDA has code.
     """
 
     rows: tuple[Generation, ...]
@@ -80,7 +80,7 @@ class ComputeCapabilities:
         )
 
     def merged(self, rows: Iterable[tuple[Generation, FirstCuda]]) -> "ComputeCapabilities":
-        """These with other rows, each with the first CUDA that has code for it; they replace those of the same."""
+        """A copy with these rows and their first CUDA, which replace the rows of equal compute capabilities."""
         added = {generation.compute.parts: (generation, first) for generation, first in rows}
         by_compute = {**self._by_compute, **{parts: generation for parts, (generation, _) in added.items()}}
         firsts = {**self.first_by_compute, **{parts: first for parts, (_, first) in added.items()}}
@@ -88,20 +88,20 @@ class ComputeCapabilities:
         return ComputeCapabilities(ordered, self.first_by_major, firsts, self.least_by_cuda)
 
     def generation_of(self, compute: Version) -> Generation | None:
-        """The row of a compute capability; None where there is none."""
+        """The row of a compute capability; None if the table lacks it."""
         return self._by_compute.get(compute.parts)
 
     def least_compute(self, cuda: Version) -> Version | None:
-        """The least compute capability that a CUDA version runs on; None where the table does not reach back.
+        """The least compute capability that a CUDA version supports; None for a version older than the table.
 
-        Support is only ever dropped, so a newer major version needs what the newest known one needs, or more.
+        CUDA only ever drops support, so a newer major version needs at least what the newest known one needs.
         """
         return self.least_by_cuda.get(min(cuda.major, self._newest_cuda))
 
     def first_cuda(self, compute: Version, newest: Version) -> FirstCuda | None:
         """The first CUDA with code for a GPU; None for old GPUs that the table lacks.
 
-        No known toolkit, up to the `newest`, has code for GPUs newer than the table.
+        No known toolkit, up to `newest`, has code for GPUs that are newer than the table.
         """
         known = self.first_by_compute.get(compute.parts)
         if known is None and compute.major > self.newest_major:

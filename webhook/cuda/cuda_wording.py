@@ -1,4 +1,4 @@
-"""What images need and why nodes do not have it, in words that fit into a message."""
+"""The parts of messages about images: what they need, and why nodes cannot run them."""
 
 import re
 from collections.abc import Sequence
@@ -9,18 +9,17 @@ from webhook.cuda.verdict import Cause, Judgement, Verdict
 from webhook.model.shape import shortened
 
 _SHOWN = 3
-"""Classes of nodes that one message describes."""
+"""Most kinds of nodes that a message describes."""
 _LONGEST_IMAGE = 150
-
-
+"""Most characters of the image in a message."""
 _IN_BRIEF = 80
-"""Characters of the image in the brief message of a warning, which has 256 in all."""
+"""Most characters of the image in the brief text of a warning, which has 256 in all."""
 _NO_EVIDENCE = "none"
 _ASIDE = re.compile(r" \([^()]*\)")
 
 
 def needs(image: str, need: Need) -> str:
-    """What an image needs, and who says so."""
+    """What an image needs, and by which evidence."""
     image = shortened(image, _LONGEST_IMAGE)
     notes = f"; {need.notes[0]}" if need.notes else ""
     if need.kind is BuiltFor.OTHER:
@@ -32,7 +31,7 @@ def needs(image: str, need: Need) -> str:
 
 
 def reasons(verdicts: Sequence[NodeVerdict], at: int) -> str:
-    """The nodes, and what is wrong with each kind of them for the need at this position."""
+    """Why each kind of these nodes cannot run the container at this position."""
     kinds = merged_by_offer(verdicts)
     shown = [f"{kind}: {_reason(kind.result.judgements[at])}" for kind in kinds[:_SHOWN]]
     more = len(kinds) - _SHOWN
@@ -42,13 +41,13 @@ def reasons(verdicts: Sequence[NodeVerdict], at: int) -> str:
 
 
 def _reason(judgement: Judgement) -> str:
-    """Why, and that it is the policy's will where that alone decides."""
+    """The reason of a judgement. It names the policy if only the policy forbids the nodes."""
     by_policy = judgement.verdict is Verdict.FORWARD_COMPAT_ONLY
     return judgement.reason + (", which the policy does not allow" if by_policy else "")
 
 
 def in_brief(image: str, need: Need, verdicts: Sequence[NodeVerdict], at: int) -> str:
-    """What an image needs, and what is wrong with the first kind of nodes, in few words."""
+    """What an image needs, and why the first kind of nodes cannot run it, in few words."""
     image = shortened(image, _IN_BRIEF)
     if need.kind is BuiltFor.OTHER:
         return f"{image} is built for {need.platform}"
@@ -61,7 +60,7 @@ def in_brief(image: str, need: Need, verdicts: Sequence[NodeVerdict], at: int) -
 
 
 def other_processor(image: str, need: Need, verdicts: Sequence[NodeVerdict], at: int) -> tuple[str, str] | None:
-    """For which processor an image is, and which those nodes have; None where that is not what is wrong with all."""
+    """The processors of an image and of the nodes; None unless they are the cause for all nodes."""
     if any(one.result.judgements[at].cause is not Cause.ARCHITECTURE for one in verdicts):
         return None
     theirs = sorted({one.result.offer.arch for one in verdicts})
@@ -69,7 +68,7 @@ def other_processor(image: str, need: Need, verdicts: Sequence[NodeVerdict], at:
 
 
 def doubt(image: str, need: Need, at: int, verdicts: Sequence[NodeVerdict]) -> str:
-    """What is not known about one container; empty where it runs wherever the pod could land."""
+    """What is not known about one container; empty if it runs on all nodes that the pod may be scheduled to."""
     if need.kind is BuiltFor.NONE:
         return ""
     if need.is_pending:

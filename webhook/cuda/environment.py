@@ -1,7 +1,7 @@
-"""What the environment variables of a container or an image say of the CUDA it needs.
+"""What the environment variables of a container or an image say about the CUDA it needs.
 
-CUDA_VERSION first; then the month of NVIDIA's framework containers, which images built on them inherit; then the lower
-bound in NVIDIA_REQUIRE_CUDA, which may understate.
+CUDA_VERSION comes first, then the month of NVIDIA's framework containers, which images built on them inherit. The lower
+bound in NVIDIA_REQUIRE_CUDA comes last, because images may need more than it says.
 """
 
 import re
@@ -26,24 +26,24 @@ _COMPAT = ("_CUDA_COMPAT_PATH", "NV_CUDA_COMPAT_PACKAGE")
 _OF_NVIDIA_CUDA = ("NVARCH", "NV_CUDA_CUDART_VERSION", REQUIRE_CUDA)
 _READ = frozenset(("CUDA_VERSION", DISABLE, *_MONTHS, *_COMPAT, *_OF_NVIDIA_CUDA))
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
-"""What Go reads as true."""
+"""The texts that Go parses as true."""
 _LARGEST_MAJOR = 99
-"""A number beyond is a version without its dot, such as 118."""
+"""A larger number is a version without its dot, such as 118."""
 _NGC_BOUND = parse_version(NGC_REQUIREMENT[REQUIRE_CUDA].removeprefix("cuda>="))
 _LOWER_BOUND = re.compile(r"cuda>=(.*)", re.IGNORECASE | re.DOTALL)
 _LONGEST, _MOST_FACTORS, _MOST_VARIABLES, _SHOWN = 8192, 8, 64, 60
 _LONGEST_VARIABLES = 4608
-"""Most characters in the names and values that the toolkit reads in a container; NVIDIA's own have 4,000. Answers about
-pods are remembered together with these, so they bound the memory that tenants can use."""
+"""Most characters of the variables of a container that the toolkit reads; NVIDIA's own have 4,000. Answers are kept
+together with the variables, so this bounds the memory that tenants can use."""
 
 Pairs = tuple[tuple[str, str | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredCuda:
-    """What an environment says: the CUDA version and the variable that says so, and what in it cannot be read.
+    """The CUDA version in an environment, the variable that says so, and notes about values that cannot be read.
 
-    `is_verified` is false where a table translates the variable that is not sure of it.
+    `is_verified` is false if the version comes from an unverified row of a table.
     """
 
     cuda: Version | None = None
@@ -55,8 +55,8 @@ class DeclaredCuda:
 _NOTHING = DeclaredCuda()
 
 
-def about_cuda(env: Pairs) -> Pairs:
-    """The variables that say something about CUDA."""
+def cuda_variables(env: Pairs) -> Pairs:
+    """The variables about CUDA."""
     read = [pair for pair in env if pair[0] in _READ or pair[0].startswith(REQUIRE)]
     return tuple([pair for pair in read if not pair[0].startswith(_NOT_EVALUATED)])
 
@@ -96,20 +96,20 @@ def read(env: Mapping[str, str]) -> DeclaredCuda:
 
 
 def release_in(env: Mapping[str, str]) -> MonthlyRelease | None:
-    """The monthly release that an image is built on, by its variables; None where they name none that is known."""
+    """The monthly release that an image is built on, by its variables; None if they name no known release."""
     return next((release for name in _MONTHS if name in env and (release := _release(env[name]))), None)
 
 
 def compat_in(env: Mapping[str, str]) -> Compat:
-    """Whether the variables are those of an image with the cuda-compat package, as nvidia/cuda and its children are."""
+    """Whether an image with these variables has the cuda-compat package, as images built on nvidia/cuda have."""
     is_built_on_cuda = "CUDA_VERSION" in env and any(name in env for name in _OF_NVIDIA_CUDA)
     return Compat.YES if is_built_on_cuda or any(name in env for name in _COMPAT) else Compat.UNKNOWN
 
 
-def laid_over(image: ImageEnv | None, container: Pairs) -> ImageEnv | None:
-    """What the container toolkit reads: the container's variables over those of its image, None where that is unknown.
+def toolkit_env(image: ImageEnv | None, container: Pairs) -> ImageEnv | None:
+    """What the container toolkit reads: the container's variables over those of its image. None if that is unknown.
 
-    A variable whose value comes from elsewhere (None) may hold anything. More than anybody sets is not read.
+    A variable with the value None may have any value. The result is None for more variables than people set.
     """
     own = {name: value for name, value in container if name in (DISABLE, "CUDA_VERSION") or _is_requirement(name)}
     known = {name: value for name, value in own.items() if value is not None}
@@ -130,10 +130,10 @@ def laid_over(image: ImageEnv | None, container: Pairs) -> ImageEnv | None:
 
 
 def _alone(own: Mapping[str, str | None], known: Mapping[str, str]) -> ImageEnv | None:
-    """What the container's variables come to over an image of which nothing is known.
+    """What the toolkit reads in a container whose image is unknown.
 
-    The toolkit asks about CUDA_VERSION only where NVIDIA_REQUIRE_CUDA is not set, and the image may set that, too, be
-    it to what any driver satisfies.
+    The toolkit checks CUDA_VERSION only if NVIDIA_REQUIRE_CUDA is not set. The unknown image may set that variable,
+    perhaps to a requirement that any driver meets.
     """
     unknown = own.keys() - known.keys()
     says_enough = known.get(REQUIRE_CUDA) or known.get("CUDA_VERSION")
@@ -153,7 +153,7 @@ def _release(text: str) -> MonthlyRelease | None:
 
 
 def _lower_bound(require: str, notes: list[str]) -> Version | None:
-    """The largest lower bound in the first alternative, but for the one that NVIDIA's framework containers all have."""
+    """The largest lower bound in the first alternative, unless it is the one of all NVIDIA framework containers."""
     first = next((term for term in require[:_LONGEST].split(" ") if term), "")
     bounds = []
     for factor in first.split(",")[:_MOST_FACTORS]:

@@ -1,8 +1,8 @@
-"""What an image needs, by the strongest evidence there is.
+"""What an image needs, by the strongest evidence.
 
-The platform's own word in the policy beats the container's environment, that beats the annotation, that the image's
-configuration in its registry, and that the tables of names. Each answer says where it comes from. Tenants choose names,
-variables and annotations, so nothing in them raises, and a lie hurts nobody but the pod that tells it.
+From strong to weak, the evidence is: the policy and the platform's table, the container's environment, the pod's
+annotation, the image's configuration in its registry, and the tables of image names. Each answer names its evidence.
+Tenants choose names, variables and annotations, so none of them raises. A false claim harms only the pod that makes it.
 """
 
 from dataclasses import field, replace
@@ -21,11 +21,11 @@ from webhook.model.shape import FormatError
 from webhook.model.versions import Version
 
 _NO_CUDA = "none"
-"""What a policy or an annotation says of an image without CUDA."""
+"""Value in a policy or an annotation for an image without CUDA."""
 _LONGEST_IMAGE = 1024
-"""Characters from which a text is no image, whatever a policy says of it."""
+"""Most characters of an image that is compared with the globs of policies and platforms."""
 _LONGEST_KEY = 5120
-"""Characters up to which an answer is kept. With the number of answers, this bounds the memory that tenants can use."""
+"""Most characters of a question whose answer is kept. With `_ANSWERS`, this bounds the memory that tenants can use."""
 _ANSWERS = 2048
 
 _NOTHING_KNOWN = Reading(BuiltFor.UNKNOWN)
@@ -33,10 +33,11 @@ _NOTHING_KNOWN = Reading(BuiltFor.UNKNOWN)
 
 @fixed(frozen=True, slots=True)
 class ImageContext:
-    """What is said of an image besides its name.
+    """What is known about an image besides its name.
 
-    `mapping` are the policy's globs of images, each with a CUDA version or `none`; `env` the container's variables in
-    order, None for a value that comes from elsewhere; `annotation` what the pod says of this container.
+    `mapping` has the policy's globs of images, each with a CUDA version or `none`. `env` has the container's variables
+    in order; None stands for a value from another source, such as a Secret. `annotation` is what the pod says about
+    this container.
     """
 
     mapping: tuple[tuple[str, str], ...] = ()
@@ -67,7 +68,7 @@ class _Question(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """What one piece of evidence says."""
+    """The answer of one piece of evidence."""
 
     kind: BuiltFor
     cuda: Version | None
@@ -75,21 +76,21 @@ class _Answer(NamedTuple):
     is_verified: bool = True
 
 
-def need_of(image: str, claims: ImageContext) -> Need:
-    """What `image` needs, as far as it is known. Never raises for anything a tenant writes.
+def need_of(image: str, context: ImageContext) -> Need:
+    """What `image` needs, as far as that is known. Never raises, whatever tenants write.
 
-    >>> need = need_of("registry.corp/mirror/nvidia/cuda:12.4.1-base-ubuntu22.04", Claims())
+    >>> need = need_of("registry.corp/mirror/nvidia/cuda:12.4.1-base-ubuntu22.04", ImageContext())
     >>> str(need.cuda), need.evidence
     ('12.4.1', 'tag 12.4.1-base-ubuntu22.04 of mirror/nvidia/cuda')
     """
-    env = environment.about_cuda(claims.env)
-    info = claims.info
+    env = environment.cuda_variables(context.env)
+    info = context.info
     found = info.config
     config = None if found is None else _Config(tuple(found.env.items()), found.architectures)
     question = _Question(
-        image, claims.mapping, env, claims.annotation, config, info.is_pending, info.problem, claims.tables
+        image, context.mapping, env, context.annotation, config, info.is_pending, info.problem, context.tables
     )
-    size = len(image) + len(claims.annotation or "") + sum([len(name) + len(value or "") for name, value in env])
+    size = len(image) + len(context.annotation or "") + sum([len(name) + len(value or "") for name, value in env])
     return _answered(question) if size <= _LONGEST_KEY else _answer(question)
 
 
@@ -101,7 +102,7 @@ def _answer(question: _Question) -> Need:
     said = _of_platform(question, reference)
     stronger = (
         _mapped(question, reference, notes)
-        or (_told(said) if said is not None else None)
+        or (_of_row(said) if said is not None else None)
         or _container(question, notes)
         or _annotated(question, notes)
     )
@@ -131,7 +132,7 @@ def _reference(image: str, notes: list[str]) -> ImageReference | None:
 
 
 def _mapped(question: _Question, reference: ImageReference | None, notes: list[str]) -> _Answer | None:
-    """What the policy says of the image, however it is spelled: with or without registry, tag and digest."""
+    """What the policy says about the image. A glob may match any of its names."""
     if not question.mapping or len(question.image) > _LONGEST_IMAGE:
         return None
     texts = _names(question.image, reference)
@@ -144,7 +145,7 @@ def _mapped(question: _Question, reference: ImageReference | None, notes: list[s
 
 
 def _names(image: str, reference: ImageReference | None) -> set[str]:
-    """All that an image may be called: as it is written, with and without registry, tag and digest."""
+    """The names of an image: as it is written, with and without registry, tag and digest."""
     names = {image}
     if reference is not None:
         for name in (f"{reference.registry}/{reference.repository}", reference.familiar):
@@ -153,15 +154,15 @@ def _names(image: str, reference: ImageReference | None) -> set[str]:
 
 
 def _of_platform(question: _Question, reference: ImageReference | None) -> PlatformImage | None:
-    """What the platform's own table says of the image; None where it says nothing."""
+    """The row of the platform's table about the image; None if it has none."""
     images = question.tables.images
     if not images.rows or len(question.image) > _LONGEST_IMAGE:
         return None
     return images.named(_names(question.image, reference))
 
 
-def _told(row: PlatformImage) -> _Answer | None:
-    """What a row of the platform says of the CUDA that an image needs; None where it says nothing of that."""
+def _of_row(row: PlatformImage) -> _Answer | None:
+    """The CUDA that an image needs by a row of the platform; None if the row does not say."""
     evidence = f"{PLATFORM_FILE} images: {row.glob}"
     if row.is_cpu_only:
         return _Answer(BuiltFor.NONE, None, evidence)
@@ -169,7 +170,7 @@ def _told(row: PlatformImage) -> _Answer | None:
 
 
 def _container(question: _Question, notes: list[str]) -> _Answer | None:
-    """What the container's own environment says; of a variable that is set twice, the last."""
+    """What the container's environment says. The last value of a variable counts."""
     if not question.env:
         return None
     known = {name: value for name, value in dict(question.env).items() if value is not None}
@@ -184,7 +185,7 @@ def _annotated(question: _Question, notes: list[str]) -> _Answer | None:
 
 
 def _configured(env: dict[str, str], notes: list[str]) -> _Answer | None:
-    """What the image's configuration says."""
+    """What the image's configuration in its registry says."""
     found = environment.read(env)
     notes.extend(found.notes)
     evidence = f"image configuration: {found.variable}"
@@ -192,7 +193,7 @@ def _configured(env: dict[str, str], notes: list[str]) -> _Answer | None:
 
 
 def _said(text: str, evidence: str, notes: list[str]) -> _Answer | None:
-    """A word of a policy or an annotation; a note where it is no version."""
+    """The CUDA version in a policy or an annotation. A text that is no version becomes a note."""
     if text == _NO_CUDA:
         return _Answer(BuiltFor.NONE, None, evidence)
     try:
@@ -203,18 +204,18 @@ def _said(text: str, evidence: str, notes: list[str]) -> _Answer | None:
 
 
 def _toolkit_env(question: _Question, image_env: dict[str, str], reading: Reading) -> ImageEnv | None:
-    """What the container toolkit will read."""
+    """The environment that the container toolkit will read."""
     if question.config is not None:
         of_image: ImageEnv | None = ImageEnv.of(image_env)
     else:
         of_image = reading.base.env(reading.cuda, reading.architectures, question.tables.forward_compat)
-    return environment.laid_over(of_image, question.env)
+    return environment.toolkit_env(of_image, question.env)
 
 
 def _detailed(
     answer: _Answer, question: _Question, image_env: dict[str, str], reading: Reading, notes: tuple[str, ...]
 ) -> Need:
-    """The answer, with what does not depend on who gave it: base, framework, architectures."""
+    """The need: the answer, with base, framework and architectures, which other evidence tells."""
     known = {name: value for name, value in {**image_env, **dict(question.env)}.items() if value is not None}
     compat = environment.compat_in(known)
     release = environment.release_in(known) if reading.floor is None else None

@@ -1,10 +1,8 @@
-"""What the name of an image says of the CUDA it needs: the families of images that are known, and the way through them.
+"""What the name of an image says about the CUDA it needs, by the known families of images.
 
-A family is found by the end of the repository's path, whatever registry or mirror stands before it:
-registry.corp/nvcr-proxy/nvidia/cuda is nvidia/cuda. What is in no family is read by the words in its tag and name, and
-a bare version there means nothing.
-
-The families are in `data/images.yaml`; this module knows the readers that its rows name.
+A family is found by the end of the repository's path, whatever registry or mirror is in front of it:
+registry.corp/nvcr-proxy/nvidia/cuda is nvidia/cuda. For an image of no known family, the words in its tag and name
+count; a bare version there means nothing. The families are in `data/images.yaml`, whose rows name their readers.
 """
 
 import re
@@ -15,7 +13,7 @@ from typing import Any, NamedTuple
 from webhook.cuda import DATA, readers, release_readers
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.forward_compat import Base
-from webhook.cuda.image_reading import Name, Reader, Reading, Words, by_words, without_cuda
+from webhook.cuda.image_reading import ImageName, Reader, Reading, Words, read_words, without_cuda
 from webhook.cuda.kernels import KernelBuild, build_of
 from webhook.cuda.need import BuiltFor
 from webhook.cuda.release_readers import AT_THE_BEGINNING, RELEASE, of_gpu_tags, released, tags_like
@@ -57,19 +55,19 @@ READERS: Mapping[str, Reader] = {
     "djl-serving": release_readers.djl_serving,
     "kubeflow-images-public": release_readers.kubeflow_images_public,
 }
-"""Readers that take nothing from their row, by the names that rows give them."""
+"""Readers without parameters, by their names in the rows."""
 
 _NEVER = frozenset(("cpu", "driver-only", "infrastructure"))
 """Readers of images that have no CUDA."""
 
 
 def _reader_of(row: Mapping[str, Any]) -> Reader:
-    """The reader of a row, which takes from it what it needs; raises KeyError for one that nobody knows."""
+    """The reader that a row names, with the parameters of the row. Raises KeyError for an unknown reader."""
     name, base = row["reader"], Base[row.get("base", "foreign").upper()]
     if name == "cpu":
-        reader: Reader = _worded(BuiltFor.NONE, Base.FOREIGN)
+        reader: Reader = _word_reader(BuiltFor.NONE, Base.FOREIGN)
     elif name == "words":
-        reader = _worded(BuiltFor(row.get("kind", BuiltFor.UNKNOWN)), base)
+        reader = _word_reader(BuiltFor(row.get("kind", BuiltFor.UNKNOWN)), base)
     elif name == "gpu-tags":
         reader = of_gpu_tags(releases_of(row["releases"]), _tags(row, AT_THE_BEGINNING))
     elif name == "releases":
@@ -84,33 +82,33 @@ def _tags(row: Mapping[str, Any], otherwise: re.Pattern[str]) -> re.Pattern[str]
     return tags_like(row["tags"]) if "tags" in row else otherwise
 
 
-def _worded(otherwise: BuiltFor, base: Base) -> Reader:
-    """A reader of words, for a family whose images are of the kind `otherwise` where they say nothing."""
+def _word_reader(otherwise: BuiltFor, base: Base) -> Reader:
+    """A reader of words. `otherwise` is the kind of an image whose words say nothing."""
 
-    def read(name: Name) -> Reading:
-        return by_words(name, otherwise).on(base)
+    def read(name: ImageName) -> Reading:
+        return read_words(name, otherwise).on(base)
 
     return read
 
 
 def _within(place: tuple[str, ...], reader: Reader) -> Reader:
-    """The reader, for images below this place; elsewhere such names may mean anything."""
+    """The reader for images below this path. Elsewhere only the words of a name are read."""
 
-    def read(name: Name) -> Reading:
-        return reader(name) if name.parts[-1 - len(place) : -1] == place else by_words(name)
+    def read(name: ImageName) -> Reading:
+        return reader(name) if name.parts[-1 - len(place) : -1] == place else read_words(name)
 
     return read
 
 
 class Family(NamedTuple):
-    """How images of a family are read, and whether they never have CUDA."""
+    """The reader of a family, and whether its images never have CUDA."""
 
     reader: Reader
     is_never_cuda: bool
 
 
 def _families() -> Mapping[str, Mapping[str, Family]]:
-    """The families of `data/images.yaml`, by the part of the path by which they are found, and by what it says."""
+    """The families of `data/images.yaml`: part of the path that identifies a family -> its text -> family."""
     found: dict[str, dict[str, Family]] = {by: {} for by in ("end", "name", "namespace", "service", "anywhere")}
     for row in read_table(DATA / "images.yaml")["families"]:
         family = Family(_reader_of(row), row["reader"] in _NEVER)
@@ -124,7 +122,7 @@ _BY_END, _BY_NAME = _FAMILIES["end"], _FAMILIES["name"]
 _BY_NAMESPACE, _BY_SERVICE, _ANYWHERE = _FAMILIES["namespace"], _FAMILIES["service"], _FAMILIES["anywhere"]
 
 _NOTHING = Words()
-"""What a tag of no known family tells that reads like the name of a branch."""
+"""The words of a tag that looks like the name of a branch, for an image of no known family."""
 
 _OTHER_VENDORS: Mapping[str, str] = {
     "rocm": "ROCm",
@@ -133,12 +131,11 @@ _OTHER_VENDORS: Mapping[str, str] = {
     "tpu-pytorch-releases": "TPU",
     "ascendai": "Ascend",
 }
-"""Namespaces whose images are all for another vendor's accelerators. Names that a team may have as well, as neuron is,
-are none of them: images for Neuron say it in their own name, too."""
+"""Namespaces whose images are all for another vendor's accelerators. Names that a team may also have, such as neuron,
+are left out; images for Neuron also say so in their own name."""
 
 _OF_HARDWARE = re.compile(r"(?<![a-z0-9])(?:gaudi[0-9]*|[hntx]pu|cann[0-9.]*)(?![a-z0-9])", re.ASCII)
-"""Words that tell what an image is built for at the end of its name (vllm-tpu), and elsewhere what it is about
-(tpu-migration), or nothing (gaudi)."""
+"""Words that say what an image is built for only at the end of its name: vllm-tpu, but not tpu-migration or gaudi."""
 
 _PLATFORMS: Mapping[str, str] = {
     "ROCm": "AMD ROCm",
@@ -152,51 +149,53 @@ _PLATFORMS: Mapping[str, str] = {
 
 
 def look_up(reference: ImageReference, tables: CudaTables = SHIPPED) -> Reading:
-    """What the name of an image says. Neither its registry nor its digest changes the answer.
+    """What the name of an image says. Registry and digest do not matter.
 
     >>> from webhook.model.image import parse_reference
     >>> str(look_up(parse_reference("registry.corp/proxy/nvidia/cuda:12.4.1-base-ubuntu22.04")).cuda)
     '12.4.1'
     """
-    name = Name.of(reference)
+    name = ImageName.of(reference)
     reader = _reader(name)
-    is_believed = reader is not None or name.in_tag.is_plain
-    told = name.in_tag if is_believed else _NOTHING
-    platform = _platform(name, told)
+    is_believed = reader is not None or name.tag_words.is_plain
+    words = name.tag_words if is_believed else _NOTHING
+    platform = _platform(name, words)
     if platform:
-        return Reading(BuiltFor.OTHER, None, name.of_tag, Base.PLAIN, platform=_PLATFORMS[platform])
-    if name.in_tag.says_cpu:
-        return without_cuda(name.of_tag)
-    if told.is_tegra or name.in_last.is_tegra:
-        return Reading(BuiltFor.CUDA, None, name.of_tag, architectures=("arm64",), notes=("it is built for Jetson",))
+        return Reading(BuiltFor.OTHER, None, name.tag_evidence, Base.PLAIN, platform=_PLATFORMS[platform])
+    if name.tag_words.says_cpu:
+        return without_cuda(name.tag_evidence)
+    if words.is_tegra or name.repository_words.is_tegra:
+        return Reading(
+            BuiltFor.CUDA, None, name.tag_evidence, architectures=("arm64",), notes=("it is built for Jetson",)
+        )
     found = reader(name) if reader is not None else readers.of_no_family(name, tables.toolkits.released)
     build = build_of(name.parts) if found.build is KernelBuild.UNKNOWN and found.kind is BuiltFor.CUDA else found.build
-    return replace(found, architectures=found.architectures or _architectures(name, told), build=build)
+    return replace(found, architectures=found.architectures or _architectures(name, words), build=build)
 
 
 def may_have_cuda() -> Iterator[str]:
-    """Every family whose images may have CUDA: the end of the path, or a namespace with /* behind it."""
+    """Every family whose images may have CUDA: the end of the path, or a namespace followed by /*."""
     spaces = {f"{namespace}/*": family for namespace, family in (*_BY_NAMESPACE.items(), *_BY_SERVICE.items())}
     named = {**_BY_END, **_BY_NAME, **spaces}
     yield from (name for name, family in named.items() if not family.is_never_cuda)
 
 
-def _architectures(name: Name, told: Words) -> tuple[str, ...]:
-    """The CPU architectures that a name speaks of, and its tag, as far as it is believed."""
+def _architectures(name: ImageName, words: Words) -> tuple[str, ...]:
+    """The CPU architectures that the words of a name say."""
     own = next((_ARCHITECTURES[part] for part in name.parts[:-1] if part in _ARCHITECTURES), ())
-    return told.architectures or name.in_last.architectures or own
+    return words.architectures or name.repository_words.architectures or own
 
 
-def _platform(name: Name, told: Words) -> str:
-    """The other vendor's platform that a name speaks of, which no word of CUDA outweighs; empty where it does not."""
+def _platform(name: ImageName, words: Words) -> str:
+    """The other vendor's platform that a name says, even beside words of CUDA; empty if it says none."""
     word = _OF_HARDWARE.search(name.last)
     is_sure = word is None or 0 < word.start() < word.end() == len(name.last)
-    found = told.platform or (name.in_last.platform if is_sure else "")
+    found = words.platform or (name.repository_words.platform if is_sure else "")
     return found or next((_OTHER_VENDORS[part] for part in name.parts[:-1] if part in _OTHER_VENDORS), "")
 
 
-def _reader(name: Name) -> Reader | None:
-    """How the image is read; None for one of no family that is known."""
+def _reader(name: ImageName) -> Reader | None:
+    """The reader of the image; None if its family is not known."""
     parts = name.parts
     found = _BY_END.get("/".join(parts[-2:])) or _BY_NAME.get(parts[-1])
     if found is None and len(parts) > 1:

@@ -1,15 +1,12 @@
 """The container toolkit's own check, NVIDIA_REQUIRE_*: whether nodes that still evaluate it start a container.
 
-Only toolkits in the legacy mode do, the default before 1.18; others start the container, and CUDA fails in it. So this
-is a finding of its own and no part of the verdict. Sources: nvidia-container-toolkit (internal/config/image) collects
-the requirements, libnvidia-container (src/cli/configure.c) holds them against each GPU.
+Only toolkits in legacy mode evaluate it, which was the default before 1.18. Other toolkits start the container, and
+CUDA fails in it. So the check is a finding of its own, not a part of the verdict.
 
-A requirement (NVIDIA_REQUIRE_*) is compared with a node as libnvidia-container does it.
-
-`requirement := term (" " term)*` is true where one term is; `term := factor ("," factor)*` where all its factors are;
-`factor := name operator value`. Evaluation goes from left to right and stops where the answer is certain. A factor that
-cannot be read fails the whole, whatever comes behind it. What is not known of a node is left open. Source: libnvidia-
-container, src/cli/dsl.c.
+`requirement := term (" " term)*` is true if one term is; `term := factor ("," factor)*` is true if all factors are;
+`factor := name operator value`. Evaluation goes from left to right and stops as soon as the result is certain. A factor
+that cannot be read makes the whole requirement false. Sources: nvidia-container-toolkit, internal/config/image;
+libnvidia-container, src/cli/configure.c and src/cli/dsl.c.
 """
 
 import re
@@ -26,26 +23,26 @@ from webhook.model.versions import Version
 
 _INFINITE = 10**20
 _LONGEST_NUMBER = 19
-"""Digits; longer numbers do not fit into 64 bits and are invalid."""
+"""Most digits of a number. Longer numbers do not fit into 64 bits and are invalid."""
 _LONGEST_FACTOR = 128
-"""Characters from which the original cannot spell out a factor that is false, which makes it invalid."""
+"""Characters from which libnvidia-container cannot print a false factor, which makes the factor invalid."""
 
 
 class Bounds(NamedTuple):
-    """A version that lies between two, which are equal where it is known: numbers without zeros at the end."""
+    """A version that lies between two versions, without trailing zeros. They are equal if the version is known."""
 
     low: tuple[int, ...]
     high: tuple[int, ...]
 
     @classmethod
     def of(cls, version: Version, *, is_exact: bool = True) -> "Bounds":
-        """The version itself, or every one that begins with it."""
+        """The version itself, or every version that begins with its numbers."""
         low = _without_zeros(version.parts)
         return cls(low, low if is_exact else (*version.parts, _INFINITE))
 
 
 def _without_zeros(numbers: tuple[int, ...]) -> tuple[int, ...]:
-    """Versions compare as tuples then: what is missing counts as 0."""
+    """Remove trailing zeros, so that versions compare as tuples: missing numbers count as 0."""
     length = len(numbers)
     while length and numbers[length - 1] == 0:
         length -= 1
@@ -54,7 +51,7 @@ def _without_zeros(numbers: tuple[int, ...]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class KnownSystem:
-    """What a requirement is held against; None stands for not known."""
+    """The properties of a node that requirements name. None stands for unknown."""
 
     cuda: Bounds | None = None
     driver: Bounds | None = None
@@ -63,18 +60,18 @@ class KnownSystem:
 
 
 _TRUE, _FALSE, _INVALID = 1, 2, 4
-"""What may come of a factor or a term, as bits: several where something is not known."""
+"""The possible results of a factor or a term, as bits. Several are possible if a property is unknown."""
 _EITHER = _TRUE | _FALSE
 
 _FACTOR = re.compile(r"([^<>=!]+)([<>=!]+)(.+)", re.DOTALL)
 _OPERATORS = {"=": "=", "!=": "!=", "!": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
-"""The original takes a lone exclamation mark for unequal."""
+"""libnvidia-container reads a lone exclamation mark as unequal."""
 _NAMES = frozenset({"cuda", "driver", "arch", "brand"})
 _VERSION = re.compile(r"[0-9][0-9.]*", re.ASCII)
 
 
 class _Factor(NamedTuple):
-    """`numbers` is None where the value is no version. `if_false` is what comes of it where it does not hold."""
+    """`numbers` is None if the value is no version. `if_false` is the result if the factor does not hold."""
 
     name: str
     operator: str
@@ -85,7 +82,7 @@ class _Factor(NamedTuple):
 
 @lru_cache(maxsize=128)
 def _terms_of(requirement: str) -> tuple[tuple[_Factor | None, ...], ...]:
-    """The terms and their factors, None for those that cannot be read. Empty tokens are skipped."""
+    """The terms and their factors. None stands for a factor that cannot be read. Empty tokens are skipped."""
     terms = [term for term in requirement.split(" ") if term]
     return tuple(tuple(_factor_of(text) for text in term.split(",") if text) for term in terms)
 
@@ -109,18 +106,18 @@ def _numbers_of(value: str) -> tuple[int, ...] | None:
     return _without_zeros(tuple(map(int, numbers)))
 
 
-def outcomes(requirement: str, seen: KnownSystem) -> frozenset[bool]:
-    """Whether the requirement may hold, and whether it may not; one of the two where nothing that matters is unknown.
+def outcomes(requirement: str, system: KnownSystem) -> frozenset[bool]:
+    """The possible results of a requirement: one if every property that matters is known, else both.
 
-    >>> outcomes("cuda>=12.0 arch>=8.0", Seen(cuda=Bounds((12, 4), (12, 4))))
+    >>> outcomes("cuda>=12.0 arch>=8.0", KnownSystem(cuda=Bounds((12, 4), (12, 4))))
     frozenset({True})
     """
     possible: set[bool] = set()
     is_first = True
     for term in _terms_of(requirement):
-        if not term:  # nothing but commas: the original stops here, with the answer of the term before
+        if not term:  # only commas: libnvidia-container stops here, with the result of the term before
             break
-        results = _results(term, seen)
+        results = _results(term, system)
         if results & _TRUE:
             possible.add(True)
         if results & _INVALID:
@@ -131,25 +128,25 @@ def outcomes(requirement: str, seen: KnownSystem) -> frozenset[bool]:
     return frozenset({*possible, is_first})
 
 
-def _results(term: tuple[_Factor | None, ...], seen: KnownSystem) -> int:
-    """What may come of a term."""
+def _results(term: tuple[_Factor | None, ...], system: KnownSystem) -> int:
+    """The possible results of a term."""
     possible = 0
     for factor in term:
-        results = _INVALID if factor is None else _compared(factor, seen)
+        results = _INVALID if factor is None else _compared(factor, system)
         possible |= results & ~_TRUE
         if not results & _TRUE:
             return possible
     return possible | _TRUE
 
 
-def _compared(factor: _Factor, seen: KnownSystem) -> int:
-    """What may come of a factor."""
+def _compared(factor: _Factor, system: KnownSystem) -> int:
+    """The possible results of a factor."""
     if factor.name == "brand":
-        results = _brand(factor, seen.brand)
+        results = _brand(factor, system.brand)
     elif factor.numbers is None:
         return _INVALID
     else:
-        results = _version(factor.operator, factor.numbers, getattr(seen, factor.name))
+        results = _version(factor.operator, factor.numbers, getattr(system, factor.name))
     return results & ~_FALSE | factor.if_false if results & _FALSE else results
 
 
@@ -177,7 +174,7 @@ def _version(operator: str, value: tuple[int, ...], found: Bounds | None) -> int
 
 
 class Gate(StrEnum):
-    """What the container toolkit would do with a container."""
+    """Whether the container toolkit would start a container."""
 
     PASS = "pass"  # noqa: S105  # no password
     FAIL = "fail"
@@ -186,12 +183,12 @@ class Gate(StrEnum):
 
 
 _TRUE_WORDS = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-"""What Go takes for true."""
+"""The texts that Go parses as true."""
 
 _LONGEST = 4096
-"""Most characters in the requirements of one container that are evaluated; the longest of NVIDIA's have 3,900."""
+"""Most characters of all requirements of a container; longer ones are not evaluated. NVIDIA's have up to 3,900."""
 _MOST_FACTORS = 384
-"""Most factors in them; NVIDIA's have 325. Each takes time for each kind of node."""
+"""Most factors in them, because each takes time for each kind of node. NVIDIA's have up to 325."""
 
 _NUMBER = r"(0|[1-9][0-9]{0,9})"
 _SUFFIX = r"(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?"
@@ -199,11 +196,11 @@ _LEGACY_VERSION = re.compile(rf"v?{_NUMBER}(?:\.{_NUMBER}(?:\.{_NUMBER}{_SUFFIX}
 """A semantic version as Go's golang.org/x/mod/semver reads it, which has three numbers at most."""
 
 _BUILT_FOR = {"x86_64": "amd64", "sbsa": "arm64"}
-"""What NVARCH means."""
+"""CPU architectures by the value of NVARCH."""
 
 
 def legacy_gate(env: ImageEnv | None, offer: Offer, tables: CudaTables = SHIPPED) -> Gate:
-    """Whether a container with this environment passes on the nodes; unknown where what is not known matters."""
+    """Whether a container with this environment passes the check on the nodes."""
     if env is None:
         return Gate.UNKNOWN
     found = _agreed(_passes(variant, offer, tables) for variant in _built_for(offer.arch, env))
@@ -211,14 +208,14 @@ def legacy_gate(env: ImageEnv | None, offer: Offer, tables: CudaTables = SHIPPED
 
 
 def _built_for(arch: str, env: ImageEnv) -> list[dict[str, str]]:
-    """The variants that are not for another CPU architecture, all where none is left; amd64 where it is not known."""
+    """The variants for this CPU architecture; all variants if none is for it. An unknown one counts as amd64."""
     variants = [dict(variant) for variant in env.variants]
     own = [env for env in variants if _BUILT_FOR.get(env.get("NVARCH", ""), arch or "amd64") == (arch or "amd64")]
     return own or variants
 
 
 def _agreed(gates: Iterable[Gate]) -> Gate:
-    """What all come to; unknown where they differ or there are none. Passing and not being asked are one."""
+    """The common result; unknown if results differ or there are none. Not applicable counts as passing."""
     found = set(gates)
     if found == {Gate.PASS, Gate.NOT_APPLICABLE}:
         return Gate.PASS
@@ -226,7 +223,7 @@ def _agreed(gates: Iterable[Gate]) -> Gate:
 
 
 def _passes(env: Mapping[str, str], offer: Offer, tables: CudaTables) -> Gate:
-    """What becomes of a container with this very environment."""
+    """Whether a container with exactly this environment passes."""
     if env.get("NVIDIA_DISABLE_REQUIRE") in _TRUE_WORDS:
         return Gate.PASS
     requirements = [
@@ -245,24 +242,24 @@ def _passes(env: Mapping[str, str], offer: Offer, tables: CudaTables) -> Gate:
         return Gate.UNKNOWN
     traits = tables.gpus.traits_of(offer.product) if offer.product else None
     brands: tuple[str | None, ...] = (traits.brands if traits is not None else ()) or (None,)
-    return _agreed(_holds(requirements, _seen(offer, brand, tables)) for brand in brands)
+    return _agreed(_holds(requirements, _system_of(offer, brand, tables)) for brand in brands)
 
 
 def _factors(requirement: str) -> int:
-    """How many factors a requirement has at most."""
+    """An upper bound for the number of factors in a requirement."""
     return requirement.count(" ") + requirement.count(",") + 1
 
 
-def _holds(requirements: list[str], seen: KnownSystem) -> Gate:
-    """Whether all of the requirements do."""
-    found = [outcomes(requirement, seen) for requirement in requirements]
+def _holds(requirements: list[str], system: KnownSystem) -> Gate:
+    """Whether all requirements hold."""
+    found = [outcomes(requirement, system) for requirement in requirements]
     if any(True not in possible for possible in found):
         return Gate.FAIL
     return Gate.UNKNOWN if any(False in possible for possible in found) else Gate.PASS
 
 
-def _seen(offer: Offer, brand: str | None, tables: CudaTables) -> KnownSystem:
-    """What the nodes have, for a GPU of this brand."""
+def _system_of(offer: Offer, brand: str | None, tables: CudaTables) -> KnownSystem:
+    """The properties of the nodes, with a GPU of this brand."""
     driver, cuda = offer.driver, offer.cuda
     if cuda is None and driver is not None:
         cuda = tables.drivers.reported_by(driver)

@@ -1,9 +1,8 @@
-"""An image's name taken apart, and what a reader of names makes of it.
+"""The parts of an image's name, the words in them, and what a reader of names concludes.
 
-Words in a tag or repository name can say a CUDA version, a CPU build, or another vendor's accelerator.
-
-Words begin and end where letters and digits do, so that focus118, mcu124 and the hash cu118abc say nothing. cuDNN's
-version, Python's (py312) and the distribution's (ubuntu22.04) are none of CUDA's.
+Words in a tag or repository name can say a CUDA version, a CPU build, or another vendor's accelerator. Words are whole
+runs of letters and digits, so focus118, mcu124 and the hash cu118abc say nothing. The versions of cuDNN, Python (py312)
+and distributions (ubuntu22.04) are not CUDA versions.
 """
 
 import re
@@ -52,15 +51,15 @@ _OF_VARIANTS = frozenset(
     tensorflow test tf torch training transformers trixie ubi ubuntu v vllm
     """.split()  # noqa: SIM905  # many quotes say less
 )
-"""What stands in tags beside versions to tell variants of an image apart."""
+"""Words in tags that tell variants of an image apart."""
 _BETWEEN = re.compile(r"[^a-z0-9]+", re.ASCII)
 _OLDEST, _NEWEST, _LAST_MINOR = 5, 19, 9
-"""A number outside of these is some other version: cuda-1.0 is an application's, cuda-24.04 a distribution's."""
+"""Other numbers are no CUDA versions: cuda-1.0 is that of an application, cuda-24.04 that of a distribution."""
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What the words of one text say. `versions` are those of CUDA, as numbers; `platform` is another vendor's."""
+    """What the words of a text say. `versions` are CUDA versions; `platform` is another vendor's accelerator."""
 
     versions: tuple[tuple[int, ...], ...] = ()
     has_gpu: bool = False
@@ -69,22 +68,21 @@ class Words:
     platform: str = ""
     architectures: tuple[str, ...] = ()
     is_plain: bool = True
-    """Whether what stands beside them are versions and names of variants, and no sentence as the name of a branch is:
-    add-rocm-support."""
+    """Whether all other words are versions and names of variants. False for the name of a branch: add-rocm-support."""
 
     @property
     def says_cpu(self) -> bool:
-        """Whether they tell of a CPU build, and nothing contradicts."""
+        """Whether the words say a CPU build, and none says a GPU."""
         return self.has_cpu and not (self.has_gpu or self.versions)
 
     @property
     def says_both(self) -> bool:
-        """Whether they tell of a CPU and of a GPU build."""
+        """Whether the words say both a CPU and a GPU build."""
         return self.has_cpu and (self.has_gpu or bool(self.versions))
 
     @property
     def cuda(self) -> Version | None:
-        """The CUDA version that all of them agree on, to the number to which they do; None where they do not.
+        """The CUDA version that all words agree on, with the numbers on which they agree; None if they disagree.
 
         >>> str(words_in("cuda12.4.1-cu124").cuda), str(words_in("cuda12.1-cu124").cuda), words_in("cu118-cu121").cuda
         ('12.4.1', '12', None)
@@ -137,7 +135,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _version_of(token: re.Match[str]) -> tuple[int, ...] | None:
-    """The numbers of a version; without dots the last digit is the minor number."""
+    """The numbers of a version. Without dots, the last digit is the minor number."""
     match token.lastgroup:
         case "minor" | "patch":
             return tuple(int(part) for part in token.group("major", "minor", "patch") if part is not None)
@@ -156,19 +154,19 @@ _SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
-    """The parts of an image's name, and what the words in its tag and in the last part of the repository say."""
+class ImageName:
+    """The parts of an image's name, and the words in its tag and in the last part of its repository."""
 
     reference: ImageReference
     parts: tuple[str, ...]
     tag: str
     """In small letters."""
-    in_tag: Words
-    in_last: Words
+    tag_words: Words
+    repository_words: Words
 
     @classmethod
-    def of(cls, reference: ImageReference) -> "Name":
-        """Take a reference apart. Its registry and digest say nothing of CUDA, and are not looked at."""
+    def of(cls, reference: ImageReference) -> "ImageName":
+        """Take a reference apart. Registry and digest are ignored, because they say nothing about CUDA."""
         parts = tuple(reference.repository.split("/"))
         return cls(reference, parts, reference.tag.lower(), words_in(reference.tag), words_in(parts[-1]))
 
@@ -178,20 +176,23 @@ class Name:
         return self.parts[-1]
 
     @property
-    def of_repository(self) -> str:
-        """The evidence that lies in the repository's name."""
+    def repository_evidence(self) -> str:
+        """The repository's name, as evidence in messages."""
         return f"name {shown(self.reference.repository.removeprefix('library/'))}"
 
     @property
-    def of_tag(self) -> str:
-        """The evidence that lies in the tag, and in whose tag it is."""
+    def tag_evidence(self) -> str:
+        """The tag with its repository, as evidence in messages."""
         repository = shown(self.reference.repository.removeprefix("library/"))
         return f"tag {shown(self.reference.tag)} of {repository}" if self.reference.tag else f"name {repository}"
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a name says of its image. `is_verified` is false where the table it comes from is not sure of it."""
+    """What a name says about its image. `is_verified` is false if it comes from an unverified row of a table.
+
+    `floor` is the least compute capability of the framework in the image; see `Need.compute_floor`.
+    """
 
     kind: BuiltFor
     cuda: Version | None = None
@@ -206,22 +207,22 @@ class Reading:
     platform: str = ""
     build: KernelBuild = KernelBuild.UNKNOWN
     outweighs_configuration: bool = False
-    """Whether the name says more than the image's configuration, which is that of a base it does not use."""
+    """Whether the image's configuration is ignored, because it is that of a base whose CUDA the image does not use."""
 
     def on(self, base: Base) -> "Reading":
-        """The same for an image with this base, unless it is none for CUDA."""
+        """A copy with this base; no change for an image that is not for CUDA."""
         return replace(self, base=base) if self.kind is BuiltFor.CUDA else self
 
 
-Reader = Callable[[Name], Reading]
+Reader = Callable[[ImageName], Reading]
 
 
-def by_words(name: Name, otherwise: BuiltFor = BuiltFor.UNKNOWN) -> Reading:
-    """Read the words of a name: those of the tag, then those of the last part, then versions anywhere in the path.
+def read_words(name: ImageName, otherwise: BuiltFor = BuiltFor.UNKNOWN) -> Reading:
+    """Read the words of a name: first the tag, then the last part of the repository, then versions in the whole path.
 
-    `otherwise` is what images of this family are whose words say nothing.
+    `otherwise` is the kind of an image whose words say nothing.
     """
-    places = ((name.in_tag, name.of_tag), (name.in_last, name.of_repository))
+    places = ((name.tag_words, name.tag_evidence), (name.repository_words, name.repository_evidence))
     for words, evidence in places:
         if words.has_cpu or words.versions:
             return _decided(words, evidence)
@@ -230,10 +231,10 @@ def by_words(name: Name, otherwise: BuiltFor = BuiltFor.UNKNOWN) -> Reading:
             return Reading(BuiltFor.CUDA, evidence=evidence)
     in_path = words_in("/".join(name.parts[:-1]))
     if in_path.versions:
-        return _of_versions(in_path, name.of_repository)
+        return _of_versions(in_path, name.repository_evidence)
     if otherwise is BuiltFor.NONE:
-        return without_cuda(name.of_tag)
-    return Reading(otherwise, evidence="none" if otherwise is BuiltFor.UNKNOWN else name.of_tag)
+        return without_cuda(name.tag_evidence)
+    return Reading(otherwise, evidence="none" if otherwise is BuiltFor.UNKNOWN else name.tag_evidence)
 
 
 def _decided(words: Words, evidence: str) -> Reading:
@@ -250,10 +251,10 @@ def _of_versions(words: Words, evidence: str) -> Reading:
 
 
 def without_cuda(evidence: str) -> Reading:
-    """An image for the CPU."""
+    """The reading of an image for the CPU."""
     return Reading(BuiltFor.NONE, None, evidence, Base.PLAIN)
 
 
 def shown(text: str) -> str:
-    """A text as evidence shows it: cut where it is long."""
+    """A text as evidence shows it: shortened if it is long."""
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

@@ -1,6 +1,6 @@
-"""Whether the code in an image runs on GPUs newer than its CUDA: a driver compiles PTX for them, and nothing else.
+"""Whether the code in an image runs on GPUs newer than its CUDA. Only PTX does: the driver compiles it for them.
 
-The rows are in `data/kernels.yaml`: who builds code and what it brings, and whose code is in which family of images.
+The rows are in `data/kernels.yaml`: who builds code, whether it has PTX, and whose code is in which family of images.
 """
 
 from collections.abc import Mapping
@@ -19,15 +19,15 @@ class Kernels(StrEnum):
     WITHOUT_PTX = "without PTX"
     WITH_PTX = "with PTX"
     NONE = "none"
-    """The image has libraries of CUDA, and whoever builds on it adds the kernels."""
+    """The image has CUDA libraries only; images that are built on it add the kernels."""
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledCode:
-    """What builds bring, for which CUDA that is known, and where it stands. `title` is whose builds they are.
+    """What the builds of one project bring, with the source. `title` names the project.
 
-    It is known from CUDA `first` on, and for those older than `before`; None has no such end.
+    That is known for CUDA versions from `first` on and before `before`; None stands for no bound.
     """
 
     title: str
@@ -38,20 +38,20 @@ class CompiledCode:
 
     @property
     def span(self) -> str:
-        """For which CUDA it is known, as people read it; empty where for all."""
+        """The CUDA versions for which it is known, as text; empty for all versions."""
         since = f"from CUDA {self.first} on" if self.first is not None else ""
         until = f"before CUDA {self.before}" if self.before is not None else ""
         return ", ".join(filter(None, (since, until)))
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "CompiledCode":
-        """A row as tables write it."""
+        """Read a row of the table."""
         first, before = (parse_version(row[key]) if key in row else None for key in ("first", "before"))
         source = row["source"] if row["source"] != "unverified" else ""
         return cls(row["title"], Kernels(row["brings"]), source, first, before)
 
     def is_known_for(self, cuda: Version | None) -> bool:
-        """Whether the source speaks of this CUDA; None where that is not known."""
+        """Whether the source covers this CUDA version. `cuda` is None if the version is not known."""
         is_late = self.first is None or (cuda is not None and cuda.reaches(self.first) is True)
         is_early = self.before is None or (cuda is not None and cuda.reaches(self.before) is False)
         return is_late and is_early
@@ -75,11 +75,11 @@ class KernelBuild(Enum):
 
     @property
     def code(self) -> CompiledCode:
-        """What it brings, and who says so."""
+        """What the code brings, with the source."""
         return _CODE[self]
 
     def kernels(self, cuda: Version | None) -> Kernels:
-        """What the image brings where it is built with this CUDA; None where that is not known.
+        """What an image brings that is built with this CUDA. `cuda` is None if the version is not known.
 
         >>> KernelBuild.PYTORCH_OF_PIP.kernels(Version((12, 4)))
         <Kernels.WITHOUT_PTX: 'without PTX'>
@@ -90,11 +90,11 @@ class KernelBuild(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Families of images with code from the same place.
+    """Families of images with code of the same build.
 
-    `families` are the last two parts of the path, the last one alone, or a namespace with /* behind it; where nothing
-    is known, other * stand for any text too. `note` is why it is not known, or what else there is to say. Families
-    are `by_tag` where their reader decides, because it looks at the form of the tag as well.
+    A family is the last two parts of the path, the last part alone, or a namespace followed by /*. If the build is
+    unknown, other stars stand for any text. `note` is a remark, such as why the build is not known. If `by_tag` is
+    true, the reader of the family decides, because the form of the tag matters.
     """
 
     families: tuple[str, ...]
@@ -104,7 +104,7 @@ class Origin:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Origin":
-        """A row as tables write it."""
+        """Read a row of the table."""
         return cls(tuple(row["images"]), KernelBuild(row["build"]), row.get("note", ""), row.get("byTag", False))
 
 
@@ -114,7 +114,7 @@ _CODE: Mapping[KernelBuild, CompiledCode] = {
 }
 
 ORIGINS: tuple[Origin, ...] = tuple(map(Origin.of, _TABLE["origins"]))
-"""Every family that may have CUDA, each in one row, which speaks of the family's own kernels."""
+"""Every family that may have CUDA, each in one row. A row is about the family's own kernels."""
 
 _BUILDS: Mapping[str, KernelBuild] = {
     family: origin.build for origin in ORIGINS if not origin.by_tag for family in origin.families

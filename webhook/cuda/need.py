@@ -9,16 +9,16 @@ from webhook.model.versions import Version
 
 
 class BuiltFor(StrEnum):
-    """What an image is built for."""
+    """The kind of hardware that an image is built for."""
 
     CUDA = "cuda"
-    """CUDA, be its version known or not."""
+    """CUDA, whether or not its version is known."""
     NONE = "none"
-    """The CPU; it runs everywhere."""
+    """The CPU alone. The image runs on every node."""
     OTHER = "other"
     """Accelerators of another vendor, or an interface that no NVIDIA GPU has."""
     UNKNOWN = "unknown"
-    """Nothing says so."""
+    """Not known."""
 
 
 class Compat(StrEnum):
@@ -31,10 +31,11 @@ class Compat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImageEnv:
-    """What the environment of a container holds of NVIDIA's container toolkit: names and values.
+    """The environment variables of an image or container that NVIDIA's container toolkit reads.
 
-    Builds of one image differ: `variants` holds all that are known, and what they agree on is certain. Where
-    `is_complete` is false they only hold a part: what satisfies it is let through, and nothing else is certain.
+    Builds of one image differ. `variants` are the known environments, each as pairs of name and value; only what all
+    agree on is certain. If `is_complete` is false, variables are missing, so a check that passes is certain and a check
+    that fails is not.
     """
 
     variants: tuple[tuple[tuple[str, str], ...], ...]
@@ -48,16 +49,15 @@ class ImageEnv:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What one container needs of the node it runs on, and how that is known.
+    """What a container needs of its node, and how that is known.
 
-    `cuda` is None unless the kind is CUDA and the version known; it has as many numbers as the evidence gives, one to
-    three. `compute_floor` is the least compute capability of the framework in the image, as its release notes say;
-    `is_floor_verified` is false where nobody has read them; below `certain_floor` it then does not run all the same.
-    `is_cuda_verified` is false where nobody has read that the release has this CUDA; its first number is certain even
-    then. `architectures` are the CPU architectures the image exists
-    for (amd64, arm64), empty where unknown. `env` is what the container toolkit sees, None where unknown. `notes` are
-    pieces of evidence that could not be read, with the offending text. `platform` names what an image of kind OTHER is
-    for, such as ROCm.
+    `cuda` is None unless the kind is CUDA and the version is known. It has one to three numbers, as many as the
+    evidence gives. `is_cuda_verified` is false if nobody has read in a source that the release has this CUDA; its major
+    version is certain even then. `compute_floor` is the least compute capability of the framework in the image.
+    `is_floor_verified` is false if nobody has read that in its release notes; the image then certainly fails below
+    `certain_floor`. `architectures` are the CPU architectures of the image (amd64, arm64), empty if unknown. `env` is
+    what the container toolkit reads, None if unknown. `notes` are pieces of evidence that could not be read.
+    `platform` names the hardware of an image of kind OTHER, such as ROCm.
     """
 
     kind: BuiltFor
@@ -74,7 +74,7 @@ class Need:
     is_cuda_verified: bool = True
     kernels: Kernels = Kernels.UNKNOWN
     is_pending: bool = False
-    """Whether the registry is still to be asked, so that a later answer may say more."""
+    """Whether the registry has not answered yet, so that more may be known later."""
     _hash: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -86,7 +86,7 @@ class Need:
 
     @property
     def spelled(self) -> str:
-        """The CUDA version, `none` for images that are not for CUDA, `unknown`."""
+        """The CUDA version as text; `none` for an image that is not for CUDA, `unknown` if the version is not known."""
         if self.kind in (BuiltFor.NONE, BuiltFor.OTHER):
             return "none"
         return "unknown" if self.cuda is None else str(self.cuda)

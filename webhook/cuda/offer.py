@@ -1,7 +1,7 @@
-"""What nodes offer an image: their driver and their GPU, as their labels or a command line describe them.
+"""What nodes offer an image: driver, GPU and CPU, read from node labels or from a command line.
 
-Sources of the labels: GPU Feature Discovery (NVIDIA/k8s-device-plugin); where it does not run, what clouds say of the
-GPU, not of its driver. The driver of a virtual GPU's host is none that the image sees and is not read.
+The labels come from GPU Feature Discovery (NVIDIA/k8s-device-plugin). Where it does not run, labels of clouds name the
+GPU, but not its driver. Labels about the host driver of a virtual GPU are not read, because images do not see it.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ _CLOUDS = (
     "karpenter.k8s.aws/instance-gpu-name",
     "karpenter.azure.com/sku-gpu-name",
 )
-"""Labels with which clouds name the GPU: data-centre GPUs, whatever else has that name."""
+"""Labels with which clouds name the GPU. It is a data-centre GPU, even if other GPUs have the same name."""
 
 _Ways = tuple[tuple[str, ...], ...]
 
@@ -56,19 +56,19 @@ LABELS: tuple[str, ...] = (
 """Every node label that is read."""
 
 _LONGEST_PRODUCT = 128
-"""Characters of a product in a text; labels have 63 at most."""
+"""Most characters of a product given as text; labels have 63 at most."""
 _SAME_ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
 _ARCHES = frozenset(("386", "amd64", "arm", "arm64", "loong64", "mips64le", "ppc64le", "riscv64", "s390x"))
-"""What Go, and with it Kubernetes, calls processors that Linux runs on."""
+"""Architectures of Linux nodes, as Go and Kubernetes name them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a class of nodes offers; None and empty stand for not known.
+    """What a class of nodes offers. None and empty texts stand for unknown.
 
-    Where `is_driver_exact` is false, `driver` is only the beginning of a version. `cuda` is the newest CUDA that the
-    driver reports. `product` is the GPU's name without what sharing and MIG append. `problems` are labels and texts
-    that could not be read or contradict each other.
+    If `is_driver_exact` is false, `driver` has only the first numbers of the version. `cuda` is the newest CUDA that
+    the driver reports. `product` is the name of the GPU, without suffixes for sharing and MIG. `problems` say which
+    labels and texts could not be read, or contradict each other.
     """
 
     driver: Version | None = None
@@ -86,16 +86,16 @@ class Offer:
         object.__setattr__(self, "_hash", hash(facts))
 
     def __hash__(self) -> int:
-        """Counted once: every request asks for verdicts about the same offers."""
+        """Computed once, because every request looks up verdicts by the same offers."""
         return self._hash
 
 
 def offer_of(labels: Mapping[str, str], gpus: GpuTable = GPUS) -> Offer:
-    """What nodes with these labels offer, by what the table knows of their GPUs."""
+    """What nodes with these labels offer. The table adds what the name of the GPU tells."""
     return _offer_of(tuple(map(labels.get, LABELS)), gpus)
 
 
-def offer_from(  # noqa: PLR0913  # what a node may be described by, and what is known of its GPU
+def offer_from(  # noqa: PLR0913  # the properties that describe a node
     *,
     driver: str | None = None,
     product: str | None = None,
@@ -104,14 +104,14 @@ def offer_from(  # noqa: PLR0913  # what a node may be described by, and what is
     cuda: str | None = None,
     gpus: GpuTable = GPUS,
 ) -> Offer:
-    """What a node offers that is described by hand; `cuda` is the newest CUDA that its driver reports.
+    """What a node offers that a person describes. `cuda` is the newest CUDA that its driver reports.
 
-    The product may be written as in the label or as nvidia-smi prints it. Texts that are no versions are problems.
+    The product may be the value of the label, or what nvidia-smi prints. A text that is no version becomes a problem.
     """
     problems: list[str] = []
     given = {name: (text or "").strip() for name, text in (("driver", driver), ("cuda", cuda), ("compute", compute))}
     known, is_exact = _version(given, (("driver",),), problems)
-    told = Offer(
+    given_offer = Offer(
         driver=known,
         is_driver_exact=is_exact,
         cuda=_version(given, (("cuda",),), problems)[0],
@@ -119,7 +119,7 @@ def offer_from(  # noqa: PLR0913  # what a node may be described by, and what is
         compute=_version(given, (("compute",),), problems)[0],
         arch=arch or "",
     )
-    return _completed(told, problems, gpus)
+    return _completed(given_offer, problems, gpus)
 
 
 @lru_cache(maxsize=1024)
@@ -130,7 +130,7 @@ def _offer_of(values: tuple[str | None, ...], gpus: GpuTable) -> Offer:
     driver, is_exact = _version(labels, _DRIVER_LABELS, problems)
     product = base_name(labels[_PRODUCT] or "")
     source = _PRODUCT if product else next((name for name in (*_CLOUDS, _CLASS) if labels[name]), _PRODUCT)
-    told = Offer(
+    given_offer = Offer(
         driver=driver,
         is_driver_exact=is_exact,
         cuda=_version(labels, _RUNTIME_LABELS, problems)[0],
@@ -138,13 +138,14 @@ def _offer_of(values: tuple[str | None, ...], gpus: GpuTable) -> Offer:
         compute=_version(labels, _COMPUTE_LABELS, problems)[0],
         arch=labels[_ARCH] or "",
     )
-    return _completed(told, problems, gpus, is_cloud=source in _CLOUDS)
+    return _completed(given_offer, problems, gpus, is_cloud=source in _CLOUDS)
 
 
 def _version(texts: Mapping[str, str | None], ways: _Ways, problems: list[str]) -> tuple[Version | None, bool]:
-    """The version in the first of several ways to give it, and whether that is all of it.
+    """The version from the first of the ways that has one, and whether the version is complete.
 
-    Each way is the names of a text, or of texts for its numbers; an empty last one says that there is no such number.
+    A way is the key of one text, or the keys of texts for each number. An empty last text says that the version has no
+    such number.
     """
     found: Version | None = None
     is_exact = True
@@ -164,10 +165,10 @@ def _version(texts: Mapping[str, str | None], ways: _Ways, problems: list[str]) 
     return found, is_exact
 
 
-def _completed(told: Offer, problems: list[str], gpus: GpuTable, *, is_cloud: bool = False) -> Offer:
-    """The offer with what the name of the GPU tells, where nothing else does."""
-    traits = gpus.traits_of(told.product) if told.product else None
-    compute = told.compute
+def _completed(given_offer: Offer, problems: list[str], gpus: GpuTable, *, is_cloud: bool = False) -> Offer:
+    """The offer, with gaps filled by what the name of the GPU tells."""
+    traits = gpus.traits_of(given_offer.product) if given_offer.product else None
+    compute = given_offer.compute
     if compute is not None and len(compute.parts) < 2:
         problems.append(f"compute capability {compute} lacks its second number")
         compute = None
@@ -176,19 +177,19 @@ def _completed(told: Offer, problems: list[str], gpus: GpuTable, *, is_cloud: bo
     else:
         is_data_center = True if is_cloud and traits.is_data_center is not None else traits.is_data_center
         if compute is not None and traits.compute is not None and compute.parts[:2] != traits.compute.parts:
-            problems.append(f"{told.product} has compute capability {traits.compute}, the node says {compute}")
+            problems.append(f"{given_offer.product} has compute capability {traits.compute}, the node says {compute}")
         compute = compute or traits.compute
     return replace(
-        told,
+        given_offer,
         compute=compute.cut(2) if compute is not None else None,
-        arch=_arch(told.arch, problems) or (traits.arch if traits is not None else ""),
+        arch=_arch(given_offer.arch, problems) or (traits.arch if traits is not None else ""),
         is_data_center=is_data_center,
         problems=tuple(problems),
     )
 
 
 def _arch(text: str, problems: list[str]) -> str:
-    """The CPU architecture as Kubernetes calls it; empty where it is not known."""
+    """The CPU architecture as Kubernetes names it; empty if it is not known."""
     name = text.strip().lower()
     name = _SAME_ARCH.get(name, name)
     if name and name not in _ARCHES:

@@ -1,4 +1,4 @@
-"""Writes docs/cuda.md: the guide, and the tables that the verdict is reached by."""
+"""Writes docs/cuda.md: the guide, and the tables on which verdicts are based."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -20,7 +20,7 @@ _LAST_OF_BRANCH = 999
 
 
 def cuda_reference(tables: CudaTables = SHIPPED) -> str:
-    """The text of docs/cuda.md; with other tables, that of the platform that added rows to them."""
+    """The text of docs/cuda.md, for these tables."""
     return (
         "\n".join(
             (
@@ -41,7 +41,7 @@ def cuda_reference(tables: CudaTables = SHIPPED) -> str:
 
 
 def _matrix(tables: CudaTables) -> Iterator[str]:
-    """CUDA against driver branch, as the verdict itself sees it."""
+    """The verdict for every CUDA and driver branch."""
     branches = [branch for branch in tables.drivers.rows if branch.cuda.at_least(_FIRST_SHOWN)]
     shown = [cuda for cuda in tables.toolkits.minors if cuda.at_least(_FIRST_SHOWN)]
     yield (
@@ -67,7 +67,7 @@ def _cell(cuda: Version, branch: Branch, tables: CudaTables) -> str:
 
 
 def _compute(cuda: Version, branch: Branch, tables: CudaTables) -> Version | None:
-    """A compute capability that both know, so that only the driver decides."""
+    """A compute capability that both CUDA and branch support, so that only the driver decides."""
     for generation in tables.capabilities.rows:
         known = tables.first_cuda(generation.compute)
         least = generation.first_branch or 0
@@ -132,7 +132,7 @@ def _range(compute: Version, tables: CudaTables) -> str:
 
 
 def _named_gpus(tables: CudaTables) -> Iterator[str]:
-    """The GPUs of which more is known than their name: models with the same words in one row."""
+    """The GPUs with known traits. Models with the same words share a row."""
     yield (
         "\n## GPUs by name\n\n"
         "Names are read word by word, in any spelling; `40xx` is any number such as 4090, and `A####` any such as\n"
@@ -209,7 +209,7 @@ def _code() -> Iterator[str]:
 
 
 def _images(tables: CudaTables) -> Iterator[str]:
-    """What a platform says of images; nothing where it says nothing."""
+    """The rows of a platform about images; nothing if it has none."""
     if not tables.images.rows:
         return
     yield "\n## Images of the platform\n\nWhat `_cuda.yaml` says of images. What is left out is known from elsewhere.\n"
@@ -246,6 +246,6 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def _in_a_cell(text: str) -> str:
-    """Texts of a platform's rows may have several lines, and what ends a cell."""
+    """Escape a text for a cell. Texts of a platform may have several lines and vertical bars."""
     line = " ".join(text.split())
     return (line if line.isprintable() else line.encode("unicode_escape").decode()).replace("|", "\\|")

@@ -1,9 +1,7 @@
-"""Images of the same family as another one that need an older CUDA, the nearest first.
+"""Suggests images of the same family that need an older CUDA, the nearest first.
 
-Only tags are named that are known to exist, or that follow from a series without a known gap; families without such
-knowledge have no suggestion.
-
-The images of nvidia/cuda that exist, and NVIDIA's monthly series, are in `data/suggestions.yaml`.
+A suggested tag is known to exist, or follows from a series without a known gap. Other families have no suggestions. The
+published images of nvidia/cuda, and NVIDIA's monthly series, are in `data/suggestions.yaml`.
 """
 
 import re
@@ -22,7 +20,10 @@ from webhook.yaml_files.shipped_tables import read_table
 
 @dataclass(frozen=True, slots=True)
 class PublishedImages:
-    """One CUDA version: how its images name cuDNN, and the systems they exist for, with cuDNN and without only."""
+    """The images of nvidia/cuda for one CUDA version: the name of cuDNN in tags, and the systems that exist.
+
+    `plain_systems` exist only without cuDNN.
+    """
 
     cuda: Version
     cudnn: str
@@ -31,12 +32,12 @@ class PublishedImages:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "PublishedImages":
-        """A row as tables write it."""
+        """Read a row of the table."""
         systems, plain = tuple(row["systems"]), tuple(row.get("plainSystems", ()))
         return cls(parse_version(row["cuda"]), row["cudnn"], systems, plain)
 
     def system_like(self, wanted: str, *, with_cudnn: bool) -> str | None:
-        """The system itself, else the newest release of the same distribution; None where there is none."""
+        """The system itself if it exists, else the newest release of its distribution; None if there is none."""
         published = self.systems if with_cudnn else self.systems + self.plain_systems
         if wanted in published:
             return wanted
@@ -48,7 +49,7 @@ class PublishedImages:
 _TABLE = read_table(DATA / "suggestions.yaml")
 
 PUBLISHED: tuple[PublishedImages, ...] = tuple(map(PublishedImages.of, _TABLE["published"]))
-"""The newest first."""
+"""Newest CUDA first."""
 
 
 Suggest = Callable[[str, Version], Iterator[str]]
@@ -67,27 +68,27 @@ _SERIES: Mapping[str, Mapping[str, tuple[str, str]]] = {
     framework: {row["ending"]: (row["first"], row["last"]) for row in rows}
     for framework, rows in groupby(_TABLE["series"], key=lambda row: row["framework"])
 }
-"""NVIDIA's monthly releases: the first and the last month of each ending of a tag."""
+"""The first and the last month of NVIDIA's monthly releases, by framework and ending of the tag."""
 
 _CU_129 = Version((12, 9))
 _VLLM_CU_129 = (parse_version("0.20.0"), parse_version("0.28"))
-"""Versions of vLLM whose images exist with -cu129 as well."""
+"""First and last version of vLLM whose images also exist with -cu129."""
 _SGLANG_CU_129 = (parse_version("0.5.9"), parse_version("0.5.19"))
-"""Versions of SGLang whose images exist with -cu129; the last is the last one for CUDA 12."""
+"""First and last version of SGLang whose images exist with -cu129. The last one is the last for CUDA 12."""
 _RAPIDS_BOTH = ("25.12", "26.08")
-"""Releases of RAPIDS whose images exist for CUDA 12 and 13."""
+"""First and last release of RAPIDS whose images exist for both CUDA 12 and 13."""
 _VLLM_BEFORE: tuple[tuple[str, str], ...] = (("v0.19.0", "12.9"), ("v0.8.5", "12.4"), ("v0.4.1", "12.1"))
 """Known releases of vLLM for older CUDA versions."""
 
 
 _TRIED = 24
-"""Most images that are tried before there is none to suggest."""
+"""Most suggestions that `is_fine` checks for one image."""
 
 
 def suggest(image: str, newest: Version, is_fine: Callable[[str], bool] = lambda _: True) -> str | None:
-    """The nearest image of the same family that needs at most CUDA `newest`, for one that needs a newer CUDA.
+    """The nearest image of the same family that needs at most CUDA `newest` and `is_fine`.
 
-    Only one that `is_fine`. None where the tables cannot name one.
+    None if the tables know no such image.
 
     >>> suggest("registry.corp/proxy/nvidia/cuda:13.0.0-base-ubuntu24.04", parse_version("12.9"))
     'registry.corp/proxy/nvidia/cuda:12.9.1-base-ubuntu24.04'
@@ -96,7 +97,7 @@ def suggest(image: str, newest: Version, is_fine: Callable[[str], bool] = lambda
 
 
 def suggestions(image: str, newest: Version) -> Iterator[str]:
-    """All such images, the nearest first, with the registry and path as they are written in `image`."""
+    """Images of the same family that need at most CUDA `newest`, the nearest first. Registry and path stay the same."""
     try:
         reference = parse_reference(image)
     except FormatError:
@@ -110,7 +111,7 @@ def suggestions(image: str, newest: Version) -> Iterator[str]:
 
 
 def _needs_at_most(cuda: Version, newest: Version) -> bool:
-    """Whether a CUDA version is `newest` or older; an update of it, 12.9.1 of 12.9, is not newer."""
+    """Whether a CUDA version is `newest` or older. 12.9.1 is not newer than 12.9."""
     return newest.at_least(cuda.cut(len(newest.parts)))
 
 
@@ -190,7 +191,7 @@ def _rapids(tag: str, newest: Version) -> Iterator[str]:
 
 
 def _is_between(version: Version, bounds: tuple[Version, Version]) -> bool:
-    """Whether a version is one of those between two, both included with all their patches."""
+    """Whether a version is between two versions, both included with all their patches."""
     return version.at_least(bounds[0]) and bounds[1].at_least(version.cut(len(bounds[1].parts)))
 
 

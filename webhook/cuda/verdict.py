@@ -1,9 +1,7 @@
-"""Whether an image runs on nodes.
+"""The verdict whether an image runs on nodes, made of the findings of all checks.
 
-Every check is asked, and the worst certain answer counts.
-
-What is certainly wrong outweighs what is not known, and that outweighs what is right, so that an answer never depends
-on the order in which faults are found.
+An incompatibility outweighs an unknown, and an unknown outweighs a success. So the verdict does not depend on the order
+of the checks.
 """
 
 from collections.abc import Iterator
@@ -19,7 +17,7 @@ from webhook.cuda.offer import Offer
 
 
 def find(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> CudaFinding:
-    """The finding that decides about an image for CUDA: the first of the worst."""
+    """The finding that decides about an image for CUDA: the first one of the worst kind."""
     findings = list(_findings(need, offer, tables))
     for verdict in (Verdict.INCOMPATIBLE, Verdict.UNKNOWN):
         worst = next((finding for finding in findings if finding.verdict is verdict), None)
@@ -29,7 +27,7 @@ def find(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> CudaFinding:
 
 
 def _findings(need: Need, offer: Offer, tables: CudaTables) -> Iterator[CudaFinding]:
-    """What the checks object to, and last what the driver makes of the CUDA version."""
+    """The objections of the checks, and at the end whether the driver runs the CUDA version."""
     yield from filter(None, (checks.architecture(need, offer), checks.framework(need, offer)))
     if need.cuda is None:
         yield CudaFinding(Verdict.UNKNOWN, Cause.IMAGE, "the CUDA version that the image needs is not known")
@@ -45,7 +43,7 @@ __all__ = ("Cause", "Judgement", "Verdict", "judge", "judge_without_gate")
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether an image runs on nodes, what that is about, why, and what the container toolkit's own check says."""
+    """Whether an image runs on nodes, the cause, the reason, and the result of the container toolkit's own check."""
 
     verdict: Verdict
     cause: Cause
@@ -63,7 +61,7 @@ def judge(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> Judgement:
 
 
 def judge_without_gate(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> Judgement:
-    """The same where nobody asks for the container toolkit's own check, whose cost tenants decide on."""
+    """The verdict without the container toolkit's own check, whose cost depends on what tenants write."""
     if need.kind is BuiltFor.NONE:
         return Judgement(Verdict.COMPATIBLE, Cause.NONE, "the image needs no CUDA", Gate.NOT_APPLICABLE)
     if need.kind is BuiltFor.OTHER:
