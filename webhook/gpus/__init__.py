@@ -1,1 +1,1 @@
-"""GPU models: what is known of each, by what names people and nodes call it, and which of them pods may land on."""
+"""GPU models: their properties, their names and node labels, and the models that a pod may get."""

@@ -223,13 +223,13 @@ _MOST_ADDITIONS = 256
 
 
 def _extended(additions: tuple[Addition, ...], table: GpuTable) -> Catalogue:
-    known: Catalogue | None = table.remembered.get(additions)
+    known: Catalogue | None = table.cached.get(additions)
     if known is None:
         known = Catalogue(tuple(sorted(set(additions))), table)
         if len(additions) <= _MOST_ADDITIONS:
-            if len(table.remembered) >= _MOST_EXTENDED:
-                table.remembered.clear()
-            table.remembered[additions] = known
+            if len(table.cached) >= _MOST_EXTENDED:
+                table.cached.clear()
+            table.cached[additions] = known
     return known
 
 

@@ -1,6 +1,6 @@
 """A GPU model, and the row of a table that describes it.
 
-Rows of this release and rows of a platform are read by the same definition, `GpuRow`.
+`GpuRow` defines both the rows of this release and the rows of a platform.
 """
 
 import json
@@ -20,11 +20,11 @@ from webhook.model.versions import Version, parse_version
 
 @dataclass(frozen=True, slots=True)
 class GpuTraits:
-    """What CUDA and drivers have to do with: the same for all GPUs whose names have `words`.
+    """The properties of a GPU that matter to CUDA and drivers, equal for all GPUs whose names have `words`.
 
-    None and empty stand for not known. `brands` are those that the GPU may have in the eyes of the container toolkit.
-    `first_driver` is the oldest driver that is said to drive it, beyond its generation's; it is never certain. `arch`
-    is set where a CPU is on the same board.
+    None and empty stand for unknown. `brands` are the brands that the container toolkit may see. `first_driver` is the
+    oldest driver that is said to support the GPU, beyond that of its generation; it is never certain. `arch` is set if
+    the board also has a CPU.
     """
 
     words: frozenset[str]
@@ -39,11 +39,11 @@ class GpuTraits:
 class GpuModel:
     """One GPU model, or a series of models that CUDA treats alike and quotas do not name (`in_quotas` is false).
 
-    A model is as fine as a limit may have to be: an A100 of 40 GB is another one than that of 80 GB, because it is cut
-    into other MIG slices. `family` stands for both; it is the model's own name where it has no other.
+    Models are as fine as limits may need: an A100 of 40 GB and one of 80 GB are two models, because their MIG slices
+    differ. `family` stands for both. A model without a family has its own name there.
 
-    A name is that of every model whose `words` it has; where several models have these words, those of them count of
-    whose `marks` the name has one, and all of them where it has none.
+    A name means every model whose `words` it has. If several models have these words, only those with one of their
+    `marks` in the name count, or all of them if the name has no marks.
     """
 
     name: str
@@ -52,25 +52,25 @@ class GpuModel:
     words: frozenset[str]
     marks: frozenset[str]
     product: str
-    """A value of the vendor's product label, empty where none is known."""
+    """A value of the vendor's product label, empty if none is known."""
     values: tuple[tuple[str, str], ...]
     """Label keys, and values or globs of values that nodes with this model have."""
     slices: Mapping[str, int] = field(hash=False)
     """The most MIG slices of each profile, or partitions of each mode, on one GPU."""
     in_quotas: bool
     traits: GpuTraits | None
-    """None where another row has them, or nothing is known."""
+    """None if another row has them, or nothing is known."""
     source: str
     date: str
 
     @property
     def example(self) -> tuple[str, str] | None:
-        """A node label that says it, as key and value."""
+        """A node label that says the model, as key and value."""
         return (PRODUCT_KEYS[self.vendor], self.product) if self.product else None
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """Some of the ways in which labels name it, in small letters."""
+        """Some names that labels have for the model, in small letters."""
         return tuple(text.lower() for text in (self.name, self.family, self.product) if text)
 
 
@@ -97,7 +97,7 @@ Amount = Annotated[int, Field(ge=1, le=64)]
 
 
 _BRANDS = frozenset(("nvidia", "gpu", "grid", "tesla", "geforce", "quadro", "rtx", "gtx", "titan"))
-"""Words that names of many GPUs have; two of them may be a series, such as Quadro RTX."""
+"""Words in the names of many GPUs. Two of them may name a series, such as Quadro RTX."""
 
 
 def _version(value: str) -> str:
@@ -209,7 +209,7 @@ class GpuRow(CamelModel):
         )
 
     def _traits(self, words: frozenset[str]) -> GpuTraits | None:
-        """None for a row that says nothing of them."""
+        """The traits; None if the row has none."""
         known = (self.compute, self.brands, self.first_driver, self.arch)
         if not any(known) and self.data_center is None:
             return None

@@ -1,7 +1,7 @@
-"""How GPUs are called: the words in their names, and the node labels that have these names.
+"""Names of GPUs: the words in them, and the node labels that have such names as values.
 
-A name is read word by word, because nobody agrees on how words are put together: `NVIDIA-A100-SXM4-40GB-SHARED`,
-`nvidia-a100-80gb` and `A100_NVLINK_80GB` are all A100.
+A name is read word by word, because spellings differ: `NVIDIA-A100-SXM4-40GB-SHARED`, `nvidia-a100-80gb` and
+`A100_NVLINK_80GB` are all A100.
 """
 
 import re
@@ -13,12 +13,12 @@ NVIDIA_PRODUCT = "nvidia.com/gpu.product"
 AMD_PRODUCT = "amd.com/gpu.product-name"
 INTEL_PRODUCT = "gpu.intel.com/product"
 PRODUCT_KEYS = {Vendor.NVIDIA: NVIDIA_PRODUCT, Vendor.AMD: AMD_PRODUCT, Vendor.INTEL: INTEL_PRODUCT}
-"""The label by which each vendor's own software names the GPU of a node."""
+"""The label with which each vendor's own software names the GPU of a node."""
 
 GKE_ACCELERATOR = "cloud.google.com/gke-accelerator"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 INSTANCE_TYPES = (INSTANCE_TYPE, "beta.kubernetes.io/instance-type")
-"""Labels whose values are machine types of clouds."""
+"""Labels whose values are machine types."""
 
 IN_WORDS: frozenset[str] = frozenset(
     {
@@ -41,14 +41,14 @@ IN_WORDS: frozenset[str] = frozenset(
         "gpu_type",
     }
 )
-"""Labels whose values name the GPU, in whatever spelling."""
+"""Labels whose values name the GPU, in any spelling."""
 
 CLOSED: frozenset[str] = frozenset({NVIDIA_PRODUCT, GKE_ACCELERATOR})
-"""Labels that always have the GPU's name: a value that names no known model is none of them. A value of any other label
-that names none says nothing."""
+"""Labels that always have the name of the GPU. A value that names no known model means another model. For any other
+label, such a value says nothing."""
 
 LONGEST_VALUE = 63
-"""Characters of a label value; no node has a longer one."""
+"""Most characters of a label value."""
 
 _SHARED = "-SHARED"
 _MIG = re.compile(r"-MIG-[A-Za-z0-9.+_-]*", re.ASCII)
@@ -56,13 +56,13 @@ _SEPARATORS = re.compile(r"[^a-z0-9]+", re.ASCII)
 _NUMBER = re.compile(r"([a-z]?)([0-9]{3,4})", re.ASCII)
 _VGPU_PROFILE = re.compile(r"-[0-9]{1,3}[abcq]", re.ASCII)
 _VARIANT = re.compile(r"([a-z]*[0-9]+)[a-z]{1,2}", re.ASCII)
-"""A model's number with letters of a variant behind it, as virtual GPUs have them: a100d, h100xm."""
+"""The number of a model followed by the letters of a variant, as in names of virtual GPUs: a100d, h100xm."""
 _JOINED = re.compile(r"(geforce|quadro|tesla|rtx|gtx)([a-z]?[0-9]+.*)", re.ASCII)
-"""A brand and what it brands in one word, as in labels of people's own: rtx4090, rtxa6000."""
+"""A brand and a number in one word, as in labels that people choose: rtx4090, rtxa6000."""
 
 
 def base_name(product: str) -> str:
-    """The GPU itself, without what the device plugin appends for sharing and MIG.
+    """The name of the GPU itself, without the suffixes of the device plugin for sharing and MIG.
 
     >>> base_name("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED")
     'NVIDIA-A100-SXM4-40GB'
@@ -82,7 +82,7 @@ def words_in(text: str) -> frozenset[str]:
 
 
 def with_series(words: frozenset[str]) -> frozenset[str]:
-    """These words, and the series of every number among them: of 4090 that is 40xx, of a6000 it is a####.
+    """The words, and the series of every number among them: 40xx for 4090, a#### for a6000.
 
     >>> sorted(with_series(frozenset({"rtx", "4090", "a6000"})))
     ['40xx', '4090', 'a####', 'a6000', 'rtx']
@@ -95,10 +95,10 @@ def with_series(words: frozenset[str]) -> frozenset[str]:
 
 
 def with_parts(words: frozenset[str], known: Container[str]) -> frozenset[str]:
-    """These words, and what else they may mean: brand and number of a joined word, and the number without its variant.
+    """The words, and their parts: brand and number of a joined word, and the number without the letters of a variant.
 
-    A word that is `known` by itself is no variant of another one. What this adds is a guess: good enough to count a
-    pod against a quota, and not to refuse one.
+    A `known` word is no variant of another word. The added words are guesses, which may count a pod against a quota,
+    but never refuse an image.
 
     >>> sorted(with_parts(frozenset({"rtx4090", "a100d", "a10g"}), {"a10g"}))
     ['4090', 'a100', 'a100d', 'a10g', 'rtx', 'rtx4090']
@@ -114,6 +114,6 @@ def with_parts(words: frozenset[str], known: Container[str]) -> frozenset[str]:
 
 
 def is_virtual(name: str) -> bool:
-    """Whether a name is that of a virtual GPU, such as GRID-T4-16Q or NVIDIA-A10-24Q."""
+    """Whether a name means a virtual GPU, such as GRID-T4-16Q or NVIDIA-A10-24Q."""
     text = name.lower()
     return "grid" in words_in(text) or _VGPU_PROFILE.fullmatch(text[text.rfind("-") :]) is not None

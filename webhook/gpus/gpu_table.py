@@ -1,7 +1,7 @@
-"""The table of GPU models: those of this release, or with rows of the platform.
+"""The table of GPU models: the models of this release, or with rows of the platform.
 
-The rows are in `data/models.yaml`, each with its source. Whoever judges takes the table as a value, so that the tables
-of two policies never mix; what look-ups remember is kept by the table itself.
+The rows are in `data/models.yaml`, each with its source. Functions that judge take the table as a value, so the tables
+of two policies never mix. Results that are computed from a table are kept in the table itself.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +27,7 @@ from webhook.model.globs import closest
 from webhook.yaml_files.shipped_tables import read_table
 
 DATA = Path(__file__).with_name("data") / "models.yaml"
-"""Where the table of this release is."""
+"""The file of this release's table."""
 
 VGPU = ("grid", "vapps", "vpc", "vcs", "vws", "cloudgaming")
 """Brands that a virtual GPU may have."""
@@ -35,14 +35,14 @@ VGPU = ("grid", "vapps", "vpc", "vcs", "vws", "cloudgaming")
 Names = frozenset[str]
 _NONE: Names = frozenset()
 _LONGEST_NAME = 128
-"""Characters of a name that are read, where it comes from a text; labels have 63 at most."""
+"""Most characters of a name that are read. Labels have 63 at most; other texts may be longer."""
 _OPEN = IN_WORDS - CLOSED
-"""Labels of people's own, which may hold a machine type."""
+"""Labels that people choose, whose values may be machine types."""
 
 
 @dataclass(frozen=True)
 class GpuTable:
-    """GPU models, the more particular ones first: of the traits that fit a name, the first ones count.
+    """GPU models, specific models before general ones: the first row whose words are in a name tells its traits.
 
     `data_center_only` are compute capabilities that only data-centre GPUs have, as far as is known.
     """
@@ -54,10 +54,10 @@ class GpuTable:
         return self._hash
 
     def merged(self, models: Iterable[GpuModel]) -> "GpuTable":
-        """The table with other models, which replace those of the same names.
+        """A copy with these models, which replace the known models with equal names.
 
-        The more particular rows come first, whoever wrote them; of two with the same words, one of the other models.
-        `data_center_only` loses the compute capabilities of those of them that are no data-centre GPUs.
+        Specific rows come before general ones, whether added or known. Of rows with equal words, added ones come first.
+        `data_center_only` loses the compute capability of every added model that is no data-centre GPU.
         """
         first = sorted(models, key=lambda model: -len(model.words))
         if not first:
@@ -74,8 +74,8 @@ class GpuTable:
         return GpuTable(tuple(ordered.values()), self.data_center_only - shared)
 
     @cached_property
-    def remembered(self) -> dict[object, Any]:
-        """What is remembered of this table by whoever uses it; it goes away with the table."""
+    def cached(self) -> dict[object, Any]:
+        """A cache for callers, which lives as long as the table."""
         return {}
 
     @cached_property
@@ -85,7 +85,7 @@ class GpuTable:
 
     @cached_property
     def names(self) -> Mapping[str, Names]:
-        """The models that each name of a limit stands for, families included."""
+        """The models that each name in a limit stands for. A family stands for all its models."""
         found = {model.name: frozenset({model.name}) for model in self.in_quotas}
         for model in self.in_quotas:
             found[model.family] = found.get(model.family, _NONE) | {model.name}
@@ -93,26 +93,26 @@ class GpuTable:
 
     @cached_property
     def vendors(self) -> Mapping[str, Vendor]:
-        """Whose GPU each model is."""
+        """The vendor of each model."""
         return {model.name: model.vendor for model in self.in_quotas}
 
     @cached_property
     def examples(self) -> Mapping[str, tuple[str, str]]:
-        """A node label that says each model, as key and value, where one is known."""
+        """A node label that says a model, as key and value, for each model with a known one."""
         return {model.name: model.example for model in self.in_quotas if model.example is not None}
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """Every label that can say a model."""
+        """The keys of all labels that can say a model."""
         return IN_WORDS | self._values.keys()
 
     def values_of(self, key: str) -> Mapping[str, Names]:
-        """The models that each value of a label means, or each glob of values, whatever words are in it."""
+        """The models that each value of a label means, or each glob of values."""
         return self._values.get(key, {})
 
     @cached_property
     def traits_of(self) -> Callable[[str], GpuTraits | None]:
-        """What CUDA has to know of the GPU with a name, in whatever way it is written; None where nothing is known.
+        """Looks up the traits of a GPU by its name, in any spelling; None if nothing is known.
 
         >>> str(GPUS.traits_of("nvidia-tesla-t4").compute), str(GPUS.traits_of("GRID A100-10C").compute)
         ('7.5', '8.0')
@@ -133,9 +133,9 @@ class GpuTable:
         return lambda name: known(name[:_LONGEST_NAME])
 
     def models_at(self, key: str, value: str) -> Names:
-        """The models of the nodes on which the label `key` has this value; empty where it names none that is known.
+        """The models of nodes whose label `key` has this value; empty if the value names no known model.
 
-        Of the globs that match the value, the closest one counts; it comes before the words in the value.
+        The closest glob that matches counts, or else the words in the value.
 
         >>> sorted(GPUS.models_at("node.kubernetes.io/instance-type", "p4d.24xlarge"))
         ['A100-40GB']
@@ -149,7 +149,7 @@ class GpuTable:
         return self.models_in(value) if key in IN_WORDS else _NONE
 
     def models_in(self, text: str) -> Names:
-        """The models that a text names; several where it does not say which of a family.
+        """The models that a text names; several if the text does not tell models of a family apart.
 
         >>> sorted(GPUS.models_in("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb")), sorted(GPUS.models_in("nvidia-a100"))
         (['A100-40GB'], ['A100-40GB', 'A100-80GB'])
@@ -164,7 +164,7 @@ class GpuTable:
 
     @cached_property
     def profiles(self) -> Mapping[str, Mapping[str, int]]:
-        """The most slices of each MIG profile, and partitions of each mode, on one GPU of each model that has them."""
+        """MIG profile or partition mode -> model -> the most slices or partitions on one GPU of the model."""
         found: dict[str, dict[str, int]] = {}
         for model in self.in_quotas:
             for profile, most in model.slices.items():
@@ -172,9 +172,9 @@ class GpuTable:
         return found
 
     def fewest_slices(self, profile: str, models: Iterable[str] | None) -> int | None:
-        """The smallest of the most slices of a profile on a GPU of these models; of any where none of them has it.
+        """How many slices of a profile fit on one GPU of these models, on the model with the fewest.
 
-        None for a profile that no GPU has; `models` are None where the model is open.
+        If none of the models has the profile, or `models` is None, all models count. None for an unknown profile.
         """
         most = self.profiles.get(profile, {})
         own = [most[model] for model in models or () if model in most]
@@ -190,7 +190,7 @@ class GpuTable:
         return {key: {glob: self._whole(models) for glob, models in values.items()} for key, values in found.items()}
 
     def _whole(self, models: Names) -> Names:
-        """All models of a family of which several have a value: whoever said so did not say which ones."""
+        """The whole family, if several models of it share a label value: the value does not tell them apart."""
         families = {model.family for model in self.in_quotas if model.name in models} if len(models) > 1 else ()
         return self.names[families.pop()] if len(families) == 1 else models
 
@@ -207,7 +207,7 @@ class GpuTable:
 
     @cached_property
     def _hash(self) -> int:
-        """Counted once: catalogues are looked up by their table."""
+        """Computed once, because catalogues are looked up by their table."""
         return hash((self.models, self.data_center_only))
 
 
