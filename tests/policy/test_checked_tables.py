@@ -34,7 +34,7 @@ def test_no_table_of_gpus_is_kept_by_those_who_count_them():
 def test_models_that_a_policy_adds_are_remembered_in_bounds():
     few = [CATALOGUE.extended({"Own": {"team.example.com/gpu": [f"few-{number}"]}}) for number in range(99)]
     assert CATALOGUE.extended({"Own": {"team.example.com/gpu": ["few-98"]}}) is few[-1]
-    assert len(CATALOGUE.table.remembered) <= _KEPT_AT_MOST
+    assert len(CATALOGUE.table.cached) <= _KEPT_AT_MOST
     many = {"A100": {"team.example.com/gpu": [f"many-{number}" for number in range(1000)]}}
     assert isinstance(CATALOGUE.extended(many), Catalogue)
     assert CATALOGUE.extended(many) is not CATALOGUE.extended(many)
