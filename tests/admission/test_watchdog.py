@@ -99,7 +99,7 @@ def test_what_its_sender_no_longer_waits_for_is_not_finished(tmp_path: Path) -> 
     replica = replica_of(tmp_path / "policies", rules_with(in_a_loop))
     replica.service.decision_seconds = PLENTY
     answer = replica.client.post("/validate?timeout=1s", json=review(pod(1)))
-    assert (answer.status_code, answer.text) == (500, "took too long: its sender does not wait any more\n")
+    assert (answer.status_code, answer.text) == (500, "took too long: the sender no longer waits\n")
     replica.store.close()
 
 

@@ -1,8 +1,9 @@
-"""A cache of decisions for pods that are alike: a controller makes many such pods, and all get the same answer.
+"""A cache of decisions for pods that are alike. A controller makes many such pods, and all of them get one answer.
 
-The key of a decision is everything that it follows from: the pod's likeness (`webhook.model.likeness`), its namespace,
+The key of a decision has all that it depends on: the pod's likeness (`webhook.model.likeness`), its namespace,
 the policies, the snapshot of the cluster, and what was known about its images. Registries are asked about the images of
-every pod. A new snapshot or policy drops all decisions. Quotas are no part of a decision: they are asked for every pod.
+every pod. A new snapshot or policy drops all decisions. Quotas are not part of a decision: ledgers are asked for every
+pod.
 
 Decisions are not cached for pods without a controller, for the first pod of a controller, and after two pods in a row
 that were like no other: rare pods cost no extra time. A controller is known by its uid, which anybody can write; a
@@ -39,9 +40,9 @@ TRIES = 2
 """Pods of one controller in a row that are like no other; after them its pods are not cached any more."""
 _LONGEST_UID = 64
 _MOST_FINDINGS = 8
-"""Most findings of a cached decision. Refused pods are judged anew every time."""
+"""Most findings of a cached decision. A refused pod is decided anew every time."""
 _OF_AN_OPERATION, _OF_A_FINDING, _OF_AN_IMAGE, _OF_A_CLAIM, _OF_A_DECISION = 600, 600, 1000, 2000, 1000
-"""Bytes of memory that each of these takes beside its texts."""
+"""Bytes of memory that each of these takes besides its texts."""
 
 Decide = Callable[[AdmissionRequest, PolicySet, ClusterFacts, Sequence[PolicySet]], Decision]
 
@@ -57,7 +58,7 @@ class Alike:
         self._decide = decide
         self._kept = _Kept((), None)
         self._tries: dict[str, int] = {}
-        """Controller -> how many more pods in a row may be like no other before its pods are not cached."""
+        """Controller -> how many more pods in a row may be like no other, before its pods are no longer cached."""
 
     def decision(self, request: AdmissionRequest, sets: tuple[PolicySet, ...], facts: ClusterFacts) -> Decision:
         """The decision about a request under the first of the policy sets; the others are recent ones.
@@ -93,7 +94,7 @@ class Alike:
         uid = controller.get("uid")
         if not isinstance(uid, str) or len(uid) > _LONGEST_UID:
             return ""
-        uid = f"{request.namespace}/{uid}"  # or tenants could have those of others given up
+        uid = f"{request.namespace}/{uid}"  # or a tenant could end caching for the controllers of others
         left = self._tries.get(uid)
         if left is not None:
             return uid if left > 0 else ""
@@ -104,7 +105,7 @@ class Alike:
 
 
 class _Key(NamedTuple):
-    """What decides a request, beside policies and facts."""
+    """What a decision depends on, besides policies and facts."""
 
     namespace: str
     text: bytes
@@ -112,7 +113,7 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A decision that is remembered, and what was known of each image that it asked about."""
+    """A cached decision, and what was known about each image that it asked about."""
 
     answer: AdmissionResponse
     outcome: Outcome
@@ -138,7 +139,7 @@ class _Known:
         return cls(decision.answer, shared, decision.claims, images, size)
 
     def holds(self, facts: ClusterFacts) -> bool:
-        """Whether the same is known about the images as then. Asking may start look-ups, as for any other pod."""
+        """Whether no image is known differently by now. Asking may start look-ups, as for any other pod."""
         return all(facts.image(image) == info for image, info in self.images)
 
     def about(self, request: AdmissionRequest) -> Decision:
@@ -162,7 +163,7 @@ class _Kept:
         """Whether the decisions were made under these policy sets and this snapshot."""
         if self.snapshot is None or self.snapshot() is not snapshot or len(self.sets) != len(sets):
             return False
-        return all(map(is_, self.sets, sets))  # equal ones may have other lines, of which findings tell
+        return all(map(is_, self.sets, sets))  # equal sets may have other line numbers, which findings name
 
     def keep(self, key: _Key, known: _Known) -> None:
         """Add a decision; clears the others where there is no room for it."""
@@ -178,7 +179,7 @@ class _Kept:
 
 
 class _Noted:
-    """Asks about images, and records the answers. Implements `webhook.images.image_source.ImageSource`."""
+    """Asks about images, and records the answers. Implements `webhook.facts.facts.ImageSource`."""
 
     def __init__(self, facts: ClusterFacts) -> None:
         self._facts = facts

@@ -56,7 +56,7 @@ class LineHandler(logging.StreamHandler):  # type: ignore[type-arg]  # generic i
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
         self._waiting: list[logging.LogRecord | str] = []
-        self._process = 0  # that has a thread to write
+        self._process = 0  # the process whose thread writes the lines
         self._has_come = threading.Event()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -87,7 +87,7 @@ class LineHandler(logging.StreamHandler):  # type: ignore[type-arg]  # generic i
     def _line(self, record: logging.LogRecord) -> str:
         try:
             return self.format(record) + self.terminator
-        except Exception:  # noqa: BLE001  # a log line that cannot be made must not end what it is about
+        except Exception:  # noqa: BLE001  # a faulty log line must not end the work that it is about
             self.handleError(record)
             return ""
 
@@ -107,7 +107,7 @@ def configure(level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # nobody reads them here
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # the lines do not show them
     logging.getLogger("urllib3").setLevel(logging.WARNING)
     logging.getLogger("kubernetes").setLevel(logging.WARNING)
 

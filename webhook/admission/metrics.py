@@ -1,4 +1,4 @@
-"""What operators can count. No pod names, a bounded number of namespaces, everything else from closed sets.
+"""The metrics of a replica. Labels have no pod names and a bounded number of namespaces; all others are closed sets.
 
 docs/metrics.md says what each metric means; alerts and dashboard are in deploy/chart/files.
 """
@@ -27,11 +27,11 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 LATENCY_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.5, 2.0, 10.0)
 """Upper bounds in seconds; with +Inf ten buckets. The last is over a quarter of the longest possible timeout, 30 s."""
 NAMESPACE_SERIES = 200
-"""Namespaces with series of their own unless said otherwise."""
+"""Most namespaces with series of their own, by default."""
 REASONS = ("bad_request", "bug", "forbidden", "not_ready", "overloaded", "took_too_long")
 """Why a request got no decision."""
 LOOKUP_RESULTS = ("found", "unchanged", "refused", "failed", "bug")
-"""What becomes of a look-up of an image."""
+"""Results of a look-up of an image."""
 
 _OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 _RESULTS = {
@@ -101,11 +101,11 @@ class Metrics:
         self._begin_at_zero()
 
     def know_namespaces(self, is_known: Callable[[str], bool]) -> None:
-        """Take who says whether a namespace is certainly there; those come first where not all are counted by name."""
+        """Set the function that says whether a namespace certainly exists. Such namespaces get series before others."""
         self._namespace_of.is_known = is_known
 
     def watch_readiness(self, ready: Callable[[], bool]) -> None:
-        """Show whether this replica is ready, as /readyz says it."""
+        """Show whether this replica is ready, as on /readyz."""
         self._watch(
             "gpu_policy_ready",
             "1 if this replica is ready for requests, 0 if it is not: facts not loaded, watch stale, or draining.",
@@ -133,9 +133,9 @@ class Metrics:
     ) -> None:
         """Show how the certificates stand, read at each scrape.
 
-        `expiry` gives seconds by certificate (ca, leaf, ca_bundle) and leaves out what it does not know; `fault` says
-        whether their keeper cannot do its work; `clock_skew` gives the seconds that the local clock is ahead of the
-        API server's, None where nobody knows.
+        `expiry` gives certificate (ca, leaf, ca_bundle) -> seconds, without unknown ones. `fault` says whether the
+        keeper of certificates cannot do its work. `clock_skew` gives the seconds that the local clock is ahead of the
+        API server's; None where that is unknown.
         """
         self._watch(
             "gpu_policy_certificate_expiry_seconds",
@@ -158,8 +158,8 @@ class Metrics:
     def watch_registration(self, ok: Callable[[], Mapping[str, bool]], timeouts: Mapping[str, float]) -> None:
         """Show how the webhook configurations stand, by configuration (mutating, validating), read at each scrape.
 
-        `ok` says whether each is as it was installed and leaves out what it could not read; `timeouts` are the
-        seconds after which the API server gives up, as installed.
+        `ok` gives configuration -> whether it is as installed, without those that could not be read. `timeouts` gives
+        configuration -> seconds after which the API server gives up, as installed.
         """
         self._watch(
             "gpu_policy_webhook_configuration_ok",
@@ -177,10 +177,10 @@ class Metrics:
     def watch_images(
         self, known: Callable[[], int], pending: Callable[[], int], shared: Callable[[], bool | None]
     ) -> None:
-        """Show what the look-ups of images know, read at each scrape, and begin to count them.
+        """Show what is known about images, read at each scrape, and begin to count look-ups.
 
-        `shared` says whether results were exchanged with the other replicas when it was last tried, None where they
-        never are.
+        `shared` says whether the last exchange of results with other replicas worked; None where results are not
+        shared.
         """
         text = f"Look-ups of images in their registries, by result ({', '.join(LOOKUP_RESULTS)})."
         self._lookup_of = Series(self._counter("gpu_policy_image_lookups", ["result"], text))
@@ -206,7 +206,7 @@ class Metrics:
         self._failures_seen = failures
 
     def count(self, phase: str, request: AdmissionRequest, decision: Decision, seconds: float) -> None:
-        """Count one answer; `seconds` is what it took."""
+        """Count one answer, which took this long."""
         result = decision.result
         operation = request.operation if request.operation in _OPERATIONS else "other"
         self._count_of[phase, operation, result].inc()
@@ -231,7 +231,7 @@ class Metrics:
         return generate_latest(self.registry)
 
     def _begin_at_zero(self) -> None:
-        """Make the series that alerts look at before anything happens: the first event counts only as a rise from 0."""
+        """Make the series of alerts with value 0: Prometheus sees the first event only as a rise from 0."""
         for phase, results in _RESULTS.items():
             for result in results:
                 self._count_of[phase, "CREATE", result].inc(0)

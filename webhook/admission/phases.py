@@ -1,6 +1,6 @@
-"""What to ask the engine for each kind of request, and how its outcome becomes an answer.
+"""What the engine is asked for each kind of request, and how its outcome becomes an answer.
 
-ConfigMaps of policies are checked when they are applied, so that whoever made a mistake is told at once.
+ConfigMaps of policies are checked when they are applied, so that their author is told of a mistake at once.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ _LONGEST_ANNOTATION = 4096
 class Decision:
     """An answer and the outcome that led to it; `outcome` is None where the request concerns no pods.
 
-    `claims` are what a new pod would use of the quotas of its namespace; the quotas are asked later.
+    `claims` are those of a new pod on the quotas of its namespace. Ledgers are asked later.
     """
 
     answer: AdmissionResponse
@@ -92,7 +92,7 @@ def workloads(request: AdmissionRequest, policies: PolicySet, facts: ClusterFact
 
 
 def _says_more_than(raw: Mapping[str, Any], old: Mapping[str, Any] | None) -> bool:
-    """Whether a part other than metadata and status changed; these two parts lead to no other pods."""
+    """Whether a part besides metadata and status changed. These two do not change the pods that are made."""
     try:
         return old is None or any(raw[key] != old.get(key) for key in raw if key not in ("metadata", "status"))
     except RecursionError:  # too deep to be compared: custom resources may hold anything
@@ -122,7 +122,7 @@ def validate(
 
 
 def malformed(error: ShapeError) -> Decision:
-    """Refuse an object that the API server would not accept either."""
+    """Refuse a malformed object, which the API server would refuse, too."""
     message = f"{shortened(printable(str(error)), LONGEST_LINE)}; {error.remedy}"
     return Decision(AdmissionResponse(is_allowed=False, message=message, code=422))
 
@@ -134,7 +134,7 @@ def _others(policy: Policy, request: AdmissionRequest, earlier: Sequence[PolicyS
 
 
 def _as_pod(request: AdmissionRequest, raw: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The object as a pod, None for other kinds. Before 1.23 the subresource ephemeralcontainers has the list only."""
+    """The object as a pod; None for other kinds. Before 1.23, ephemeralcontainers sends a list of containers only."""
     if raw is None:
         return None
     if is_pod(request.api_version, request.kind):
@@ -145,7 +145,7 @@ def _as_pod(request: AdmissionRequest, raw: Mapping[str, Any] | None) -> Mapping
 
 
 def _is_mirror_pod(request: AdmissionRequest) -> bool:
-    """Whether a kubelet shows its static pod; the annotation alone proves nothing, because anybody can write it."""
+    """Whether a kubelet reports its static pod. The annotation alone proves nothing, because anybody can write it."""
     if NODES not in request.user_groups or request.object is None:
         return False
     return MIRROR_ANNOTATION in mapped(request.object, "metadata", "annotations")
@@ -178,13 +178,13 @@ CHART = "gpu-policy"
 """The value of NAME_LABEL in objects of the chart."""
 
 _BRINGING = frozenset(("CREATE", "UPDATE"))
-"""Operations that may change files."""
+"""Operations that can change files."""
 _CHECK = "gpu-policy policy check DIRECTORY"
 _MORE = f"and {{}} more; {_CHECK} names all of them"
 
 
 def config_maps(request: AdmissionRequest, store: PolicyStore) -> Decision:
-    """Refuse a ConfigMap whose policies have mistakes, on CREATE, and on UPDATE where its files change.
+    """Refuse a ConfigMap whose policies have mistakes, on CREATE, and on UPDATE if its files change.
 
     Doubts are warnings. `store` has the policies that this replica has mounted.
     """
@@ -192,7 +192,9 @@ def config_maps(request: AdmissionRequest, store: PolicyStore) -> Decision:
     if raw is None or not _is_about_a_config_map(request) or request.operation not in _BRINGING:
         return UNCONCERNED
     new, old = files_of(raw), files_of(request.old_object or {})
-    if request.operation == "UPDATE" and new == old:  # labels and finalizers change where what is stored has mistakes
+    if (
+        request.operation == "UPDATE" and new == old
+    ):  # labels and finalizers may change although stored policies have mistakes
         return UNCONCERNED
     return _checked(raw, new, old, store)
 

@@ -1,4 +1,4 @@
-"""What operators can count of quotas. As many quotas as have a name here have series of their own, others share one."""
+"""Metrics of quotas. A bounded number of quotas have series of their own; all others share one."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -9,14 +9,14 @@ from webhook.ledger.reconciler import Usage
 from webhook.quota.quotas import Limit, Measure
 
 MOST_QUOTAS = 200
-"""Quotas with series of their own; names of pots and namespaces come from the platform, but there may be many."""
+"""Most quotas with series of their own. The platform names pots and namespaces, but there may be many."""
 _MOST_NAMESPACES = 100
-"""Namespaces that are shown by name among those whose pods are not stored."""
+"""Most namespaces with series of their own about pods that are not stored."""
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0)
 
 
 class QuotaMetrics:
-    """`webhook.ledger.context.Observer` that counts; and what is in use, read at each scrape."""
+    """Counts as `webhook.ledger.context.Observer`, and shows what is in use, read at each scrape."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class QuotaMetrics:
         Watched("gpu_policy_quota_unconfirmed", text, ("quota",), self._unconfirmed, registry=registry)
         Watched(
             "gpu_policy_quota_reconcile_age_seconds",
-            "Seconds since this replica last compared every ledger with the pods that there are.",
+            "Seconds since this replica last compared every ledger with the pods of the cluster.",
             (),
             lambda: {} if (seconds := age()) is None else {(): seconds},
             registry=registry,
@@ -102,7 +102,7 @@ class QuotaMetrics:
         self._durations[("look_up",)].observe(seconds)
 
     def conflicted(self, key: str) -> None:
-        """Somebody else wrote at the same time."""
+        """Another replica wrote at the same time."""
         self._conflicts[(self._name(key),)].inc()
 
     def failed(self, key: str) -> None:
@@ -110,15 +110,15 @@ class QuotaMetrics:
         self._failures[(self._name(key),)].inc()
 
     def refused(self, key: str) -> None:
-        """A claim passed a limit."""
+        """An enforced claim was refused."""
         self._refused[(self._name(key),)].inc()
 
     def withheld(self, key: str, namespace: str) -> None:
-        """A claim was refused for what its own namespace holds without stored pods."""
+        """A claim was refused because of its namespace's own unconfirmed entries."""
         self._withheld[namespace, self._name(key)].inc()
 
     def blocked(self, key: str, namespace: str) -> None:
-        """A claim was refused for what this namespace holds without stored pods."""
+        """A claim of another namespace was refused because of this namespace's unconfirmed entries."""
         self._blocking[namespace, self._name(key)].inc()
 
     def _name(self, key: str) -> str:

@@ -1,4 +1,4 @@
-"""The quotas of one replica: its ledgers, their reconciler, and what is published about them."""
+"""The quotas of one replica: its ledgers, the reconciler, and what is published about usage."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -16,13 +16,13 @@ from webhook.policy.policy_store import HELD_SECONDS, PolicyStore
 from webhook.quota.quotas import Quota, QuotaScope
 
 _ROUNDS = 1 / 9
-"""Longest pause between two rounds of reconciling, as a share of the time that an admission may take."""
+"""Longest time between two reconciliations, as a share of the time that an admission may take."""
 _IDLE = 2
-"""A ledger without use is removed when it has not changed for this many times the time of an admission."""
+"""An unused ledger is removed when it has not changed for this many times the time of an admission."""
 
 
 class FollowedPods(Pods, Protocol):
-    """Pods that are watched from `start` to `close`; listeners are called when a pod is gone."""
+    """Pods that are watched from `start` to `close`."""
 
     def listen(self, gone: Callable[[], None]) -> None:
         """Have `gone` called once for each pod that no longer counts."""
@@ -33,7 +33,7 @@ class FollowedPods(Pods, Protocol):
         ...
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start to watch."""
         ...
 
     def close(self) -> None:
@@ -45,7 +45,7 @@ class Publisher(Protocol):
     """Publishes usage for the users of each namespace."""
 
     def start(self) -> None:
-        """Begin, in a thread of its own."""
+        """Start a thread."""
         ...
 
     def show(self, standings: Iterable[QuotaUsage]) -> None:
@@ -53,7 +53,7 @@ class Publisher(Protocol):
         ...
 
     def close(self) -> None:
-        """End, within 2 seconds."""
+        """End the thread, within 2 seconds."""
         ...
 
 
@@ -66,13 +66,13 @@ class QuotaParts:
     publisher: Publisher | None = None
     timing: LedgerTiming | None = None
     is_bounded: bool = False
-    """Whether admitted pods are stored in a cluster, so that entries without a stored pod are bounded."""
+    """Whether admitted pods are stored in a cluster, so that unconfirmed entries are bounded."""
     tells_usage: bool = True
     """Whether refusals say how much is in use, and by which pods of the requesting namespace."""
 
 
 class QuotaService:
-    """The quotas of one replica. Pods are watched only once the policies have a quota."""
+    """The quotas of one replica. Pods are watched from the moment that the policies have a quota."""
 
     def __init__(self, parts: QuotaParts, policies: PolicyStore, metrics: Metrics) -> None:
         self._parts = parts
@@ -100,7 +100,7 @@ class QuotaService:
         """Whether a pod was seen in a namespace."""
 
     def start(self) -> None:
-        """Begin, in threads of its own."""
+        """Start the threads."""
         if self._parts.publisher is not None:
             self._parts.publisher.start()
         self._reconciler.start()
@@ -118,26 +118,26 @@ class QuotaService:
 
 
 def intervals_for(timing: LedgerTiming) -> ReconcileIntervals:
-    """How often ledgers are reconciled, so that no entry is removed while its pod may be in flight."""
+    """How often ledgers are reconciled. No entry is removed while its pod may be in flight."""
     return ReconcileIntervals(
         round=min(LONGEST_ROUND, timing.in_flight * _ROUNDS), idle=max(LEAST_IDLE, timing.in_flight * _IDLE)
     )
 
 
 class PoliciesInForce:
-    """`webhook.ledger.reconciler.Quotas` of the policies in force."""
+    """The quotas of the policies in force, as `webhook.ledger.reconciler.Quotas`."""
 
     def __init__(self, policies: PolicyStore) -> None:
         self._policies = policies
 
     @property
     def exist(self) -> bool:
-        """Whether there may be any quotas at all."""
+        """Whether the policies have quotas."""
         return self._policies.current.has_quotas
 
     @property
     def are_settled(self) -> bool:
-        """Whether the policies have been in force for long enough: a new replica may be the first that has them."""
+        """Whether the policies are in force for so long that every replica has loaded them."""
         return time.monotonic() - self._policies.status.loaded_at_monotonic > HELD_SECONDS
 
     @property

@@ -1,4 +1,4 @@
-"""Series of metrics for a busy webhook: found without a lock, bounded in number, or read only at a scrape."""
+"""Series of metrics for a busy webhook: found without a lock, bounded in number, or read at a scrape only."""
 
 import logging
 import re

@@ -1,8 +1,8 @@
-"""Ends every decision that takes too long, wherever it is, also in unexpected loops.
+"""Ends every decision that takes too long, at any place in its code, also in unexpected loops.
 
 A thread watches the decisions that are being made. When a decision has used up its CPU time, or its sender no longer
-waits, the interpreter raises an exception in its thread between two steps. So no code that decides has to look at the
-time, and rules stay pure. Work that is shared with other decisions, and must not be left half done, is done `outside`.
+waits, the interpreter raises an exception in the thread of the decision, between two steps. So rules need not look at
+the clock, and stay pure. Work that is shared with other decisions, and must not be left half done, is done `outside`.
 """
 
 import ctypes
@@ -16,12 +16,12 @@ from typing import TypeVar
 _TICK_SECONDS = 0.05
 """Time between two looks at the decisions in progress."""
 _QUIET_TICKS = 20
-"""Looks without a decision after which the thread sleeps until the next decision."""
+"""Looks without a decision in progress after which the thread sleeps until the next decision."""
 _AGAIN_SECONDS = 1.0
 """Time after which the exception is raised again where the first one was lost, as in a finalizer."""
 
 DECISION_SECONDS = 2.0
-"""Default limit of CPU time for one decision; usual pods take less than a thousandth of it."""
+"""Default limit of CPU time for one decision, in seconds; usual pods take less than a thousandth of it."""
 
 Result = TypeVar("Result")
 
@@ -40,7 +40,7 @@ class _Watched:
     No thread uses more CPU time than passes, so a CPU clock that jumps ends no work.
     """
 
-    __slots__ = ("begun", "cpu_begun", "cpu_seconds", "ends", "struck", "thread")
+    __slots__ = ("begun", "cpu_begun", "cpu_seconds", "ends", "raised_at", "thread")
 
     def __init__(self, cpu_seconds: float, ends: float) -> None:
         self.thread = threading.get_ident()
@@ -48,11 +48,11 @@ class _Watched:
         self.begun = time.monotonic()
         self.cpu_seconds = cpu_seconds
         self.ends = ends
-        self.struck = 0.0
+        self.raised_at = 0.0
 
     @property
     def is_over(self) -> bool:
-        """Whether it has to end."""
+        """Whether the work has to end."""
         now = time.monotonic()
         return now >= self.ends or (now - self.begun >= self.cpu_seconds and self.spent(now) >= self.cpu_seconds)
 
@@ -77,13 +77,13 @@ class Overseer:
         if self._thread is None:
             self._start()
         self._running[watched.thread] = watched
-        if self._is_asleep:  # after the line above, or nobody would look at it
+        if self._is_asleep:  # after the line above, or the thread would not look at it
             self._wake.put(None)
 
     def end(self, watched: _Watched) -> None:
         """Called by the thread that has ended its work; from now on no exception is raised in it."""
         with self._lock:
-            if self._running.pop(watched.thread, None) is not None and watched.struck:
+            if self._running.pop(watched.thread, None) is not None and watched.raised_at:
                 _take_back(watched.thread)
 
     def _start(self) -> None:
@@ -110,12 +110,12 @@ class Overseer:
         self._is_asleep = False
 
     def _look_at(self, watched: _Watched) -> None:
-        with self._lock:  # so that the thread is still at it, and alive
+        with self._lock:  # so that the work is not ended meanwhile, and its thread lives
             if self._running.get(watched.thread) is not watched or not watched.is_over:
                 return
             now = time.monotonic()
-            if not watched.struck or now - watched.struck >= _AGAIN_SECONDS:
-                watched.struck = now
+            if not watched.raised_at or now - watched.raised_at >= _AGAIN_SECONDS:
+                watched.raised_at = now
                 _raise_in(watched.thread, _EndedError)
 
 
@@ -166,7 +166,7 @@ class DecisionDeadline:
             raise TookTooLongError(self._bound()) from ended
 
     def outside(self, work: Callable[[], Result]) -> Result:
-        """The result of `work`, which is a part of the work `within` but is never ended: it has limits of its own."""
+        """The result of `work`, a part of the work `within` that is never ended, because it has limits of its own."""
         watched = self._watched
         if watched is None:
             return work()
@@ -189,5 +189,5 @@ class DecisionDeadline:
 
     def _bound(self) -> str:
         if time.monotonic() >= self._ends:
-            return "took too long: its sender does not wait any more"
+            return "took too long: the sender no longer waits"
         return f"took too long: more than the {self._allowed:g} s of CPU time that one decision may take"

@@ -1,1 +1,1 @@
-"""What quotas of GPUs are, and what a pod asks of them. Pure: how much is in use is known by the ledger alone."""
+"""Quotas of GPUs as values, and what a pod counts against them. Pure: only ledgers know how much is in use."""

@@ -1,10 +1,12 @@
 """What pods count against the limits of a quota.
 
-Weights say what one unit of a GPU resource is in whole GPUs, as exact fractions.
+A weight says what one unit of a GPU resource counts, in whole GPUs, as an exact fraction:
 
-A MIG slice is 1/(most slices of its profile on one GPU of the pod's model), a partition of an AMD GPU 1/(partitions in
-its mode); where the model is open, the heaviest of those that it can be. Sharing by time or MPS says nothing of how
-many pods share a GPU, so a share weighs a whole one. The policy's own `weights` come before all of this.
+- a MIG slice counts 1/(most slices of its profile on one GPU of the pod's model),
+- a partition of an AMD GPU counts 1/(partitions in its mode),
+- a share by time-slicing or MPS counts 1, because nothing says how many pods share the GPU.
+
+If a pod may land on several models, the largest weight counts. The `weights` of a policy come before all of these.
 """
 
 import re
@@ -24,7 +26,7 @@ _PARTITION = re.compile(r"amd\.com/([a-z]px)_nps[0-9]+", re.ASCII)
 
 
 def weight(resource: str, models: tuple[str, ...] | None, counting: Counting) -> Fraction:
-    """What one unit of `resource` weighs for a pod that may land on `models`; None where they are open.
+    """What one unit of `resource` weighs for a pod that may land on `models`; None stands for every model.
 
     >>> weight("nvidia.com/mig-1g.10gb", ("A100-40GB", "A100-80GB"), Counting())
     Fraction(1, 4)
@@ -36,11 +38,11 @@ def weight(resource: str, models: tuple[str, ...] | None, counting: Counting) ->
 MIG_RESOURCES: tuple[str, ...] = tuple(
     sorted(f"nvidia.com/mig-{profile.replace('+', '.')}" for profile in GPUS.profiles if "g." in profile)
 )
-"""The MIG slices of every GPU of this release, as resources are called."""
+"""The names of the resources of all MIG slices that GPUs of this release have."""
 
 
 def is_unknown_slice(resource: str, table: GpuTable = GPUS) -> bool:
-    """Whether a resource is a MIG slice, and one that no GPU of the table has.
+    """Whether a resource is a MIG slice that no GPU of the table has.
 
     >>> is_unknown_slice("nvidia.com/mig-1g.10gb"), is_unknown_slice("nvidia.com/mig-1g.11gb")
     (False, True)
@@ -64,29 +66,31 @@ def _weight(resource: str, models: tuple[str, ...] | None, table: GpuTable) -> F
 
 
 def _times(part: int, whole: int) -> int:
-    """How often a part fits into the whole; 0 for a part that is none."""
+    """How often a part fits into the whole; 0 for a part of 0."""
     return whole // part if part else 0
 
 
 def _profile(size: str, memory: str, suffix: str) -> str:
-    """The profile of a slice, whose end has a plus where the name of the resource has a dot."""
+    """The profile of a slice. It has a plus before its suffix, where the name of the resource has a dot."""
     suffix = suffix.removesuffix(SHARED_SUFFIX)
     return f"{size}{memory}" + (f"+{suffix[1:]}" if suffix.startswith(".") else suffix)
 
 
 def amounts(demand: Demand, quota: Quota) -> Mapping[Limit, Fraction]:
-    """What one pod with this demand counts against every limit of the quota; not to be changed, callers share it."""
+    """What one pod with this demand counts against every limit of the quota. Callers share the map and only read it."""
     return _known(demand, quota).amounts
 
 
 def fits_alone(demand: Demand, quota: Quota) -> bool:
-    """Whether a pod with this demand passes no limit of the quota while nothing else uses it."""
+    """Whether a pod with this demand fits into the quota while nothing else uses it."""
     return _known(demand, quota).fits
 
 
 def used(counts: Mapping[Demand, int], quota: Quota) -> dict[Limit, Fraction]:
-    """What so many pods with these demands use; those of namespaces that the quota does not cover use nothing."""
-    sums: dict[tuple[int, int], int] = {}  # by place of the limit and denominator: whole numbers are added up faster
+    """What pods use, from the number of pods with each demand. Namespaces that the quota does not cover use nothing."""
+    sums: dict[
+        tuple[int, int], int
+    ] = {}  # by index of the limit and denominator, because whole numbers are added up faster
     for demand, count in counts.items():
         for at, numerator, denominator in _known(demand, quota).parts:
             sums[at, denominator] = sums.get((at, denominator), 0) + numerator * count
@@ -97,7 +101,7 @@ def used(counts: Mapping[Demand, int], quota: Quota) -> dict[Limit, Fraction]:
 
 
 def excesses(demand: Demand, used: Mapping[Limit, Fraction], quota: Quota) -> tuple[Excess, ...]:
-    """The limits that one more pod with this demand would pass, in the order of the quota."""
+    """The limits that one more pod with this demand would exceed, in the order of the quota."""
     return tuple(
         Excess(limit, asks, used[limit])
         for limit, asks in amounts(demand, quota).items()
@@ -107,20 +111,20 @@ def excesses(demand: Demand, used: Mapping[Limit, Fraction], quota: Quota) -> tu
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What a demand comes to under a quota, which is held so that no other one gets its id meanwhile.
+    """What a demand counts under a quota. The quota is held so that no other one gets its id meanwhile.
 
-    `parts` are the amounts that use the quota up: the place of the limit among its limits, numerator and denominator.
+    `parts` are the amounts above 0: index of the limit, numerator and denominator.
     """
 
     quota: Quota
     amounts: Mapping[Limit, Fraction]
     parts: tuple[tuple[int, int, int], ...]
     fits: bool
-    """Whether none of the amounts is above its limit."""
+    """Whether no amount is above its limit."""
 
 
 _MOST_KEPT = 16_384
-"""Demands that are remembered, about: some megabytes at most."""
+"""Most demands that are cached, which take some megabytes."""
 _kept: dict[tuple[int, Demand], _Known] = {}
 
 
@@ -151,7 +155,7 @@ def _amounts(demand: Demand, quota: Quota) -> Iterator[tuple[Limit, Fraction]]:
 
 
 def _of_model(name: str, demand: Demand, quota: Quota, weighed: Mapping[str, Fraction]) -> Iterator[Fraction]:
-    """What the pod may use of a model: of the resources of its vendor, where it may land on it."""
+    """The weighed amounts of the pod that may be GPUs of a model, by the models and vendors that the pod allows."""
     catalogue = quota.counting.catalogue
     meant = catalogue.leaves(name)
     if demand.models is not None:

@@ -1,6 +1,6 @@
-"""What people read of a quota: exact numbers, and why a pod does not fit.
+"""What people read about a quota: exact numbers, and why a pod does not fit.
 
-Some pods break a quota whatever else is in use: that is said without asking the ledger.
+`objections` tells why a pod never fits, whatever else is in use. No ledger is asked for that.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -12,7 +12,7 @@ from webhook.quota.amounts import amounts, fits_alone
 from webhook.quota.quotas import Demand, Excess, Limit, Measure, Quota, QuotaScope, UnspecifiedModel
 
 _SHOWN = 3
-"""Models that one message gives an example for, and kinds of pods that it names."""
+"""Most models that one message gives an example for, and most kinds of pods that it names."""
 
 
 def number(amount: Fraction) -> str:
@@ -37,8 +37,8 @@ def exceeded(
 ) -> str:
     """Why a pod does not fit into what is left, who uses most of it, and what to do.
 
-    `largest` are pods by name with what they use, in the unit of the first limit; with None nothing is said of what is
-    in use. `is_unspecified` says that the pod does not say which model it wants, and so counts against each.
+    `largest` are names of pods with what they use, in the unit of the first limit; with None, the message does not say
+    what is in use. `is_unspecified` says that the pod selects no model, and so counts against each.
     """
     tells = largest is not None
     parts = [f"exceeded GPU quota '{quota.name}': {'; '.join((_excess if tells else _limit)(one) for one in excesses)}"]
@@ -51,12 +51,12 @@ def exceeded(
 
 
 def amount_of(amount: Fraction, limit: Limit) -> str:
-    """An amount with what it is an amount of: `4`, `4 H100`, `4 nvidia.com/mig-1g.10gb`."""
+    """An amount with its unit: `4`, `4 H100`, `4 nvidia.com/mig-1g.10gb`."""
     return f"{number(amount)} {limit.name}".rstrip()
 
 
 def unspecified(quota: Quota) -> tuple[str, str, str]:
-    """Found, allowed and remedy of a pod that does not say which model it wants, where it must."""
+    """Found, allowed and remedy of a pod that has to select a model, and does not."""
     models = ", ".join(limit.name for limit in quota.limits if limit.measure is Measure.MODEL)
     allowed = f"{_called(quota)} limits {models}, so a pod has to select one"
     none = [limit.name for limit in quota.limits if limit.measure is Measure.MODEL and not limit.hard]
@@ -64,7 +64,7 @@ def unspecified(quota: Quota) -> tuple[str, str, str]:
 
 
 def choosing(quota: Quota, but: Collection[str] = ()) -> str:
-    """How a pod says which of the limited models it wants, by examples of all `but` those that would not help."""
+    """How a pod selects one of the limited models, with examples; models in `but` would not help."""
     models = (limit.name for limit in quota.limits if limit.measure is Measure.MODEL)
     examples = {name: found for name in models if (found := quota.counting.catalogue.example(name)) is not None}
     helpful = [f"{key}: {value} for {name}" for name, (key, value) in examples.items() if name not in but]
@@ -76,9 +76,9 @@ def choosing(quota: Quota, but: Collection[str] = ()) -> str:
 
 
 def withheld(quota: Quota, excess: Excess, most: Fraction) -> tuple[str, str, str]:
-    """Found, allowed and remedy of a pod that would fit, were it not for pods of its namespace that are not stored.
+    """Found, allowed and remedy of a pod that would fit without the unconfirmed entries of its namespace.
 
-    `excess.used` is what those hold, `most` what they may hold together with the pod.
+    `excess.used` is what these entries hold, `most` what they may hold together with the pod.
     """
     asks = f"exceeded GPU quota '{quota.name}': requested {amount_of(excess.asks, excess.limit)}"
     allowed = f"such pods may hold {amount_of(most, excess.limit)}, half of what is free for the namespace"
@@ -102,12 +102,12 @@ def crowded(quota: Quota, needed: int, most: int) -> tuple[str, str, str]:
 
 
 def asks_for(amount: Fraction, limit: Limit) -> str:
-    """What a pod asks for of what is limited."""
+    """What a pod requests of what is limited."""
     return f"requests {_gpus(amount, limit)}"
 
 
 def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False) -> tuple[str, str, str]:
-    """Found, allowed and remedy of a pod that does not fit even if nothing else is in use."""
+    """Found, allowed and remedy of a pod that does not fit although nothing else is in use."""
     limit = excess.limit
     found = asks_for(excess.asks, limit)
     if not limit.hard:
@@ -121,7 +121,7 @@ def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False
 
 
 def too_many_pods(quota: Quota, excess: Excess, pods: int, *, is_unspecified: bool = False) -> tuple[str, str]:
-    """Found and remedy of a workload whose pods fit one by one and not all together. `excess` is that of one pod."""
+    """Found and remedy of a workload whose pods fit one by one and not all together. `excess` is of one pod."""
     limit = excess.limit
     fitting = limit.hard // excess.asks
     found = (
@@ -137,7 +137,7 @@ def too_many_pods(quota: Quota, excess: Excess, pods: int, *, is_unspecified: bo
 def too_many_kinds_of_pods(
     quota: Quota, excess: Excess, pods: int, names: Sequence[str], *, is_unspecified: bool = False
 ) -> tuple[str, str]:
-    """The same where they are of several kinds, which `names` are the names of. `excess` is that of all of them."""
+    """Found and remedy of a workload with pods of several kinds; `names` are of the kinds, `excess` is of all pods."""
     limit = excess.limit
     whose = f" of {' and '.join(names)}" if all(names) and len(names) <= _SHOWN else ""
     found = (
@@ -151,7 +151,7 @@ def too_many_kinds_of_pods(
 
 
 def _too_small(quota: Quota, asks: Fraction) -> list[str]:
-    """The models of which less is allowed than is asked for."""
+    """The models of which the quota allows less than `asks`."""
     return [limit.name for limit in quota.limits if limit.measure is Measure.MODEL and limit.hard < asks]
 
 
@@ -180,7 +180,7 @@ def _excess(excess: Excess) -> str:
 
 
 def _less(excesses: Sequence[Excess]) -> str:
-    """What would fit."""
+    """What would make the pod fit."""
     askable = [_askable(excess) for excess in excesses]
     if not all(askable):
         return "free some"
@@ -189,14 +189,14 @@ def _less(excesses: Sequence[Excess]) -> str:
 
 
 def _askable(excess: Excess) -> Fraction:
-    """The most that the pod could ask for instead, in the steps in which it asks; 0 where that is nothing."""
+    """The most that the pod could request instead, in multiples of its own smallest step; 0 for nothing."""
     step = Fraction(1, excess.asks.denominator)
     return excess.free // step * step
 
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """The four parts of a refusal: where, what was found, what is allowed, and how to mend it."""
+    """The four parts of a refusal: where, what was found, what is allowed, and the remedy."""
 
     where: str
     found: str
@@ -205,14 +205,13 @@ class Objection:
 
 
 def objections(demand: Demand, quota: Quota, namespace: str = "") -> Iterator[Objection]:
-    """Why a pod never fits into a quota; nothing for one that would fit if nothing else were in use.
+    """Why a pod with this demand never fits into a quota; nothing if it would fit while nothing else is in use.
 
-    `demand` is the pod's, as the quota counts. `namespace` is that of the pod, for the message where its own quota has
-    no GPUs at all.
+    `namespace` is the pod's, for the message where the namespace's own quota has no GPUs at all.
     """
     denies = quota.counting.unspecified_model is UnspecifiedModel.DENY
     if not denies and fits_alone(demand, quota):
-        return  # as nearly every pod does
+        return  # the usual case
     asked = amounts(demand, quota)
     none = next((limit for limit in asked if limit.measure is Measure.GPUS and not limit.hard), None)
     if none is not None and asked[none] and quota.scope is QuotaScope.NAMESPACE:
@@ -229,7 +228,7 @@ def objections(demand: Demand, quota: Quota, namespace: str = "") -> Iterator[Ob
 
 
 def is_unspecified(demand: Demand, quota: Quota) -> bool:
-    """Whether a pod counts against a model only because it does not say which one it wants."""
+    """Whether a pod counts against a model only because it selects none."""
     return demand.models is None and any(
         asks > 0 and limit.measure is Measure.MODEL for limit, asks in amounts(demand, quota).items()
     )

@@ -11,14 +11,14 @@ from webhook.model.globs import is_glob, matcher
 
 
 class UnspecifiedModel(StrEnum):
-    """What becomes of a pod that does not say which GPU model it wants, where models are limited."""
+    """What happens to a pod that selects no GPU model, where models are limited."""
 
     COUNT = "count"
     DENY = "deny"
 
 
 class ClaimsMode(StrEnum):
-    """What becomes of a pod that may get GPUs in a number that nobody can count."""
+    """What happens to a pod that may get GPUs in a number that no quota can count."""
 
     DENY = "deny"
     WARN = "warn"
@@ -26,7 +26,7 @@ class ClaimsMode(StrEnum):
 
 
 class OnLedgerFailure(StrEnum):
-    """What becomes of a pod while the ledger cannot be reached."""
+    """What happens to a pod while the ledger cannot be reached."""
 
     DENY = "deny"
     ALLOW = "allow"
@@ -42,9 +42,9 @@ class Measure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One number that must not be passed. `name` is the model or the resource; empty for GPUs of every kind.
+    """A number that usage must not exceed. `name` is the model or the resource; empty for GPUs of every kind.
 
-    `hard` is in whole-GPU equivalents, for a resource in units of it.
+    `hard` is in whole GPUs; for a resource, in units of the resource.
     """
 
     measure: Measure
@@ -54,10 +54,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How the pods of a quota are counted. `weights` are what units of a resource weigh, beyond what is known.
+    """How the pods of a quota are counted. `weights` is resource -> whole GPUs per unit, where the policy sets it.
 
-    `limited` are the resources that limits name. `accelerators` tells the vendors of resources. `claims` says what
-    becomes of pods whose GPUs nobody can count.
+    `limited` has the resources that limits name. `accelerators` tells the vendors of resources. `claims` says what
+    happens to pods whose GPUs no quota can count.
     """
 
     catalogue: Catalogue = CATALOGUE
@@ -69,12 +69,12 @@ class Counting:
 
     @property
     def named(self) -> Set[str]:
-        """The resources that count differently from others of their vendor, as far as a policy says so."""
+        """The resources that the policy counts differently from other resources of their vendor."""
         return self.limited | self.weights.keys()
 
 
 class QuotaScope(StrEnum):
-    """Whose quota it is."""
+    """Whether a quota is of one namespace alone, or a pot: a quota that several namespaces share."""
 
     NAMESPACE = "namespace"
     POT = "pot"
@@ -84,7 +84,7 @@ class QuotaScope(StrEnum):
 class Quota:
     """What some namespaces together may use. `patterns` are names and globs of namespaces.
 
-    The quota of one namespace has its name, and that name as its only pattern.
+    The quota of a namespace has the name of the namespace, also as its only pattern.
     """
 
     scope: QuotaScope
@@ -100,20 +100,20 @@ class Quota:
 
     @property
     def key(self) -> str:
-        """What its ledger is called: unique among all quotas, and a legal name of a Kubernetes object."""
+        """The key of its ledger: unique among all quotas, and valid in the name of a Kubernetes object."""
         return f"{self.scope}.{self.name}"
 
     def covers(self, namespace: str) -> bool:
-        """Whether the pods of a namespace count."""
+        """Whether the pods of a namespace count against this quota."""
         return any(p == namespace or (is_glob(p) and matcher(p).fullmatch(namespace)) for p in self.patterns)
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a pod asks of the quotas of its namespace; pods with equal demands count alike.
+    """What a pod counts against the quotas of its namespace. Pods with equal demands count alike.
 
-    `gpus` is what the scheduler reserves, by resource name and sorted by it. `models` are the models, as the catalogue
-    tells them apart, that the pod may land on, sorted; None where it says nothing.
+    `gpus` are resource names with the amounts that the scheduler reserves, sorted by name. `models` are the models of
+    the catalogue that the pod may land on, sorted; None where the pod does not restrict them.
     """
 
     namespace: str
@@ -123,7 +123,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """A limit that a pod would pass. Amounts are in the unit of the limit."""
+    """A limit that a pod would exceed: what the pod requests and what is in use, in the unit of the limit."""
 
     limit: Limit
     asks: Fraction
@@ -131,5 +131,5 @@ class Excess:
 
     @property
     def free(self) -> Fraction:
-        """What is left; 0 where more than allowed is in use already."""
+        """What is free; 0 where more than `hard` is in use already."""
         return max(Fraction(0), self.limit.hard - self.used)
