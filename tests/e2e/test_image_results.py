@@ -23,8 +23,8 @@ from webhook.images import shared_results
 from webhook.images.lookups import LookupService
 from webhook.images.packing import packed_in, unpack
 from webhook.kubernetes.api_server import ApiServer
-from webhook.replica.certificate_cluster import KubernetesCluster
 from webhook.replica.image_lookups import ConfigMapStore
+from webhook.replica.kubernetes_cluster import KubernetesCluster
 from webhook.replica.settings import ConfigMapPlace
 
 pytestmark = [pytest.mark.e2e, needs_helm]

@@ -216,7 +216,9 @@ def test_reports_of_others_are_never_touched(site: ReportCluster, namespaces: Na
     before = site.versions(POLICY_REPORTS)
     result = published(site, found_in(here, there))
     assert len(result.errors) == 1
-    assert f"PolicyReport {here}/{NAME}: another audit writes it now, or somebody else has made it" in result.errors[0]
+    assert (
+        f"PolicyReport {here}/{NAME}: another audit writes it now, or another tool has created it" in result.errors[0]
+    )
     assert site.versions(POLICY_REPORTS).items() >= before.items()
     published(site, found_in())
     assert site.versions(POLICY_REPORTS) == before
@@ -322,4 +324,4 @@ def test_an_api_server_that_cannot_be_reached_is_said_once(tmp_path: Path) -> No
         " contexts: [{name: a, context: {cluster: a, user: a}}]}"
     )
     (error,) = publish(found_in("a", "b"), ApiServer(kubeconfig), Kinds.AUTO, PLACE).errors
-    assert error.startswith("what reports the cluster knows cannot be learned: ")
+    assert error.startswith("the kinds of reports in the cluster cannot be listed: ")

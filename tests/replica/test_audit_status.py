@@ -28,7 +28,7 @@ from webhook.replica.audit_status import (
     store,
     written,
 )
-from webhook.replica.certificate_cluster import KubernetesCluster
+from webhook.replica.kubernetes_cluster import KubernetesCluster
 from webhook.replica.published_reports import PublishedReports
 from webhook.replica.settings import AuditSettings, ConfigMapPlace
 
@@ -115,7 +115,7 @@ def test_what_is_kept_is_small_whatever_was_found() -> None:
     ],
 )
 def test_what_is_no_status_is_said(text: str) -> None:
-    with pytest.raises(ClusterError, match=r"audit\.json is no status of an audit"):
+    with pytest.raises(ClusterError, match=r"audit\.json is not the status of an audit"):
         status_in({"data": {KEY: text}})
 
 

@@ -19,8 +19,8 @@ from webhook.images.shared_results import StoredResults
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.model.image import NOT_LOOKED_UP
-from webhook.replica.certificate_cluster import KubernetesCluster
 from webhook.replica.image_lookups import ConfigMapStore, ImageLookUps, look_ups_of
+from webhook.replica.kubernetes_cluster import KubernetesCluster
 from webhook.replica.settings import ConfigMapPlace, ImageSettings
 
 PLACE = ConfigMapPlace("gpu-policy", "gpu-policy-images")
@@ -114,7 +114,7 @@ def test_a_list_that_became_unreadable_ends_no_replica(
     break_it(settings.registries_file)
     with caplog.at_level(logging.ERROR):
         assert look_ups_of(settings) is None
-    assert "until this replica restarts, it looks no image up" in caplog.text
+    assert "until this replica restarts, it looks up no image" in caplog.text
 
 
 def test_logins_that_cannot_be_used_are_named_in_the_log(

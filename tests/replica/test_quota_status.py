@@ -256,7 +256,7 @@ def test_without_the_right_to_write_it_says_so_once_and_goes_on(
     finally:
         plane.kubectl("delete", "-f", "-", input=ROLE)
     (record,) = caplog.records
-    assert "GPUQuota objects are not as they should be" in record.message
+    assert "GPUQuota objects cannot be brought up to date" in record.message
     assert "403" in record.message
     assert objects(plane) == []
 

@@ -48,7 +48,7 @@ class Publisher(Protocol):
         """Start a thread."""
         ...
 
-    def show(self, standings: Iterable[QuotaUsage]) -> None:
+    def show(self, usages: Iterable[QuotaUsage]) -> None:
         """Publish the usage of all quotas, in the background."""
         ...
 

@@ -277,7 +277,7 @@ def _publish(report: "AuditReport", request: _Request, kinds: str | None, place:
     """Write reports and the status into the cluster; returns whether all could be written."""
     from certs.cluster import ClusterError
     from webhook.replica.audit_status import store, written
-    from webhook.replica.certificate_cluster import KubernetesCluster
+    from webhook.replica.kubernetes_cluster import KubernetesCluster
     from webhook.replica.published_reports import PublishedReports, publish
     from webhook.replica.report_objects import Kinds
 

@@ -109,10 +109,10 @@ def prepare(installation: InstallationSettings) -> None:
     """Get a certificate before anything is served; exit with status 2 and a message if that is impossible."""
     from webhook.kubernetes.api_errors import ClusterConfigError
     from webhook.kubernetes.webhook_configurations import RegistrationError
-    from webhook.replica import duties
+    from webhook.replica import maintenance
 
     try:
-        duties.prepare(installation)
+        maintenance.prepare(installation)
     except (ClusterConfigError, RegistrationError) as error:
         fail(str(error))
 
@@ -135,7 +135,7 @@ def replica(
 
     companions: list[Companion] = []
     if installation is not None:
-        from webhook.replica.duties import Maintenance
+        from webhook.replica.maintenance import Maintenance
 
         companions.append(Maintenance(installation))
     if audits is not None:

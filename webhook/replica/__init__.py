@@ -1,4 +1,4 @@
-"""What a replica does beside answering: certificates, registration, look-ups, status of quotas and audits.
+"""What a replica does besides answering reviews: certificates, registration, look-ups, status of quotas and audits.
 
-The one room besides the command line that knows both the webhook and `certs`, which know nothing of each other.
+Besides the command line, only this room imports both the webhook and `certs`, which do not import each other.
 """

@@ -21,7 +21,7 @@ from webhook.audit.report import AuditReport, Level
 from webhook.audit.reports.policy_results import namespace_of
 from webhook.kubernetes.api_server import ApiServer
 from webhook.periodic_task import Attempts, PeriodicTask
-from webhook.replica.certificate_cluster import KubernetesCluster
+from webhook.replica.kubernetes_cluster import KubernetesCluster
 from webhook.replica.published_reports import PublishedReports
 from webhook.replica.settings import AuditSettings, ConfigMapPlace
 
@@ -113,7 +113,7 @@ def store(cluster: KubernetesCluster, place: ConfigMapPlace, content: str) -> No
         except ChangedError:
             continue
         return
-    raise ClusterError(f"ConfigMap {place} is written by others all the time")
+    raise ClusterError(f"ConfigMap {place} was changed by another writer at each of {_ATTEMPTS} attempts; try again")
 
 
 def _missing(place: ConfigMapPlace) -> ClusterError:
@@ -137,7 +137,7 @@ def status_in(found: Mapping[str, Any]) -> AuditStatus | None:
             int(raw["errors"]),
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise ClusterError(f"{KEY} is no status of an audit ({error!r}); the next audit writes it anew") from error
+        raise ClusterError(f"{KEY} is not the status of an audit ({error!r}); the next audit writes it anew") from error
 
 
 def _read(rows: Any, label: str, most: int) -> Counts:

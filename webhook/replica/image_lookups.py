@@ -23,7 +23,7 @@ from webhook.images.shared_results import ResultStore, StoredResults
 from webhook.kubernetes.api_errors import ApiServerError, ClusterConfigError, ConflictError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.model.image import NOT_LOOKED_UP, ImageConfig, ImageInfo, ImageReference, parse_reference
-from webhook.replica.certificate_cluster import KubernetesCluster
+from webhook.replica.kubernetes_cluster import KubernetesCluster
 from webhook.replica.settings import ConfigMapPlace, ImageSettings
 from webhook.yaml_files.file_errors import FileErrors
 
@@ -132,7 +132,7 @@ def look_ups_of(settings: ImageSettings) -> ImageLookUps | None:
     try:
         return ImageLookUps(settings)
     except (FileErrors, ClusterConfigError) as error:
-        _log.error("%s; until this replica restarts, it looks no image up", error)  # the text says it all
+        _log.error("%s; until this replica restarts, it looks up no image", error)  # the text says it all
         return None
 
 

@@ -1,6 +1,6 @@
 """Ledgers as ConfigMaps in the API server, one for each quota, in the namespace of this installation.
 
-Every cluster has ConfigMaps, and they cannot be removed together with the definition of their kind.
+Every cluster has ConfigMaps. Objects of a custom kind would be removed together with its CRD.
 
 The last functions make the parts of a replica's quotas, in a cluster and for an inventory.
 """
@@ -26,7 +26,7 @@ from webhook.replica.quota_status import QuotaStatus
 from webhook.replica.settings import QuotaSettings
 
 _PAGE = 50
-"""Ledgers in one answer; a ledger has at most half a megabyte, and usually a few kilobytes."""
+"""Ledgers in one page of a list. A ledger usually has a few kilobytes, and at most half a megabyte."""
 
 _log = logging.getLogger("gpu_policy.quota")
 
@@ -79,7 +79,7 @@ class ApiStore:
         ledgers: dict[str, StoredLedger] = {}
         for raw in self._listed(Listed(self._path, _PAGE, labels=LABEL), seconds):
             if not _name(raw).startswith(PREFIX):
-                continue  # no ledger, whatever it is labelled with
+                continue  # no ledger, although it has the label
             key = _name(raw).removeprefix(PREFIX)
             try:
                 ledgers[key] = self._held(key, raw)
@@ -149,7 +149,7 @@ class ApiStore:
 
 
 def _name(raw: object) -> str:
-    """The name of an object in a list; empty where it is no object."""
+    """The name of an object in a list; empty where it has none."""
     return str(mapped(raw, "metadata").get("name", ""))
 
 

@@ -1,7 +1,7 @@
-"""Publishes what an audit found as policy reports in the cluster.
+"""Publishes the findings of an audit as policy reports in the cluster.
 
-Only what has changed is written, and reports that are no longer wanted are removed. Objects that others have made are
-never touched.
+Only changed reports are written, and reports that are no longer wanted are removed. Objects of other tools are never
+touched.
 """
 
 import time
@@ -115,13 +115,13 @@ class Writer:
     # What there is
 
     def _found(self) -> dict[Place, StoredReport]:
-        """Our objects in the namespaces of the audit. Raises _StopError."""
+        """The reports of this installation in the namespaces of the audit. Raises _StopError."""
         places: Iterable[str | None] = self._scope.namespaces or (None, "")
         try:
             return dict(one for place in places for one in self._ours(place))
         except (ApiServerError, ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, RefusedError) and error.status == 404:
-                raise _StopError("") from error  # the definitions have just gone
+                raise _StopError("") from error  # the CRDs were removed just now
             raise _explained(error, f"{self._form.kind} objects cannot be listed: ") from error
 
     def _ours(self, namespace: str | None) -> Iterator[tuple[Place, StoredReport]]:
@@ -162,7 +162,7 @@ class Writer:
 
 
 _WITH_AUDIT = ", with audit.enabled"
-_CONFLICT = "another audit writes it now, or somebody else has made it; have one audit at a time, or delete it"
+_CONFLICT = "another audit writes it now, or another tool has created it; run one audit at a time, or delete the object"
 
 
 def _explained(error: Exception, what: str = "") -> _StopError:
@@ -175,7 +175,7 @@ def _explained(error: Exception, what: str = "") -> _StopError:
 
 
 LEVELS = (Level.REFUSE, Level.WARN, Level.AUDIT)
-"""The levels that are published. Completed pods are as they should be, and as many as all GPU pods."""
+"""The levels that are published. A report of completed pods would list every GPU pod, and no fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ def publish(
     try:
         known = served(server)
     except ApiServerError as error:
-        return PublishedReports(errors=(f"what reports the cluster knows cannot be learned: {error}",))
+        return PublishedReports(errors=(f"the kinds of reports in the cluster cannot be listed: {error}",))
     chosen = next(iter(known), None) if kinds is Kinds.AUTO else kinds
     if chosen is not None and chosen not in known:
         form = FORMATS[chosen]

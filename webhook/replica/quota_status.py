@@ -1,6 +1,6 @@
-"""Objects of kind GPUQuota, which show people what is in use.
+"""Writes objects of kind GPUQuota, which show people what is in use.
 
-Every replica may write them, and writes differences only.
+Every replica may write them, and writes only what differs.
 """
 
 import logging
@@ -36,7 +36,7 @@ _NOT_COMPARED = frozenset({"ledger", "updated"})
 
 @dataclass(frozen=True, slots=True)
 class StoredStatus:
-    """An object as the watch last saw it; the status is kept for objects of ours only."""
+    """An object as the watch last saw it. The status is kept only if the object is of this installation."""
 
     uid: str
     version: str
@@ -44,11 +44,11 @@ class StoredStatus:
     status: Status
 
     def is_as(self, status: Status) -> bool:
-        """Whether it has this status, apart from times."""
+        """Whether the object has this status, apart from times."""
         return _compared(self.status) == _compared(status)
 
     def is_newer_than(self, status: Status) -> bool:
-        """Whether it was counted from a newer ledger. Resource versions are compared as numbers."""
+        """Whether the object shows a newer ledger. Resource versions are compared as numbers."""
         theirs, mine = (str(one.get("ledger", ""))[:_LONGEST_VERSION] for one in (self.status, status))
         return theirs.isdecimal() and mine.isdecimal() and int(theirs) > int(mine)
 
@@ -58,8 +58,8 @@ def labels_of(installation: str) -> Mapping[str, str]:
     return {MANAGED_BY: MANAGER, INSTALLATION: installation}
 
 
-def heard(raw: Mapping[str, Any], labels: Mapping[str, str]) -> tuple[Place, StoredStatus]:
-    """The place of an object, and the object itself. It is ours where it has these labels."""
+def stored_in(raw: Mapping[str, Any], labels: Mapping[str, str]) -> tuple[Place, StoredStatus]:
+    """The place of an object, and the object. It is of this installation if it has these labels."""
     metadata, status = raw["metadata"], raw.get("status")
     found = metadata.get("labels") or {}
     is_ours = all(found.get(key) == value for key, value in labels.items())
@@ -103,9 +103,9 @@ class StatusTiming:
     spread: float = 3.0
     """A difference is written after a random time of up to this. By then another replica has often written it."""
     lag: float = 60.0
-    """Time for which an object that was counted from a newer ledger is left alone."""
+    """Time for which an object that shows a newer ledger is left alone."""
     linger: float = 150.0
-    """Time for which an object stays after its quota has gone. Replicas load changed policies within two minutes of
+    """Time for which an object stays after its quota was removed. Replicas load changed policies within two minutes of
     each other, and until then they want different objects."""
     rest: float = 60.0
     """Time after which a failed write is repeated."""
@@ -122,7 +122,7 @@ class _Difference:
 
 
 class _RoundOverError(Exception):
-    """Nothing more can be written in this round; `rests`: nor in the next rounds."""
+    """Nothing more can be written in this round; if it `rests`, nor in the next rounds."""
 
     def __init__(self, why: Exception, *, rests: bool = False) -> None:
         super().__init__(str(why))
@@ -132,7 +132,7 @@ class _RoundOverError(Exception):
 class QuotaStatus:
     """Writes GPUQuota objects for the installation whose ledgers are in the namespace `installation`.
 
-    Objects that others have made are never changed. Errors here never keep a pod from being admitted.
+    Objects of others are never changed. No error here refuses a pod.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class QuotaStatus:
         self._complaint = ""
         resource = WatchedResource("gpuquotas", EVERYWHERE, self._replace, self._change, optional=True)
         self._watch = Watch(resource, server, clock, watch_timing)
-        attempts = Attempts(_log, "GPUQuota objects are not as they should be", level=logging.WARNING)
+        attempts = Attempts(_log, "GPUQuota objects cannot be brought up to date", level=logging.WARNING)
         work = partial(attempts.make, self.write_some)
         self._task = PeriodicTask("quota-status", work, self._timing.round, waits_first=True)
 
@@ -167,21 +167,21 @@ class QuotaStatus:
 
     @property
     def known(self) -> int | None:
-        """How many objects there are, also of others; None while they are not watched."""
+        """How many GPUQuota objects the cluster has, also of others; None while they are not watched."""
         return len(self._seen) if self._watch.health.following else None
 
-    def show(self, standings: Iterable[QuotaUsage]) -> None:
+    def show(self, usages: Iterable[QuotaUsage]) -> None:
         """Publish the usage of all quotas, in the background."""
-        self._wanted = statuses(standings)
+        self._wanted = statuses(usages)
 
     def close(self) -> None:
-        """End, within 2 seconds; the objects stay."""
+        """End the threads, within 2 seconds. The objects stay."""
         self._watch.stop()
         self._task.close(_CLOSE_SECONDS)
         self._watch.join(_CLOSE_SECONDS)
 
     def write_some(self) -> None:
-        """One round: write some objects that differ from what was shown last."""
+        """One round: write some of the objects that differ from what `show` was given last."""
         wanted, now = self._wanted, self._clock()
         if wanted is None or self.known is None or now < self._resting_until:
             return
@@ -191,7 +191,7 @@ class QuotaStatus:
         for place in self._due(wanted, seen, now)[: self._timing.most]:
             try:
                 self._write(place, wanted.get(place), seen.get(place))
-                del self._differences[place]  # what was written is heard of through the watch
+                del self._differences[place]  # the watch will tell what was written
             except _RoundOverError as end:
                 self._resting_until = now + self._timing.rest if end.rests else 0.0
                 complaint = str(end)
@@ -202,10 +202,10 @@ class QuotaStatus:
                     complaint = f"{place[0]}/{place[1]}: {error}"
         self._complain(complaint)
 
-    # What is to be done
+    # Differences
 
     def _due(self, wanted: Wanted, seen: Mapping[Place, StoredStatus], now: float) -> list[Place]:
-        """The objects that may be written now; the ones that have waited longest come first."""
+        """The objects that may be written now; the longest waiting come first."""
         different = set(self._different(wanted, seen))
         for place in self._differences.keys() - different:
             del self._differences[place]
@@ -227,7 +227,7 @@ class QuotaStatus:
         yield from (place for place, found in seen.items() if found.is_ours and place not in wanted)
 
     def _is_behind(self, place: Place, status: Status | None, found: StoredStatus | None, now: float) -> bool:
-        """Whether another replica has counted from a newer ledger, and not for too long."""
+        """Whether another replica has written from a newer ledger, and lately."""
         if status is None or found is None or now - self._differences[place].since > self._timing.lag:
             return False
         return found.is_newer_than(status)
@@ -242,7 +242,7 @@ class QuotaStatus:
             raise _RoundOverError(error) from error
         except RefusedError as error:
             if error.status == 409 or (error.status == 404 and found is not None):
-                return  # somebody else was there first, and the watch tells what has come of it
+                return  # another writer was faster, and the watch will tell what it wrote
             if error.status == 404 and error.about != place[0]:
                 raise _RoundOverError(error, rests=True) from error  # the kind is missing, not the namespace
             if error.status in (401, 429) or error.status >= 500:
@@ -267,18 +267,18 @@ class QuotaStatus:
     def _complain(self, complaint: str) -> None:
         """Log a complaint once, until a round without complaints."""
         if complaint and not self._complaint:
-            _log.warning("GPUQuota objects are not as they should be: %s", complaint)
+            _log.warning("GPUQuota objects cannot be brought up to date: %s", complaint)
         self._complaint = complaint
 
-    # What there is
+    # The watch
 
     def _replace(self, raws: Iterable[object]) -> None:
-        listed = dict(heard(raw, self._labels) for raw in raws if isinstance(raw, dict))
+        listed = dict(stored_in(raw, self._labels) for raw in raws if isinstance(raw, dict))
         with self._lock:
             self._seen = listed
 
     def _change(self, event: str, raw: Mapping[str, Any]) -> None:
-        place, seen = heard(raw, self._labels)
+        place, seen = stored_in(raw, self._labels)
         with self._lock:
             if event == "DELETED":
                 self._seen.pop(place, None)

@@ -1,4 +1,4 @@
-"""One replica as the server runs it: the application, and the threads that keep its policies and facts current."""
+"""One replica as the server runs it: the application, and the threads that keep policies and facts current."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -37,7 +37,7 @@ class ReplicaSources:
 
 
 class Companion(Protocol):
-    """Work of a replica beside answering, in threads of its own."""
+    """Work of a replica besides answering reviews, in threads of its own."""
 
     def start(self, metrics: Metrics) -> None:
         """Start the threads, and show in the metrics how the work goes."""
@@ -53,7 +53,7 @@ class LookUps(Companion, ImageMemory, Protocol):
 class Replica:
     """The WSGI application of one replica: made after the fork, drained on SIGTERM, closed at the end.
 
-    Without `images` nothing is looked up in registries; without `quotas` no pod can be entered in a quota.
+    Without `images` nothing is looked up in registries. Without `quotas` no pod gets an entry in a quota.
     """
 
     def __init__(  # noqa: PLR0913  # all but one by name

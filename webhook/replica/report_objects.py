@@ -1,4 +1,4 @@
-"""The policy reports of a cluster as objects: which kinds there are, which objects are ours, and when they differ."""
+"""The policy reports of a cluster as objects: their kinds, the reports of this installation, and when they differ."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from webhook.kubernetes.api_server import METADATA_LIST, ApiServer
 from webhook.kubernetes.paged_list import Listed, PagedList
 
 CONTENT = "gpupolicy.dev/content"
-"""The annotation with a hash of the object without times, by which objects are compared."""
+"""The annotation with a hash of the object without its times, by which objects are compared."""
 
 ANSWER_SECONDS = 30.0
 _PAGE = 500
@@ -28,7 +28,7 @@ class Kinds(StrEnum):
     """Which reports are published."""
 
     AUTO = "auto"
-    """PolicyReports where the cluster has them, else OpenReports. Never both: UIs would show every result twice."""
+    """PolicyReports if the cluster has them, else OpenReports. Never both: UIs would show every result twice."""
     POLICY_REPORTS = "policyreports"
     OPEN_REPORTS = "openreports"
 
@@ -41,7 +41,7 @@ FORMATS: Mapping[Kinds, Format] = {
 
 @dataclass(frozen=True, slots=True)
 class StoredReport:
-    """An object of ours in the cluster."""
+    """A report of this installation in the cluster."""
 
     uid: str
     version: str
@@ -88,7 +88,7 @@ def place_of(raw: Mapping[str, Any]) -> Place:
 
 
 def content_of(raw: Mapping[str, Any]) -> str:
-    """The hash of an object without its times: an audit that finds the same again changes nothing."""
+    """The hash of an object without its times: an audit with equal findings changes nothing."""
     results = [{key: value for key, value in result.items() if key != "timestamp"} for result in raw["results"]]
     return sha256(orjson.dumps({**raw, "results": results}, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
@@ -102,6 +102,6 @@ def body(raw: Mapping[str, Any], content: str, over: StoredReport | None) -> dic
 
 
 def path(form: Format, namespace: str | None, name: str = "") -> str:
-    """The path of the objects of a namespace, of cluster-scoped ones (empty), of all (None), or of one object."""
+    """The path of the objects of a namespace, of cluster-scoped objects (empty), of all (None), or of one object."""
     plural = form.cluster_plural if namespace == "" else form.plural
     return path_of(f"/apis/{form.api}", plural, namespace=namespace or None, name=name)

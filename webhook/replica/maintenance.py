@@ -22,14 +22,14 @@ from webhook.kubernetes.webhook_configurations import (
     load_registration,
 )
 from webhook.periodic_task import Attempts, PeriodicTask
-from webhook.replica.certificate_cluster import KubernetesCluster
+from webhook.replica.kubernetes_cluster import KubernetesCluster
 from webhook.replica.settings import InstallationSettings, KeptCertificates
 
 _log = logging.getLogger("gpu_policy.installation")
 
 
 class RegistrationWatch:
-    """Compares the webhook configurations of the cluster with the installed ones."""
+    """Compares the webhook configurations in the cluster with the installed ones."""
 
     def __init__(self, cluster: KubernetesCluster, file: Path) -> None:
         self._cluster = cluster
@@ -69,21 +69,19 @@ def _timeouts(registration: Registration) -> dict[str, float]:
 
 
 LOOK_SECONDS = 5.0
-"""Pause between two looks at certificates and registration; a look is three reads of one object each."""
+"""Seconds between two looks at certificates and registration; a look takes three requests."""
 
 _FIRST_RETRIES = (0.2, 0.5, 1.0, 2.0, 5.0)
 _EXPECTED = (ClusterError, CertificateError, RegistrationError)
 
-_log = logging.getLogger("gpu_policy.installation")
 
-
-class _CertificateDuty(Protocol):
-    """Keeps or watches certificates."""
+class _CertificateTask(Protocol):
+    """Keeps certificates, or watches certificates that others keep."""
 
     status: CertificateStatus
 
     def look(self) -> None:
-        """Look at the certificates, and renew them where that is its task."""
+        """Look at the certificates. A keeper renews them."""
         ...
 
 
@@ -93,19 +91,24 @@ class Maintenance:
     def __init__(self, settings: InstallationSettings) -> None:
         self._server = ApiServer(settings.kubeconfig)
         cluster = KubernetesCluster(self._server)
-        self._certificates: _CertificateDuty
+        self._certificates: _CertificateTask
         self._registration: RegistrationWatch | None = None
         self._degraded = ""
         try:
-            self._certificates = _certificate_duty(cluster, settings)
+            self._certificates = _certificate_task(cluster, settings)
             if settings.registration_file is not None:
                 self._registration = RegistrationWatch(cluster, settings.registration_file)
-        except RegistrationError as error:  # it was in order when the process began: GPU pods need answers all the same
-            self._degraded = f"{error}; until this replica restarts, it does not look after its installation"
+        except RegistrationError as error:  # the file was valid when the process began, and GPU pods need answers
+            self._degraded = (
+                f"{error}; until this replica restarts, it renews no certificate and checks no registration"
+            )
             _log.error("%s", self._degraded)  # the text says it all
             self._certificates = CertificateWitness(cluster, settings.certificate_file, ())
-        duties = [duty for duty in (self._certificates, self._registration) if duty is not None]
-        self._attempts = {duty: Attempts(_log, type(duty).__name__, _EXPECTED) for duty in duties}
+        self._attempts: dict[_CertificateTask | RegistrationWatch, Attempts] = {
+            self._certificates: Attempts(_log, "certificates", _EXPECTED)
+        }
+        if self._registration is not None:
+            self._attempts[self._registration] = Attempts(_log, "webhook configurations", _EXPECTED)
         self._task = PeriodicTask("installation", self._look, LOOK_SECONDS)
 
     def start(self, metrics: Metrics) -> None:
@@ -120,7 +123,7 @@ class Maintenance:
         self._task.close()
 
     def _has_fault(self) -> bool:
-        """Whether certificates cannot be kept as they should be, for any reason."""
+        """Whether certificates cannot be kept, for any reason."""
         complaint = self._attempts[self._certificates].complaint
         return bool(self._degraded or self._certificates.status.fault or complaint)
 
@@ -129,15 +132,15 @@ class Maintenance:
         return {name: max(0.0, (end - now).total_seconds()) for name, end in self._certificates.status.ends.items()}
 
     def _look(self) -> None:
-        for duty, attempts in self._attempts.items():
-            attempts.make(duty.look)
+        for task, attempts in self._attempts.items():
+            attempts.make(task.look)
 
 
 def prepare(settings: InstallationSettings) -> None:
-    """Return when there is a certificate to serve, however long the API server takes to answer.
+    """Wait until there is a certificate to serve, however long the API server takes to answer.
 
-    A certificate that an earlier run of this replica left in the directory is enough. Raises ClusterConfigError and
-    RegistrationError, which waiting does not fix.
+    A certificate in the directory from an earlier run of this replica is enough. Raises ClusterConfigError and
+    RegistrationError, because waiting does not fix these.
     """
     certificates = settings.certificates
     if certificates is None:
@@ -154,7 +157,7 @@ def prepare(settings: InstallationSettings) -> None:
             return
 
 
-def _certificate_duty(cluster: KubernetesCluster, settings: InstallationSettings) -> _CertificateDuty:
+def _certificate_task(cluster: KubernetesCluster, settings: InstallationSettings) -> _CertificateTask:
     if settings.certificates is not None:
         return _keeper(cluster, settings, settings.certificates)
     return CertificateWitness(cluster, settings.certificate_file, _configurations(settings))

@@ -12,8 +12,8 @@ from tests.e2e.eventually import eventually
 from tests.facts.fake_api_server import FakeApiServer, Request, fake_api_server
 from tests.replica.test_serving import REGISTRATION
 from webhook.admission.metrics import Metrics
-from webhook.replica import duties
-from webhook.replica.duties import Maintenance
+from webhook.replica import maintenance
+from webhook.replica.maintenance import Maintenance
 from webhook.replica.settings import InstallationSettings, KeptCertificates
 
 SECRET = "/api/v1/namespaces/gpu-policy/secrets/gpu-policy-tls"
@@ -51,7 +51,7 @@ def test_a_bug_is_a_fault_that_is_shown_and_said_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Labels that are no map are what no API server sends, and what nobody thought of."""
-    monkeypatch.setattr(duties, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(maintenance, "LOOK_SECONDS", 0.02)
     for kind in ("mutating", "validating"):
         path = f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/gpu-policy"
         server.instead[path] = answering_with({"metadata": {}, "webhooks": []})
@@ -63,7 +63,7 @@ def test_a_bug_is_a_fault_that_is_shown_and_said_once(
         asked = len(server.seen)
         eventually(lambda: len(server.seen) > asked + 20)
         installation.close()
-    assert len([record for record in caplog.records if "CertificateKeeper" in record.getMessage()]) == 1
+    assert len([record for record in caplog.records if record.getMessage().startswith("certificates: ")]) == 1
 
 
 def test_a_registration_that_became_unreadable_ends_no_replica_and_is_a_fault(settings: InstallationSettings) -> None:

@@ -11,7 +11,7 @@ import pytest
 from certs.cluster import ClusterError
 from tests.facts.fake_api_server import FakeApiServer, Request, fake_api_server
 from webhook.kubernetes.api_server import ApiServer
-from webhook.replica.certificate_cluster import KubernetesCluster
+from webhook.replica.kubernetes_cluster import KubernetesCluster
 
 SECRET = "/api/v1/namespaces/gpu-policy/secrets/gpu-policy-tls"
 

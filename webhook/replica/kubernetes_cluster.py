@@ -1,4 +1,4 @@
-"""Single objects in the API server, read and written for certificates and for shared ConfigMaps."""
+"""Reads and writes single objects in the API server: certificates, webhook configurations, shared ConfigMaps."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -31,11 +31,11 @@ class KubernetesCluster:
         return found
 
     def create(self, path: str, body: Mapping[str, Any]) -> None:
-        """Create an object. Raises ChangedError where it exists already, else ClusterError."""
+        """Create an object. Raises ChangedError where it exists already, ClusterError otherwise."""
         self._send("POST", path, body)
 
     def replace(self, path: str, body: Mapping[str, Any]) -> None:
-        """Replace an object. Raises ChangedError where it was changed or deleted meanwhile, else ClusterError."""
+        """Replace an object. Raises ChangedError where it was changed or deleted meanwhile, ClusterError otherwise."""
         self._send("PUT", path, body)
 
     def now(self) -> datetime:
