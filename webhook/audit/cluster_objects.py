@@ -17,8 +17,8 @@ from webhook.facts.gpu_pods import COUNTING
 from webhook.kubernetes.api_errors import ApiServerError, RefusedError
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.kubernetes.api_server import JSON, METADATA, METADATA_LIST, ApiServer
-from webhook.kubernetes.discovery import PODS, ApiResource, Discovery, Reader
-from webhook.kubernetes.paged_list import Listed, PagedList
+from webhook.kubernetes.discovery import PODS, ApiResource, Discovery
+from webhook.kubernetes.paged_list import Listed, PagedList, RetryingReader
 from webhook.model.globs import matcher
 from webhook.model.workloads import WORKLOADS, controller_of
 
@@ -51,7 +51,7 @@ class Listing:
     After the objects comes an error for each reason why some objects could not be read.
     """
 
-    def __init__(self, reader: Reader, resource: ApiResource, scope: NamespaceScope) -> None:
+    def __init__(self, reader: RetryingReader, resource: ApiResource, scope: NamespaceScope) -> None:
         self._reader = reader
         self._resource = resource
         self._scope = scope
@@ -143,7 +143,7 @@ class ClusterObjects:
 
     def __init__(self, server: ApiServer, scope: NamespaceScope, on_progress: Callable[[Progress], None]) -> None:
         self.owners = Owners()
-        self._reader = Reader(server)
+        self._reader = RetryingReader(server)
         self._discovery = Discovery(self._reader)
         self._scope = scope
         self._on_progress = on_progress

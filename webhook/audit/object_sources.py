@@ -18,7 +18,8 @@ from webhook.facts.pod_source import LivePods
 from webhook.facts.snapshot import EMPTY
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import ApiServer
-from webhook.kubernetes.discovery import ApiResource, Discovery, Reader
+from webhook.kubernetes.discovery import ApiResource, Discovery
+from webhook.kubernetes.paged_list import RetryingReader
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, GROUP, TEMPLATE
 from webhook.model.workloads import is_pod, templates_of
@@ -30,7 +31,7 @@ def read_facts(
     server: ApiServer, accelerators: Accelerators = BUILT_IN
 ) -> tuple[ClusterFacts, tuple[DocumentError, ...]]:
     """What rules may ask about the cluster, and errors for parts that could not be read."""
-    reader = Reader(server)
+    reader = RetryingReader(server)
     discovery = Discovery(reader)
     errors: list[DocumentError] = []
 
@@ -46,14 +47,16 @@ def read_facts(
     return ClusterFacts(snapshot), tuple(errors)
 
 
-def _claims(discovery: Discovery, reader: Reader, kind: str) -> Iterator[dict[str, Any]]:
+def _claims(discovery: Discovery, reader: RetryingReader, kind: str) -> Iterator[dict[str, Any]]:
     """The claims or claim templates of all namespaces; none if they cannot be listed."""
     ignored: list[DocumentError] = []
     resource = _found(discovery, GROUP, kind, ignored)
     return iter(()) if resource is None else _read(reader, resource, ignored)
 
 
-def _device_classes(discovery: Discovery, reader: Reader, errors: list[DocumentError]) -> list[dict[str, Any]] | None:
+def _device_classes(
+    discovery: Discovery, reader: RetryingReader, errors: list[DocumentError]
+) -> list[dict[str, Any]] | None:
     """The DeviceClasses; None if they cannot be listed."""
     faults: list[DocumentError] = []
     resource = _found(discovery, GROUP, "DeviceClass", faults)
@@ -73,7 +76,7 @@ def _found(discovery: Discovery, group: str, kind: str, errors: list[DocumentErr
         return None
 
 
-def _read(reader: Reader, resource: ApiResource, errors: list[DocumentError]) -> Iterator[dict[str, Any]]:
+def _read(reader: RetryingReader, resource: ApiResource, errors: list[DocumentError]) -> Iterator[dict[str, Any]]:
     """The objects of one kind, as they arrive."""
     for found in Listing(reader, resource, NamespaceScope()).read():
         if isinstance(found, DocumentError):

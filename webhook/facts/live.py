@@ -43,7 +43,7 @@ def status_of(watches: Iterable[Watch], now: float, stale_after: float) -> Facts
         stale=any(
             one.loaded and one.failing_since is not None and now - one.failing_since > stale_after for one in needed
         ),
-        age_seconds=max(0.0, now - min(one.heard for one in health.values())),
+        age_seconds=max(0.0, now - min(one.confirmed for one in health.values())),
         server_reachable=any(one.reachable for one in health.values()),
         detail="; ".join(f"{name}: {one.detail}" for name, one in health.items()),
     )

@@ -170,7 +170,7 @@ def _path(namespace: str) -> str:
 
 
 def _explained(path: str, error: ApiServerError, fault: str) -> LedgerError:
-    return LedgerError(f"{fault}: {error.sentence('GET', path)}", error.told(fault))
+    return LedgerError(f"{fault}: {error.sentence('GET', path)}", error.for_authors(fault))
 
 
 _CLOSE_SECONDS = 1.5

@@ -1,7 +1,7 @@
-"""Errors of requests to the API server, all of them ApiServerError.
+"""Errors of requests to the API server; each is an ApiServerError.
 
-It refuses (RefusedError), somebody else was faster (ConflictError), no answer comes (UnreachableError), or the answer
-is of no use (AnswerError).
+The API server refuses (RefusedError), another writer was faster (ConflictError), no answer comes (UnreachableError), or
+the answer cannot be used (AnswerError).
 """
 
 from typing import Any
@@ -16,9 +16,9 @@ class ClusterConfigError(ValueError):
 
 
 class ApiServerError(Exception):
-    """A request to the API server had no success; the text says why. `status` is the HTTP status of a refusal, else 0.
+    """A request to the API server failed; the text says why. `status` is the HTTP status of a refusal, else 0.
 
-    `about` is the name of the object that a refusal is about; empty where it names none.
+    `about` is the name of the object that a refusal is about; empty where the refusal names none.
     """
 
     status = 0
@@ -29,7 +29,7 @@ class ApiServerError(Exception):
         return self.status == 404 and self.about == name
 
     def sentence(self, method: str, path: str) -> str:
-        """The failed request for operators, with a remedy where a right is missing.
+        """A message about the failed request for operators, with a remedy where a right is missing.
 
         >>> RefusedError(403, "not allowed").sentence("GET", "/api/v1/pods")
         'GET /api/v1/pods: the API server answered 403: not allowed; install the RBAC objects of the chart again'
@@ -40,16 +40,16 @@ class ApiServerError(Exception):
         """What an operator can do where a right is missing; else empty. `condition` is what the chart must have."""
         return f"; install the RBAC objects of the chart again{condition}" if self.status == 403 else ""
 
-    def told(self, what: str) -> str:
-        """What went wrong for the author of a pod, without paths and without remedies for operators."""
+    def for_authors(self, what: str) -> str:
+        """A message for the author of a pod, without paths and without remedies for operators."""
         return f"{what} (the API server {f'answered {self.status}' if self.status else 'does not answer'})"
 
 
 class RefusedError(ApiServerError):
     """The API server answered with an error. `status` is the HTTP status or its equivalent.
 
-    `about` is the name of the object that the error is about; empty where it names none, as for an unknown resource.
-    `rest` is the token with which an expired list may go on; empty where the list has to begin anew.
+    `about` is the name of the object that the error is about; empty for an unknown resource. `rest` is the token with
+    which an expired list can be continued; empty where the list has to start again. `retry_after` is in seconds.
     """
 
     def __init__(self, status: int, message: str, retry_after: float = 0.0, about: str = "", *, rest: str = "") -> None:
@@ -59,13 +59,13 @@ class RefusedError(ApiServerError):
         self.about = about
         self.rest = rest
 
-    def is_of_ending(self, namespace: str) -> bool:
-        """Whether it was refused because this namespace is gone or about to go, which nobody has to mend."""
+    def is_about_ending(self, namespace: str) -> bool:
+        """Whether the reason is that this namespace is deleted or being deleted, which needs no remedy."""
         return (self.status == 404 and self.about == namespace) or "being terminated" in str(self)
 
 
 class ConflictError(ApiServerError):
-    """An object is not as it was read: it was changed, made or removed meanwhile. Nothing was written."""
+    """An object was changed, created or deleted since it was read. Nothing was written."""
 
 
 class UnreachableError(ApiServerError):
@@ -80,7 +80,7 @@ class UnreachableError(ApiServerError):
 
 
 class AnswerError(ApiServerError, ValueError):
-    """An answer came that is no JSON, or not what was asked for.
+    """An answer is no JSON, or not what was asked for.
 
     `is_too_long`: the answer is longer than the longest answer that is read.
     """
@@ -91,7 +91,7 @@ class AnswerError(ApiServerError, ValueError):
 
 
 def refusal_of(response: Any) -> RefusedError:
-    """The error of an answer without success, with at most 300 characters of its message."""
+    """The error for a response with an error status, with at most 300 characters of its message."""
     body = response.read(65536)
     response.close()
     try:
@@ -104,13 +104,13 @@ def refusal_of(response: Any) -> RefusedError:
         response.status,
         " ".join(text.split())[:300] or "nothing",
         retry_after(response),
-        _told(found, "details", "name"),
-        rest=_told(found, "metadata", "continue"),
+        _text_at(found, "details", "name"),
+        rest=_text_at(found, "metadata", "continue"),
     )
 
 
-def _told(found: Any, part: str, key: str) -> str:
-    """A text in a part of a refusal; empty where there is none."""
+def _text_at(found: Any, part: str, key: str) -> str:
+    """A text in a part of a Status object; empty where there is none."""
     inner = found.get(part) if isinstance(found, dict) else None
     value = inner.get(key) if isinstance(inner, dict) else None
     return value if isinstance(value, str) else ""

@@ -1,20 +1,17 @@
-"""Paths at the API server, made in this one place: every part is quoted, and none can lead anywhere else.
-
-Beside them what is sent to delete an object.
-"""
+"""Paths at the API server, whose parts are all quoted so that none can lead elsewhere; and the body of a deletion."""
 
 from typing import Any
 from urllib.parse import quote
 
 CORE = "/api/v1"
-"""Where the kinds without a group are."""
+"""The start of paths of kinds without a group."""
 
 
 def path_of(api: str, resource: str, *, namespace: str | None = None, name: str = "") -> str:
     """The path of the objects of a kind, of one namespace or of all (None), or of one object.
 
-    `api` is the start of the path, "/api/v1" or "/apis/GROUP/VERSION". ValueError for a namespace or name that is no
-    part of a path.
+    `api` is the start of the path, "/api/v1" or "/apis/GROUP/VERSION". ValueError for a namespace or name that
+    cannot be part of a path.
 
     >>> path_of(CORE, "pods", namespace="team a"), path_of(CORE, "nodes", name="gpu-0")
     ('/api/v1/namespaces/team%20a/pods', '/api/v1/nodes/gpu-0')
@@ -24,17 +21,17 @@ def path_of(api: str, resource: str, *, namespace: str | None = None, name: str 
 
 
 def segment(text: str) -> str:
-    """One part of a path. ValueError for an empty one, and for dots, which no quoting takes their meaning from.
+    """One part of a path. ValueError for an empty text, and for `.` and `..`, whose meaning no quoting can remove.
 
     >>> segment("a/../b")
     'a%2F..%2Fb'
     """
     if text in ("", ".", ".."):
-        raise ValueError(f"{text!r} cannot be part of a path at the API server; a name of an object can")
+        raise ValueError(f"{text!r} cannot be part of a path at the API server; write the name of an object")
     return quote(text, safe="")
 
 
 def delete_options(version: str, uid: str = "") -> dict[str, Any]:
-    """The body that deletes an object in this version only, and with `uid` no other object that has its name."""
+    """The body that deletes an object only in this version, and with `uid` only the object with this uid."""
     preconditions = {"resourceVersion": version, **({"uid": uid} if uid else {})}
     return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}

@@ -1,4 +1,4 @@
-"""Requests to the API server. The Kubernetes client finds the server and logs in; answers stay plain JSON, because the
+"""Requests to the API server. The Kubernetes client finds the server and logs in. Answers stay plain JSON, because the
 client's models would take several times the memory.
 """
 
@@ -19,7 +19,7 @@ from webhook.kubernetes.api_errors import (
     UnreachableError,
     refusal_of,
 )
-from webhook.kubernetes.responses import parsed, reason, told_time
+from webhook.kubernetes.responses import parsed, reason, time_of
 
 CONNECT_SECONDS = 5.0
 """Longest time for a connection to the API server."""
@@ -27,7 +27,7 @@ PROBE_SECONDS = 3.0
 """Longest time for an answer to a probe; the API server answers probes without reading its storage."""
 
 MOST_BYTES = 16 * 2**20
-"""Most bytes of an answer; parsed it takes about five times as much. One object has at most 3 MiB."""
+"""Most bytes of an answer. A parsed answer takes about five times as much memory; one object has at most 3 MiB."""
 
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
@@ -39,10 +39,10 @@ METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.i
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 _CONNECTIONS = 32
-"""Most open connections: as many as threads that may send requests at a time, because each costs a handshake."""
+"""Most open connections: one for each thread that may send requests, because a new connection needs a handshake."""
 
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
-"""A peer that has vanished is noticed after a minute, long before a silent watch ends."""
+"""A peer that has vanished is noticed after a minute, long before a silent watch ends; times are in seconds and ms."""
 
 
 class ApiServer:
@@ -80,18 +80,18 @@ class ApiServer:
         *,
         accept: str = JSON,
     ) -> dict[str, Any]:
-        """POST, PUT, PATCH or DELETE with a JSON object and return the one that comes back; errors as those of `get`.
+        """Send a JSON object by POST, PUT, PATCH or DELETE; returns the object of the answer. Raises what `get` raises.
 
         With PATCH the body is a JSON merge patch (RFC 7386), or a list: a JSON Patch (RFC 6902).
         With DELETE the object is a DeleteOptions, whose preconditions name what may be deleted. After UnreachableError
-        it is not known whether the API server has done the request.
+        it is unknown whether the API server has carried out the request.
         """
         return self._object(
             self._request(_target(path, query), seconds, self._headers(accept), method=method, body=body)
         )
 
     def _object(self, response: Any) -> dict[str, Any]:
-        """The JSON object that an answer holds."""
+        """The JSON object in an answer."""
         from urllib3.exceptions import HTTPError  # noqa: PLC0415  # loaded with the client only, as below
 
         try:
@@ -119,7 +119,7 @@ class ApiServer:
         return Stream(self._request(_target(path, query), seconds, self._headers()), seconds)
 
     def is_reachable(self) -> bool:
-        """Whether the API server answers HTTP at all; a refusal is an answer, too."""
+        """Whether the API server answers HTTP, with whatever status."""
         try:
             self._request("/version", PROBE_SECONDS, {}).close()
         except RefusedError:
@@ -129,7 +129,7 @@ class ApiServer:
         return True
 
     def _headers(self, accept: str = JSON) -> dict[str, str]:
-        """What is accepted, and who asks. Tokens that were replaced on disk are read anew, at most once a minute."""
+        """The headers Accept and Authorization. Tokens replaced on disk are read again, at most once a minute."""
         logins = self._configuration.auth_settings().values()
         login = {login["key"]: login["value"] for login in logins if login["in"] == "header" and login["value"]}
         return {"accept": accept, **login}
@@ -164,7 +164,7 @@ class ApiServer:
                 preload_content=False,
             )
             if response.status in (200, 201, 202):
-                self._set_clock(told_time(response))  # a proxy's refusal says nothing of the API server
+                self._set_clock(time_of(response))  # the clock of a proxy that refuses is not the API server's
                 return response
             refusal = refusal_of(response)
         except (HTTPError, OSError) as error:
@@ -175,13 +175,13 @@ class ApiServer:
             self._log_in_again()
         raise refusal
 
-    def _set_clock(self, told: float | None) -> None:
-        if told is not None:
-            self.clock_skew = time.time() - told
-            self._epoch = told - time.monotonic()
+    def _set_clock(self, seconds: float | None) -> None:
+        if seconds is not None:
+            self.clock_skew = time.time() - seconds
+            self._epoch = seconds - time.monotonic()
 
     def _log_in(self) -> tuple[Any, Any]:
-        """The client's configuration and connection pool; reads tokens and certificates anew."""
+        """The client's configuration and connection pool; reads tokens and certificates again."""
         from kubernetes import client, config  # noqa: PLC0415  # 9 MiB that a process with an inventory does not need
         from urllib3.connection import HTTPConnection  # noqa: PLC0415  # comes with the client
         from yaml import YAMLError  # noqa: PLC0415  # only raised here
@@ -235,12 +235,12 @@ class Stream:
                 *lines, rest = (rest + chunk).split(b"\n")
                 yield from lines
         except ReadTimeoutError as error:
-            raise UnreachableError(f"nothing was heard for {self._seconds:.0f} s", was_silent=True) from error
+            raise UnreachableError(f"nothing arrived for {self._seconds:.0f} s", was_silent=True) from error
         except (HTTPError, OSError) as error:
             raise UnreachableError(reason(error)) from error
 
     def interrupt(self) -> None:
-        """Wake the thread that waits for a line; for that thread the answer breaks off."""
+        """Wake the thread that waits for a line: it gets UnreachableError, or no more lines."""
         try:
             self._response.shutdown()
         except (OSError, RuntimeError, ValueError):

@@ -1,17 +1,16 @@
-"""The kinds that an API server serves, and their versions: two calls where one answer has all groups (Kubernetes 1.27
-and newer), else one call for each version of the groups that are asked about.
+"""The kinds that an API server serves, and their versions.
 
-`Reader` reads much of a cluster once, and waits when the API server asks it to.
+They take two requests where one answer has all groups (Kubernetes 1.27 and newer), else one request for each version of
+the groups that are looked up.
 """
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from webhook.kubernetes.api_errors import AnswerError, ApiServerError, RefusedError, UnreachableError
+from webhook.kubernetes.api_errors import AnswerError, ApiServerError
 from webhook.kubernetes.api_paths import path_of, segment
-from webhook.kubernetes.api_server import JSON, ApiServer
+from webhook.kubernetes.api_server import JSON
 from webhook.kubernetes.paged_list import Gets
 
 _SECONDS = 30.0
@@ -49,7 +48,7 @@ PODS = ApiResource("", "v1", "Pod", "pods", True)
 
 @dataclass(slots=True)
 class _Version:
-    """One version of a group. `kinds` is None until the kinds are known; `fault` says why they cannot be learned."""
+    """One version of a group. `kinds` is None until the kinds are read; `fault` says why they are not known."""
 
     group: str
     name: str
@@ -66,7 +65,7 @@ class _Groups:
 
 
 class Discovery:
-    """The kinds that an API server serves and can list, learned when first needed and kept."""
+    """The kinds that an API server serves and can list. They are read when first needed, and kept."""
 
     def __init__(self, server: Gets) -> None:
         self._server = server
@@ -75,8 +74,8 @@ class Discovery:
     def find(self, group: str, kind: str) -> ApiResource | None:
         """The resource of a kind; None where the API server has no such kind.
 
-        Raises ApiServerError where that cannot be learned, as for a group whose own API server is down. The text names
-        the group and says why.
+        Raises ApiServerError where the kinds of the group are not known, for example if its own API server is down. The
+        text names the group and says why.
         """
         groups = self._groups(group)
         if groups.fault:
@@ -113,7 +112,7 @@ class Discovery:
         return groups
 
     def _kinds(self, version: _Version) -> Mapping[str, ApiResource]:
-        """Name -> kind of one version; without kinds and with a fault where they cannot be learned."""
+        """Name -> kind of one version. Empty where the kinds are not known; the version then has a fault."""
         if version.kinds is None:
             path = _api(version.group, version.name)
             try:
@@ -207,61 +206,3 @@ def _maps(found: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
 def _text(found: Mapping[str, Any], key: str) -> str:
     value = found.get(key)
     return value if isinstance(value, str) else ""
-
-
-ATTEMPTS = 4
-"""Most attempts of one request."""
-LONGEST_WAIT_SECONDS = 30.0
-"""Longest pause between two attempts, whatever the API server asks for."""
-MOST_WAITED_SECONDS = 180.0
-"""Longest sum of all pauses; once it is used up, refused requests are not repeated."""
-
-_ASKS_FOR_PATIENCE = frozenset({429, 502, 503, 504})
-_LOST_AFTER = 2
-"""Requests in a row without any answer after which the API server is not asked again."""
-
-
-class Reader:
-    """Sends requests to an API server one after the other. Used by one thread.
-
-    Requests with a temporary error are repeated after the time in `Retry-After`, or after 1, 2 and 4 s.
-    """
-
-    def __init__(self, server: ApiServer, wait: Callable[[float], None] = time.sleep) -> None:
-        self._server = server
-        self._wait = wait
-        self._waited = 0.0
-        self._unanswered = 0
-        self.calls = 0
-        """Number of requests so far, with repetitions."""
-
-    def get(self, path: str, query: Mapping[str, str], seconds: float, accept: str = JSON) -> dict[str, Any]:
-        """The answer of `ApiServer.get`, or after all attempts its error."""
-        if self._unanswered >= _LOST_AFTER:
-            raise UnreachableError("the API server did not answer before and was not asked again")
-        attempt = 0
-        while True:
-            attempt += 1
-            self.calls += 1
-            try:
-                answer = self._server.get(path, query, seconds, accept)
-            except (RefusedError, UnreachableError) as error:
-                pause = self._pause(error, attempt)
-                if pause is None:
-                    self._unanswered = self._unanswered + 1 if isinstance(error, UnreachableError) else 0
-                    raise
-                self._waited += pause
-                self._wait(pause)
-            else:
-                self._unanswered = 0
-                return answer
-
-    def _pause(self, error: RefusedError | UnreachableError, attempt: int) -> float | None:
-        """Seconds until the next attempt, None where there is none."""
-        asked_for = 0.0
-        if isinstance(error, RefusedError):
-            if error.status not in _ASKS_FOR_PATIENCE:
-                return None
-            asked_for = error.retry_after
-        pause = min(asked_for or 2.0 ** (attempt - 1), LONGEST_WAIT_SECONDS)
-        return None if attempt >= ATTEMPTS or self._waited + pause > MOST_WAITED_SECONDS else pause

@@ -1,12 +1,15 @@
-"""Reads lists of any length page by page: never more than one page is in memory."""
+"""Reads lists of any length page by page: never more than one page is in memory.
 
+`RetryingReader` reads much of a cluster once, and waits when the API server asks it to.
+"""
+
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from time import monotonic
 from typing import Any, Protocol
 
 from webhook.kubernetes.api_errors import AnswerError, RefusedError, UnreachableError
-from webhook.kubernetes.api_server import JSON
+from webhook.kubernetes.api_server import JSON, ApiServer
 
 _EXPIRED = 410
 """HTTP status when the rest of a list has expired; the API server keeps it for some minutes."""
@@ -25,11 +28,11 @@ class ListDeadline:
     """The time by which all pages of a list have to arrive."""
 
     def __init__(self, seconds: float) -> None:
-        self._at = monotonic() + seconds
+        self._at = time.monotonic() + seconds
 
     def left(self) -> float:
         """The seconds that are left. Raises UnreachableError where there are none."""
-        seconds = self._at - monotonic()
+        seconds = self._at - time.monotonic()
         if seconds <= 0:
             raise UnreachableError("there was no time left for the rest of the list")
         return seconds
@@ -39,8 +42,8 @@ class ListDeadline:
 class Listed:
     """What to list: at most `page` objects in one answer, and fewer where they are large.
 
-    `selector` is a field selector, `labels` a label selector; empty selects all. With `goes_on`, a list whose rest has
-    expired is continued in its current state, and yields each object once.
+    `selector` is a field selector, `labels` a label selector; an empty one selects all. With `goes_on`, a list whose
+    rest has expired is continued in its current state, and yields each object once.
     """
 
     path: str
@@ -52,9 +55,9 @@ class Listed:
 
 
 class PagedList:
-    """One consistent list, as of a time after it began. Iterating reads it and yields each object as it arrives.
+    """One consistent list, of a moment after the reading began. Iterating reads it and yields objects as they arrive.
 
-    `seconds` returns before each page how long the page may pause, or raises an error for the caller. Raises what
+    `seconds` is called before each page: it returns the longest pause in the page, or raises an error. Raises what
     `ApiServer.get` raises, RefusedError 410 where the rest of the list has expired, and AnswerError where an answer is
     no list.
     """
@@ -72,7 +75,7 @@ class PagedList:
 
     @property
     def remaining(self) -> int | None:
-        """How many objects have not been read; None where the API server does not say, as with selectors."""
+        """The number of objects still to be read; None where the API server does not say, as with selectors."""
         return None if self._after_page is None else self._after_page + len(self._items)
 
     def __iter__(self) -> Iterator[Any]:
@@ -88,13 +91,13 @@ class PagedList:
                     raise
                 query["continue"] = refusal.rest
                 continue
-            if self._expiries and last:  # what began anew, for want of a better answer, is known up to there
+            if self._expiries and last:  # the list may have started again; objects up to there were yielded
                 items = [item for item in items if _place(item) > last]
             if items:
                 last = _place(items[-1]) if self._listed.goes_on else ""
             self._items = items
             while items:
-                yield items.pop()  # a page goes as it is read, before the next one comes
+                yield items.pop()  # the page is empty before the next page arrives
             if not metadata.get("continue"):
                 self.version = str(metadata["resourceVersion"])
                 return
@@ -125,7 +128,7 @@ class PagedList:
 
 
 def _remaining(metadata: Mapping[str, Any]) -> int | None:
-    """How many objects come after a page; None where the API server does not say."""
+    """The number of objects after a page; None where the API server does not say."""
     count = metadata.get("remainingItemCount")
     if isinstance(count, int):
         return count
@@ -137,3 +140,61 @@ def _place(item: Any) -> str:
     metadata = item.get("metadata") if isinstance(item, dict) else None
     metadata = metadata if isinstance(metadata, dict) else {}
     return f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
+
+
+ATTEMPTS = 4
+"""Most attempts of one request."""
+LONGEST_WAIT_SECONDS = 30.0
+"""Longest pause between two attempts, also if the API server asks for a longer one."""
+MOST_WAITED_SECONDS = 180.0
+"""Longest sum of all pauses; when it is used up, requests are not repeated."""
+
+_TEMPORARY = frozenset({429, 502, 503, 504})
+_LOST_AFTER = 2
+"""Number of requests without an answer, one after the other, after which no request is sent."""
+
+
+class RetryingReader:
+    """Sends requests to an API server one after the other. Used by one thread.
+
+    Requests with a temporary error are repeated after the time in `Retry-After`, or after 1, 2 and 4 s.
+    """
+
+    def __init__(self, server: ApiServer, wait: Callable[[float], None] = time.sleep) -> None:
+        self._server = server
+        self._wait = wait
+        self._waited = 0.0
+        self._unanswered = 0
+        self.calls = 0
+        """Number of requests so far, including repetitions."""
+
+    def get(self, path: str, query: Mapping[str, str], seconds: float, accept: str = JSON) -> dict[str, Any]:
+        """The answer of `ApiServer.get`, or after all attempts its error."""
+        if self._unanswered >= _LOST_AFTER:
+            raise UnreachableError("the API server did not answer before and was not asked again")
+        attempt = 0
+        while True:
+            attempt += 1
+            self.calls += 1
+            try:
+                answer = self._server.get(path, query, seconds, accept)
+            except (RefusedError, UnreachableError) as error:
+                pause = self._pause(error, attempt)
+                if pause is None:
+                    self._unanswered = self._unanswered + 1 if isinstance(error, UnreachableError) else 0
+                    raise
+                self._waited += pause
+                self._wait(pause)
+            else:
+                self._unanswered = 0
+                return answer
+
+    def _pause(self, error: RefusedError | UnreachableError, attempt: int) -> float | None:
+        """Seconds until the next attempt, None where there is none."""
+        asked_for = 0.0
+        if isinstance(error, RefusedError):
+            if error.status not in _TEMPORARY:
+                return None
+            asked_for = error.retry_after
+        pause = min(asked_for or 2.0 ** (attempt - 1), LONGEST_WAIT_SECONDS)
+        return None if attempt >= ATTEMPTS or self._waited + pause > MOST_WAITED_SECONDS else pause

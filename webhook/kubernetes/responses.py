@@ -8,13 +8,13 @@ from typing import Any
 import orjson
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
-"""Texts, in which brackets mean nothing, and brackets."""
+"""Brackets, and texts, because brackets in texts do not count."""
 _DEEPEST = 500
-"""Levels of nesting that are kept, about ten times as many as usual objects of Kubernetes have."""
+"""Most levels of nesting that are kept: about ten times as many as objects of Kubernetes usually have."""
 
 
 def parsed(answer: bytes) -> Any:
-    """Parse JSON without the garbage collector, which would walk through a long list again and again as it grows."""
+    """Parse JSON without the garbage collector, which would traverse a long list again and again while it grows."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -58,7 +58,7 @@ def _without_depths(text: bytes) -> bytes:
     return b"".join((*kept, text[begun:]))
 
 
-def told_time(response: Any) -> float | None:
+def time_of(response: Any) -> float | None:
     """The Date of an answer in seconds since 1970; None where it is missing or cannot be read."""
     try:
         return parsedate_to_datetime(str(response.headers.get("date", ""))).timestamp()

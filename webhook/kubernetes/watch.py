@@ -1,4 +1,4 @@
-"""Lists and watches one resource for ever: a broken watch is resumed, or the resource is listed again."""
+"""Lists and watches one resource for ever. A watch that breaks is resumed, or the resource is listed again."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -44,8 +44,8 @@ class WatchedResource:
     MODIFIED, DELETED) and its object. An `optional` resource may be unknown to the API server. With a field `selector`
     only matching objects arrive, and an object that no longer matches counts as DELETED.
 
-    `elsewhere` are the paths of other versions of its API, which are tried where the API server does not know `path`.
-    `refused` is called where the list is forbidden: the resource then counts as loaded, with unknown content. Without
+    `elsewhere` are the paths of other versions of its API, which are tried if the API server does not know `path`.
+    `refused` is called when the list is forbidden: the resource then counts as loaded, with unknown content. Without
     `refused` the watch waits until the list is allowed.
 
     A resource that `is_dispensable` never makes a replica unready: nothing waits for it after its list has failed, and
@@ -58,7 +58,7 @@ class WatchedResource:
     change: Callable[[str, Mapping[str, Any]], None]
     optional: bool = False
     page: int = 100
-    """Objects in one answer to a list. A page is in memory as a whole, and 500 nodes would take some 40 MiB."""
+    """Objects in one answer to a list. A page is in memory as a whole; 500 nodes would take about 40 MiB."""
     selector: str = ""
     elsewhere: tuple[str, ...] = ()
     refused: Callable[[], None] | None = None
@@ -66,19 +66,19 @@ class WatchedResource:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Where it may be."""
+        """The paths in all versions."""
         return (self.path, *self.elsewhere)
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How the watch goes. Times are those of a monotonic clock.
+    """The state of a watch. Times are of a monotonic clock.
 
-    `heard`: when it was last known to be current. `failing_since`: since when it fails although the API server answers;
-    None while it does not fail, or the API server cannot be reached.
+    `confirmed`: when the watch was last known to be current. `failing_since`: when it began to fail although the API
+    server answers; None while it does not fail, or the API server cannot be reached.
     """
 
-    heard: float
+    confirmed: float
     loaded: bool = False
     following: bool = False
     reachable: bool = False
@@ -97,14 +97,14 @@ class Watch:
         timing: WatchTiming | None = None,
     ) -> None:
         self.resource = resource
-        self.health = Health(heard=clock())
+        self.health = Health(confirmed=clock())
         self._server = server
         self._clock = clock
         self._timing = timing or WatchTiming()
-        self._version = ""  # of the newest object heard of; empty where a list is due
+        self._version = ""  # of the newest object; empty where a list is due
         self._was_listed = False
-        self._at = 0  # which of its paths is asked
-        self._absent = 0  # how many of its paths the API server did not know, one after the other
+        self._at = 0  # number of the path that is used
+        self._absent = 0  # number of paths, one after the other, that the API server did not know
         self._failures = 0
         self._stream: Stream | None = None
         self._stopping = Event()
@@ -112,7 +112,7 @@ class Watch:
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether a replica has to wait until it has been listed."""
+        """Whether a replica has to wait for the first list."""
         health = self.health
         return not health.loaded and not (self.resource.is_dispensable and health.failing_since is not None)
 
@@ -121,7 +121,7 @@ class Watch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask the thread to end, also while it waits for events. Returns at once."""
+        """Tell the thread to end, also while it waits for events. Returns at once."""
         self._stopping.set()
         if (stream := self._stream) is not None:
             stream.interrupt()
@@ -136,7 +136,7 @@ class Watch:
             self._stopping.wait(self._attempt())
 
     def _attempt(self) -> float:
-        """List and watch until the connection breaks off; returns the seconds to wait before the next attempt."""
+        """List and watch until the connection breaks; returns the seconds to wait before the next attempt."""
         try:
             if not self._version:
                 self._list()
@@ -146,24 +146,24 @@ class Watch:
         except UnreachableError as fault:
             if not self._stopping.is_set():
                 self._failed(str(fault), reachable=self._server.is_reachable(), silent=fault.was_silent)
-        except Exception as fault:  # noqa: BLE001  # garbage, or a mistake here: counts as ours, and begins from scratch
+        except Exception as fault:  # noqa: BLE001  # garbage, or a bug here: the replica is at fault, and lists again
             self._version = ""
             self._failed(f"{type(fault).__name__}: {fault}", reachable=True)
         return self._pause()
 
     def _list(self) -> None:
-        """Replace all objects; the previous ones stay where an answer fails."""
+        """Replace all objects; if an answer fails, the previous objects stay."""
         resource = self.resource
         listed = PagedList(self._server, Listed(self._path, resource.page, resource.selector), self._patience)
         resource.replace(listed)
         self._version = listed.version
         self._was_listed = True
         self._absent = 0
-        self.health = replace(self.health, loaded=True, heard=self._clock(), reachable=True, detail="listed")
+        self.health = replace(self.health, loaded=True, confirmed=self._clock(), reachable=True, detail="listed")
 
     @property
     def _path(self) -> str:
-        """Where it is taken to be now."""
+        """The path in use."""
         return self.resource.paths[self._at]
 
     def _patience(self) -> float:
@@ -173,7 +173,7 @@ class Watch:
         return self._timing.answer
 
     def _watch(self) -> bool:
-        """Pass events on until the API server ends the watch; returns whether it ended about when it was asked to."""
+        """Pass events on until the API server ends the watch; returns whether the watch lasted long enough."""
         seconds = uniform(*self._timing.watch)  # noqa: S311  # spreads load, keeps no secret
         query = {
             "watch": "true",
@@ -187,13 +187,13 @@ class Watch:
         silence = min(seconds + self._timing.margin, self._timing.silence)
         with closing(self._server.stream(self._path, query, silence)) as stream:
             self._stream = stream
-            if self._stopping.is_set():  # perhaps before there was anything to interrupt
+            if self._stopping.is_set():  # `stop` may have come before there was a stream to interrupt
                 return True
             self._follows()
             for line in stream:
                 if self._stopping.is_set():
                     break
-                self._hear(line)
+                self._take(line)
                 self._failures = 0
                 self._follows()
         self._stream = None
@@ -201,7 +201,7 @@ class Watch:
             self._failures = 0
         return settled
 
-    def _hear(self, line: bytes) -> None:
+    def _take(self, line: bytes) -> None:
         try:
             event = from_json(line)
             kind, found = event["type"], event["object"]
@@ -218,7 +218,7 @@ class Watch:
     def _follows(self) -> None:
         if not self.health.following:
             _log.info("%s: followed", self.resource.name)
-        self.health = Health(heard=self._clock(), loaded=True, following=True, reachable=True, detail="followed")
+        self.health = Health(confirmed=self._clock(), loaded=True, following=True, reachable=True, detail="followed")
 
     def _refused(self, refusal: RefusedError) -> float:
         if refusal.status != 429:
@@ -236,18 +236,18 @@ class Watch:
         return max(self._pause(), min(refusal.retry_after, self._timing.last_retry))
 
     def _is_perhaps_elsewhere(self) -> bool:
-        """Turn to the next path; returns whether it was not tried just before."""
+        """Take the next path; returns whether there is a path that was not tried since the last success."""
         self._absent = (self._absent + 1) % len(self.resource.paths)
         self._at = (self._at + 1) % len(self.resource.paths)
         return self._absent > 0
 
     def _forbidden(self, refused: Callable[[], None], refusal: str) -> None:
-        """Continue without the resource, and try again from time to time."""
+        """Continue without the resource; further attempts follow."""
         detail = f"nothing is known of them: {refusal}"
         if self.health.detail != detail:
             _log.warning("%s: %s", self.resource.name, detail)
         refused()
-        self.health = Health(heard=self._clock(), loaded=True, reachable=True, detail=detail)
+        self.health = Health(confirmed=self._clock(), loaded=True, reachable=True, detail=detail)
 
     def _failed(self, detail: str, *, reachable: bool, silent: bool = False) -> None:
         """Record a failure. The watch was current until now, unless the failure is a silence."""
@@ -259,7 +259,7 @@ class Watch:
         failing_since = now if health.failing_since is None else health.failing_since
         self.health = replace(
             health,
-            heard=now if health.following and not silent else health.heard,
+            confirmed=now if health.following and not silent else health.confirmed,
             following=False,
             reachable=reachable,
             failing_since=failing_since if reachable else None,

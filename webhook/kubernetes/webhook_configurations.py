@@ -1,7 +1,7 @@
 """The webhook configurations as they were installed, and how the configurations of a cluster differ from them.
 
-Defaults of the API server are no difference, and neither is the order of unordered lists. Unknown fields are compared
-where the installed configuration sets them.
+Defaults of the API server and the order of unordered lists make no difference. Unknown fields are compared where the
+installed configuration sets them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ _SHOWN = 160
 
 
 class RegistrationError(ValueError):
-    """No pair of webhook configurations; the text names the file, what was found and what is expected."""
+    """A text does not hold the two webhook configurations; the message names the file, what was found and expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def webhooks_of(document: Document) -> dict[str, dict[str, Any]]:
 def differences(expected: Document, live: Document) -> list[str]:
     """One sentence for each field of `live` that differs from `expected`; empty where they mean the same.
 
-    Only webhooks are compared, no labels or annotations. Any caBundle is right where `expected` sets none.
+    Only webhooks are compared, not labels and annotations. Any caBundle is right where `expected` sets none.
     """
     wanted, found = (_webhooks(document, expected["kind"]) for document in (expected, live))
     sentences = [f"webhooks[{name}] is missing" for name in wanted if name not in found]
@@ -140,7 +140,7 @@ def _webhooks(document: Document, kind: str) -> dict[str, dict[str, Any]]:
 
 def _completed(entry: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """One webhook with all its fields and with unordered lists sorted."""
-    webhook = {**_DEFAULTS, **_without_nothing(entry)}
+    webhook = {**_DEFAULTS, **_without_empty(entry)}
     if PHASES[kind] == "validating":
         webhook.pop("reinvocationPolicy")  # known to the other kind only
     client = dict(webhook["clientConfig"])
@@ -161,12 +161,12 @@ def _selector(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {"matchLabels": raw.get("matchLabels", {}), "matchExpressions": expressions}
 
 
-def _without_nothing(value: Any) -> Any:
-    """The value without null, {} and [] inside, which the API server does not keep."""
+def _without_empty(value: Any) -> Any:
+    """The value without null, {} and [] in it: the API server does not keep them."""
     if isinstance(value, Mapping):
-        kept = {str(key): _without_nothing(inner) for key, inner in value.items()}
+        kept = {str(key): _without_empty(inner) for key, inner in value.items()}
         return {key: inner for key, inner in kept.items() if inner is not None and inner not in ({}, [])}
-    return [_without_nothing(inner) for inner in value] if isinstance(value, list) else value
+    return [_without_empty(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _ordered(value: Any) -> Any:
@@ -185,7 +185,7 @@ def _compared(path: str, expected: Any, found: Any) -> Iterator[str]:
         yield from (f"{path} has {_shown(one)}; it is not expected" for one in found if one not in expected)
     elif expected != found:
         if isinstance(expected, str) and isinstance(found, str):
-            expected, found = _where_they_part(expected, found)
+            expected, found = _around_difference(expected, found)
         yield f"{path} is {_shown(found)}; {'nothing' if expected is None else _shown(expected)} is expected"
 
 
@@ -193,8 +193,8 @@ def _are_lists_of_maps(*values: Any) -> bool:
     return all(isinstance(value, list) for value in values) and any(isinstance(one, dict) for one in chain(*values))
 
 
-def _where_they_part(one: str, other: str) -> tuple[str, str]:
-    """Two long texts from shortly before their first difference on."""
+def _around_difference(one: str, other: str) -> tuple[str, str]:
+    """Two texts; long ones begin shortly before their first difference."""
     pairs = enumerate(zip(one, other, strict=False))
     same = next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
     start = max(0, same - 20) if len(one) + len(other) > _SHOWN else 0

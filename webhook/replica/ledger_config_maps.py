@@ -155,7 +155,7 @@ def _name(raw: object) -> str:
 
 def _explained(method: str, path: str, error: ApiServerError) -> LedgerError:
     text = f"{error.sentence(method, path)}{_remedy(error)}"
-    return LedgerError(text, error.told("it cannot be read or written"))
+    return LedgerError(text, error.for_authors("it cannot be read or written"))
 
 
 def _remedy(error: ApiServerError) -> str:

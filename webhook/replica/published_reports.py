@@ -97,7 +97,7 @@ class Writer:
             try:
                 is_over &= self._write(place, wanted.get(place), contents.get(place, ""), found.get(place))
             except RefusedError as error:
-                if not error.is_of_ending(place[0]):
+                if not error.is_about_ending(place[0]):
                     self._errors[place] = (
                         f"{self._form.kind} {'/'.join(filter(None, place))}: {error}{error.remedy(_WITH_AUDIT)}"
                     )

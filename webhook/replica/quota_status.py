@@ -198,7 +198,7 @@ class QuotaStatus:
                 break
             except ApiServerError as error:
                 self._differences[place].due = now + self._timing.rest
-                if not (isinstance(error, RefusedError) and error.is_of_ending(place[0])):
+                if not (isinstance(error, RefusedError) and error.is_about_ending(place[0])):
                     complaint = f"{place[0]}/{place[1]}: {error}"
         self._complain(complaint)
 

@@ -8,7 +8,7 @@ import pytest
 from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server, first
 from webhook.kubernetes.api_errors import RefusedError, UnreachableError
 from webhook.kubernetes.api_server import ApiServer
-from webhook.kubernetes.discovery import ATTEMPTS, LONGEST_WAIT_SECONDS, MOST_WAITED_SECONDS, Reader
+from webhook.kubernetes.paged_list import ATTEMPTS, LONGEST_WAIT_SECONDS, MOST_WAITED_SECONDS, RetryingReader
 
 PATH = "/apis/apps/v1/deployments"
 BUSY = {"message": "too many requests"}
@@ -19,7 +19,7 @@ class Patient:
 
     def __init__(self, server: FakeApiServer, directory: Path) -> None:
         self.waits: list[float] = []
-        self.reader = Reader(ApiServer(server.kubeconfig(directory)), self.waits.append)
+        self.reader = RetryingReader(ApiServer(server.kubeconfig(directory)), self.waits.append)
 
     def get(self, path: str = PATH) -> object:
         return self.reader.get(path, {}, 5)
