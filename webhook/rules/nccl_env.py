@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from webhook.model.edits import AddEnv
 from webhook.model.pod import Pod
-from webhook.model.workloads.pod_labels import may_span_nodes
+from webhook.model.workloads.controllers import may_span_nodes
 from webhook.rules.rule import Advice, Example, Facts, Rule
 from webhook.rules.rule_settings import InjectionSettings
 

@@ -10,7 +10,7 @@ from webhook.engine.workloads import foresee_pods
 from webhook.facts.facts import ClusterFacts
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import templates_of
-from webhook.model.workloads.pod_labels import may_span_nodes
+from webhook.model.workloads.controllers import may_span_nodes
 
 GROUPS = {
     "batch.volcano.sh",

@@ -1,4 +1,4 @@
-"""Workloads: where objects of other kinds keep the templates of their pods."""
+"""Workloads: the places of pod templates in objects of other kinds."""
 
 from webhook.model.pod_reader import controller_of, is_made_or_ending
 from webhook.model.workloads.table import WORKLOADS, Workload, is_pod, number_of_templates, templates_of, workload_of

@@ -1,9 +1,9 @@
 """The kinds of Argo: workflows, their templates and schedules, rollouts and experiments.
 
 Fields are those of pkg/apis/workflow/v1alpha1 in argoproj/argo-workflows and of pkg/apis/rollouts/v1alpha1 in
-argoproj/argo-rollouts; how a pod is put together is that of workflow/controller/workflowpod.go. How many pods of a
-template run at a time no workflow says. A patch of the pods (podSpecPatch) may ask for anything: nothing is known of
-pods that are patched.
+argoproj/argo-rollouts; pods are composed as in workflow/controller/workflowpod.go. A workflow does not say how many
+pods of a template run at a time. A patch of the pods (podSpecPatch) may request anything, so nothing is known about
+patched pods.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from webhook.model.workloads.placeholders import settled_template
 from webhook.model.workloads.template import Template
 
 _MAIN = "main"
-"""What Argo calls the container of a template, whatever the template says."""
+"""Argo's name for the container of a template, whatever the template says."""
 _SINGLE = ("container", "script")
 _PLACEMENT = {
     "nodeSelector": "nodeSelector",
@@ -23,7 +23,7 @@ _PLACEMENT = {
     "tolerations": "tolerations",
     "priorityClassName": "podPriorityClassName",
 }
-"""What a template may say itself -> what the workflow calls it that says it for all of them."""
+"""Field of a template -> field of the workflow that holds the default for all templates."""
 _PATCH = "podSpecPatch"
 
 
@@ -74,7 +74,7 @@ def _templates(spec: Mapping[str, Any], where: str) -> Iterator[Template]:
 
 
 def _all_templates(spec: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The templates of a workflow, and the inline templates in the steps and tasks of others."""
+    """The templates of a workflow, and the inline templates in steps and tasks of other templates."""
     for place, name, template in entries(spec, "templates"):
         yield f"{where}.{place}", name, template
         for inside, task, step in entries(template, "dag", "tasks"):
@@ -87,13 +87,13 @@ def _all_templates(spec: Mapping[str, Any], where: str) -> Iterator[tuple[str, s
 
 
 def _fitting(defaults: Mapping[str, Any], template: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The defaults of templates without those of another sort of template."""
+    """The defaults for a template, without defaults for other sorts of templates."""
     sorts = (*_SINGLE, "containerSet")
     return {key: value for key, value in defaults.items() if key not in sorts or mapped(template, key)}
 
 
 def _defaulted(defaults: Mapping[str, Any], own: Mapping[str, Any], where: str) -> dict[str, str]:
-    """Places in the pod whose values stand in the defaults, which are at `where`."""
+    """Place in the pod -> place of its value in the defaults, which are at `where`."""
     found = {f"spec.{key}": f"{where}.{key}" for key in _PLACEMENT if defaults.get(key) and not own.get(key)}
     for field in _SINGLE:
         for key in ("image", "resources"):
@@ -105,7 +105,7 @@ def _defaulted(defaults: Mapping[str, Any], own: Mapping[str, Any], where: str) 
 def _pod(
     template: Mapping[str, Any], place: str, shared: Mapping[str, Any], volumes: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The spec of a template's pods, and where its parts stand that have another name there."""
+    """The spec of a template's pods, and for renamed parts their places in the object."""
     containers = list(listed(template, "containerSet", "containers"))
     elsewhere = {"spec.containers": f"{place}.containerSet.containers"}
     for field in _SINGLE:

@@ -8,11 +8,11 @@ aws/sagemaker-hyperpod-cli.
 
 Inference endpoints: fields and defaults are those of the CustomResourceDefinition in
 helm_chart/HyperPodHelmChart/charts/inference-operator of aws/sagemaker-hyperpod-cli. The operator's source is not
-public: nobody knows here what it tolerates and which priority it gives. Nothing is known of JumpStartModels, because
-SageMaker decides what they request.
+public, so its tolerations and priorities are not known. Nothing is known about JumpStartModels, because SageMaker
+decides what they request.
 
 Slinky: fields and defaults are those of api/v1beta1 in SlinkyProject/slurm-operator, and of v1alpha1, which has a whole
-pod template; a pod is put together as in BuildWorkerPodTemplate (internal/builder/workerbuilder/worker_app.go).
+pod template; pods are composed as in BuildWorkerPodTemplate (internal/builder/workerbuilder/worker_app.go).
 """
 
 from collections import Counter
@@ -62,9 +62,9 @@ def disaggregated_set(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 
 def _leaders_and_workers(spec: object, where: str, groups: int | None) -> Iterator[Template]:
-    """Every group has a leader, made like the workers where it has no template of its own. `size` counts it too.
+    """Every group has a leader, which is made from the workers' template if it has none. `size` includes the leader.
 
-    One StatefulSet makes the leaders, and each of them has one that makes its workers.
+    One StatefulSet makes the leaders; each leader has a StatefulSet that makes its workers.
     """
     templates, place = part(spec, "leaderWorkerTemplate"), f"{where}.leaderWorkerTemplate"
     size = counted(part(templates, "size"), 1)
@@ -89,7 +89,7 @@ def volcano_cron_job(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 
 def _tasks(spec: object, where: str) -> Iterator[Template]:
-    """What the job says of priority is for the tasks that say nothing."""
+    """The tasks of a Job. The priority class of the job counts for tasks without a priority class."""
     shared = part(spec, _PRIORITY)
     for inside, name, task in entries(spec, "tasks"):
         place, template = f"{where}.{inside}.template", mapped(task, "template")
@@ -102,7 +102,7 @@ def _tasks(spec: object, where: str) -> Iterator[Template]:
 
 
 def pod_clique_set(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """PodCliqueSet of Grove: cliques, some of which are multiplied once more as parts of scaling groups."""
+    """PodCliqueSet of Grove. Cliques in scaling groups are multiplied by the replicas of the group."""
     sets = counted(part(raw, "spec", "replicas"), 0)
     times: Counter[str] = Counter()
     scaled: dict[str, int | None] = {}
@@ -140,11 +140,11 @@ def hyper_pod_job(raw: Mapping[str, Any]) -> Iterator[Template]:
 _SLURMD = "slurmd"
 _IN_TEMPLATE = f"spec.template.spec.containers[{_SLURMD}]"
 _WORKER = {"key": "nodeset.slinky.slurm.net/worker", "operator": "Equal", "effect": "NoExecute"}
-"""The taint that the operator keeps others away with, and which its pods tolerate."""
+"""The toleration that the operator adds, for the taint that keeps other pods away."""
 
 
 def node_set(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """NodeSet: so many pods, or one on each node that fits."""
+    """NodeSet: `replicas` pods, or a pod on each node that fits."""
     spec, template = mapped(raw, "spec"), mapped(raw, "spec", "template")
     own, main = mapped(template, "spec"), mapped(spec, "slurmd")
     written, elsewhere = list(listed(own, "containers")), {}

@@ -1,7 +1,7 @@
 """The kinds of KServe and Knative Serving: inference services, their runtimes and configurations, and Services.
 
-KServe: fields and defaults are those of pkg/apis/serving in kserve/kserve (v1alpha1, v1alpha2, v1beta1). Where a
-service leaves its containers to a runtime, only what it says itself is known of its pods.
+KServe: fields and defaults are those of pkg/apis/serving in kserve/kserve (v1alpha1, v1alpha2, v1beta1). If a service
+leaves its containers to a runtime, only its own parts of its pods are known.
 
 An LLMInferenceService is completed with the presets of config/llmisvcconfig, chosen as combineBaseRefsConfig in
 pkg/controller/v1alpha2/llmisvc/config_merge.go does. All presets mount a memory volume at /dev/shm of the container
@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from webhook.model.workloads.controllers import IN_A_GROUP
 from webhook.model.workloads.parts import (
     counted,
     from_spec,
@@ -27,7 +28,6 @@ from webhook.model.workloads.parts import (
     with_the_rest,
 )
 from webhook.model.workloads.placeholders import settled_template
-from webhook.model.workloads.pod_labels import IN_A_GROUP
 from webhook.model.workloads.template import Template
 
 FRAMEWORKS = (
@@ -36,9 +36,9 @@ FRAMEWORKS = (
 )
 """Fields of a predictor or explainer that hold its container, completed by a runtime."""
 _CONTAINER = "kserve-container"
-"""What KServe calls the container that serves the model."""
+"""KServe's name for the container that serves the model."""
 _LLM_CONTAINER = "main"
-"""What the presets call it."""
+"""The name of that container in presets."""
 _PRESET_VOLUME = "dshm"
 
 
@@ -55,7 +55,7 @@ def inference_service(raw: Mapping[str, Any]) -> Iterator[Template]:
 def _component(
     spec: Mapping[str, Any], where: str, component: str, annotations: Mapping[str, Any]
 ) -> Iterator[Template]:
-    """A pod spec, with the container of a framework. Of one that says nothing of its resources nothing is known."""
+    """A pod spec with the container of a framework, which is known only if it has resources."""
     containers, elsewhere = listed(spec, "containers"), {"metadata": where}
     field = next((name for name in FRAMEWORKS if mapped(spec, name, "resources")), None)
     if field is not None:
@@ -70,12 +70,12 @@ def _component(
 
 
 def _is_custom(spec: Mapping[str, Any]) -> bool:
-    """Whether its first container serves, which KServe's webhook completes as well (Default in predictor_custom.go)."""
+    """Whether the first container serves. KServe's webhook completes it, too (Default in predictor_custom.go)."""
     return bool(listed(spec, "containers")) and not any(name in spec for name in FRAMEWORKS)
 
 
 def _least(spec: object, key: str) -> int | None:
-    """The pods that run in any case; not known of what is scaled up from none on demand."""
+    """The pods that always run; None where there are none, because the service is scaled up on demand."""
     return counted(part(spec, key), 1) or None
 
 
@@ -99,13 +99,13 @@ def llm_inference_service(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 
 def llm_configuration(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """LLMInferenceServiceConfig, which makes no pods by itself; it is filled in for each service."""
+    """LLMInferenceServiceConfig, which makes no pods by itself. Each service fills in its placeholders."""
     for template in llm_inference_service(raw):
         yield from settled_template(replace(template, pods=None))
 
 
 def _workload(spec: object, where: str, name: str) -> Iterator[Template]:
-    """Pods of one sort, or groups of a leader and its workers where both have a spec."""
+    """Pods that work alone, or groups of a leader and its workers if both have a spec."""
     replicas = counted(part(spec, "replicas"), 1)
     if mapped(spec, "scaling"):
         replicas = _least(part(spec, "scaling"), "minReplicas")
@@ -123,7 +123,7 @@ def _workload(spec: object, where: str, name: str) -> Iterator[Template]:
 
 
 def _preset_memory(worker: object, parallelism: object) -> str:
-    """The size of the /dev/shm that a preset of KServe brings; empty where it brings none, or none is known."""
+    """The size of the /dev/shm that a preset of KServe mounts; empty where it mounts none, or is not known."""
     if worker is None:
         return "1Gi"
     return "8Gi" if any(counted(part(parallelism, key), 0) for key in ("data", "dataLocal")) else ""
@@ -143,7 +143,7 @@ def _group_size(parallelism: object) -> int | None:
 _MIN_SCALE = ("autoscaling.knative.dev/min-scale", "autoscaling.knative.dev/minScale")
 _MOST_DIGITS = 9
 _DISALLOWED = frozenset({"spec.activeDeadlineSeconds"})
-"""What nobody can write, since Knative takes it for a mistake (pkg/apis/serving/fieldmask.go); pods get it later."""
+"""Fields that Knative refuses in a Service (pkg/apis/serving/fieldmask.go) and pods get later."""
 
 
 def knative_service(raw: Mapping[str, Any]) -> Iterator[Template]:
@@ -155,7 +155,7 @@ def knative_service(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 
 def _min_scale(annotations: Mapping[str, Any]) -> int | None:
-    """The pods that run in any case; not known of what is scaled up from none on demand."""
+    """The pods that always run; None where there are none, because the service is scaled up on demand."""
     written = str(next((annotations[key] for key in _MIN_SCALE if key in annotations), ""))
     is_number = written.isascii() and written.isdigit() and len(written) <= _MOST_DIGITS
     return int(written) or None if is_number else None

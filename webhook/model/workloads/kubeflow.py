@@ -1,22 +1,27 @@
-"""The kinds of Kubeflow: training jobs of version 1, MPI jobs, notebooks, and the jobs and runtimes of its Trainer.
+"""The kinds of Kubeflow: training jobs of version 1, MPI jobs, notebooks, jobs and runtimes of its Trainer, and Spark.
 
 Fields and defaults are those of the API types in kubeflow/training-operator (release-1.9), kubeflow/mpi-operator
-(v2beta1), kubeflow/kubeflow (notebooks) and kubeflow/trainer (v1alpha1).
+(v2beta1), kubeflow/kubeflow (notebooks), kubeflow/trainer (v1alpha1) and kubeflow/spark-operator (v1beta2). The pods of
+a Spark application are described in the operator's webhook (internal/webhook/sparkpod_defaulter.go), and for
+`sparkConf` in Spark's "Running Spark on Kubernetes".
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from webhook.model.workloads.parts import counted, entries, from_template, listed, mapped, part
+from webhook.model.workloads.merging import mounted
+from webhook.model.workloads.parts import counted, entries, from_template, listed, mapped, part, with_the_rest
+from webhook.model.workloads.placeholders import is_placeholder
 from webhook.model.workloads.template import Template
 
 _NODE = "node"
-"""What Trainer calls the job, and its container, that a TrainJob's `trainer` is about."""
+"""Trainer's name for the job, and for the container, that a TrainJob's `trainer` describes."""
 _LEFT_TO_THE_RUNTIME = frozenset({"spec.priorityClassName"})
 
 
 def replicas_at(field: str) -> Callable[[Mapping[str, Any]], Iterator[Template]]:
-    """The reader of jobs that keep their replicas by role at `spec.<field>`; a role without a count has one."""
+    """The reader of jobs with replicas by role at `spec.<field>`. A role without a count has one pod."""
 
     def read(raw: Mapping[str, Any]) -> Iterator[Template]:
         for where, role, spec in entries(raw, "spec", field):
@@ -27,14 +32,14 @@ def replicas_at(field: str) -> Callable[[Mapping[str, Any]], Iterator[Template]]
 
 
 def mpi_job(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """MPIJob, in all versions with roles. Without a count there is one launcher, and no worker."""
+    """MPIJob, in all versions with roles. Without a count there is one launcher and no worker."""
     for where, role, spec in entries(raw, "spec", "mpiReplicaSpecs"):
         pods = counted(spec.get("replicas"), 0 if role.lower() == "worker" else 1)
         yield from from_template(spec.get("template"), f"{where}.template", group=role, pods=pods)
 
 
 def notebook(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """Notebook, which is one pod of a StatefulSet. The pod has its labels, and two that the controller adds."""
+    """Notebook, which is one pod of a StatefulSet. The pod has the notebook's labels and two of the controller."""
     name, template = part(raw, "metadata", "name"), mapped(raw, "spec", "template")
     labels = {"statefulset": name, "notebook-name": name, **mapped(raw, "metadata", "labels")}
     labelled = {**template, "metadata": {**mapped(template, "metadata"), "labels": labels}}
@@ -42,14 +47,14 @@ def notebook(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 
 def training_runtime(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """TrainingRuntime and ClusterTrainingRuntime, which make no pods by themselves: a JobSet as template."""
+    """TrainingRuntime and ClusterTrainingRuntime, which are templates of a JobSet and make no pods by themselves."""
     for where, name, job in entries(raw, "spec", "template", "spec", "replicatedJobs"):
         template = part(job, "template", "spec", "template")
         yield from from_template(template, f"{where}.template.spec.template", group=name)
 
 
 def train_job(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """TrainJob. Only where it says itself what a node gets is anything known of the pods: its runtime has the rest."""
+    """TrainJob. Its pods are known only if it has `resourcesPerNode`; otherwise its runtime says what they request."""
     trainer = mapped(raw, "spec", "trainer")
     if not mapped(trainer, "resourcesPerNode"):
         return
@@ -73,7 +78,7 @@ def train_job(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 
 def _overrides(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """What a TrainJob says of the pods of its nodes beside `trainer`: a field of another name in each release."""
+    """The other parts of a TrainJob about the pods of its nodes. Their field has another name in each release."""
     for where, _, override in entries(raw, "spec", "podSpecOverrides"):  # 2.0
         if _is_about_nodes(override):
             yield where, override
@@ -92,3 +97,139 @@ def _overrides(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]
 
 def _is_about_nodes(override: Mapping[str, Any]) -> bool:
     return any(part(target, "name") == _NODE for target in listed(override, "targetJobs"))
+
+
+_CONTAINERS = {"driver": "spark-kubernetes-driver", "executor": "spark-kubernetes-executor"}
+"""Role -> Spark's name for its container, unless a template names it."""
+
+
+def spark_application(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """SparkApplication."""
+    yield from _application(mapped(raw, "spec"), "spec")
+
+
+def scheduled_spark_application(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """ScheduledSparkApplication."""
+    yield from _application(mapped(raw, "spec", "template"), "spec.template")
+
+
+def _application(spec: Mapping[str, Any], where: str) -> Iterator[Template]:
+    for name, pods in (("driver", 1), ("executor", _executors(spec))):
+        role = _Role(spec, name, where)
+        if role.own and not any(map(is_placeholder, (*role.gpus, *role.gpus.values()))):
+            yield Template(role.pod, role.where, name, pods, elsewhere=role.elsewhere)
+
+
+def _executors(spec: Mapping[str, Any]) -> int | None:
+    """The number of executors; None where it changes, or the configuration decides."""
+    if part(spec, "dynamicAllocation", "enabled") is True:
+        return None
+    return counted(part(spec, "executor", "instances"), None)
+
+
+@dataclass(frozen=True)
+class _Role:
+    """The driver or the executors of an application, whose spec stands at `above`."""
+
+    application: Mapping[str, Any]
+    name: str
+    above: str
+
+    @property
+    def own(self) -> Mapping[str, Any]:
+        """The part of the application about this role."""
+        return mapped(self.application, self.name)
+
+    @property
+    def where(self) -> str:
+        """The place of that part in the object."""
+        return f"{self.above}.{self.name}"
+
+    @property
+    def gpus(self) -> Mapping[str, Any]:
+        """The GPUs that are added to the limits: by `gpu` with a name and a quantity, or by the configuration."""
+        name, quantity = part(self.own, "gpu", "name"), part(self.own, "gpu", "quantity")
+        if isinstance(name, str) and name and quantity is not None and not _is_none(quantity):
+            return {name: quantity}
+        conf = mapped(self.application, "sparkConf")
+        amount, vendor = (conf.get(f"spark.{self.name}.resource.gpu.{key}") for key in ("amount", "vendor"))
+        return {f"{vendor}/gpu": amount} if isinstance(vendor, str) and vendor and amount is not None else {}
+
+    @property
+    def _template(self) -> Mapping[str, Any]:
+        return mapped(self.own, "template", "spec")
+
+    @property
+    def _at(self) -> int:
+        """The place of Spark's container in the template: the container with the name of the role, else the first."""
+        names = (part(one, "name") for one in listed(self._template, "containers"))
+        return next((at for at, name in enumerate(names) if name in (_CONTAINERS[self.name], self.name)), 0)
+
+    @property
+    def _container(self) -> Mapping[str, Any]:
+        """Spark's container as the template has it."""
+        containers = listed(self._template, "containers")
+        return mapped(containers[self._at]) if containers else {}
+
+    @property
+    def _container_name(self) -> str:
+        name = self._container.get("name")
+        return name if isinstance(name, str) and name else _CONTAINERS[self.name]
+
+    @property
+    def pod(self) -> dict[str, Any]:
+        """A pod of the role."""
+        own, template, container = self.own, self._template, self._container
+        resources = mapped(container, "resources")
+        variables = [{"name": name, "value": value} for name, value in mapped(own, "envVars").items()]
+        main = {
+            **container,
+            "name": self._container_name,
+            "image": own.get("image") or self.application.get("image") or container.get("image"),
+            "resources": with_the_rest({**resources, "limits": {**mapped(resources, "limits"), **self.gpus}}),
+            "env": [*listed(container, "env"), *listed(own, "env"), *variables],
+            "volumeMounts": [*listed(container, "volumeMounts"), *listed(own, "volumeMounts")],
+        }
+        containers = list(listed(template, "containers"))
+        containers[self._at : self._at + 1] = [main]
+        volumes = {name: volume for _, name, volume in entries(self.application, "volumes") if name}
+        spec = {
+            **template,
+            "containers": [*containers, *listed(own, "sidecars")],
+            "initContainers": [*listed(template, "initContainers"), *listed(own, "initContainers")],
+            "tolerations": [*listed(template, "tolerations"), *listed(own, "tolerations")],
+            "volumes": [*listed(template, "volumes"), *mounted(volumes, [own])],
+            "nodeSelector": {
+                **mapped(template, "nodeSelector"),
+                **mapped(self.application, "nodeSelector"),
+                **mapped(own, "nodeSelector"),
+            },
+            "affinity": own.get("affinity") or template.get("affinity"),
+            "priorityClassName": own.get("priorityClassName") or template.get("priorityClassName"),
+        }
+        annotations = {**mapped(own, "template", "metadata", "annotations"), **mapped(own, "annotations")}
+        return {"metadata": {"annotations": annotations}, "spec": spec}
+
+    @property
+    def elsewhere(self) -> dict[str, str]:
+        """Place in the pod -> place in the object."""
+        inside = f"spec.containers[{self._container_name}]"
+        found = {inside: self.where}
+        if self._template:
+            found = {
+                "spec.containers": f"{self.where}.template.spec.containers",
+                "spec.volumes": f"{self.where}.template.spec.volumes",
+            }
+        if not self.own.get("image") and self.application.get("image"):
+            found[f"{inside}.image"] = f"{self.above}.image"
+        if self.gpus:
+            found[f"{inside}.resources"] = f"{self.where}.gpu"
+            if next(iter(self.gpus)) != part(self.own, "gpu", "name"):
+                found[f"{inside}.resources"] = f"{self.above}.sparkConf[spark.{self.name}.resource.gpu.amount]"
+        for place, name, _ in entries(self.own, "sidecars"):
+            found[f"spec.containers[{name}]"] = f"{self.where}.{place}"
+        return found
+
+
+def _is_none(quantity: object) -> bool:
+    return isinstance(quantity, int) and quantity <= 0

@@ -25,7 +25,7 @@ _KEYS = {
 
 
 def merged(defaults: Mapping[str, Any], own: Mapping[str, Any], levels: int = _LEVELS) -> dict[str, Any]:
-    """A part's own values, and the defaults for what it leaves out; items of lists are matched by name.
+    """A part's own values, and defaults for missing values. Items of lists are matched by name.
 
     >>> merged({"limits": {"cpu": 1}, "image": "a"}, {"limits": {"memory": 2}, "image": "b"})
     {'limits': {'cpu': 1, 'memory': 2}, 'image': 'b'}
@@ -52,7 +52,7 @@ def _are_named(items: list[Any]) -> bool:
 
 
 def is_worth(defaults: object, parts: int) -> bool:
-    """Whether defaults are small enough to be merged into this many parts. Manifests of people always are."""
+    """Whether defaults are small enough to be merged into this many parts, as in every manifest that people write."""
     most = _MOST_WORK // max(parts, 1)
     rest, seen = [defaults], 0
     while rest:

@@ -1,7 +1,7 @@
 """The kinds of NVIDIA's operators: NIM services and pipelines, Dynamo's graphs and components.
 
 Fields and defaults are those of api/apps/v1alpha1 in NVIDIA/k8s-nim-operator and of deploy/operator/api (v1alpha1,
-v1beta1) in ai-dynamo/dynamo. Where the operator decides how many GPUs a pod gets, nothing is known of the pod.
+v1beta1) in ai-dynamo/dynamo. If the operator decides how many GPUs a pod gets, nothing is known about the pod.
 
 Both operators mount /dev/shm in the container that they make: GetVolumes and GetVolumeMounts in
 api/apps/v1alpha1/nimservice_types.go of the NIM operator, without a size unless the storage names one, and
@@ -16,6 +16,7 @@ from typing import Any
 from webhook.model.accelerators import accelerator
 from webhook.model.quantity import parse_quantity
 from webhook.model.shape import FormatError
+from webhook.model.workloads.controllers import IN_A_GROUP
 from webhook.model.workloads.merging import is_worth, merged
 from webhook.model.workloads.parts import (
     counted,
@@ -27,13 +28,12 @@ from webhook.model.workloads.parts import (
     product,
     with_shared_memory,
 )
-from webhook.model.workloads.pod_labels import IN_A_GROUP
 from webhook.model.workloads.template import Template
 
 _NIM_VOLUME, _DYNAMO_VOLUME = "dshm", "shared-memory"
 _DYNAMO_SIZE = "8Gi"
 _MAIN = "main"
-"""What Dynamo calls the container that a component is about."""
+"""Dynamo's name for the container that a component describes."""
 _DEFAULT_GPU = "nvidia.com/gpu"
 
 
@@ -83,7 +83,7 @@ def _says_gpus(resources: Mapping[str, Any]) -> bool:
 
 
 def _nim_pods(spec: Mapping[str, Any]) -> int | None:
-    """The replicas, each of as many pods as the model has stages; where they scale, the least of them."""
+    """The number of pods: replicas (the least number, if they scale) times the stages of the model."""
     replicas = counted(spec.get("replicas"), 1)
     if part(spec, "scale", "enabled") is True:
         replicas = counted(part(spec, "scale", "hpa", "minReplicas"), 1)
@@ -91,13 +91,13 @@ def _nim_pods(spec: Mapping[str, Any]) -> int | None:
 
 
 def _stages(spec: Mapping[str, Any]) -> int | None:
-    """Pods that run one model together, as a LeaderWorkerSet."""
+    """The number of pods that run one model together, as a LeaderWorkerSet."""
     stages = counted(part(spec, "multiNode", "parallelism", "pipeline"), 1)
     return None if stages is None else max(stages, 1)
 
 
 def dynamo_graph(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """DynamoGraphDeployment: `services` in v1alpha1, `components` since."""
+    """DynamoGraphDeployment: `services` in v1alpha1, `components` in v1beta1."""
     shared = {"envs": listed(raw, "spec", "envs")}
     services = [*entries(raw, "spec", "services"), *entries(raw, "spec", "components")]
     if is_worth(shared, len(services)):
@@ -139,7 +139,7 @@ def _component(spec: Mapping[str, Any], where: str, group: str) -> Iterator[Temp
 
 
 def _sharing_memory(template: Template, spec: Mapping[str, Any]) -> Template:
-    """The pods of a component with their /dev/shm, which is told by a map in v1alpha1, and by its size since."""
+    """The pods of a component with their /dev/shm: `sharedMemory` in v1alpha1, `sharedMemorySize` in v1beta1."""
     size, old = spec.get("sharedMemorySize"), mapped(spec, "sharedMemory")
     if old.get("disabled") is True or _is_zero(size):
         return template
@@ -156,13 +156,13 @@ def _is_zero(size: object) -> bool:
 
 
 def _gets_gpus_by_claims(spec: Mapping[str, Any]) -> bool:
-    """Whether the GPUs of a component are shared through resource claims, which replace what it asks for."""
+    """Whether the GPUs of a component are shared through resource claims, which replace its requests."""
     old, new = part(spec, "gpuMemoryService", "enabled"), part(spec, "experimental", "gpuMemoryService")
     return old is True or new is not None
 
 
 def _resources(resources: Mapping[str, Any]) -> dict[str, Any]:
-    """Requests and limits of v1alpha1 as those of a container. GPUs count in limits only (GetResourcesConfig)."""
+    """Requests and limits of v1alpha1 in the form of a container. GPUs count in limits only (GetResourcesConfig)."""
     found: dict[str, Any] = {}
     for key in ("requests", "limits"):
         item = mapped(resources, key)

@@ -1,7 +1,7 @@
-"""Parts of objects of unknown shape: what is missing or of another type reads as None or empty; nothing raises.
+"""Reads parts of objects of unknown shape. Missing parts, and parts of another type, are None or empty; nothing raises.
 
-The second half makes templates of such parts, also with the /dev/shm that an operator mounts on its own, so that no
-second one is foretold.
+The second half makes templates of such parts. A template may have the /dev/shm that an operator mounts by itself, so
+that no finding predicts another one.
 """
 
 import re
@@ -42,7 +42,7 @@ def listed(raw: object, *path: str) -> list[Any]:
 
 
 def entries(raw: object, *path: str, named_by: str = "name") -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The maps in the list or map at these keys: for each its place, its name or key, and the map itself.
+    """The maps in the list or map at these keys, each with its place and its name or key before it.
 
     >>> list(entries({"a": [{"name": "x"}, None, {}]}, "a"))
     [('a[x]', 'x', {'name': 'x'}), ('a[2]', '', {})]
@@ -62,13 +62,13 @@ def entries(raw: object, *path: str, named_by: str = "name") -> Iterator[tuple[s
 
 
 def named(raw: object, key: str = "name") -> str:
-    """The name of a part; empty where it has no name, or one that is unreadable in a path."""
+    """The name of a part; empty where it has no name, or the name would be unreadable in a path."""
     name = part(raw, key)
     return name if isinstance(name, str) and _PLAIN.fullmatch(name) else ""
 
 
 def short(key: str) -> str:
-    """A key for a path; very long keys are cut."""
+    """A key for a path. Very long keys are cut."""
     return shortened(key, _LONGEST_KEY)
 
 
@@ -111,7 +111,7 @@ def with_the_rest(resources: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pods_of_job(spec: object) -> int | None:
-    """How many pods a Job with this spec runs at a time; None where its counts cannot be read."""
+    """The number of pods that a Job with this spec runs at a time; None where its counts cannot be read."""
     parallelism, completions = counted(part(spec, "parallelism"), 1), counted(part(spec, "completions"), MOST_PODS)
     return None if parallelism is None or completions is None else min(parallelism, completions)
 

@@ -1,7 +1,7 @@
-"""Values that are filled in later, such as `{{workflow.parameters.gpus}}`, and are unknown until then.
+"""Placeholders: values that are filled in later, such as `{{workflow.parameters.gpus}}`, and are unknown until then.
 
-Such values are taken out of a pod, so that rules do not judge a guess: rules then see no image, or no constraint on
-nodes. A pod whose number of GPUs is filled in later is not judged at all.
+They are removed from a pod, so that rules do not judge a guess: rules then see no image, or no constraint on nodes. A
+pod whose number of GPUs is a placeholder is not judged at all.
 """
 
 import re
@@ -23,21 +23,21 @@ _DEADLINE, _PRIORITY = "activeDeadlineSeconds", "priorityClassName"
 
 
 def is_placeholder(value: object) -> bool:
-    """Whether a value is a text that is filled in later, as a whole or in part."""
+    """Whether a value is a text with a placeholder."""
     return isinstance(value, str) and _PLACEHOLDER.search(value) is not None
 
 
 def settled_template(template: Template) -> Iterator[Template]:
-    """The template without values that are filled in later; none where the number of GPUs is such a value."""
+    """The template without placeholders; no template where the number of GPUs is a placeholder."""
     found = settled(template.pod)
     if found is not None:
         yield replace(template, pod=found[0], unknown=template.unknown | found[1])
 
 
 def settled(pod: Mapping[str, Any]) -> tuple[Mapping[str, Any], frozenset[str]] | None:
-    """The pod without values that are filled in later, and their places, such as `spec.containers[main].image`.
+    """The pod without placeholders, and their places, such as `spec.containers[main].image`.
 
-    None where the number of GPUs that the pod requests is filled in later.
+    None where the number of GPUs is a placeholder.
     """
     spec = mapped(pod, "spec")
     containers = list(_containers(spec))
@@ -68,7 +68,7 @@ def _containers(spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
 
 
 def _asks_for_unknown(container: Mapping[str, Any]) -> bool:
-    """Whether the number of GPUs, or the name of a requested resource, is filled in later."""
+    """Whether the number of GPUs, or the name of a requested resource, is a placeholder."""
     for key in ("requests", "limits"):
         amounts = part(container, "resources", key)
         if is_placeholder(amounts) or any(
@@ -80,7 +80,7 @@ def _asks_for_unknown(container: Mapping[str, Any]) -> bool:
 
 
 def _may_be_gpus(resource: str) -> bool:
-    """Whether a resource may be GPUs; the policy, which may declare it, is not known here."""
+    """Whether a resource may be GPUs. The policy is not known here, and may declare its name."""
     return is_extended(resource) or resource.startswith(DEVICE_CLASSES)
 
 
@@ -94,7 +94,7 @@ def _unknown(container: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _holds_placeholder(value: object) -> bool:
-    """Whether a text anywhere in `value` is filled in later."""
+    """Whether any text in `value` has a placeholder."""
     rest = [value]
     while rest:
         one = rest.pop()

@@ -1,8 +1,9 @@
 """The kinds of Ray: clusters, and the jobs and services that make a cluster of their own.
 
-Fields and defaults are those of ray-operator/apis/ray/v1 in ray-project/kuberay; the number of workers is that of its
-GetWorkerGroupDesiredReplicas, and /dev/shm that of BuildPod in ray-operator/controllers/ray/common/pod.go: the first
-container of every pod gets a memory volume as large as its memory, unless Ray keeps its objects in another directory.
+Fields and defaults are those of ray-operator/apis/ray/v1 in ray-project/kuberay. The number of workers is computed as
+in its GetWorkerGroupDesiredReplicas, and /dev/shm as in BuildPod of ray-operator/controllers/ray/common/pod.go: the
+first container of every pod gets a memory volume as large as its memory, unless Ray keeps its objects in another
+directory.
 """
 
 from collections.abc import Iterator, Mapping
@@ -67,14 +68,14 @@ def _group(group: Mapping[str, Any], where: str, name: str, pods: int | None) ->
 
 
 def _memory(template: Template) -> object:
-    """What Ray's container is allowed to use, else what it asks for."""
+    """The memory limit of Ray's container, else its memory request."""
     resources = part(next(iter(listed(template.pod, "spec", "containers")), None), "resources")
     limit = part(resources, "limits", "memory")
     return part(resources, "requests", "memory") if limit is None else limit
 
 
 def _workers(group: Mapping[str, Any]) -> int | None:
-    """The replicas between the least and the most of them, each on so many hosts."""
+    """The number of workers: replicas within their bounds, times the hosts of each replica."""
     if group.get("suspend") is True:
         return 0
     least, most = counted(group.get("minReplicas"), 0), counted(group.get("maxReplicas"), MOST_PODS)

@@ -1,8 +1,8 @@
 """Pod templates in objects of unknown kinds: found by their shape, and only where the shape is certain.
 
 A pod spec has a list `containers` of maps, each with a container's name and something to run or to request, and can be
-read as a pod spec. Objects that are merely about containers (patterns of policies, schemas of kinds) have no such
-names. Parts that are merged into other pods (patches, the containers of a Prometheus) are no whole pods, and skipped.
+read as a pod spec. Objects that only describe containers (patterns of policies, schemas of kinds) do not have such
+lists. Parts that are merged into other pods (patches, the containers of a Prometheus) are no whole pods, and skipped.
 """
 
 import re
@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
+from webhook.model.workloads.controllers import labelled
 from webhook.model.workloads.parts import mapped, named, part, short
 from webhook.model.workloads.placeholders import settled_template
-from webhook.model.workloads.pod_labels import labelled
 from webhook.model.workloads.template import Template
 
 MOST_PARTS = 1_000_000
 """Most maps and lists of one object that are searched."""
 _SOUND = 10
-"""If none of this many specs can be read as a pod spec, the search ends."""
+"""Specs that are tried for each wanted template: if none can be read as a pod spec, the search ends."""
 DEEPEST = 64
 """Levels below the object that are searched."""
 
@@ -91,7 +91,7 @@ def search(raw: Mapping[str, Any], most: int | None = None) -> Iterator[Template
 
 
 def number_of_specs(raw: Mapping[str, Any]) -> int:
-    """How many parts of an object look like the spec of a pod."""
+    """The number of parts of an object that look like the spec of a pod."""
     return sum(1 for _ in _found(raw))
 
 
@@ -104,7 +104,7 @@ def _pod_at(spot: _Spot) -> Mapping[str, Any]:
 
 
 def _object_around(spot: _Spot) -> Mapping[str, Any]:
-    """The complete object around a spec inside the searched one, such as the job of an experiment; empty for none."""
+    """The complete object around a spec in the searched object, such as the job of an experiment; empty for none."""
     inside, above = spot, spot.above
     while above is not None and above.above is not None:
         inside, above = above, above.above
@@ -114,7 +114,7 @@ def _object_around(spot: _Spot) -> Mapping[str, Any]:
 
 
 def _is_in_template(spot: _Spot) -> bool:
-    """Whether it is the spec in a template; not the spec of an object, nor one by itself."""
+    """Whether it is the spec in a template: neither the spec of an object, nor a spec by itself."""
     above = spot.above
     return spot.key == "spec" and above is not None and above.above is not None and part(above.value, "kind") is None
 
@@ -171,7 +171,7 @@ def _reads_as_pod(pod: Mapping[str, Any]) -> bool:
 
 
 def _group(spot: _Spot) -> str:
-    """The name of these pods in the object: the nearest key or name above that is not usual for templates."""
+    """The name of these pods in the object: the nearest key or name above that is not a usual key of templates."""
     above: _Spot | None = spot
     while above is not None and above.key in _USUAL:
         above = above.above

@@ -1,20 +1,18 @@
-"""The kinds that are known to make pods, with the readers of the kinds that Kubernetes itself has."""
+"""The table of kinds that make pods, and the readers of the kinds of Kubernetes itself."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from webhook.model.workloads import argo, groups, kserve, kubeflow, nvidia, ome, ray, role_groups, spark
+from webhook.model.workloads import argo, groups, kserve, kubeflow, nvidia, ray, sgl_project
+from webhook.model.workloads.controllers import labelled, waiting
 from webhook.model.workloads.parts import counted, part, pods_of_job
-from webhook.model.workloads.pod_labels import labelled
-from webhook.model.workloads.queues import waiting
 from webhook.model.workloads.search import number_of_specs, search
 from webhook.model.workloads.template import Template
 
 Reader = Callable[[Mapping[str, Any]], Iterator[Template]]
-"""Finds the templates of an object of one kind. Parts that are missing or of an unknown shape yield no template;
-nothing is raised."""
+"""Finds the templates of an object of one kind. Missing and malformed parts yield no template; nothing is raised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +42,13 @@ _MAKE_NONE = frozenset(
         "TrainingRuntime",
     }
 )
-"""Kinds that make no pods by themselves. The objects that use them add tolerations, so that nothing is said about the
-tolerations in these kinds."""
+"""Kinds that make no pods by themselves. The objects that use them add tolerations, so no finding is about tolerations
+in these kinds."""
 _TOLERATIONS = frozenset({"spec.tolerations"})
 
 
 _MAKES = {"Deployment": "ReplicaSet", "CronJob": "Job", "PodTemplate": ""}
-"""Kind of an object -> kind of the controller of its pods, where that is another kind."""
+"""Kind of an object -> kind of the controller of its pods, if it is another kind."""
 
 
 def replicated(raw: Mapping[str, Any]) -> Iterator[Template]:
@@ -144,12 +142,12 @@ _KINDS = (
     Workload("argoproj.io", "Rollout", "rollouts", argo.rollout),
     Workload("argoproj.io", "Experiment", "experiments", argo.experiment),
     Workload("serving.knative.dev", "Service", "services", kserve.knative_service),
-    Workload("sparkoperator.k8s.io", "SparkApplication", "sparkapplications", spark.spark_application),
+    Workload("sparkoperator.k8s.io", "SparkApplication", "sparkapplications", kubeflow.spark_application),
     Workload(
         "sparkoperator.k8s.io",
         "ScheduledSparkApplication",
         "scheduledsparkapplications",
-        spark.scheduled_spark_application,
+        kubeflow.scheduled_spark_application,
     ),
     Workload("apps.nvidia.com", "NIMService", "nimservices", nvidia.nim_service),
     Workload("apps.nvidia.com", "NIMPipeline", "nimpipelines", nvidia.nim_pipeline),
@@ -164,11 +162,13 @@ _KINDS = (
         "inferenceendpointconfigs",
         groups.inference_endpoint_config,
     ),
-    Workload("ome.io", "InferenceService", "inferenceservices", ome.inference_service),
-    Workload("ome.io", "ServingRuntime", "servingruntimes", ome.serving_runtime),
-    Workload("ome.io", "ClusterServingRuntime", "clusterservingruntimes", ome.serving_runtime, is_namespaced=False),
-    Workload("workloads.x-k8s.io", "RoleBasedGroup", "rolebasedgroups", role_groups.role_based_group),
-    Workload("workloads.x-k8s.io", "RoleBasedGroupSet", "rolebasedgroupsets", role_groups.role_based_group_set),
+    Workload("ome.io", "InferenceService", "inferenceservices", sgl_project.inference_service),
+    Workload("ome.io", "ServingRuntime", "servingruntimes", sgl_project.serving_runtime),
+    Workload(
+        "ome.io", "ClusterServingRuntime", "clusterservingruntimes", sgl_project.serving_runtime, is_namespaced=False
+    ),
+    Workload("workloads.x-k8s.io", "RoleBasedGroup", "rolebasedgroups", sgl_project.role_based_group),
+    Workload("workloads.x-k8s.io", "RoleBasedGroupSet", "rolebasedgroupsets", sgl_project.role_based_group_set),
     Workload("slinky.slurm.net", "NodeSet", "nodesets", groups.node_set),
 )
 
@@ -177,7 +177,7 @@ WORKLOADS: Mapping[tuple[str, str], Workload] = {(one.group, one.kind): one for 
 
 
 def workload_of(api_version: object, kind: object) -> Workload | None:
-    """The row of a kind in any version; None for kinds that are not in the table."""
+    """The row of a kind, whatever its version; None for kinds that are not in the table."""
     if not isinstance(api_version, str) or not isinstance(kind, str):
         return None
     return WORKLOADS.get((api_version.rpartition("/")[0], kind))
@@ -201,6 +201,6 @@ def templates_of(raw: Mapping[str, Any], most: int | None = None) -> tuple[Templ
 
 
 def number_of_templates(raw: Mapping[str, Any]) -> int:
-    """The number of an object's pod templates, without keeping them; in unknown kinds their specs are only counted."""
+    """The number of an object's pod templates, which are not kept. In unknown kinds the specs are only counted."""
     known = workload_of(raw.get("apiVersion"), raw.get("kind"))
     return number_of_specs(raw) if known is None else sum(1 for _ in known.read(raw))

@@ -18,8 +18,8 @@ _MOST_PARTS = 8
 class Template:
     """One pod template of a workload.
 
-    `pod` is a pod of the template, `{"metadata": ..., "spec": ...}`. Where the kind keeps the parts of its pods
-    elsewhere, `pod` is put together from them. It shares parts with the object and must not be changed.
+    `pod` is a pod of the template, `{"metadata": ..., "spec": ...}`, composed of its parts where the kind keeps them in
+    several places. It shares parts with the object and must not be changed.
     """
 
     pod: Mapping[str, Any]
@@ -28,7 +28,7 @@ class Template:
     group: str = ""
     """The object's name for these pods, such as `Worker`; empty where it has only one template."""
     pods: int | None = None
-    """How many of these pods run at a time; None where the object does not say."""
+    """The number of these pods that run at a time; None where the object does not say."""
     is_per_node: bool = False
     """Whether each pod is made for one node, as by a DaemonSet, so that its own spec does not decide where it runs."""
     owner_kind: str = ""
@@ -59,7 +59,7 @@ class Template:
         return {**self.pod, "metadata": {**(metadata or {}), **added}} if added else self.pod
 
     def place(self, field: str) -> str:
-        """The place in the object of what is at `field` of the pod.
+        """The place in the object of the value at `field` of the pod.
 
         >>> Template({}, "spec.template.spec").place("spec.containers[a].image")
         'spec.template.spec.containers[a].image'
@@ -80,7 +80,7 @@ class Template:
 
 
 def _above(field: str) -> Iterator[str]:
-    """A field and the fields that it is part of, from the inside out; at most a few for a very long field.
+    """A field and the fields around it, from the inside out; at most a few for a very long field.
 
     >>> list(_above("spec.containers[main].image"))
     ['spec.containers[main].image', 'spec.containers[main]', 'spec.containers', 'spec']

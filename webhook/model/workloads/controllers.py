@@ -1,0 +1,146 @@
+"""What controllers add to pods later: the label of a job that may span nodes, and the placement that a queue decides.
+
+Labels and annotations of jobs are those of kubeflow/training-operator and kubeflow/mpi-operator,
+kubernetes-sigs/jobset, kubernetes-sigs/lws, ray-project/kuberay, volcano-sh/volcano, and of the Job controller of
+Kubernetes for Jobs with the completion mode Indexed. None says on how many nodes a job runs, except for the size of a
+LeaderWorkerSet's group.
+
+If an object waits in a queue, no finding depends on nodes. Kueue suspends objects with its label. When it starts an
+object, it sets `suspend: false` and adds the nodeLabels and tolerations of the ResourceFlavor that it chose
+(pkg/podset/podset.go in kubernetes-sigs/kueue), and all is known. Kueue does not suspend Deployments and the like; it
+gates their pods. Queues of KAI and of Volcano choose among nodes for pods that exist (label `kai.scheduler/queue` in
+kai-scheduler/KAI-Scheduler, its annotation in ai-dynamo/dynamo; `scheduling.volcano.sh/queue-name` and `queue` in
+volcano-sh/volcano, in runPolicy of kubeflow/training-operator and in batchSchedulerOptions of kubeflow/spark-operator).
+Pods with Volcano's schedulerName that name no queue are in its queue `default`, and so are its own Jobs, which get that
+schedulerName. YuniKorn has every pod with its schedulerName in a queue, by default in `root.sandbox`
+(pkg/common/constants in apache/yunikorn-k8shim).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from webhook.model.pod import KUEUE_QUEUE, Pod
+from webhook.model.workloads.parts import counted, mapped, part
+from webhook.model.workloads.template import Template
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+JOB_SET = "jobset.sigs.k8s.io/jobset-name"
+LEADER_WORKER_SET = "leaderworkerset.sigs.k8s.io/name"
+RAY = "ray.io/cluster"
+TRAINING = "training.kubeflow.org/job-name"
+VOLCANO = "volcano.sh/job-name"
+
+_NAMES = (INDEX, JOB_SET, RAY, TRAINING, VOLCANO)
+_GROUP_SIZE = "leaderworkerset.sigs.k8s.io/size"
+_OWNERS = frozenset(
+    {
+        "JAXJob",
+        "MPIJob",
+        "MXJob",
+        "PaddleJob",
+        "PyTorchJob",
+        "RayCluster",
+        "TFJob",
+        "XGBoostJob",
+    }
+)
+
+IN_A_GROUP = MappingProxyType({LEADER_WORKER_SET: ""})
+"""The label of pods in a LeaderWorkerSet, for templates of operators that make LeaderWorkerSets."""
+
+
+def may_span_nodes(pod: Pod) -> bool:
+    """Whether the pod belongs to a job that may run on several nodes."""
+    if pod.owner_kind in _OWNERS or any(name in pod.labels or name in pod.annotations for name in _NAMES):
+        return True
+    return LEADER_WORKER_SET in pod.labels and pod.annotations.get(_GROUP_SIZE) != "1"
+
+
+_OF_GROUPS = {
+    "kubeflow.org": TRAINING,
+    "trainer.kubeflow.org": JOB_SET,
+    "jobset.x-k8s.io": JOB_SET,
+    "leaderworkerset.x-k8s.io": LEADER_WORKER_SET,
+    "disaggregatedset.x-k8s.io": LEADER_WORKER_SET,
+    "ray.io": RAY,
+    "batch.volcano.sh": VOLCANO,
+    "flow.volcano.sh": VOLCANO,
+}
+"""API group -> label that controllers of the group add to their pods."""
+_ALONE = frozenset({"Notebook"})
+
+
+def labelled(raw: Mapping[str, Any], templates: Iterable[Template]) -> Iterator[Template]:
+    """The templates of an object with the label that its controller adds."""
+    name = _label(raw, str(raw.get("apiVersion")).rpartition("/")[0], str(raw.get("kind")))
+    for template in templates:
+        yield replace(template, labels={name: ""}) if name else template
+
+
+def _label(raw: Mapping[str, Any], group: str, kind: str) -> str:
+    if group == "batch":
+        path = ("spec", "jobTemplate", "spec") if kind == "CronJob" else ("spec",)
+        return INDEX if part(raw, *path, "completionMode") == "Indexed" else ""
+    if kind == "LeaderWorkerSet" and counted(part(raw, "spec", "leaderWorkerTemplate", "size"), 1) == 1:
+        return ""
+    return "" if kind in _ALONE else _OF_GROUPS.get(group, "")
+
+
+_QUEUES = (
+    "kai.scheduler/queue",
+    "nvidia.com/kai-scheduler-queue",
+    "runai/queue",
+    "scheduling.volcano.sh/queue-name",
+    "volcano.sh/queue-name",
+    "yunikorn.apache.org/queue",
+)
+"""Labels and annotations of an object or its pods that name a queue."""
+_FIELDS = (("runPolicy", "schedulingPolicy", "queue"), ("batchSchedulerOptions", "queue"))
+"""Fields of a spec that name a queue."""
+_VOLCANOS_SCHEDULER = "volcano"
+_SCHEDULERS = (_VOLCANOS_SCHEDULER, "yunikorn")
+"""Schedulers that have each of their pods in a queue."""
+_SUSPENDED = (("suspend",), ("runPolicy", "suspend"))
+_VOLCANO = ("batch.volcano.sh/", "flow.volcano.sh/")
+_REPEATED = {"CronJob": "jobTemplate", "RayCronJob": "jobTemplate", "ScheduledSparkApplication": "template"}
+"""Kind with a schedule -> field with the object that it repeats. Its own `suspend` stops the schedule."""
+_FLOWS = frozenset({"Workflow", "CronWorkflow"})
+"""Kinds that people suspend and resume themselves."""
+
+
+def waiting(raw: Mapping[str, Any], templates: Iterable[Template]) -> Iterator[Template]:
+    """The templates of an object, marked where a queue decides later where their pods run."""
+    kind = str(raw.get("kind"))
+    made, spec = _made(raw, kind)
+    suspended = [] if kind in _FLOWS else [part(spec, *path) for path in _SUSPENDED]
+    queues = _QUEUES if False in suspended else (*_QUEUES, KUEUE_QUEUE)
+    waits = (
+        True in suspended
+        or (str(raw.get("apiVersion")).startswith(_VOLCANO) and _is_for_volcano(spec))
+        or any(part(spec, *path) for path in _FIELDS)
+        or any(_names(mapped(one, "metadata"), queues) for one in (raw, made))
+    )
+    for template in templates:
+        is_queued = waits or _names(mapped(template.pod, "metadata"), queues)
+        is_queued = is_queued or part(template.pod, "spec", "schedulerName") in _SCHEDULERS
+        yield replace(template, is_queued=True) if is_queued else template
+
+
+def _is_for_volcano(spec: Mapping[str, Any]) -> bool:
+    """Whether a Job of Volcano is queued. It is, unless it names another scheduler and no queue."""
+    return bool(part(spec, "queue")) or part(spec, "schedulerName") in (None, "", _VOLCANOS_SCHEDULER)
+
+
+def _made(raw: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The object that is suspended or queued (the object itself, or the one that it repeats), and its spec."""
+    if kind not in _REPEATED:
+        return raw, mapped(raw, "spec")
+    made = mapped(raw, "spec", _REPEATED[kind])
+    return made, mapped(made, "spec") or made
+
+
+def _names(metadata: Mapping[str, Any], queues: Sequence[str]) -> bool:
+    """Whether a label or an annotation names a queue."""
+    return any(part(metadata, key, queue) for key in ("labels", "annotations") for queue in queues)
