@@ -7,7 +7,7 @@ from tests.reviews import FACTS, pod, policy, request
 from tests.rules.every_rule import INJECTING
 from webhook.admission import phases
 from webhook.admission.admission_review import AdmissionRequest
-from webhook.admission.alike import Alike
+from webhook.admission.decision_cache import DecisionCache
 from webhook.admission.phases import Decision
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.policy.policy_set import PolicySet
@@ -75,10 +75,10 @@ class Counted:
         return self._decide(request, policies, facts, recent)
 
 
-def remembering(phase: str = "mutate", *, uid: str = "1") -> tuple[Counted, Alike]:
+def remembering(phase: str = "mutate", *, uid: str = "1") -> tuple[Counted, DecisionCache]:
     """A phase that remembers, and how often it decides from now on: it has met the first pod of the controller."""
     decide = Counted(phase)
-    memory = Alike(decide)
+    memory = DecisionCache(decide)
     for namespace in ("team", "other"):
         memory.decision(request(owned(pod(1), uid=uid), namespace=namespace), (NOTHING,), FACTS)
     assert decide.times == 2

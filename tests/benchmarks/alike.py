@@ -20,7 +20,7 @@ from tests.benchmarks.runs import demand, head, row, sized
 from webhook import engine
 from webhook.admission import phases
 from webhook.admission.admission_review import AdmissionRequest, parse, render
-from webhook.admission.alike import Alike
+from webhook.admission.decision_cache import DecisionCache
 from webhook.admission.phases import Decision
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.inventory import load_inventory
@@ -118,7 +118,7 @@ def _compare(
     within: list[float] = []
     for _ in range(ROUNDS):
         decide = Counted(PHASES[phase])
-        memory = Alike(decide)
+        memory = DecisionCache(decide)
         for number, request in enumerate(requests):
             turns = [
                 (without, lambda r=request: PHASES[phase](r, policies, snapshot, [])),

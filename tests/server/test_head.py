@@ -1,10 +1,10 @@
-"""Heads that differ in nothing but the length of their bodies are parsed once."""
+"""Heads that differ only in the length of their bodies are parsed once."""
 
 import pytest
 from gunicorn.config import Config
 from gunicorn.http.errors import InvalidHeader, ParseException
 
-from webhook.server.framing import Heads
+from webhook.server.framing import HeadCache
 
 PEER = ("127.0.0.1", 1)
 OF_AN_API_SERVER = (
@@ -27,7 +27,7 @@ def with_length(number, lines=OF_AN_API_SERVER):
 
 
 def test_the_head_of_an_api_server_is_parsed_once_for_bodies_of_any_length():
-    heads = Heads(Config())
+    heads = HeadCache(Config())
     first, length = heads.read(with_length(5525), PEER)
     again, longer = heads.read(with_length(61), ("127.0.0.2", 7))
     assert [length, longer] == [5525, 61]
@@ -37,7 +37,7 @@ def test_the_head_of_an_api_server_is_parsed_once_for_bodies_of_any_length():
 
 
 def test_nothing_of_one_client_is_in_what_is_remembered():
-    head, _ = Heads(Config()).read(with_length(5525), PEER)
+    head, _ = HeadCache(Config()).read(with_length(5525), PEER)
     assert not {"wsgi.input", "gunicorn.socket", "REMOTE_ADDR", "REMOTE_PORT", "CONTENT_LENGTH"} & set(head.environ)
 
 
@@ -51,7 +51,7 @@ def test_nothing_of_one_client_is_in_what_is_remembered():
     ],
 )
 def test_heads_that_differ_in_anything_else_are_parsed_each(lines):
-    heads, alone = Heads(Config()), Heads(Config())
+    heads, alone = HeadCache(Config()), HeadCache(Config())
     heads.read(with_length(5525), PEER)
     found, expected = heads.read(head_of(*lines), PEER), alone.read(head_of(*lines), PEER)
     assert str(expected[0].environ | {"wsgi.errors": ""}) == str(found[0].environ | {"wsgi.errors": ""})
@@ -67,7 +67,7 @@ def test_heads_that_differ_in_anything_else_are_parsed_each(lines):
     ],
 )
 def test_a_head_with_two_lengths_is_refused_however_often_it_comes(second):
-    heads = Heads(Config())
+    heads = HeadCache(Config())
     heads.read(with_length(5525), PEER)
     for _ in range(3):
         with pytest.raises(InvalidHeader):
@@ -76,9 +76,9 @@ def test_a_head_with_two_lengths_is_refused_however_often_it_comes(second):
 
 @pytest.mark.parametrize("number", ["-1", "+1", "1_0", " 1", "0x1", "1 1", "", "\u0661"])
 def test_a_length_that_is_no_number_is_refused_after_one_that_is(number):
-    heads = Heads(Config())
+    heads = HeadCache(Config())
     heads.read(with_length(5525), PEER)
-    alone = Heads(Config())
+    alone = HeadCache(Config())
     try:
         expected = alone.read(with_length(number), PEER)[1]
     except ParseException as refused:
@@ -89,13 +89,13 @@ def test_a_length_that_is_no_number_is_refused_after_one_that_is(number):
 
 
 def test_a_head_with_credentials_is_not_remembered():
-    heads = Heads(Config())
+    heads = HeadCache(Config())
     lines = (*OF_AN_API_SERVER, "Authorization: Bearer secret")
     assert heads.read(head_of(*lines), PEER)[0] is not heads.read(head_of(*lines), PEER)[0]
 
 
 def test_whoever_sends_ever_new_heads_makes_nobody_remember_them_all():
-    heads = Heads(Config())
+    heads = HeadCache(Config())
     for number in range(1000):
         heads.read(head_of(*OF_AN_API_SERVER, f"X: {number}"), PEER)
         heads.read(head_of(*OF_AN_API_SERVER, f"X: {number}" + "y" * 2000), PEER)

@@ -1,7 +1,7 @@
 """The Flask application: the pages beside the review endpoints. The only import of Flask.
 
-`MetricsApart` serves the metrics on a port of their own, so that scrapers need not reach the port of the reviews.
-`KeptPage` caches a page that is expensive and changes slowly, such as the page of metrics.
+`MetricsPort` serves the metrics on their own port, so that scrapers need not reach the port of the reviews.
+`CachedPage` caches a page that is expensive and changes slowly, such as the page of metrics.
 """
 
 import threading
@@ -19,7 +19,7 @@ SECONDS = 1.0
 """Least time from the end of making a page to the beginning of the next; scrapers are not faster."""
 
 
-class KeptPage:
+class CachedPage:
     """A page that is made at most once a second, by one thread at a time; other threads get the last page.
 
     Threads wait for each other only while there is no page yet. The thread that makes the page gets what `make` raises.
@@ -56,7 +56,7 @@ class KeptPage:
 METRICS = "/metrics"
 
 
-class MetricsApart:
+class MetricsPort:
     """WSGI middleware that serves METRICS only on the port for metrics, and everything else only on the other port."""
 
     def __init__(self, application: Wsgi, metrics: Metrics) -> None:
@@ -81,10 +81,10 @@ _SERVED = "POST /mutate, /validate, /workloads and /policies, GET /livez, /ready
 def create_app(service: Service) -> Flask:
     """The application of one replica."""
     app = Flask("gpu-policy", static_folder=None)
-    app.wsgi_app = MetricsApart(app.wsgi_app, service.metrics)  # type: ignore[method-assign]  # how Flask takes middleware
+    app.wsgi_app = MetricsPort(app.wsgi_app, service.metrics)  # type: ignore[method-assign]  # how Flask takes middleware
     app.wsgi_app = ReviewEndpoint(service, app.wsgi_app)  # type: ignore[method-assign]
 
-    pages = {is_draining: KeptPage(service.metrics.page) for is_draining in (False, True)}
+    pages = {is_draining: CachedPage(service.metrics.page) for is_draining in (False, True)}
 
     @app.get("/livez")
     def livez() -> Response:

@@ -18,7 +18,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from webhook.admission.admission_review import AdmissionRequest
 from webhook.admission.phases import Decision
-from webhook.admission.series import NamespaceSeries, Series, Watched
+from webhook.admission.series import NamespaceSeries, ScrapedGauge, Series
 from webhook.outcome import FindingKind
 from webhook.rules import RULES
 from webhook.rules.rule_settings import Mode
@@ -245,4 +245,4 @@ class Metrics:
         return Counter(name, text, labels, registry=self.registry)
 
     def _watch(self, name: str, text: str, read: Callable[[], Mapping[tuple[str, ...], float]], *labels: str) -> None:
-        Watched(name, text, labels, read, registry=self.registry)
+        ScrapedGauge(name, text, labels, read, registry=self.registry)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from webhook.admission.series import OTHER, NamespaceSeries, Series, Watched
+from webhook.admission.series import OTHER, NamespaceSeries, ScrapedGauge, Series
 from webhook.ledger.reconciler import Usage
 from webhook.quota.quotas import Limit, Measure
 
@@ -73,14 +73,14 @@ class QuotaMetrics:
             _MOST_NAMESPACES,
         )
         text = "In use of a quota, by limit: gpus, model:<name>, resource:<name>; in GPUs, or units of the resource."
-        Watched("gpu_policy_quota_used", text, ("quota", "limit"), self._used, registry=registry)
+        ScrapedGauge("gpu_policy_quota_used", text, ("quota", "limit"), self._used, registry=registry)
         text = "What a quota allows, by limit: gpus, model:<name>, resource:<name>; in GPUs, or units of the resource."
-        Watched("gpu_policy_quota_hard", text, ("quota", "limit"), self._hard, registry=registry)
+        ScrapedGauge("gpu_policy_quota_hard", text, ("quota", "limit"), self._hard, registry=registry)
         text = "Pods entered in the ledger of a quota."
-        Watched("gpu_policy_quota_entries", text, ("quota",), self._entries, registry=registry)
+        ScrapedGauge("gpu_policy_quota_entries", text, ("quota",), self._entries, registry=registry)
         text = "Entries of a quota whose pods are not stored, as far as this replica knows."
-        Watched("gpu_policy_quota_unconfirmed", text, ("quota",), self._unconfirmed, registry=registry)
-        Watched(
+        ScrapedGauge("gpu_policy_quota_unconfirmed", text, ("quota",), self._unconfirmed, registry=registry)
+        ScrapedGauge(
             "gpu_policy_quota_reconcile_age_seconds",
             "Seconds since this replica last compared every ledger with the pods of the cluster.",
             (),

@@ -21,7 +21,7 @@ _IDLE = 2
 """An unused ledger is removed when it has not changed for this many times the time of an admission."""
 
 
-class FollowedPods(Pods, Protocol):
+class WatchedPods(Pods, Protocol):
     """Pods that are watched from `start` to `close`."""
 
     def listen(self, gone: Callable[[], None]) -> None:
@@ -62,7 +62,7 @@ class QuotaParts:
     """The parts of a replica's quotas. Without `publisher` usage is in the metrics only."""
 
     store: LedgerStore
-    pods: FollowedPods
+    pods: WatchedPods
     publisher: Publisher | None = None
     timing: LedgerTiming | None = None
     is_bounded: bool = False

@@ -81,7 +81,7 @@ class NamespaceSeries(Series):
         return False
 
 
-class Watched(Collector):
+class ScrapedGauge(Collector):
     """A gauge whose values are read at each scrape, by label values; unknown values have no series.
 
     A fault in `read` removes only these series from the page. It is logged once until reading works again.

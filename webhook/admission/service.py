@@ -14,7 +14,7 @@ from uuid import UUID
 
 from webhook.admission import phases
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse, objection_to
-from webhook.admission.alike import Alike
+from webhook.admission.decision_cache import DecisionCache
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision, decide
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline
@@ -162,7 +162,7 @@ class Service:
         self.metrics = metrics
         self._images = images
         self._ledgers = ledgers
-        self._mutated, self._validated = Alike(phases.mutate), Alike(phases.validate)
+        self._mutated, self._validated = DecisionCache(phases.mutate), DecisionCache(phases.validate)
         self.decision_seconds = DECISION_SECONDS
         """CPU time that one decision may take."""
         self.is_draining = False

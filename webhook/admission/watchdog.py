@@ -62,7 +62,7 @@ class _Watched:
         return max(0.0, min(used, now - self.begun))
 
 
-class Overseer:
+class Watchdog:
     """Watches the work of threads, and ends work that takes too long. Its own thread starts with the first work."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class Overseer:
     def _start(self) -> None:
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="overseer", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
                 self._thread.start()
 
     def _run(self) -> None:
@@ -136,7 +136,7 @@ def _take_back(thread: int) -> None:
             pass  # here it comes
 
 
-_OVERSEER = Overseer()
+_WATCHDOG = Watchdog()
 
 
 class DecisionDeadline:
@@ -145,12 +145,12 @@ class DecisionDeadline:
     Used by one thread.
     """
 
-    __slots__ = ("_allowed", "_ends", "_left", "_overseer", "_watched")
+    __slots__ = ("_allowed", "_ends", "_left", "_watchdog", "_watched")
 
-    def __init__(self, cpu_seconds: float, ends: float, overseer: Overseer = _OVERSEER) -> None:
+    def __init__(self, cpu_seconds: float, ends: float, watchdog: Watchdog = _WATCHDOG) -> None:
         self._allowed = self._left = cpu_seconds
         self._ends = ends
-        self._overseer = overseer
+        self._watchdog = watchdog
         self._watched: _Watched | None = None
 
     def within(self, work: Callable[[], Result]) -> Result:
@@ -179,12 +179,12 @@ class DecisionDeadline:
 
     def _begin(self) -> None:
         watched = self._watched = _Watched(self._left, self._ends)
-        self._overseer.begin(watched)
+        self._watchdog.begin(watched)
 
     def _end(self) -> None:
         watched = self._watched
         if watched is not None:
-            self._overseer.end(watched)
+            self._watchdog.end(watched)
             self._watched = None
 
     def _bound(self) -> str:

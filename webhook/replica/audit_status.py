@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from certs.cluster import ChangedError, ClusterError
 from webhook.admission.metrics import Metrics
-from webhook.admission.series import OTHER, Labels, Watched
+from webhook.admission.series import OTHER, Labels, ScrapedGauge
 from webhook.audit.report import AuditReport, Level
 from webhook.audit.reports.policy_results import namespace_of
 from webhook.kubernetes.api_server import ApiServer
@@ -164,7 +164,7 @@ def show(
         def values() -> Mapping[Labels, float]:
             return {} if (one := status()) is None else read(one)
 
-        Watched(f"gpu_policy_audit_{name}", text, labels, values, registry=registry)
+        ScrapedGauge(f"gpu_policy_audit_{name}", text, labels, values, registry=registry)
 
     watch("timestamp_seconds", "When the last audit of the cluster ended, Unix time.", lambda one: {(): one.finished})
     watch("duration_seconds", "Time that the last audit took.", lambda one: {(): one.seconds})
@@ -183,7 +183,7 @@ def show(
     )
     by_namespace = _bounded_to(most_namespaces)
     watch("namespace_findings", text, lambda one: _series(by_namespace(one)), "namespace", "level")
-    Watched(
+    ScrapedGauge(
         "gpu_policy_audit_stale_after_seconds",
         "Age of the last audit from which it is too old, as installed.",
         (),

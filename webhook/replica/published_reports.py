@@ -49,7 +49,7 @@ class _StopError(Exception):
         self.pause = pause
 
 
-class Writer:
+class ReportWriter:
     """Writes the reports of one kind, in the namespaces of an audit. With `keeps`, no report is removed.
 
     `written` and `removed` are the places of reports, `errors` what could not be done.
@@ -220,7 +220,7 @@ def publish(
     naming = Naming(name, labels_of(namespace))
     wanted = {} if chosen is None else _wanted(report, FORMATS[chosen], naming)
     keeps = _is_partial(report)
-    writers = {kind: Writer(server, form, naming, scope, keeps=keeps) for kind, form in known.items()}
+    writers = {kind: ReportWriter(server, form, naming, scope, keeps=keeps) for kind, form in known.items()}
     for kind, writer in writers.items():
         writer.make(wanted if kind is chosen else {})
     return PublishedReports(

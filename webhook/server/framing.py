@@ -49,7 +49,7 @@ class Head:
     """Whether the client wants the connection to end with the answer."""
 
 
-class Heads:
+class HeadCache:
     """Reads heads, with a cache. Used by one thread at a time.
 
     Raises gunicorn's `ParseException`s for malformed heads.
@@ -62,7 +62,7 @@ class Heads:
 
     @property
     def remembered(self) -> int:
-        """Heads in the cache."""
+        """Number of heads in the cache."""
         return len(self._known)
 
     def read(self, raw: bytes, peer: Any) -> tuple[Head, int]:
@@ -139,7 +139,7 @@ class ReceivedRequest(NamedTuple):
 
 
 @dataclass(slots=True)
-class Budget:
+class BodyBudget:
     """Bytes that all large bodies may still take. A body counts from its head until its answer."""
 
     left: int
@@ -171,7 +171,7 @@ class RequestReader:
         "unread",
     )
 
-    def __init__(self, heads: Heads, peer: Any, max_body: int, budget: Budget) -> None:
+    def __init__(self, heads: HeadCache, peer: Any, max_body: int, budget: BodyBudget) -> None:
         self._heads = heads
         self._peer = peer
         self._max_body = max_body

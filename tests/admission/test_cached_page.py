@@ -7,7 +7,7 @@ import pytest
 from tests.clock import Clock
 from tests.replicas import Replica
 from webhook.admission import app
-from webhook.admission.app import SECONDS, KeptPage
+from webhook.admission.app import SECONDS, CachedPage
 
 
 class Maker:
@@ -23,7 +23,7 @@ class Maker:
 
 def test_A38_a_page_is_made_once_a_second():
     make, clock = Maker(), Clock()
-    page = KeptPage(make, clock)
+    page = CachedPage(make, clock)
     assert [page.get() for _ in range(1000)] == [b"1"] * 1000
     clock.now += SECONDS
     assert [page.get() for _ in range(1000)] == [b"2"] * 1000
@@ -37,7 +37,7 @@ def test_A38_the_second_begins_when_the_page_is_made_so_that_a_slow_one_takes_no
         clock.now += 5
         return b"%f" % clock.now
 
-    page = KeptPage(make, clock)
+    page = CachedPage(make, clock)
     assert page.get() == page.get()
 
 
@@ -51,7 +51,7 @@ def test_A38_while_one_thread_makes_the_page_others_get_the_last_one():
             ended.wait(60)
         return make()
 
-    page = KeptPage(slowly, clock)
+    page = CachedPage(slowly, clock)
     assert page.get() == b"1"
     clock.now += SECONDS
     thread = threading.Thread(target=page.get)
@@ -73,7 +73,7 @@ def test_a_page_that_cannot_be_made_is_tried_again():
             raise outcome
         return outcome
 
-    page = KeptPage(make, clock)
+    page = CachedPage(make, clock)
     with pytest.raises(ValueError, match="no"):
         page.get()
     assert page.get() == b"page"

@@ -22,7 +22,7 @@ from tests.admission.alike_pods import (
     remembering,
 )
 from tests.reviews import FACTS, NODES, WITHOUT_CLASSES, pod, request
-from webhook.admission import alike
+from webhook.admission import decision_cache
 from webhook.admission.admission_review import AdmissionRequest
 from webhook.engine import complete
 from webhook.facts.facts import ClusterFacts
@@ -35,7 +35,7 @@ from webhook.policy.policy_set import PolicySet
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """No controller is given up, so that what tells pods apart is the only reason to decide about them one by one."""
-    monkeypatch.setattr(alike, "TRIES", 10_000)
+    monkeypatch.setattr(decision_cache, "TRIES", 10_000)
 
 
 # Which pods are alike
@@ -208,7 +208,7 @@ def test_a_refused_pod_is_judged_anew_every_time() -> None:
 
 
 def test_what_is_remembered_has_a_bound_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alike, "MOST_KEPT", 4)
+    monkeypatch.setattr(decision_cache, "MOST_KEPT", 4)
     some = [pod(2, labels={"a": str(number)}) for number in range(4)]
     assert asks(*some, *some) == 4
     assert asks(*some, pod(2), *some) == 9
@@ -216,11 +216,11 @@ def test_what_is_remembered_has_a_bound_in_number(monkeypatch: pytest.MonkeyPatc
 
 def test_what_is_remembered_has_a_bound_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     some = [pod(2, labels={"a": str(number)}) for number in range(4)]
-    monkeypatch.setattr(alike, "MOST_BYTES", 60_000)
+    monkeypatch.setattr(decision_cache, "MOST_BYTES", 60_000)
     assert asks(*some, *some) == 4
-    monkeypatch.setattr(alike, "MOST_BYTES", 20_000)
+    monkeypatch.setattr(decision_cache, "MOST_BYTES", 20_000)
     assert asks(*some, *some) == 8
-    monkeypatch.setattr(alike, "MOST_BYTES", 1_000)
+    monkeypatch.setattr(decision_cache, "MOST_BYTES", 1_000)
     assert asks(pod(2), pod(2)) == 2
 
 
@@ -256,7 +256,7 @@ def test_no_snapshot_is_kept_alive_by_decisions() -> None:
 
 
 def test_controllers_that_were_met_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alike, "MOST_MET", 2)
+    monkeypatch.setattr(decision_cache, "MOST_MET", 2)
     decide, memory = remembering()
     for uid in ("1", "2", "3", "1", "1", "1"):
         memory.decision(request(owned(pod(2), uid=uid)), (EVERY,), FACTS)
@@ -274,7 +274,7 @@ def test_a_dry_run_that_is_remembered_has_no_image_looked_up_and_the_next_pod_ha
 
 
 def test_a_controller_is_given_up_whose_pods_are_like_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alike, "TRIES", 2)
+    monkeypatch.setattr(decision_cache, "TRIES", 2)
     apart = [pod(2, labels={"a": str(number)}) for number in range(3)]
     assert asks(apart[0], apart[1], apart[0], apart[1]) == 4
     assert asks(apart[0], apart[0], apart[1], apart[0], apart[1]) == 2

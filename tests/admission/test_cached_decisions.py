@@ -34,7 +34,7 @@ from tests.strategies import (
     requests_only,
     service_pods,
 )
-from webhook.admission import alike
+from webhook.admission import decision_cache
 from webhook.admission.admission_review import AdmissionRequest, render
 from webhook.admission.phases import Decision
 from webhook.engine import complete
@@ -49,7 +49,7 @@ from webhook.policy.policy_set import PolicySet
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """No controller is given up, so that what tells pods apart is the only reason to decide about them one by one."""
-    monkeypatch.setattr(alike, "TRIES", 10_000)
+    monkeypatch.setattr(decision_cache, "TRIES", 10_000)
 
 
 SNAPSHOTS = (FACTS, WITHOUT_CLASSES, ClusterFacts.of(NODES[:1], [RUNTIME_CLASS]))

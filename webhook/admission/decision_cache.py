@@ -47,8 +47,8 @@ _OF_AN_OPERATION, _OF_A_FINDING, _OF_AN_IMAGE, _OF_A_CLAIM, _OF_A_DECISION = 600
 Decide = Callable[[AdmissionRequest, PolicySet, ClusterFacts, Sequence[PolicySet]], Decision]
 
 
-class Alike:
-    """One phase, with a cache for pods that are alike. Several threads may use it at a time.
+class DecisionCache:
+    """The decisions of one phase, cached for pods that are alike. Threads may share it.
 
     The outcome of a cached decision has the object of the request, and injections without their edits; the answer has
     the patch.
@@ -56,7 +56,7 @@ class Alike:
 
     def __init__(self, decide: Decide) -> None:
         self._decide = decide
-        self._kept = _Kept((), None)
+        self._cached = _SnapshotDecisions((), None)
         self._tries: dict[str, int] = {}
         """Controller -> how many more pods in a row may be like no other, before its pods are no longer cached."""
 
@@ -66,22 +66,22 @@ class Alike:
         Raises what `decide` raises.
         """
         controller = self._controller_to_try(request)
-        said = _said(request, sets) if controller else None
-        if said is None:
+        likeness = _likeness(request, sets) if controller else None
+        if likeness is None:
             return self._decide(request, sets[0], facts, sets[1:])
-        kept = self._kept
-        if not kept.are_of(sets, facts.cluster):
-            kept = self._kept = _Kept(sets, ref(facts.cluster))
-        key = _Key(request.namespace, said.text)
-        known = kept.decisions.get(key)
+        cached = self._cached
+        if not cached.are_of(sets, facts.cluster):
+            cached = self._cached = _SnapshotDecisions(sets, ref(facts.cluster))
+        key = _Key(request.namespace, likeness.text)
+        known = cached.decisions.get(key)
         if known is not None and known.holds(facts):
             self._tries[controller] = TRIES
             return known.about(request)
         self._tries[controller] = self._tries.get(controller, TRIES) - 1
-        images = _Noted(facts)
+        images = _RecordedImages(facts)
         decision = self._decide(request, sets[0], facts.with_images(images), sets[1:])
-        if images.are_steady and (known := _Known.of_all(decision, images.known, said.volume)) is not None:
-            kept.keep(key, known)
+        if images.are_steady and (known := _CachedDecision.of_all(decision, images.known, likeness.volume)) is not None:
+            cached.keep(key, known)
         return decision
 
     def _controller_to_try(self, request: AdmissionRequest) -> str:
@@ -112,7 +112,7 @@ class _Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _CachedDecision:
     """A cached decision, and what was known about each image that it asked about."""
 
     answer: AdmissionResponse
@@ -123,7 +123,9 @@ class _Known:
     """About how many bytes of memory it takes."""
 
     @classmethod
-    def of_all(cls, decision: Decision, images: tuple[tuple[str, ImageInfo], ...], volume: str) -> "_Known | None":
+    def of_all(
+        cls, decision: Decision, images: tuple[tuple[str, ImageInfo], ...], volume: str
+    ) -> "_CachedDecision | None":
         """A decision for the cache; None where it is refused, has many findings, or names the `volume` of one pod."""
         outcome = decision.outcome
         if outcome is None or not decision.answer.is_allowed or len(outcome.findings) > _MOST_FINDINGS:
@@ -144,18 +146,18 @@ class _Known:
 
     def about(self, request: AdmissionRequest) -> Decision:
         """The decision about the pod of another request."""
-        said = self.outcome
-        outcome = Outcome(said.policy, request.object or {}, said.findings, said.patch, said.injections)
+        known = self.outcome
+        outcome = Outcome(known.policy, request.object or {}, known.findings, known.patch, known.injections)
         return Decision(self.answer, outcome, self.claims)
 
 
-class _Kept:
+class _SnapshotDecisions:
     """The decisions under some policy sets and one snapshot. It does not keep the snapshot alive."""
 
     def __init__(self, sets: tuple[PolicySet, ...], snapshot: "ref[Snapshot] | None") -> None:
         self.sets = sets
         self.snapshot = snapshot
-        self.decisions: dict[_Key, _Known] = {}
+        self.decisions: dict[_Key, _CachedDecision] = {}
         self._room = MOST_BYTES
         self._lock = Lock()
 
@@ -165,7 +167,7 @@ class _Kept:
             return False
         return all(map(is_, self.sets, sets))  # equal sets may have other line numbers, which findings name
 
-    def keep(self, key: _Key, known: _Known) -> None:
+    def keep(self, key: _Key, known: _CachedDecision) -> None:
         """Add a decision; clears the others where there is no room for it."""
         size = len(key.text) + known.size
         if size > MOST_BYTES:
@@ -178,7 +180,7 @@ class _Kept:
             self.decisions[key] = known
 
 
-class _Noted:
+class _RecordedImages:
     """Asks about images, and records the answers. Implements `webhook.facts.facts.ImageSource`."""
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -199,7 +201,7 @@ class _Noted:
         return found
 
 
-def _said(request: AdmissionRequest, sets: Sequence[PolicySet]) -> Likeness | None:
+def _likeness(request: AdmissionRequest, sets: Sequence[PolicySet]) -> Likeness | None:
     """The likeness of the pod of a request; None where the cache is not used for it."""
     labels = [policies.for_namespace(request.namespace).labels for policies in sets]
     return likeness_of(request.object or {}, labels[0] if len(labels) == 1 else frozenset().union(*labels))
