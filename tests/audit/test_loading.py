@@ -116,7 +116,7 @@ def test_everything_else_is_an_error_with_its_line(text: str, line: int, message
 
 def told(text: str) -> list[str]:
     """The repeated keys of a text whose first line is line 1."""
-    return [one.told(1) for one in load(text).repeated]
+    return [one.message(1) for one in load(text).repeated]
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from webhook.audit.loading import Unreadable, load
-from webhook.model.repeated_keys import MOST_REPEATED, RepeatedKey, more_than_told, told_of
 from webhook.model.workloads import WORKLOADS, is_pod, workload_of
 from webhook.model.workloads.parts import mapped
+from webhook.yaml_files.repeated_keys import MOST_REPEATED, RepeatedKey, message_about_the_rest, messages_of
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
@@ -186,7 +186,7 @@ def _read_document(chunk: str, place: Document, warn: Warn | None) -> Iterator[D
         fault = _HALF_AN_OBJECT if isinstance(value, dict) and _is_half_an_object(value) else _NO_OBJECT
         yield place.error(f"{fault}: expected a map with apiVersion and kind")
     elif repeated and warn is None:
-        refused = place.error(f"{'; '.join(told_of(repeated, place.line))}; keep one of {_each(len(repeated))}")
+        refused = place.error(f"{'; '.join(messages_of(repeated, place.line))}; keep one of {_each(len(repeated))}")
         yield replace(refused, line=place.line + repeated[0].last)
     else:
         if warn is not None:
@@ -196,9 +196,9 @@ def _read_document(chunk: str, place: Document, warn: Warn | None) -> Iterator[D
 
 def _warn_of(repeated: Sequence[RepeatedKey], place: Document, warn: Warn) -> None:
     for one in repeated[:MOST_REPEATED]:
-        message = f"{one.told(place.line)}; kubectl uses the last value, and so does this command; keep one of them"
+        message = f"{one.message(place.line)}; kubectl uses the last value, and so does this command; keep one of them"
         warn(f"{place.source}:{place.line + one.last}: {message}")
-    if more := more_than_told(repeated):
+    if more := message_about_the_rest(repeated):
         warn(f"{place.source}:{place.line}: {more}; keep one of each")
 
 

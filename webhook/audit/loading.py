@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import yaml
 
-from webhook.model.repeated_keys import MERGE, RepeatedKey, mistake, repeated_in_json, without_repeated
+from webhook.yaml_files.repeated_keys import MERGE, RepeatedKey, mistake, repeated_in_json, without_repeated
 
 MAX_DEPTH = 200
 MAX_VALUES = 5_000_000

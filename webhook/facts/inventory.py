@@ -23,10 +23,10 @@ from webhook.facts.pod_cache import PodTable, is_covered
 from webhook.facts.snapshot import Snapshot
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.repeated_keys import RepeatedKey, repeated_in_json, told_of, without_repeated
 from webhook.model.wording import cut
 from webhook.model.workloads.parts import mapped, part
 from webhook.yaml_files.file_errors import FileError, FileErrors
+from webhook.yaml_files.repeated_keys import RepeatedKey, messages_of, repeated_in_json, without_repeated
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -182,7 +182,7 @@ def read_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> I
     *of_snapshot, raw_pods = (objects[kind] for kind in _KINDS)
     snapshot = Snapshot.of(*of_snapshot, accelerators=accelerators)
     pods = StaticPods(raw_pods, accelerators=accelerators)
-    told = (f"{one}; the last value counts" for one in told_of(repeated, 1))
+    told = (f"{one}; the last value counts" for one in messages_of(repeated, 1))
     return Inventory(ClusterFacts(snapshot), pods, (*told, *_nameless(objects), *pods.left_out))
 
 

@@ -13,9 +13,9 @@ from pydantic_core import ErrorDetails
 
 from webhook.gpus.gpu_names import INSTANCE_TYPES, PRODUCT_KEYS
 from webhook.model.accelerators import Vendor
-from webhook.model.camel_model import CamelModel
 from webhook.model.shape import FormatError, spelled
 from webhook.model.versions import Version, parse_version
+from webhook.yaml_files.camel_model import CamelModel
 
 
 @dataclass(frozen=True, slots=True)

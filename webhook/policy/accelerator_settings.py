@@ -9,9 +9,9 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, GPU_ATTRIBUTES, Accelerators, Declared, Share, Vendor
-from webhook.model.camel_model import CamelModel
 from webhook.model.globs import is_glob
 from webhook.model.shape import spelled
+from webhook.yaml_files.camel_model import CamelModel
 
 MOST_DECLARED = 64
 """Names that may be declared. The API server compares each of them with every resource of a pod."""

@@ -12,10 +12,10 @@ from pydantic import AfterValidator, Field, model_validator
 
 from webhook.cuda.environment import cuda_version
 from webhook.gpus.gpu_model import GpuRow
-from webhook.model.camel_model import CamelModel
 from webhook.model.shape import spelled
 from webhook.model.versions import parse_version
 from webhook.policy.schema import CUDA_KIND, Schema, for_editors
+from webhook.yaml_files.camel_model import CamelModel
 
 Rows = TypeVar("Rows", bound=tuple[object, ...])
 

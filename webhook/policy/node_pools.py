@@ -14,11 +14,11 @@ from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_v
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables, tables_in
 from webhook.gpus.gpu_model import GpuTraits
 from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor, accelerators_in
-from webhook.model.camel_model import CamelModel
 from webhook.model.node import NodePool, Taint
 from webhook.model.shape import spelled
 from webhook.model.versions import parse_version
 from webhook.rules.names import LabelKey, LabelValue, TaintKey
+from webhook.yaml_files.camel_model import CamelModel
 
 ARCH = "kubernetes.io/arch"
 PRESENT = "nvidia.com/gpu.present"

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from webhook.model.camel_model import CamelModel
 from webhook.model.globs import is_glob, matcher
 from webhook.model.shape import spelled
 from webhook.policy.document import RULES_PATH, check_names_differ, mapping_at, merge, read_document, read_head
@@ -24,6 +23,7 @@ from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND, Schema
 from webhook.quota.quotas import OnLedgerFailure, Quota, QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule_settings import Mode
+from webhook.yaml_files.camel_model import CamelModel
 from webhook.yaml_files.file_errors import Faults, KeyPath
 from webhook.yaml_files.yaml_lines import YamlNode
 

@@ -15,7 +15,6 @@ from pydantic import AfterValidator, Field
 from pydantic_core import to_jsonable_python
 
 from webhook.cuda.cuda_tables import PLATFORM_FILE
-from webhook.model.camel_model import CamelModel
 from webhook.model.quantity import format_bytes
 from webhook.model.shape import spelled
 from webhook.policy.accelerator_settings import AcceleratorSettings
@@ -23,6 +22,7 @@ from webhook.policy.node_pools import PoolSettings
 from webhook.rules import RULES
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import RuleSettings
+from webhook.yaml_files.camel_model import CamelModel
 
 
 class WorkloadsMode(StrEnum):

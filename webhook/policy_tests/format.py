@@ -13,12 +13,12 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, Field, model_validator
 
 from webhook.audit.documents import Document
-from webhook.model.camel_model import CamelModel
 from webhook.model.globs import is_glob
 from webhook.model.shape import spelled
 from webhook.policy.namespaces import fault_in
 from webhook.policy.schema import Schema, for_editors
 from webhook.rules import RULES
+from webhook.yaml_files.camel_model import CamelModel
 from webhook.yaml_files.file_errors import FileError, KeyPath, key_text
 from webhook.yaml_files.yaml_lines import YamlNode
 

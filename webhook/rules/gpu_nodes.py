@@ -12,7 +12,6 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from webhook.model.camel_model import CamelModel
 from webhook.model.node import NodeClass, Taint, Toleration, distinct
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of, is_extended
@@ -21,6 +20,7 @@ from webhook.rules.names import LabelValue, TaintKey
 from webhook.rules.pending.wants import Amount, only
 from webhook.rules.rule import Example, Facts, Rule, Violation
 from webhook.rules.rule_settings import Mode, RuleSettings
+from webhook.yaml_files.camel_model import CamelModel
 
 _VENDORS = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
 """Prefixes of resource names of GPU vendors. Their other devices, such as network cards, are on GPU nodes, too."""

@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from webhook.model.camel_model import CamelModel
 from webhook.model.edits import PreferNodes, RequireNodes
 from webhook.model.pod import Pod
 from webhook.model.requirements import living_terms, requiring, selected
@@ -19,6 +18,7 @@ from webhook.model.wording import cut
 from webhook.rules.names import LabelKey, LabelValue, ResourceGlobs, requests_any
 from webhook.rules.rule import Example, Facts, Rule, Stage, Violation, training_pod
 from webhook.rules.rule_settings import IfMissing, InjectionSettings
+from webhook.yaml_files.camel_model import CamelModel
 
 _MOST_SHOWN, _LONGEST_SHOWN = 8, 500
 """Expressions of a pod that a message shows, and characters of each."""

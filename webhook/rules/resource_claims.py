@@ -16,7 +16,6 @@ from fnmatch import fnmatchcase
 from pydantic import Field
 
 from webhook.model.accelerators import DEVICE_CLASSES
-from webhook.model.camel_model import CamelModel
 from webhook.model.claims import Devices, PodResourceClaim, claims_of
 from webhook.model.container import Container, positive
 from webhook.model.pod import Pod
@@ -24,6 +23,7 @@ from webhook.model.wording import PLATFORM_TEAM, cut, few
 from webhook.rules.names import NamespaceGlob, ObjectGlob, is_one_of
 from webhook.rules.rule import Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import RuleSettings
+from webhook.yaml_files.camel_model import CamelModel
 
 _ELSE = f"Request another class, or ask {PLATFORM_TEAM}"
 

@@ -8,9 +8,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from webhook.model.camel_model import CamelModel
 from webhook.model.quantity import format_duration, parse_duration, parse_quantity
 from webhook.model.shape import FormatError, spelled
+from webhook.yaml_files.camel_model import CamelModel
 
 
 class Mode(StrEnum):

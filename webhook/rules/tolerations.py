@@ -16,7 +16,6 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from webhook.model.accelerators import DEVICE_CLASSES
-from webhook.model.camel_model import CamelModel
 from webhook.model.claims import DeviceRequest, claims_of, names_of_gpus
 from webhook.model.edits import AddToleration
 from webhook.model.node import Toleration
@@ -24,6 +23,7 @@ from webhook.model.pod import Pod
 from webhook.rules.names import LabelValue, ResourceGlobs, TaintKey, is_one_of, requests_any
 from webhook.rules.rule import Example, Facts, Rule, Stage, training_pod
 from webhook.rules.rule_settings import InjectionSettings
+from webhook.yaml_files.camel_model import CamelModel
 
 Alternatives = Sequence[tuple[str, ...]]
 """A request that only GPUs can satisfy: for each of its alternatives, the names by which the GPUs are known."""

@@ -1,4 +1,4 @@
-"""Keys that stand more than once in one map: kubectl silently uses the last value, so people have to be told.
+"""Keys that stand more than once in one map: kubectl silently uses the last value, so people need a message.
 
 YAML maps are looked at as nodes, before merge keys are expanded. So a key that overrides a merged key is not repeated.
 Each map and each text is read once.
@@ -15,7 +15,7 @@ import yaml
 from webhook.model.wording import cut
 
 MOST_REPEATED = 20
-"""Repeated keys of one text that get a message of their own."""
+"""Most repeated keys of one text with a message each."""
 
 MERGE = "tag:yaml.org,2002:merge"
 
@@ -32,7 +32,7 @@ class RepeatedKey:
     last: int
     times: int = 2
 
-    def told(self, line: int) -> str:
+    def message(self, line: int) -> str:
         """The message about the key; `line` is the number of the first line of the text."""
         first, last = line + self.first, line + self.last
         key = repr(cut(self.key))
@@ -41,15 +41,15 @@ class RepeatedKey:
         return f"the key {key} is set {self.times} times in one map, first in line {first} and last in line {last}"
 
 
-def told_of(repeated: Sequence[RepeatedKey], line: int) -> Iterator[str]:
-    """The messages about repeated keys of a text whose first line is `line`; the last one may count the rest."""
-    yield from (one.told(line) for one in repeated[:MOST_REPEATED])
-    if more := more_than_told(repeated):
+def messages_of(repeated: Sequence[RepeatedKey], line: int) -> Iterator[str]:
+    """The messages about repeated keys of a text whose first line is `line`; the last message may count the rest."""
+    yield from (one.message(line) for one in repeated[:MOST_REPEATED])
+    if more := message_about_the_rest(repeated):
         yield more
 
 
-def more_than_told(repeated: Sequence[RepeatedKey]) -> str:
-    """The message that counts repeated keys without a message of their own; empty where there are none."""
+def message_about_the_rest(repeated: Sequence[RepeatedKey]) -> str:
+    """The message that counts the keys beyond MOST_REPEATED; empty where there are none."""
     more = len(repeated) - MOST_REPEATED
     return f"{more} more {'key is' if more == 1 else 'keys are'} set more than once in one map" if more > 0 else ""
 
