@@ -60,7 +60,7 @@ def test_each_evidence_beats_the_next(claims, expected, evidence):
         pytest.param(
             ImageContext(info=ImageInfo(problem="no answer in 10 s")),
             "tag",
-            "looking it up in its registry failed: no answer",
+            "the look-up in its registry failed: no answer",
             id="registry",
         ),
         pytest.param(ImageContext((("*", "118"),)), "tag", 'policy images: *: "118" is no version', id="policy"),

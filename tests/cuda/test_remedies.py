@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.cuda.test_verdict import NEEDS, OFFERS
 from tests.strategies import checked
 from webhook.cuda.checks import Verdict
+from webhook.cuda.cuda_messages import remedy
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import offer_from
-from webhook.cuda.remedies import remedy
 from webhook.cuda.verdict import judge
 from webhook.model.versions import parse_version
 

@@ -220,7 +220,7 @@ def test_a_writer_that_is_always_overtaken_gives_up_for_now(
 
     store.before_write = overtake
     one.finds("x")
-    with pytest.raises(ApiServerError, match="other writers were faster, 5 times in a row"):
+    with pytest.raises(ApiServerError, match="other replicas wrote first, 5 times in a row"):
         exchange(one)
     store.before_write = lambda: None
     exchange(one)
@@ -275,7 +275,7 @@ def test_garbage_is_said_once(one: Replica, store: MemoryStore, caplog: pytest.L
             store.put(b"hello")
             exchange(one)
     (record,) = caplog.records
-    assert record.getMessage().startswith("what the replicas share cannot be read and counts as nothing: it is not")
+    assert record.getMessage().startswith("the shared results of look-ups cannot be read and are ignored: it is not")
 
 
 def test_a_look_up_in_the_future_does_not_win_for_ever(one: Replica, store: MemoryStore, clock: Clock) -> None:

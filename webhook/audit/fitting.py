@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.text import Text
 
 from webhook.audit.node_kinds import NodeKind
+from webhook.cuda.cuda_messages import remedy_for
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer, offer_from
-from webhook.cuda.remedies import remedy_for
 from webhook.cuda.verdict import Verdict, judge
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.model.shape import spelled

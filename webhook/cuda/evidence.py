@@ -109,7 +109,7 @@ def _answer(question: _Question) -> Need:
     if stronger is None and question.is_pending and question.config is None:
         return Need(BuiltFor.UNKNOWN, None, "none", notes=tuple(notes), is_pending=True)
     if question.problem:
-        notes.append(f"looking it up in its registry failed: {question.problem}")
+        notes.append(f"the look-up in its registry failed: {question.problem}")
     answer = stronger or (None if reading.outweighs_configuration else _configured(image_env, notes))
     if answer is None:
         answer = _Answer(reading.kind, reading.cuda, reading.evidence, reading.is_verified)

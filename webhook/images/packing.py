@@ -83,7 +83,7 @@ def unpack(packed: bytes) -> Content:
         case [str() as name, bool() as is_complete] if name == _FORMAT:
             pass
         case _:
-            raise FormatError("it does not begin as results do")
+            raise FormatError("its first line is not the header of this format")
     results: dict[str, LookupResult] = {}
     envs: dict[int, Mapping[str, str]] = {}
     invalid = lines.pop().count(b"\n") + 1 if len(lines) > _MOST_LINES else 0
@@ -125,15 +125,15 @@ def _is_writable(result: LookupResult) -> bool:
 
 def _unzipped(packed: bytes) -> bytes:
     if len(packed) > 2 * MOST_PACKED:
-        raise FormatError(f"it has {len(packed)} bytes")
+        raise FormatError(f"it has {len(packed)} bytes, more than {2 * MOST_PACKED}")
     try:
         text = unzipped(packed, MOST_UNPACKED)
     except zlib.error as error:
-        raise FormatError(f"it is not compressed as results are ({error})") from None
+        raise FormatError(f"it is not compressed with gzip ({error})") from None
     except ValueError as error:
         raise FormatError(str(error)) from None
     if text.count(b'"') > _MOST_QUOTES:
-        raise FormatError("it holds more strings than are ever written")
+        raise FormatError(f"it has more than {_MOST_QUOTES // 2} strings")
     return text
 
 

@@ -105,7 +105,7 @@ class Sharing:
             with suppress(ConflictError):
                 self._write(held, content.results, ahead)
                 return
-        raise ApiServerError(f"other writers were faster, {_ATTEMPTS} times in a row")
+        raise ApiServerError(f"other replicas wrote first, {_ATTEMPTS} times in a row")
 
     def _read(self, held: StoredResults, ahead: float) -> Content:
         """The content of the object, with times of this replica's clock, none of them in the future."""
@@ -114,10 +114,12 @@ class Sharing:
         try:
             content = unpack(held.content)
         except FormatError as error:
-            self._complain(f"what the replicas share cannot be read and counts as nothing: {error}")
+            self._complain(f"the shared results of look-ups cannot be read and are ignored: {error}")
             return Content({})
         self._complain(
-            f"{content.invalid_lines} lines of what the replicas share make no sense" if content.invalid_lines else ""
+            f"{content.invalid_lines} lines of the shared results of look-ups are invalid and are ignored"
+            if content.invalid_lines
+            else ""
         )
         now = self._clock()
         results = {name: replace(one, at=min(one.at - ahead, now)) for name, one in content.results.items()}

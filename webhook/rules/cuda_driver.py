@@ -14,14 +14,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PrivateAttr
 
-from webhook.cuda import cuda_wording
+from webhook.cuda import cuda_messages
 from webhook.cuda.assessment import Assessment, NodeVerdict, assess
+from webhook.cuda.cuda_messages import remedy_for
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables, tables_in
 from webhook.cuda.environment import cuda_version
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
 from webhook.cuda.need import BuiltFor, Need
-from webhook.cuda.remedies import remedy_for
 from webhook.model.accelerators import Share, Vendor
 from webhook.model.container import Container
 from webhook.model.edits import RequireNodes
@@ -173,18 +173,18 @@ def _refusals(survey: _Survey) -> Iterator[Violation]:
         if unfit:
             is_none = len(unfit) == len(verdicts)
             found = (
-                f"{cuda_wording.needs(container.image, need)}, and {'none' if is_none else 'only some'} of the nodes "
-                f"that the pod could land on can run it: {cuda_wording.reasons(unfit, at)}"
+                f"{cuda_messages.needs(container.image, need)}, and {'none' if is_none else 'only some'} of the nodes "
+                f"that the pod could land on can run it: {cuda_messages.reasons(unfit, at)}"
             )
             allowed = "the pod's node must be able to run all its images"
-            if processors := cuda_wording.other_processor(container.image, need, unfit, at):
+            if processors := cuda_messages.other_processor(container.image, need, unfit, at):
                 found, allowed = processors[0], f"{'nodes' if is_none else 'some nodes'} are {processors[1]}"
             yield Violation(
                 f"{container.path}.image",
                 found,
                 allowed,
                 remedy_for(container.image, need, offers, survey.assessment.tables),
-                brief="" if processors else cuda_wording.in_brief(container.image, need, unfit, at),
+                brief="" if processors else cuda_messages.in_brief(container.image, need, unfit, at),
             )
 
 
@@ -195,11 +195,11 @@ def _mixed(survey: _Survey, *, is_steered: bool) -> Advice:
     own = [one for one in unfit if at in one.result.failing]
     why = " and no label separates them" if is_steered and survey.assessment.steering.left else ""
     found = (
-        f"{cuda_wording.needs(container.image, need)}, which some nodes that the pod could land on cannot run{why}: "
-        f"{cuda_wording.reasons(own, at)}"
+        f"{cuda_messages.needs(container.image, need)}, which some nodes that the pod could land on cannot run{why}: "
+        f"{cuda_messages.reasons(own, at)}"
     )
-    brief = cuda_wording.in_brief(container.image, need, own, at)
-    if processors := cuda_wording.other_processor(container.image, need, own, at):
+    brief = cuda_messages.in_brief(container.image, need, own, at)
+    if processors := cuda_messages.other_processor(container.image, need, own, at):
         found = brief = f"{processors[0]}; some nodes that the pod could land on are {processors[1]}{why}"
     mend = "Select nodes that run it by nodeSelector, or tell the platform team"
     return Advice(f"{container.path}.image", found, mend, brief)
@@ -212,11 +212,11 @@ def _unknown(survey: _Survey, unknown: Unknown) -> Iterator[Violation | Advice]:
     for at, (container, need) in enumerate(survey.uses):
         if not container.image and need.cuda is None:
             continue  # a template whose image is filled in later
-        found = cuda_wording.doubt(container.image, need, at, survey.assessment.verdicts)
+        found = cuda_messages.doubt(container.image, need, at, survey.assessment.verdicts)
         if not found:
             continue
         where = f"{container.path}.image"
-        brief = cuda_wording.doubt_in_brief(need)
+        brief = cuda_messages.doubt_in_brief(need)
         clearing = _clearing(container, need, survey.assessment.verdicts)
         if unknown == "warn" or need.is_pending:
             yield Advice(where, found, clearing, brief)
