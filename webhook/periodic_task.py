@@ -1,4 +1,4 @@
-"""Work that a thread repeats: what goes wrong is logged once, and never ends the thread."""
+"""Work that a thread repeats. An error is logged once, and never ends the thread."""
 
 import logging
 import random
@@ -6,29 +6,29 @@ import threading
 from collections.abc import Callable
 
 CLOSE_SECONDS = 1.5
-"""For which `PeriodicTask.close` waits: a request that hangs is left to itself."""
+"""Longest time that `PeriodicTask.close` waits; a request that hangs ends with the process."""
 
 
 class Attempts:
-    """Makes attempts at something. Only one thread at a time may make them.
+    """Makes attempts and logs their errors. Only one thread at a time may use it.
 
-    What an attempt raises is logged after `said` and a colon, once, until another error comes or an attempt succeeds.
-    Errors of the `expected` types are logged as their text, all others are bugs and bring a traceback.
+    The error of an attempt is logged after `subject` and a colon. It is logged once, until another error comes or an
+    attempt succeeds. Errors of the `expected` types are logged as their text; other errors are bugs, with a traceback.
     """
 
     def __init__(
         self,
         log: logging.Logger,
-        said: str,
+        subject: str,
         expected: tuple[type[Exception], ...] = (),
         level: int = logging.ERROR,
     ) -> None:
         self._log = log
-        self._said = said
+        self._subject = subject
         self._expected = expected
         self._level = level
         self.complaint = ""
-        """What the last attempt failed of; empty where it succeeded, and before the first one."""
+        """The error of the last attempt; empty if it succeeded, and before the first attempt."""
 
     def make(self, work: Callable[[], object]) -> bool:
         """Make one attempt; return whether it succeeded. Never raises an `Exception`."""
@@ -40,15 +40,15 @@ class Attempts:
         except Exception as error:  # noqa: BLE001  # a bug met in one attempt must not end all later ones
             complaint, bug = repr(error), error
         if complaint and complaint != self.complaint:
-            self._log.log(self._level, "%s: %s", self._said, complaint, exc_info=bug)
+            self._log.log(self._level, "%s: %s", self._subject, complaint, exc_info=bug)
         self.complaint = complaint
         return not complaint
 
 
 class PeriodicTask:
-    """Does `work` every `seconds`, a fifth more or less, in a thread of its own. Make it after the fork.
+    """Does `work` every `seconds`, a fifth more or less, in a new thread. Create it after the fork.
 
-    `work` comes first at once, or after the first wait where `waits_first`. It must not raise: see `Attempts.make`.
+    The first `work` comes at once, or with `waits_first` after a wait. `work` must not raise: see `Attempts.make`.
     """
 
     def __init__(self, name: str, work: Callable[[], object], seconds: float, *, waits_first: bool = False) -> None:
@@ -59,11 +59,11 @@ class PeriodicTask:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin. Call it once."""
+        """Start the thread. Call it once."""
         self._thread.start()
 
     def close(self, seconds: float = CLOSE_SECONDS) -> None:
-        """End, and wait for the work in progress for so many seconds at most. It may be called before `start`."""
+        """End the thread, and wait at most `seconds` for the work in progress. It may be called before `start`."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join(seconds)
@@ -78,5 +78,5 @@ class PeriodicTask:
 
 
 def about(seconds: float) -> float:
-    """So many seconds, a fifth more or less, which keeps replicas that began together apart."""
+    """A time near `seconds`, a fifth more or less, so that replicas that started together do not act together."""
     return seconds * random.uniform(0.8, 1.2)  # noqa: S311  # no secret

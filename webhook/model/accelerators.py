@@ -1,4 +1,4 @@
-"""Which extended resource names are GPUs, and whose.
+"""Which names of extended resources are GPUs, and of which vendor.
 
 Sources: NVIDIA k8s-device-plugin (gpu, gpu.shared, mig-*), kubevirt-gpu-device-plugin and sandbox-device-plugin (pgpu
 and names in capitals such as GA102GL_A10 or GRID_T4-16Q), ROCm k8s-device-plugin (gpu and partitions such as
@@ -18,13 +18,13 @@ from webhook.model.globs import matcher
 
 
 class Vendor(StrEnum):
-    """Who made a GPU."""
+    """The vendor of a GPU."""
 
     NVIDIA = "nvidia"
     AMD = "amd"
     INTEL = "intel"
     OTHER = "other"
-    """The maker of GPUs whose names only a policy declares. No built-in name has this vendor."""
+    """The vendor of GPUs whose names only a policy declares. No built-in name has it."""
 
 
 class Share(StrEnum):
@@ -69,7 +69,7 @@ SHARED_SUFFIX = ".shared"
 
 
 DEVICE_CLASSES = "deviceclass.resource.kubernetes.io/"
-"""Prefix of the name that every DeviceClass is an extended resource by (KEP-5004; on by default from 1.36)."""
+"""Prefix of the extended resource name that every DeviceClass has (KEP-5004; on by default from 1.36)."""
 
 _CLASS = re.escape(DEVICE_CLASSES)
 
@@ -112,9 +112,9 @@ _LONGEST_NAME = 253 + 1 + 63
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a policy declares about resource names: a name, or a glob of names with `*` and `?`.
+    """A name of resources, or a glob of names with `*` and `?`, that a policy declares.
 
-    `share` is None where the names stand for no GPUs at all.
+    `share` is None where the names stand for no GPUs.
     """
 
     name: str
@@ -124,15 +124,15 @@ class Declared:
 
     @property
     def pattern(self) -> str:
-        """The name or glob as a regular expression for RE2 and Python; the chart makes the same of its values."""
+        """The name or glob as a regular expression for RE2 and Python. The chart makes equal ones from its values."""
         return "".join({"*": ".*", "?": "."}.get(one) or re.escape(one).replace("\\-", "-") for one in self.name)
 
 
 @dataclass(frozen=True)
 class Accelerators:
-    """Which resource names are GPUs in a cluster: the built-in names, and the names that a policy declares.
+    """The resource names that are GPUs in a cluster: the built-in names, and the names that a policy declares.
 
-    Built-in names come first, and no declaration changes what they stand for.
+    Built-in names come first, and no declaration changes their meaning.
     """
 
     declared: tuple[Declared, ...] = ()
@@ -195,7 +195,7 @@ BUILT_IN = Accelerators()
 """The names that are known without a policy."""
 
 ANY = Accelerators((Declared("*/*", Vendor.NVIDIA),))
-"""For callers that do not know the policy: any name with a domain may be a GPU. The vendor is NVIDIA, because most
+"""For code that does not know the policy: any name with a domain may be a GPU. The vendor is NVIDIA, because most
 rules are about NVIDIA's GPUs."""
 
 CONTEXT = "accelerators"

@@ -1,6 +1,6 @@
-"""How many entries the lists and maps of a pod can have, and how large a text may be when it is unpacked.
+"""The most entries that lists and maps of a pod can have, and the largest size of unpacked data.
 
-An object that no API server stores is refused before anything is made of it.
+An object that no API server stores is refused before it is processed.
 
 An API server stores a pod as one protobuf message (k8s.io/api/core/v1/generated.proto). Its etcd client sends at most
 2 MiB (`defaultMaxCallSendMsgSize` of etcd's clientv3), whatever etcd accepts; etcd accepts 1.5 MiB unless
@@ -15,11 +15,11 @@ from itertools import chain
 from typing import Any
 
 STORABLE = 2 * 1024**2
-"""Bytes of a pod that an API server can store."""
+"""Most bytes of a pod that an API server can store."""
 
 _CONTAINER = 50
-"""A name and an image of one letter each, and what the API server fills in: the path and the policy of the termination
-message, the policy of pulling images, empty resources and four booleans."""
+"""A name and an image of one letter each, and the defaults of the API server: the path and the policy of the
+termination message, the policy of pulling images, empty resources and four booleans."""
 
 _EXPRESSION = 9
 """A key of one letter and an operator of two."""
@@ -48,7 +48,7 @@ MOST: Mapping[str, int] = {key: STORABLE // size for key, size in SMALLEST.items
 """List of a pod -> most entries that it can have."""
 
 FEWEST = min(MOST.values())
-"""A list with at most this many entries is never too long, so it need not be looked up in MOST."""
+"""A list with at most this many entries is never too long, so MOST is not needed for it."""
 
 MOST_OF_ANY_LIST = STORABLE // 2
 
@@ -59,8 +59,8 @@ MOST_OPERATIONS = 10_000
 """Most operations of a JSON Patch that a client may send (`maxJSONPatchOperations` of k8s.io/apiserver)."""
 
 LONGEST_PATCH = 3 * 1024**2
-"""Most bytes of a JSON Patch: `MaxRequestBodyBytes` of k8s.io/apiserver. Our patches only add, so that a longer one
-would lead to an object that the API server does not store."""
+"""Most bytes of a JSON Patch: `MaxRequestBodyBytes` of k8s.io/apiserver. Our patches only add, so an object with a
+longer patch would be too large for the API server."""
 
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 _OF_A_CONTAINER = tuple((key, SMALLEST[key]) for key in ("env", "volumeMounts", "envFrom"))
@@ -102,7 +102,7 @@ def _of_containers_parts(containers: Sequence[object]) -> int:
 def too_long(spec: Mapping[str, Any]) -> tuple[str, int, int]:
     """The first list of a spec or its containers that is too long: its place, its entries, and the most allowed.
 
-    Where no list is too long, the answer is about the first list.
+    If no list is too long, the answer is about the first list.
     """
     own = [(key, len(_listed(spec, key)), MOST[key]) for key in (*_CONTAINERS, "volumes", "tolerations")]
     found = (one for one in chain(own, _of_containers(spec)) if one[1] > one[2])

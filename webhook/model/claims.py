@@ -1,9 +1,9 @@
-"""Resource claims (DRA): which devices a claim requests, and which claims a pod names.
+"""Resource claims (DRA): the devices that a claim requests, and the claims that a pod names.
 
-The shapes are those of resource.k8s.io in Kubernetes. A request names its device class itself (v1alpha3, v1beta1), or
+The shapes are those of resource.k8s.io in Kubernetes. A request names its device class directly (v1alpha3, v1beta1), or
 in `exactly` (v1beta2, v1). Or it names several classes in `firstAvailable` (from 1.33), and the scheduler takes the
-first that is available. Without `count` a request is for one device. `adminAccess` is for monitoring devices that
-others use. NVIDIA's DRA driver makes the template that a ComputeDomain names, with one channel in it.
+first class that is available. Without `count` a request is for one device. `adminAccess` is for monitoring devices
+that other pods use. NVIDIA's DRA driver makes the template that a ComputeDomain names, with one channel in it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -49,7 +49,7 @@ Requests = tuple[DeviceRequest, ...]
 
 
 class ResourceClaim(NamedTuple):
-    """A claim, or a template of claims, by its kind and name, with its requests."""
+    """A claim or a template of claims: its kind, its name and its requests."""
 
     kind: str
     name: str

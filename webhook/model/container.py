@@ -20,7 +20,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @fixed(frozen=True, slots=True)
 class GpuRequest:
-    """What one container says about one GPU resource, also where the amount is 0.
+    """The amounts of one GPU resource in one container, also if they are 0.
 
     `request` and `limit` are exact amounts, None where the key is missing or cannot be parsed; `fault` then says why.
     `written` holds request and limit as the user wrote them, for messages. `count` is the number of GPUs or slices;
@@ -48,7 +48,7 @@ class Mount(NamedTuple):
     sub_path: str = ""
 
     def is_at(self, directory: str) -> bool:
-        """Whether the mount point is `directory` in any spelling; the kubelet reads a relative path from /."""
+        """Whether the mount point is `directory`, however it is spelled. The kubelet reads a relative path from /."""
         return self.path == directory or (
             directory.rpartition("/")[2] in self.path and posixpath.normpath("/" + self.path.lstrip("/")) == directory
         )
@@ -77,13 +77,13 @@ class Container:
     has_claims: bool = False
     """Whether it uses a resource claim, or a device class that may be GPUs."""
     unknown_classes: tuple[tuple[str, int], ...] = ()
-    """The device classes that may be GPUs, by their resource names, and how many devices of each."""
+    """The resource names of device classes that may be GPUs, each with the number of devices."""
     asks_gpu_attributes: bool = False
     image: str = ""
     gpu_count: int = 0
     """GPUs of all names together; a slice and a shared GPU count as one."""
     requests: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
-    """Resource name -> amount as it is written. Kubernetes takes a limit without a request for a request, too."""
+    """Resource name -> amount as it is written. For Kubernetes a limit without a request is also the request."""
     limits: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     env_names: frozenset[str] = frozenset()
     """The names in `env`."""

@@ -8,7 +8,7 @@ Path = tuple[str | int, ...]
 
 
 class _Copy:
-    """A map or list that was copied so that it may be changed, and the copied parts below it."""
+    """A copied map or list, which may be changed, and the copied parts below it."""
 
     __slots__ = ("below", "value")
 
@@ -51,7 +51,7 @@ class Draft:
         self.patch.append({"op": "replace", "path": _pointer(path), "value": value})
 
     def append(self, path: Path, value: Any) -> None:
-        """Append to the list at `path`; the list is made where it is missing or empty."""
+        """Append to the list at `path`. A missing or empty list is created."""
         parent, depth = self._reach(path)
         if depth < len(path):
             self._add(parent, depth, path, [value])
@@ -67,7 +67,7 @@ class Draft:
             value = {missing: value}
         key = path[depth]
         parent.value[key] = value
-        parent.below.pop(key, None)  # an empty list gives way to one with the value
+        parent.below.pop(key, None)  # a new list replaces an empty one
         operation = "add" if isinstance(parent.value, dict) else "replace"  # add to a list would insert before its null
         self.patch.append({"op": operation, "path": _pointer(path[: depth + 1]), "value": value})
 

@@ -1,7 +1,6 @@
-"""The closed set of changes to a pod, as values. Nothing else writes pod JSON.
+"""The closed set of changes to a pod, as values. No other code writes pod JSON.
 
-An edit adds. Two edits may also replace a value, within bounds that their rules keep: SetPriorityClass and
-SetActiveDeadline.
+Edits add. Only SetPriorityClass and SetActiveDeadline may also replace a value, within the bounds of their rules.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,12 +17,12 @@ PREFERRED = ("spec", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnor
 
 
 class _Change:
-    """What all edits have in common."""
+    """The base of all edits."""
 
     __slots__ = ()
 
     is_preference: ClassVar[bool] = False
-    """Whether the pod runs as well without it, so that its absence alone never refuses a pod."""
+    """Whether the pod also runs without the edit, so that its absence alone never refuses a pod."""
 
     def write(self, draft: Draft) -> None:
         """Write the edit into a pod."""
@@ -34,8 +33,8 @@ class _Change:
 class AddToleration(_Change):
     """Let the pod onto nodes with a taint.
 
-    `depends_on_cluster_state`: the toleration follows from resource claims as they are known at this moment. Its
-    absence is then no finding about a pod.
+    `depends_on_cluster_state`: the toleration follows from the resource claims that are known at this moment, so its
+    absence is no finding about a pod.
     """
 
     toleration: Toleration
@@ -126,7 +125,7 @@ class RequireNodes(_Change):
         return f"required node affinity {self.expression}"
 
     def write(self, draft: Draft) -> None:
-        """Append to a term. Several expressions for a missing affinity end in one term, because terms are ORed."""
+        """Append to a term. Several expressions for a missing affinity go into one term, because terms are ORed."""
         terms = (*REQUIRED, "nodeSelectorTerms")
         if self.term is None and not draft.get(terms):
             draft.append(terms, {"matchExpressions": [self.expression.to_raw()]})
@@ -153,7 +152,7 @@ class PreferNodes(_Change):
 
 @fixed(frozen=True, slots=True)
 class AddGpuLimit(_Change):
-    """Add to a container's limits the GPUs that stand in its requests only. `quantity` is as the user wrote it."""
+    """Add GPUs to a container's limits that only its requests have. `quantity` is as the user wrote it."""
 
     container: Container
     resource: str
@@ -183,7 +182,7 @@ class SetPriorityClass(_Change):
         return f"priorityClassName {self.priority_class.name}"
 
     def write(self, draft: Draft) -> None:
-        """Set the name, and in their places the priority and the preemption policy."""
+        """Set the name, the priority and the preemption policy."""
         policy = "PreemptLowerPriority" if self.priority_class.preempts else "Never"
         draft.replace(("spec", "priorityClassName"), self.priority_class.name)
         draft.replace(("spec", "priority"), self.priority_class.value)
@@ -205,7 +204,7 @@ class SetActiveDeadline(_Change):
 
 
 _REVISION = "pod-template-hash"
-"""The label by which a Deployment tells its revisions apart."""
+"""The label with which a Deployment distinguishes its revisions."""
 
 
 @fixed(frozen=True, slots=True)
@@ -244,7 +243,7 @@ class SpreadOverNodes(_Change):
 
 @fixed(frozen=True, slots=True)
 class Annotate(_Change):
-    """Add an annotation, which tells people what was done to the pod."""
+    """Add an annotation, which tells people how the pod was changed."""
 
     key: str
     value: str
@@ -276,7 +275,7 @@ Edit = (
 
 
 def apply(raw: Mapping[str, Any], edits: Iterable[Edit]) -> Draft:
-    """Apply the edits to a copy of the pod, which shares with it what no edit touches. `raw` is never changed."""
+    """Apply the edits to a copy of the pod, which shares all untouched parts. `raw` is never changed."""
     draft = Draft(raw)
     for edit in edits:
         edit.write(draft)

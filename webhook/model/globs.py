@@ -1,4 +1,4 @@
-"""Globs over any text: `*` is any run of characters, including slashes and colons, `?` is one; nothing else is special.
+"""Globs: `*` is any run of characters, including slashes and colons, `?` is one character; no other is special.
 
 Patterns come from the platform, but the texts may come from tenants. So matching takes time linear in the text,
 however many stars a pattern has.

@@ -1,4 +1,4 @@
-"""Container images: references to them, and what a registry says about one."""
+"""Container images: references to images, and the image information of registries."""
 
 import re
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{1
 
 @dataclass(frozen=True, slots=True)
 class ImageReference:
-    """An image reference with the parts spelled out that people may leave out.
+    """An image reference with all parts, also those that people may leave out.
 
     `registry` is a host with or without a port, `repository` the path in it. `tag` is empty where the reference has a
     digest only, `digest` where it has none.
@@ -43,7 +43,7 @@ class ImageReference:
 
     @property
     def familiar(self) -> str:
-        """The repository as people write it: without Docker Hub, and without `library/` for its official images."""
+        """The repository as people write it: without Docker Hub, and without `library/` of official images."""
         if self.registry != _HUB:
             return f"{self.registry}/{self.repository}"
         return self.repository.removeprefix("library/")
@@ -96,7 +96,7 @@ def _fault(text: str, reason: str) -> FormatError:
 
 @dataclass(frozen=True, slots=True)
 class ImageConfig:
-    """What a registry says about an image, as far as it matters here.
+    """The configuration of an image in its registry, reduced to the parts that rules read.
 
     `digest` is the digest of the manifest or index that the reference leads to. `env` has the variables about CUDA and
     the driver, such as `{"CUDA_VERSION": "12.4.1"}`. `architectures` are the CPU architectures (amd64, arm64) of the
@@ -121,4 +121,4 @@ class ImageInfo:
 
 
 NOT_LOOKED_UP = ImageInfo()
-"""An image that is not looked up."""
+"""The information about an image that is not looked up."""

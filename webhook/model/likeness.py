@@ -37,7 +37,7 @@ NUMBERS: Mapping[str, frozenset[str]] = {
 _TOKEN = re.compile(r"kube-api-access-[a-z0-9]{5}", re.ASCII)
 """The name of the service account's volume (plugin/pkg/admission/serviceaccount of Kubernetes)."""
 _ANY_NAME = b"\0"
-"""Stands for that name; JSON never has it as it is."""
+"""Stands for that name. JSON never has this byte unescaped."""
 _READ_OF_A_VOLUME = ("name", "hostPath", "emptyDir")
 _NOT_COPIED = frozenset({"volumes", "hostname"})
 

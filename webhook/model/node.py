@@ -1,4 +1,4 @@
-"""Nodes as the rules see them: their labels, taints and tolerations of taints, node pools, and classes of pods."""
+"""Nodes as rules see them: labels, taints and tolerations, node pools, RuntimeClasses and PriorityClasses."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class Toleration(NamedTuple):
     seconds: int | None = None
 
     def to_raw(self) -> dict[str, object]:
-        """The toleration as it stands in a pod."""
+        """The toleration in the JSON of a pod."""
         raw: dict[str, object] = {"operator": self.operator}
         if self.key:
             raw["key"] = self.key
@@ -82,9 +82,9 @@ def toleration_from_raw(raw: Mapping[str, object]) -> Toleration:
 
 
 def distinct(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
-    """The tolerations without repetitions; of several that compare numbers, only the loosest is kept.
+    """The tolerations without repetitions. Of tolerations that compare numbers, only the loosest is kept.
 
-    Of thousands of tolerations a few for each key and value are left.
+    A few of thousands of tolerations are left for each key and value.
 
     >>> [one.value for one in distinct([Toleration("sku", "Gt", bound) for bound in ("7", "3", "5")])]
     ['3']
@@ -99,7 +99,7 @@ def distinct(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
 
 
 def _is_looser(one: Toleration, other: Toleration) -> bool:
-    """Whether `one` tolerates more numbers than `other`, which has the same operator. Without a number it is none."""
+    """Whether `one` tolerates more numbers than `other`, which has the same operator. Without a number it has none."""
     mine, theirs = as_integer(one.value), as_integer(other.value)
     if mine is None or theirs is None:
         return theirs is None
@@ -147,10 +147,10 @@ Labels with another value on every node do not belong here, because each combina
 class NodeClass:
     """Nodes that are alike in everything that rules ask about; `count` is their number.
 
-    `labels` are those of GPU_LABELS that the nodes have, with equal values. `gpu_resources` are the GPU resource names
-    in their capacity. `runtime_handlers` are the names in status.runtimeHandlers; None where the nodes do not publish
-    them (before containerd 2 or CRI-O 1.31). `by_claim`: the class stands for unknown nodes with the devices of a
-    DeviceClass.
+    `labels` are the labels of GPU_LABELS that the nodes have, with equal values. `gpu_resources` are the GPU resource
+    names in their capacity. `runtime_handlers` are the names in status.runtimeHandlers; None where the nodes do not
+    publish them (before containerd 2 or CRI-O 1.31). `by_claim`: the class stands for unknown nodes with the devices of
+    a DeviceClass.
     """
 
     labels: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""A pod as the rules see it. All arithmetic on the GPUs of a pod is here and nowhere else."""
+"""A pod as rules see it. All arithmetic on the GPUs of a pod is here."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields
@@ -31,7 +31,7 @@ class Volume(NamedTuple):
 
 @fixed(frozen=True, slots=True, weakref_slot=True)
 class Pod:
-    """What a pod requests and where it may run.
+    """The requests of a pod, and where it may run.
 
     `required` holds the terms of the required node affinity; None where the pod has no required node affinity.
     `memory_limit` is the limit of the pod as a whole, in bytes.
@@ -159,7 +159,7 @@ _all_of = attrgetter(*_FIELDS)
 
 
 def changed(pod: Pod, **values: Any) -> Pod:
-    """`pod` with other values for these fields. Faster than `dataclasses.replace`, because most pods change twice."""
+    """`pod` with other values for these fields. It is faster than `dataclasses.replace`; most pods change twice."""
     parts = list(_all_of(pod))
     for name, value in values.items():
         parts[_AT[name]] = value

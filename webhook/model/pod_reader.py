@@ -1,4 +1,4 @@
-"""Reads pods from JSON. An error names the place where the API server would refuse the pod, too."""
+"""Reads pods from JSON. An error names the place for which the API server would refuse the pod."""
 
 from collections.abc import Mapping
 from itertools import count
@@ -89,7 +89,7 @@ def pod_from_raw(raw: object, accelerators: Accelerators = BUILT_IN, namespace: 
         raise error.inside("spec") from None
 
 
-def _read(  # noqa: PLR0913, PLR0917  # all that a pod is made of
+def _read(  # noqa: PLR0913, PLR0917  # all parts of a pod
     spec: Mapping[str, Any],
     known: Accelerators,
     annotations: Mapping[str, Any],

@@ -15,13 +15,13 @@ Number = int | Fraction
 """An exact amount: an int where it is whole, else a Fraction."""
 
 _LARGEST = 2**63 - 1
-"""Kubernetes caps larger binary amounts here instead of refusing them; larger decimal amounts are capped as well."""
+"""The largest amount. Kubernetes caps larger binary amounts here; we cap larger decimal amounts as well."""
 
 _MAX_LENGTH = 256
 """Most characters of a quantity, which bounds the time of parsing and the memory of the cache."""
 
 _MAX_EXPONENT = 300
-"""Largest exponent that is computed. With at most 256 digits a larger exponent is capped, or rounds to one nano."""
+"""Largest exponent that is computed. An amount with a larger exponent is capped, or rounds to one nano."""
 
 _SYNTAX = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)")
 
@@ -58,8 +58,8 @@ def parse_quantity(value: object) -> Number:
 
 
 def is_some(amount: object) -> bool:
-    """Whether an amount is not 0. True for texts that are no quantity: the API server refuses them, or an operator
-    replaces them.
+    """Whether an amount is other than 0. True for texts that are no quantity: the API server refuses them, or an
+    operator replaces them.
 
     >>> is_some("1Gi"), is_some("0"), is_some(None), is_some("filled in")
     (True, False, False, True)
@@ -130,19 +130,19 @@ _UNITS = ((3600, "h"), (60, "m"), (1, "s"))
 
 
 def parse_duration(text: str) -> int:
-    """Seconds. Raises ValueError for any other text.
+    """The seconds in a duration. Raises FormatError.
 
     >>> parse_duration("1h30m"), parse_duration("90m"), parse_duration("45s")
     (5400, 5400, 45)
     """
     match = _DURATION.fullmatch(text)
     if match is None:
-        raise ValueError(f"{spelled(text)} is not a duration")
+        raise FormatError(f"{spelled(text)} is not a duration")
     return sum(int(number) * scale for number, (scale, _) in zip(match.groups("0"), _UNITS, strict=True))
 
 
 def format_duration(seconds: int) -> str:
-    """Seconds, none or more, as the shortest such text.
+    """Seconds as the shortest duration.
 
     >>> format_duration(43200), format_duration(5400), format_duration(3601), format_duration(0)
     ('12h', '1h30m', '1h1s', '0s')

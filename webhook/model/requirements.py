@@ -1,9 +1,9 @@
-"""What a pod requires of its node: labels, tolerations of taints, and an amount of every resource.
+"""The requirements of a pod on its node: labels, tolerations of taints, and an amount of every resource.
 
-Edits add requirements: `requiring` makes the edits for one more label, `placed` reads a pod as if edits were applied.
+Edits add requirements: `requiring` makes the edits for another label, `placed` reads a pod as if edits were applied.
 
 Source of the amounts: k8s.io/component-helpers/resource/helpers.go (PodRequests), and pkg/apis/core/v1/defaults.go for
-what the API server writes into a pod before it stores it.
+the defaults that the API server writes into a pod.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ def selector_of(pod: Pod) -> tuple[Expression, ...]:
 
 
 def selected(pod: Pod, key: str) -> tuple[Expression, ...]:
-    """The pod's nodeSelector for one label, as expressions; empty where it does not name the label."""
+    """The pod's nodeSelector for one label, as expressions; empty where the selector does not name the label."""
     value = pod.node_selector.get(key)
     return () if value is None else (Expression(key, Operator.IN, (value,)),)
 
@@ -62,10 +62,10 @@ _NATIVE = frozenset({"cpu", "memory", "ephemeral-storage"})
 def demand_of(pod: Pod) -> Mapping[str, int]:
     """Resource name -> amount that the scheduler reserves: cpu in millicores rounded up, sizes in bytes, else counts.
 
-    The scheduler's formula: for each resource the larger of two amounts, the sum of what runs together and the most
-    that an init container needs while it runs, plus the overhead. For cpu, memory and huge pages a request of the pod
-    as a whole replaces the sum of its containers. A limit without a request is a request, as in every pod that the API
-    server stores. Amounts that cannot be parsed, and amounts of 0, are left out.
+    The scheduler's formula: for each resource the larger of two amounts, the sum of the containers that run together
+    and the most that is needed while an init container runs, plus the overhead. For cpu, memory and huge pages a
+    request of the pod as a whole replaces the sum of its containers. A limit without a request is a request, as in
+    every pod that the API server stores. Amounts that cannot be parsed, and amounts of 0, are left out.
     """
     demand = reserved(pod.containers, _requests)
     if pod.resources:
@@ -149,7 +149,7 @@ _PLACING = frozenset({AddToleration, PreferNodes, RequireNodes, SetRuntimeClass}
 
 
 def placed(pod: Pod, edits: Iterable[Edit]) -> Pod:
-    """`pod` with these edits as far as they decide where it may run, as if it were read again after the edits."""
+    """`pod` with the edits that decide where it may run, as if it were read again after the edits."""
     placing = [edit for edit in edits if edit.__class__ in _PLACING]
     if not placing:
         return pod

@@ -36,7 +36,7 @@ class Expression(NamedTuple):
         return f"{self.key} {self.operator} [{', '.join(self.values)}]"
 
     def to_raw(self) -> dict[str, object]:
-        """The expression as it stands in a pod."""
+        """The expression in the JSON of a pod."""
         raw: dict[str, object] = {"key": self.key, "operator": str(self.operator)}
         if self.values:
             raw["values"] = list(self.values)
@@ -83,7 +83,7 @@ class Term:
 
     @property
     def matches_nothing(self) -> bool:
-        """Whether Kubernetes never matches this term because it says nothing."""
+        """Whether Kubernetes never matches the term because it is empty."""
         return not self.expressions and not self.fields
 
 
@@ -100,10 +100,10 @@ def implies(stated: Iterable[Expression], wanted: Expression) -> bool:
         return False
     if wanted in same_key:
         return True
-    said = _Said(same_key)
+    said = _Combined(same_key)
     possible = said.possible
     if possible is not None:
-        accepts = _Said((wanted,)).accepts
+        accepts = _Combined((wanted,)).accepts
         return all(accepts(value) for value in possible)
     if wanted.operator == Operator.NOT_IN:
         return not any(said.accepts(value) for value in wanted.values)
@@ -121,14 +121,14 @@ def contradicts(stated: Iterable[Expression], wanted: Expression) -> tuple[Expre
     same_key = tuple(expression for expression in stated if expression.key == wanted.key)
     if not same_key:
         return ()
-    together = _Said((*same_key, wanted))
+    together = _Combined((*same_key, wanted))
     possible = together.possible
     is_empty = together.is_range_empty if possible is None else not possible
     return same_key if is_empty else ()
 
 
-class _Said:
-    """What expressions on one label say together; each of their values is looked at once."""
+class _Combined:
+    """The meaning of several expressions on one label together. Each of their values is read once."""
 
     __slots__ = ("_barred", "_is_absent", "_is_present", "_is_unmet", "_listed", "_lower", "_upper")
 
@@ -212,7 +212,7 @@ _LONGEST_NUMBER = 256
 
 
 def as_integer(text: str | None) -> int | None:
-    """A label value as an integer, as Kubernetes reads it (strconv.ParseInt, 64 bits); None where it is none."""
+    """A label value as an integer, as Kubernetes reads it (strconv.ParseInt, 64 bits); None for other values."""
     if text is None or len(text) > _LONGEST_NUMBER or not text.isascii() or "_" in text or text != text.strip():
         return None
     try:

@@ -1,6 +1,6 @@
 """Reads JSON of unknown shape. As in the API server, null stands for a missing value.
 
-A wrong type is an error that names its place, and so is a list or map with more entries than an API server stores.
+A wrong type, and a list or map with more entries than an API server stores, is an error that names its place.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ _SHOWN = 60
 """Most characters of a text that a message shows."""
 
 _TOO_MUCH = 1e300
-"""Larger numbers are no part of any manifest, and neither are infinities; huge integers would be slow to print."""
+"""No manifest has larger numbers or infinities; huge integers would be slow to print."""
 
 
 def shortened(text: str, most: int) -> str:
@@ -61,7 +61,7 @@ class ShapeError(ValueError):
         return self
 
     def at(self, where: Callable[[str], str]) -> "ShapeError":
-        """Replace the place of the error by what `where` makes of it; returns the error itself."""
+        """Replace the place of the error by the result of `where`; returns the error itself."""
         self._place = (where(self.place),)
         return self
 
@@ -126,7 +126,7 @@ def text(value: object, *place: str) -> str:
 def each(
     parent: Mapping[str, Any], key: str, read: Callable[[Any], Item], *, by_name: bool = False
 ) -> tuple[Item, ...]:
-    """What `read` makes of each item of the list at `key`; null is an empty list.
+    """The result of `read` for each item of the list at `key`; null is an empty list.
 
     Raises ShapeError where the value is no list, has more items than can be stored, or `read` raises one. The place of
     the error names the item by its number, or with `by_name` by its name where it has one.
@@ -157,7 +157,7 @@ def _first_faulty(values: Sequence[Any], read: Callable[[Any], object]) -> int:
 
 
 def spelled(value: object) -> str:
-    """A value for messages, as people know it from their manifest: texts stand in quotes, long texts are cut.
+    """A value for messages, as it stands in a manifest: texts have quotes, long texts are cut.
 
     >>> spelled("$GPUS"), spelled(None), spelled(2), spelled({})
     ('"$GPUS"', 'null', '2', 'a map')

@@ -15,7 +15,7 @@ _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,5}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version as numbers. `text` is the version as it was written; messages show it, comparisons ignore it."""
+    """A version as numbers. `text` is the version as it was written, for messages; comparisons ignore it."""
 
     parts: tuple[int, ...]
     text: str = field(default="", compare=False)
@@ -48,7 +48,7 @@ class Version:
         return True
 
     def reaches(self, bound: "Version") -> bool | None:
-        """Whether this is `bound` or newer, whatever the missing numbers are; None where they decide.
+        """Whether this is `bound` or newer, whatever the missing numbers are; None where that depends on them.
 
         >>> parse_version("12").reaches(parse_version("12.8")) is None
         True

@@ -1,6 +1,6 @@
-"""Words that messages share: amounts, plurals, short lists, and what somebody may have meant.
+"""Wording that messages share: amounts, plurals, short lists, and suggestions for misspelled words.
 
-Sentences are made to fit: cut between words, and ended by one full stop.
+Long sentences are cut between words, and end with one full stop.
 """
 
 import re
@@ -12,18 +12,18 @@ from webhook.model.quantity import format_bytes
 from webhook.model.shape import shortened
 
 _SHOWN = 3
-"""Values that a list spells out."""
+"""Most values that a list names."""
 _LONGEST = 80
-"""Characters of a value that is shown: values of labels have at most 63."""
+"""Most characters of a value in a message: values of labels have at most 63."""
 _COMPARED = 64
-"""Existing values that one is compared with; where there are more, those that begin alike."""
+"""Most existing values that are compared; if there are more, the values that begin alike."""
 _LIKENESS = 0.75
-"""From 0 to 1, as difflib measures it. Above it are slips of the pen, and not another product."""
+"""Least similarity, from 0 to 1 as difflib measures it: slips of the pen are above it, other products below."""
 _SHORT = 6
-"""Characters of an exact size that nobody would rather have rounded, such as 1000Gi."""
+"""Most characters of a size that is not rounded, such as 1000Gi."""
 
 PLATFORM_TEAM = "the platform team"
-"""Whom messages send people to, where the policy names no contact."""
+"""The contact in messages where the policy names no contact."""
 _ENABLE = f"Ask {PLATFORM_TEAM} to enable them"
 
 _UNITS = tuple((1024**power, f"{letter}i") for power, letter in reversed(list(enumerate("KMGTPE", start=1))))
@@ -31,12 +31,12 @@ _WORD = re.compile(r"[a-z0-9]+")
 
 
 def cut(text: str, most: int = _LONGEST) -> str:
-    """The text, or the beginning of a long one; an empty one in quotes."""
+    """The text, or the beginning of a long text; two quotes for an empty text."""
     return shortened(text, most) or '""'
 
 
 def counted(number: int, what: str, several: str = "") -> str:
-    """So many things; `several` is the plural of `what` where an s is not enough.
+    """A number of things; `several` is the plural of `what` if it takes more than an s.
 
     >>> counted(1, "node"), counted(2, "node"), counted(0, "policy", "policies")
     ('1 node', '2 nodes', '0 policies')
@@ -45,7 +45,7 @@ def counted(number: int, what: str, several: str = "") -> str:
 
 
 def closest(written: str, choices: Iterable[str]) -> str:
-    """The choice that is spelled most like what was written, whatever its case; empty where none is near.
+    """The choice that is spelled most like `written`, ignoring case; empty where none is similar.
 
     >>> closest("Enfore", ["enforce", "warn"]), closest("gpu", ["enforce", "warn"])
     ('enforce', '')
@@ -55,7 +55,7 @@ def closest(written: str, choices: Iterable[str]) -> str:
 
 
 def hint(written: str, choices: Iterable[str]) -> str:
-    """Which of the choices was meant, as the end of an error; empty where none is near.
+    """A suggestion of the most similar choice, as the end of an error; empty where none is similar.
 
     >>> hint("enfore", ["enforce", "warn"])
     '; did you mean enforce?'
@@ -77,7 +77,7 @@ def few(values: Sequence[str]) -> str:
 
 
 def nearest(written: str, existing: Sequence[str]) -> str | None:
-    """The one of the existing values, which are sorted, that is most likely meant; None where none is alike.
+    """The existing value that is most likely meant; None where none is similar. `existing` is sorted.
 
     >>> nearest("NVIDIA-A100-SXM-80GB", ["NVIDIA-A100-SXM4-80GB", "Tesla-T4"])
     'NVIDIA-A100-SXM4-80GB'
@@ -97,7 +97,7 @@ def nearest(written: str, existing: Sequence[str]) -> str | None:
 
 
 def not_enabled(namespace: str) -> tuple[str, str]:
-    """What is allowed, and what to do, where a policy gives a namespace no GPUs at all.
+    """The rule and the remedy for a namespace to which a policy gives no GPUs.
 
     >>> not_enabled("web")
     ('GPUs are not enabled in namespace web', 'Ask the platform team to enable them')
@@ -111,7 +111,7 @@ def is_size(resource: str) -> bool:
 
 
 def asked(resource: str, amount: int) -> str:
-    """How much of a resource is asked for; a long size is rounded up.
+    """An amount of a resource that a pod requests, with its name; a long size is rounded up.
 
     >>> asked("nvidia.com/gpu", 16), asked("cpu", 1500), asked("memory", 64 * 2**30 + 1)
     ('16 nvidia.com/gpu', '1.5 cpu', '64.1Gi of memory')
@@ -122,7 +122,7 @@ def asked(resource: str, amount: int) -> str:
 
 
 def offered(resource: str, amount: int) -> str:
-    """How much of it there is, without its name; a long size is rounded down, so that one may ask for as much.
+    """An amount of a resource on a node, without its name; a long size is rounded down, so that a pod can request it.
 
     >>> offered("nvidia.com/gpu", 8), offered("cpu", 95500), offered("memory", 65_425_132 * 1024)
     ('8', '95.5', '62.3Gi')
@@ -147,19 +147,19 @@ def _size(size: int, *, is_rounded_up: bool) -> str:
 
 
 _LONGEST_WORD = 30
-"""Characters that are left out so that no word is cut; a longer word, such as an image's name, is cut itself."""
+"""Most characters that are dropped to cut between words; a longer word, such as an image's name, is cut."""
 
 _BRANCH = re.compile(r", or (?!none,)|, which |, unless |; ")
-"""What begins a part of a remedy without which the rest of it is still a sentence."""
+"""The beginning of a part of a remedy that can be left out."""
 
 _LOOKED_AT = 300
-"""Characters of a remedy in which it is divided; no warning has room for more."""
+"""Most characters of a remedy that are searched for such parts; no warning has room for more."""
 
 _OMISSION = " [...]"
 
 
 def ended(text: str) -> str:
-    """The text as a sentence: with a full stop, unless it has one, or the dots of what was left out.
+    """The text as a sentence: it ends with a full stop, or with dots for an omission.
 
     >>> ended("Drop it"), ended("is a..."), ended("Drop it.")
     ('Drop it.', 'is a...', 'Drop it.')
@@ -177,13 +177,13 @@ def cut_at_a_word(text: str, most: int) -> str:
 
 
 def fitted(text: str, most: int) -> str:
-    """A text as a sentence of at most `most` characters before another one: its end is a full stop, or dots."""
+    """A text as a sentence of at most `most` characters, which ends with a full stop or with dots."""
     sentence = ended(text)
     return sentence if len(sentence) <= most else f"{_words(text, most - 3)}..."
 
 
 def cut_sentence(text: str, most: int) -> str:
-    """A text as a sentence of at most `most` characters, with an omission that is told from its full stop.
+    """A text as a sentence of at most `most` characters, which ends with a full stop also after an omission.
 
     >>> cut_sentence("Use another image, or an older one", 28)
     'Use another image, or [...].'
@@ -193,14 +193,14 @@ def cut_sentence(text: str, most: int) -> str:
 
 
 def _words(text: str, most: int) -> str:
-    """The words that fit; of what is one word, as much as fits."""
+    """The words that fit. A long word is cut."""
     kept = text[: max(most, 0)]
     whole = kept if text[len(kept) : len(kept) + 1] in ("", " ", ",", ";") else kept.rpartition(" ")[0]
     return (whole if len(kept) - len(whole) <= _LONGEST_WORD else kept).rstrip(" .,;:([{\"'")
 
 
 def shorter(remedy: str) -> Iterator[str]:
-    """The remedy, and then what is left of it without its last alternatives.
+    """The remedy, and then the remedy without its last alternatives, one after the other.
 
     >>> list(shorter("Use A, or install B, which is new"))
     ['Use A, or install B, which is new', 'Use A, or install B', 'Use A']
