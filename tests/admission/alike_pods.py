@@ -1,4 +1,4 @@
-"""Pods of controllers, what they are decided about by, and a phase that counts its decisions."""
+"""Pods of controllers, the policies and facts that decide about them, and a phase that counts its decisions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -50,7 +50,7 @@ ALONE = PolicySet.of(policy({"runtimeClass": {"mode": "enforce"}}), {})
 
 
 class Images:
-    """What is known of images, which changes; and which were asked about."""
+    """What is known about images, which tests change, and which images were asked about."""
 
     def __init__(self, known: Mapping[str, ImageInfo] | None = None) -> None:
         self.known = dict(known or {})
@@ -76,7 +76,7 @@ class Counted:
 
 
 def remembering(phase: str = "mutate", *, uid: str = "1") -> tuple[Counted, DecisionCache]:
-    """A phase that remembers, and how often it decides from now on: it has met the first pod of the controller."""
+    """A cache that has seen the first pod of the controller, and how often its phase decides from now on."""
     decide = Counted(phase)
     memory = DecisionCache(decide)
     for namespace in ("team", "other"):

@@ -1,4 +1,4 @@
-"""A remembered decision is the same to the byte as a fresh one, whatever changes between two pods of a controller."""
+"""A cached decision equals a fresh one to the byte, whatever changes between two pods of a controller."""
 
 import copy
 import json
@@ -216,7 +216,7 @@ def _is_json(raw: Object) -> bool:
 
 
 class Tally:
-    """How many of the generated requests were answered from memory, without which nothing is compared."""
+    """How many of the generated requests were answered from the cache; without them nothing is compared."""
 
     decided = 0
     asked = 0

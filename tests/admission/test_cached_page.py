@@ -1,4 +1,4 @@
-"""A page is made at most once a second, however many ask for it."""
+"""A page is made at most once a second, however many threads ask for it."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Pods alike are decided about once, and are told what each would have been told by itself."""
+"""Pods that are alike are decided about once, and get the answers that each would get by itself."""
 
 import gc
 import weakref
@@ -42,7 +42,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asks(*raws: Object, phase: str = "mutate", sets: tuple[PolicySet, ...] = (EVERY,)) -> int:
-    """How often a phase decides about these pods of a controller; they come completed to the validating one."""
+    """How often a phase decides about these pods of a controller. The validating phase gets completed pods."""
     decide, memory = remembering(phase)
     for raw in map(owned, raws):
         asked = raw if phase == "mutate" else complete(raw, sets[0].default, FACTS).object

@@ -1,4 +1,4 @@
-"""What a review takes of memory is known before it is parsed, and large ones do not add up."""
+"""The memory of a review is estimated before it is parsed, and large reviews wait for each other."""
 
 import json
 import threading

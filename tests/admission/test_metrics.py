@@ -1,4 +1,4 @@
-"""What operators can count, with a number of series that no tenant can drive up."""
+"""The metrics of a replica, in a number of series that no tenant can raise."""
 
 from dataclasses import replace
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""What is read when metrics are scraped: what nobody knows is absent, and a reading that fails takes only itself."""
+"""Gauges that are read at a scrape: unknown values are absent, and a fault in one removes only that one."""
 
 import logging
 

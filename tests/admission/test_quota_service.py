@@ -1,4 +1,4 @@
-"""What the ledgers of a replica are told of its policies."""
+"""What the ledgers of a replica know of its policies."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def policies(tmp_path: Path) -> PolicyStore:
 def test_a_replica_that_was_just_started_may_be_the_first_one_with_its_policies(
     policies: PolicyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others may go by earlier ones for three minutes, so until then it changes nothing that is entered."""
+    """Other replicas may use earlier policies for three minutes. Until then, no entry is changed."""
     assert policies.recent() == ()
     assert not PoliciesInForce(policies).are_settled
     started = policies.status.loaded_at_monotonic

@@ -1,4 +1,4 @@
-"""Whoever applies a workload hears at once that its pods will never fit into a quota."""
+"""The author of a workload is told when it is applied that its pods will never fit into a quota."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""When a replica is ready, what it says of itself, and what becomes of reviews that it cannot answer now."""
+"""When a replica is ready, what /readyz says, and what happens to reviews that it cannot answer now."""
 
 import time
 from collections.abc import Iterator

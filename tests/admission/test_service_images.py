@@ -1,4 +1,4 @@
-"""A replica's rules are told of images where these are looked up, in both phases, and of none otherwise."""
+"""Rules know images in both phases if the replica looks images up, and none otherwise."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Quotas in the validating phase: who is entered and when, what is said without a ledger, and the metrics."""
+"""Quotas in the validating phase: which pods get an entry and when, what is answered without a ledger, and metrics."""
 
 import json
 import threading
@@ -36,7 +36,7 @@ FULL = (
 
 
 def full(asks: int) -> str:
-    """The same when nothing is free."""
+    """The message when nothing is free."""
     return FULL.replace("3, used 2 of 4 (2 free)", f"{asks}, used 4 of 4 (0 free)").replace(" or request 2", "")
 
 
@@ -70,7 +70,7 @@ def running(name: str, gpus: int, namespace: str = NAMESPACE) -> dict[str, Any]:
 
 
 class Shown:
-    """Takes what would be shown to tenants."""
+    """Takes the usage that would be shown to tenants."""
 
     def __init__(self) -> None:
         self.standings: list[list[QuotaUsage]] = []
@@ -121,7 +121,7 @@ class Site:
     @property
     def entered(self) -> set[int]:
         """The pods that were entered in the ledger of the namespace, besides the one that was there."""
-        held = MemoryStore.read(self.store, KEY, 1)  # that of `Watched` would be noted
+        held = MemoryStore.read(self.store, KEY, 1)  # `Watched.read` would be recorded
         return {one.int for uid in (held.entries.by_uid if held else ()) if (one := UUID(bytes=uid)).int < 1000}
 
     def value(self, name: str, **labels: str) -> float | None:

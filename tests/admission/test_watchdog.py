@@ -1,4 +1,4 @@
-"""A decision that takes too long is ended wherever it is, and answered 500, so that failurePolicy decides."""
+"""A decision that takes too long is ended at any place in its code, and answered 500, so that failurePolicy decides."""
 
 import logging
 import math
@@ -35,7 +35,7 @@ PLENTY = 3600.0
 
 
 def in_a_loop(*_: Any) -> Iterator[Violation]:
-    """What yields nothing and asks for nothing, for ever."""
+    """A loop without end that calls nothing."""
     number = 0
     while True:
         number += 1
@@ -43,7 +43,7 @@ def in_a_loop(*_: Any) -> Iterator[Violation]:
 
 
 def swallowing(*_: Any) -> Iterator[Violation]:
-    """What takes every ordinary exception for a fault of its own and goes on."""
+    """A loop without end that catches every `Exception`."""
     while True:
         with suppress(Exception):
             sum(number for number in range(100_000))

@@ -1,4 +1,4 @@
-"""Ledgers whose surroundings tests hold in their hands: the clock, the store, the pods, and who is told."""
+"""Ledgers whose clock, store, pods and observer are controlled by tests."""
 
 import threading
 import time
@@ -19,13 +19,13 @@ from webhook.quota.quotas import Demand, Excess, Limit, Measure, Quota, QuotaSco
 
 IN_FLIGHT = 90.0
 SECONDS = 5.0
-"""What a pending may take, unless a test says otherwise."""
+"""Seconds that a pending entry may take, unless a test says otherwise."""
 PATIENCE = 60.0
 """Seconds after which a test gives up; nothing that works takes so long."""
 
 
 def gpus(hard: int) -> Limit:
-    """So many GPUs of every kind."""
+    """A limit of this many GPUs of every kind."""
     return Limit(Measure.GPUS, "", Fraction(hard))
 
 
@@ -45,17 +45,17 @@ def uid(number: int) -> bytes:
 
 
 def demand(count: int = 1, namespace: str = "vision") -> Demand:
-    """So many GPUs."""
+    """The demand of a pod for this many GPUs."""
     return Demand(namespace, (("nvidia.com/gpu", count),))
 
 
 def exceeded(asks: int, used: int, hard: int = 4) -> Exceeded:
-    """The verdict that a quota of so many GPUs is passed."""
+    """The verdict that a quota of `hard` GPUs is exceeded."""
     return Exceeded((Excess(gpus(hard), Fraction(asks), Fraction(used)),))
 
 
 def eventually(holds: Callable[[], bool]) -> None:
-    """Return as soon as it holds; AssertionError where that never happens."""
+    """Return as soon as `holds` is true; AssertionError where that never happens."""
     until = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < until
@@ -63,7 +63,7 @@ def eventually(holds: Callable[[], bool]) -> None:
 
 
 def at_once(*works: Callable[[], object]) -> list[threading.Thread]:
-    """A started thread for each, which none of them outlives."""
+    """A started thread for each of the works."""
     threads = [threading.Thread(target=work, daemon=True) for work in works]
     for thread in threads:
         thread.start()
@@ -106,7 +106,7 @@ class Told:
 
 
 class Watched(MemoryStore):
-    """A store that notes its calls. `before` is called first; the LedgerErrors in `faults` then end one call each."""
+    """A store that records its calls. `before` is called first; then each LedgerError in `faults` ends one call."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,13 +142,13 @@ class Watched(MemoryStore):
 
 
 class View(LateView):
-    """What a replica knows of pods; it notes its lists, `before_list` is called first, `fault` ends each."""
+    """The pods as a replica knows them. Lists are recorded; `before_list` is called before each, `fault` ends each."""
 
     def __init__(self, truth: Truth) -> None:
         super().__init__(truth)
         self.lists: list[str] = []
         self.seconds: list[float] = []
-        """What each list of uids might take."""
+        """Seconds that each list of uids might take."""
         self.fault: LedgerError | None = None
         self.before_list: Callable[[], None] = lambda: None
         self.known = True
@@ -201,10 +201,10 @@ class Replica:
         return self.ask(pod, Claim(quota, demand(count, quota.patterns[0]), enforced))[0]
 
     def pending(self, pod: int, quota: Quota, count: int = 1) -> PendingEntry:
-        """The same as a value, not yet asked."""
+        """A pending entry for a pod of the first namespace of a quota, not asked yet."""
         return PendingEntry(uid(pod), Claim(quota, demand(count, quota.patterns[0])), self.clock() + SECONDS)
 
     def entered(self, quota: Quota) -> set[int]:
-        """The pods that stand in the ledger of a quota, as it is stored."""
+        """The pods in the stored ledger of a quota."""
         held = MemoryStore.read(self.store, quota.key, SECONDS)
         return set() if held is None else {UUID(bytes=one).int for one in held.entries.by_uid}

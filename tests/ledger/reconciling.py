@@ -1,4 +1,4 @@
-"""A replica of ledgers with its reconciler, whose policies and clock tests hold in their hands."""
+"""The ledgers of a replica with their reconciler, whose policies and clock are controlled by tests."""
 
 import threading
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ class Kept(Replica):
         return self
 
     def beside(self, *quotas: Quota) -> "Kept":
-        """Another replica that goes by other policies."""
+        """Another replica, which has other policies."""
         return Kept(self.truth, self.store, self.clock, self.timing).keeping(*quotas)
 
     def store_pod(self, number: int, count: int = 1, namespace: str = "vision", *, heard: bool = True) -> None:
@@ -68,5 +68,5 @@ class Kept(Replica):
             self.clock.now += apart
 
     def pass_time(self, seconds: float) -> None:
-        """Rounds for longer than this."""
+        """Reconcile for longer than this many seconds."""
         self.rounds(int(seconds // 10) + 2)

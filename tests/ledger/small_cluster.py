@@ -1,4 +1,4 @@
-"""A cluster of pods and nothing else, as replicas see it: each as late as it is, and with a store that fails."""
+"""A cluster that has pods only, as replicas see it: each with some delay, and with a store that fails."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,7 +24,7 @@ def seen_pod(number: int, namespace: str, gpus: int) -> GpuPod:
 
 
 class Truth:
-    """What is stored: the live pods, all that ever were, and everything that happened to one, in order."""
+    """What the API server has: live pods, all pods that were ever stored, and all events in their order."""
 
     def __init__(self) -> None:
         self.live: dict[bytes, GpuPod] = {}
@@ -33,7 +33,7 @@ class Truth:
         self.no_namespaces: set[str] = set()
         """Names that no namespace has."""
         self.full_quotas: dict[str, str] = {}
-        """ResourceQuotas that leave nothing, by namespace."""
+        """Namespace -> ResourceQuota that leaves nothing."""
 
     def store(self, pod: GpuPod) -> None:
         self.live[pod.uid] = pod
@@ -55,7 +55,7 @@ class LateView:
         self._gone: set[bytes] = set()
 
     def catch_up(self, events: int = 10**9) -> None:
-        """Hear of up to so many further events."""
+        """Receive up to so many further events."""
         until = min(len(self._truth.events), self.heard + events)
         for kind, pod in self._truth.events[self.heard : until]:
             if kind == "ADDED":
@@ -66,7 +66,7 @@ class LateView:
         self.heard = until
 
     def list_anew(self) -> None:
-        """Know what a list shows now, and nothing of what was there before."""
+        """List the pods: know which are there now, and nothing of earlier ones."""
         self._live, self._gone = dict(self._truth.live), set()
         self.heard = len(self._truth.events)
 
@@ -116,9 +116,9 @@ class LateView:
 
 
 class Disturbed:
-    """A store at each call of which something else may happen first: `next_fault` says what becomes of the call.
+    """A store whose calls may fail: `next_fault` says how.
 
-    One that is "late" is done when the next one comes, long after its caller has given it up.
+    A call that is "late" is done when the next call comes, long after its caller has given up.
     """
 
     def __init__(self, inner: MemoryStore, next_fault: Callable[[], str]) -> None:

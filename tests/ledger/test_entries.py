@@ -1,4 +1,4 @@
-"""Entries are written and read without loss, stay small, and an error says what is wrong with others content."""
+"""Entries are written and read without loss, stay small, and an error says what is wrong with other content."""
 
 import json
 import re
@@ -23,7 +23,7 @@ KIND = {"gpus": {"nvidia.com/gpu": 1}}
 
 
 def uid(number: int) -> bytes:
-    """Uids as random as real ones, which is what makes them large."""
+    """Uids as random as real ones: random bytes cannot be compressed."""
     return UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128).bytes
 
 

@@ -11,5 +11,5 @@ class TestMemoryStore(StoreContract):
 
     @pytest.fixture
     def store(self) -> MemoryStore:
-        """An empty one."""
+        """An empty store."""
         return MemoryStore()

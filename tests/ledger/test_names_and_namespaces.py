@@ -1,4 +1,4 @@
-"""Names that are taken, and namespaces that are not there: neither begins a ledger nor fills one."""
+"""Pods with a taken name, and pods of namespaces that do not exist, neither create a ledger nor fill one."""
 
 import pytest
 

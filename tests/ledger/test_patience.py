@@ -1,4 +1,4 @@
-"""Time is short where people wait: for whom it is over, and what may be spent on a list of pods."""
+"""Deadlines of pods that wait for an entry, and the time that a list of pods may take."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ def replica():
 
 @pytest.fixture
 def full(replica):
-    """A replica whose quota is used up by a pod that is there."""
+    """A replica whose quota is used up by a stored pod."""
     replica.enter(1, VISION, 4)
     replica.truth.store(seen_pod(1, "vision", 4))
     replica.view.catch_up()

@@ -1,4 +1,4 @@
-"""What a namespace may fill of a ledger: tenants write what pods ask for, and all of a pot share 1 MiB."""
+"""How many bytes of a ledger a namespace may take: tenants write the demands, and a pot has 1 MiB for all."""
 
 import base64
 import random
@@ -28,7 +28,7 @@ def replica():
 
 
 def held_bytes(held):
-    """What a ConfigMap has to hold, as the API server measures it."""
+    """The bytes of the ConfigMap, as the API server measures it."""
     parts = content(held)
     texts = [text.encode() for text in parts.get("data", {}).values()]
     return sum(map(len, texts + [base64.b64decode(text) for text in parts.get("binaryData", {}).values()]))
@@ -93,7 +93,7 @@ def test_A44_what_is_allowed_fits_into_a_config_map(entries):
 
 
 def _uids(count):
-    """Numbers that look like uids, which nothing packs."""
+    """Numbers that look like uids, which cannot be compressed."""
     source = random.Random(7)  # noqa: S311  # the same each time
     return [source.getrandbits(128) for _ in range(count)]
 

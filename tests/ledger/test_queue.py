@@ -1,4 +1,4 @@
-"""Whoever comes while something is written goes with the next write, and nobody is left behind."""
+"""Items that come during a write go with the next write, and no item is left behind."""
 
 import random
 import threading
@@ -12,7 +12,7 @@ from webhook.ledger.plan import BatchQueue
 
 
 class Desk:
-    """A queue whose batches last until they are let go."""
+    """A queue whose batches last until a test ends them."""
 
     def __init__(self) -> None:
         self.queue = BatchQueue[int](self._settle)
@@ -33,7 +33,7 @@ class Desk:
             raise RuntimeError("broken")
 
     def come(self, item: int, seconds: float = PATIENCE) -> threading.Thread:
-        """Somebody comes with an item; returns when they are settling it, or waiting."""
+        """Submit an item in a thread; return when the thread settles a batch, or waits."""
         expected = len(self.batches) + self.waiting + 1
 
         def work() -> None:
@@ -49,7 +49,7 @@ class Desk:
         return thread
 
     def let_go(self, batches: int = 1) -> None:
-        """Let so many batches end."""
+        """End so many batches."""
         self._let_go.release(batches)
 
     @property

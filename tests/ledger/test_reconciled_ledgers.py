@@ -1,4 +1,4 @@
-"""Ledgers follow the namespaces of their pots, begin before anybody asks, and go when they are of no use."""
+"""Ledgers follow the namespaces of their pots, exist before a pod asks, and are removed when they are unused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the thread of the reconciler tells, and that nothing ends it but its end."""
+"""What the thread of the reconciler logs and reports, and that no fault ends it."""
 
 import logging
 import threading

@@ -1,4 +1,4 @@
-"""Entries whose pods nobody stores: how much of a pot they may hold, and for how long, while honest pods pass."""
+"""Unconfirmed entries: how much of a pot they may hold, and for how long, while honest pods pass."""
 
 import itertools
 import logging
@@ -106,14 +106,14 @@ def test_A43_large_pods_that_nobody_stores_rest_from_the_second_time_on(replica)
 
 
 def never_stored(replica, reconciler, number, gpus):
-    """Have a pod entered, and nobody store it."""
+    """Have a pod entered that is never stored."""
     assert enter(replica, number, gpus) == Granted()
     replica.clock.now += IN_FLIGHT + 1
     reconciler.reconcile()
 
 
 def stored_and_gone(replica, reconciler, number, gpus):
-    """Have a pod entered, stored, deleted and removed."""
+    """Have a pod entered, stored and deleted, and its entry removed."""
     assert enter(replica, number, gpus) == Granted()
     store(replica, number, gpus)
     replica.view.catch_up()
@@ -180,7 +180,7 @@ def test_A43_nobody_waits_for_pods_that_should_have_been_stored_long_ago():
 
 
 def waiting(replica, namespace):
-    """How many pods of a namespace may wait beside those that do."""
+    """How many more pods of a namespace may wait."""
     return next(number for number in itertools.count() if not replica.ledgers.context.slots.acquire(namespace))
 
 

@@ -1,4 +1,4 @@
-"""What pods count against the limits of a quota, and which limits one more pod would pass."""
+"""What pods count against the limits of a quota, and which limits one more pod would exceed."""
 
 from collections import Counter
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""What a pod asks of the quotas of its namespace."""
+"""What a pod counts against the quotas of its namespace."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""Fixtures: an API server that knows the custom resource of quotas, and what publishers have written there."""
+"""Fixtures: an API server with the custom resource of quotas, and what publishers have written there."""
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -23,7 +23,7 @@ DEFINITIONS = yaml.safe_dump_all(shipped().of("CustomResourceDefinition"))
 GPUS = Limit(Measure.GPUS, "", Fraction(8))
 
 AT_ONCE = StatusTiming(round=3600.0, spread=0.0, linger=0.0, rest=0.0, lag=3600.0)
-"""Whatever is different is written in the next round, which tests make."""
+"""Differences are written in the next round, which tests start."""
 
 
 class Clock:
@@ -86,13 +86,13 @@ def objects(plane: ControlPlane) -> list[dict[str, Any]]:
 
 
 def used(plane: ControlPlane) -> dict[tuple[str, str], str]:
-    """What each GPUQuota says is in use."""
+    """The usage that each GPUQuota shows."""
     return {
         (raw["metadata"]["namespace"], raw["metadata"]["name"]): raw["status"]["gpus"]["used"] for raw in objects(plane)
     }
 
 
 def pot(*namespaces: str, used: int | None, version: int = 1) -> QuotaUsage:
-    """How the pot `research` of these namespaces stands."""
+    """The usage of the pot `research` of these namespaces."""
     quota = Quota(QuotaScope.POT, "research", namespaces, (GPUS,))
     return QuotaUsage(quota, Mode.ENFORCE, None if used is None else {GPUS: Fraction(used)}, (), str(version))

@@ -1,4 +1,4 @@
-"""The status of the last audit, on a real API server: what is kept of it is bounded, and all replicas show the same."""
+"""The status of the last audit, on a real API server: its size is bounded, and all replicas show one status."""
 
 import json
 import logging
@@ -50,7 +50,7 @@ def status_of(report: AuditReport) -> AuditStatus:
 
 
 def findings(*namespaces: str, level: Level = Level.REFUSE, count: int = 1) -> tuple[AuditFinding, ...]:
-    """So many findings in each of these namespaces."""
+    """A report with so many findings in each of these namespaces."""
     (one,) = [finding for finding in sample().findings if finding.object == TRAINER][:1]
     owners = [ObjectReference(name, "Pod", f"pod-{number}", "v1") for name in namespaces for number in range(count)]
     return tuple(replace(one, level=level, object=owner, owner=owner) for owner in owners)
@@ -160,7 +160,7 @@ def test_a_right_that_is_missing_is_said(control_plane: ControlPlane, place: Con
 
 @pytest.fixture
 def replica(control_plane: ControlPlane, place: ConfigMapPlace) -> Iterator[Callable[..., tuple[AuditWatch, Metrics]]]:
-    """Makes what a replica has of audits; it looks when it is told to."""
+    """Makes watches of the status, which look when a test says so."""
     made: list[AuditWatch] = []
 
     def make(namespace_series: int = 200) -> tuple[AuditWatch, Metrics]:
@@ -175,7 +175,7 @@ def replica(control_plane: ControlPlane, place: ConfigMapPlace) -> Iterator[Call
 
 
 def shown(metrics: Metrics, name: str) -> Shown:
-    """The series of a metric by the values of their labels, in the order of these; those that are 0 are left out."""
+    """Label values -> value of a series of the metric, without series that are 0."""
     found = {
         tuple(value for _, value in sorted(one.labels.items())): one.value
         for one in samples(metrics.page())

@@ -1,4 +1,4 @@
-"""A replica that looks images up: where it shares them, and what it does with files that went bad."""
+"""A replica that looks images up: where it shares results, and what it does when its files cannot be read."""
 
 import base64
 import logging

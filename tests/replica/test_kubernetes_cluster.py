@@ -1,4 +1,4 @@
-"""What certificates ask of a cluster, answered by API servers and by what may stand before them."""
+"""What certificates ask of a cluster, answered by API servers and by gateways before them."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

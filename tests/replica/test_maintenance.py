@@ -1,4 +1,4 @@
-"""A replica that looks after its installation: whatever goes wrong there is shown, said once, and ends nothing."""
+"""Maintenance of a replica: a fault is in the metrics, is logged once, and ends nothing."""
 
 import logging
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def test_a_bug_is_a_fault_that_is_shown_and_said_once(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Labels that are no map are what no API server sends, and what nobody thought of."""
+    """Labels that are no map stand for answers that no API server sends and no code expects."""
     monkeypatch.setattr(maintenance, "LOOK_SECONDS", 0.02)
     for kind in ("mutating", "validating"):
         path = f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/gpu-policy"

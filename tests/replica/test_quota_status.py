@@ -1,4 +1,4 @@
-"""GPUQuota objects on a real API server: written where they differ, by one replica, and nobody else's are touched."""
+"""GPUQuota objects on a real API server: one replica writes each difference, and no object of others."""
 
 import logging
 import time
@@ -36,7 +36,7 @@ NAME = "pot.research"
 
 
 def published(one: QuotaStatus, standings: list[QuotaUsage], is_done: Callable[[], bool]) -> None:
-    """Show it and write in one round after the other until it is done."""
+    """Show usage, and write in one round after the other until nothing differs."""
     one.show(standings)
 
     def write() -> bool:

@@ -1,4 +1,4 @@
-"""What a byte costs does not depend on how many came before it, nor on the pieces in which they come."""
+"""The cost of a byte depends neither on the bytes before it nor on the pieces in which they arrive."""
 
 import pytest
 from gunicorn.config import Config

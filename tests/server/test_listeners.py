@@ -36,7 +36,7 @@ def test_closing_admits_everyone_who_waits_in_the_backlog(listener, listeners):
 
 
 def test_nobody_gets_into_the_backlog_between_the_last_accept_and_the_close(listener, listeners):
-    """Who came then would be connected, and reset a moment later; now the first packet is as if lost on the way."""
+    """Such a client would be connected, and reset a moment later; now its first packet is dropped."""
     outcomes = []
 
     def admit(sock, _peer):

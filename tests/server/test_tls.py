@@ -1,4 +1,4 @@
-"""The certificate is replaced by replacing its files, under connections that go on, and never by something unusable."""
+"""New files replace the certificate without ending connections, and never by an unusable one."""
 
 import os
 import ssl

@@ -11,7 +11,7 @@ import pytest
 from tests.server.serving import request, serving, wait_for
 
 SOON = 4.5
-"""Seconds within which others are answered whatever is held: fewer than any timeout of the server, in truth none."""
+"""Seconds within which other clients are answered, whatever one client holds: fewer than any timeout of the server."""
 LIMIT = 200_000
 
 
