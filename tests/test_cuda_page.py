@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 from tests.cuda_command import answer, batch, run
-from webhook.cuda.verdict import Verdict
+from webhook.cuda.checks import Verdict
 from webhook.policy.cuda_file import KEYS
 from webhook.policy.loader import load
 

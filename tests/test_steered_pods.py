@@ -11,9 +11,10 @@ from tests.reviews import policy
 from tests.strategies import checked
 from webhook import engine
 from webhook.cuda.assessment import expected_labels
+from webhook.cuda.checks import Verdict
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.offer import offer_of
-from webhook.cuda.verdict import Verdict, judge
+from webhook.cuda.verdict import judge
 from webhook.facts.facts import ClusterFacts
 from webhook.model.node import NodeClass, NodePool
 from webhook.model.pod import Pod

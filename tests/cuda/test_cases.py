@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from tests import quick_yaml
+from webhook.cuda.checks import Verdict
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
 from webhook.cuda.need import BuiltFor, Compat
 from webhook.cuda.offer import offer_from
-from webhook.cuda.verdict import Verdict, judge
+from webhook.cuda.verdict import judge
 from webhook.model.image import ImageConfig, ImageInfo
 
 CASES = quick_yaml.load(Path(__file__).with_name("cases.yaml").read_text())

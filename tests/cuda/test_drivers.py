@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
+from webhook.cuda import UNVERIFIED
 from webhook.cuda.cuda_tables import SHIPPED
-from webhook.cuda.drivers import UNVERIFIED
 from webhook.model.versions import parse_version
 
 TOOLKITS = SHIPPED.toolkits

@@ -4,11 +4,11 @@ from itertools import pairwise
 
 import pytest
 
+from webhook.cuda import UNVERIFIED
 from webhook.cuda.releases import (
     MONTHLY_RELEASES,
     TRITON_TRTLLM,
     TRITON_VLLM,
-    UNVERIFIED,
     month_of,
     monthly_cuda,
     monthly_release,

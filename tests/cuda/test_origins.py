@@ -5,9 +5,11 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from webhook.cuda.families import look_up, may_have_cuda
+from webhook.cuda import DATA
+from webhook.cuda.families import look_up
 from webhook.cuda.kernels import ORIGINS, KernelBuild, Kernels
 from webhook.model.image import parse_reference
+from webhook.yaml_files.shipped_tables import read_table
 
 WRITTEN = [family for origin in ORIGINS for family in origin.families]
 TOLD_BY_TAG = {
@@ -34,6 +36,15 @@ TOLD_BY_TAG = {
 
 def build_of(image):
     return look_up(parse_reference(image)).build
+
+
+def may_have_cuda():
+    """Every family whose images may have CUDA: the end of the path, or a namespace followed by /*."""
+    for row in read_table(DATA / "images.yaml")["families"]:
+        if row["reader"] not in ("cpu", "driver-only", "infrastructure") and row["by"] != "anywhere":
+            below = "/*" if row["by"] in ("namespace", "service") else ""
+            for place in row.get("under", (".",)):
+                yield from (f"{image}{below}" if place == "." else f"{place}/{image}{below}" for image in row["images"])
 
 
 @pytest.mark.parametrize("family", sorted(set(may_have_cuda())))

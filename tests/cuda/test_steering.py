@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.cuda.assessment import steer
-from webhook.cuda.verdict import Cause
+from webhook.cuda.checks import Cause
 from webhook.model.selectors import Expression
 
 RUNTIME, DRIVER = "nvidia.com/cuda.runtime-version.major", "nvidia.com/cuda.driver-version.major"

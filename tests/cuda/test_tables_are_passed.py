@@ -9,7 +9,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "webhook"
 
 TAKING = {
-    "find": 3,
+    "deciding_finding": 3,
     "judge_without_gate": 3,
     "legacy_gate": 3,
     "remedy": 4,
@@ -30,7 +30,6 @@ BY_NAME = {"ImageContext": "tables", "offer_from": "gpus", "Knowledge": "tables"
 """Those that take the tables by name."""
 OTHERS = {
     "webhook/doctor/node_checks.py offer_of": "asks for the driver alone, which no table tells",
-    "webhook/policy_tests/running.py find": "looks for tests, and has nothing to do with CUDA",
 }
 
 

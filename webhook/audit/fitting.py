@@ -13,13 +13,14 @@ from rich.console import Console
 from rich.text import Text
 
 from webhook.audit.node_kinds import NodeKind
+from webhook.cuda.checks import Verdict
 from webhook.cuda.cuda_messages import remedy_for
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer, offer_from
-from webhook.cuda.verdict import Verdict, judge
+from webhook.cuda.verdict import judge
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.model.shape import spelled
 from webhook.outcome import printable

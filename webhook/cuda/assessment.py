@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
+from webhook.cuda.checks import Cause, Verdict
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.gate import Gate
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer, offer_of
-from webhook.cuda.verdict import Cause, Judgement, Verdict, judge, judge_without_gate
+from webhook.cuda.verdict import Judgement, judge, judge_without_gate
 from webhook.model.node import NodeClass
 from webhook.model.selectors import Expression, Operator
 

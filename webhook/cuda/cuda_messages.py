@@ -16,7 +16,7 @@ from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.suggestions import suggest
-from webhook.cuda.verdict import Judgement, find, judge
+from webhook.cuda.verdict import Judgement, deciding_finding, judge
 from webhook.model.shape import shortened
 from webhook.model.versions import Version
 
@@ -195,7 +195,7 @@ def _fitting(offer: Offer, tables: CudaTables) -> tuple[Version, ...]:
     """The CUDA versions that certainly run on the nodes without cuda-compat, in order."""
     needs = [Need(BuiltFor.CUDA, cuda, "", compat=Compat.NO) for cuda in tables.toolkits.minors]
     minors = zip(tables.toolkits.minors, needs, strict=True)
-    return tuple(cuda for cuda, need in minors if find(need, offer, tables).verdict is Verdict.COMPATIBLE)
+    return tuple(cuda for cuda, need in minors if deciding_finding(need, offer, tables).verdict is Verdict.COMPATIBLE)
 
 
 def _other_driver(need: Need, offers: Sequence[Offer], tables: CudaTables) -> str:
@@ -211,7 +211,7 @@ def _other_driver(need: Need, offers: Sequence[Offer], tables: CudaTables) -> st
 def _newer_driver(need: Need, offer: Offer, tables: CudaTables) -> Version | None:
     """The first driver that runs the image; None unless the driver of the nodes is older and that is the cause."""
     threshold = tables.toolkits.threshold_of(need.cuda) if need.cuda is not None else None
-    if threshold is None or find(need, offer, tables).cause is not Cause.DRIVER:
+    if threshold is None or deciding_finding(need, offer, tables).cause is not Cause.DRIVER:
         return None
     generation = tables.generation_of(offer.compute)
     first = Version(((generation.first_branch if generation is not None else None) or 0,))
@@ -232,7 +232,7 @@ def _older_branch(need: Need, offer: Offer, tables: CudaTables) -> int | None:
 def _runs_with(need: Need, offer: Offer, driver: Version, tables: CudaTables) -> bool:
     """Whether the image runs on the nodes if they have this driver."""
     changed = replace(offer, driver=driver, is_driver_exact=True, cuda=None)
-    return find(need, changed, tables).verdict is Verdict.COMPATIBLE
+    return deciding_finding(need, changed, tables).verdict is Verdict.COMPATIBLE
 
 
 def _other_gpu(need: Need, offers: Sequence[Offer], tables: CudaTables) -> str:

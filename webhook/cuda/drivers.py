@@ -162,10 +162,6 @@ class Toolkits:
         return [after] if cuda.at_least(self.rows[0].cuda) else [Version((0,)), after]
 
 
-UNVERIFIED = "unverified"
-"""Source of a row that nobody has read anywhere."""
-
-
 @dataclass(frozen=True, slots=True)
 class Branch:
     """A driver branch and the newest CUDA that its drivers report (nvidia.com/cuda.runtime-version.*).

@@ -6,9 +6,9 @@ count; a bare version there means nothing. The families are in `data/images.yaml
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from webhook.cuda import DATA, readers, release_readers
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
@@ -57,9 +57,6 @@ READERS: Mapping[str, Reader] = {
 }
 """Readers without parameters, by their names in the rows."""
 
-_NEVER = frozenset(("cpu", "driver-only", "infrastructure"))
-"""Readers of images that have no CUDA."""
-
 
 def _reader_of(row: Mapping[str, Any]) -> Reader:
     """The reader that a row names, with the parameters of the row. Raises KeyError for an unknown reader."""
@@ -100,20 +97,13 @@ def _within(place: tuple[str, ...], reader: Reader) -> Reader:
     return read
 
 
-class Family(NamedTuple):
-    """The reader of a family, and whether its images never have CUDA."""
-
-    reader: Reader
-    is_never_cuda: bool
-
-
-def _families() -> Mapping[str, Mapping[str, Family]]:
-    """The families of `data/images.yaml`: part of the path that identifies a family -> its text -> family."""
-    found: dict[str, dict[str, Family]] = {by: {} for by in ("end", "name", "namespace", "service", "anywhere")}
+def _families() -> Mapping[str, Mapping[str, Reader]]:
+    """The families of `data/images.yaml`: part of the path that identifies a family -> its text -> its reader."""
+    found: dict[str, dict[str, Reader]] = {by: {} for by in ("end", "name", "namespace", "service", "anywhere")}
     for row in read_table(DATA / "images.yaml")["families"]:
-        family = Family(_reader_of(row), row["reader"] in _NEVER)
+        reader = _reader_of(row)
         places = ["" if place == "." else f"{place}/" for place in row.get("under", (".",))]
-        found[row["by"]] |= {f"{place}{image}": family for place in places for image in row["images"]}
+        found[row["by"]] |= {f"{place}{image}": reader for place in places for image in row["images"]}
     return found
 
 
@@ -173,13 +163,6 @@ def look_up(reference: ImageReference, tables: CudaTables = SHIPPED) -> Reading:
     return replace(found, architectures=found.architectures or _architectures(name, words), build=build)
 
 
-def may_have_cuda() -> Iterator[str]:
-    """Every family whose images may have CUDA: the end of the path, or a namespace followed by /*."""
-    spaces = {f"{namespace}/*": family for namespace, family in (*_BY_NAMESPACE.items(), *_BY_SERVICE.items())}
-    named = {**_BY_END, **_BY_NAME, **spaces}
-    yield from (name for name, family in named.items() if not family.is_never_cuda)
-
-
 def _architectures(name: ImageName, words: Words) -> tuple[str, ...]:
     """The CPU architectures that the words of a name say."""
     own = next((_ARCHITECTURES[part] for part in name.parts[:-1] if part in _ARCHITECTURES), ())
@@ -203,5 +186,4 @@ def _reader(name: ImageName) -> Reader | None:
         found = next((_BY_NAMESPACE[part] for part in namespaces), None)
     if found is None and len(parts) > 2:
         found = _BY_SERVICE.get(parts[-3])
-    found = found or _ANYWHERE.get(parts[-1])
-    return found.reader if found is not None else None
+    return found or _ANYWHERE.get(parts[-1])

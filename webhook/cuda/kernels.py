@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Any
 
-from webhook.cuda import DATA
+from webhook.cuda import DATA, UNVERIFIED
 from webhook.model.versions import Version, parse_version
 from webhook.yaml_files.shipped_tables import read_table
 
@@ -47,7 +47,7 @@ class CompiledCode:
     def of(cls, row: Mapping[str, Any]) -> "CompiledCode":
         """Read a row of the table."""
         first, before = (parse_version(row[key]) if key in row else None for key in ("first", "before"))
-        source = row["source"] if row["source"] != "unverified" else ""
+        source = row["source"] if row["source"] != UNVERIFIED else ""
         return cls(row["title"], Kernels(row["brings"]), source, first, before)
 
     def is_known_for(self, cuda: Version | None) -> bool:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from webhook.cuda import DATA
+from webhook.cuda import DATA, UNVERIFIED
+from webhook.cuda.checks import Verdict
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.drivers import Branch
 from webhook.cuda.forward_compat import CompatBuilds
@@ -10,7 +11,7 @@ from webhook.cuda.kernels import ORIGINS, KernelBuild, Kernels
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.releases import MONTHLY_RELEASES, RAPIDS, RAPIDS_SOURCE, TABLES
-from webhook.cuda.verdict import Verdict, judge
+from webhook.cuda.verdict import judge
 from webhook.gpus.gpu_model import GpuModel
 from webhook.model.versions import Version, parse_version
 
@@ -85,7 +86,7 @@ def _drivers(tables: CudaTables) -> Iterator[str]:
     yield from _table(
         ["CUDA", "Driver", "Source"],
         (
-            [str(row.cuda), str(row.driver or f"branch {row.branch}"), row.source if row.is_verified else "unverified"]
+            [str(row.cuda), str(row.driver or f"branch {row.branch}"), row.source if row.is_verified else UNVERIFIED]
             for row in tables.toolkits.rows
         ),
     )
@@ -235,7 +236,7 @@ def _built_by(build: KernelBuild) -> list[str]:
 
 
 def _floor(text: str, source: str) -> str:
-    return f"{text} ({source})" if source == "unverified" else text
+    return f"{text} ({source})" if source == UNVERIFIED else text
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

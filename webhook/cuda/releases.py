@@ -11,12 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from webhook.cuda import DATA
+from webhook.cuda import DATA, UNVERIFIED
 from webhook.model.versions import Version, parse_version
 from webhook.yaml_files.shipped_tables import read_table
-
-UNVERIFIED = "unverified"
-"""Source of a row that nobody has read anywhere."""
 
 _OLDEST_FLOOR = "6.0"
 """The least compute capability of a month whose row has no floor."""

@@ -16,7 +16,7 @@ from webhook.cuda.need import BuiltFor, Need
 from webhook.cuda.offer import Offer
 
 
-def find(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> CudaFinding:
+def deciding_finding(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> CudaFinding:
     """The finding that decides about an image for CUDA: the first one of the worst kind."""
     findings = list(_findings(need, offer, tables))
     for verdict in (Verdict.INCOMPATIBLE, Verdict.UNKNOWN):
@@ -36,9 +36,6 @@ def _findings(need: Need, offer: Offer, tables: CudaTables) -> Iterator[CudaFind
     too_new = checks.gpu_too_new(cuda, need.kernels, offer, tables)
     yield from filter(None, (checks.gpu_too_old(cuda, offer, tables), too_new, checks.driver_for_gpu(offer, tables)))
     yield checks.driver_for_cuda(need, cuda, offer, tables)
-
-
-__all__ = ("Cause", "Judgement", "Verdict", "judge", "judge_without_gate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,4 +64,4 @@ def judge_without_gate(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -
     if need.kind is BuiltFor.OTHER:
         reason = f"the image is built for {need.platform or 'another platform'}, not for NVIDIA GPUs"
         return Judgement(Verdict.INCOMPATIBLE, Cause.IMAGE, reason, Gate.NOT_APPLICABLE)
-    return Judgement(*find(need, offer, tables), Gate.UNKNOWN)
+    return Judgement(*deciding_finding(need, offer, tables), Gate.UNKNOWN)

@@ -232,10 +232,10 @@ def models_from(rows: Iterable[Mapping[str, Any]]) -> tuple[GpuModel, ...]:
     try:
         return tuple(row.model() for row in _ROWS.validate_json(json.dumps(listed)))
     except ValidationError as error:
-        raise FormatError("\n".join(_told(one, listed) for one in error.errors(include_url=False))) from None
+        raise FormatError("\n".join(_mistake(one, listed) for one in error.errors(include_url=False))) from None
 
 
-def _told(error: ErrorDetails, rows: Sequence[Mapping[str, Any]]) -> str:
+def _mistake(error: ErrorDetails, rows: Sequence[Mapping[str, Any]]) -> str:
     index, *keys = error["loc"]
     where = ".".join(map(str, ("gpus", rows[int(index)].get("name") or index, *keys)))
     if error["type"] == "value_error":
