@@ -1,1 +1,4 @@
-"""Certificates for admission webhooks: a private authority and what it issues. Knows nothing of the webhook itself."""
+"""Certificates for admission webhooks: a private authority and the certificates that it issues.
+
+The package is independent of the webhook.
+"""

@@ -1,7 +1,7 @@
 """A private certificate authority and the serving certificates that it issues, as pure values.
 
-An API server calls a webhook only over TLS that verifies against the caBundle of its configuration. What is made here
-verifies under OpenSSL's strict checks and under Go: ECDSA P-256, names in subjectAltName only, key identifiers,
+An API server calls a webhook only over TLS that verifies against the caBundle of its configuration. The certificates
+verify under OpenSSL's strict checks and under Go: ECDSA P-256, names in subjectAltName only, key identifiers,
 critical basicConstraints and keyUsage (RFC 5280).
 """
 
@@ -31,7 +31,7 @@ SERVING_LIFETIME = timedelta(days=365)
 """Default validity of a new serving certificate; it never ends after its authority."""
 
 BACKDATE = timedelta(hours=2)
-"""Time by which validity starts before now, so that a machine with a slow clock accepts a new certificate."""
+"""Time before now when validity starts, so that a machine with a slow clock accepts a new certificate."""
 
 SigningKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 """Keys that an authority may have: new keys are EC, keys that people bring may be RSA."""
@@ -40,22 +40,21 @@ _DNS_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 
 
 class CertificateError(ValueError):
-    """Bytes that are no certificate or key, or a name that no certificate can carry; the message says which."""
+    """Certificates cannot be read, made or written; the message says which and why, and for files what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """A certificate and the private key to it, both PEM; the key is unencrypted PKCS #8 and stays out of repr()."""
+    """A certificate and its private key, both PEM. The key is unencrypted PKCS #8 and stays out of repr()."""
 
     certificate_pem: bytes
     key_pem: bytes = field(repr=False)
 
 
 def new_authority(now: datetime, lifetime: timedelta = AUTHORITY_LIFETIME) -> KeyPair:
-    """A new self-signed authority, able to sign serving certificates and nothing below them (pathlen 0).
+    """A new self-signed authority. It can sign serving certificates, and no further authorities (pathlen 0).
 
-    `now` has a time zone. Its common name ends in a random number, so that two authorities in one bundle
-    can be told apart.
+    `now` has a time zone. The common name ends in a random number, which distinguishes authorities in one bundle.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     name = _common_name(f"gpu-policy CA {secrets.token_hex(4)}")
@@ -69,10 +68,10 @@ def new_authority(now: datetime, lifetime: timedelta = AUTHORITY_LIFETIME) -> Ke
 
 
 def issue(authority: KeyPair, names: Iterable[str], now: datetime, lifetime: timedelta = SERVING_LIFETIME) -> KeyPair:
-    """A new key and a serving certificate for it that is valid for every DNS name and IP address in `names`.
+    """A new key and its serving certificate, which is valid for every DNS name and IP address in `names`.
 
-    It ends with the authority at the latest. Raises CertificateError when `names` is empty or holds something that is
-    neither a DNS name nor an IP address, and when the authority cannot be read.
+    The certificate ends with the authority at the latest. Raises CertificateError where `names` is empty or has
+    something other than DNS names and IP addresses, and where the authority cannot be read.
     """
     subject_names = general_names(names)
     issuer = read_certificate(authority.certificate_pem)
@@ -95,9 +94,9 @@ def issue(authority: KeyPair, names: Iterable[str], now: datetime, lifetime: tim
 
 
 def general_names(names: Iterable[str]) -> tuple[x509.DNSName | x509.IPAddress, ...]:
-    """DNS names (lower-cased; `*.` may lead) and IP addresses as certificates carry them, each once.
+    """DNS names (in lower case; they may begin with `*.`) and IP addresses as certificates hold them, each once.
 
-    Raises CertificateError for anything else and when there are none; names outside ASCII are to be given as xn--.
+    Raises CertificateError for anything else, and for no names. Names outside ASCII have to be written as xn--.
     """
     found = tuple(dict.fromkeys(_general_name(name) for name in names))
     if not found:
@@ -117,7 +116,7 @@ def _general_name(name: str) -> x509.DNSName | x509.IPAddress:
 
 
 def read_certificate(pem: bytes) -> x509.Certificate:
-    """The first certificate in a PEM text; CertificateError when there is none."""
+    """The first certificate in a PEM text. Raises CertificateError."""
     try:
         return x509.load_pem_x509_certificate(pem)
     except ValueError as error:
@@ -125,7 +124,7 @@ def read_certificate(pem: bytes) -> x509.Certificate:
 
 
 def read_key(pem: bytes) -> SigningKey:
-    """The private key in a PEM text; CertificateError when there is none, or it is encrypted or neither EC nor RSA."""
+    """The private key in a PEM text. It is EC or RSA, and not encrypted. Raises CertificateError."""
     try:
         key = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
@@ -136,17 +135,17 @@ def read_key(pem: bytes) -> SigningKey:
 
 
 def not_before(certificate_pem: bytes) -> datetime:
-    """When validity starts, in UTC; CertificateError when the certificate cannot be read."""
+    """When validity starts, in UTC. Raises CertificateError."""
     return read_certificate(certificate_pem).not_valid_before_utc
 
 
 def not_after(certificate_pem: bytes) -> datetime:
-    """When validity ends, in UTC; CertificateError when the certificate cannot be read."""
+    """When validity ends, in UTC. Raises CertificateError."""
     return read_certificate(certificate_pem).not_valid_after_utc
 
 
 def covers(certificate_pem: bytes, names: Iterable[str]) -> bool:
-    """Whether the certificate carries every one of `names` as it is spelled; wildcards are not expanded."""
+    """Whether the certificate has each of `names` literally; wildcards are not expanded."""
     try:
         extension = read_certificate(certificate_pem).extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
@@ -155,7 +154,7 @@ def covers(certificate_pem: bytes, names: Iterable[str]) -> bool:
 
 
 def names_of(certificate_pem: bytes) -> tuple[str, ...]:
-    """The DNS names and IP addresses that the certificate carries."""
+    """The DNS names and IP addresses in the certificate."""
     try:
         extension = read_certificate(certificate_pem).extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
@@ -164,12 +163,12 @@ def names_of(certificate_pem: bytes) -> tuple[str, ...]:
 
 
 def belong_together(pair: KeyPair) -> bool:
-    """Whether the key is the certificate's; CertificateError when either cannot be read."""
+    """Whether the key belongs to the certificate. Raises CertificateError."""
     return read_certificate(pair.certificate_pem).public_key() == read_key(pair.key_pem).public_key()
 
 
 def is_authority(certificate_pem: bytes) -> bool:
-    """Whether the certificate may sign others."""
+    """Whether the certificate may sign other certificates."""
     try:
         extension = read_certificate(certificate_pem).extensions.get_extension_for_class(x509.BasicConstraints)
     except x509.ExtensionNotFound:
@@ -178,12 +177,12 @@ def is_authority(certificate_pem: bytes) -> bool:
 
 
 def issued_by(certificate_pem: bytes, authority_pem: bytes) -> bool:
-    """Whether the authority signed the certificate; validity in time is not looked at."""
+    """Whether the authority signed the certificate. Validity in time is not checked. Raises CertificateError."""
     return signed(read_certificate(certificate_pem), read_certificate(authority_pem))
 
 
 def signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
-    """Whether the authority signed the certificate; both have been read already."""
+    """Whether the authority signed the certificate. Validity in time is not checked."""
     try:
         certificate.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature):
@@ -242,7 +241,7 @@ def _common_name(text: str) -> x509.Name:
 
 
 def _short(names: tuple[x509.DNSName | x509.IPAddress, ...]) -> str:
-    """The first name that fits into a common name (64 characters), which is only for people to read."""
+    """The first name that fits into a common name (64 characters), which only people read."""
     texts = (str(name.value) for name in names)
     return next((text for text in texts if len(text) <= 64), "gpu-policy")
 
@@ -252,7 +251,7 @@ def _whole_second(moment: datetime) -> datetime:
 
 
 def read_bundle(pem: bytes) -> tuple[x509.Certificate, ...]:
-    """Every certificate in a PEM text, in its order; CertificateError when there is none or one cannot be read."""
+    """All certificates in a PEM text, in order. Raises CertificateError where there is none or one cannot be read."""
     try:
         return tuple(x509.load_pem_x509_certificates(pem))
     except ValueError as error:
@@ -267,8 +266,8 @@ def join_bundle(certificates: tuple[x509.Certificate, ...]) -> bytes:
 def trusted_until(certificate_pem: bytes, bundle_pem: bytes) -> datetime | None:
     """When a client that trusts the bundle stops accepting the certificate, in UTC; None where no authority signed it.
 
-    That is the end of the certificate or of the last authority that signed it, whichever comes first; it may lie in
-    the past. Names and beginnings are not looked at. Raises CertificateError when either text cannot be read.
+    That is the end of the certificate, or of the last authority that signed it, whichever comes first. It may be in the
+    past. Names and beginnings are not checked. Raises CertificateError where a text cannot be read.
     """
     certificate = read_certificate(certificate_pem)
     ends = [authority.not_valid_after_utc for authority in read_bundle(bundle_pem) if signed(certificate, authority)]

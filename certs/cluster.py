@@ -1,4 +1,4 @@
-"""The calls to a Kubernetes cluster that certificates need; the owner of the connection implements them."""
+"""The requests to a Kubernetes cluster that certificates need. The owner of the connection implements them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,36 +10,36 @@ Json = dict[str, Any]
 
 
 class ClusterError(Exception):
-    """The API server did not answer, or refused; the text says which and why."""
+    """The API server did not answer, or refused the request; the text says which request, and why."""
 
 
 class ChangedError(Exception):
-    """Another writer was faster; look again."""
+    """Another writer was faster; read the object again."""
 
 
 class Cluster(Protocol):
-    """The API server, as the keeper needs it. Every call may raise ClusterError."""
+    """The API server, as the keeper needs it. Every method may raise ClusterError."""
 
     def get(self, path: str) -> Json | None:
-        """The object at `path` as it is now (a consistent read), None where there is none."""
+        """The object at `path` as it is now (a consistent read); None where there is none."""
         ...
 
     def create(self, path: str, body: Mapping[str, Any]) -> None:
-        """Create an object in the collection at `path`; ChangedError where it exists already."""
+        """Create an object in the collection at `path`. Raises ChangedError where the object exists already."""
         ...
 
     def replace(self, path: str, body: Mapping[str, Any]) -> None:
-        """Replace an object; ChangedError unless it still is of the body's resourceVersion."""
+        """Replace an object. Raises ChangedError unless it still has the resourceVersion in the body."""
         ...
 
     def now(self) -> datetime:
-        """The API server's clock, with a time zone, because the API server verifies the certificates."""
+        """The API server's clock, with a time zone. The API server verifies the certificates, so its clock counts."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SecretPlace:
-    """Namespace and name of the Secret."""
+    """The namespace and the name of a Secret."""
 
     namespace: str
     name: str

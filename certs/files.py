@@ -1,8 +1,8 @@
-"""Certificate files for a webhook server: made once, renewed before they end, and otherwise left alone.
+"""Certificate files for a webhook server. They are made once, renewed before they end, and otherwise left alone.
 
-The directory holds ca.crt and ca.key (the authority), tls.crt and tls.key (what the server presents). Every file is
-replaced whole, a key just before its certificate. A server that watches them therefore sees, at worst for an instant,
-a key that does not match the certificate, and has to take the two only when they match.
+The directory has ca.crt and ca.key (the authority), and tls.crt and tls.key (the serving certificate). Every file is
+replaced as a whole, a key just before its certificate. For an instant a server may see a key that does not match the
+certificate; it must load them only when they match.
 """
 
 import fcntl
@@ -33,10 +33,10 @@ RENEW_BEFORE = timedelta(days=30)
 """Default time before its end when a certificate is replaced."""
 
 _STAGED = ".new-"
-"""The beginning of the names of incomplete files."""
+"""Prefix of the names of incomplete files."""
 
-_MEND = (
-    "put the right one back, or move ca.crt and ca.key away to get a new authority, "
+_REMEDY = (
+    "put the right file back, or move ca.crt and ca.key away to get a new authority, "
     "whose ca.crt every webhook configuration then needs as its caBundle"
 )
 
@@ -47,7 +47,7 @@ class Result:
 
     changed: bool
     reason: str
-    """Why files were made, or that none had to be made; for people."""
+    """Why files were made, or that no file had to be made; for people."""
     ca_file: Path
     cert_file: Path
     key_file: Path
@@ -61,12 +61,12 @@ def ensure_files(
     lifetime: timedelta = SERVING_LIFETIME,
     renew_before: timedelta = RENEW_BEFORE,
 ) -> Result:
-    """Make what is missing in `directory`, replace what is about to end or does not cover `names`; else do nothing.
+    """Make missing files in `directory`, and replace certificates that end soon or do not cover `names`.
 
-    `now` has a time zone and defaults to the clock. The serving certificate is replaced whenever it does not fit; the
-    authority only when both its files are missing or it ends within `renew_before`, since every caBundle that trusts
-    it has to follow. Raises CertificateError when a file of the authority cannot be used or the directory cannot
-    be written, and CertificateError for terms or names that no certificate can meet.
+    `now` has a time zone and defaults to the clock. The serving certificate is replaced whenever it does not fit. The
+    authority is replaced only if both its files are missing or it ends within `renew_before`, since every caBundle that
+    trusts it has to change, too. Raises CertificateError where a file of the authority cannot be used, the directory
+    cannot be written, or no certificate can have these terms or names.
     """
     if renew_before >= lifetime:
         raise CertificateError(f"renewing {renew_before} before the end needs a longer lifetime than {lifetime}")
@@ -88,10 +88,10 @@ def ensure_files(
 
 
 def _ensure_authority(directory: Path, now: datetime, renew_before: timedelta) -> tuple[KeyPair, str]:
-    """The authority, and why it was made; an empty text when it was there."""
+    """The authority, and why it was made; an empty text where it existed."""
     absent = [name for name in ("ca.crt", "ca.key") if not (directory / name).exists()]
     if len(absent) == 1:
-        raise CertificateError(f"{directory / absent[0]} is missing, the other half of the pair is there; {_MEND}")
+        raise CertificateError(f"{directory / absent[0]} is missing, but the other file of the pair exists; {_REMEDY}")
     if absent:
         news = "there was no authority"
     else:
@@ -107,7 +107,7 @@ def _ensure_authority(directory: Path, now: datetime, renew_before: timedelta) -
 
 
 def _check_authority(directory: Path, pair: KeyPair, now: datetime) -> None:
-    """Refuse an authority that cannot sign, and do not replace it: people may have brought it, and clients trust it."""
+    """Raise CertificateError for an authority that cannot sign. It is not replaced: clients trust it."""
     certificate_file, key_file = directory / "ca.crt", directory / "ca.key"
     with _blaming(certificate_file):
         start = not_before(pair.certificate_pem)
@@ -123,7 +123,7 @@ def _check_authority(directory: Path, pair: KeyPair, now: datetime) -> None:
 def _serving_fault(
     directory: Path, authority: KeyPair, names: Sequence[str], now: datetime, needed_until: datetime
 ) -> str:
-    """Why tls.crt and tls.key have to be made; an empty text when they will do."""
+    """Why tls.crt and tls.key have to be made; an empty text where they can be used."""
     absent = [name for name in ("tls.crt", "tls.key") if not (directory / name).exists()]
     if absent:
         return f"there was no {' and no '.join(absent)}"
@@ -151,7 +151,7 @@ def _read(directory: Path, stem: str) -> KeyPair:
 
 
 def replace_pair(directory: Path, stem: str, pair: KeyPair) -> bool:
-    """Have `stem`.crt and `stem`.key hold the pair; whether they did not yet. CertificateError as above."""
+    """Write the pair to `stem`.crt and `stem`.key; returns whether they changed. Raises CertificateError."""
     with _sole_writer(directory):
         files = (directory / f"{stem}.crt", directory / f"{stem}.key")
         if all(file.is_file() for file in files) and _read(directory, stem) == pair:
@@ -161,8 +161,8 @@ def replace_pair(directory: Path, stem: str, pair: KeyPair) -> bool:
 
 
 def _write(directory: Path, stem: str, pair: KeyPair) -> None:
-    """Replace a pair. Both files are complete on disk before the first of them gets its name."""
-    for left_over in directory.glob(f"{_STAGED}*"):  # of a process that was killed in the middle
+    """Replace a pair. Both files are complete on disk before the first file gets its name."""
+    for left_over in directory.glob(f"{_STAGED}*"):  # of a process that was killed while it wrote
         left_over.unlink(missing_ok=True)
     key = _staged(directory, pair.key_pem, mode=0o600)
     try:
@@ -191,16 +191,16 @@ def _staged(directory: Path, content: bytes, *, mode: int) -> Path:
 
 @contextmanager
 def _blaming(file: Path) -> Iterator[None]:
-    """Say which file of the authority is at fault and how to mend it."""
+    """Name the file of the authority in errors, with the remedy."""
     try:
         yield
     except CertificateError as error:
-        raise CertificateError(f"{file} is {error}; {_MEND}") from error
+        raise CertificateError(f"{file} is {error}; {_REMEDY}") from error
 
 
 @contextmanager
 def _sole_writer(directory: Path) -> Iterator[None]:
-    """Make the directory if need be and keep other writers out of it; the lock ends with the process."""
+    """Create the directory if it is missing, and lock it for other writers. The lock ends with the process."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)

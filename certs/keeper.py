@@ -1,7 +1,7 @@
-"""Keeps the certificates of all replicas in one Secret, and the caBundle of the webhook configurations right.
+"""Keeps the certificates of all replicas in one Secret, and the caBundles of the webhook configurations current.
 
-Every replica runs this, and the first one writes. The resourceVersion of the Secret and of the configurations makes
-sure that other replicas then use what it wrote, and make nothing of their own. Nothing here waits or starts a thread.
+Every replica runs a keeper, and the first replica writes. By the resourceVersion of the Secret and of the
+configurations other replicas notice that, and use what it wrote. Nothing here waits or starts a thread.
 """
 
 import logging
@@ -21,7 +21,7 @@ ROTATE = "gpupolicy.dev/rotate"
 """Annotation on the Secret with which an administrator asks for a rotation: serving, authority or retire."""
 
 SETTLE_SECONDS = 60.0
-"""Seconds that a new authority is in every caBundle before it issues; API servers follow within seconds."""
+"""Seconds that a new authority is in every caBundle before it issues. API servers read a caBundle within seconds."""
 
 _ATTEMPTS = 5
 
@@ -30,7 +30,7 @@ _log = logging.getLogger("gpu_policy.certificates")
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a keeper looks after; configurations are named by their API paths."""
+    """The objects of a keeper: its Secret, its files, and the API paths of the webhook configurations."""
 
     secret: SecretPlace
     directory: Path
@@ -39,7 +39,7 @@ class Kept:
 
 
 class CertificateKeeper:
-    """Looks after one Secret, the files made of it, and the caBundle of webhook configurations."""
+    """Keeps one Secret, the files made of it, and the caBundles of webhook configurations."""
 
     def __init__(
         self,
@@ -62,10 +62,10 @@ class CertificateKeeper:
         self.status = CertificateStatus()
 
     def look(self) -> None:
-        """Look at the cluster once, and write what has to change.
+        """Read the cluster once, and write what has to change.
 
-        Raises ClusterError and CertificateError, keeping what is served; the next look begins anew from what the API
-        server has.
+        Raises ClusterError and CertificateError. The served certificate is then kept, and the next call starts again
+        from the state of the API server.
         """
         try:
             self._look()
@@ -80,18 +80,18 @@ class CertificateKeeper:
                 material = self._settled(configurations)
                 try:
                     self._repair(configurations, material)
-                finally:  # neither waits for the other: what is served may be trusted again, or be trusted already
+                finally:  # also if a caBundle cannot be repaired: it may trust the certificate already
                     self._report(material, configurations)
                     self._serve(material)
                 return
         raise ClusterError(f"other writers were faster, {_ATTEMPTS} times in a row")
 
     def _settled(self, configurations: Configurations) -> Material:
-        """The material that all replicas share from now on; it is written where it had to change."""
+        """The material that all replicas share from now on. It is written if it had to change."""
         secret = self._cluster.get(self._kept.secret.path)
         found = material_of(_data(secret))
-        known = self._with_what_is_remembered(found)
-        if not found.bundle:  # what is trusted at the moment stays so: other replicas may be serving under it
+        known = self._completed_from_memory(found)
+        if not found.bundle:  # current authorities stay trusted: other replicas may serve their certificates
             known = replace(known, bundle=(*known.bundle, *all_trusted(configurations)))
         situation = Situation(
             now=self._cluster.now(), is_announced=self._is_announced(known, configurations), request=_request(secret)
@@ -99,18 +99,18 @@ class CertificateKeeper:
         made = plan(known, self._terms, situation)
         reasons = (*found.faults, *made.reasons)
         if not reasons and known != found:
-            reasons = ("the Secret had lost what this replica still knew",)
+            reasons = ("the Secret had lost certificates that this replica still had",)
         if reasons or made.ends_request:
             self._write(secret, made)
             _log.info("Secret %s: %s", self._kept.secret, "; ".join(reasons) or f"{situation.request}: nothing to do")
         self._remember(secret, made.material)
         return made.material
 
-    def _with_what_is_remembered(self, found: Material) -> Material:
-        """The material that was found, with missing parts from memory as long as the memory is fresh.
+    def _completed_from_memory(self, found: Material) -> Material:
+        """The material of the Secret, with missing parts from memory while the memory is fresh.
 
         An authority that is no longer trusted is not restored: it may have been retired for a reason. A certificate
-        that this replica may still serve stays trusted, also when an older Secret is restored.
+        that this replica may still serve stays trusted, also if somebody restores an older Secret.
         """
         if self._clock() - self._remembered_at > SPREAD.total_seconds():
             return found
@@ -137,7 +137,7 @@ class CertificateKeeper:
         self._cluster.replace(self._kept.secret.path, {**secret, "metadata": metadata, "data": data})
 
     def _remember(self, secret: Json | None, material: Material) -> None:
-        """Keep what a deleted Secret is made of again, with its labels, which say which release it belongs to."""
+        """Keep the parts from which a deleted Secret is made again; its labels name the release that it belongs to."""
         self._remembered = material
         self._remembered_at = self._clock()
         metadata = (secret or {}).get("metadata") or {}
@@ -146,9 +146,7 @@ class CertificateKeeper:
                 self._metadata[name] = {k: v for k, v in metadata[name].items() if k != ROTATE}
 
     def _is_announced(self, known: Material, configurations: Configurations) -> bool:
-        """Whether every caBundle has held the newest authority for long enough. Where there is no configuration, there
-        is nobody to wait for.
-        """
+        """Whether every caBundle has had the newest authority for long enough. It has, if there is no configuration."""
         if known.authority is None:
             return False
         certificate = read_certificate(known.authority.certificate_pem)
@@ -161,17 +159,17 @@ class CertificateKeeper:
         return now - self._announced_since[1] >= self._settle_seconds
 
     def _serve(self, material: Material) -> None:
-        """Put the serving certificate where the server looks for it."""
+        """Write the serving certificate to the files of the server."""
         if material.serving is not None and replace_pair(self._kept.directory, "tls", material.serving):
             end = not_after(material.serving.certificate_pem)
             _log.info("serving a certificate that is valid until %s UTC", f"{end:%Y-%m-%d %H:%M}")
 
     def _repair(self, configurations: Configurations, material: Material) -> None:
-        """Have every entry of every configuration trust exactly the bundle."""
+        """Make every webhook of every configuration trust exactly the bundle."""
         for path, configuration in configurations.items():
             if configuration is not None and (count := set_bundle(configuration, material.bundle)):
                 self._cluster.replace(path, configuration)
-                _log.info("%s: caBundle replaced in %d of its entries", path, count)
+                _log.info("%s: caBundle replaced in %d of its webhooks", path, count)
 
     def _report(self, material: Material, configurations: Configurations) -> None:
         if material.authority is not None and material.serving is not None:

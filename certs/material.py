@@ -1,8 +1,8 @@
 """The certificates that all replicas share, and the plan to renew them: pure values, no I/O.
 
-An authority is never swapped at once. A new one is first announced: it stands in the caBundle beside the former, while
-the former's serving certificate goes on being presented. Only when every API server must have heard of it does it
-issue. The former stays in the bundle until it ends, so a replica that is late with the new certificate is trusted too.
+An authority is never replaced at once. A new authority is first announced: it is in the caBundle beside the former
+authority, whose serving certificate is still served. The new authority issues only when every API server must have read
+the caBundle. The former authority stays in the bundle until it ends, so a late replica is trusted, too.
 """
 
 import base64
@@ -37,7 +37,7 @@ from certs.authority import (
 )
 
 MOST_AUTHORITIES = 8
-"""Most authorities in one bundle; the oldest are left out. Ordinary rotation needs two."""
+"""Most authorities in one bundle; the oldest are left out. A usual rotation needs two."""
 
 
 MOST_NAMES = 100
@@ -72,18 +72,18 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The content of a Secret; None and () stand for missing or unusable parts, and `faults` says why."""
+    """The content of a Secret. None and () stand for missing or unusable parts; `faults` says what is wrong."""
 
     authority: KeyPair | None = None
-    """ca.crt and ca.key: the newest authority, which issues as soon as it has been announced for long enough."""
+    """ca.crt and ca.key: the newest authority, which issues when it has been announced for long enough."""
     serving: KeyPair | None = None
-    """tls.crt and tls.key: what every replica presents."""
+    """tls.crt and tls.key: the serving certificate of every replica."""
     bundle: tuple[x509.Certificate, ...] = ()
     """ca-bundle.crt: every authority that clients have to trust."""
     faults: tuple[str, ...] = field(default=(), compare=False)
 
     def or_else(self, other: "Material") -> "Material":
-        """Material with the missing parts of this one taken from another."""
+        """The material with its missing parts taken from another material."""
         return Material(self.authority or other.authority, self.serving or other.serving, self.bundle or other.bundle)
 
     @property
@@ -94,28 +94,28 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a plan depends on besides the certificates themselves."""
+    """The input of a plan besides the certificates."""
 
     now: datetime
-    """With a time zone; the clock of those who verify."""
+    """With a time zone; the clock of the API server, which verifies."""
     is_announced: bool
-    """Every client has known the newest authority for long enough."""
+    """Whether every client has known the newest authority for long enough."""
     request: str = ""
-    """What an administrator asked for: serving, authority, retire, or nothing."""
+    """The rotation that an administrator asks for: serving, authority or retire; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the material has to become; with no reasons it stays as it is."""
+    """The material as it has to become. Without reasons it stays as it is."""
 
     material: Material
     reasons: tuple[str, ...]
     ends_request: bool
-    """What was asked for is part of it, or was nothing that is known: the request is done with. False without one."""
+    """Whether the request is done: the plan fulfils it, or it is unknown. False without a request."""
 
 
 def material_of(data: Mapping[str, str]) -> Material:
-    """What the data of a Secret (values in base64) holds; what cannot be used is left out and named in `faults`."""
+    """The material in the data of a Secret (values in base64). Unusable parts are left out and named in `faults`."""
     faults: list[str] = []
     authority = _pair_of(data, "ca", faults)
     if authority and not is_authority(authority.certificate_pem):
@@ -132,9 +132,9 @@ def material_of(data: Mapping[str, str]) -> Material:
 
 
 def data_of(material: Material) -> dict[str, str]:
-    """The data of a Secret that holds a complete material."""
+    """The data of a Secret for a complete material. Raises ValueError for an incomplete one."""
     if material.authority is None or material.serving is None:
-        raise ValueError("only what is complete can be stored")
+        raise ValueError("only a complete material can be stored")
     contents = {
         "ca.crt": material.authority.certificate_pem,
         "ca.key": material.authority.key_pem,
@@ -146,7 +146,7 @@ def data_of(material: Material) -> dict[str, str]:
 
 
 def plan(found: Material, terms: Terms, situation: Situation) -> Plan:
-    """The plan for the material: what to make, and why."""
+    """The plan for the material: the parts to make, and why."""
     authority, news = _authority(found, terms, situation)
     if news:
         situation = replace(situation, is_announced=False)
@@ -170,7 +170,7 @@ def plan(found: Material, terms: Terms, situation: Situation) -> Plan:
 
 
 def _authority(found: Material, terms: Terms, situation: Situation) -> tuple[KeyPair, str]:
-    """The authority to issue with, and why it was made; an empty text when it was there."""
+    """The authority to issue with, and why it was made; an empty text where it existed."""
     if found.authority is None:
         news = "there was no usable authority"
     elif situation.request == "authority" and situation.is_announced and _issued_by(found.serving, found.authority):
@@ -185,7 +185,7 @@ def _authority(found: Material, terms: Terms, situation: Situation) -> tuple[Key
 
 
 def _issued_by(serving: KeyPair | None, authority: KeyPair) -> bool:
-    """Whether the authority is in use: one change of authority comes after the other."""
+    """Whether the authority is in use. Until then it is not replaced by another one."""
     return serving is not None and issued_by(serving.certificate_pem, authority.certificate_pem)
 
 
@@ -196,7 +196,7 @@ def _serving_fault(
     terms: Terms,
     situation: Situation,
 ) -> str:
-    """Why a serving certificate has to be issued now; an empty text when the one there is goes on being served."""
+    """Why a serving certificate has to be issued now; an empty text where the present one is kept."""
     if serving is None:
         return "there was no usable serving certificate"
     certificate = read_certificate(serving.certificate_pem)
@@ -219,8 +219,8 @@ def _serving_fault(
 
 
 def _names(serving: KeyPair | None, fault: str, terms: Terms) -> tuple[str, ...]:
-    """The names to issue for. Where only names are missing, those of before stay: replicas that are called by other
-    names, in the middle of an upgrade, would issue in turns for ever.
+    """The names of the new certificate. If only names are missing, the former names stay: in an upgrade, replicas with
+    different names would otherwise issue in turns for ever.
     """
     if serving is None or fault != _UNCOVERED:
         return terms.names
@@ -228,7 +228,7 @@ def _names(serving: KeyPair | None, fault: str, terms: Terms) -> tuple[str, ...]
 
 
 def _others(found: Material, authority: x509.Certificate, now: datetime) -> tuple[x509.Certificate, ...]:
-    """The other authorities that have not ended, each once: first the issuers of what is served, then the newest."""
+    """The other authorities that have not ended, each once: issuers of the served certificate, then the newest."""
     serving = found.serving and read_certificate(found.serving.certificate_pem)
     alive = dict.fromkeys(one for one in found.bundle if one != authority and one.not_valid_after_utc > now)
     newest_first = sorted(alive, key=lambda one: one.not_valid_before_utc, reverse=True)
@@ -246,7 +246,7 @@ def _pair_of(data: Mapping[str, str], stem: str, faults: list[str]) -> KeyPair |
     try:
         pair = KeyPair(_decoded(data, names[0]), _decoded(data, names[1]))
         if belong_together(pair):
-            # only the first certificate counts: what else stands in the text was never checked
+            # only the first certificate counts: the rest of the text was never checked
             pem = read_certificate(pair.certificate_pem).public_bytes(Encoding.PEM)
             return KeyPair(pem, pair.key_pem)
         faults.append(f"{names[1]} is not the key of {names[0]}")

@@ -21,22 +21,22 @@ from certs.authority import (
 from certs.cluster import Cluster, ClusterError, Json
 
 Configurations = Mapping[str, Json | None]
-"""Webhook configurations by their API path, None for one that is absent."""
+"""API path -> webhook configuration; None for a configuration that is absent."""
 
 
 def entries(configurations: Configurations) -> Iterator[Json]:
-    """Every entry of every configuration that is present."""
+    """All webhooks of all configurations that are present."""
     for configuration in configurations.values():
         yield from entries_of(configuration)
 
 
 def entries_of(configuration: Json | None) -> list[Json]:
-    """The entries of one configuration."""
+    """The webhooks of one configuration."""
     return [one for one in (configuration or {}).get("webhooks") or [] if isinstance(one, dict)]
 
 
 def trusted_by(entry: Json) -> tuple[x509.Certificate, ...]:
-    """The authorities in the caBundle of one entry; none where it is missing or malformed."""
+    """The authorities in the caBundle of a webhook; none where it is missing or malformed."""
     try:
         return read_bundle(_bundle(entry))
     except CertificateError:
@@ -49,14 +49,14 @@ def all_trusted(configurations: Configurations) -> tuple[x509.Certificate, ...]:
 
 
 def trust_ends(configurations: Configurations, certificate_pem: bytes) -> datetime | None:
-    """When the first entry stops trusting the certificate; None when one does not trust it at all or there are none."""
+    """When the first webhook stops trusting the certificate; None where one does not trust it, or there are none."""
     ends = [_trust_end(entry, certificate_pem) for entry in entries(configurations)]
     known = [end for end in ends if end is not None]
     return min(known) if known and len(known) == len(ends) else None
 
 
 def set_bundle(configuration: Json, bundle: Iterable[x509.Certificate]) -> int:
-    """Have every entry trust exactly the bundle; returns how many entries were changed."""
+    """Make every webhook trust exactly the bundle; returns the number of changed webhooks."""
     wanted = base64.b64encode(join_bundle(tuple(bundle))).decode()
     wrong = [entry for entry in entries_of(configuration) if entry.get("clientConfig", {}).get("caBundle") != wanted]
     for entry in wrong:
@@ -80,17 +80,17 @@ def _bundle(entry: Json) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class CertificateStatus:
-    """The status of the certificates at the last look."""
+    """The status of the certificates when they were last read."""
 
     ends: Mapping[str, datetime] = field(default_factory=dict)
-    """`ca`, `leaf` or `ca_bundle` -> when it ends; unknown ends are absent. `ca_bundle` is the trust of the live
-    caBundles in the leaf; it ends at the look where one does not trust the leaf."""
+    """`ca`, `leaf` or `ca_bundle` -> its end; unknown ends are left out. `ca_bundle` is the trust of the live caBundles
+    in the leaf; it has ended when a caBundle does not trust the leaf."""
     fault: str = ""
-    """What is wrong with the certificates, for people; empty where nothing is."""
+    """What is wrong with the certificates, for people; empty where nothing is wrong."""
 
 
 def ends_of(certificate_pem: bytes, configurations: Configurations, now: datetime) -> dict[str, datetime]:
-    """When the certificate ends, its authority (where a caBundle holds it) and the trust of the caBundles in it."""
+    """The ends of the certificate, of its authority (if a caBundle has it), and of the trust of the caBundles."""
     certificate = read_certificate(certificate_pem)
     ends = {"leaf": certificate.not_valid_after_utc}
     authorities = [one.not_valid_after_utc for one in all_trusted(configurations) if signed(certificate, one)]
@@ -102,7 +102,7 @@ def ends_of(certificate_pem: bytes, configurations: Configurations, now: datetim
 
 
 class CertificateWitness:
-    """Watches certificates that another program keeps, such as cert-manager; changes nothing."""
+    """Reads certificates that another program keeps, such as cert-manager. It changes nothing."""
 
     def __init__(self, cluster: Cluster, certificate_file: Path, configurations: tuple[str, ...]) -> None:
         self._cluster = cluster
@@ -111,7 +111,7 @@ class CertificateWitness:
         self.status = CertificateStatus()
 
     def look(self) -> None:
-        """Update the status. Raises ClusterError and CertificateError; the last status is then kept, with the fault."""
+        """Update the status. After ClusterError and CertificateError the last ends are kept, with the fault."""
         try:
             found = {path: self._cluster.get(path) for path in self._paths}
             pem = self._read()
@@ -121,7 +121,10 @@ class CertificateWitness:
             raise
         fault = ""
         if "ca_bundle" in ends and trust_ends(found, pem) is None:
-            fault = f"a caBundle does not hold the authority that signed {self._file}; see who is to put it there"
+            fault = (
+                f"a caBundle does not hold the authority that signed {self._file}; the program that keeps the "
+                "caBundle has to add it"
+            )
         elif not_after(pem) <= self._cluster.now():
             fault = f"{self._file} ended {not_after(pem):%Y-%m-%d %H:%M} UTC; renew it"
         self.status = CertificateStatus(ends, fault)

@@ -117,11 +117,13 @@ def test_an_authority_brought_along_is_used_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damaged", "content", "message"),
     [
-        pytest.param("ca.crt", b"garbage", "ca.crt is not a PEM certificate; put the right one back", id="certificate"),
+        pytest.param(
+            "ca.crt", b"garbage", "ca.crt is not a PEM certificate; put the right file back", id="certificate"
+        ),
         pytest.param("ca.key", b"garbage", "ca.key is not an unencrypted PEM private key; put the", id="key"),
         pytest.param("ca.key", b"", "ca.key is not an unencrypted PEM private key", id="empty key"),
-        pytest.param("ca.key", None, "ca.key is missing, the other half of the pair is there", id="no key"),
-        pytest.param("ca.crt", None, "ca.crt is missing, the other half of the pair is there", id="no certificate"),
+        pytest.param("ca.key", None, "ca.key is missing, but the other file of the pair exists", id="no key"),
+        pytest.param("ca.crt", None, "ca.crt is missing, but the other file of the pair exists", id="no certificate"),
     ],
 )
 def test_an_authority_that_cannot_be_used_is_named_and_left_as_it_is(
@@ -140,7 +142,7 @@ def test_an_authority_that_cannot_be_used_is_named_and_left_as_it_is(
 def test_a_key_of_another_authority_is_refused(tmp_path: Path) -> None:
     ensure_files(tmp_path, NAMES, now=NOW)
     (tmp_path / "ca.key").write_bytes(new_authority(NOW).key_pem)
-    with pytest.raises(CertificateError, match=r"ca\.key is not the key of ca\.crt; put the right one back"):
+    with pytest.raises(CertificateError, match=r"ca\.key is not the key of ca\.crt; put the right file back"):
         ensure_files(tmp_path, NAMES, now=NOW)
 
 
