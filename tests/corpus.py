@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tests import quick_yaml
 from webhook.audit.documents import Document, DocumentError, read_all
 from webhook.audit.review_objects import ReviewContext, ReviewedObject, injected, review
-from webhook.engine import Foreseen
+from webhook.engine import TemplateOutcome
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.inventory import StaticPods, read_inventory
 from webhook.ledger.context import LedgerContext
@@ -99,7 +99,7 @@ def _injected(item: ReviewedObject) -> Iterator[str]:
 def _gpus(item: ReviewedObject) -> Iterator[int]:
     if item.outcome is not None:
         yield pod_from_raw(item.outcome.object).gpu_count
-    pods: Sequence[Foreseen] = item.pods
+    pods: Sequence[TemplateOutcome] = item.pods
     yield from (one.gpus for one in pods)
 
 

@@ -46,12 +46,12 @@ def cluster(*gpus: int) -> dict[str, Any]:
 
 
 def judged(raw: dict[str, Any], *bound: BoundQuota, using: Any = WARNING, old: Any = None) -> Outcome:
-    return engine.check_workload(raw, TEAM, using, FACTS, bound, old=old)
+    return engine.validate_workload(raw, TEAM, using, FACTS, bound, old=old)
 
 
 def said(raw: dict[str, Any], *bound: BoundQuota, using: Any = WARNING, old: Any = None) -> list[str]:
     return [str(finding) for finding in judged(raw, *bound, using=using, old=old).findings]
 
 
-def pods_foreseen(raw: dict[str, Any], using: Any) -> tuple[engine.Foreseen, ...]:
-    return engine.foresee_pods(raw, TEAM, using, FACTS)
+def pods_foreseen(raw: dict[str, Any], using: Any) -> tuple[engine.TemplateOutcome, ...]:
+    return engine.template_outcomes(raw, TEAM, using, FACTS)

@@ -43,7 +43,7 @@ def said_of(raw: Mapping[str, Any], policy_set: PolicySet, namespace: str) -> Ou
         return [Granted()] * len(claims)
 
     policy = policy_set.for_namespace(namespace)
-    judged = engine.judge(raw, policy, against(policy_set).facts)
+    judged = engine.validate(raw, policy, against(policy_set).facts)
     return reserved(judged, namespace, policy_set.quotas_for(namespace), ask, lambda _: ())
 
 

@@ -69,7 +69,7 @@ def test_A51_what_controllers_change_in_an_admitted_pod_is_not_refused(
     new = deepcopy(old)
     change(new)
 
-    assert [str(one) for one in engine.judge(new, policy, FACTS, old=old).refusals] == []
+    assert [str(one) for one in engine.validate(new, policy, FACTS, old=old).refusals] == []
 
 
 CPU = {"name": "c0", "image": "registry.example.com/app:1", "resources": {"limits": {"memory": "1Gi", "cpu": "1"}}}
@@ -79,6 +79,6 @@ def test_an_update_with_another_image_is_judged_by_the_nodes_that_the_pod_may_us
     policy = TENANTS.for_namespace("tenant-a")
     nowhere = {"nodeSelector": {"cloud.google.com/gke-spot": "true"}}
     old, new = pod(1), pod(1, spec=nowhere)
-    assert "no node has this label" in " ".join(engine.judge(new, policy, FACTS, old=old).warnings)
+    assert "no node has this label" in " ".join(engine.validate(new, policy, FACTS, old=old).warnings)
     new["spec"]["containers"][0]["image"] = "registry.example.com/other:1"
-    assert "no node has this label" in engine.judge(new, policy, FACTS, old=old).refusal
+    assert "no node has this label" in engine.validate(new, policy, FACTS, old=old).refusal

@@ -57,8 +57,8 @@ ADVISED = {
 
 
 def both_phases(raw: dict[str, Any], in_force: Policy, facts: Any = FACTS) -> tuple[Outcome, Outcome]:
-    completed = engine.complete(raw, in_force, facts)
-    return completed, engine.judge(completed.object, in_force, facts)
+    completed = engine.mutate(raw, in_force, facts)
+    return completed, engine.validate(completed.object, in_force, facts)
 
 
 def kinds(*outcomes: Outcome) -> list[FindingKind]:
@@ -67,7 +67,7 @@ def kinds(*outcomes: Outcome) -> list[FindingKind]:
 
 @pytest.mark.parametrize("key", MUTATORS)
 def test_enforce_injects_and_says_nothing(key: str) -> None:
-    outcome = engine.complete(wanting_pod(), policy({key: INJECTING[key]}), FACTS)
+    outcome = engine.mutate(wanting_pod(), policy({key: INJECTING[key]}), FACTS)
     assert (key,) == outcome.injected
     assert outcome.patch
     assert FindingKind.INJECTION not in kinds(outcome)
@@ -75,21 +75,21 @@ def test_enforce_injects_and_says_nothing(key: str) -> None:
 
 @pytest.mark.parametrize("key", [key for key in MUTATORS if BY_KEY[key].warns_of_injections])
 def test_warn_says_what_would_be_injected(key: str) -> None:
-    outcome = engine.complete(wanting_pod(), policy({key: INJECTING[key]}, mode="warn"), FACTS)
+    outcome = engine.mutate(wanting_pod(), policy({key: INJECTING[key]}, mode="warn"), FACTS)
     (said,) = [warning for warning in outcome.warnings if "would add" in warning]
     assert said.startswith(f"{key}: spec: would add ")
 
 
 def test_warn_only_records_of_visible_devices_what_would_be_injected() -> None:
     """A side container without GPUs is given `void`, about which its author has nothing to do."""
-    outcome = engine.foresee(wanting_pod(), policy({"visibleDevices": {}}, mode="warn"), FACTS)
+    outcome = engine.simulate(wanting_pod(), policy({"visibleDevices": {}}, mode="warn"), FACTS)
     assert outcome.warnings == ()
     assert [(finding.kind, finding.mode) for finding in outcome.findings] == [(FindingKind.INJECTION, Mode.AUDIT)]
 
 
 def test_warn_says_of_visible_devices_what_its_author_has_to_change_and_why() -> None:
     raw = pod(1, spec={"containers": [container("c0", env=env("NVIDIA_VISIBLE_DEVICES", "all"))]})
-    (said,) = engine.foresee(raw, policy({"visibleDevices": {}}, mode="warn"), FACTS).warnings
+    (said,) = engine.simulate(raw, policy({"visibleDevices": {}}, mode="warn"), FACTS).warnings
     assert said == (
         'visibleDevices: spec.containers[c0].env[NVIDIA_VISIBLE_DEVICES]: is "all" in a container without NVIDIA GPUs '
         "in its limits; it may only be void, none or empty there. Request a GPU in resources.limits, or set it to void."
@@ -98,7 +98,7 @@ def test_warn_says_of_visible_devices_what_its_author_has_to_change_and_why() ->
 
 @pytest.mark.parametrize("key", MUTATORS)
 def test_audit_only_records_what_would_be_injected(key: str) -> None:
-    outcome = engine.complete(wanting_pod(), policy({key: INJECTING[key]}, mode="audit"), FACTS)
+    outcome = engine.mutate(wanting_pod(), policy({key: INJECTING[key]}, mode="audit"), FACTS)
     assert outcome.warnings == ()
     assert FindingKind.INJECTION in kinds(outcome)
 
@@ -107,7 +107,7 @@ def test_audit_only_records_what_would_be_injected(key: str) -> None:
 def test_an_injection_that_is_not_enforced_is_never_missed(key: str) -> None:
     for mode in ("warn", "audit", "disabled"):
         assert FindingKind.MISSING not in kinds(
-            engine.judge(wanting_pod(), policy({key: INJECTING[key]}, mode=mode), FACTS)
+            engine.validate(wanting_pod(), policy({key: INJECTING[key]}, mode=mode), FACTS)
         )
 
 
@@ -127,7 +127,7 @@ def test_a_violation_is_refused_warned_about_or_recorded_by_the_mode(
 ) -> None:
     raw = CASES[key].pods(BENCHMARKED).breaks
     assert raw is not None
-    outcome = engine.judge(raw, policy({key: CASES[key].enforced}, mode=mode), CLUSTER)
+    outcome = engine.validate(raw, policy({key: CASES[key].enforced}, mode=mode), CLUSTER)
     found = [finding for finding in outcome.findings if finding.kind is FindingKind.VIOLATION]
     warns = any(finding.warns for finding in found)
     assert (refused, warned, recorded) == (bool(outcome.refusals), warns, bool(found))
@@ -143,7 +143,7 @@ def test_advice_never_refuses_and_is_said_or_recorded_by_the_mode(
     key: str, mode: str, warned: bool, recorded: bool
 ) -> None:
     settings, raw = ADVISED[key]
-    outcome = engine.complete(raw, policy({key: settings}, mode=mode), WITHOUT_CLASSES)
+    outcome = engine.mutate(raw, policy({key: settings}, mode=mode), WITHOUT_CLASSES)
     advice = [finding for finding in outcome.findings if finding.kind is FindingKind.ADVICE]
     assert (recorded, warned, ()) == (bool(advice), any(f.warns for f in advice), outcome.refusals)
 
@@ -156,7 +156,7 @@ def test_advice_never_refuses_and_is_said_or_recorded_by_the_mode(
 )
 def test_what_the_api_server_would_refuse_is_explained_before_it_can(mode: str, requests: Any, limits: Any) -> None:
     raw = pod(spec={"containers": [container("c0", requests=requests, limits=limits)]})
-    outcome = engine.complete(raw, policy({"gpuLimits": {}}, mode=mode), FACTS)
+    outcome = engine.mutate(raw, policy({"gpuLimits": {}}, mode=mode), FACTS)
     expected = {"enforce": (1, 0), "warn": (0, 1)}.get(mode, (0, 0))
     assert expected == (len(outcome.refusals), len(outcome.warnings))
     assert (mode != "disabled") == bool(outcome.findings)
@@ -167,7 +167,7 @@ def test_such_a_pod_is_told_every_other_enforced_violation_at_once() -> None:
     raw["spec"]["nodeSelector"] = {"pool": "cpu"}
     raw["spec"]["containers"][0]["env"] = env("NVIDIA_VISIBLE_DEVICES", "all")
     rules = {"gpuLimits": {"maxPerPod": 1}, "visibleDevices": {}, **REQUIRED_POOL}
-    outcome = engine.complete(raw, policy(rules), FACTS)
+    outcome = engine.mutate(raw, policy(rules), FACTS)
     assert [f.rule for f in outcome.refusals] == ["nodeAffinity", "gpuLimits", "gpuLimits", "visibleDevices"]
     assert outcome.refusal.startswith("4 violations:\n- nodeAffinity: spec.nodeSelector: ")
     assert (raw, ()) == (outcome.object, outcome.patch)
@@ -175,7 +175,7 @@ def test_such_a_pod_is_told_every_other_enforced_violation_at_once() -> None:
 
 def test_a_refused_pod_gets_no_advice_about_what_is_then_not_injected() -> None:
     raw = pod(spec={"containers": [{"name": "c0", "resources": {"requests": {"nvidia.com/gpu": 2}}}]})
-    outcome = engine.complete(raw, policy({"sharedMemory": {}, "gpuLimits": {}}), FACTS)
+    outcome = engine.mutate(raw, policy({"sharedMemory": {}, "gpuLimits": {}}), FACTS)
     assert [finding.rule for finding in outcome.findings] == ["gpuLimits"]
 
 
@@ -206,9 +206,9 @@ UNLIMITED_VOLUME = pod(
 )
 def test_one_missing_memory_limit_is_one_finding(memory_and_cpu: dict[str, Any], rules: list[str]) -> None:
     using = policy({"sharedMemory": {}, "memoryAndCpu": memory_and_cpu})
-    assert [finding.rule for finding in engine.foresee(UNLIMITED, using, FACTS).findings] == rules
-    assert engine.complete(UNLIMITED, using, FACTS).injected == ("sharedMemory",)
-    assert [finding.rule for finding in engine.judge(UNLIMITED_VOLUME, using, FACTS).findings] == rules
+    assert [finding.rule for finding in engine.simulate(UNLIMITED, using, FACTS).findings] == rules
+    assert engine.mutate(UNLIMITED, using, FACTS).injected == ("sharedMemory",)
+    assert [finding.rule for finding in engine.validate(UNLIMITED_VOLUME, using, FACTS).findings] == rules
 
 
 def test_a_volume_above_the_memory_limit_is_told_beside_what_other_rules_find() -> None:
@@ -221,14 +221,14 @@ def test_a_volume_above_the_memory_limit_is_told_beside_what_other_rules_find() 
             ],
         }
     )
-    outcome = engine.foresee(raw, policy({"sharedMemory": {}, "memoryAndCpu": {}}), FACTS)
+    outcome = engine.simulate(raw, policy({"sharedMemory": {}, "memoryAndCpu": {}}), FACTS)
     assert [finding.rule for finding in outcome.findings] == ["sharedMemory", "memoryAndCpu"]
     assert [finding.refuses for finding in outcome.findings] == [False, True]
 
 
 def test_the_rules_that_name_a_fault_declare_it() -> None:
     using = policy({"memoryAndCpu": {}})
-    told = {finding.fault for finding in engine.judge(UNLIMITED, using, FACTS).findings}
+    told = {finding.fault for finding in engine.validate(UNLIMITED, using, FACTS).findings}
     assert told == BY_KEY["memoryAndCpu"].faults
 
 
@@ -237,7 +237,7 @@ def test_a_missing_limit_that_is_only_warned_about_refuses_for_the_other_rules()
     raw = requests_only()
     raw["spec"]["containers"][0]["env"] = env("NVIDIA_VISIBLE_DEVICES", "all")
     rules = {"gpuLimits": {"mode": "warn", "requestsOnly": "repair"}, "visibleDevices": {}}
-    outcome = engine.complete(raw, policy(rules), FACTS)
+    outcome = engine.mutate(raw, policy(rules), FACTS)
     assert [f.rule for f in outcome.refusals] == ["visibleDevices"]
     assert outcome.warnings == ("gpuLimits: spec: would add limit nvidia.com/gpu=2 in c0.",)
 
@@ -263,29 +263,29 @@ def test_rules_that_look_at_nodes_see_the_placement_that_was_injected() -> None:
         "status": {"capacity": {"nvidia.com/gpu": "8"}, "runtimeHandlers": [{"name": "runc"}]},
     }
     facts = ClusterFacts(FACTS.cluster.with_nodes([node]))
-    alone = engine.complete(pod(1), policy({"runtimeClass": {}}), facts)
-    together = engine.complete(pod(1), policy({"runtimeClass": {}, "tolerations": {}}), facts)
+    alone = engine.mutate(pod(1), policy({"runtimeClass": {}}), facts)
+    together = engine.mutate(pod(1), policy({"runtimeClass": {}, "tolerations": {}}), facts)
     assert (alone.injected, together.injected) == (("runtimeClass",), ("tolerations",))
 
 
 def test_the_annotation_names_the_rules_that_injected() -> None:
-    outcome = engine.complete(pod(2), policy(INJECTING), FACTS)
+    outcome = engine.mutate(pod(2), policy(INJECTING), FACTS)
     expected = "tolerations,nodeAffinity,priorityClass,runtimeClass,sharedMemory,ncclEnv,driverCapabilities,cudaDriver"
     assert expected == outcome.object["metadata"]["annotations"][engine.ANNOTATION]
 
 
 def test_an_annotation_of_the_user_is_left_alone_and_believed_by_nobody() -> None:
     raw = pod(2, annotations={engine.ANNOTATION: "nodeAffinity"})
-    completed = engine.complete(raw, policy(INJECTING), FACTS)
+    completed = engine.mutate(raw, policy(INJECTING), FACTS)
     assert completed.object["metadata"]["annotations"][engine.ANNOTATION] == "nodeAffinity"
     assert len(completed.injected) == 8
-    assert "nodeAffinity" in [f.rule for f in engine.judge(raw, policy(INJECTING), FACTS).refusals]
+    assert "nodeAffinity" in [f.rule for f in engine.validate(raw, policy(INJECTING), FACTS).refusals]
 
 
 def test_a_validator_may_advise_without_refusing() -> None:
     rule = Rule(key="r", promise="p", settings=RuleSettings, validate=lambda *_: [Advice("spec", "found", "Do this")])
     in_force = Policy("p", (), "", (BoundRule(rule, Mode.ENFORCE, RuleSettings(mode=Mode.ENFORCE), "p.yaml"),))
-    outcome = engine.judge(pod(1), in_force, FACTS)
+    outcome = engine.validate(pod(1), in_force, FACTS)
     assert (outcome.refusals, outcome.warnings) == ((), ("r: spec: found. Do this.",))
 
 

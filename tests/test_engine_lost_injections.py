@@ -42,24 +42,24 @@ def kinds(*outcomes: Outcome) -> list[FindingKind]:
 @pytest.mark.parametrize("if_missing", ["refuse", "warn"])
 def test_an_enforced_injection_that_got_lost_is_refused_or_warned_about(key: str, if_missing: str) -> None:
     in_force = policy({key: {**INJECTING[key], "ifMissing": if_missing}})
-    lost = engine.judge(wanting_pod(), in_force, FACTS)
+    lost = engine.validate(wanting_pod(), in_force, FACTS)
     expected = (1, 0) if if_missing == "refuse" else (0, 1)
     missing = [finding for finding in lost.findings if finding.kind is FindingKind.MISSING]
     assert expected == (sum(f.refuses for f in missing), sum(f.warns for f in missing))
-    completed = engine.complete(wanting_pod(), in_force, FACTS)
-    assert FindingKind.MISSING not in kinds(engine.judge(completed.object, in_force, FACTS))
+    completed = engine.mutate(wanting_pod(), in_force, FACTS)
+    assert FindingKind.MISSING not in kinds(engine.validate(completed.object, in_force, FACTS))
 
 
 @pytest.mark.parametrize("key", LASTING)
 def test_without_a_word_in_the_policy_only_a_lost_node_affinity_refuses(key: str) -> None:
-    lost = engine.judge(wanting_pod(), policy({key: INJECTING[key]}), FACTS)
+    lost = engine.validate(wanting_pod(), policy({key: INJECTING[key]}), FACTS)
     (missing,) = [finding for finding in lost.findings if finding.kind is FindingKind.MISSING]
     assert (key == "nodeAffinity") == missing.refuses
 
 
 def test_a_lost_preference_never_refuses() -> None:
     preferred = [{"key": "pool", "operator": "Exists", "weight": 5}]
-    lost = engine.judge(pod(1), policy({"nodeAffinity": {"preferred": preferred}}), FACTS)
+    lost = engine.validate(pod(1), policy({"nodeAffinity": {"preferred": preferred}}), FACTS)
     assert (kinds(lost), lost.refusals) == ([FindingKind.MISSING], ())
 
 
@@ -74,20 +74,20 @@ def test_a_lost_preference_never_refuses() -> None:
 )
 def test_an_injection_is_not_missed_if_a_recent_policy_would_not_have_made_it(earlier: list[Any]) -> None:
     past = [policy(rules) for rules in earlier]
-    assert kinds(engine.judge(pod(1), policy(REQUIRED_POOL), FACTS)) == [FindingKind.MISSING]
-    assert kinds(engine.judge(pod(1), policy(REQUIRED_POOL), FACTS, earlier=past)) == []
+    assert kinds(engine.validate(pod(1), policy(REQUIRED_POOL), FACTS)) == [FindingKind.MISSING]
+    assert kinds(engine.validate(pod(1), policy(REQUIRED_POOL), FACTS, earlier=past)) == []
 
 
 def test_an_injection_is_missed_if_every_recent_policy_would_have_made_one() -> None:
     other = {"nodeAffinity": {"required": [{"key": "zone", "operator": "Exists"}]}}
-    outcome = engine.judge(pod(1), policy(REQUIRED_POOL), FACTS, earlier=[policy(REQUIRED_POOL), policy(other)])
+    outcome = engine.validate(pod(1), policy(REQUIRED_POOL), FACTS, earlier=[policy(REQUIRED_POOL), policy(other)])
     assert kinds(outcome) == [FindingKind.MISSING]
 
 
 def test_a_pod_completed_by_a_recent_policy_is_not_missed_under_a_newer_one() -> None:
     past = policy({"nodeAffinity": {"required": [{"key": "zone", "operator": "Exists"}]}})
-    completed = engine.complete(pod(1), past, FACTS)
-    assert kinds(engine.judge(completed.object, policy(REQUIRED_POOL), FACTS, earlier=[past])) == []
+    completed = engine.mutate(pod(1), past, FACTS)
+    assert kinds(engine.validate(completed.object, policy(REQUIRED_POOL), FACTS, earlier=[past])) == []
 
 
 POOL_A = policy({"nodeAffinity": {"required": [{"key": "pool", "operator": "In", "values": ["a"]}]}, "tolerations": {}})
@@ -121,12 +121,12 @@ def test_a_change_of_policy_loses_no_pod_while_replicas_are_out_of_step(
 ) -> None:
     """The one replica completes the pod, the other judges it, and one of them has not got the change yet."""
     if behind:
-        completed = engine.complete(pod(1), after, FACTS, earlier=[before])
-        judged = engine.judge(completed.object, before, FACTS)
+        completed = engine.mutate(pod(1), after, FACTS, earlier=[before])
+        judged = engine.validate(completed.object, before, FACTS)
         assert (judged.refusals, judged.warnings) == ((), ())
     else:
-        completed = engine.complete(pod(1), before, FACTS)
-        assert kinds(engine.judge(completed.object, after, FACTS, earlier=[before])) == []
+        completed = engine.mutate(pod(1), before, FACTS)
+        assert kinds(engine.validate(completed.object, after, FACTS, earlier=[before])) == []
 
 
 def in_pool(value: str, **annotations: str) -> dict[str, Any]:
@@ -147,22 +147,22 @@ MADE_UP = [
 def test_a_pod_that_every_policy_forbids_is_refused_whatever_stamp_it_brings(
     stamp: dict[str, str], judged_by: Policy
 ) -> None:
-    completed = engine.complete(in_pool("forbidden", **stamp), POOL_A, FACTS)
-    assert kinds(engine.judge(completed.object, judged_by, FACTS)) == [FindingKind.VIOLATION]
+    completed = engine.mutate(in_pool("forbidden", **stamp), POOL_A, FACTS)
+    assert kinds(engine.validate(completed.object, judged_by, FACTS)) == [FindingKind.VIOLATION]
 
 
 @pytest.mark.parametrize("stamp", MADE_UP)
 def test_a_pod_that_needs_nothing_else_is_held_to_the_policy_all_the_same(stamp: dict[str, str]) -> None:
     raw = in_pool("b", **stamp)
     raw["spec"]["tolerations"] = [{"operator": "Exists"}]
-    completed = engine.complete(raw, POOL_A, FACTS)
+    completed = engine.mutate(raw, POOL_A, FACTS)
     assert completed.object["metadata"].get("annotations", {}).get(engine.STAMP, "") == ""
-    assert kinds(engine.judge(completed.object, POOL_A, FACTS)) == [FindingKind.VIOLATION]
+    assert kinds(engine.validate(completed.object, POOL_A, FACTS)) == [FindingKind.VIOLATION]
 
 
 def test_a_stamp_of_a_policy_that_is_not_known_leaves_a_record_of_what_it_excuses() -> None:
     """A pod can bring one where GPUs were added after /mutate, or where that was not called."""
-    outcome = engine.judge(pod(1, annotations={engine.STAMP: "x@y"}), POOL_A, FACTS)
+    outcome = engine.validate(pod(1, annotations={engine.STAMP: "x@y"}), POOL_A, FACTS)
     assert {(finding.kind, finding.mode, finding.refuses) for finding in outcome.findings} == {
         (FindingKind.MISSING, Mode.AUDIT, False)
     }
@@ -170,42 +170,42 @@ def test_a_stamp_of_a_policy_that_is_not_known_leaves_a_record_of_what_it_excuse
 
 def test_a_release_that_only_records_does_not_sign_what_another_release_completed() -> None:
     recording = policy({"nodeAffinity": {"mode": "audit", **REQUIRED_POOL["nodeAffinity"]}})
-    completed = engine.complete(pod(1), POOL_A, FACTS)
-    assert engine.complete(completed.object, recording, FACTS).patch == ()
+    completed = engine.mutate(pod(1), POOL_A, FACTS)
+    assert engine.mutate(completed.object, recording, FACTS).patch == ()
 
 
 def test_what_is_not_about_injections_is_judged_by_the_policy_in_force_whoever_completed_the_pod() -> None:
     limited = policy({"gpuLimits": {"maxPerPod": 1}, "tolerations": {}})
-    completed = engine.complete(pod(2), policy({"gpuLimits": {"maxPerPod": 2}, "tolerations": {}}), FACTS)
-    assert kinds(engine.judge(completed.object, limited, FACTS)) == [FindingKind.VIOLATION]
+    completed = engine.mutate(pod(2), policy({"gpuLimits": {"maxPerPod": 2}, "tolerations": {}}), FACTS)
+    assert kinds(engine.validate(completed.object, limited, FACTS)) == [FindingKind.VIOLATION]
 
 
 def test_a_pod_that_no_policy_completes_gets_no_stamp() -> None:
-    assert engine.complete(pod(1), NOTHING, FACTS, earlier=[policy({"gpuLimits": {"maxPerPod": 9}})]).patch == ()
-    assert engine.complete(pod(0), POOL_A, FACTS, earlier=[POOL_B]).patch == ()
+    assert engine.mutate(pod(1), NOTHING, FACTS, earlier=[policy({"gpuLimits": {"maxPerPod": 9}})]).patch == ()
+    assert engine.mutate(pod(0), POOL_A, FACTS, earlier=[POOL_B]).patch == ()
 
 
 def test_a_runtime_class_that_the_cluster_lacks_is_not_missed() -> None:
     in_force = policy({"runtimeClass": {"ifMissing": "refuse"}})
-    assert kinds(engine.judge(pod(1), in_force, FACTS)) == [FindingKind.MISSING]
-    assert kinds(engine.judge(pod(1), in_force, WITHOUT_CLASSES)) == []
+    assert kinds(engine.validate(pod(1), in_force, FACTS)) == [FindingKind.MISSING]
+    assert kinds(engine.validate(pod(1), in_force, WITHOUT_CLASSES)) == []
 
 
 def test_an_update_is_told_only_what_is_new() -> None:
     in_force = policy({"gpuLimits": {"maxPerPod": 1}, "visibleDevices": {}, **REQUIRED_POOL})
     old = pod(4, spec={"nodeSelector": {"pool": "cpu"}})
     new = copy.deepcopy(old)
-    assert engine.judge(new, in_force, FACTS, old=old).findings == ()
+    assert engine.validate(new, in_force, FACTS, old=old).findings == ()
     new["spec"]["ephemeralContainers"] = [{"name": "debug", "env": env("NVIDIA_VISIBLE_DEVICES", "all")}]
-    (finding,) = engine.judge(new, in_force, FACTS, old=old).refusals
+    (finding,) = engine.validate(new, in_force, FACTS, old=old).refusals
     assert finding.field == "spec.ephemeralContainers[debug].env[NVIDIA_VISIBLE_DEVICES]"
 
 
 def test_an_update_is_never_told_of_a_missing_injection() -> None:
-    assert engine.judge(pod(2), policy(INJECTING), FACTS, old=pod(2)).findings == ()
+    assert engine.validate(pod(2), policy(INJECTING), FACTS, old=pod(2)).findings == ()
 
 
-@pytest.mark.parametrize("phase", [engine.complete, engine.judge])
+@pytest.mark.parametrize("phase", [engine.mutate, engine.validate])
 def test_a_malformed_pod_is_an_error_that_names_the_place(phase: Any) -> None:
     with pytest.raises(ShapeError, match=r"^spec.containers: found a map, expected a list$"):
         phase(pod(spec={"containers": {}}), policy(INJECTING), FACTS)

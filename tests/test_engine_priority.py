@@ -26,11 +26,11 @@ def trainer(name: str = "", **spec: Any) -> dict[str, Any]:
 
 
 def completed(raw: dict[str, Any], using: Policy, earlier: Any = ()) -> Any:
-    return engine.complete(raw, using, CLUSTER, earlier=earlier).object
+    return engine.mutate(raw, using, CLUSTER, earlier=earlier).object
 
 
 def judged(raw: Any, using: Policy, earlier: Any = (), facts: Cluster = CLUSTER) -> Outcome:
-    return engine.judge(raw, using, facts, earlier=earlier)
+    return engine.validate(raw, using, facts, earlier=earlier)
 
 
 @pytest.mark.parametrize("name", ["", "normal"], ids=["none", "the default"])
@@ -49,7 +49,7 @@ def test_a_class_that_was_deleted_meanwhile_is_not_missed(rules: dict[str, Any])
 
 def test_a_pod_that_was_created_without_a_class_because_there_was_none_may_be_created() -> None:
     using = policy({"priorityClass": {"name": "new", "ifMissing": "refuse"}})
-    without = engine.complete(trainer(), using, EMPTIED)
+    without = engine.mutate(trainer(), using, EMPTIED)
     assert without.patch == ()
     assert judged(without.object, using, facts=EMPTIED).findings == ()
 
@@ -92,7 +92,7 @@ def test_a_rule_that_only_warns_says_what_it_would_set_and_holds_nothing_against
     raw: dict[str, Any], rules: dict[str, Any]
 ) -> None:
     using = policy(rules, mode="warn")
-    outcome = engine.complete(raw, using, CLUSTER)
+    outcome = engine.mutate(raw, using, CLUSTER)
     assert (outcome.patch, judged(raw, using).findings) == ((), ())
     assert FindingKind.INJECTION in [finding.kind for finding in outcome.findings]
 
@@ -101,11 +101,11 @@ def test_an_update_that_leaves_class_and_time_alone_is_silent() -> None:
     raw = trainer("normal-x", activeDeadlineSeconds=86400)
     using = policy({"priorityClass": {"allowed": ["own"]}, "timeLimit": {**LAB, "max": "1h"}})
     changed = {**raw, "metadata": {**raw["metadata"], "annotations": {"a": "b"}}}
-    assert engine.judge(changed, using, CLUSTER, old=raw).findings == ()
-    assert len(engine.judge(raw, using, CLUSTER).refusals) == 2
+    assert engine.validate(changed, using, CLUSTER, old=raw).findings == ()
+    assert len(engine.validate(raw, using, CLUSTER).refusals) == 2
 
 
 @pytest.mark.parametrize(("seconds", "refused"), [(3600, 0), (86399, 1)], ids=["to what is allowed", "not enough"])
 def test_an_update_that_lowers_the_time_lowers_it_to_what_is_allowed(seconds: int, refused: int) -> None:
     old, new = trainer(activeDeadlineSeconds=86400), trainer(activeDeadlineSeconds=seconds)
-    assert len(engine.judge(new, AN_HOUR, CLUSTER, old=old).refusals) == refused
+    assert len(engine.validate(new, AN_HOUR, CLUSTER, old=old).refusals) == refused

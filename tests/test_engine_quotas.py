@@ -10,7 +10,7 @@ import pytest
 from tests.bound_quotas import TEAM, own, pot
 from tests.ledger.small_cluster import raw_pod
 from tests.reviews import FACTS, container, pod, policy, workload
-from webhook.engine import check_workload
+from webhook import engine
 from webhook.engine.quota_claims import reserved
 from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, InTreeExceeded, Unanswered, Verdict
@@ -255,6 +255,6 @@ def test_what_pots_cannot_count_sends_people_to_the_contact_of_their_policy(cont
     raw = pod(spec={"containers": [container("c0", limits=UNDECLARED)]})
     in_force = replace(policy({}), contact=contact)
     of_pod = reserved(Outcome(in_force, raw), TEAM, [pot(gpus=8)], lambda _: [], None).findings
-    of_job = check_workload(workload("Job", raw), TEAM, in_force, FACTS, [pot(gpus=8)]).findings
+    of_job = engine.validate_workload(workload("Job", raw), TEAM, in_force, FACTS, [pot(gpus=8)]).findings
     whom = contact or "the platform team"
     assert [f"ask {whom} to declare" in one.remedy for one in (*of_pod, *of_job)] == [True, True]

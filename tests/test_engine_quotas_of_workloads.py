@@ -6,7 +6,7 @@ import pytest
 
 from tests.bound_quotas import TEAM, own, pot
 from tests.reviews import FACTS, pod, policy, workload
-from webhook.engine import check_workload
+from webhook import engine
 from webhook.outcome import Finding
 from webhook.policy.policy_quotas import BoundQuota
 
@@ -15,7 +15,7 @@ from webhook.policy.policy_quotas import BoundQuota
 
 def told(raw: dict[str, Any], *bound: BoundQuota) -> list[Finding]:
     """What a workload is told of quotas."""
-    return list(check_workload(raw, TEAM, policy({}), FACTS, bound).findings)
+    return list(engine.validate_workload(raw, TEAM, policy({}), FACTS, bound).findings)
 
 
 def deployment(replicas: int | None, gpus: int = 2, kind: str = "Deployment") -> dict[str, Any]:
@@ -94,5 +94,5 @@ def test_a_model_that_the_policy_will_add_is_not_counted_as_open() -> None:
     product = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["Tesla-T4"]}
     using = policy({"nodeAffinity": {"required": [product]}})
     raw = deployment(5)
-    assert check_workload(raw, TEAM, using, FACTS, [own(byModel={"H100": 4})]).findings == ()
+    assert engine.validate_workload(raw, TEAM, using, FACTS, [own(byModel={"H100": 4})]).findings == ()
     assert told(raw, own(byModel={"H100": 4}))

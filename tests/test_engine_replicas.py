@@ -29,7 +29,7 @@ def deployment(replicas: Any = 2, *, kind: str = "Deployment", **spec: Any) -> d
 
 
 def judged(raw: dict[str, Any], using: Policy, old: Any = None, quotas: Any = ()) -> Outcome:
-    return engine.check_workload(raw, TEAM, using, FACTS, quotas, old=old)
+    return engine.validate_workload(raw, TEAM, using, FACTS, quotas, old=old)
 
 
 def said(raw: dict[str, Any], using: Policy, old: Any = None) -> list[str]:
@@ -54,7 +54,7 @@ def test_they_refuse_the_object_only_where_the_rule_is_enforced_and_objects_are_
 
 @pytest.mark.parametrize("workloads", ["warn", "enforce", "disabled"])
 def test_a_review_calls_the_pods_refused_only_where_the_object_is(workloads: str) -> None:
-    (found,) = engine.foresee_pods(deployment(), TEAM, policy(SPREAD, workloads=workloads), FACTS)
+    (found,) = engine.template_outcomes(deployment(), TEAM, policy(SPREAD, workloads=workloads), FACTS)
     assert found.is_refused is (workloads == "enforce")
     assert [finding.rule for finding in found.findings] == ["replicaSpread"]
 
@@ -64,9 +64,9 @@ def test_no_pod_hears_of_it(mode: str) -> None:
     owners = [{"kind": "ReplicaSet", "controller": True}]
     raw = pod(1, labels={"app": "a"}, ownerReferences=owners)
     using = policy(SPREAD, mode=mode)
-    completed = engine.complete(raw, using, FACTS)
+    completed = engine.mutate(raw, using, FACTS)
     assert (completed.findings, completed.patch) == ((), ())
-    assert engine.judge(raw, using, FACTS).findings == ()
+    assert engine.validate(raw, using, FACTS).findings == ()
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_nothing_is_said_of_other_objects(raw: dict[str, Any]) -> None:
 def test_replicas_that_will_be_spread_need_not_say_so() -> None:
     using = policy(PREFERRED, workloads="enforce")
     assert said(deployment(), using) == []
-    (found,) = engine.foresee_pods(deployment(), TEAM, using, FACTS)
+    (found,) = engine.template_outcomes(deployment(), TEAM, using, FACTS)
     assert [str(edit) for one in found.injections for edit in one.edits] == [
         "topologySpreadConstraints over kubernetes.io/hostname"
     ]
@@ -127,7 +127,7 @@ def test_pods_are_judged_as_those_of_the_controller_that_makes_them(kind: str) -
     """A limit of time cannot stand in the templates of some kinds, so it is not asked for there."""
     raw = workload(kind, pod(1))
     using = policy({"timeLimit": {"missing": "refuse", "selectors": [{"app": "a"}]}})
-    (found,) = engine.foresee_pods(raw, TEAM, using, FACTS)
+    (found,) = engine.template_outcomes(raw, TEAM, using, FACTS)
     can_say_so = kind in ("Job", "CronJob", "PodTemplate")
     assert found.is_refused is can_say_so
     assert bool(found.injections) is not can_say_so

@@ -42,14 +42,14 @@ def test_A39_no_patch_has_more_operations_than_the_api_server_takes(monkeypatch:
         ShapeError,
         match=r"spec: found so many containers that .* more than 10000 changes, expected at most 10000, since",
     ):
-        engine.complete(many(5_000), ADDING, FACTS)
+        engine.mutate(many(5_000), ADDING, FACTS)
     assert len(written) <= bounds.MOST_OPERATIONS + 1
 
 
 def test_A39_no_patch_has_more_bytes_than_the_api_server_takes() -> None:
     wordy = policy({"ncclEnv": {"env": {"NCCL_A": "x" * 10_000}}})
     with pytest.raises(ShapeError, match="adds more than 3145728 bytes, expected at most 3145728, since"):
-        engine.complete(many(1_000), wordy, FACTS)
+        engine.mutate(many(1_000), wordy, FACTS)
 
 
 def test_A39_a_patch_is_measured_before_it_is_sent() -> None:
@@ -60,13 +60,13 @@ def test_A39_a_patch_is_measured_before_it_is_sent() -> None:
 
 
 def test_a_pod_with_a_thousand_containers_is_completed() -> None:
-    assert len(engine.complete(many(1_000), ADDING, FACTS).patch) > 5_000
+    assert len(engine.mutate(many(1_000), ADDING, FACTS).patch) > 5_000
 
 
 @pytest.mark.parametrize("mode", ["warn", "audit"])
 def test_A39_what_would_be_added_is_told_in_few_words(mode: str) -> None:
     told = policy({"ncclEnv": {"env": {f"NCCL_{number}": "x" for number in range(5)}}}, mode=mode)
-    outcome = engine.complete(many(5_000), told, FACTS)
+    outcome = engine.mutate(many(5_000), told, FACTS)
     (finding,) = outcome.findings
     assert len(finding.message) < 2_000
     assert finding.message.endswith(" more")
@@ -119,13 +119,13 @@ def sets(count: int, containers: int) -> dict[str, Any]:
 
 
 def test_A39_templates_are_judged_until_enough_is_found() -> None:
-    outcome = engine.check_workload(sets(100, 100), "team", policy({"visibleDevices": {}}), FACTS)
+    outcome = engine.validate_workload(sets(100, 100), "team", policy({"visibleDevices": {}}), FACTS)
     assert MOST_FINDINGS < len(outcome.findings) <= MOST_FINDINGS + 200
     assert any("of the 100 in the object, " in finding.message for finding in outcome.findings)
 
 
 def test_A39_templates_are_judged_until_they_are_more_than_can_be_stored() -> None:
-    outcome = engine.check_workload(sets(50, 1_500), "team", policy({"gpuLimits": {}}), FACTS)
+    outcome = engine.validate_workload(sets(50, 1_500), "team", policy({"gpuLimits": {}}), FACTS)
     (finding,) = outcome.findings
     assert "of the 50 in the object, 24 are checked" in finding.message
 

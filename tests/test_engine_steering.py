@@ -40,18 +40,18 @@ def cuda_pod(**annotations: str) -> dict[str, Any]:
 @pytest.mark.parametrize("earlier", [[OLD_CUDA], []], ids=["ahead", "behind"])
 def test_a_pod_that_another_policy_steered_off_the_nodes_that_fit_is_not_refused_for_it(earlier: list[Policy]) -> None:
     """The platform corrects what it says of an image, and one replica has heard of it before the other."""
-    completed = engine.complete(cuda_pod(), OLD_CUDA, GENERATIONS).object
-    assert engine.judge(completed, NEW_CUDA, GENERATIONS, earlier=earlier).refusals == ()
-    completed = engine.complete(cuda_pod(), NEW_CUDA, GENERATIONS).object
-    assert engine.judge(completed, NEW_CUDA, GENERATIONS, earlier=earlier).findings == ()
+    completed = engine.mutate(cuda_pod(), OLD_CUDA, GENERATIONS).object
+    assert engine.validate(completed, NEW_CUDA, GENERATIONS, earlier=earlier).refusals == ()
+    completed = engine.mutate(cuda_pod(), NEW_CUDA, GENERATIONS).object
+    assert engine.validate(completed, NEW_CUDA, GENERATIONS, earlier=earlier).findings == ()
 
 
 def test_a_pod_that_chose_its_node_itself_is_judged_by_the_policy_in_force_alone() -> None:
     chosen = cuda_pod()
     chosen["spec"]["nodeSelector"] = {"nvidia.com/gpu.product": "Tesla-T4"}
-    completed = engine.complete(chosen, OLD_CUDA, GENERATIONS).object
+    completed = engine.mutate(chosen, OLD_CUDA, GENERATIONS).object
     assert engine.STAMP not in completed["metadata"].get("annotations", {})
-    assert kinds(engine.judge(completed, NEW_CUDA, GENERATIONS, earlier=[OLD_CUDA])) == [FindingKind.VIOLATION]
+    assert kinds(engine.validate(completed, NEW_CUDA, GENERATIONS, earlier=[OLD_CUDA])) == [FindingKind.VIOLATION]
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,13 @@ def test_a_pod_that_chose_its_node_itself_is_judged_by_the_policy_in_force_alone
     ],
 )
 def test_a_template_is_told_of_nodes_that_its_pods_cannot_be_kept_off(kind: str, told: list[FindingKind]) -> None:
-    outcome = engine.check_workload(workload(kind, cuda_pod()), "team", NEW_CUDA, GENERATIONS)
+    outcome = engine.validate_workload(workload(kind, cuda_pod()), "team", NEW_CUDA, GENERATIONS)
     assert (kinds(outcome), outcome.patch) == (told, ())
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "DaemonSet"])
 def test_a_template_whose_image_no_node_can_run_is_told_so(kind: str) -> None:
     old = ClusterFacts.of(GENERATIONS_RAW[:1])
-    (finding,) = engine.check_workload(workload(kind, cuda_pod()), "team", NEW_CUDA, old).findings
+    (finding,) = engine.validate_workload(workload(kind, cuda_pod()), "team", NEW_CUDA, old).findings
     assert (finding.kind, finding.warns) == (FindingKind.VIOLATION, True)
     assert "needs driver 580.65.06 or newer" in finding.message

@@ -106,7 +106,7 @@ def test_pods_that_will_be_repaired_are_not_held_against_custom_resources() -> N
 @pytest.mark.parametrize("kind", WORKLOADS)
 def test_what_the_api_server_refuses_in_its_own_kinds_is_not_called_repaired(kind: str) -> None:
     using = policy({"gpuLimits": {"requestsOnly": "repair"}})
-    (found,) = engine.foresee_pods(workload(kind, requests_only()), TEAM, using, FACTS)
+    (found,) = engine.template_outcomes(workload(kind, requests_only()), TEAM, using, FACTS)
     assert (found.is_refused, [finding.field for finding in found.findings]) == (
         True,
         [".".join((*WORKLOADS[kind][1], "spec.containers[c0].resources"))],
@@ -142,7 +142,7 @@ def test_an_object_that_makes_no_pods_is_of_no_concern() -> None:
 def test_a_warning_keeps_whose_pods_what_was_found_and_what_to_do(field: str) -> None:
     if field == "image":
         raw = training(image="pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime", workers=32)
-        found = engine.check_workload(raw, TEAM, policy(CUDA), OLD_NODES).findings[-1].warning
+        found = engine.validate_workload(raw, TEAM, policy(CUDA), OLD_NODES).findings[-1].warning
         expected = (
             "cudaDriver: pod template of Worker (32 pods, 256 GPUs): containers[pytorch].image: pytorch/pytorch:2.9.1-"
             "cuda13.0-cudnn9-runtime needs CUDA 13.0",
@@ -262,6 +262,6 @@ def test_pods_that_are_refused_one_by_one_do_not_count() -> None:
 
 
 def test_a_review_hears_of_the_total_with_the_first_group_that_has_a_part_in_it() -> None:
-    found = engine.foresee_pods(training(), TEAM, WARNING, FACTS, [own(gpus=32)])
+    found = engine.template_outcomes(training(), TEAM, WARNING, FACTS, [own(gpus=32)])
     assert [[finding.rule for finding in one.findings] for one in found] == [["gpuQuota"], []]
     assert not any(one.is_refused for one in found)

@@ -28,7 +28,7 @@ from tests.strategies import (
     json_values,
     pods,
 )
-from webhook.engine import complete, judge
+from webhook import engine
 from webhook.model.edits import apply
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.quantity import parse_quantity
@@ -217,7 +217,7 @@ def test_a_mutator_that_sees_what_another_one_did_does_the_same(raw, values, fac
 def test_all_rules_together_complete_a_pod_once_and_find_nothing_missing(raw, values, facts):
     policy = policy_of(values)
     before = copy.deepcopy(raw)
-    outcome = complete(raw, policy, facts)
+    outcome = engine.mutate(raw, policy, facts)
     assert raw == before
     assert jsonpatch.apply_patch(before, outcome.patch) == outcome.object
     edits = [edit for injection in outcome.injections for edit in injection.edits]
@@ -225,16 +225,18 @@ def test_all_rules_together_complete_a_pod_once_and_find_nothing_missing(raw, va
     assert names_set_twice(raw, outcome.object) == []
     assert faults(outcome.object) <= faults(raw)
     if not outcome.refusals:
-        again = complete(outcome.object, policy, facts)
+        again = engine.mutate(outcome.object, policy, facts)
         assert (again.patch, again.refusals) == ((), ())
-        assert [f for f in judge(outcome.object, policy, facts).findings if f.kind is FindingKind.MISSING] == []
+        assert [
+            f for f in engine.validate(outcome.object, policy, facts).findings if f.kind is FindingKind.MISSING
+        ] == []
 
 
 @checked_on_pods
 @given(gpu_pods(), ALL_VALUES, clusters(), st.permutations(RULES))
 def test_the_order_of_rules_changes_neither_pod_nor_verdict(raw, values, facts, order):
     def verdict(policy):
-        outcome = complete(raw, policy, facts)
+        outcome = engine.mutate(raw, policy, facts)
         pod = unordered({**outcome.object, "metadata": None})
         return pod, {str(finding) for finding in outcome.findings}, outcome.refusals == ()
 
@@ -244,7 +246,7 @@ def test_the_order_of_rules_changes_neither_pod_nor_verdict(raw, values, facts, 
 @checked_on_pods
 @given(pods(with_gpus=False), ALL_VALUES, clusters())
 def test_a_pod_without_gpus_passes_all_rules_untouched(raw, values, facts):
-    outcome = complete(raw, policy_of(values), facts)
+    outcome = engine.mutate(raw, policy_of(values), facts)
     assert (outcome.patch, outcome.findings, outcome.object) == ((), (), raw)
 
 
@@ -252,9 +254,9 @@ def test_a_pod_without_gpus_passes_all_rules_untouched(raw, values, facts):
 @given(gpu_pods(), ALL_VALUES, clusters(), st.sampled_from([Mode.WARN, Mode.AUDIT]))
 def test_only_enforced_rules_change_or_refuse(raw, values, facts, mode):
     policy = policy_of(values, modes={rule.key: mode for rule in RULES})
-    outcome = complete(raw, policy, facts)
+    outcome = engine.mutate(raw, policy, facts)
     assert (outcome.patch, outcome.refusals) == ((), ())
-    assert judge(raw, policy, facts).refusals == ()
+    assert engine.validate(raw, policy, facts).refusals == ()
 
 
 @checked_on_pods
@@ -262,9 +264,9 @@ def test_only_enforced_rules_change_or_refuse(raw, values, facts, mode):
 def test_no_json_makes_the_engine_fail(raw, values, facts):
     policy = policy_of(values)
     try:
-        outcome = complete(raw, policy, facts)
-        judge(outcome.object, policy, facts)
-        judge(outcome.object, policy, facts, old=raw)
+        outcome = engine.mutate(raw, policy, facts)
+        engine.validate(outcome.object, policy, facts)
+        engine.validate(outcome.object, policy, facts, old=raw)
     except ShapeError:
         return
     assert jsonpatch.apply_patch(copy.deepcopy(raw), outcome.patch) == outcome.object

@@ -35,7 +35,7 @@ def of_quota(outcome: Outcome) -> list[tuple[FindingKind, bool, str]]:
 )
 def test_A42_a_tenant_gets_no_gpus_by_another_name(raw: dict[str, Any]) -> None:
     assert any(finding.rule in {"gpuQuota", "gpuLimits"} for finding in said_of(raw, TENANTS, TENANT).refusals)
-    refused = engine.check_workload(
+    refused = engine.validate_workload(
         workload("Deployment", raw),
         TENANT,
         TENANTS.for_namespace(TENANT),
@@ -114,7 +114,7 @@ def test_A51_an_update_is_never_refused_for_claims_that_were_admitted() -> None:
     """An earlier policy admitted them, and a controller changes something else."""
     old = claiming()
     new = {**old, "metadata": {**old["metadata"], "labels": {"kueue.x-k8s.io/queue-name": "a"}}}
-    judged = engine.judge(new, TENANTS.for_namespace(TENANT), against(TENANTS).facts, old=old)
+    judged = engine.validate(new, TENANTS.for_namespace(TENANT), against(TENANTS).facts, old=old)
     assert of_quota(judged) == []
 
 
@@ -139,7 +139,7 @@ def test_pods_whose_gpus_come_by_dra_get_no_runtime_class_and_no_variable_of_the
     rules = policies(
         {"runtimeClass": {"name": "nvidia", "whenMissing": "silent"}, "visibleDevices": {}, "driverCapabilities": {}}
     )
-    completed = engine.complete(raw, rules.for_namespace("team"), against(rules).facts)
+    completed = engine.mutate(raw, rules.for_namespace("team"), against(rules).facts)
     assert completed.injections == ()
 
 

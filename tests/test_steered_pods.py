@@ -186,8 +186,8 @@ def test_a_completed_pod_keeps_every_node_that_may_run_it_and_loses_those_that_a
 ):
     snapshot = ClusterFacts.of(nodes, runtime_classes)
     facts = snapshot.with_pools(pools)
-    without = engine.complete(raw, policy_of({**cuda, "steer": False}, pools), snapshot)
-    steered = engine.complete(raw, policy_of(cuda, pools), snapshot)
+    without = engine.mutate(raw, policy_of({**cuda, "steer": False}, pools), snapshot)
+    steered = engine.mutate(raw, policy_of(cuda, pools), snapshot)
     before, after = (facts.matching_nodes(pod_from_raw(outcome.object)) for outcome in (without, steered))
     fate = {id(one): fates(raw, one, allows_compat=cuda["forwardCompat"] == "allow") for one in before}
     fit = [one for one in before if fate[id(one)] is not Verdict.INCOMPATIBLE]
@@ -197,8 +197,8 @@ def test_a_completed_pod_keeps_every_node_that_may_run_it_and_loses_those_that_a
         assert not any(separates(one, fit) for one in left)
     else:
         assert steered.object.get("spec") == without.object.get("spec")
-    assert engine.complete(steered.object, policy_of(cuda, pools), snapshot).patch == ()
-    _is_judged(engine.judge(steered.object, policy_of(cuda, pools), snapshot), list(before), fit, left)
+    assert engine.mutate(steered.object, policy_of(cuda, pools), snapshot).patch == ()
+    _is_judged(engine.validate(steered.object, policy_of(cuda, pools), snapshot), list(before), fit, left)
 
 
 def _is_judged(outcome: Outcome, before: list[NodeClass], fit: list[NodeClass], left: list[NodeClass]) -> None:
@@ -220,7 +220,7 @@ def test_labels_that_come_late_take_no_node_away_from_a_pod_that_it_runs(nodes, 
     pool = PoolSettings(name="p", driver=driver, product=product, arch=declared["kubernetes.io/arch"]).pool
     there = ClusterFacts.of([node(f"n{at}", labels=names | one, capacity={GPU: "8"}) for at, one in enumerate(nodes)])
     raw = _pod([image], GPU, {})
-    completed = pod_from_raw(engine.complete(raw, policy_of({}, (pool,)), there).object)
+    completed = pod_from_raw(engine.mutate(raw, policy_of({}, (pool,)), there).object)
     (of_pool,) = ClusterFacts().with_pools((pool,)).matching_nodes(pod_from_raw(raw))
     come = ClusterFacts.of([node("come", labels=names | declared | dict(pool.labels), capacity={GPU: "8"})])
     if fates(raw, of_pool, allows_compat=True) is not Verdict.INCOMPATIBLE:

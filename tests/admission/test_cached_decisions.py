@@ -34,10 +34,10 @@ from tests.strategies import (
     requests_only,
     service_pods,
 )
+from webhook import engine
 from webhook.admission import decision_cache
 from webhook.admission.admission_review import AdmissionRequest, render
 from webhook.admission.phases import Decision
-from webhook.engine import complete
 from webhook.engine.quota_claims import QuotaClaims
 from webhook.facts.facts import ClusterFacts
 from webhook.model.image import ImageInfo
@@ -201,7 +201,7 @@ def histories(draw: st.DrawFn) -> History:
 def _completed(raw: Object) -> Object | None:
     """The pod as it comes to the validating phase; None for one that does not get there."""
     try:
-        outcome = complete(raw, EVERY.default, FACTS)
+        outcome = engine.mutate(raw, EVERY.default, FACTS)
     except ShapeError:
         return None
     return None if outcome.refusals else dict(outcome.object)

@@ -22,9 +22,9 @@ from tests.admission.alike_pods import (
     remembering,
 )
 from tests.reviews import FACTS, NODES, WITHOUT_CLASSES, pod, request
+from webhook import engine
 from webhook.admission import decision_cache
 from webhook.admission.admission_review import AdmissionRequest
-from webhook.engine import complete
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import Snapshot
 from webhook.model.image import ImageInfo
@@ -45,7 +45,7 @@ def asks(*raws: Object, phase: str = "mutate", sets: tuple[PolicySet, ...] = (EV
     """How often a phase decides about these pods of a controller. The validating phase gets completed pods."""
     decide, memory = remembering(phase)
     for raw in map(owned, raws):
-        asked = raw if phase == "mutate" else complete(raw, sets[0].default, FACTS).object
+        asked = raw if phase == "mutate" else engine.mutate(raw, sets[0].default, FACTS).object
         memory.decision(request(asked), sets, FACTS)
     return decide.times
 

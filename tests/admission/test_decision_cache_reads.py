@@ -17,10 +17,10 @@ import pytest
 
 from tests.admission.alike_pods import BY_INDEX, EVERY, INDEX, NOTHING, TOKEN, WARNING, Images, owned
 from tests.corpus import facts_of, read_corpus
+from webhook import engine
 from webhook.admission import phases
 from webhook.admission.admission_review import AdmissionRequest
 from webhook.admission.phases import Decision
-from webhook.engine import complete
 from webhook.model.likeness import NUMBERS, likeness_of
 from webhook.model.shape import ShapeError
 from webhook.policy.loader import load
@@ -165,7 +165,7 @@ def bare_pods() -> tuple[tuple[str, Object], ...]:
     for manifest in read_corpus():
         for number, template in enumerate(manifest.templates()):
             try:
-                complete(template.made, EVERY.default, FACTS)
+                engine.mutate(template.made, EVERY.default, FACTS)
             except ShapeError:
                 continue
             found.append((f"{manifest.name} {number}", json.loads(json.dumps(template.made, default=str))))
@@ -213,7 +213,7 @@ def test_whatever_a_decision_reads_of_a_pod_tells_it_from_others(phase: str, nam
     policies = [one.for_namespace("team-b") for one in (using, *FROM.get(name, ()))]
     labels = frozenset().union(*(one.labels for one in policies))
     for title, bare in dozens():
-        raw = bare if phase == "mutate" else json.loads(json.dumps(complete(bare, using.default, FACTS).object))
+        raw = bare if phase == "mutate" else json.loads(json.dumps(engine.mutate(bare, using.default, FACTS).object))
         said = likeness_of(raw, labels)
         assert said is not None, title
         found, _ = reads(phase, raw, name)
@@ -250,6 +250,6 @@ def test_the_numbers_of_a_controller_lead_to_no_other_decision(kind: str) -> Non
         for part in ("labels", "annotations"):
             for key in NUMBERS[kind]:
                 other["metadata"][part][key] = "nvidia.com/gpu=all"
-        outcomes = [complete(one, EVERY.default, FACTS) for one in (raw, other)]
+        outcomes = [engine.mutate(one, EVERY.default, FACTS) for one in (raw, other)]
         assert outcomes[0].patch == outcomes[1].patch, title
         assert outcomes[0].findings == outcomes[1].findings, title

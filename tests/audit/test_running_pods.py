@@ -133,7 +133,7 @@ def test_for_files_the_quotas_are_told_as_the_inventory_uses_them_and_the_cluste
 
 def test_a_pod_that_was_completed_is_left_in_peace() -> None:
     using = policies(INJECTING)
-    completed = engine.complete(pod(2), using.default, FACTS).object
+    completed = engine.mutate(pod(2), using.default, FACTS).object
     assert audited_in_a_cluster(stored(completed, 1), using=using).findings == ()
 
 

@@ -144,7 +144,7 @@ def _parsed(phase: str, review: Mapping[str, Any], policies: PolicySet, snapshot
     if phase == "validate":
         request = dict(review["request"])
         policy = policies.for_namespace(request["namespace"])
-        request["object"] = engine.complete(request["object"], policy, snapshot).object
+        request["object"] = engine.mutate(request["object"], policy, snapshot).object
         review = {**review, "request": request}
     return parse(json.dumps(review).encode())
 

@@ -23,7 +23,7 @@ from tests.benchmarks.cluster import PRIORITY_CLASS, nodes, write_policies
 from tests.benchmarks.runs import demand, head, need, row, sized
 from tests.benchmarks.served import Served, minimal, product, serve
 from tests.benchmarks.wrk import Load, Middle, Request, load, missing
-from webhook.engine import complete
+from webhook import engine
 from webhook.facts.inventory import load_inventory
 from webhook.policy.loader import load as load_policies
 
@@ -77,7 +77,7 @@ def _completed(directory: Path, inventory: Path) -> Path:
     """The review of the validating phase: the same pod, completed."""
     review = json.loads(_alone(directory).read_text())
     policy = load_policies(directory / "policies").for_namespace(review["request"]["namespace"])
-    review["request"]["object"] = complete(review["request"]["object"], policy, load_inventory(inventory)).object
+    review["request"]["object"] = engine.mutate(review["request"]["object"], policy, load_inventory(inventory)).object
     file = directory / "completed.json"
     file.write_text(json.dumps(review, separators=(",", ":")))
     return file

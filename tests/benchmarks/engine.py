@@ -56,8 +56,8 @@ def main() -> None:
         for _ in range(ROUNDS):
             for size, (policy, facts) in cases.items():
                 completed = _completed(raw, policy, facts)
-                samples[size][0].append(_microseconds(lambda p=policy, f=facts: engine.complete(raw, p, f)))
-                samples[size][1].append(_microseconds(lambda c=completed, p=policy, f=facts: engine.judge(c, p, f)))
+                samples[size][0].append(_microseconds(lambda p=policy, f=facts: engine.mutate(raw, p, f)))
+                samples[size][1].append(_microseconds(lambda c=completed, p=policy, f=facts: engine.validate(c, p, f)))
     head("Policies", "Nodes", "mutate, microseconds", "validate, microseconds", "ratio to the first row")
     first = [statistics.median(values) for values in samples[SIZES[0]]]
     for (policies, count), values in samples.items():
@@ -70,10 +70,10 @@ def main() -> None:
 
 def _completed(raw: Mapping[str, Any], policy: Policy, facts: Facts) -> Mapping[str, Any]:
     """The pod with all injections, about which there is then nothing to say."""
-    completed = engine.complete(raw, policy, facts)
+    completed = engine.mutate(raw, policy, facts)
     injected, found = completed.injected, completed.findings
     demand(injected == INJECTED and not found, f"completed by {injected} with {found}; expected is {INJECTED} alone")
-    found = engine.judge(completed.object, policy, facts).findings
+    found = engine.validate(completed.object, policy, facts).findings
     demand(not found, f"the completed pod is judged with {found}; nothing is expected")
     return completed.object
 

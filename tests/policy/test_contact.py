@@ -19,7 +19,7 @@ def write(policies, name: str, contact: str = "", rules: str = "{}") -> None:
 def refusal(policies, namespace: str, **spec) -> str:
     raw = pod(2, **spec)
     raw["metadata"]["namespace"] = namespace
-    return engine.judge(raw, policies.load().for_namespace(namespace), FACTS).refusal
+    return engine.validate(raw, policies.load().for_namespace(namespace), FACTS).refusal
 
 
 def test_a_namespace_without_gpus_is_told_whom_to_ask(policies) -> None:

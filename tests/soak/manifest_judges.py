@@ -75,7 +75,7 @@ def candidates(
             except ValueError:
                 continue
             if asks and (version >= _SINCE or not _is_newer(written["spec"])):
-                outcome = engine.foresee(written, policy, facts_of(cluster))
+                outcome = engine.simulate(written, policy, facts_of(cluster))
                 yield Candidate(f"{manifest.name} {template.group}".strip(), written, outcome)
 
 

@@ -84,11 +84,11 @@ def _tasks(policy: Policy, facts: ClusterFacts) -> Iterator[Task]:
     for raw in quick_yaml.load_all(SUBJECTS.read_text()):
         name = raw["metadata"]["name"]
         if is_pod(raw["apiVersion"], raw["kind"]):
-            completed = engine.complete(raw, policy, facts).object
-            yield Task("mutate", name, lambda p, it=raw: engine.complete(it, p, facts))
-            yield Task("validate", name, lambda p, it=completed: engine.judge(it, p, facts))
+            completed = engine.mutate(raw, policy, facts).object
+            yield Task("mutate", name, lambda p, it=raw: engine.mutate(it, p, facts))
+            yield Task("validate", name, lambda p, it=completed: engine.validate(it, p, facts))
         else:
-            yield Task("workloads", name, lambda p, it=raw: engine.check_workload(it, "team-b", p, facts))
+            yield Task("workloads", name, lambda p, it=raw: engine.validate_workload(it, "team-b", p, facts))
 
 
 def _of_rules(tasks: list[Task], policy: Policy) -> dict[str, int]:

@@ -74,7 +74,7 @@ def mutate(
         return UNCONCERNED
     policy = policies.for_namespace(request.namespace)
     others = _others(policy, request, earlier)
-    return decide(engine.complete(request.object, policy, facts, earlier=others, namespace=request.namespace))
+    return decide(engine.mutate(request.object, policy, facts, earlier=others, namespace=request.namespace))
 
 
 def workloads(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts) -> Decision:
@@ -88,7 +88,7 @@ def workloads(request: AdmissionRequest, policies: PolicySet, facts: ClusterFact
         return UNCONCERNED
     namespace = request.namespace
     policy, quotas = policies.for_namespace(namespace), policies.quotas_for(namespace)
-    return decide(engine.check_workload(raw, namespace, policy, facts, quotas, old=old))
+    return decide(engine.validate_workload(raw, namespace, policy, facts, quotas, old=old))
 
 
 def _says_more_than(raw: Mapping[str, Any], old: Mapping[str, Any] | None) -> bool:
@@ -112,9 +112,9 @@ def validate(
     policy = policies.for_namespace(request.namespace)
     if request.operation == "UPDATE":
         old = old if old is not None else {}
-        return decide(engine.judge(raw, policy, facts, old=old, namespace=request.namespace))
+        return decide(engine.validate(raw, policy, facts, old=old, namespace=request.namespace))
     others = _others(policy, request, earlier)
-    decision = decide(outcome := engine.judge(raw, policy, facts, earlier=others, namespace=request.namespace))
+    decision = decide(outcome := engine.validate(raw, policy, facts, earlier=others, namespace=request.namespace))
     bound = policies.quotas_for(request.namespace)
     if not bound or request.subresource or outcome.refusals:
         return decision

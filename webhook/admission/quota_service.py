@@ -7,7 +7,7 @@ from typing import Protocol
 
 from webhook.admission.metrics import Metrics
 from webhook.admission.quota_metrics import QuotaMetrics
-from webhook.engine.quota_usage import QuotaUsage, standings_of
+from webhook.engine.quota_usage import QuotaUsage, quota_usages
 from webhook.ledger.context import LEAST_IDLE, LONGEST_ROUND, LedgerContext, LedgerTiming, ReconcileIntervals
 from webhook.ledger.ledger_store import LedgerStore, Pods
 from webhook.ledger.ledgers import Ledgers
@@ -114,7 +114,7 @@ class QuotaService:
 
     def _show(self, usage: Mapping[str, Usage]) -> None:
         if self._parts.publisher is not None:
-            self._parts.publisher.show(standings_of(usage, self._policies.current))
+            self._parts.publisher.show(quota_usages(usage, self._policies.current))
 
 
 def intervals_for(timing: LedgerTiming) -> ReconcileIntervals:

@@ -14,7 +14,7 @@ from webhook.audit.owners import Owners
 from webhook.audit.quota_report import QuotaInUse
 from webhook.audit.report import AuditFinding, Level, ObjectReference, PodGroup, Running, SourceLine
 from webhook.audit.review_objects import ReviewedObject, injected
-from webhook.engine import Foreseen
+from webhook.engine import TemplateOutcome
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.shape import shortened
 from webhook.model.workloads import Template, controller_of
@@ -91,7 +91,7 @@ def _about(item: ReviewedObject, owners: Owners, ordinal: int) -> _MakeFinding:
     )
 
 
-def _of_template(foreseen: Foreseen, make: _MakeFinding) -> Iterator[DraftFinding]:
+def _of_template(foreseen: TemplateOutcome, make: _MakeFinding) -> Iterator[DraftFinding]:
     template = foreseen.template
     make = partial(make, pod_group=PodGroup(template.group, template.pods, foreseen.gpus))
     places = _places_in_a_pod(template)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.audit.documents import Document, DocumentError, own_namespace
-from webhook.engine import Foreseen
+from webhook.engine import TemplateOutcome
 from webhook.facts.facts import ClusterFacts
 from webhook.model.claims import CLAIM, DeviceRequest, Devices, PodResourceClaim, claim_from, claims_of
 from webhook.model.wording import counted, cut
@@ -66,7 +66,7 @@ class InputClaims:
         asking = _Asking(mapped(outcome.object, "spec"), namespace, outcome.policy)
         return replace(outcome, findings=self._with_claims(outcome.findings, asking, CLAIMS))
 
-    def template_with_claims(self, foreseen: Foreseen, namespace: str, policy: Policy) -> Foreseen:
+    def template_with_claims(self, foreseen: TemplateOutcome, namespace: str, policy: Policy) -> TemplateOutcome:
         """The result for the pods of a template, with findings about their claims."""
         template = foreseen.template
         if template.is_unknown(CLAIMS):

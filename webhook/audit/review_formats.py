@@ -12,7 +12,7 @@ from rich.text import Text
 
 from webhook.audit.documents import DocumentError
 from webhook.audit.review_objects import ReviewedObject, ReviewList, injected
-from webhook.engine import Foreseen
+from webhook.engine import TemplateOutcome
 from webhook.outcome import Finding, printable
 from webhook.rules.rule_settings import Mode
 
@@ -97,7 +97,7 @@ def _item_json(item: ReviewedObject) -> dict[str, Any]:
     }
 
 
-def _template_json(pods: Foreseen) -> dict[str, Any]:
+def _template_json(pods: TemplateOutcome) -> dict[str, Any]:
     """The result for the pods of one template; `pods` is how many run at a time, null if unknown."""
     template = pods.template
     return {

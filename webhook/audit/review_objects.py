@@ -16,7 +16,7 @@ import jsonpatch
 from webhook import engine
 from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.audit.input_claims import InputClaims
-from webhook.engine import Foreseen, quota_claims
+from webhook.engine import TemplateOutcome, quota_claims
 from webhook.facts.facts import ClusterFacts
 from webhook.ledger.entries import uid_bytes
 from webhook.ledger.ledgers import Ledgers
@@ -44,7 +44,7 @@ class ReviewedObject:
     policy: Policy | None
     findings: tuple[Finding, ...] = ()
     outcome: Outcome | None = None
-    pods: tuple[Foreseen, ...] = ()
+    pods: tuple[TemplateOutcome, ...] = ()
 
     @property
     def patch(self) -> tuple[Mapping[str, Any], ...]:
@@ -88,7 +88,7 @@ class ReviewedObject:
         return tuple(dict.fromkeys(finding.warning for finding in self.findings if finding.warns))
 
 
-def injected(pods: Foreseen) -> tuple[Injection, ...]:
+def injected(pods: TemplateOutcome) -> tuple[Injection, ...]:
     """The injections into the pods of a template; none if the pods are refused."""
     return () if pods.is_refused else pods.injections
 
@@ -152,14 +152,14 @@ def review_object(
     where, name = _namespace(document, namespace), _name(document)
     policy = context.policies.for_namespace(where)
     if is_pod(document.api_version, document.kind):
-        outcome = engine.foresee(document.object, policy, context.facts, namespace=where)
+        outcome = engine.simulate(document.object, policy, context.facts, namespace=where)
         if not is_running:
             outcome = _reserved(outcome, document, where, context)
         if context.claims is not None:
             outcome = context.claims.pod_with_claims(outcome, where)
         return ReviewedObject(document, where, name, policy, outcome.findings, outcome)
     bound = context.policies.quotas_for(where)
-    pods = engine.foresee_pods(document.object, where, policy, context.facts, bound)
+    pods = engine.template_outcomes(document.object, where, policy, context.facts, bound)
     if not pods:
         return ReviewedObject(document, own_namespace(document), name, None)
     if context.claims is not None:

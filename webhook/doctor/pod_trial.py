@@ -229,12 +229,12 @@ def _tried(trial: PodTrial, installation: Installation) -> TrialVerdict:
 def _expected(trial: PodTrial, installation: Installation) -> TrialVerdict:
     """The result that the policies lead to."""
     policy = installation.sound_policies.for_namespace(installation.place.tried_in)
-    completed = engine.complete(trial.pod, policy, installation.facts)
+    completed = engine.mutate(trial.pod, policy, installation.facts)
     if completed.refusals:
         return TrialVerdict(MUTATE)
     if any(finding.fails_validation for finding in completed.findings):
         return TrialVerdict("the API server's own validation")
-    if engine.judge(completed.object, policy, installation.facts).refusals:
+    if engine.validate(completed.object, policy, installation.facts).refusals:
         return TrialVerdict(VALIDATE)
     return TrialVerdict("", ",".join(completed.injected))
 

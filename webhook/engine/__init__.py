@@ -1,13 +1,22 @@
 """The one place where rules are asked and modes applied. The webhook, the command line and the audit all call it.
 
-A pod passes two phases, as in the API server. `complete` asks the mutators and returns a patch. `judge` asks the
-validators about the final pod, and reports injections that were lost on the way. `foresee` does both. `check_workload`
-and `foresee_pods` do so for the pods that workloads make.
+A pod passes two phases, as in the API server. `mutate` asks the mutators and returns a patch. `validate` asks the
+validators about the final pod, and reports injections that were lost on the way. `simulate` does both. For the pods
+that a workload makes, `template_outcomes` does so, and `validate_workload` judges the workload by them.
 """
 
-from webhook.engine.mutating import ANNOTATION, STAMP, complete
-from webhook.engine.templates import Foreseen
-from webhook.engine.validating import foresee, judge
-from webhook.engine.workloads import check_workload, foresee_pods
+from webhook.engine.mutating import ANNOTATION, STAMP, mutate
+from webhook.engine.templates import TemplateOutcome
+from webhook.engine.validating import simulate, validate
+from webhook.engine.workloads import template_outcomes, validate_workload
 
-__all__ = ["ANNOTATION", "STAMP", "Foreseen", "check_workload", "complete", "foresee", "foresee_pods", "judge"]
+__all__ = [
+    "ANNOTATION",
+    "STAMP",
+    "TemplateOutcome",
+    "mutate",
+    "simulate",
+    "template_outcomes",
+    "validate",
+    "validate_workload",
+]

@@ -1,7 +1,7 @@
 """The mutating phase.
 
 A pod that was completed gets a stamp: an annotation with the name and version of the policy. Replicas get a new version
-of the policies at different moments. By the stamp, `judge` recognises a pod that was completed under a version which
+of the policies at different moments. By the stamp, `validate` recognises a pod that was completed under a version which
 this replica does not have yet. A stamp that the author of a pod wrote is replaced.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from webhook.engine.running_rules import ask_mutators, bounded, edits_of, facts_under, told_once, violations
+from webhook.engine.running_rules import ask_mutators, bounded, edits_of, facts_under, violations, without_repeats
 from webhook.facts.facts import ClusterFacts
 from webhook.model.draft import Draft
 from webhook.model.edits import Annotate, Edit
@@ -26,14 +26,14 @@ STAMP = "gpupolicy.dev/policy"
 """Annotation with the policy, and its version, that completed a pod last."""
 
 
-def complete(
+def mutate(
     raw: Mapping[str, Any], policy: Policy, facts: ClusterFacts, *, earlier: Sequence[Policy] = (), namespace: str = ""
 ) -> Outcome:
     """Inject what the enforced rules inject, and report what other rules would inject.
 
     A pod that `policy` leaves unchanged gets a stamp, too, if one of the `earlier` policies would complete it. A pod
     that the API server will refuse never reaches the validating phase, so it is validated here. All other pods are left
-    to `judge`, because other webhooks may still change them. `namespace` is where the pod will be; if empty, the pod
+    to `validate`, because other webhooks may still change them. `namespace` is where the pod will be; if empty, the pod
     itself says it. Raises ShapeError for a malformed pod, and for a pod whose patch is longer than the API server
     accepts.
     """
@@ -49,7 +49,7 @@ def complete(
         injected = ask_mutators(stage, pod, facts, draft, findings)
         unseen += [edit for injection in injected for edit in injection.edits]
         injections += injected
-    findings = told_once(findings, pod, policy, facts)
+    findings = without_repeats(findings, pod, policy, facts)
     if any(finding.fails_validation for finding in chain(findings, violations(pod, policy.anticipators, facts))):
         findings.extend(bounded(violations(pod, policy.validators, facts)))
     if any(finding.refuses for finding in findings):

@@ -103,14 +103,14 @@ def _with_verdicts(
     in use.
     """
     findings = [
-        _found(one, verdict, pods)
+        _finding_for(one, verdict, pods)
         for one, verdict in zip(claims, verdicts, strict=True)
         if not isinstance(verdict, Granted)
     ]
-    return _told(outcome, findings) if findings else outcome
+    return _with_findings(outcome, findings) if findings else outcome
 
 
-def _told(outcome: Outcome, findings: Iterable[Finding]) -> Outcome:
+def _with_findings(outcome: Outcome, findings: Iterable[Finding]) -> Outcome:
     """The outcome with more findings, which name the contact of the policy."""
     return replace(outcome, findings=(*outcome.findings, *addressed_to(outcome.policy.contact, findings)))
 
@@ -144,7 +144,7 @@ def entered(
     pods of a namespace; if it is None, a refusal tells nothing of what is in use.
     """
     if claims.findings:
-        outcome = _told(outcome, claims.findings)
+        outcome = _with_findings(outcome, claims.findings)
     if outcome.refusals or not claims.claims:
         return outcome
     verdicts = ask([one.claim for one in claims.claims])
@@ -153,10 +153,10 @@ def entered(
     return _with_verdicts(outcome, claims.claims, verdicts, pods)
 
 
-def _found(one: BoundClaim, verdict: Exceeded | Unanswered | _KeptOut, pods: Iterable[GpuPod] | None) -> Finding:
+def _finding_for(one: BoundClaim, verdict: Exceeded | Unanswered | _KeptOut, pods: Iterable[GpuPod] | None) -> Finding:
     bound = one.bound
     if isinstance(verdict, Withheld | Crowded | AlreadyStored | InTreeExceeded):
-        return finding_of(bound, _UNTOLD if pods is None else _objection(verdict, bound.quota))
+        return finding_of(bound, _WITHOUT_USAGE if pods is None else _objection(verdict, bound.quota))
     if isinstance(verdict, Exceeded):
         largest = None if pods is None else _largest(pods, verdict.excesses[0].limit, bound.quota)
         is_open = is_unspecified(one.claim.demand, bound.quota)
@@ -199,7 +199,7 @@ def _objection(verdict: _KeptOut, quota: Quota) -> Objection:
     )
 
 
-_UNTOLD = Objection(
+_WITHOUT_USAGE = Objection(
     "spec", "does not fit beside the pods of its namespace", "a GPU quota is used up", "Free some or request less"
 )
 """The objection in place of a particular one, if refusals tell nothing of what is in use."""

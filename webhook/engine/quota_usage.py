@@ -33,47 +33,47 @@ class QuotaUsage:
     version: str = ""
 
 
-def standings_of(usage: Mapping[str, Usage], policies: PolicySet) -> list[QuotaUsage]:
-    """The usage of every quota in the policies that was counted; `usage` is what was counted, by the key of the quota.
+def quota_usages(counted: Mapping[str, Usage], policies: PolicySet) -> list[QuotaUsage]:
+    """The usage of every quota in the policies that was counted; `counted` has the usage by the key of the quota.
 
     A quota that the policies no longer have is left out.
     """
     bound = {one.quota.key: one for one in policies.pots}
-    for one in usage.values():
+    for one in counted.values():
         bound |= {found.quota.key: found for found in policies.quotas_for(one.quota.name)}
     return [
         QuotaUsage(one.quota, bound[key].mode, one.used, {*one.namespaces, *policies.names}, one.version)
-        for key, one in usage.items()
+        for key, one in counted.items()
         if key in bound
     ]
 
 
-def statuses(standings: Iterable[QuotaUsage]) -> dict[Place, Status | None]:
+def statuses(usages: Iterable[QuotaUsage]) -> dict[Place, Status | None]:
     """The status of each quota in each of its namespaces; None while the usage is not known, so that the old one stays.
 
     A quota is seen in the namespaces that it names, and in the known namespaces that one of its globs covers.
     """
     found: dict[Place, Status | None] = {}
-    for standing in standings:
-        status = None if standing.used is None else _status(standing, standing.used)
-        for namespace in _seen_in(standing):
-            found[namespace, standing.quota.key] = status
+    for usage in usages:
+        status = None if usage.used is None else _status(usage, usage.used)
+        for namespace in _seen_in(usage):
+            found[namespace, usage.quota.key] = status
     return found
 
 
-def _seen_in(standing: QuotaUsage) -> set[str]:
-    quota = standing.quota
+def _seen_in(usage: QuotaUsage) -> set[str]:
+    quota = usage.quota
     named = {pattern for pattern in quota.patterns if not is_glob(pattern)}
-    return named | {namespace for namespace in standing.namespaces if quota.covers(namespace)}
+    return named | {namespace for namespace in usage.namespaces if quota.covers(namespace)}
 
 
-def _status(standing: QuotaUsage, used: Mapping[Limit, Fraction]) -> Status:
-    quota = standing.quota
+def _status(usage: QuotaUsage, used: Mapping[Limit, Fraction]) -> Status:
+    quota = usage.quota
     status: dict[str, Any] = {
         "quota": quota.name,
         "scope": str(quota.scope),
-        "mode": str(standing.mode),
-        "ledger": standing.version,
+        "mode": str(usage.mode),
+        "ledger": usage.version,
     }
     by_name: dict[Measure, list[dict[str, str]]] = {Measure.MODEL: [], Measure.RESOURCE: []}
     for limit in quota.limits:

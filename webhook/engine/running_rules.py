@@ -92,31 +92,31 @@ def _would_add(bound: BoundRule, wanted: Sequence[Edit]) -> Finding:
 
 def violations(pod: Pod, validators: Sequence[BoundRule], facts: Facts) -> Iterator[Finding]:
     """What these rules find in a pod, in their modes. Advice about a fault that a violation names is left out."""
-    told: frozenset[str] | None = None
+    reported: frozenset[str] | None = None
     for bound in validators:
         if bound.rule.validate is None:
             continue
         for value in bound.rule.validate(pod, bound.settings, facts):
             if isinstance(value, Advice) and value.fault:
-                told = _faults_told(pod, validators, facts) if told is None else told
-                if value.fault in told:
+                reported = _reported_faults(pod, validators, facts) if reported is None else reported
+                if value.fault in reported:
                     continue
             yield _finding(bound, value)
 
 
-def _faults_told(pod: Pod, validators: Iterable[BoundRule], facts: Facts) -> frozenset[str]:
+def _reported_faults(pod: Pod, validators: Iterable[BoundRule], facts: Facts) -> frozenset[str]:
     """The faults of a pod that violations of these rules name, and that its author is told of."""
     telling = (bound for bound in validators if bound.rule.faults and bound.mode is not Mode.AUDIT)
     values = (one.rule.validate(pod, one.settings, facts) for one in telling if one.rule.validate is not None)
     return frozenset(value.fault for value in chain.from_iterable(values) if isinstance(value, Violation))
 
 
-def told_once(findings: Sequence[Finding], pod: Pod, policy: Policy, facts: Facts) -> list[Finding]:
+def without_repeats(findings: Sequence[Finding], pod: Pod, policy: Policy, facts: Facts) -> list[Finding]:
     """The findings of mutators, without advice about a fault that a violation of the pod will name."""
     if not any(finding.fault for finding in findings):
         return list(findings)
-    told = _faults_told(pod, policy.validators, facts)
-    return [finding for finding in findings if not finding.fault or finding.fault not in told]
+    reported = _reported_faults(pod, policy.validators, facts)
+    return [finding for finding in findings if not finding.fault or finding.fault not in reported]
 
 
 def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -135,7 +135,7 @@ def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
             yield replace(last, field="spec", message=text, brief="", remedy="", refuses=refuses, number=more)
 
 
-def told(bound: BoundRule, values: Iterable[Violation | Advice]) -> Iterator[Finding]:
+def findings_of(bound: BoundRule, values: Iterable[Violation | Advice]) -> Iterator[Finding]:
     """The findings that a rule's answers are, in its mode."""
     for value in values:
         yield _finding(bound, value)

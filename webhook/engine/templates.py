@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from webhook.engine.quota_claims import pot_findings
-from webhook.engine.running_rules import addressed_to, facts_under, told
-from webhook.engine.validating import foresee
+from webhook.engine.running_rules import addressed_to, facts_under, findings_of
+from webhook.engine.validating import simulate
 from webhook.facts.facts import ClusterFacts
 from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod
@@ -26,7 +26,7 @@ _LONGEST_NAME = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class TemplateOutcome:
     """What would happen to the pods of one template. `gpus` is how many GPUs the scheduler reserves for each pod.
 
     The fields of `findings` are places in the object. A finding that `refuses` would refuse the pods.
@@ -74,11 +74,11 @@ class JudgedTemplate:
     injections: tuple[Injection, ...]
 
     @cached_property
-    def foreseen(self) -> Foreseen:
+    def outcome(self) -> TemplateOutcome:
         """What would happen to the pods, with places in the object."""
         whose, place = about(self.template, self.pod), self.template.place
         placed = tuple(replace(finding, field=place(finding.field), about=whose) for finding in self.findings)
-        return Foreseen(self.template, self.pod.gpu_count, placed, self.injections)
+        return TemplateOutcome(self.template, self.pod.gpu_count, placed, self.injections)
 
 
 def judge_template(template: Template, where: TemplateContext) -> JudgedTemplate:
@@ -88,7 +88,7 @@ def judge_template(template: Template, where: TemplateContext) -> JudgedTemplate
     """
     completing = where.completing if template.is_per_node else None
     policy = where.queued if template.is_queued else where.policy
-    outcome = foresee(template.made, policy, where.facts, completing=completing, namespace=where.namespace)
+    outcome = simulate(template.made, policy, where.facts, completing=completing, namespace=where.namespace)
     pod = pod_from_raw(outcome.object, where.policy.accelerators, where.namespace)
     found = (*outcome.findings, *_unrepaired(template, outcome.injections), *_of_replicas(template, pod, where))
     findings = [finding for finding in found if not template.is_unknown(finding.field)]
@@ -109,7 +109,7 @@ def _of_replicas(template: Template, pod: Pod, where: TemplateContext) -> Iterat
     refuses = where.policy.workloads is WorkloadsMode.ENFORCE
     for bound in where.policy.rules:
         if bound.rule.validate_replicas is not None:
-            for finding in told(bound, bound.rule.validate_replicas(pod, template.pods, bound.settings, facts)):
+            for finding in findings_of(bound, bound.rule.validate_replicas(pod, template.pods, bound.settings, facts)):
                 yield replace(finding, refuses=finding.refuses and refuses)
 
 

@@ -1,13 +1,13 @@
 """The validating phase.
 
-`foresee` runs the mutating and the validating phase of a pod that is about to be created.
+`simulate` runs the mutating and the validating phase of a pod that is about to be created.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from webhook.engine.mutating import STAMP, complete, stamp_of
+from webhook.engine.mutating import STAMP, mutate, stamp_of
 from webhook.engine.running_rules import addressed, bounded, edits_of, facts_under, listed, violations
 from webhook.facts.facts import ClusterFacts
 from webhook.model.edits import AddToleration, Edit
@@ -18,7 +18,7 @@ from webhook.policy.policy_set import Policy
 from webhook.rules.rule_settings import IfMissing, InjectionSettings, Mode
 
 
-def judge(  # noqa: PLR0913  # all that decides
+def validate(  # noqa: PLR0913  # all that decides
     raw: Mapping[str, Any],
     policy: Policy,
     facts: ClusterFacts,
@@ -129,7 +129,7 @@ def _lost_under(policy: Policy, key: str, pod: Pod, facts: ClusterFacts) -> bool
 
 
 def _owed(edits: Iterable[Edit]) -> list[Edit]:
-    """The edits without tolerations for resource claims, which `complete` may not have known."""
+    """The edits without tolerations for resource claims, which `mutate` may not have known."""
     return [edit for edit in edits if not (isinstance(edit, AddToleration) and edit.depends_on_cluster_state)]
 
 
@@ -144,7 +144,7 @@ def _finds(policy: Policy, key: str, pod: Pod, facts: ClusterFacts) -> bool:
     return any(finding.kind is FindingKind.VIOLATION for finding in found)
 
 
-def foresee(
+def simulate(
     raw: Mapping[str, Any],
     policy: Policy,
     facts: ClusterFacts,
@@ -152,12 +152,12 @@ def foresee(
     completing: Policy | None = None,
     namespace: str = "",
 ) -> Outcome:
-    """The outcome of `complete` and then `judge`, in one. Raises ShapeError for a malformed pod.
+    """The outcome of `mutate` and then `validate`, in one. Raises ShapeError for a malformed pod.
 
-    `completing` is the policy that completes the pod, if not `policy` itself. `namespace` is as in `complete`.
+    `completing` is the policy that completes the pod, if not `policy` itself. `namespace` is as in `mutate`.
     """
-    completed = complete(raw, completing or policy, facts, namespace=namespace)
+    completed = mutate(raw, completing or policy, facts, namespace=namespace)
     if completed.refusals:
         return completed
-    judged = judge(completed.object, policy, facts, namespace=namespace)
+    judged = validate(completed.object, policy, facts, namespace=namespace)
     return replace(completed, findings=tuple(dict.fromkeys((*completed.findings, *judged.findings))))

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from webhook.engine.quota_claims import KEY as QUOTA_KEY
-from webhook.engine.templates import Foreseen, JudgedTemplate, TemplateContext, about, judge_template
+from webhook.engine.templates import JudgedTemplate, TemplateContext, TemplateOutcome, about, judge_template
 from webhook.facts.facts import ClusterFacts
 from webhook.model.bounds import STORABLE, least_stored
 from webhook.model.shape import ShapeError
@@ -34,7 +34,7 @@ MOST_FINDINGS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _WorkloadFinding:
     """A finding, with a key by which the finding is recognised in another version of the object.
 
     The key has no places and no numbers of pods in it. `error` is the error of a malformed template.
@@ -59,9 +59,9 @@ class _QuotaTotal:
     is_only: bool
 
 
-def foresee_pods(
+def template_outcomes(
     raw: Mapping[str, Any], namespace: str, policy: Policy, facts: ClusterFacts, quotas: Sequence[BoundQuota] = ()
-) -> tuple[Foreseen, ...]:
+) -> tuple[TemplateOutcome, ...]:
     """What would happen to the pods of each template in an object; empty for an object that makes no pods.
 
     A limit that the pods of several templates exceed together is reported with the first of these templates. Raises
@@ -71,11 +71,11 @@ def foresee_pods(
     judged = [_judged(template, where) for template in templates_of(raw)]
     found = list(_totals(judged, where))
     return tuple(
-        _with(one.foreseen, [total for total in found if total.first.template is one.template]) for one in judged
+        _with(one.outcome, [total for total in found if total.first.template is one.template]) for one in judged
     )
 
 
-def check_workload(  # noqa: PLR0913  # all that decides
+def validate_workload(  # noqa: PLR0913  # all that decides
     raw: Mapping[str, Any],
     namespace: str,
     policy: Policy,
@@ -92,26 +92,26 @@ def check_workload(  # noqa: PLR0913  # all that decides
     if policy.workloads is WorkloadsMode.DISABLED:
         return Outcome(policy, raw)
     where = TemplateContext(namespace, policy, facts, quotas)
-    told = list(_told(raw, where))
-    if old is not None and told:
-        known = {one.key for one in _told(old, where)}
-        told = [one for one in told if one.key not in known]
+    found = list(_findings(raw, where))
+    if old is not None and found:
+        known = {one.key for one in _findings(old, where)}
+        found = [one for one in found if one.key not in known]
     if policy.workloads is WorkloadsMode.ENFORCE:
-        for one in told:
+        for one in found:
             if one.error is not None:
                 raise one.error
-        return Outcome(policy, raw, tuple(one.finding for one in told))
-    gravest_first = sorted((one.finding for one in told), key=lambda finding: not finding.refuses)
+        return Outcome(policy, raw, tuple(one.finding for one in found))
+    gravest_first = sorted((one.finding for one in found), key=lambda finding: not finding.refuses)
     return Outcome(policy, raw, tuple(map(_only_warned, gravest_first)))
 
 
-def _told(raw: Mapping[str, Any], where: TemplateContext) -> Iterator[_Told]:
+def _findings(raw: Mapping[str, Any], where: TemplateContext) -> Iterator[_WorkloadFinding]:
     """The findings about an object. Templates beyond the limits of an admission review are not judged."""
     judged: list[JudgedTemplate] = []
-    told, stored = 0, 0
+    found, stored = 0, 0
     for number, template in enumerate(templates_of(raw, MOST_TEMPLATES + 1)):
         stored += least_stored(mapped(template.pod, "spec"))
-        if number == MOST_TEMPLATES or told > MOST_FINDINGS or (judged and stored > STORABLE):
+        if number == MOST_TEMPLATES or found > MOST_FINDINGS or (judged and stored > STORABLE):
             yield _unjudged(template, number, number_of_templates(raw))
             break
         try:
@@ -120,11 +120,11 @@ def _told(raw: Mapping[str, Any], where: TemplateContext) -> Iterator[_Told]:
             yield _malformed(template, error)
             continue
         judged.append(one)
-        told += len(one.findings)
-        for finding, placed in zip(one.findings, one.foreseen.findings, strict=True):
-            yield _Told((_name(template), finding), placed)
+        found += len(one.findings)
+        for finding, placed in zip(one.findings, one.outcome.findings, strict=True):
+            yield _WorkloadFinding((_name(template), finding), placed)
     for total in _totals(judged, where):
-        yield _Told(total.key, _placed(total))
+        yield _WorkloadFinding(total.key, _placed(total))
 
 
 def _judged(template: Template, where: TemplateContext) -> JudgedTemplate:
@@ -134,8 +134,8 @@ def _judged(template: Template, where: TemplateContext) -> JudgedTemplate:
         raise error.at(template.place) from None
 
 
-def _with(foreseen: Foreseen, together: Sequence[_QuotaTotal]) -> Foreseen:
-    return replace(foreseen, findings=(*foreseen.findings, *map(_placed, together))) if together else foreseen
+def _with(outcome: TemplateOutcome, together: Sequence[_QuotaTotal]) -> TemplateOutcome:
+    return replace(outcome, findings=(*outcome.findings, *map(_placed, together))) if together else outcome
 
 
 def _name(template: Template) -> str:
@@ -148,7 +148,7 @@ def _totals(judged: Sequence[JudgedTemplate], where: TemplateContext) -> Iterato
 
     A template that does not say how many pods it makes counts as none.
     """
-    admitted = [one for one in judged if not one.foreseen.is_refused]
+    admitted = [one for one in judged if not one.outcome.is_refused]
     counted = [one for one in admitted if one.template.pods and one.pod.gpus]
     for bound in where.quotas:
         for limit in bound.quota.limits if counted else ():
@@ -172,13 +172,13 @@ def _total(bound: BoundQuota, limit: Limit, templates: Sequence[JudgedTemplate],
     pods = sum(one.template.pods or 0 for one, _ in shares)
     if is_only:
         excess = Excess(limit, amount, Fraction(0))
-        told = quota_wording.too_many_pods(bound.quota, excess, pods, is_unspecified=is_open)
+        found = quota_wording.too_many_pods(bound.quota, excess, pods, is_unspecified=is_open)
     else:
         excess = Excess(limit, asks, Fraction(0))
         names = [one.template.group for one, _ in shares]
-        told = quota_wording.too_many_kinds_of_pods(bound.quota, excess, pods, names, is_unspecified=is_open)
+        found = quota_wording.too_many_kinds_of_pods(bound.quota, excess, pods, names, is_unspecified=is_open)
     mode = Mode.AUDIT if bound.mode is Mode.AUDIT else Mode.WARN
-    finding = Finding(QUOTA_KEY, mode, FindingKind.VIOLATION, "spec", *told, origin=bound.origin, line=bound.line)
+    finding = Finding(QUOTA_KEY, mode, FindingKind.VIOLATION, "spec", *found, origin=bound.origin, line=bound.line)
     return _QuotaTotal((bound.quota.key, limit), finding, first, is_only)
 
 
@@ -189,7 +189,7 @@ def _placed(total: _QuotaTotal) -> Finding:
     return replace(total.finding, field=template.place(total.finding.field), about=about(template, total.first.pod))
 
 
-def _malformed(template: Template, error: ShapeError) -> _Told:
+def _malformed(template: Template, error: ShapeError) -> _WorkloadFinding:
     key = _name(template), str(error)
     error.at(template.place)
     finding = Finding(
@@ -202,15 +202,15 @@ def _malformed(template: Template, error: ShapeError) -> _Told:
         refuses=True,
         about=about(template),
     )
-    return _Told(key, finding, error)
+    return _WorkloadFinding(key, finding, error)
 
 
-def _unjudged(first: Template, judged: int, count: int) -> _Told:
+def _unjudged(first: Template, judged: int, count: int) -> _WorkloadFinding:
     message = (
         f"this pod template and those after it were not checked: of the {count} in the object, {judged} are checked; "
         "their pods are checked when they are created"
     )
-    return _Told(KEY, Finding(KEY, Mode.WARN, FindingKind.ADVICE, first.path, message))
+    return _WorkloadFinding(KEY, Finding(KEY, Mode.WARN, FindingKind.ADVICE, first.path, message))
 
 
 def _only_warned(finding: Finding) -> Finding:

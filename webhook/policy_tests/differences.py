@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.audit.review_objects import ReviewedObject
-from webhook.engine import Foreseen
+from webhook.engine import TemplateOutcome
 from webhook.model.edits import apply
 from webhook.model.shape import shortened
 from webhook.outcome import Finding, printable
@@ -79,7 +79,7 @@ def names_of(item: ReviewedObject) -> tuple[str, ...]:
     return (f"{kind}/{item.name}", f"{kind}/{item.namespace}/{item.name}")
 
 
-def _completions(pods: Sequence[Foreseen]) -> Iterator[Completion]:
+def _completions(pods: Sequence[TemplateOutcome]) -> Iterator[Completion]:
     for one in pods:
         draft = apply(one.template.pod, (edit for injection in one.injections for edit in injection.edits))
         about = one.template.group if len(pods) > 1 else ""

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from webhook import engine
 from webhook.audit.documents import Warn
 from webhook.audit.input_claims import with_input_claims
 from webhook.audit.review_objects import ReviewContext, ReviewedObject, review_object
-from webhook.engine import check_workload
 from webhook.facts.inventory import Inventory
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import MemoryStore
@@ -151,7 +151,9 @@ def _applied(item: ReviewedObject, context: ReviewContext) -> tuple[str, Sequenc
     found = item.findings
     if item.outcome is None and item.policy is not None:
         quotas = context.policies.quotas_for(item.namespace)
-        found = check_workload(item.document.object, item.namespace, item.policy, context.facts, quotas).findings
+        found = engine.validate_workload(
+            item.document.object, item.namespace, item.policy, context.facts, quotas
+        ).findings
     refusals = [finding for finding in found if finding.refuses]
     messages = refusals or [finding for finding in found if finding.warns]
     return ("refused" if refusals else "warned" if messages else "accepted"), tuple(map(str, messages))

@@ -14,10 +14,11 @@ from typing import Any
 
 import yaml
 
+from webhook import engine
 from webhook.audit.documents import Document, read_text
 from webhook.audit.review_formats import WithoutAliases
 from webhook.audit.review_objects import ReviewContext, ReviewedObject, injected, review_object
-from webhook.engine import Foreseen, check_workload
+from webhook.engine import TemplateOutcome
 from webhook.facts.inventory import Inventory, StaticPods, read_inventory
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import MemoryStore
@@ -173,7 +174,7 @@ def _of_workload(item: ReviewedObject, context: ReviewContext) -> Outcome:
     if item.policy is None:
         raise ValueError(f"{item.title}: makes no pods")
     quotas = context.policies.quotas_for(item.namespace)
-    return check_workload(item.document.object, item.namespace, item.policy, context.facts, quotas)
+    return engine.validate_workload(item.document.object, item.namespace, item.policy, context.facts, quotas)
 
 
 def _refusing(item: ReviewedObject, refusals: Sequence[Finding]) -> str:
@@ -193,7 +194,7 @@ def _added(item: ReviewedObject) -> tuple[Mapping[str, Any], ...]:
     return tuple(one for one in added if one)
 
 
-def _completed(pods: Foreseen) -> Mapping[str, Any]:
+def _completed(pods: TemplateOutcome) -> Mapping[str, Any]:
     edits = (edit for injection in injected(pods) for edit in injection.edits)
     return apply(pods.template.pod, edits).object
 

@@ -6,8 +6,7 @@ import pytest
 import yaml
 
 from tests.reviews import NAMESPACE, policy
-from webhook.engine.validating import judge
-from webhook.engine.workloads import check_workload, foresee_pods
+from webhook import engine
 from webhook.facts.facts import ClusterFacts
 from webhook.model.workloads import templates_of
 
@@ -126,7 +125,10 @@ STARTED = [
 def test_of_a_queued_object_nothing_is_said_that_follows_from_the_nodes(api: str, metadata: str, spec: str) -> None:
     raw = made(api, metadata, spec)
     assert are_queued(raw)
-    for one in (*foresee_pods(raw, NAMESPACE, SCHEDULABLE, TAINTED), *foresee_pods(raw, NAMESPACE, CUDA, NODES)):
+    for one in (
+        *engine.template_outcomes(raw, NAMESPACE, SCHEDULABLE, TAINTED),
+        *engine.template_outcomes(raw, NAMESPACE, CUDA, NODES),
+    ):
         assert (one.gpus, one.findings, one.injections) == (1, (), ())
 
 
@@ -134,11 +136,11 @@ def test_of_a_queued_object_nothing_is_said_that_follows_from_the_nodes(api: str
 def test_what_is_in_no_queue_is_told_of_taints(api: str, metadata: str, spec: str) -> None:
     raw = made(api, metadata, spec)
     assert not are_queued(raw)
-    (one,) = foresee_pods(raw, NAMESPACE, SCHEDULABLE, TAINTED)
+    (one,) = engine.template_outcomes(raw, NAMESPACE, SCHEDULABLE, TAINTED)
     assert [finding.message for finding in one.findings] == [
         "does not tolerate team=a:NoSchedule; every node that fits has this taint"
     ]
-    (one,) = foresee_pods(raw, NAMESPACE, CUDA, NODES)
+    (one,) = engine.template_outcomes(raw, NAMESPACE, CUDA, NODES)
     assert one.is_refused
 
 
@@ -146,16 +148,16 @@ def test_it_is_judged_when_it_is_unsuspended() -> None:
     """With what the ResourceFlavor brought, or did not bring."""
     waiting = made("batch/v1 Job", KUEUE, f"suspend: true, {POD}")
     started = made("batch/v1 Job", KUEUE, f"suspend: false, {POD}")
-    told = check_workload(started, NAMESPACE, SCHEDULABLE, TAINTED, old=waiting).findings
+    told = engine.validate_workload(started, NAMESPACE, SCHEDULABLE, TAINTED, old=waiting).findings
     assert [finding.field for finding in told] == ["spec.template.spec.tolerations"]
     tolerant = made("batch/v1 Job", KUEUE, f"suspend: false, {POD}")
     tolerant["spec"]["template"]["spec"]["tolerations"] = [{"key": "team", "operator": "Exists"}]
-    assert check_workload(tolerant, NAMESPACE, SCHEDULABLE, TAINTED, old=waiting).findings == ()
+    assert engine.validate_workload(tolerant, NAMESPACE, SCHEDULABLE, TAINTED, old=waiting).findings == ()
 
 
 def test_what_does_not_follow_from_nodes_is_told_of_queued_objects_too() -> None:
     limited = policy({"gpuLimits": {"maxPerPod": 0}})
-    (one,) = foresee_pods(made("batch/v1 Job", KUEUE, f"suspend: true, {POD}"), NAMESPACE, limited, TAINTED)
+    (one,) = engine.template_outcomes(made("batch/v1 Job", KUEUE, f"suspend: true, {POD}"), NAMESPACE, limited, TAINTED)
     assert one.is_refused
 
 
@@ -183,11 +185,11 @@ OF_KUEUE = {"kueue.x-k8s.io/queue-name": "q"}
     ],
 )
 def test_taints_are_told_of_pods_that_nobody_holds_back(raw: dict[str, Any], is_told: bool) -> None:
-    assert bool(judge(raw, SCHEDULABLE, TAINTED).findings) == is_told
+    assert bool(engine.validate(raw, SCHEDULABLE, TAINTED).findings) == is_told
 
 
 def test_a_pod_that_is_held_back_is_refused_only_for_what_holds_of_all_nodes() -> None:
     """A gate is no way around the rule: what no node runs, no queue can place."""
-    assert judge(pod(), CUDA, NODES).refusals
-    assert not judge(pod(**GATED), CUDA, NODES).findings, "it may come to tolerate the taint of the new node"
-    assert judge(pod(**GATED), CUDA, OLD).refusals, "no node has another driver"
+    assert engine.validate(pod(), CUDA, NODES).refusals
+    assert not engine.validate(pod(**GATED), CUDA, NODES).findings, "it may come to tolerate the taint of the new node"
+    assert engine.validate(pod(**GATED), CUDA, OLD).refusals, "no node has another driver"

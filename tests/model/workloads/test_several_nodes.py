@@ -6,7 +6,7 @@ import pytest
 
 from tests.model.workloads.samples import OBJECTS, title
 from tests.reviews import NAMESPACE, policy
-from webhook.engine.workloads import foresee_pods
+from webhook import engine
 from webhook.facts.facts import ClusterFacts
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import templates_of
@@ -55,7 +55,7 @@ def test_a_job_is_one_of_several_nodes_where_it_is_indexed(mode: str | None, is_
     job = {"completionMode": mode, "parallelism": 2, "completions": 2, "template": TEMPLATE}
     for kind, spec in (("Job", job), ("CronJob", {"jobTemplate": {"spec": job}})):
         raw = {"apiVersion": "batch/v1", "kind": kind, "metadata": {"name": "a"}, "spec": spec}
-        (one,) = foresee_pods(raw, NAMESPACE, NCCL, ClusterFacts.of([]))
+        (one,) = engine.template_outcomes(raw, NAMESPACE, NCCL, ClusterFacts.of([]))
         assert [injection.rule for injection in one.injections] == ["ncclEnv"] * is_completed
 
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tests.reviews import FACTS, NAMESPACE, policy
-from webhook.engine.workloads import foresee_pods
+from webhook import engine
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import Template, templates_of
 
@@ -32,7 +32,7 @@ def kind(name: str, spec: str) -> dict[str, Any]:
 
 def given(raw: dict[str, Any]) -> list[bool]:
     """Whether the pods of each template are foretold a /dev/shm."""
-    return [bool(one.injections) for one in foresee_pods(raw, NAMESPACE, POLICY, FACTS)]
+    return [bool(one.injections) for one in engine.template_outcomes(raw, NAMESPACE, POLICY, FACTS)]
 
 
 def volume(template: Template) -> Any:
@@ -163,7 +163,7 @@ def test_other_containers_with_gpus_share_the_volume_of_the_operator() -> None:
     """As they do when the pod is created."""
     second = CONTAINERS.replace("]", f", {{name: second, image: b, {RESOURCES}}}]")
     raw = kind("RayCluster", f"headGroupSpec: {{template: {{spec: {{{second}}}}}}}")
-    (one,) = foresee_pods(raw, NAMESPACE, POLICY, FACTS)
+    (one,) = engine.template_outcomes(raw, NAMESPACE, POLICY, FACTS)
     (injection,) = one.injections
     assert [str(edit) for edit in injection.edits] == ["mount /dev/shm in second"]
 

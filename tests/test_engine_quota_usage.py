@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.engine.quota_usage import QuotaUsage, standings_of, statuses
+from webhook.engine.quota_usage import QuotaUsage, quota_usages, statuses
 from webhook.ledger.reconciler import Usage
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build
@@ -19,7 +19,7 @@ T4 = Limit(Measure.MODEL, "T4", Fraction(16))
 SLICES = Limit(Measure.RESOURCE, "nvidia.com/mig-1g.10gb", Fraction(14))
 
 
-def standing(
+def stands(
     *limits: Limit,
     used: Mapping[Limit, Fraction] | None,
     patterns: tuple[str, ...] = ("team-vision",),
@@ -32,7 +32,7 @@ def standing(
 
 def test_a_namespace_sees_every_limit_of_its_quota_with_exact_numbers() -> None:
     used = {GPUS: Fraction(6), H100: Fraction(17, 7), SLICES: Fraction(3)}
-    assert statuses([standing(GPUS, H100, T4, SLICES, used=used)]) == {
+    assert statuses([stands(GPUS, H100, T4, SLICES, used=used)]) == {
         ("team-vision", "namespace.team-vision"): {
             "quota": "team-vision",
             "scope": "namespace",
@@ -51,7 +51,7 @@ def test_a_namespace_sees_every_limit_of_its_quota_with_exact_numbers() -> None:
 
 
 def test_what_is_not_limited_is_not_spoken_of() -> None:
-    (status,) = statuses([standing(H100, used={})]).values()
+    (status,) = statuses([stands(H100, used={})]).values()
     assert status is not None
     assert not {"gpus", "byResource", "resources"} & status.keys()
 
@@ -67,16 +67,16 @@ def test_what_is_not_limited_is_not_spoken_of() -> None:
     ],
 )
 def test_a_quota_is_seen_where_it_holds(patterns: tuple[str, ...], namespaces: tuple[str, ...], seen: set[str]) -> None:
-    found = statuses([standing(GPUS, used={}, patterns=patterns, namespaces=namespaces)])
+    found = statuses([stands(GPUS, used={}, patterns=patterns, namespaces=namespaces)])
     assert {namespace for namespace, _ in found} == seen
 
 
 def test_what_nobody_knows_is_said_to_be_unknown_and_not_to_be_zero() -> None:
-    assert statuses([standing(GPUS, used=None)]) == {("team-vision", "namespace.team-vision"): None}
+    assert statuses([stands(GPUS, used=None)]) == {("team-vision", "namespace.team-vision"): None}
 
 
 def test_a_namespace_sees_the_sum_of_a_pot_and_no_other_namespace() -> None:
-    found = statuses([standing(GPUS, used={GPUS: Fraction(5)}, patterns=("a", "b"), namespaces=("a", "b"))])
+    found = statuses([stands(GPUS, used={GPUS: Fraction(5)}, patterns=("a", "b"), namespaces=("a", "b"))])
     assert found["a", "pot.research"] == found["b", "pot.research"]
     assert "'b'" not in str(found["a", "pot.research"])
 
@@ -101,7 +101,7 @@ def usage(quota: Quota, *namespaces: str) -> Usage:
 
 
 def test_the_mode_of_a_quota_and_the_namespaces_that_policies_name_come_from_the_policies() -> None:
-    found = standings_of({key: usage(bound.quota, "r-1") for key, bound in BOUND.items()}, POLICIES)
+    found = quota_usages({key: usage(bound.quota, "r-1") for key, bound in BOUND.items()}, POLICIES)
     assert {one.quota.key: (one.mode, one.version, set(one.namespaces)) for one in found} == {
         "namespace.r-2": (Mode.WARN, "21", {"r-1", "r-2"}),
         "pot.research": (Mode.AUDIT, "21", {"r-1", "r-2"}),
@@ -110,10 +110,10 @@ def test_the_mode_of_a_quota_and_the_namespaces_that_policies_name_come_from_the
 
 def test_a_pot_is_seen_in_a_namespace_that_a_policy_names_before_it_has_pods() -> None:
     pot = BOUND["pot.research"].quota
-    assert {namespace for namespace, _ in statuses(standings_of({pot.key: usage(pot)}, POLICIES))} == {"r-2"}
+    assert {namespace for namespace, _ in statuses(quota_usages({pot.key: usage(pot)}, POLICIES))} == {"r-2"}
 
 
 def test_a_quota_that_the_policies_do_not_have_any_more_is_left_out() -> None:
     gone = Quota(QuotaScope.POT, "gone", ("a",), (GPUS,))
     unlimited = Quota(QuotaScope.NAMESPACE, "b", ("b",), (GPUS,))
-    assert standings_of({gone.key: usage(gone), unlimited.key: usage(unlimited)}, POLICIES) == []
+    assert quota_usages({gone.key: usage(gone), unlimited.key: usage(unlimited)}, POLICIES) == []

@@ -9,7 +9,7 @@ import pytest
 from tests.facts.samples import GPU_TAINT, node
 from tests.model.workloads.samples import CASES, OBJECTS, title
 from tests.reviews import FACTS, NAMESPACE, policy
-from webhook.engine.workloads import foresee_pods
+from webhook import engine
 from webhook.facts.facts import ClusterFacts
 
 STRICT = policy(
@@ -42,7 +42,7 @@ def test_the_pods_of_every_kind_can_be_foreseen(case: dict[str, Any]) -> None:
     """The rules complete and judge them; nothing of that is written into the object."""
     raw = case["object"]
     before = copy.deepcopy(raw)
-    foreseen = foresee_pods(raw, NAMESPACE, STRICT, FACTS)
+    foreseen = engine.template_outcomes(raw, NAMESPACE, STRICT, FACTS)
     assert raw == before
     assert [one.gpus for one in foreseen] == [gpus for _, _, _, gpus, *_ in case["templates"]]
 
@@ -55,7 +55,7 @@ def test_requests_without_limits_are_found_wherever_a_kind_keeps_them(raw: dict[
     """The API server checks them in its own kinds only."""
     changed = copy.deepcopy(raw)
     assert list(asked_in_requests(changed))
-    for one in foresee_pods(changed, NAMESPACE, policy({"gpuLimits": {}}), FACTS):
+    for one in engine.template_outcomes(changed, NAMESPACE, policy({"gpuLimits": {}}), FACTS):
         found = [finding for finding in one.findings if "missing in limits" in finding.message]
         assert one.is_refused == bool(found) == bool(one.gpus)
         for finding in found:
@@ -71,7 +71,7 @@ def test_nothing_is_refused_for_an_image_that_is_filled_in_later() -> None:
         container = {"image": image, "resources": {"limits": {"nvidia.com/gpu": 1}}}
         spec = {"templates": [{"name": "a", "container": container}]}
         raw = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "spec": spec}
-        (one,) = foresee_pods(raw, NAMESPACE, STRICT, FACTS)
+        (one,) = engine.template_outcomes(raw, NAMESPACE, STRICT, FACTS)
         return [finding.field for finding in one.findings if finding.refuses]
 
     assert refused("my/trainer:1") == ["spec.templates[a].container.image"]
@@ -101,5 +101,5 @@ def test_of_tolerations_nothing_is_said_where_another_object_adds_the_gpus(
     version, kind = api.split()
     raw = {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, **object_}
     facts = ClusterFacts.of([node("gpu", taints=[GPU_TAINT], capacity={"nvidia.com/gpu": "8"})])
-    (one,) = foresee_pods(raw, NAMESPACE, policy({"gpuNodesForGpuPods": {}}), facts)
+    (one,) = engine.template_outcomes(raw, NAMESPACE, policy({"gpuNodesForGpuPods": {}}), facts)
     assert bool(one.findings) == is_told
