@@ -77,7 +77,7 @@ def test_a_pod_that_says_too_much_about_its_nodes_is_counted_now_as_it_will_be_w
     assert [one.claim.demand.models for one in claims_of(raw_pod(4, **spec), TEAM, [bound]).claims] == [("T4",)]
     spec["nodeSelector"] |= {f"label-{number}": "x" * 60 for number in range(200)}
     raw = raw_pod(4, **spec)
-    stored = stored_from_raw(raw | {"metadata": {"name": "p", "uid": "705ab4f5-6393-11e8-b7cc-42010a800001"}}).seen
+    stored = stored_from_raw(raw | {"metadata": {"name": "p", "uid": "705ab4f5-6393-11e8-b7cc-42010a800001"}}).gpu_pod
     assert stored is not None
     claimed = claims_of(raw, TEAM, [bound])
     assert [one.claim.demand for one in claimed.claims] == [demand_of(stored.pod, TEAM, bound.quota.counting)]

@@ -132,7 +132,7 @@ _UNCALLED = re.compile(r'failed calling (?:admission )?webhook "([^"]+)"')
 
 @dataclass(frozen=True, slots=True)
 class PodTrial:
-    """A pod for a dry run. `title` names it; the expected result is a refusal by `judge`, or injections."""
+    """A pod for a dry run. `title` names it; the expected result is a refusal by `validate`, or injections."""
 
     title: str
     resources: Mapping[str, Mapping[str, str]]
