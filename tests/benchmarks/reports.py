@@ -21,7 +21,7 @@ from webhook.audit.report import AuditFinding, AuditReport, Counts, Level, Objec
 from webhook.kubernetes.api_server import ApiServer
 from webhook.outcome import FindingKind
 from webhook.replica.published_reports import publish
-from webhook.replica.report_objects import Kinds
+from webhook.replica.report_objects import ReportKind
 from webhook.rules.rule_settings import Mode
 
 NAMESPACES, PODS, WORKLOADS = sized((100, 10_000, 2_000), (4, 100, 20))
@@ -48,7 +48,7 @@ def main() -> None:
     """Print the table."""
     with control_plane(PATCHES) as plane:
         site = ReportCluster(plane)
-        site.install(Kinds.POLICY_REPORTS)
+        site.install(ReportKind.POLICY_REPORTS)
         for number in range(NAMESPACES):
             plane.namespace(_namespace(number))
         print(f"{named(plane)}\n")
@@ -64,10 +64,10 @@ def _row(site: ReportCluster, name: str, report: AuditReport) -> None:
     first, objects = _published(site, server, report)
     seconds = [first]
     for one, most in ((later, 0), (changed, 1)):
-        before = site.versions(Kinds.POLICY_REPORTS)
+        before = site.versions(ReportKind.POLICY_REPORTS)
         taken, _ = _published(site, server, one)
         seconds.append(taken)
-        written = set(site.versions(Kinds.POLICY_REPORTS).items()) ^ set(before.items())
+        written = set(site.versions(ReportKind.POLICY_REPORTS).items()) ^ set(before.items())
         wrote = len({uid for uid, _ in written})
         demand(wrote == most, f"{name}: {wrote} objects changed; {most} should")
     sizes = [len(json.dumps(raw, separators=(",", ":"), ensure_ascii=False).encode()) for raw in objects]
@@ -78,10 +78,10 @@ def _row(site: ReportCluster, name: str, report: AuditReport) -> None:
 def _published(site: ReportCluster, server: ApiServer, report: AuditReport) -> tuple[float, list[Raw]]:
     """How long it took, and what is there now: a result for each finding."""
     begun = time.monotonic()
-    published = publish(report, server, Kinds.POLICY_REPORTS)
+    published = publish(report, server, ReportKind.POLICY_REPORTS)
     seconds = time.monotonic() - begun
     demand(not published.errors, "\n".join(published.errors))
-    objects = site.objects(Kinds.POLICY_REPORTS)
+    objects = site.objects(ReportKind.POLICY_REPORTS)
     results = sum(len(raw["results"]) for raw in objects)
     expected = len(report.findings)
     demand(results == expected, f"{results} results in {len(objects)} objects; {expected} findings are to be there")

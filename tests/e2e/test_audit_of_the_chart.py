@@ -19,7 +19,7 @@ from tests.e2e.installation import COMMAND, ROOT, Installation
 from tests.e2e.objects import deployment, gpu_pod, pod
 from tests.e2e.report_cluster import ReportCluster
 from webhook.replica.audit_status import KEY
-from webhook.replica.report_objects import Kinds
+from webhook.replica.report_objects import ReportKind
 from webhook.replica.settings import ConfigMapPlace
 
 pytestmark = needs_helm
@@ -32,7 +32,7 @@ REPORT = "gpu-policy-audit.1"
 def site(control_plane: ControlPlane) -> Iterator[ReportCluster]:
     """The session's API server with PolicyReports and what an audit needs of the chart; the tenant is the auditor."""
     found = ReportCluster(control_plane)
-    found.install(Kinds.POLICY_REPORTS)
+    found.install(ReportKind.POLICY_REPORTS)
     control_plane.shared_namespace(RELEASE)
     kinds = ("ConfigMap", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
     objects = [raw for raw in audited() if raw["kind"] in kinds and raw["metadata"]["name"] == PLACE.name]
@@ -80,16 +80,18 @@ def test_what_the_cluster_holds_is_published_and_goes_when_it_has_been_mended(
 
     done = subprocess.run([*COMMAND, *arguments(plane)], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    (report,) = [raw for raw in site.objects(Kinds.POLICY_REPORTS) if raw["metadata"].get("namespace") == namespace]
+    (report,) = [
+        raw for raw in site.objects(ReportKind.POLICY_REPORTS) if raw["metadata"].get("namespace") == namespace
+    ]
     assert report["metadata"]["name"] == REPORT
     names = {one["resources"][0]["name"] for one in report["results"]}
     assert "trainer" in names
     (row,) = [row for row in status(plane)["namespaces"] if row["namespace"] == namespace]
     results = sum(report["summary"].values())
     assert row["refuse"] + row["warn"] + row["audit"] == results
-    before = site.versions(Kinds.POLICY_REPORTS)
+    before = site.versions(ReportKind.POLICY_REPORTS)
     assert audit(plane) == 0
-    assert site.versions(Kinds.POLICY_REPORTS) == before
+    assert site.versions(ReportKind.POLICY_REPORTS) == before
 
     assert plane.raw("DELETE", f"{path}/trainer")[0] == 200
     plane.raw("DELETE", f"/api/v1/namespaces/{namespace}/pods/bare?gracePeriodSeconds=0")
@@ -97,7 +99,7 @@ def test_what_the_cluster_holds_is_published_and_goes_when_it_has_been_mended(
     made = [f"/apis/apps/v1/namespaces/{namespace}/replicasets", f"/api/v1/namespaces/{namespace}/pods"]
     eventually(lambda: not any(plane.raw("GET", one)[1]["items"] for one in made))
     assert audit(plane) == 0
-    assert (namespace, REPORT) not in site.places(Kinds.POLICY_REPORTS)
+    assert (namespace, REPORT) not in site.places(ReportKind.POLICY_REPORTS)
 
 
 def test_replicas_show_what_the_audit_found(site: ReportCluster, tmp_path: Path) -> None:

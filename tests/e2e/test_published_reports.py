@@ -19,13 +19,13 @@ from webhook.kubernetes.api_server import ApiServer
 from webhook.outcome import FindingKind
 from webhook.replica.published_reports import LEVELS, PublishedReports, publish
 from webhook.replica.quota_status import INSTALLATION, MANAGED_BY
-from webhook.replica.report_objects import CONTENT, FORMATS, Kinds, path
+from webhook.replica.report_objects import CONTENT, FORMATS, ReportKind, path
 from webhook.replica.settings import ConfigMapPlace
 from webhook.rules.rule_settings import Mode
 
 PLACE = ConfigMapPlace("gpu-policy", "gpu-policy-audit")
 NAME = "gpu-policy-audit.1"
-POLICY_REPORTS, OPEN_REPORTS = Kinds.POLICY_REPORTS, Kinds.OPEN_REPORTS
+POLICY_REPORTS, OPEN_REPORTS = ReportKind.POLICY_REPORTS, ReportKind.OPEN_REPORTS
 EACH = [pytest.param(kind, id=kind.value) for kind in (POLICY_REPORTS, OPEN_REPORTS)]
 
 Namespaces = Callable[[int], list[str]]
@@ -72,7 +72,9 @@ def one_in(namespace: str, level: Level, name: str) -> AuditFinding:
     )
 
 
-def published(site: ReportCluster, report: AuditReport, kinds: Kinds = Kinds.AUTO, **rest: Any) -> PublishedReports:
+def published(
+    site: ReportCluster, report: AuditReport, kinds: ReportKind = ReportKind.AUTO, **rest: Any
+) -> PublishedReports:
     rest = {"place": PLACE, **rest}
     return publish(report, ApiServer(site.plane.kubeconfig), kinds, **rest)
 
@@ -82,7 +84,7 @@ def published(site: ReportCluster, report: AuditReport, kinds: Kinds = Kinds.AUT
 
 @pytest.mark.parametrize("kind", EACH)
 def test_reports_are_taken_as_they_are_and_nothing_of_them_is_dropped(
-    site: ReportCluster, namespaces: Namespaces, kind: Kinds
+    site: ReportCluster, namespaces: Namespaces, kind: ReportKind
 ) -> None:
     site.install(kind)
     first, second, third = namespaces(3)
@@ -180,7 +182,7 @@ def test_a_cluster_that_knows_no_reports_is_none_to_complain_about(site: ReportC
 def test_a_kind_that_is_asked_for_and_not_known_is(site: ReportCluster) -> None:
     result = published(site, found_in("default"), OPEN_REPORTS)
     assert result.errors == (
-        "the cluster does not know reports of openreports.io/v1alpha1; install their definitions, or publish auto",
+        "the cluster does not know reports of openreports.io/v1alpha1; install their CRDs, or use --publish auto",
     )
 
 
@@ -290,7 +292,7 @@ def test_what_may_not_be_written_in_one_namespace_is_said_and_the_others_are_wri
     site.plane.raw("POST", f"{rbac}/clusterrolebindings", binding("ClusterRole", f"reading-{here}"))
     site.plane.raw("POST", f"{rbac}/namespaces/{there}/rolebindings", binding("Role", "writing"))
     server = ApiServer(site.plane.kubeconfig_for(TENANT_TOKEN))
-    (error,) = publish(found_in(here, there), server, Kinds.AUTO, PLACE).errors
+    (error,) = publish(found_in(here, there), server, ReportKind.AUTO, PLACE).errors
     assert error.startswith(f"PolicyReport {here}/{NAME}: the API server answered 403: ")
     assert error.endswith("install the RBAC objects of the chart again, with audit.enabled")
     assert site.places(POLICY_REPORTS) == [(there, NAME)]
@@ -323,5 +325,5 @@ def test_an_api_server_that_cannot_be_reached_is_said_once(tmp_path: Path) -> No
         " clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}],"
         " contexts: [{name: a, context: {cluster: a, user: a}}]}"
     )
-    (error,) = publish(found_in("a", "b"), ApiServer(kubeconfig), Kinds.AUTO, PLACE).errors
+    (error,) = publish(found_in("a", "b"), ApiServer(kubeconfig), ReportKind.AUTO, PLACE).errors
     assert error.startswith("the kinds of reports in the cluster cannot be listed: ")

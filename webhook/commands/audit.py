@@ -279,10 +279,12 @@ def _publish(report: "AuditReport", request: _Request, kinds: str | None, place:
     from webhook.replica.audit_status import store, written
     from webhook.replica.kubernetes_cluster import KubernetesCluster
     from webhook.replica.published_reports import PublishedReports, publish
-    from webhook.replica.report_objects import Kinds
+    from webhook.replica.report_objects import ReportKind
 
     server = request.server()
-    published = PublishedReports() if kinds is None else publish(report, server, Kinds(kinds), place, request.scope)
+    published = (
+        PublishedReports() if kinds is None else publish(report, server, ReportKind(kinds), place, request.scope)
+    )
     errors = list(published.errors)
     if place is not None:
         try:

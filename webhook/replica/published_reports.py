@@ -21,8 +21,8 @@ from webhook.replica.quota_status import labels_of
 from webhook.replica.report_objects import (
     ANSWER_SECONDS,
     FORMATS,
-    Kinds,
     Place,
+    ReportKind,
     StoredReport,
     body,
     content_of,
@@ -197,7 +197,7 @@ class PublishedReports:
 def publish(
     report: AuditReport,
     server: ApiServer,
-    kinds: Kinds,
+    kind: ReportKind,
     place: ConfigMapPlace | None = None,
     scope: NamespaceScope | None = None,
 ) -> PublishedReports:
@@ -210,19 +210,19 @@ def publish(
         known = served(server)
     except ApiServerError as error:
         return PublishedReports(errors=(f"the kinds of reports in the cluster cannot be listed: {error}",))
-    chosen = next(iter(known), None) if kinds is Kinds.AUTO else kinds
+    chosen = next(iter(known), None) if kind is ReportKind.AUTO else kind
     if chosen is not None and chosen not in known:
         form = FORMATS[chosen]
-        fault = f"the cluster does not know {form.plural} of {form.api}; install their definitions, or publish auto"
+        fault = f"the cluster does not know {form.plural} of {form.api}; install their CRDs, or use --publish auto"
         return PublishedReports(errors=(fault,))
     scope = scope or NamespaceScope()
     name, namespace = (NAME, "") if place is None else (place.name, place.namespace)
     naming = Naming(name, labels_of(namespace))
     wanted = {} if chosen is None else _wanted(report, FORMATS[chosen], naming)
     keeps = _is_partial(report)
-    writers = {kind: ReportWriter(server, form, naming, scope, keeps=keeps) for kind, form in known.items()}
-    for kind, writer in writers.items():
-        writer.make(wanted if kind is chosen else {})
+    writers = {one: ReportWriter(server, form, naming, scope, keeps=keeps) for one, form in known.items()}
+    for one, writer in writers.items():
+        writer.make(wanted if one is chosen else {})
     return PublishedReports(
         "" if chosen is None else FORMATS[chosen].kind,
         len(wanted),

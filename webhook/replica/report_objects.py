@@ -24,7 +24,7 @@ Place = tuple[str, str]
 """Namespace, empty for none, and name."""
 
 
-class Kinds(StrEnum):
+class ReportKind(StrEnum):
     """Which reports are published."""
 
     AUTO = "auto"
@@ -33,9 +33,9 @@ class Kinds(StrEnum):
     OPEN_REPORTS = "openreports"
 
 
-FORMATS: Mapping[Kinds, Format] = {
-    Kinds.POLICY_REPORTS: POLICY_REPORTS,
-    Kinds.OPEN_REPORTS: OPEN_REPORTS,
+FORMATS: Mapping[ReportKind, Format] = {
+    ReportKind.POLICY_REPORTS: POLICY_REPORTS,
+    ReportKind.OPEN_REPORTS: OPEN_REPORTS,
 }
 
 
@@ -48,9 +48,9 @@ class StoredReport:
     content: str
 
 
-def served(server: ApiServer) -> Mapping[Kinds, Format]:
+def served(server: ApiServer) -> Mapping[ReportKind, Format]:
     """The kinds of reports that the cluster knows. Raises what `ApiServer.get` raises."""
-    return {kinds: form for kinds, form in FORMATS.items() if _is_served(server, form)}
+    return {kind: form for kind, form in FORMATS.items() if _is_served(server, form)}
 
 
 def _is_served(server: ApiServer, form: Format) -> bool:

@@ -57,7 +57,6 @@ class Connection:
         "held",
         "interest",
         "objection",
-        "patience",
         "peer",
         "port",
         "queued",
@@ -66,6 +65,7 @@ class Connection:
         "secured",
         "since",
         "sock",
+        "timeout",
         "unsent",
     )
 
@@ -80,7 +80,7 @@ class Connection:
         self.reader = reader
         self.since = 0.0
         """Monotonic time at which the client's turn began: to shake hands, to send, to take the answer, to end."""
-        self.patience = math.inf
+        self.timeout = math.inf
         """Seconds that its turn may last."""
         self.interest = 0
         """What the poller waits for: a mask of `select.EPOLL*`."""
@@ -113,7 +113,7 @@ class Connection:
     def wait(self, seconds: float) -> None:
         """Begin the client's next turn, which may last this many seconds."""
         self.since = time.monotonic()
-        self.patience = seconds
+        self.timeout = seconds
 
     def unread_seconds(self) -> float:
         """Seconds since the last data of the client arrived, which is how long its request has waited to be read.

@@ -258,13 +258,13 @@ class Poller:
         self._host.tick()
         if self._finish_asked:
             self._begin_to_finish(now)
-        patience = self._limits.quiet if self._room() <= 0 else math.inf
+        longest = self._limits.quiet if self._room() <= 0 else math.inf
         for connection in list(self._connections.values()):
             if connection.busy:
                 continue
             waited = now - connection.since
-            if waited >= min(connection.patience, patience) or now >= self._end:
-                self._expire(connection, is_slow=waited >= connection.patience)
+            if waited >= min(connection.timeout, longest) or now >= self._end:
+                self._expire(connection, is_slow=waited >= connection.timeout)
         self._listeners.watch(wanted=self._room() > 0)
 
     def _room(self) -> int:

@@ -105,7 +105,7 @@ class LeaderLock:
             self._held.release()
 
 
-_PATIENCE_SECONDS = 0.005
+_LOCK_SECONDS = 0.005
 """Seconds of a call after which it loses the leader lock; at most twice as many."""
 
 _QUIET_TICKS = 20
@@ -191,7 +191,7 @@ class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
             self._watch_sleeps = quiet >= _QUIET_TICKS
             if self._leader_lock.call is not None:  # after the flag, or a call that begins just now would wake nobody
                 self._watch_sleeps = False
-            self._sleep(1.0 if self._watch_sleeps else _PATIENCE_SECONDS)
+            self._sleep(1.0 if self._watch_sleeps else _LOCK_SECONDS)
 
     def _sleep(self, seconds: float) -> None:
         """Sleep until a signal comes, or `_wake_watch`."""

@@ -28,7 +28,7 @@ from webhook.audit.reports.policy_results import (
     render_policy_reports,
 )
 from webhook.outcome import FindingKind
-from webhook.replica.report_objects import Kinds
+from webhook.replica.report_objects import ReportKind
 from webhook.rules.rule_settings import Mode
 
 FORMATS = [pytest.param(render_policy_reports, id="PolicyReport"), pytest.param(render_open_reports, id="OpenReports")]
@@ -170,12 +170,12 @@ def fields(schema: Raw, value: Any, path: str = "") -> Iterator[str]:
 @pytest.mark.parametrize(
     ("form", "kind"),
     [
-        pytest.param(render_policy_reports, Kinds.POLICY_REPORTS, id="PolicyReport"),
-        pytest.param(render_open_reports, Kinds.OPEN_REPORTS, id="OpenReports"),
+        pytest.param(render_policy_reports, ReportKind.POLICY_REPORTS, id="PolicyReport"),
+        pytest.param(render_open_reports, ReportKind.OPEN_REPORTS, id="OpenReports"),
     ],
 )
 @pytest.mark.parametrize("report", REPORTS)
-def test_every_field_is_a_published_one_and_of_its_type(form: Render, kind: Kinds, report: AuditReport) -> None:
+def test_every_field_is_a_published_one_and_of_its_type(form: Render, kind: ReportKind, report: AuditReport) -> None:
     definitions = yaml.safe_load(DEFINITIONS[kind].read_text())["items"]
     schemas = {
         definition["spec"]["names"]["kind"]: definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
