@@ -13,9 +13,9 @@ from webhook.admission.admission_review import AdmissionRequest, AdmissionRespon
 from webhook.engine.quota_claims import NO_CLAIMS, QuotaClaims, claims_of
 from webhook.facts.facts import ClusterFacts
 from webhook.model.fixed import fixed
+from webhook.model.json_parts import mapped
 from webhook.model.shape import ShapeError, mapping, shortened
 from webhook.model.workloads import is_made_or_ending, is_pod
-from webhook.model.workloads.parts import mapped
 from webhook.outcome import (
     LONGEST_LINE,
     LONGEST_WARNING,

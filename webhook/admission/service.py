@@ -27,7 +27,7 @@ from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import AlreadyStored, Claim, Unanswered, Verdict
 from webhook.model.fixed import fixed
 from webhook.model.image import ImageInfo
-from webhook.model.workloads.parts import part
+from webhook.model.json_parts import part
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.policy_store import PolicyStore
 

@@ -16,9 +16,9 @@ from webhook.audit.report import AuditFinding, Level, ObjectReference, PodGroup,
 from webhook.audit.review_objects import ReviewedObject, injected
 from webhook.engine import TemplateOutcome
 from webhook.ledger.ledger_store import GpuPod
+from webhook.model.json_parts import part
 from webhook.model.shape import shortened
 from webhook.model.workloads import Template, controller_of
-from webhook.model.workloads.parts import part
 from webhook.outcome import LONGEST_FIELD, Finding, FindingKind, Injection
 from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import PolicySet

@@ -24,8 +24,8 @@ from webhook.facts.inventory import StaticPods
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import GpuPod, MemoryStore, Pods
 from webhook.ledger.ledgers import Ledgers
+from webhook.model.json_parts import mapped, part
 from webhook.model.workloads import is_pod
-from webhook.model.workloads.parts import mapped, part
 from webhook.policy.policy_set import PolicySet
 
 _MIRROR = "kubernetes.io/config.mirror"

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from webhook.audit.loading import Unreadable, load
+from webhook.model.json_parts import mapped
 from webhook.model.workloads import WORKLOADS, is_pod, workload_of
-from webhook.model.workloads.parts import mapped
 from webhook.yaml_files.repeated_keys import MOST_REPEATED, RepeatedKey, message_about_the_rest, messages_of
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})

@@ -12,8 +12,8 @@ from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.engine import TemplateOutcome
 from webhook.facts.facts import ClusterFacts
 from webhook.model.claims import CLAIM, DeviceRequest, Devices, PodResourceClaim, claim_from, claims_of
+from webhook.model.json_parts import mapped
 from webhook.model.wording import counted, cut
-from webhook.model.workloads.parts import mapped
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_set import Policy
 from webhook.quota.demand import BY_CLAIM, CLAIMS

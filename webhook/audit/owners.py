@@ -10,8 +10,8 @@ from sys import intern
 from typing import Any
 
 from webhook.audit.report import ObjectReference
+from webhook.model.json_parts import mapped
 from webhook.model.workloads import controller_of
-from webhook.model.workloads.parts import mapped
 
 MOST_STEPS = 32
 """Most owners in a chain; a longer chain is cut."""

@@ -21,8 +21,8 @@ from webhook.facts.facts import ClusterFacts
 from webhook.ledger.entries import uid_bytes
 from webhook.ledger.ledgers import Ledgers
 from webhook.model.image import ImageInfo
+from webhook.model.json_parts import mapped
 from webhook.model.workloads import is_made_or_ending, is_pod, workload_of
-from webhook.model.workloads.parts import mapped
 from webhook.outcome import Finding, FindingKind, Injection, Outcome, printable
 from webhook.policy.policy_set import Policy, PolicySet
 

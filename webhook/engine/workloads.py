@@ -9,9 +9,9 @@ from webhook.engine.quota_claims import KEY as QUOTA_KEY
 from webhook.engine.templates import JudgedTemplate, TemplateContext, TemplateOutcome, about, judge_template
 from webhook.facts.facts import ClusterFacts
 from webhook.model.bounds import STORABLE, least_stored
+from webhook.model.json_parts import mapped
 from webhook.model.shape import ShapeError
 from webhook.model.workloads import Template, number_of_templates, templates_of
-from webhook.model.workloads.parts import mapped
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import Policy

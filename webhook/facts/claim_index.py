@@ -9,8 +9,8 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from webhook.model.claims import Requests, ResourceClaim, claim_of_kind
+from webhook.model.json_parts import mapped
 from webhook.model.workloads import controller_of
-from webhook.model.workloads.parts import mapped
 
 MOST_IN_NAMESPACE = 4096
 """Most claims, and most templates, that are kept for a namespace; later ones are unknown."""

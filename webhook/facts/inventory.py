@@ -23,8 +23,8 @@ from webhook.facts.pod_cache import PodTable, is_covered
 from webhook.facts.snapshot import Snapshot
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.json_parts import mapped, part
 from webhook.model.wording import cut
-from webhook.model.workloads.parts import mapped, part
 from webhook.yaml_files.file_errors import FileError, FileErrors
 from webhook.yaml_files.repeated_keys import RepeatedKey, messages_of, repeated_in_json, without_repeated
 

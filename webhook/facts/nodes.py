@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Any
 
 from webhook.model.accelerators import BUILT_IN, Accelerators, accelerator
+from webhook.model.json_parts import listed, mapped
 from webhook.model.node import GPU_LABELS, NodeClass, Taint
 from webhook.model.requirements import is_compared, is_extended, rounded_up, thousandths_of
-from webhook.model.workloads.parts import listed, mapped
 
 TRANSIENT_TAINTS = (
     "node.kubernetes.io/",

@@ -14,9 +14,9 @@ from webhook.facts.node_index import NodeTable
 from webhook.facts.nodes import Node, node_from_raw, text_of
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, TEMPLATE, ResourceClaim
+from webhook.model.json_parts import listed, mapped
 from webhook.model.node import PriorityClass, RuntimeClass, toleration_from_raw
 from webhook.model.selectors import Expression, Operator
-from webhook.model.workloads.parts import listed, mapped
 
 NO_CLAIMS: Mapping[str, ClaimTable] = MappingProxyType({CLAIM: ClaimTable(), TEMPLATE: ClaimTable()})
 """Claims and templates of claims by their kind: there is none, or none is known."""

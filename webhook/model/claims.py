@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from webhook.model.accelerators import DEVICE_CLASSES, Accelerators, Vendor
-from webhook.model.workloads.parts import listed, mapped, part
+from webhook.model.json_parts import listed, mapped, part
 
 CLAIM, TEMPLATE = "ResourceClaim", "ResourceClaimTemplate"
 GROUP = "resource.k8s.io"

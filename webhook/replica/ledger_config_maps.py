@@ -21,7 +21,7 @@ from webhook.ledger.context import LedgerTiming
 from webhook.ledger.entries import LABEL, PREFIX, Entries, content, entries_in
 from webhook.ledger.ledger_store import LedgerError, MemoryStore, StoredLedger
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.workloads.parts import mapped
+from webhook.model.json_parts import mapped
 from webhook.replica.quota_status import QuotaStatus
 from webhook.replica.settings import QuotaSettings
 

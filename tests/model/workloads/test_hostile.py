@@ -14,7 +14,7 @@ from tests.strategies import checked, json_values
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
 from webhook.model.workloads import WORKLOADS, Template, templates_of
-from webhook.model.workloads.parts import MOST_PODS
+from webhook.model.workloads.template import MOST_PODS
 
 DEEP: Any = []
 for _ in range(3000):

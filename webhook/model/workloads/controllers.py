@@ -21,9 +21,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from webhook.model.json_parts import mapped, part
 from webhook.model.pod import KUEUE_QUEUE, Pod
-from webhook.model.workloads.parts import counted, mapped, part
-from webhook.model.workloads.template import Template
+from webhook.model.workloads.template import Template, count_of
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 JOB_SET = "jobset.sigs.k8s.io/jobset-name"
@@ -83,7 +83,7 @@ def _label(raw: Mapping[str, Any], group: str, kind: str) -> str:
     if group == "batch":
         path = ("spec", "jobTemplate", "spec") if kind == "CronJob" else ("spec",)
         return INDEX if part(raw, *path, "completionMode") == "Indexed" else ""
-    if kind == "LeaderWorkerSet" and counted(part(raw, "spec", "leaderWorkerTemplate", "size"), 1) == 1:
+    if kind == "LeaderWorkerSet" and count_of(part(raw, "spec", "leaderWorkerTemplate", "size"), 1) == 1:
         return ""
     return "" if kind in _ALONE else _OF_GROUPS.get(group, "")
 

@@ -20,19 +20,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from webhook.model.json_parts import entries, listed, mapped, part
 from webhook.model.workloads.merging import patched
-from webhook.model.workloads.parts import (
-    counted,
-    entries,
-    from_spec,
-    from_template,
-    listed,
-    mapped,
-    part,
-    pods_of_job,
-    product,
-)
-from webhook.model.workloads.template import Template
+from webhook.model.workloads.template import Template, count_of, from_spec, from_template, pods_of_job, product
 
 _PRIORITY = "priorityClassName"
 
@@ -41,22 +31,22 @@ def job_set(raw: Mapping[str, Any]) -> Iterator[Template]:
     """JobSet."""
     for where, name, job in entries(raw, "spec", "replicatedJobs"):
         spec = part(job, "template", "spec")
-        pods = product(counted(job.get("replicas"), 1), pods_of_job(spec))
+        pods = product(count_of(job.get("replicas"), 1), pods_of_job(spec))
         yield from from_template(part(spec, "template"), f"{where}.template.spec.template", group=name, pods=pods)
 
 
 def leader_worker_set(raw: Mapping[str, Any]) -> Iterator[Template]:
     """LeaderWorkerSet."""
     spec = part(raw, "spec")
-    yield from _leaders_and_workers(spec, "spec", counted(part(spec, "replicas"), 1))
+    yield from _leaders_and_workers(spec, "spec", count_of(part(spec, "replicas"), 1))
 
 
 def disaggregated_set(raw: Mapping[str, Any]) -> Iterator[Template]:
     """DisaggregatedSet, which has a LeaderWorkerSet for each role in each of its slices."""
-    slices = counted(part(raw, "spec", "slices"), 1)
+    slices = count_of(part(raw, "spec", "slices"), 1)
     for where, name, role in entries(raw, "spec", "roles"):
         is_scaled_elsewhere = part(role, "scaling", "mode") == "External"
-        groups = None if is_scaled_elsewhere else product(slices, counted(part(role, "spec", "replicas"), 1))
+        groups = None if is_scaled_elsewhere else product(slices, count_of(part(role, "spec", "replicas"), 1))
         for template in _leaders_and_workers(role.get("spec"), f"{where}.spec", groups):
             yield replace(template, group=f"{name} {template.group}".rstrip())
 
@@ -67,7 +57,7 @@ def _leaders_and_workers(spec: object, where: str, groups: int | None) -> Iterat
     One StatefulSet makes the leaders; each leader has a StatefulSet that makes its workers.
     """
     templates, place = part(spec, "leaderWorkerTemplate"), f"{where}.leaderWorkerTemplate"
-    size = counted(part(templates, "size"), 1)
+    size = count_of(part(templates, "size"), 1)
     leader, worker = part(templates, "leaderTemplate"), part(templates, "workerTemplate")
     owner = "StatefulSet"
     if not mapped(leader):
@@ -97,20 +87,20 @@ def _tasks(spec: object, where: str) -> Iterator[Template]:
         if shared and mapped(template, "spec") and not part(template, "spec", _PRIORITY):
             template = {**template, "spec": {**template["spec"], _PRIORITY: shared}}
             elsewhere = {f"spec.{_PRIORITY}": f"{where}.{_PRIORITY}"}
-        for one in from_template(template, place, group=name, pods=counted(task.get("replicas"), 0)):
+        for one in from_template(template, place, group=name, pods=count_of(task.get("replicas"), 0)):
             yield replace(one, elsewhere=elsewhere)
 
 
 def pod_clique_set(raw: Mapping[str, Any]) -> Iterator[Template]:
     """PodCliqueSet of Grove. Cliques in scaling groups are multiplied by the replicas of the group."""
-    sets = counted(part(raw, "spec", "replicas"), 0)
+    sets = count_of(part(raw, "spec", "replicas"), 0)
     times: Counter[str] = Counter()
     scaled: dict[str, int | None] = {}
     for _, _, group in entries(raw, "spec", "template", "podCliqueScalingGroups"):
         for name in listed(group, "cliqueNames"):
             if isinstance(name, str):
                 times[name] += 1
-                scaled[name] = counted(group.get("replicas"), 1)
+                scaled[name] = count_of(group.get("replicas"), 1)
     for where, name, clique in entries(raw, "spec", "template", "cliques"):
         groups = scaled.get(name, 1) if times[name] <= 1 else None
         pods = product(sets, groups, _clique_size(clique.get("spec")))
@@ -126,14 +116,14 @@ def pod_clique(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 def _clique_size(spec: object) -> int | None:
     """The defaulting webhook of Grove makes 1 of 0."""
-    pods = counted(part(spec, "replicas"), 1)
+    pods = count_of(part(spec, "replicas"), 1)
     return pods if pods is None else max(pods, 1)
 
 
 def hyper_pod_job(raw: Mapping[str, Any]) -> Iterator[Template]:
     """HyperPodPyTorchJob."""
     for where, name, replicas in entries(raw, "spec", "replicaSpecs"):
-        pods = counted(replicas.get("replicas"), None)
+        pods = count_of(replicas.get("replicas"), None)
         yield from from_template(replicas.get("template"), f"{where}.template", group=name, pods=pods)
 
 
@@ -161,7 +151,7 @@ def node_set(raw: Mapping[str, Any]) -> Iterator[Template]:
         "metadata": mapped(template, "metadata"),
         "spec": {**own, "containers": written, "tolerations": [*listed(own, "tolerations"), _WORKER]},
     }
-    pods = None if is_per_node else counted(spec.get("replicas"), 1)
+    pods = None if is_per_node else count_of(spec.get("replicas"), 1)
     yield Template(pod, "spec.template.spec", "", pods, is_per_node, elsewhere=elsewhere)
 
 
@@ -193,10 +183,10 @@ def inference_endpoint_config(raw: Mapping[str, Any]) -> Iterator[Template]:
         f"spec.containers[{_WORKER_CONTAINER}].env": "spec.worker.environmentVariables",
         "spec.affinity.nodeAffinity": "spec.nodeAffinity",
     }
-    pods = counted(spec.get("replicas"), 1)
+    pods = count_of(spec.get("replicas"), 1)
     least = part(spec, "autoScalingSpec", "minReplicaCount")
     if mapped(spec, "autoScalingSpec"):
-        pods = counted(least, None) or None
+        pods = count_of(least, None) or None
     yield Template(
         {"spec": {"affinity": affinity, "containers": [container]}},
         "spec",

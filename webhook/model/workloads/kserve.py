@@ -15,20 +15,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from webhook.model.json_parts import listed, mapped, part
 from webhook.model.workloads.controllers import IN_A_GROUP
-from webhook.model.workloads.parts import (
-    counted,
+from webhook.model.workloads.placeholders import settled_template
+from webhook.model.workloads.template import (
+    Template,
+    count_of,
     from_spec,
     from_template,
-    listed,
-    mapped,
-    part,
     product,
     with_shared_memory,
     with_the_rest,
 )
-from webhook.model.workloads.placeholders import settled_template
-from webhook.model.workloads.template import Template
 
 FRAMEWORKS = (
     *("model", "huggingface", "lightgbm", "onnx", "paddle", "pmml", "pytorch", "sklearn", "tensorflow", "triton"),
@@ -76,7 +74,7 @@ def _is_custom(spec: Mapping[str, Any]) -> bool:
 
 def _least(spec: object, key: str) -> int | None:
     """The pods that always run; None where there are none, because the service is scaled up on demand."""
-    return counted(part(spec, key), 1) or None
+    return count_of(part(spec, key), 1) or None
 
 
 def serving_runtime(raw: Mapping[str, Any]) -> Iterator[Template]:
@@ -94,7 +92,7 @@ def llm_inference_service(raw: Mapping[str, Any]) -> Iterator[Template]:
     yield from _workload(part(raw, "spec"), "spec", "")
     yield from _workload(part(raw, "spec", "prefill"), "spec.prefill", "prefill")
     scheduler = part(raw, "spec", "router", "scheduler")
-    pods = counted(part(scheduler, "replicas"), 1)
+    pods = count_of(part(scheduler, "replicas"), 1)
     yield from from_spec(part(scheduler, "template"), "spec.router.scheduler.template", group="scheduler", pods=pods)
 
 
@@ -106,7 +104,7 @@ def llm_configuration(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 def _workload(spec: object, where: str, name: str) -> Iterator[Template]:
     """Pods that work alone, or groups of a leader and its workers if both have a spec."""
-    replicas = counted(part(spec, "replicas"), 1)
+    replicas = count_of(part(spec, "replicas"), 1)
     if mapped(spec, "scaling"):
         replicas = _least(part(spec, "scaling"), "minReplicas")
     worker, parallelism = part(spec, "worker"), part(spec, "parallelism")
@@ -126,13 +124,13 @@ def _preset_memory(worker: object, parallelism: object) -> str:
     """The size of the /dev/shm that a preset of KServe mounts; empty where it mounts none, or is not known."""
     if worker is None:
         return "1Gi"
-    return "8Gi" if any(counted(part(parallelism, key), 0) for key in ("data", "dataLocal")) else ""
+    return "8Gi" if any(count_of(part(parallelism, key), 0) for key in ("data", "dataLocal")) else ""
 
 
 def _group_size(parallelism: object) -> int | None:
     """Pods of one group, the leader included: GetSize of KServe's ParallelismSpec."""
-    data, local = (counted(part(parallelism, key), 0) for key in ("data", "dataLocal"))
-    pipeline = counted(part(parallelism, "pipeline"), 0)
+    data, local = (count_of(part(parallelism, key), 0) for key in ("data", "dataLocal"))
+    pipeline = count_of(part(parallelism, "pipeline"), 0)
     if data is None or local is None or pipeline is None:
         return None
     if data or local:

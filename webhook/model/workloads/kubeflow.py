@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from webhook.model.json_parts import entries, listed, mapped, part
 from webhook.model.workloads.merging import mounted
-from webhook.model.workloads.parts import counted, entries, from_template, listed, mapped, part, with_the_rest
 from webhook.model.workloads.placeholders import is_placeholder
-from webhook.model.workloads.template import Template
+from webhook.model.workloads.template import Template, count_of, from_template, with_the_rest
 
 _NODE = "node"
 """Trainer's name for the job, and for the container, that a TrainJob's `trainer` describes."""
@@ -25,7 +25,7 @@ def replicas_at(field: str) -> Callable[[Mapping[str, Any]], Iterator[Template]]
 
     def read(raw: Mapping[str, Any]) -> Iterator[Template]:
         for where, role, spec in entries(raw, "spec", field):
-            pods = counted(spec.get("replicas"), 1)
+            pods = count_of(spec.get("replicas"), 1)
             yield from from_template(spec.get("template"), f"{where}.template", group=role, pods=pods)
 
     return read
@@ -34,7 +34,7 @@ def replicas_at(field: str) -> Callable[[Mapping[str, Any]], Iterator[Template]]
 def mpi_job(raw: Mapping[str, Any]) -> Iterator[Template]:
     """MPIJob, in all versions with roles. Without a count there is one launcher and no worker."""
     for where, role, spec in entries(raw, "spec", "mpiReplicaSpecs"):
-        pods = counted(spec.get("replicas"), 0 if role.lower() == "worker" else 1)
+        pods = count_of(spec.get("replicas"), 0 if role.lower() == "worker" else 1)
         yield from from_template(spec.get("template"), f"{where}.template", group=role, pods=pods)
 
 
@@ -73,7 +73,7 @@ def train_job(raw: Mapping[str, Any]) -> Iterator[Template]:
                 spec[key] = override[key]
                 elsewhere[f"spec.{key}"] = f"{where}.{key}"
     pod = {"spec": {**spec, "containers": [container]}}
-    pods = counted(trainer.get("numNodes"), None)
+    pods = count_of(trainer.get("numNodes"), None)
     yield Template(pod, "spec.trainer", "trainer", pods, elsewhere=elsewhere, unknown=_LEFT_TO_THE_RUNTIME)
 
 
@@ -124,7 +124,7 @@ def _executors(spec: Mapping[str, Any]) -> int | None:
     """The number of executors; None where it changes, or the configuration decides."""
     if part(spec, "dynamicAllocation", "enabled") is True:
         return None
-    return counted(part(spec, "executor", "instances"), None)
+    return count_of(part(spec, "executor", "instances"), None)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.model.workloads.parts import listed, part
+from webhook.model.json_parts import listed, part
 
 _LEVELS = 4
 """Levels of maps that are merged: template, container, resources, limits."""

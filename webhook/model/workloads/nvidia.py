@@ -14,21 +14,12 @@ from dataclasses import replace
 from typing import Any
 
 from webhook.model.accelerators import accelerator
+from webhook.model.json_parts import entries, listed, mapped, part
 from webhook.model.quantity import parse_quantity
 from webhook.model.shape import FormatError
 from webhook.model.workloads.controllers import IN_A_GROUP
 from webhook.model.workloads.merging import is_worth, merged
-from webhook.model.workloads.parts import (
-    counted,
-    entries,
-    from_template,
-    listed,
-    mapped,
-    part,
-    product,
-    with_shared_memory,
-)
-from webhook.model.workloads.template import Template
+from webhook.model.workloads.template import Template, count_of, from_template, product, with_shared_memory
 
 _NIM_VOLUME, _DYNAMO_VOLUME = "dshm", "shared-memory"
 _DYNAMO_SIZE = "8Gi"
@@ -84,15 +75,15 @@ def _says_gpus(resources: Mapping[str, Any]) -> bool:
 
 def _nim_pods(spec: Mapping[str, Any]) -> int | None:
     """The number of pods: replicas (the least number, if they scale) times the stages of the model."""
-    replicas = counted(spec.get("replicas"), 1)
+    replicas = count_of(spec.get("replicas"), 1)
     if part(spec, "scale", "enabled") is True:
-        replicas = counted(part(spec, "scale", "hpa", "minReplicas"), 1)
+        replicas = count_of(part(spec, "scale", "hpa", "minReplicas"), 1)
     return product(replicas, _stages(spec))
 
 
 def _stages(spec: Mapping[str, Any]) -> int | None:
     """The number of pods that run one model together, as a LeaderWorkerSet."""
-    stages = counted(part(spec, "multiNode", "parallelism", "pipeline"), 1)
+    stages = count_of(part(spec, "multiNode", "parallelism", "pipeline"), 1)
     return None if stages is None else max(stages, 1)
 
 
@@ -113,8 +104,8 @@ def dynamo_component(raw: Mapping[str, Any]) -> Iterator[Template]:
 def _component(spec: Mapping[str, Any], where: str, group: str) -> Iterator[Template]:
     if _gets_gpus_by_claims(spec):
         return
-    nodes = counted(part(spec, "multinode", "nodeCount"), 2 if mapped(spec, "multinode") else 1)
-    pods = product(counted(spec.get("replicas"), 1), nodes)
+    nodes = count_of(part(spec, "multinode", "nodeCount"), 2 if mapped(spec, "multinode") else 1)
+    pods = product(count_of(spec.get("replicas"), 1), nodes)
     for template in from_template(spec.get("podTemplate"), f"{where}.podTemplate", group=group, pods=pods):
         yield _sharing_memory(template, spec)
     if mapped(spec, "podTemplate"):

@@ -11,8 +11,8 @@ from typing import Any
 
 from webhook.model.accelerators import DEVICE_CLASSES
 from webhook.model.container import APP, INIT
+from webhook.model.json_parts import mapped, part
 from webhook.model.requirements import is_extended
-from webhook.model.workloads.parts import mapped, part
 from webhook.model.workloads.template import Template
 
 _PLACEHOLDER = re.compile(r"\{\{|\$[({A-Za-z_]")

@@ -9,18 +9,8 @@ directory.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.model.workloads.parts import (
-    MOST_PODS,
-    counted,
-    entries,
-    from_template,
-    listed,
-    mapped,
-    part,
-    product,
-    with_shared_memory,
-)
-from webhook.model.workloads.template import Template
+from webhook.model.json_parts import entries, listed, mapped, part
+from webhook.model.workloads.template import MOST_PODS, Template, count_of, from_template, product, with_shared_memory
 
 _VOLUME = "shared-mem"
 _OTHER_DIRECTORY = "plasma-directory"
@@ -78,8 +68,8 @@ def _workers(group: Mapping[str, Any]) -> int | None:
     """The number of workers: replicas within their bounds, times the hosts of each replica."""
     if group.get("suspend") is True:
         return 0
-    least, most = counted(group.get("minReplicas"), 0), counted(group.get("maxReplicas"), MOST_PODS)
-    wanted = counted(group.get("replicas"), least)
+    least, most = count_of(group.get("minReplicas"), 0), count_of(group.get("maxReplicas"), MOST_PODS)
+    wanted = count_of(group.get("replicas"), least)
     if least is None or most is None or wanted is None:
         return None
-    return product(least if wanted < least else min(wanted, most), counted(group.get("numOfHosts"), 1))
+    return product(least if wanted < least else min(wanted, most), count_of(group.get("numOfHosts"), 1))

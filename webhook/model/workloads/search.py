@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
+from webhook.model.json_parts import mapped, named, part, short
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
 from webhook.model.workloads.controllers import labelled
-from webhook.model.workloads.parts import mapped, named, part, short
 from webhook.model.workloads.placeholders import settled_template
 from webhook.model.workloads.template import Template
 

@@ -14,22 +14,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from webhook.model.json_parts import entries, listed, mapped, named, part
 from webhook.model.workloads.controllers import IN_A_GROUP
 from webhook.model.workloads.merging import is_worth, merged, patched
-from webhook.model.workloads.parts import (
-    counted,
-    entries,
-    from_spec,
-    listed,
-    mapped,
-    named,
-    part,
-    product,
-    with_shared_memory,
-    with_the_rest,
-)
 from webhook.model.workloads.placeholders import settled_template
-from webhook.model.workloads.template import Template
+from webhook.model.workloads.template import Template, count_of, from_spec, product, with_shared_memory, with_the_rest
 
 _MAIN = "ome-container"
 _RDMA, _RDMA_CONTAINER, _RDMA_VOLUME = "rdma.ome.io/auto-inject", "rdma.ome.io/container-name", "dshm"
@@ -66,7 +55,7 @@ def _component(spec: Mapping[str, Any], where: str, name: str, *, is_completed: 
         yield from _pods(spec, spec, where, name, pods, is_completed=is_completed)
         return
     at = f"{where}.leader" if leader else where
-    size = counted(worker.get("size"), 0)
+    size = count_of(worker.get("size"), 0)
     for template in (
         *_pods(leader or spec, spec, at, f"{name} leader", pods, is_completed=is_completed),
         *_pods(worker, spec, f"{where}.worker", f"{name} worker", product(pods, size), is_completed=is_completed),
@@ -76,7 +65,7 @@ def _component(spec: Mapping[str, Any], where: str, name: str, *, is_completed: 
 
 def _least(spec: Mapping[str, Any]) -> int | None:
     """The pods, or groups of pods, that always run: at least one."""
-    least = counted(spec.get("minReplicas"), 1)
+    least = count_of(spec.get("minReplicas"), 1)
     return least if least is None else max(least, 1)
 
 
@@ -164,7 +153,7 @@ def role_based_group(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 def role_based_group_set(raw: Mapping[str, Any]) -> Iterator[Template]:
     """RoleBasedGroupSet: `template` in v1alpha1, `groupTemplate` in v1alpha2."""
-    groups = counted(part(raw, "spec", "replicas"), 1)
+    groups = count_of(part(raw, "spec", "replicas"), 1)
     yield from _roles(mapped(raw, "spec", "template"), "spec.template", groups)
     yield from _roles(mapped(raw, "spec", "groupTemplate", "spec"), "spec.groupTemplate.spec", groups)
 
@@ -179,7 +168,7 @@ def _roles(spec: Mapping[str, Any], where: str, groups: int | None) -> Iterator[
     if not is_worth([one.template for one in shared.values()], 2 * len(roles)):
         return
     for inside, name, role in roles:
-        pods = product(groups, counted(role.get("replicas"), 1))
+        pods = product(groups, count_of(role.get("replicas"), 1))
         yield from _role(role, f"{where}.{inside}", name, pods, shared)
 
 
@@ -188,7 +177,7 @@ def _role(
 ) -> Iterator[Template]:
     for path in (("customComponentsPattern", "components"), ("components",)):
         for inside, component, one in entries(role, *path):
-            size = product(pods, counted(one.get("size"), 1))
+            size = product(pods, count_of(one.get("size"), 1))
             own = _Pods(mapped(one, "template"), f"{where}.{inside}.template")
             yield from own.templates(f"{name} {component}".strip(), size)
     if mapped(role, "standalonePattern"):
@@ -227,7 +216,7 @@ def _group(  # noqa: PLR0913, PLR0917  # all that makes a group
     patches: tuple[str, str],
 ) -> Iterator[Template]:
     """A leader and its workers. `size` includes the leader."""
-    size = counted(pattern.get("size"), 1)
+    size = count_of(pattern.get("size"), 1)
     workers = product(groups, None if size is None else max(size - 1, 0))
     for who, pods, patch in zip(("leader", "worker"), (groups, workers), patches, strict=True):
         one = made and made.with_patch(mapped(pattern, patch), f"{where}.{patch}")

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from webhook.model.json_parts import part
 from webhook.model.workloads import argo, groups, kserve, kubeflow, nvidia, ray, sgl_project
 from webhook.model.workloads.controllers import labelled, waiting
-from webhook.model.workloads.parts import counted, part, pods_of_job
 from webhook.model.workloads.search import number_of_specs, search
-from webhook.model.workloads.template import Template
+from webhook.model.workloads.template import Template, count_of, pods_of_job
 
 Reader = Callable[[Mapping[str, Any]], Iterator[Template]]
 """Finds the templates of an object of one kind. Missing and malformed parts yield no template; nothing is raised."""
@@ -53,7 +53,7 @@ _MAKES = {"Deployment": "ReplicaSet", "CronJob": "Job", "PodTemplate": ""}
 
 def replicated(raw: Mapping[str, Any]) -> Iterator[Template]:
     """Deployment, StatefulSet, ReplicaSet, ReplicationController."""
-    yield from _at(raw, ("spec", "template"), pods=counted(part(raw, "spec", "replicas"), 1))
+    yield from _at(raw, ("spec", "template"), pods=count_of(part(raw, "spec", "replicas"), 1))
 
 
 def per_node(raw: Mapping[str, Any]) -> Iterator[Template]:
