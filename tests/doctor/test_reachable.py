@@ -94,7 +94,7 @@ def test_A33_pods_that_are_let_in_are_told(policies: Any, who: str) -> None:
     ],
 )
 def test_A33_where_no_pod_is_let_in_it_is_said_what_cannot_be_seen(policies: Any) -> None:
-    found = "NetworkPolicies let no pod reach port 8443; whether the network enforces them cannot be seen here"
+    found = "NetworkPolicies let no pod reach port 8443; the doctor cannot see whether the network enforces them"
     assert said(*policies) == [(Status.OK, found)]
 
 

@@ -1,1 +1,1 @@
-"""Looks at a live installation from outside, says what is wrong with it, and how to mend it."""
+"""Checks a live installation from outside, and says what is wrong with it and how to fix it."""

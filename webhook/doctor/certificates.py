@@ -26,7 +26,7 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
         secret = installation.certificate_secret
     except UnavailableError as why:
         yield skipped(str(why), why.remedy)
-        yield from _as_replicas_tell(installation)
+        yield from _by_metrics(installation)
         return
     if secret is None:
         yield problem("there is no Secret with the serving certificate", "a Secret with tls.crt", _remedy(installation))
@@ -52,7 +52,7 @@ def _authority(pem: bytes, name: str, installation: Installation) -> DoctorFindi
 
 
 def _entry(entry: Object, pem: bytes, installation: Installation) -> DoctorFinding:
-    """Whether one webhook's caBundle trusts the certificate, and the certificate covers the webhook's host name."""
+    """Whether a webhook's caBundle trusts the certificate, and the certificate covers the host name of the webhook."""
     name, client = entry["name"], entry.get("clientConfig", {})
     host = _host(client)
     if not covers(pem, [host]):
@@ -76,7 +76,7 @@ def _entry(entry: Object, pem: bytes, installation: Installation) -> DoctorFindi
 
 
 def _is_left_to_the_roots(installation: Installation) -> bool:
-    """Whether no program would fill in an empty caBundle."""
+    """Whether an empty caBundle stays empty, because no program fills it in."""
     found = [configuration for configuration in installation.configurations.values() if configuration]
     annotations = {key for one in found for key in one["metadata"].get("annotations") or {}}
     injects = any(key.startswith("cert-manager.io/inject-") for key in annotations)
@@ -123,13 +123,13 @@ def _remedy(installation: Installation) -> str:
     )
 
 
-def _as_replicas_tell(installation: Installation) -> Iterator[DoctorFinding]:
-    """What the replicas' own metrics say about the trust in what they serve."""
+def _by_metrics(installation: Installation) -> Iterator[DoctorFinding]:
+    """Findings from the metrics of the replicas: how long the caBundles trust their certificates."""
     for name, page in pages(installation, METRICS):
         if isinstance(page, RefusedError):
             yield skipped(f"replica {name} does not show its metrics: {page}")
-        elif (told := _TRUST.search(page)) is None:
+        elif (found := _TRUST.search(page)) is None:
             yield skipped(f"replica {name} does not report whether its certificate is trusted")
         else:
-            end = installation.cluster.now() + timedelta(seconds=float(told[1]))
+            end = installation.cluster.now() + timedelta(seconds=float(found[1]))
             yield _ending(f"the trust in the certificate of replica {name}", None, end, installation)

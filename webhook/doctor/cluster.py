@@ -1,8 +1,6 @@
-"""The cluster as the doctor reads it: every look-up returns an object, or raises the reason why it cannot.
+"""The cluster as the doctor reads it: a method returns an object, or raises UnavailableError with the reason.
 
-`connect` finds the cluster as kubectl does, and makes sure that it answers.
-
-`selects` says what a LabelSelector selects.
+`connect` finds the cluster as kubectl does, and checks that it answers. `selects` applies a LabelSelector.
 """
 
 import os
@@ -32,14 +30,14 @@ ANSWER_SECONDS = 15.0
 REVIEWED_SECONDS = 75.0
 """Longest time for an answer where webhooks are called, each for at most 30 seconds."""
 PAGE = "500"
-"""Objects that a list has in one answer, as the API server takes the number."""
+"""Objects in one answer to a list, as the API server takes the number."""
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _OTHER_RIGHTS = "look again with a kubeconfig that may"
 
 
 class UnavailableError(Exception):
-    """Something cannot be read; the text says why, `remedy` what would help."""
+    """Something cannot be read. The text says why, `remedy` what would help."""
 
     def __init__(self, why: str, remedy: str = "") -> None:
         super().__init__(why)
@@ -47,7 +45,7 @@ class UnavailableError(Exception):
 
     @classmethod
     def of(cls, error: ApiServerError) -> "UnavailableError":
-        """A failed request to the API server, in words for whoever runs the command."""
+        """The error for a failed request to the API server, in words for the user of the command."""
         if isinstance(error, UnreachableError):
             return cls(f"the API server does not answer: {error}")
         if isinstance(error, AnswerError):
@@ -95,14 +93,14 @@ class DoctorCluster:
             query["continue"] = rest
 
     def create(self, path: str, body: Mapping[str, Any], query: Mapping[str, str] = _NOTHING) -> Object:
-        """Create an object and return it. Raises RefusedError where it is refused, else UnavailableError."""
+        """Create an object and return it. Raises RefusedError for a refusal, else UnavailableError."""
         try:
             return self._server.send("POST", path, body, REVIEWED_SECONDS, query)
         except (UnreachableError, AnswerError) as error:
             raise UnavailableError.of(error) from None
 
     def page(self, path: str) -> str:
-        """The text at `path` in one line. Raises UnavailableError without an answer, else RefusedError."""
+        """The text at `path` in one line. Raises RefusedError for a refusal, UnavailableError without an answer."""
         try:
             stream = self._server.stream(path, {}, ANSWER_SECONDS)
             try:
@@ -121,7 +119,7 @@ def connect(kubeconfig: str | None, context: str | None = None) -> DoctorCluster
 def find_server(kubeconfig: str | None, context: str | None = None) -> ApiServer:
     """The API server of a kubeconfig; several files are separated as in $KUBECONFIG.
 
-    Without a kubeconfig it is that of ~/.kube/config, or of the cluster that this process runs in.
+    Without a kubeconfig it is the API server of ~/.kube/config, or of the cluster that this process runs in.
 
     Raises UnavailableError where no server is known, it does not answer, or it does not know the user.
     """
@@ -145,8 +143,9 @@ def find_server(kubeconfig: str | None, context: str | None = None) -> ApiServer
 
 
 def first_context(kubeconfig: str) -> str | None:
-    """The current context of several files: kubectl takes it from the first file that names one, the Kubernetes client
-    from the last.
+    """The current context of several files, as kubectl finds it: in the first file that names a context.
+
+    The Kubernetes client would take the last file.
     """
     files = [Path(name) for name in kubeconfig.split(os.pathsep) if name]
     if len(files) > 1:

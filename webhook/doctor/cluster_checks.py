@@ -1,4 +1,4 @@
-"""The cluster: its version, its clock, the labels of its namespaces, and namespaces that nobody has created."""
+"""The cluster: its version, its clock, the labels of its namespaces, and namespaces that do not exist."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ LARGEST_SKEW = 30.0
 
 
 def version(installation: Installation) -> Iterator[DoctorFinding]:
-    """Kubernetes is new enough to keep pods without GPUs away by itself."""
+    """Kubernetes is new enough to keep pods without GPUs away from the webhook."""
     found = installation.cluster.find("/version")
     if found is None:
         raise UnavailableError("the API server does not say its version")
@@ -68,14 +68,14 @@ def namespace_labels(installation: Installation) -> Iterator[DoctorFinding]:
         yield ok(f"{count} namespaces carry {LABEL}")
 
 
-_MEND = "create them, or let only administrators create them; otherwise remove them from"
+_REMEDY = "create them, or let only administrators create them; otherwise remove them from"
 
 _MOST_POLICIES = 10
-"""Policies that a finding names."""
+"""Most policies that a finding names."""
 
 
 def absent_namespaces(installation: Installation) -> Iterator[DoctorFinding]:
-    """Every namespace that is left out or has a looser policy is there, so that nobody else makes it."""
+    """Every namespace that is left out or has a looser policy exists, so that no tenant can create it."""
     there = {namespace["metadata"]["name"] for namespace in installation.cluster.items("/api/v1/namespaces")}
     excluded = {name for entry in installation.entries for name in left_out(entry.get("namespaceSelector") or {})}
     missing = sorted(excluded - there)
@@ -84,7 +84,7 @@ def absent_namespaces(installation: Installation) -> Iterator[DoctorFinding]:
             f"the webhook configurations leave out namespaces that do not exist: {', '.join(missing)}; pods in such a "
             "namespace are not validated",
             "namespaces that exist, or that no tenant may create",
-            f"{_MEND} webhook.namespaceSelector.exclude",
+            f"{_REMEDY} webhook.namespaceSelector.exclude",
         )
     loosened = list(loosened_for_nobody(installation.sound_policies, there))
     if loosened:
@@ -94,7 +94,7 @@ def absent_namespaces(installation: Installation) -> Iterator[DoctorFinding]:
             f"policies name namespaces that do not exist: {', '.join(named[:_MOST_POLICIES])}{more}; whoever creates "
             "such a namespace gets its policy, which may be looser",
             "namespaces that exist, or that no tenant may create",
-            f"{_MEND} spec.namespaces of the policy",
+            f"{_REMEDY} spec.namespaces of the policy",
         )
     if not missing and not loosened:
         yield ok("every namespace that is left out or has a looser policy exists")

@@ -1,7 +1,6 @@
-"""The webhook configurations: whether both are there as they were installed, and send what the policies are about.
+"""The webhook configurations: whether both are as they were installed, and send the objects that policies are about.
 
-The last two checks: the API server asks about ConfigMaps of policies when they are applied, and sends the pods that
-request GPUs which only the policies know.
+The last two checks are about ConfigMaps of policies, and about pods with GPUs whose names only the policies declare.
 """
 
 import re
@@ -24,13 +23,13 @@ WITHOUT_PODS = {
     WORKLOADS_ENTRY: "no Deployment can be created while no replica answers, not even the webhook's own",
     POLICIES_ENTRY: "no policy can be corrected while no replica answers",
 }
-"""Entries that no pod depends on -> what happens if their failurePolicy is not Ignore."""
+"""Webhook that no pod depends on -> what happens if its failurePolicy is not Ignore."""
 LONGEST_TIMEOUT = 10
-"""Longest timeout in seconds that people should wait for."""
+"""Longest timeout in seconds; people wait for it."""
 
 
 def look(installation: Installation) -> Iterator[DoctorFinding]:
-    """Both webhook configurations are there and as they were installed."""
+    """Both webhook configurations exist and are as they were installed."""
     registration = None
     try:
         registration = installation.registration
@@ -68,7 +67,7 @@ def _missing(phase: str, installation: Installation) -> DoctorFinding:
 def _compared(phase: str, expected: Document, live: Document, installation: Installation) -> Iterator[DoctorFinding]:
     found = differences(expected, live)
     for sentence in found:
-        remedy = _as_installed(installation, "replace")  # apply would leave what somebody added
+        remedy = _as_installed(installation, "replace")  # apply would keep additions
         yield problem(f"{phase}: {sentence}", "the configuration as it was installed", remedy)
     if not found:
         yield ok(f"the {phase} webhook configuration is as it was installed")
@@ -96,7 +95,7 @@ def _essentials(phase: str, live: Document, installation: Installation) -> Itera
 
 
 def _flaws(name: str, webhook: Mapping[str, Any], installation: Installation) -> Iterator[tuple[str, str, str]]:
-    """Field, what was found and what is expected."""
+    """The field, the finding and the expectation."""
     if webhook["matchPolicy"] != "Equivalent":
         yield (
             "matchPolicy",
@@ -157,7 +156,7 @@ def _as_installed(installation: Installation, verb: str) -> str:
 
 
 def policies_at_apply(installation: Installation) -> Iterator[DoctorFinding]:
-    """The API server asks about every ConfigMap that the replicas mount as policies."""
+    """The API server sends every ConfigMap that the replicas mount as policies when it is applied."""
     live = installation.configurations["validating"]
     if live is None:
         raise UnavailableError(f"there is no validating webhook configuration {installation.place.name}")
@@ -183,7 +182,7 @@ def policies_at_apply(installation: Installation) -> Iterator[DoctorFinding]:
 
 
 def _way_to_send(config_map: Object, entry: Mapping[str, Any], installation: Installation) -> str:
-    """How to have the API server send a ConfigMap; empty where the chart's entry sends it."""
+    """The remedy that makes the API server send a ConfigMap; empty where it is sent already."""
     metadata = config_map["metadata"]
     selector = entry.get("objectSelector") or {}
     if not selects(selector, metadata.get("labels") or {}):
@@ -200,7 +199,7 @@ _NAMES = re.compile(r"name\.matches\(r'(\^\(.*?\)\$)'\)")
 
 
 def registered_accelerators(installation: Installation) -> Iterator[DoctorFinding]:
-    """The API server sends pods that request GPUs which only the policies declare."""
+    """The API server sends pods that request GPUs whose names only the policies declare."""
     declared = [
         one
         for one in installation.sound_policies.accelerators.declared
@@ -227,7 +226,7 @@ def registered_accelerators(installation: Installation) -> Iterator[DoctorFindin
 
 
 def _is_sent(declared: Declared, webhook: Mapping[str, Any]) -> bool:
-    """Whether pods that request such a name are sent: every list of names in the conditions covers it."""
+    """Whether pods that request a declared name are sent: every list of names in the conditions covers it."""
     conditions = [_NAMES.findall(expression) for expression in webhook["matchConditions"].values()]
     example = declared.name.replace("*", "x").replace("?", "x")
     return all(any(_covers(names, example) for names in found) for found in conditions if found)

@@ -1,4 +1,4 @@
-"""What the doctor says: findings of checks, the report of all of them, and the report as text and as JSON."""
+"""Findings of the doctor's checks, and the report of all findings as text and as JSON."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +19,7 @@ API_VERSION = "gpupolicy.dev/v1alpha1"
 
 
 class Status(StrEnum):
-    """The status of one thing."""
+    """The status of a finding."""
 
     OK = "ok"
     WARNING = "warning"
@@ -29,7 +29,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """The result about one thing. For a skipped one, `found` says why it could not be checked."""
+    """A result of a check. With the status skipped, `found` says why it could not be checked."""
 
     status: Status
     found: str
@@ -39,9 +39,9 @@ class DoctorFinding:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question to an installation. `key` is its name for programs and never changes.
+    """A check of an installation. `key` is its name for programs and never changes.
 
-    `look` may raise UnavailableError at any point: its findings so far count, and the rest is skipped.
+    `look` may raise UnavailableError at any point: the findings so far count, and the rest is skipped.
     """
 
     key: str
@@ -49,22 +49,22 @@ class Check:
 
 
 def ok(found: str) -> DoctorFinding:
-    """A finding about something that is as it should be."""
+    """A finding that something is right."""
     return DoctorFinding(Status.OK, found)
 
 
 def warning(found: str, expected: str, remedy: str) -> DoctorFinding:
-    """A finding about something that works, but not as it should, or not for long."""
+    """A finding that something works badly, or not for long."""
     return DoctorFinding(Status.WARNING, found, expected, remedy)
 
 
 def problem(found: str, expected: str, remedy: str) -> DoctorFinding:
-    """A finding about something that does not work."""
+    """A finding that something does not work."""
     return DoctorFinding(Status.PROBLEM, found, expected, remedy)
 
 
 def skipped(why: str, remedy: str = "") -> DoctorFinding:
-    """A finding about something that could not be checked."""
+    """A finding that something could not be checked."""
     return DoctorFinding(Status.SKIPPED, why, "", remedy)
 
 
@@ -93,7 +93,7 @@ class DoctorReport:
 
 
 def render_json(report: DoctorReport, place: "Place") -> str:
-    """The report as indented JSON with a newline at its end, in ASCII so that any pipe carries it.
+    """The report as indented JSON in ASCII, with a newline at its end.
 
     The shape is a contract; its version is in `apiVersion`.
     """
@@ -123,7 +123,7 @@ _STYLES: Mapping[Status, str] = MappingProxyType(
 
 
 def render_text(report: DoctorReport, console: Console) -> None:
-    """Print a line for each result, with what is expected and the remedy where it is wrong, and then the total."""
+    """Print a line for each result, with expectation and remedy if something is wrong, and then the totals."""
     for result in report.results:
         _result(result, console)
     total = ", ".join(f"{report.count(status)} {status}" for status in Status)

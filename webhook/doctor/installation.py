@@ -22,6 +22,7 @@ from webhook.kubernetes.webhook_configurations import (
     api_path,
     read_registration,
 )
+from webhook.model.wording import counted
 from webhook.policy.config_maps import files_of
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build, load
@@ -30,7 +31,7 @@ from webhook.yaml_files.file_errors import FileErrors
 
 
 def of_config_maps(mounted: Sequence[tuple[Object, Object]]) -> PolicySet:
-    """The policies in ConfigMaps, each with its volume source; of two files with one name the later wins.
+    """The policies in ConfigMaps, each after its volume source. Of two files with one name the later wins.
 
     Raises PolicyErrors, and UnavailableError where there is no ConfigMap.
     """
@@ -44,7 +45,7 @@ def of_config_maps(mounted: Sequence[tuple[Object, Object]]) -> PolicySet:
 
 
 def changed_at(config_map: Object) -> datetime:
-    """When the ConfigMap was last written, as far as its metadata says."""
+    """When the ConfigMap was last written, by its metadata."""
     metadata = config_map["metadata"]
     times = [metadata["creationTimestamp"], *(one.get("time") for one in metadata.get("managedFields") or ())]
     return max(datetime.fromisoformat(time) for time in times if time)
@@ -60,9 +61,9 @@ class Place:
     namespace: str = "gpu-policy"
     name: str = "gpu-policy"
     tried_in: str = "default"
-    """The namespace in which GPU pods are tried without being created."""
+    """The namespace of dry runs of GPU pods."""
     policies: Path | None = None
-    """Its policies as files, for users who may not read its ConfigMaps."""
+    """The policies as files, for users who may not read ConfigMaps."""
 
 
 @dataclass
@@ -79,7 +80,7 @@ class Installation:
 
     @property
     def kubectl(self) -> str:
-        """The beginning of a kubectl command in its namespace."""
+        """The beginning of a kubectl command in the namespace of the installation."""
         return f"kubectl -n {self.place.namespace}"
 
     @property
@@ -170,7 +171,7 @@ class Installation:
 
     @cached_property
     def policies(self) -> PolicySet:
-        """The policies: those of the ConfigMaps that the Deployment mounts, else those of the files.
+        """The policies in the ConfigMaps that the Deployment mounts, else in the files of `place`.
 
         Raises PolicyErrors where they have mistakes.
         """
@@ -187,7 +188,9 @@ class Installation:
         try:
             return self.policies
         except FileErrors as error:
-            raise UnavailableError(f"the policies are not known: they have {len(error.errors)} mistakes") from None
+            raise UnavailableError(
+                f"the policies are not known: they have {counted(len(error.errors), 'mistake')}"
+            ) from None
 
     @cached_property
     def nodes(self) -> tuple[Object, ...]:
@@ -206,7 +209,7 @@ class Installation:
 
     @cached_property
     def facts(self) -> ClusterFacts:
-        """What the rules may ask about the cluster."""
+        """The facts that rules ask about the cluster."""
         return ClusterFacts.of(self.nodes, self.runtime_classes, self.priority_classes)
 
 

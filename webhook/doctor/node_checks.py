@@ -1,4 +1,4 @@
-"""GPU nodes: whether their drivers are known, whether pods get onto them, and whether each GPU is offered once."""
+"""GPU nodes: whether their drivers are known, policies tolerate their taints, and each GPU is offered once."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -37,7 +37,7 @@ _SLICES_OF_A_PAGE = "100"
 
 @dataclass(frozen=True, slots=True)
 class _GpuNode:
-    """A node whose device plugins offer GPUs, and their vendors. GPUs for virtual machines need no driver."""
+    """A node whose device plugins offer GPUs, and the vendors. GPUs for virtual machines need no driver."""
 
     node: Node
     vendors: frozenset[Vendor]
@@ -47,7 +47,7 @@ class _GpuNode:
 def look(installation: Installation) -> Iterator[DoctorFinding]:
     """The drivers of GPU nodes are known, GPU pods tolerate their taints, and no GPU is offered twice."""
     accelerators = BUILT_IN
-    with suppress(UnavailableError):  # what everybody knows is told without the policies, too
+    with suppress(UnavailableError):  # without the policies the built-in names count
         accelerators = installation.sound_policies.accelerators
     nodes = [one for raw in installation.nodes if (one := _gpu_node(raw, accelerators)) is not None]
     if not nodes:
@@ -71,7 +71,7 @@ def _gpu_node(raw: Mapping[str, Any], accelerators: Accelerators) -> _GpuNode | 
 
 
 def _without_driver(nodes: Sequence[_GpuNode]) -> Iterator[DoctorFinding]:
-    """Nodes without a label for their driver, about which cudaDriver can say nothing."""
+    """Nodes without a label for their driver, which cudaDriver cannot check."""
     judged = [one.node for one in nodes if one.needs_driver]
     blind = [node.name for node in judged if offer_of(node.kind.labels).driver is None]
     if blind:
@@ -126,7 +126,7 @@ def _concerns(entry: TolerationSettings, resources: Iterable[str]) -> bool:
 
 
 def _offered_twice(nodes: Sequence[_GpuNode], installation: Installation) -> Iterator[DoctorFinding]:
-    """Nodes on which a DRA driver offers GPUs of the vendor whose device plugin offers them, too.
+    """Nodes on which both a DRA driver and a device plugin offer GPUs of one vendor.
 
     Neither knows which GPUs the other has allocated (source: NVIDIA/aicr#332; NVIDIA/gpu-operator#1541 refuses both).
     """

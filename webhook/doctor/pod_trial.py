@@ -1,6 +1,6 @@
-"""Dry runs of GPU pods, which go from the API server to the webhook and back as any pod does.
+"""Dry runs of GPU pods, which the API server sends to the webhook as it sends every GPU pod.
 
-Where the API server cannot call the webhook, its error is explained, with a remedy.
+If the API server cannot call the webhook, its error is explained, with a remedy.
 """
 
 import re
@@ -19,10 +19,10 @@ from webhook.kubernetes.api_paths import CORE, path_of
 
 @dataclass(frozen=True, slots=True)
 class CallFault:
-    """A reason why calls fail. Texts may have {namespace}, {name} and {port}."""
+    """A reason why calls of the webhook fail. `remedy` may have {namespace}, {name} and {port}."""
 
-    says: str
-    """Regular expression for the error of the API server."""
+    pattern: str
+    """Regular expression for the message of the API server."""
     means: str
     remedy: str
 
@@ -110,14 +110,14 @@ CALL_FAULTS: tuple[CallFault, ...] = (
         "kubectl -n {namespace} logs deployment/{name} --tail=50",
     ),
 )
-"""The known reasons, the more specific ones first."""
+"""The known reasons. More specific reasons come first."""
 
 
 def explained(message: str, names: Mapping[str, object]) -> DoctorFinding:
-    """The finding about a failed call, with its reason where it is known; `names` has namespace, name and port."""
+    """The finding about a failed call, with its reason if known. `names` has namespace, name and port."""
     expected = "an answer from the webhook"
     for fault in CALL_FAULTS:
-        if re.search(fault.says, message):
+        if re.search(fault.pattern, message):
             return problem(f"{fault.means}: {message}", expected, fault.remedy.format(**names))
     remedy = "kubectl -n {namespace} get pods,service,endpoints; kubectl -n {namespace} logs deployment/{name}"
     return problem(f"the API server cannot call the webhook: {message}", expected, remedy.format(**names))
@@ -140,7 +140,7 @@ class PodTrial:
 
     @property
     def pod(self) -> Object:
-        """The pod; only its GPUs are a reason to refuse it."""
+        """The pod. Only its GPUs can be a reason to refuse it."""
         container = {
             "name": "doctor",
             "image": "registry.k8s.io/pause:3.10",
@@ -205,7 +205,7 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
 
 
 def _tried(trial: PodTrial, installation: Installation) -> TrialVerdict:
-    """The result of the dry run. Raises UnavailableError where something else refuses the pod."""
+    """The result of a dry run. Raises UnavailableError where something other than the webhook refuses the pod."""
     namespace = installation.place.tried_in
     path = path_of(CORE, "pods", namespace=namespace)
     try:
@@ -227,7 +227,7 @@ def _tried(trial: PodTrial, installation: Installation) -> TrialVerdict:
 
 
 def _expected(trial: PodTrial, installation: Installation) -> TrialVerdict:
-    """The result that the policies lead to."""
+    """The result by the policies."""
     policy = installation.sound_policies.for_namespace(installation.place.tried_in)
     completed = engine.mutate(trial.pod, policy, installation.facts)
     if completed.refusals:
@@ -260,7 +260,7 @@ def _compared(
 
 
 def _shown(trial: PodTrial, found: TrialVerdict, why: UnavailableError) -> DoctorFinding:
-    """The finding without known policies."""
+    """The finding if the policies are not known."""
     if found.refused_by in (MUTATE, VALIDATE) or found.injected:
         return ok(f"{trial.title} {found}")
     return warning(

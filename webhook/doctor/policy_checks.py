@@ -1,4 +1,4 @@
-"""Policies: whether they have mistakes, and whether the cluster has the classes, labels and taints that they name."""
+"""Policies: whether they have mistakes, and whether the cluster has the classes, labels and taints in them."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from webhook.yaml_files.file_errors import FileErrors
 
 
 def policies(installation: Installation) -> Iterator[DoctorFinding]:
-    """The policies have no mistakes, so that a replica that starts with them becomes ready."""
+    """The policies have no mistakes, so a replica that starts with them becomes ready."""
     try:
         found = installation.policies
     except FileErrors as errors:
@@ -54,12 +54,12 @@ def references(installation: Installation) -> Iterator[DoctorFinding]:
 
 
 def _is_of_absent_gpus(reference: Toleration, installation: Installation) -> bool:
-    """Whether the taint is named after GPUs that no node has: policies tolerate taints of several vendors."""
+    """Whether the taint has the name of GPUs that no node has. Policies may tolerate taints of several vendors."""
     return accelerator(reference.key) is not None and reference.key not in installation.facts.gpu_resources()
 
 
 def _absent(reference: Reference, installation: Installation) -> str:
-    """Why the cluster does not have what settings name; empty where it has it."""
+    """The finding about an object in settings that the cluster does not have; empty where it has it."""
     match reference:
         case RuntimeClassName(name):
             return "" if installation.facts.runtime_class(name) else f"the cluster has no {reference}"
@@ -76,7 +76,7 @@ def _absent(reference: Reference, installation: Installation) -> str:
 
 
 def _wanted(reference: Reference) -> tuple[str, str]:
-    """What is expected, and the remedy."""
+    """The expectation and the remedy."""
     pool = "nothing to do where such a pool is scaled to zero; otherwise correct the policy, or"
     match reference:
         case RuntimeClassName():

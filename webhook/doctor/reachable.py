@@ -1,6 +1,6 @@
-"""Whether pods reach the port of the reviews, as far as NetworkPolicies say.
+"""Whether NetworkPolicies let pods reach the port of reviews.
 
-Whether the network enforces them cannot be read anywhere; policies of other kinds (Calico, Cilium) are not read.
+No object says whether the network enforces them. Policies of other kinds (Calico, Cilium) are not read.
 """
 
 import re
@@ -14,12 +14,12 @@ from webhook.doctor.doctor_report import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
 from webhook.model.wording import few
 
-_EXPECTED = "a NetworkPolicy that lets in nobody but the API server, or callers that have to show a certificate"
+_EXPECTED = "a NetworkPolicy that lets in only the API server, or a client certificate that callers must show"
 _REMEDY = (
-    "helm upgrade with --set networkPolicy.ingress.cidrs={ADDRESSES OF API SERVERS}; docs/operations.md says what "
-    "these are in which network"
+    "helm upgrade with --set networkPolicy.ingress.cidrs={ADDRESSES OF API SERVERS}; docs/operations.md says which "
+    "addresses these are in which network"
 )
-_UNSEEN = "whether the network enforces them cannot be seen here"
+_UNSEEN = "the doctor cannot see whether the network enforces them"
 
 _ZEROS = re.compile(r"\b0+(?=[0-9])", re.ASCII)
 
@@ -27,7 +27,7 @@ Rule = Mapping[str, Any]
 
 
 def look(installation: Installation) -> Iterator[DoctorFinding]:
-    """No pod reaches the port of the reviews. A client that reaches it can send reviews in any name."""
+    """No pod reaches the port of reviews. A client that reaches the port can send reviews in any name."""
     workload = installation.workload
     port = workload.port
     if "client-ca" in workload.arguments:
@@ -82,7 +82,7 @@ def _covers(rule: Rule, port: int, names: Iterable[str]) -> bool:
 
 
 def _let_in(rule: Rule, installation: Installation) -> Iterator[str]:
-    """In words, the pods that a rule lets in without selecting them by labels or namespaces."""
+    """The pods, in words, that a rule lets in without selecting them by labels or namespaces."""
     peers = rule.get("from") or ()
     if not peers:
         yield "every pod"
@@ -95,7 +95,7 @@ def _let_in(rule: Rule, installation: Installation) -> Iterator[str]:
 
 
 def _others(rules: Iterable[tuple[str, Rule]], installation: Installation) -> Iterator[str]:
-    """In words, the pods that NetworkPolicies with these names and rules select, or may let in by their addresses.
+    """The pods, in words, that the rules of NetworkPolicies select, or may let in by their addresses.
 
     In many networks nodes do not say which addresses pods have.
     """

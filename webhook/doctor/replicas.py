@@ -16,12 +16,12 @@ from webhook.model.wording import counted
 from webhook.yaml_files.file_errors import FileErrors
 
 ENOUGH = 2
-"""Least number of replicas, of which one may be lost."""
+"""Least number of replicas, so that one may be lost."""
 _ENOUGH = "two or more replicas, so that one may be lost"
 
 
 def deployment(installation: Installation) -> Iterator[DoctorFinding]:
-    """The Deployment is there and its replicas are ready."""
+    """The Deployment exists and its replicas are ready."""
     place, found = installation.place, installation.deployment
     if found is None:
         yield problem(
@@ -119,7 +119,7 @@ def _reached(namespace: str, name: str, port: int, installation: Installation) -
 
 
 def _ready_addresses(namespace: str, name: str, installation: Installation) -> set[str]:
-    """The addresses of ready endpoints: of EndpointSlices, before 1.21 of Endpoints."""
+    """The addresses of ready endpoints, from EndpointSlices, or before Kubernetes 1.21 from Endpoints."""
     path = path_of("/apis/discovery.k8s.io/v1", "endpointslices", namespace=namespace)
     try:
         slices = list(installation.cluster.items(path, {"labelSelector": f"kubernetes.io/service-name={name}"}))
@@ -145,15 +145,15 @@ _REFUSED = re.compile(r"policy reload: REFUSED, last good set kept: (.*?)(?= fac
 
 
 METRICS = "metrics"
-"""The page that may be on a port of its own."""
+"""The page that may have a separate port."""
 
 
 def pages(installation: Installation, page: str) -> Iterator[tuple[str, str | RefusedError]]:
-    """The page of every replica as one line, after the pod's name; a RefusedError where it has an error status."""
+    """The name of each replica's pod and its page as one line, or a RefusedError for an error status."""
     port = installation.workload.metrics_port if page == METRICS else installation.workload.port
     pods = installation.pods
     if not pods:
-        raise UnavailableError("no pod of the Deployment runs, so there is nobody to ask")
+        raise UnavailableError("no pod of the Deployment runs, so there is no replica to ask")
     for pod in pods:
         name = pod["metadata"]["name"]
         path = f"{installation.path('pods', f'https:{name}:{port}')}/proxy/{page}"
@@ -199,7 +199,7 @@ def _agreement(serving: dict[str, list[str]], installation: Installation) -> Doc
     try:
         held = installation.policies.hash
     except (FileErrors, UnavailableError):
-        held = next(iter(serving))  # nothing to compare with but one another
+        held = next(iter(serving))  # then replicas are compared with one another
     others = {found: names for found, names in serving.items() if found != held}
     if not others:
         count = sum(map(len, serving.values()))

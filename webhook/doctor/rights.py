@@ -1,4 +1,4 @@
-"""The rights of the replicas, as the API server's own authorizer sees them."""
+"""The rights of the replicas, by the authorizer of the API server."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -149,7 +149,7 @@ def why_sent(
     try:
         pod = pod_from_raw(template, accelerators)
     except ShapeError:
-        return ""  # no API server stores it
+        return ""  # the API server refuses such a template
     return next(_reasons(pod, nvidia_is_default_runtime=nvidia_is_default_runtime), "")
 
 
@@ -192,11 +192,11 @@ def _reasons_in(container: Container, pod: Pod, *, nvidia_is_default_runtime: bo
 DAEMON_SETS = "/apis/apps/v1/daemonsets"
 _NAMESPACES = "/api/v1/namespaces"
 _NEEDS_A_RUNTIME_CLASS = "has(spec.runtimeClassName) && ("
-"""What the condition about privileged containers begins with where NVIDIA's is not the default runtime."""
+"""The beginning of the condition about privileged containers if NVIDIA's runtime is not the default."""
 
 
 def daemon_sets(installation: Installation) -> Iterator[DoctorFinding]:
-    """Agents of nodes, such as device plugins, start without anybody's answer."""
+    """Node agents, such as device plugins, start while no replica answers."""
     entries = [entry for entry in installation.entries if _is_depended_on(entry)]
     if not entries:
         yield ok("no pod depends on an answer of the webhook")
@@ -206,7 +206,7 @@ def daemon_sets(installation: Installation) -> Iterator[DoctorFinding]:
         for namespace in installation.cluster.items(_NAMESPACES)
     }
     accelerators = BUILT_IN
-    with suppress(UnavailableError):  # what everybody knows is told without the policies, too
+    with suppress(UnavailableError):  # without the policies the built-in names count
         accelerators = installation.sound_policies.accelerators
     count = 0
     for daemon_set in installation.cluster.items(DAEMON_SETS):
@@ -235,7 +235,7 @@ def _is_depended_on(entry: Mapping[str, Any]) -> bool:
 
 
 def _why(daemon_set: Object, entries: list[Object], labels: Mapping[str, str], accelerators: Accelerators) -> str:
-    """Why pods of the DaemonSet are sent by one of the entries; empty where they are not."""
+    """Why a webhook of `entries` is called for pods of the DaemonSet; empty where none is called."""
     template = (daemon_set.get("spec") or {}).get("template") or {}
     for entry in entries:
         if not selects(entry.get("namespaceSelector") or {}, labels):

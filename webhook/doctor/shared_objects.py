@@ -35,7 +35,7 @@ def quotas(installation: Installation) -> Iterator[DoctorFinding]:
 
 
 def quota_objects(cluster: DoctorCluster, namespace: str | None = None) -> Iterator[Object]:
-    """The objects of kind GPUQuota, of one namespace or of all. Raises UnavailableError, which says what helps."""
+    """The objects of kind GPUQuota, of one namespace or of all. Raises UnavailableError with a remedy."""
     path = path_of(_API, "gpuquotas", namespace=namespace)
     if cluster.find(_API) is None:
         raise UnavailableError(
@@ -86,7 +86,7 @@ def _ledgers(namespace: str, installation: Installation) -> Iterator[DoctorFindi
 
 
 def _shown(installation: Installation) -> Iterator[DoctorFinding]:
-    """There are no GPUQuota objects of quotas that are gone."""
+    """There are no GPUQuota objects of quotas that the policies do not have."""
     policies = installation.sound_policies
     stale = []
     for raw in quota_objects(installation.cluster):
@@ -104,7 +104,7 @@ def _shown(installation: Installation) -> Iterator[DoctorFinding]:
 
 
 def _queues(installation: Installation) -> Iterator[DoctorFinding]:
-    """The replicas' requests do not wait behind requests for pods that wait for the replicas."""
+    """The replicas' requests do not wait behind requests about pods that wait for the replicas."""
     if installation.cluster.find(_QUEUES) is None:
         return  # before 1.29
     if installation.cluster.find(f"{_QUEUES}/flowschemas/{installation.place.name}") is None:

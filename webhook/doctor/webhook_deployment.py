@@ -40,7 +40,7 @@ class WebhookDeployment:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels by which it finds its pods."""
+        """The labels by which the Deployment selects its pods."""
         return dict(self.raw["spec"]["selector"].get("matchLabels", {}))
 
     @property
@@ -51,13 +51,13 @@ class WebhookDeployment:
 
     @property
     def metrics_port(self) -> int:
-        """The port that /metrics is on."""
+        """The port of /metrics."""
         port = self.arguments.get("metrics-port", "")
         return int(port) if port.isdecimal() else self.port
 
     @property
     def port_names(self) -> tuple[str, ...]:
-        """The names of that port."""
+        """The names of the port that a replica listens on."""
         ports = self._container.get("ports") or ()
         return tuple(str(one["name"]) for one in ports if one.get("containerPort") == self.port and "name" in one)
 
@@ -78,7 +78,7 @@ class WebhookDeployment:
 
     @property
     def keeps_certificates(self) -> bool:
-        """Whether the replicas make and renew their certificates themselves."""
+        """Whether the replicas make and renew their certificates."""
         return "certificate-secret" in self.arguments
 
     @property

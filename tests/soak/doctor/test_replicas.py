@@ -95,6 +95,6 @@ def test_without_pods_nobody_can_be_asked(site: Site) -> None:
         site.delete("Pod", pod["metadata"]["name"])
     report = site.examined()
     assert [finding.found for finding in said(report, "replicas")] == [
-        "no pod of the Deployment runs, so there is nobody to ask"
+        "no pod of the Deployment runs, so there is no replica to ask"
     ]
     assert [finding.status for finding in said(report, "spread")] == [Status.SKIPPED]
