@@ -1,4 +1,4 @@
-"""What judging pods costs is bounded, whatever tenants write into them."""
+"""Judging a pod costs bounded time and memory, whatever tenants write."""
 
 import pytest
 
@@ -6,13 +6,13 @@ from tests.rules.test_cuda_driver import T4, cluster, gpu_pod, told
 from webhook.cuda import assessment
 
 
-def test_a_pod_of_thousands_of_containers_is_judged_by_as_many_as_a_node_has_room_for():
-    """Each has another image, so that nothing is remembered of the one before."""
+def test_at_most_64_containers_of_a_pod_are_judged():
+    """Each container has another image, so no earlier answer helps."""
     found = told(gpu_pod(*(f"registry.example.com/app:{at}" for at in range(5000))), cluster(T4), unknown="warn")
     assert len(found) == 64
 
 
-def test_pods_of_many_containers_are_not_remembered():
+def test_assessments_of_pods_with_many_containers_are_not_kept():
     before = len(assessment._kept), assessment._pod_verdict.cache_info().currsize
     for number in range(3):
         told(gpu_pod(*(f"registry.example.com/{number}:{at}-cu124" for at in range(5))), cluster(T4))
@@ -20,7 +20,7 @@ def test_pods_of_many_containers_are_not_remembered():
 
 
 @pytest.mark.parametrize("nodes", [0, 1, 7])
-def test_what_is_remembered_of_pods_has_a_bound(nodes):
+def test_kept_assessments_are_bounded(nodes):
     facts = cluster(*({**T4, "nvidia.com/gpu.product": f"GPU-{at}"} for at in range(nodes)))
     assessment._kept.clear()
     most = 0
@@ -31,8 +31,8 @@ def test_what_is_remembered_of_pods_has_a_bound(nodes):
 
 
 @pytest.mark.parametrize(("containers", "is_told"), [(4, True), (5, False)], ids=["a few", "many"])
-def test_the_toolkits_check_is_made_for_pods_of_few_containers(containers, is_told):
-    """Their authors decide what it costs for each kind of node."""
+def test_the_toolkits_check_is_evaluated_for_pods_with_few_containers_only(containers, is_told):
+    """Authors of pods decide what the check costs for each kind of node."""
     raw = gpu_pod(*(f"registry.example.com/app:{at}-cu124" for at in range(containers)))
     for container in raw["spec"]["containers"]:
         container["env"] = [

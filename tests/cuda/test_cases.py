@@ -39,16 +39,16 @@ def test_an_image_is_judged_on_a_node(case):
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES if "env" in case])
-def test_the_same_is_found_where_the_container_sets_what_the_image_would(case):
+def test_variables_of_the_container_count_like_those_of_the_image(case):
     assert_as_expected(case, by_container(case))
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES if case["cuda"] != "none"])
-def test_whether_an_image_brings_cuda_compat_is_found_or_left_open(case):
+def test_cuda_compat_in_an_image_is_known_or_left_open(case):
     assert by_configuration(case).compat in (Compat(case["compat"]), Compat.UNKNOWN)
 
 
-def test_every_kind_of_answer_is_among_the_cases():
+def test_the_cases_cover_every_verdict():
     needs = [by_configuration(case) for case in CASES]
     assert {need.kind for need in needs} == set(BuiltFor)
     assert {case["verdict"] for case in CASES} == set(Verdict)

@@ -1,4 +1,4 @@
-"""Products with versions of their own: what their tables know, and what they leave open."""
+"""Products with versions of their own: the CUDA that tables know, and the tags that they leave open."""
 
 from itertools import pairwise
 
@@ -88,7 +88,7 @@ def test_the_version_of_a_product_tells_the_cuda_that_it_is_built_with(image, cu
         pytest.param(f"{NIM}/meta/llama-3.2-1b-instruct:1.8.4", "12.6", id="by the driver that it asks for"),
     ],
 )
-def test_what_only_follows_from_something_else_stays_marked(image, cuda):
+def test_unverified_versions_stay_marked(image, cuda):
     found = looked_up(image)
     assert (str(found.cuda), found.is_verified) == (cuda, False)
 
@@ -148,7 +148,7 @@ def test_other_tags_leave_the_version_open(image):
         "mpioperator/mpi-pi:openmpi",
     ],
 )
-def test_what_uses_the_driver_alone_or_no_gpu_needs_no_cuda(image):
+def test_images_that_use_only_the_driver_or_no_gpu_need_no_cuda(image):
     found = looked_up(image)
     assert (found.kind, found.cuda) == (BuiltFor.NONE, None)
 
@@ -164,7 +164,7 @@ def test_what_uses_the_driver_alone_or_no_gpu_needs_no_cuda(image):
         pytest.param(f"{GCE}/gpudirect-gib/nccl-gib-a4x-max-arm64:v1.1.1", id="an installer with its tests"),
     ],
 )
-def test_what_nobody_knows_to_need_none_is_not_said_to(image):
+def test_images_that_may_need_cuda_are_not_said_to_need_none(image):
     assert looked_up(image).kind is not BuiltFor.NONE
 
 
@@ -172,7 +172,7 @@ def configured(**env):
     return ImageContext(info=ImageInfo(config=ImageConfig("sha256:0", env)))
 
 
-def test_the_base_of_an_exporter_says_nothing_of_what_it_needs():
+def test_the_base_of_an_exporter_does_not_tell_its_need():
     """dcgm-exporter is on nvidia/cuda, and reads the driver."""
     need = need_of("registry.corp/nvidia/dcgm-exporter:4.6.0-4.8.3-ubuntu22.04", configured(CUDA_VERSION="13.2.1"))
     assert (need.kind, need.cuda) == (BuiltFor.NONE, None)

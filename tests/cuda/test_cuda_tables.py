@@ -1,4 +1,4 @@
-"""Tables with rows of a platform: what they change in verdicts, and that two of them never mix."""
+"""Tables with rows of a platform: their effect on verdicts. Two tables never mix."""
 
 import pytest
 from hypothesis import given, settings
@@ -52,7 +52,7 @@ def test_rows_of_a_platform_leave_the_tables_of_the_release_as_they_are():
         pytest.param("615.43.01", Verdict.INCOMPATIBLE, Verdict.INCOMPATIBLE, id="a branch that reports CUDA 13.4"),
     ],
 )
-def test_a_cuda_newer_than_the_release_is_known_from_its_row_on(driver, before, after):
+def test_a_row_makes_a_newer_cuda_known(driver, before, after):
     assert verdict("14.0.0", driver, SHIPPED) is before
     assert verdict("14.0.0", driver, WITH_14) is after
 
@@ -67,8 +67,8 @@ def test_a_cuda_newer_than_the_release_is_known_from_its_row_on(driver, before, 
         pytest.param("615.43.01", Verdict.INCOMPATIBLE, Verdict.INCOMPATIBLE, id="of an older major version"),
     ],
 )
-def test_minor_version_compatibility_is_a_doubt_until_a_floor_says_more(driver, without_floor, with_floor):
-    """Nobody is refused because a platform wrote down a release, but not from which driver on its siblings run."""
+def test_minor_version_compatibility_is_unknown_without_a_floor(driver, without_floor, with_floor):
+    """A platform may know a release without the floor of its major version. That refuses no pod."""
     with_a_floor = SHIPPED.merged(
         {"toolkits": [CUDA_14, CUDA_14_1], "drivers": [BRANCH_650, BRANCH_660], "floors": [FLOOR_14]}
     )
@@ -77,20 +77,20 @@ def test_minor_version_compatibility_is_a_doubt_until_a_floor_says_more(driver, 
 
 
 def test_a_release_alone_refuses_no_driver_of_its_major_version():
-    """Whether 14.1 runs on the drivers of 14.0 is not known where 14.0 has no row."""
+    """Without a row for 14.0 it is not known whether 14.1 runs on the drivers of 14.0."""
     alone = SHIPPED.merged({"toolkits": [CUDA_14_1], "drivers": [BRANCH_650, BRANCH_660]})
     assert verdict("14.1.0", "650.10.02", alone) is Verdict.UNKNOWN
     assert verdict("14.1.0", "615.43.01", alone) is Verdict.INCOMPATIBLE
 
 
-def test_a_driver_branch_of_the_platform_tells_what_it_reports():
+def test_a_driver_branch_of_the_platform_reports_its_cuda():
     tables = SHIPPED.merged({"drivers": [BRANCH_650]})
     labels = expected_labels({}, offer_from(driver="650.10.02"), tables)
     assert labels["nvidia.com/cuda.runtime-version.full"] == "14.0"
     assert "nvidia.com/cuda.runtime-version.full" not in expected_labels({}, offer_from(driver="650.10.02"))
 
 
-def test_a_gpu_newer_than_the_release_is_known_from_its_compute_capability_on():
+def test_a_row_of_a_compute_capability_makes_a_newer_gpu_known():
     tables = SHIPPED.merged(
         {"toolkits": [CUDA_14], "drivers": [BRANCH_650], "floors": [FLOOR_14], "computeCapabilities": [NEXT_GPU]}
     )
@@ -111,7 +111,7 @@ def test_the_tag_of_an_unknown_image_may_name_a_release_of_the_platform():
 
 
 @pytest.mark.parametrize("order", [(SHIPPED, WITH_14), (WITH_14, SHIPPED)], ids=["release first", "platform first"])
-def test_what_is_remembered_under_one_table_is_no_answer_under_another(order):
+def test_answers_kept_for_one_table_do_not_count_for_another(order):
     need, classes = image("14.0.0"), (NodeClass(labels={"nvidia.com/cuda.driver-version.full": "650.05.01"}),)
     found = [assess((need,), classes, tables, is_forward_compat_allowed=True).verdicts[0].result for tables in order]
     assert {fate.verdict for fate in found} == {Verdict.UNKNOWN, Verdict.INCOMPATIBLE}
@@ -121,12 +121,12 @@ def test_what_is_remembered_under_one_table_is_no_answer_under_another(order):
 
 
 def test_tables_of_the_same_rows_are_equal_only_to_themselves():
-    """They are a part of keys, and comparing rows would take a time for each look-up."""
+    """Tables are parts of cache keys, and comparing their rows would slow every look-up."""
     assert SHIPPED.merged({"toolkits": [CUDA_14]}) != SHIPPED.merged({"toolkits": [CUDA_14]})
 
 
-def test_what_a_table_remembers_is_bounded():
-    """Tenants write versions."""
+def test_answers_that_a_table_keeps_are_bounded():
+    """Tenants write versions, so their number is not bounded."""
     tables = SHIPPED.merged({})
     for number in range(3000):
         tables.toolkits.threshold_of(parse_version(f"12.{number % 10}.{number}"))
@@ -160,8 +160,8 @@ GEFORCE = "NVIDIA-GeForce-RTX-4090"
 @pytest.mark.parametrize(
     "driver", [pytest.param("650.10.02", id="that branch"), pytest.param("640.10", id="one between it and ours")]
 )
-def test_a_branch_whose_toolkits_nobody_wrote_down_is_a_doubt(driver):
-    """The driver says itself that it runs CUDA 14.0: it is not too old for it."""
+def test_a_branch_without_a_row_of_its_toolkit_gives_unknown(driver):
+    """The driver reports CUDA 14.0, so it is not too old for CUDA 14.0."""
     tables = SHIPPED.merged({"drivers": [BRANCH_650]})
     answer = judge(image("14.0.0"), offer_from(driver=driver, product=GEFORCE), tables)
     assert answer.verdict is Verdict.UNKNOWN
@@ -171,7 +171,7 @@ def test_a_branch_whose_toolkits_nobody_wrote_down_is_a_doubt(driver):
 
 
 @pytest.mark.parametrize("toolkits", [pytest.param([], id="no toolkit"), pytest.param([CUDA_14], id="its first one")])
-def test_a_floor_says_nothing_of_the_major_versions_between_it_and_ours(toolkits):
+def test_a_floor_does_not_tell_about_earlier_major_versions(toolkits):
     floor = {"major": 16, "driver": "700.10", "reported": "16.0", **WHO}
     tables = SHIPPED.merged({"floors": [floor], "toolkits": toolkits})
     offer = offer_from(driver="660.10", product=GEFORCE)
@@ -179,8 +179,8 @@ def test_a_floor_says_nothing_of_the_major_versions_between_it_and_ours(toolkits
         assert judge(image(version), offer, tables).verdict is not Verdict.INCOMPATIBLE
 
 
-def test_a_toolkit_of_the_platform_says_nothing_of_gpus_that_nobody_described():
-    """They may be of any CUDA that is newer than this release knows all GPUs of."""
+def test_a_toolkit_of_the_platform_does_not_tell_about_unknown_gpus():
+    """The GPUs may need any CUDA that is newer than this release."""
     tables = SHIPPED.merged({"toolkits": [CUDA_14]})
     need = Need(BuiltFor.CUDA, SHIPPED.toolkits.newest.cut(2), "", kernels=Kernels.WITHOUT_PTX)
     offer = offer_from(driver="650.10.02", compute="15.1")
@@ -193,7 +193,7 @@ COMPUTES = ["7.5", "9.0", "12.1", "14.0", "15.1"]
 
 
 def _rows(*keys: str, **pools: list[object]) -> st.SearchStrategy[list[dict[str, object]]]:
-    """Rows with some of these values, of which no two have the same first one."""
+    """Rows with some of these values, and with distinct first values."""
     row = st.fixed_dictionaries(
         {key: st.sampled_from(pools[key]) for key in keys},
         optional={key: st.sampled_from(values) for key, values in pools.items() if key not in keys},
@@ -224,8 +224,8 @@ SPECS = st.fixed_dictionaries(
 
 @settings(checked, max_examples=examples(60))
 @given(SPECS, st.sampled_from(list(Compat)))
-def test_whatever_rows_a_platform_writes_every_question_has_an_answer(spec, compat):
-    """Tenants ask the questions; rows that loading refuses are among these, too."""
+def test_any_rows_of_a_platform_give_every_question_an_answer(spec, compat):
+    """Tenants ask the questions. The rows include some that loading refuses."""
     tables = SHIPPED.merged(spec)
     for cuda in VERSIONS:
         need = image(cuda, compat)
@@ -241,7 +241,7 @@ def test_whatever_rows_a_platform_writes_every_question_has_an_answer(spec, comp
 @settings(checked, max_examples=examples(60))
 @given(SPECS)
 def test_rows_about_newer_things_change_no_verdict_about_what_the_release_knows(spec):
-    """Rows add knowledge of what they are about, and nothing else."""
+    """Rows only add knowledge about their own subject."""
     rows = {key: value for key, value in spec.items() if key in ("toolkits", "drivers", "floors")}
     tables = SHIPPED.merged(rows)
     for cuda in ("11.8", "12.4.1", "12", "13.0.1", "13.4.3"):

@@ -50,7 +50,7 @@ LISTS = dict(_lists())
 
 
 def _rows() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every row of every file that has a source, whatever it stands in, and the file."""
+    """Every row with a source in every file, with the name of the file."""
     todo: list[tuple[str, Any]] = list(TABLES.items())
     while todo:
         name, value = todo.pop()
@@ -79,18 +79,18 @@ def test_every_file_has_a_schema_and_every_schema_a_file():
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_meets_its_schema(name):
-    """Unknown keys, types, and what must be there."""
+    """Schemas cover unknown keys, types and required keys."""
     assert [f"{list(error.path)}: {error.message}" for error in validator(name).iter_errors(TABLES[name])] == []
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_is_as_strict_as_those_that_people_write(name):
-    """No key stands twice in a map, no tag, no number that is none."""
+def test_tables_are_strict_yaml(name):
+    """No repeated keys, no tags, no ambiguous numbers."""
     assert read_yaml((DATA / name).read_bytes(), name).plain() == TABLES[name]
 
 
 @pytest.mark.parametrize(("where", "key"), [pytest.param(where, key, id=where) for where, key in KEYS.items()])
-def test_rows_are_in_order_and_none_is_there_twice(where, key):
+def test_rows_are_in_order_without_duplicates(where, key):
     """The order is that of versions."""
     values = [row[key] for row in LISTS[where]]
     parts = [parse_version(value).parts if isinstance(value, str) else (value,) for value in values]
@@ -99,7 +99,7 @@ def test_rows_are_in_order_and_none_is_there_twice(where, key):
 
 @pytest.mark.parametrize("where", LISTS)
 def test_every_row_of_a_list_names_its_source_and_its_date(where):
-    """Whoever doubts a row can look it up, and sees how old it is."""
+    """A reader can check a row in its source, and sees its age."""
     for row in LISTS[where]:
         parts = [part for value in row.values() if isinstance(value, list) for part in value if isinstance(part, dict)]
         sourced = [row] if "source" in row else [part for part in parts if "from" in part or "month" in part]
@@ -109,7 +109,7 @@ def test_every_row_of_a_list_names_its_source_and_its_date(where):
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_source_that_is_explained_is_used_and_every_abbreviation_explained(name):
-    """A source in capitals stands for what the head of the file says."""
+    """The head of the file explains sources in capitals."""
     explained = set(TABLES[name].get("sources", ()))
     used = {word for file, row in ROWS if file == name for word in re.split(r", | for |; ", row["source"])}
     assert {word for word in used if word.isupper() and word.isalpha()} <= explained
@@ -133,19 +133,19 @@ def test_the_releases_of_a_product_are_in_order(product):
         ("suggestions.yaml published", "cuda"),
     ],
 )
-def test_no_two_rows_are_about_the_same(where, key):
+def test_no_two_rows_have_the_same_key(where, key):
     values = [row[key] for row in LISTS[where]]
     assert len(values) == len(set(values))
 
 
 def test_every_build_of_code_has_a_row_and_every_row_a_name_in_the_code():
-    """Readers name builds, and rows say what these bring."""
+    """Readers name builds, and rows describe them."""
     assert {row["build"] for row in LISTS["kernels.yaml builds"]} == {build.value for build in KernelBuild}
     assert {row["build"] for row in LISTS["kernels.yaml origins"]} <= {build.value for build in KernelBuild}
 
 
-def test_every_list_of_releases_is_read_by_somebody():
-    """Readers name products, and a list that nobody names would say nothing."""
+def test_every_list_of_releases_has_a_reader():
+    """Readers name products, so a list without a reader is dead."""
     code = "".join(path.read_text() for path in DATA.parent.glob("*.py"))
     named = {row["releases"] for row in LISTS["images.yaml families"] if "releases" in row}
     named |= set(re.findall(r'releases_of\("([a-z0-9-]+)"\)', code))
@@ -159,7 +159,7 @@ def test_every_reader_has_a_family_and_every_family_a_reader():
 
 
 def test_no_family_is_in_two_rows():
-    """The later row would count without a word."""
+    """The later row would silently win."""
     places = [
         (row["by"], place, image)
         for row in LISTS["images.yaml families"]
@@ -170,13 +170,13 @@ def test_no_family_is_in_two_rows():
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row["images"][0]) for row in LISTS["images.yaml families"]])
-def test_the_images_of_a_row_have_as_many_parts_as_it_is_found_by(row):
+def test_the_images_of_a_row_have_the_parts_that_find_it(row):
     parts = {image.count("/") + 1 + (place != ".") for image in row["images"] for place in row.get("under", ["."])}
     assert parts <= ({1, 2} if row["by"] == "end" else {1})
 
 
-def test_what_a_schema_refuses_is_found():
-    """The checks above can fail: each change to a row is told."""
+def test_schemas_refuse_faulty_rows():
+    """The checks above can fail: they find each of these mistakes."""
     table = {**TABLES["toolkits.yaml"], "toolkits": [dict(TABLES["toolkits.yaml"]["toolkits"][0])]}
     row = table["toolkits"][0]
     for change in ({"cuda": 12.4}, {"drivr": "1"}, {"date": "yesterday"}, {"source": ""}, {"verified": True}):
@@ -190,7 +190,7 @@ def test_what_a_schema_refuses_is_found():
 
 
 def test_the_tables_are_in_the_package():
-    """What the wheel leaves out, no replica can read."""
+    """Replicas read the tables from the wheel."""
     project = Path(__file__).parents[2] / "pyproject.toml"
     assert '"webhook.cuda" = ["data/*"]' in project.read_text()
     assert all(path.suffix in (".yaml", ".md") for path in DATA.iterdir())

@@ -21,7 +21,7 @@ def test_every_cuda_from_9_on_is_reported_by_a_branch():
     assert {minor for minor in TOOLKITS.minors if minor.major >= 9} <= {branch.cuda for branch in DRIVERS.rows}
 
 
-def test_what_nobody_has_read_is_marked():
+def test_unverified_branches_are_marked():
     assert [branch.number for branch in DRIVERS.rows if branch.source == UNVERIFIED] == [384, 390, 396, 430]
 
 
@@ -76,7 +76,7 @@ def test_every_branch_that_a_toolkit_ships_with_is_known_and_reports_it():
     assert all(reported[toolkit.branch] == toolkit.cuda.cut(2) for toolkit in shipped)
 
 
-def test_every_row_says_where_it_is_from():
+def test_every_toolkit_names_its_source():
     assert all(toolkit.source for toolkit in TOOLKITS.rows)
     assert {str(toolkit.cuda) for toolkit in TOOLKITS.rows if not toolkit.is_verified} == {
         "12.9.2",
@@ -148,7 +148,7 @@ def test_a_version_needs_a_driver(cuda, low, high):
 
 
 @pytest.mark.parametrize("cuda", [pytest.param("14", id="major"), pytest.param("14.2.0", id="release")])
-def test_what_a_newer_major_version_needs_is_not_known(cuda):
+def test_the_driver_of_a_newer_major_version_is_not_known(cuda):
     assert TOOLKITS.threshold_of(parse_version(cuda)) is None
 
 
@@ -163,7 +163,7 @@ def test_what_a_newer_major_version_needs_is_not_known(cuda):
         for part in dict.fromkeys((*TOOLKITS.minors, *(minor.cut(1) for minor in TOOLKITS.minors)))
     ],
 )
-def test_what_part_of_a_version_needs_covers_all_that_it_may_stand_for(part, wholes):
+def test_the_threshold_of_a_partial_version_covers_all_its_releases(part, wholes):
     threshold = TOOLKITS.threshold_of(parse_version(part))
     own = [TOOLKITS.threshold_of(whole) for whole in wholes]
     assert min(one.low for one in own) == threshold.low

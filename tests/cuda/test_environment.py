@@ -1,4 +1,4 @@
-"""Environment variables: which of them say something of the CUDA in an image, and what the container toolkit reads."""
+"""Environment variables that say the CUDA of an image, and those that the container toolkit reads."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_three_numbers_of_a_version_count(text, expected):
     "text",
     ["latest", "", "118", "0", "12-4", "12.4.1-1", "$(CUDA)", "12..4", "\u0661\u0662.4", "9" * 100_000, "12.4\x00"],
 )
-def test_what_is_no_version_of_cuda_is_said_to_be_none(text):
+def test_a_text_that_is_no_version_of_cuda_is_refused(text):
     with pytest.raises(FormatError, match="version") as caught:
         cuda_version(text)
     assert len(str(caught.value)) < 250
@@ -70,7 +70,7 @@ def test_what_is_no_version_of_cuda_is_said_to_be_none(text):
         pytest.param({}, "None", "", id="nothing"),
     ],
 )
-def test_the_strongest_variable_tells(env, expected, variable):
+def test_the_strongest_variable_decides(env, expected, variable):
     found = read(env)
     assert (str(found.cuda), found.variable) == (expected, variable)
 
@@ -82,7 +82,7 @@ def test_the_strongest_variable_tells(env, expected, variable):
         pytest.param({GATE: "cuda>=twelve"}, 'NVIDIA_REQUIRE_CUDA: "twelve" is not a version', id="a bound"),
     ],
 )
-def test_what_cannot_be_read_is_noted_with_its_text(env, note):
+def test_variables_that_cannot_be_read_are_noted(env, note):
     assert [text[: len(note)] for text in read(env).notes] == [note]
 
 
@@ -90,7 +90,7 @@ def test_a_hostile_requirement_leaves_few_notes():
     assert len(read({GATE: ",".join(["cuda>=x"] * 10_000)}).notes) < 10
 
 
-def test_a_month_that_nobody_read_stays_marked():
+def test_an_unverified_month_stays_marked():
     assert not read({"NVIDIA_PYTORCH_VERSION": "23.10"}).is_verified
     assert release_in({"NVIDIA_TENSORFLOW_VERSION": "24.09"}).month == "24.09"
     assert release_in({CUDA: "12.4"}) is None
@@ -161,7 +161,7 @@ IMAGE = {CUDA: "12.4.1", GATE: "cuda>=12.4"}
         ),
     ],
 )
-def test_the_containers_variables_lie_over_those_of_the_image(image, container, expected):
+def test_variables_of_the_container_override_those_of_the_image(image, container, expected):
     assert toolkit_env(image, container) == expected
 
 
@@ -174,5 +174,5 @@ def test_the_containers_variables_lie_over_those_of_the_image(image, container, 
         ("PATH", False),
     ],
 )
-def test_other_variables_are_not_looked_at(name, expected):
+def test_other_variables_are_ignored(name, expected):
     assert bool(cuda_variables(((name, "1"),))) is expected

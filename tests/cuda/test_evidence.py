@@ -1,4 +1,4 @@
-"""What an image needs comes from the strongest evidence, names it, and never depends on anything weaker."""
+"""The need of an image follows from the strongest evidence, which it names, and never from weaker evidence."""
 
 import pytest
 from hypothesis import given
@@ -34,7 +34,7 @@ SEEN = info({"CUDA_VERSION": "11.4.5.006"})
         pytest.param(ImageContext(), "12.6.1", "tag 24.09-py3 of nvidia/pytorch", id="tables"),
     ],
 )
-def test_each_evidence_beats_the_next(claims, expected, evidence):
+def test_stronger_evidence_beats_weaker_evidence(claims, expected, evidence):
     need = need_of(IMAGE, claims)
     assert (need.kind, str(need.cuda), need.evidence) == (BuiltFor.CUDA, expected, evidence)
 
@@ -66,13 +66,13 @@ def test_each_evidence_beats_the_next(claims, expected, evidence):
         pytest.param(ImageContext((("*", "118"),)), "tag", 'policy images: *: "118" is no version', id="policy"),
     ],
 )
-def test_what_cannot_be_read_is_noted_and_the_next_is_asked(claims, expected, note):
+def test_evidence_that_cannot_be_read_is_noted_and_the_next_counts(claims, expected, note):
     need = need_of(IMAGE, claims)
     assert need.evidence.startswith(expected)
     assert [text[: len(note)] for text in need.notes] == [note]
 
 
-def test_a_pending_registry_is_waited_for_unless_something_stronger_decides():
+def test_a_need_is_pending_until_the_registry_answers_or_stronger_evidence_decides():
     pending = ImageInfo(is_pending=True)
     need = need_of(IMAGE, ImageContext(info=pending))
     assert (need.kind, need.cuda, need.is_pending) == (BuiltFor.UNKNOWN, None, True)
@@ -164,7 +164,7 @@ def test_an_annotation_may_say_that_there_is_no_cuda(word):
     ],
 )
 def test_the_environment_alone_tells_need_compat_and_gate(image, env, expected, compat, gate):
-    """Set in the container or read from the registry, it says the same."""
+    """Variables of the container and of the registry count alike."""
     need = need_of(image, ImageContext(env=tuple(env.items())))
     assert (str(need.cuda), need.compat) == (expected, compat)
     assert need.env == (ImageEnv.of(gate) if gate else None)
@@ -199,7 +199,7 @@ def test_the_family_tells_what_the_container_toolkit_reads(image, expected):
     assert need_of(image, ImageContext()).env == expected
 
 
-def test_images_of_nvidia_cuda_carry_what_their_builds_do():
+def test_images_of_nvidia_cuda_have_the_environment_of_their_builds():
     need = need_of("nvidia/cuda:12.4.1-base-ubuntu22.04", ImageContext())
     requirements = [dict(variant)["NVIDIA_REQUIRE_CUDA"] for variant in need.env.variants]
     assert need.env.is_complete
@@ -213,7 +213,7 @@ def test_the_containers_variables_change_the_gate_and_not_the_base():
     assert (str(need.cuda), need.compat) == ("12.6.1", Compat.YES)
 
 
-def test_a_lie_about_the_version_does_not_move_the_floor_of_the_framework():
+def test_a_false_version_does_not_change_the_floor_of_the_framework():
     need = need_of("nvcr.io/nvidia/pytorch:25.03-py3", ImageContext(env=(("CUDA_VERSION", "11.0"),)))
     assert (str(need.cuda), str(need.compute_floor)) == ("11.0", "7.5")
 
@@ -225,7 +225,7 @@ def test_an_image_built_on_a_monthly_release_has_its_floor():
     assert str(need.certain_floor) == "6.0"
 
 
-def test_what_nobody_read_is_marked_in_the_evidence():
+def test_unverified_evidence_is_marked():
     need = need_of("nvcr.io/nvidia/pytorch:23.10-py3", ImageContext())
     assert (need.evidence, need.is_cuda_verified) == ("tag 23.10-py3 of nvidia/pytorch, unverified", False)
     assert need_of("nvcr.io/nvidia/pytorch:23.10-py3", ImageContext(annotation="12.2")).is_cuda_verified
@@ -243,7 +243,7 @@ def test_a_variable_of_unknown_value_hides_the_literal_before_it():
 
 
 @pytest.mark.parametrize("image", ["", "Not An Image", " python", "python:", "a" * 100_000, "\ud800", "x@y@z"])
-def test_what_is_no_image_is_unknown_with_its_text(image):
+def test_a_text_that_is_no_image_is_unknown_and_noted(image):
     need = need_of(image, ImageContext())
     assert (need.kind, need.evidence) == (BuiltFor.UNKNOWN, "none")
     assert need.notes[0].startswith(f'"{image[:50]}')
@@ -284,7 +284,7 @@ CLAIMS = st.builds(ImageContext, MAPPINGS, ENVS, st.none() | VALUES, SIGHTS)
 
 @checked
 @given(IMAGES, CLAIMS)
-def test_nothing_that_is_said_of_an_image_raises(image, claims):
+def test_no_evidence_raises(image, claims):
     need = need_of(image, claims)
     assert need.cuda is None or (need.kind is BuiltFor.CUDA and 1 <= len(need.cuda.parts) <= 3)
     assert hash(need) == hash(need_of(image, claims))
@@ -318,8 +318,8 @@ def test_a_digest_behind_a_tag_changes_nothing(image, claims):
     assert (with_digest.kind, with_digest.cuda, with_digest.env) == (without.kind, without.cuda, without.env)
 
 
-def test_answers_are_kept_only_while_they_are_small():
-    """Or tenants could fill the memory with long values."""
+def test_only_small_answers_are_kept():
+    """Otherwise tenants could fill the memory with long values."""
     from webhook.cuda.evidence import _answered
 
     before = _answered.cache_info().misses

@@ -1,4 +1,4 @@
-"""Names of images as people write them, and what they say of the CUDA in the image."""
+"""Names of images as people write them, and the CUDA that they say."""
 
 import pytest
 from hypothesis import given
@@ -211,13 +211,13 @@ def looked_up(image):
 
 
 @pytest.mark.parametrize(("image", "expected"), KNOWN)
-def test_a_name_tells_the_cuda_in_the_image(image, expected):
+def test_a_name_says_the_cuda_of_its_image(image, expected):
     found = looked_up(image)
     assert (found.kind, str(found.cuda)) == (BuiltFor.CUDA, expected)
 
 
 @pytest.mark.parametrize("image", FOR_CUDA_OF_NO_KNOWN_VERSION)
-def test_a_name_may_tell_of_cuda_without_its_version(image):
+def test_a_name_may_say_cuda_without_a_version(image):
     found = looked_up(image)
     assert (found.kind, found.cuda) == (BuiltFor.CUDA, None)
 
@@ -240,7 +240,7 @@ def test_images_for_other_accelerators_are_known_whatever_else_their_names_say(i
 
 
 @pytest.mark.parametrize("image", SILENT)
-def test_a_name_that_says_nothing_is_not_guessed_at(image):
+def test_a_name_that_says_nothing_gives_unknown(image):
     found = looked_up(image)
     assert (found.kind, found.cuda, found.evidence) == (BuiltFor.UNKNOWN, None, "none")
 
@@ -328,7 +328,7 @@ def test_frameworks_begin_at_a_compute_capability(image, floor, is_verified, cer
         pytest.param("vllm/vllm-openai:v0.10.0-cu128", True, id="the tag says it itself"),
     ],
 )
-def test_rows_that_nobody_read_stay_marked(image, is_verified):
+def test_unverified_rows_stay_marked(image, is_verified):
     assert looked_up(image).is_verified is is_verified
 
 
@@ -364,7 +364,7 @@ def test_some_names_tell_the_architecture(image, expected):
         pytest.param(f"{NGC}/l4t-base:r36.2.0", "it is built for Jetson", id="Jetson"),
     ],
 )
-def test_what_leaves_a_doubt_is_noted(image, note):
+def test_doubts_are_noted(image, note):
     assert looked_up(image).notes == (note,)
 
 

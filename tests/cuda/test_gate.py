@@ -1,4 +1,4 @@
-"""The container toolkit's own check of an image on nodes."""
+"""The container toolkit's own check of images on nodes."""
 
 import pytest
 from hypothesis import given
@@ -124,12 +124,12 @@ def test_a_requirement_is_made_of_the_cuda_version_where_the_image_has_an_empty_
     ("driver", "gate"),
     [pytest.param("550.54.15", Gate.PASS, id="holds"), pytest.param("535.54.03", Gate.UNKNOWN, id="does not")],
 )
-def test_of_a_requirement_known_in_part_only_what_satisfies_it_is_certain(driver, gate):
+def test_an_incomplete_environment_is_certain_only_if_it_passes(driver, gate):
     image = ImageEnv.of({"NVIDIA_REQUIRE_CUDA": "cuda>=12.4"}, is_complete=False)
     assert legacy_gate(image, offer_from(driver=driver, product=A100)) is gate
 
 
-def test_nothing_known_in_part_is_not_known():
+def test_an_incomplete_environment_without_variables_is_unknown():
     assert legacy_gate(ImageEnv.of({}, is_complete=False), offer_from(driver="550.54.15")) is Gate.UNKNOWN
     assert legacy_gate(ImageEnv.of(), offer_from(driver="550.54.15")) is Gate.UNKNOWN
 
@@ -185,5 +185,5 @@ ENVS = st.builds(
 
 @checked
 @given(st.none() | ENVS, st.sampled_from([None, "535", "550.54.15"]), st.sampled_from([A100, "", "NVIDIA-R100"]))
-def test_any_environment_comes_to_something(image, driver, product):
+def test_any_environment_has_a_result(image, driver, product):
     assert legacy_gate(image, offer_from(driver=driver, product=product)) in Gate

@@ -29,7 +29,7 @@ def test_the_first_branch_that_drives_a_gpu_knows_the_first_cuda_that_runs_on_it
     assert all(REPORTED[row.first_branch].at_least(SHIPPED.first_cuda(row.compute).possible) for row in bounded)
 
 
-def test_what_was_dropped_from_drivers_was_dropped_from_the_cuda_that_newer_ones_bring():
+def test_gpus_dropped_by_drivers_are_dropped_by_the_cuda_of_newer_drivers():
     for row in (row for row in CAPABILITIES.rows if row.last_branch is not None):
         newer = next(branch.cuda for branch in DRIVERS.rows if branch.number > row.last_branch)
         assert row.compute < CAPABILITIES.least_compute(newer) or newer.major == REPORTED[row.last_branch].major
@@ -108,5 +108,5 @@ def test_drivers_of_some_branches_drive_a_gpu(compute, first, last):
     assert (row.first_branch, row.last_branch) == (first, last)
 
 
-def test_first_branches_that_nobody_has_read_are_marked():
+def test_unverified_first_branches_are_marked():
     assert [str(row.compute) for row in CAPABILITIES.rows if not row.is_first_verified] == ["10.3", "12.1"]

@@ -1,4 +1,4 @@
-"""What an image runs on a GPU newer than its CUDA: nothing where it brings no PTX, and nobody knows where it may."""
+"""On a GPU newer than its CUDA, an image without PTX does not run, and any other image is unknown."""
 
 import pytest
 
@@ -56,7 +56,7 @@ NO, MAYBE, YES = Verdict.INCOMPATIBLE, Verdict.UNKNOWN, Verdict.COMPATIBLE
         pytest.param("registry.corp/team/app:cuda12.4", B200, MAYBE, id="anybody's"),
     ],
 )
-def test_an_image_is_unfit_for_a_newer_gpu_only_where_it_is_known_to_bring_no_ptx(image, node, verdict):
+def test_an_image_is_incompatible_with_a_newer_gpu_only_if_it_certainly_has_no_ptx(image, node, verdict):
     assert judge(need_of(image, ImageContext()), offer_from(**node)).verdict is verdict
 
 
@@ -112,11 +112,11 @@ def test_the_reason_says_what_is_known_of_the_kernels(image, reason):
         pytest.param(KernelBuild.UNKNOWN, "12.4", Kernels.UNKNOWN, id="nobody knows"),
     ],
 )
-def test_what_a_build_brings_depends_on_its_cuda(build, cuda, kernels):
+def test_the_code_of_a_build_depends_on_its_cuda(build, cuda, kernels):
     assert build.kernels(parse_version(cuda) if cuda else None) is kernels
 
 
-def test_what_the_environment_says_of_the_cuda_counts_for_the_kernels_too():
+def test_the_cuda_in_the_environment_counts_for_the_kernels():
     """Tags of SGLang need not name the CUDA."""
     need = need_of("lmsysorg/sglang:v0.4.1", ImageContext(env=(("CUDA_VERSION", "12.4.1"),)))
     assert need.kernels is Kernels.WITHOUT_PTX

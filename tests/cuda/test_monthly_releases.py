@@ -1,4 +1,4 @@
-"""The monthly releases of NVIDIA: what the table says is sound, and what it does not know it does not say."""
+"""The table of NVIDIA's monthly releases is consistent, and gives no answer for unknown months."""
 
 from itertools import pairwise
 
@@ -23,8 +23,8 @@ def test_months_stand_in_order_and_their_cuda_never_falls():
         assert after.floor.at_least(before.floor), after.month
 
 
-def test_a_release_that_nobody_read_has_a_neighbour_with_its_first_number():
-    """Which counts as certain."""
+def test_an_unverified_month_has_a_neighbour_with_its_major_version():
+    """So its major version is certain."""
     for before, release, after in zip(MONTHLY_RELEASES, MONTHLY_RELEASES[1:], MONTHLY_RELEASES[2:], strict=False):
         if not release.is_verified:
             majors = {neighbour.cuda.major for neighbour in (before, after)}
@@ -52,14 +52,14 @@ def test_variants_belong_to_known_months(variants):
         ("27.03-py3", "None"),
     ],
 )
-def test_a_tag_tells_its_cuda_where_the_table_knows_it(tag, expected):
+def test_a_tag_of_a_known_month_says_its_cuda(tag, expected):
     assert str(monthly_cuda(month_of(tag), tag)[0]) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["2.41.0", "24.13-py3", "24.00", "2024.09", "24.091", "24.9-py3", "", "latest", "24.09.framework"]
 )
-def test_what_is_no_month_is_none(text):
+def test_other_texts_are_no_month(text):
     assert month_of(text) is None
 
 

@@ -32,12 +32,12 @@ H100_NODE = {
 }
 
 
-def test_every_label_that_is_read_is_kept_of_nodes():
+def test_facts_keep_every_label_that_is_read():
     assert set(LABELS) <= set(GPU_LABELS)
     assert len(LABELS) == len(set(LABELS))
 
 
-def test_a_node_with_gpu_feature_discovery_tells_all():
+def test_a_node_with_gpu_feature_discovery_is_fully_known():
     expected = Offer(
         driver=parse_version("595.71.05"),
         cuda=parse_version("13.2"),
@@ -214,7 +214,7 @@ def test_clouds_say_nothing_of_the_driver():
     assert offer_of(labels).driver is None
 
 
-def test_a_node_described_by_hand_is_as_one_described_by_labels():
+def test_a_described_node_equals_a_labelled_node():
     described = offer_from(
         driver="595.71.05", product="NVIDIA H100 80GB HBM3", compute="9.0", arch="x86_64", cuda="13.2"
     )

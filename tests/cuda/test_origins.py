@@ -1,4 +1,4 @@
-"""Who built the code in images: a row for every family, which says what the images themselves are told."""
+"""Who built the code in images: a row for every family, which agrees with the readers of its images."""
 
 from collections import Counter
 from fnmatch import fnmatchcase
@@ -31,7 +31,7 @@ TOLD_BY_TAG = {
     "nvidia-cuda": "registry.corp/nvidia-cuda:12.4.1-devel-ubuntu22.04",
     "nvidia_cuda": "registry.corp/nvidia_cuda:12.4.1-devel-ubuntu22.04",
 }
-"""One image of each family whose tags have to have the form that is theirs."""
+"""One image of each family whose reader looks at the form of the tag."""
 
 
 def build_of(image):
@@ -48,15 +48,15 @@ def may_have_cuda():
 
 
 @pytest.mark.parametrize("family", sorted(set(may_have_cuda())))
-def test_of_every_family_somebody_wrote_down_who_built_its_code_or_why_nobody_knows(family):
+def test_every_family_has_a_row_about_its_code(family):
     assert family in WRITTEN or any(fnmatchcase(family, pattern) for pattern in WRITTEN)
 
 
-def test_no_family_stands_in_two_rows():
+def test_no_family_has_two_rows():
     assert [family for family, rows in Counter(WRITTEN).items() if rows > 1] == []
 
 
-def test_whatever_is_known_has_a_source_and_whatever_is_not_has_a_reason():
+def test_known_builds_have_a_source_and_unknown_ones_a_reason():
     assert all(build.code.source for build in KernelBuild if build is not KernelBuild.UNKNOWN)
     assert all(origin.note for origin in ORIGINS if origin.build is KernelBuild.UNKNOWN)
 
@@ -72,12 +72,12 @@ BY_NAME = [
 
 
 @pytest.mark.parametrize(("image", "build"), BY_NAME)
-def test_where_the_name_alone_tells_the_row_counts(image, build):
+def test_the_row_of_a_family_counts_if_its_name_decides(image, build):
     assert build_of(image) is build
 
 
 @pytest.mark.parametrize("family", [family for origin in ORIGINS if origin.by_tag for family in origin.families])
-def test_where_the_tag_tells_as_well_its_reader_says_what_the_row_says(family):
+def test_readers_of_tags_agree_with_the_rows(family):
     row = next(origin for origin in ORIGINS if family in origin.families)
     assert build_of(TOLD_BY_TAG[family]) is row.build
 
@@ -91,12 +91,12 @@ def test_where_the_tag_tells_as_well_its_reader_says_what_the_row_says(family):
         pytest.param("ghcr.io/huggingface/text-generation-inference:3.3.5-trtllm", id="another engine"),
     ],
 )
-def test_a_name_that_others_use_as_well_tells_nothing_of_the_code(image):
+def test_an_ambiguous_name_does_not_tell_the_code(image):
     assert build_of(image) is KernelBuild.UNKNOWN
 
 
 def test_only_builds_whose_source_shows_it_are_without_ptx():
-    """Each refuses pods, so a new one belongs into this list by hand."""
+    """Such builds refuse pods, so people have to add new ones to this list."""
     assert [build for build in KernelBuild if build.code.brings is Kernels.WITHOUT_PTX] == [
         KernelBuild.PYTORCH_OF_PIP,
         KernelBuild.PYTORCH_OF_CONDA,

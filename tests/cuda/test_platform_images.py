@@ -1,4 +1,4 @@
-"""Images of which the platform says what they need: which row is about an image, and what beats what."""
+"""Rows of a platform about images: which row counts for an image, and how strong it is."""
 
 import time
 
@@ -27,13 +27,13 @@ def table_of(*images: tuple[str, str]) -> CudaTables:
         pytest.param("team/ap?", "team/app@sha256:" + "0" * 64, id="an image by its digest"),
     ],
 )
-def test_a_glob_is_compared_with_all_that_an_image_may_be_called(glob, image):
+def test_a_glob_is_compared_with_every_name_of_an_image(glob, image):
     need = need_of(image, ImageContext(tables=table_of((glob, "14.0"))))
     assert (str(need.cuda), need.evidence) == ("14.0", f"_cuda.yaml images: {glob}")
 
 
 @pytest.mark.parametrize("image", ["other/app:7", "team/application", "team/app/x", ""])
-def test_an_image_that_no_glob_matches_is_read_as_before(image):
+def test_an_image_without_a_matching_glob_is_read_by_its_name(image):
     known = table_of(("team/app", "14.0"), ("team/app:*", "14.0"))
     assert need_of(image, ImageContext(tables=known)) == need_of(image, ImageContext())
 
@@ -46,7 +46,7 @@ def test_the_most_specific_row_counts():
     assert found == ["11.8", "12.1", "12.4", "12.6"]
 
 
-def test_the_images_of_a_policy_beat_the_table_and_the_table_what_a_pod_says():
+def test_a_policy_beats_the_table_and_the_table_beats_the_pod():
     known = table_of(("team/*", "12.1"))
     env = (("CUDA_VERSION", "12.8"),)
     assert str(need_of("team/app", ImageContext(env=env, annotation="12.9", tables=known)).cuda) == "12.1"
@@ -69,7 +69,7 @@ def test_a_row_may_say_that_images_need_no_cuda():
         pytest.param({"ptx": False}, Compat.YES, Kernels.WITHOUT_PTX, id="without PTX"),
     ],
 )
-def test_a_row_may_say_what_images_contain_and_leave_their_cuda_to_others(row, compat, kernels):
+def test_a_row_may_say_only_what_images_contain(row, compat, kernels):
     known = SHIPPED.merged({"images": [{"image": "nvidia/cuda", **row, **WHO}]})
     need = need_of("nvidia/cuda:12.4.1-base-ubuntu22.04", ImageContext(tables=known))
     assert (str(need.cuda), need.evidence) == ("12.4.1", "tag 12.4.1-base-ubuntu22.04 of nvidia/cuda")
@@ -77,7 +77,7 @@ def test_a_row_may_say_what_images_contain_and_leave_their_cuda_to_others(row, c
 
 
 def test_a_name_made_for_the_globs_takes_no_longer_than_some_milliseconds():
-    """Tenants choose names; as many globs as a file may have, each of which looks for its end everywhere."""
+    """Tenants choose names. There are as many globs as a file may have, and each searches the whole name."""
     known = table_of(*((f"*a{n}*b{n}*c{n}*", "12.4") for n in range(200)))
     name = "a1b1" * 250
     began = time.process_time()

@@ -8,7 +8,7 @@ from webhook.cuda.reference import cuda_reference
 PAGE = Path(__file__).parents[2] / "docs" / "cuda.md"
 
 
-def test_the_page_is_the_one_that_the_tables_make():
+def test_the_page_is_generated_from_the_tables():
     """`make docs` writes it."""
     assert PAGE.read_text() == cuda_reference()
 

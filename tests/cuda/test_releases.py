@@ -1,4 +1,4 @@
-"""Images whose tags give a version of what is in them, and the tables that tell its CUDA."""
+"""Images whose tags are versions of a product, and the tables with its CUDA."""
 
 from itertools import pairwise
 
@@ -130,7 +130,7 @@ def test_the_version_in_a_tag_tells_the_cuda(image, expected):
         pytest.param("lmcache/vllm-openai:v0.3.9", id="a version of LMCache, not of vLLM"),
     ],
 )
-def test_a_tag_that_no_row_is_about_is_for_cuda_of_no_known_version(image):
+def test_a_tag_without_a_row_has_an_unknown_cuda_version(image):
     found = looked_up(image)
     assert (found.kind, found.cuda) == (BuiltFor.CUDA, None)
 
@@ -160,7 +160,7 @@ def test_variants_for_the_cpu_need_no_cuda(image):
         pytest.param("ghcr.io/ggml-org/llama.cpp:server", id="llama.cpp without a platform"),
     ],
 )
-def test_what_brings_no_cuda_of_its_own_or_several_is_not_known(image):
+def test_images_with_no_cuda_or_several_are_unknown(image):
     found = looked_up(image)
     assert (found.kind, found.cuda) == (BuiltFor.UNKNOWN, None)
 
@@ -207,12 +207,12 @@ def test_the_base_of_a_release_tells_whether_cuda_compat_comes_with_it(image, co
         pytest.param("openmmlab/lmdeploy:v0.9.2-cu12", Kernels.UNKNOWN, id="LMDeploy"),
     ],
 )
-def test_what_a_release_brings_for_newer_gpus_is_said_where_it_is_known(image, kernels):
+def test_the_code_of_a_release_for_newer_gpus_is_known_or_left_open(image, kernels):
     assert need_of(image, ImageContext()).kernels is kernels
 
 
-def test_an_image_whose_version_is_not_known_is_not_held_to_bring_no_ptx():
-    """The latest text-generation-inference has a PyTorch that is newer than its CUDA_VERSION."""
+def test_an_image_of_an_unknown_version_may_have_ptx():
+    """The PyTorch in the latest text-generation-inference is newer than its CUDA_VERSION."""
     need = need_of(f"{TGI}:latest", ImageContext(env=(("CUDA_VERSION", "12.4.0"),)))
     assert need.kernels is Kernels.UNKNOWN
 

@@ -1,4 +1,4 @@
-"""What would help an image that does not run."""
+"""Remedies for images that do not run."""
 
 import re
 from dataclasses import replace
@@ -125,12 +125,12 @@ def test_the_nearest_remedies_are_named(need, offers, text):
     assert remedy(need, offers, same_family) == text
 
 
-def test_where_no_image_of_the_family_is_known_only_its_cuda_is_named():
+def test_without_a_known_image_of_the_family_only_the_cuda_is_named():
     text = remedy(cuda_need("13.0.1"), nodes((A100, "570.124.06")), lambda _: None)
     assert text == "Use an image of CUDA 12.9 or older, or install driver 580.65.06 or newer"
 
 
-def test_where_the_framework_is_what_does_not_run_no_cuda_is_named():
+def test_no_cuda_is_named_if_the_framework_does_not_run():
     need = cuda_need("12.4", compute_floor=parse_version("7.0"))
     text = remedy(need, nodes(("Tesla-P100-PCIE-16GB", "535.183.01")), lambda _: None)
     assert text == (

@@ -1,4 +1,4 @@
-"""One requirement, evaluated as libnvidia-container does."""
+"""Requirements are evaluated as libnvidia-container evaluates them."""
 
 import pytest
 from hypothesis import given
@@ -87,7 +87,7 @@ def test_a_requirement_holds_on_a_known_node_or_does_not(requirement, outcome):
         pytest.param("cuda>=12.4 , cuda>=1", seen(cuda=None), OPEN, id="a lone comma ends it"),
     ],
 )
-def test_what_is_not_known_is_left_open_where_it_matters(requirement, node, outcome):
+def test_unknown_properties_leave_the_result_open_if_they_matter(requirement, node, outcome):
     assert outcomes(requirement, node) == outcome
 
 
@@ -108,7 +108,7 @@ def test_what_is_not_known_is_left_open_where_it_matters(requirement, node, outc
         pytest.param(">=", "550", FAILS, id="at least the next branch"),
     ],
 )
-def test_part_of_a_version_answers_for_all_that_begin_with_it(operator, value, outcome):
+def test_a_partial_version_answers_for_all_versions_that_begin_with_it(operator, value, outcome):
     node = KnownSystem(driver=Bounds.of(parse_version("535"), is_exact=False))
     assert outcomes(f"driver{operator}{value}", node) == outcome
 
@@ -130,7 +130,7 @@ MAYBE = st.none() | VERSIONS
 
 @checked
 @given(REQUIREMENTS, st.tuples(VERSIONS, VERSIONS, VERSIONS, st.sampled_from("ab")), st.tuples(*[st.booleans()] * 4))
-def test_what_is_said_of_a_node_known_in_part_holds_once_all_is_known(requirement, facts, known):
+def test_results_for_a_partly_known_node_hold_once_all_is_known(requirement, facts, known):
     whole = [Bounds.of(Version(numbers)) for numbers in facts[:3]] + [facts[3]]
     part = [fact if is_known else None for fact, is_known in zip(whole, known, strict=True)]
     found = outcomes(requirement, KnownSystem(*whole))
@@ -140,7 +140,7 @@ def test_what_is_said_of_a_node_known_in_part_holds_once_all_is_known(requiremen
 
 @checked
 @given(REQUIREMENTS, VERSIONS, st.lists(st.integers(0, 3), max_size=2).map(tuple))
-def test_what_is_said_of_the_beginning_of_a_driver_holds_for_every_driver(requirement, beginning, more):
+def test_results_for_a_partial_driver_version_hold_for_every_driver(requirement, beginning, more):
     part = KnownSystem(driver=Bounds.of(Version(beginning), is_exact=False))
     assert outcomes(requirement, KnownSystem(driver=Bounds.of(Version(beginning + more)))) <= outcomes(
         requirement, part
@@ -149,6 +149,6 @@ def test_what_is_said_of_the_beginning_of_a_driver_holds_for_every_driver(requir
 
 @checked
 @given(st.text(alphabet="cudabrn=!<>.,0129 \n\té", max_size=60))
-def test_any_text_comes_to_something(requirement):
+def test_any_text_has_a_result(requirement):
     assert outcomes(requirement, T4) in (HOLDS, FAILS)
     assert outcomes(requirement, KnownSystem())

@@ -49,7 +49,7 @@ def find(needed, compat=Compat.NO, **node):
         pytest.param("12.4", None, MAYBE, id="no driver"),
     ],
 )
-def test_a_driver_runs_what_is_not_too_new_for_it(cuda, driver, verdict):
+def test_a_driver_runs_cuda_that_is_not_too_new(cuda, driver, verdict):
     assert find(cuda, driver=driver).verdict is verdict
 
 
@@ -75,16 +75,16 @@ def test_a_driver_runs_what_is_not_too_new_for_it(cuda, driver, verdict):
         pytest.param("14.2", "14.0", MAYBE, id="nothing is known of its floor"),
     ],
 )
-def test_where_only_the_cuda_of_the_driver_is_known_that_decides(cuda, reported, verdict):
+def test_the_reported_cuda_decides_if_the_driver_is_unknown(cuda, reported, verdict):
     assert find(cuda, cuda=reported).verdict is verdict
 
 
-def test_what_the_driver_reports_helps_where_its_version_does_not_decide():
+def test_the_reported_cuda_decides_if_the_version_does_not():
     assert find("12.4", driver="525", cuda="12.0").verdict is RUNS
     assert find("14.0", driver="700.10", cuda="14.0").verdict is RUNS
 
 
-def test_the_version_of_a_driver_counts_before_what_it_reports():
+def test_the_version_of_a_driver_beats_the_reported_cuda():
     assert find("12.4", driver="470.82.01", cuda="12.4").verdict is NO
 
 
@@ -113,7 +113,7 @@ def test_cuda_compat_helps_data_centre_gpus_on_listed_branches(cuda, compat, pro
     assert find(cuda, compat, product=product, driver=driver).verdict is verdict
 
 
-def test_cuda_compat_helps_where_only_the_cuda_of_the_driver_is_known():
+def test_cuda_compat_helps_if_only_the_reported_cuda_is_known():
     assert find("13.0.0", Compat.YES, product=A100, cuda="12.2").verdict is FORWARD
     assert find("12.4.1", Compat.YES, product=A100, cuda="10.1").verdict is NO
 
@@ -231,5 +231,5 @@ PTX = "code that is compiled at run time (PTX) and the newest features of CUDA"
         ),
     ],
 )
-def test_a_finding_says_what_is_needed_and_what_is_there(finding, cause, reason):
+def test_a_finding_names_the_needed_and_the_found_driver(finding, cause, reason):
     assert (finding.cause, finding.reason) == (cause, reason)

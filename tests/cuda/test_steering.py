@@ -1,4 +1,4 @@
-"""Keeping a pod off the nodes where it would fail never keeps it off another one."""
+"""A pod is kept off nodes that cannot run it, and off no other nodes."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ CAUSES = st.sampled_from((Cause.DRIVER, Cause.GPU, Cause.ARCHITECTURE, Cause.IMA
 
 
 @given(st.lists(st.tuples(LABELS, CAUSES), max_size=6), st.lists(LABELS, max_size=6))
-def test_nothing_but_unfit_nodes_is_excluded_and_what_is_left_is_told(unfit, others):
+def test_only_unfit_nodes_are_excluded_and_the_rest_is_listed(unfit, others):
     found = steer(unfit, others)
     assert all(expression.accepts(labels.get(expression.key)) for labels in others for expression in found.exclusions)
     excluded = {
@@ -42,7 +42,7 @@ def test_a_node_without_labels_stays_eligible(unfit, others):
         pytest.param(Cause.ARCHITECTURE, Expression(ARCH, "NotIn", ("arm64",)), id="by the processor"),
     ],
 )
-def test_the_coarsest_label_of_what_is_wrong_is_used(cause, expected):
+def test_the_coarsest_label_about_the_cause_is_used(cause, expected):
     unfit = {RUNTIME: "12", DRIVER: "535", FULL: "535.1", COMPUTE: "7", PRODUCT: "x", ARCH: "arm64"}
     other = {RUNTIME: "13", DRIVER: "580", FULL: "580.1", COMPUTE: "9", PRODUCT: "y", ARCH: "amd64"}
     assert steer([(unfit, cause)], [other]).exclusions == (expected,)
@@ -54,5 +54,5 @@ def test_one_label_that_separates_all_beats_two_that_separate_some():
     assert found.exclusions == (Expression(FULL, "NotIn", ("470.1", "535.1")),)
 
 
-def test_nodes_that_differ_in_nothing_are_left():
+def test_nodes_with_equal_labels_are_left():
     assert steer([({DRIVER: "535"}, Cause.DRIVER)], [{DRIVER: "535"}]).left == (0,)

@@ -1,4 +1,4 @@
-"""Images that would run: of the same family, under the name that was written, and never newer than asked for."""
+"""Suggested images have the same family, registry and path, and need no newer CUDA than allowed."""
 
 import pytest
 from hypothesis import given
@@ -72,13 +72,13 @@ def test_the_nearest_image_of_the_family_is_named(image, newest, expected):
         pytest.param("Not An Image", "12.9", id="no image"),
     ],
 )
-def test_where_the_tables_know_nothing_nothing_is_named(image, newest):
+def test_unknown_families_have_no_suggestion(image, newest):
     assert suggest(image, parse_version(newest)) is None
 
 
 @checked
 @given(st.sampled_from(CUDA_13), st.sampled_from(("11", "11.8", "12.2", "12.4", "12.9", "13.0")))
-def test_what_is_named_needs_no_more_than_was_asked_for(image, newest):
+def test_a_suggestion_needs_no_newer_cuda_than_allowed(image, newest):
     bound = parse_version(newest)
     for proposed in suggestions(image, bound):
         need = need_of(proposed, ImageContext())
@@ -89,7 +89,7 @@ def test_what_is_named_needs_no_more_than_was_asked_for(image, newest):
 
 @checked
 @given(st.sampled_from(FAMILIES + SILENT) | st.text(max_size=50), st.sampled_from(("9", "11.8", "12.9", "14.0")))
-def test_no_image_at_all_raises(image, newest):
+def test_no_image_raises(image, newest):
     assert image not in list(suggestions(image, parse_version(newest)))
 
 

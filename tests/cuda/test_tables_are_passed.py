@@ -1,4 +1,4 @@
-"""Whoever judges says by which tables: a default that is forgotten would judge by those of the release alone."""
+"""Every call passes its tables. A forgotten argument would ignore the rows of the platform."""
 
 import ast
 from collections.abc import Iterator
@@ -25,9 +25,9 @@ TAKING = {
     "capacity_of": 3,
     "cuda_reference": 1,
 }
-"""Functions with a default for the tables, and how many arguments a call has that does not leave it to the default."""
+"""Functions with a default for the tables, and the number of arguments of a call that passes them."""
 BY_NAME = {"ImageContext": "tables", "offer_from": "gpus", "Knowledge": "tables"}
-"""Those that take the tables by name."""
+"""Functions that take the tables by keyword."""
 OTHERS = {
     "webhook/doctor/node_checks.py offer_of": "asks for the driver alone, which no table tells",
 }
@@ -43,13 +43,13 @@ def _calls() -> Iterator[tuple[str, str, ast.Call]]:
 CALLS = [(where, name, call) for where, name, call in _calls() if name in TAKING or name in BY_NAME]
 
 
-def test_every_such_function_is_called() -> None:
-    """Names that nobody calls any more are taken off the list."""
+def test_every_listed_function_is_called() -> None:
+    """The list has no functions that are no longer called."""
     assert {name for _, name, _ in CALLS} == {*TAKING, *BY_NAME}
 
 
 @pytest.mark.parametrize("at", range(len(CALLS)), ids=[f"{where}:{call.lineno} {name}" for where, name, call in CALLS])
-def test_a_call_says_by_which_tables(at: int) -> None:
+def test_every_call_passes_its_tables(at: int) -> None:
     where, name, call = CALLS[at]
     named = {keyword.arg for keyword in call.keywords}
     if name in BY_NAME:

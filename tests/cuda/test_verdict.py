@@ -1,4 +1,4 @@
-"""Verdicts about images on nodes: what decides, and what holds for all of them."""
+"""Verdicts about images on nodes: what decides, and laws that hold for all verdicts."""
 
 from dataclasses import replace
 
@@ -100,7 +100,7 @@ def cuda_need(cuda, **facts):
         ),
     ],
 )
-def test_a_verdict_is_about_something(need, node, verdict, cause):
+def test_a_verdict_has_its_cause(need, node, verdict, cause):
     judgement = judge(need, offer_from(**node))
     assert (judgement.verdict, judgement.cause) == (verdict, cause)
 
@@ -171,7 +171,7 @@ ORDER = [Verdict.INCOMPATIBLE, Verdict.UNKNOWN, Verdict.COMPATIBLE]
 
 
 def is_dropped(offer):
-    """Whether the driver is of a branch that no longer drives the GPU."""
+    """Whether the branch of the driver no longer supports the GPU."""
     row = CAPABILITIES.generation_of(offer.compute) if offer.compute is not None else None
     return row is not None and row.last_branch is not None and offer.driver.major > row.last_branch
 
@@ -217,7 +217,7 @@ def test_cuda_compat_only_ever_helps_data_centre_gpus_whose_driver_is_too_old(ne
 
 @checked
 @given(NEEDS, OFFERS)
-def test_what_is_said_of_a_branch_holds_for_every_driver_of_it(need, offer):
+def test_a_verdict_about_a_branch_holds_for_all_its_drivers(need, offer):
     branch = replace(offer, driver=offer.driver.cut(1), is_driver_exact=False)
     said = judge(need, branch).verdict
     assert said in (Verdict.UNKNOWN, judge(need, offer).verdict)
@@ -225,7 +225,7 @@ def test_what_is_said_of_a_branch_holds_for_every_driver_of_it(need, offer):
 
 @checked
 @given(NEEDS, OFFERS, _some(TOOLKITS.rows), st.integers(1, 2))
-def test_what_is_said_of_part_of_a_cuda_version_holds_for_every_release_of_it(need, offer, toolkit, length):
+def test_a_verdict_about_a_partial_cuda_version_holds_for_all_its_releases(need, offer, toolkit, length):
     need = replace(need, is_cuda_verified=True)
     said = judge(replace(need, cuda=toolkit.cuda.cut(length)), offer).verdict
     assert said in (Verdict.UNKNOWN, judge(replace(need, cuda=toolkit.cuda), offer).verdict)
@@ -233,7 +233,7 @@ def test_what_is_said_of_part_of_a_cuda_version_holds_for_every_release_of_it(ne
 
 @checked
 @given(NEEDS, OFFERS)
-def test_what_is_said_of_a_cuda_that_nobody_has_read_holds_for_every_release_of_its_major_version(need, offer):
+def test_a_verdict_about_an_unverified_cuda_holds_for_its_whole_major_version(need, offer):
     said = judge(replace(need, is_cuda_verified=False), offer).verdict
     for toolkit in TOOLKITS.toolkits_of(need.cuda.cut(1)):
         known = judge(replace(need, cuda=toolkit.cuda, is_cuda_verified=True), offer).verdict
@@ -242,7 +242,7 @@ def test_what_is_said_of_a_cuda_that_nobody_has_read_holds_for_every_release_of_
 
 @checked
 @given(NEEDS, OFFERS, _some(TOOLKITS.minors[5:]))
-def test_what_the_cuda_of_a_driver_says_holds_for_the_driver_that_came_with_it(need, offer, reported):
+def test_a_verdict_by_the_reported_cuda_holds_for_the_driver_of_that_cuda(need, offer, reported):
     shipped = TOOLKITS.toolkits_of(reported)[-1]
     told = replace(offer, driver=None, cuda=reported)
     exact = replace(offer, driver=shipped.driver or Version((shipped.branch, 71, 9)))
@@ -251,7 +251,7 @@ def test_what_the_cuda_of_a_driver_says_holds_for_the_driver_that_came_with_it(n
 
 @checked
 @given(NEEDS, OFFERS, st.sets(_some(["driver", "compute", "is_data_center", "product"])))
-def test_what_is_refused_while_little_is_known_stays_refused(need, offer, unknown):
+def test_an_incompatibility_stays_once_more_is_known(need, offer, unknown):
     blank = Offer()
     less = replace(offer, **{name: getattr(blank, name) for name in unknown})
     if judge(need, less).verdict is Verdict.INCOMPATIBLE:
@@ -282,5 +282,5 @@ def test_every_verdict_has_a_cause_and_a_reason(need, offer):
 
 @checked
 @given(NEEDS, OFFERS)
-def test_the_verdict_is_the_same_where_the_toolkits_check_is_left_out(need, offer):
+def test_the_toolkits_check_does_not_change_the_verdict(need, offer):
     assert replace(judge(need, offer), gate=Gate.UNKNOWN) == judge_without_gate(need, offer)

@@ -1,4 +1,4 @@
-"""Which GPU models a pod may land on, by what it says itself."""
+"""The GPU models that a pod may get, by what it says itself."""
 
 import pytest
 
@@ -111,7 +111,7 @@ def selecting(catalogue=CATALOGUE, **selector):
         ),
     ],
 )  # fmt: skip  # the preference reads better on fewer lines
-def test_a_pod_may_land_on_the_models_that_its_demands_leave(spec, expected):
+def test_a_pod_may_get_the_models_that_its_demands_leave(spec, expected):
     assert models(**spec) == expected
 
 
@@ -124,7 +124,7 @@ def test_a_pod_may_land_on_the_models_that_its_demands_leave(spec, expected):
         pytest.param(PRODUCT, T4, ("T4",), id="what is shipped still holds"),
     ],
 )
-def test_a_policy_adds_to_what_is_known(label, value, expected):
+def test_a_policy_adds_values_and_models(label, value, expected):
     assert selecting(OWN, **{label: value}) == expected
 
 
@@ -197,7 +197,7 @@ def test_the_vendor_of_an_own_model_is_what_its_labels_tell(labels, vendor):
         pytest.param("unknown", None, id="an unknown name"),
     ],
 )
-def test_how_a_model_is_said_is_told_by_example(name, example):
+def test_a_model_has_an_example_label(name, example):
     assert OWN.example(name) == example
 
 

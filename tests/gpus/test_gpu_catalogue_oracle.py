@@ -1,4 +1,4 @@
-"""A pod that could land on a model is counted against it, whatever it demands: compared with nodes of every kind."""
+"""A pod counts against every model that it could get, whatever it demands: compared with nodes of every kind."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -149,7 +149,7 @@ def pods() -> st.SearchStrategy[Pod]:
 
 @settings(max_examples=examples(300))
 @given(pods(), st.sampled_from(sorted(CATALOGUES)))
-def test_a_pod_counts_against_every_model_that_it_could_land_on(asking, which):
+def test_a_pod_counts_against_every_model_that_it_could_get(asking, which):
     catalogue = CATALOGUES[which]
     models = catalogue.models_of(asking)
     if models is None:

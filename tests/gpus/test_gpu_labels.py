@@ -1,4 +1,4 @@
-"""What the values of node labels say of the GPU."""
+"""The GPU models that values of node labels mean."""
 
 import pytest
 
@@ -66,7 +66,7 @@ def test_no_label_value_is_longer_than_kubernetes_takes():
     assert GPUS.models_at(PRODUCT, "T" * 59 + "-h100") == set()
 
 
-def test_a_label_that_is_none_of_gpus_says_nothing():
+def test_other_labels_say_no_model():
     assert GPUS.models_at("zone", "h100") == set()
 
 

@@ -1,4 +1,4 @@
-"""The rows of a table of GPUs: what may stand in them, and what comes of it."""
+"""The rows of a table of GPUs: their keys, and the models that they describe."""
 
 import pytest
 
@@ -28,14 +28,14 @@ FULL = {
 }
 
 
-def test_what_a_row_leaves_out_follows_from_its_name():
+def test_omitted_keys_follow_from_the_name():
     (model,) = models_from([LEAST])
     assert (model.family, model.words, model.marks) == ("RTX-4070", {"rtx", "4070"}, set())
     assert (model.vendor, model.in_quotas, model.traits, model.example) == (Vendor.NVIDIA, True, None, None)
     assert (model.values, model.slices) == ((), {})
 
 
-def test_a_row_says_all_that_is_known_of_a_model():
+def test_a_row_describes_a_whole_model():
     (model,) = models_from([FULL])
     assert (model.family, model.words, model.marks) == ("A100", {"a100"}, {"40gb", "small"})
     assert model.values == ((GKE_ACCELERATOR, "nvidia-tesla-a100"), *((key, "p4d.*") for key in INSTANCE_TYPES))
@@ -86,7 +86,7 @@ def test_any_trait_that_is_known_counts(key, value):
         pytest.param({"date": "yesterday"}, "date: String should match pattern", id="a date that is none"),
     ],
 )
-def test_a_mistake_in_a_row_is_told_with_the_name_of_the_row_and_the_key(change, told):
+def test_a_mistake_is_reported_with_the_name_of_the_row_and_the_key(change, told):
     with pytest.raises(FormatError) as raised:
         models_from([FULL, {**LEAST, **change}])
     (line,) = str(raised.value).splitlines()
@@ -106,20 +106,20 @@ def test_a_mistake_in_a_row_is_told_with_the_name_of_the_row_and_the_key(change,
         pytest.param({"quotas": False, "marks": "x"}, "marks only matter to quotas; remove that", id="quotas are off"),
     ],
 )
-def test_keys_that_do_not_go_together_are_told(change, told):
+def test_keys_that_exclude_each_other_are_reported(change, told):
     with pytest.raises(FormatError) as raised:
         models_from([{**LEAST, **change}])
     assert str(raised.value).startswith(f"gpus.RTX-4070: {told}")
 
 
 @pytest.mark.parametrize("key", ["name", "source", "date"])
-def test_a_row_without_its_name_its_source_or_its_date_is_none(key):
+def test_a_row_needs_a_name_a_source_and_a_date(key):
     with pytest.raises(FormatError) as raised:
         models_from([{other: value for other, value in LEAST.items() if other != key}])
     assert str(raised.value) == f"gpus.{LEAST['name'] if key != 'name' else 0}.{key}: Field required"
 
 
-def test_all_mistakes_are_told_at_once():
+def test_all_mistakes_are_reported_at_once():
     with pytest.raises(FormatError) as raised:
         models_from([{**LEAST, "date": "x", "vendor": "y"}, {**LEAST, "name": "A 100"}])
     places = [line.partition(": ")[0] for line in str(raised.value).splitlines()]

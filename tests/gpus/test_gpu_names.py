@@ -1,4 +1,4 @@
-"""How GPUs are called."""
+"""Names of GPUs."""
 
 import pytest
 from hypothesis import given
@@ -20,13 +20,13 @@ from webhook.gpus.gpu_names import CLOSED, IN_WORDS, base_name, is_virtual, with
         pytest.param("-MIG-1g.5gb", "-MIG-1g.5gb", id="nothing before it"),
     ],
 )
-def test_what_sharing_and_slicing_append_is_no_part_of_the_name(product, name):
+def test_suffixes_of_sharing_and_mig_are_not_part_of_the_name(product, name):
     assert base_name(product) == name
 
 
 @checked
 @given(st.text(max_size=300))
-def test_the_name_without_them_is_its_beginning(text):
+def test_the_base_name_is_a_prefix(text):
     assert text.startswith(base_name(text))
 
 

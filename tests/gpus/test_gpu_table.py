@@ -1,4 +1,4 @@
-"""GPUs by name: what CUDA has to know of them, and what quotas call them."""
+"""GPUs by name: their properties for CUDA, and their names in quotas."""
 
 import pytest
 from hypothesis import given
@@ -176,8 +176,8 @@ def test_a_gpu_is_known_by_its_label(name, compute, server, models):
     assert GPUS.models_in(name) == set(models.split(",")) - {"-"}
 
 
-def test_the_label_of_every_model_is_among_them():
-    """Whoever adds a GPU says here what the table should answer."""
+def test_every_model_has_a_tested_label():
+    """Every new GPU needs a line here with the expected answer."""
     missing = {model.product for model in GPUS.models if model.product} - {row.split()[0] for row in LABELLED}
     assert missing == set(), "add a line to LABELLED for each of these"
 
@@ -222,7 +222,7 @@ def test_a_gpu_has_a_brand(name, brands):
 
 
 def test_a_variant_is_a_guess_that_only_quotas_make():
-    """A quota counts too much rather than too little; of an unknown variant nobody knows what code it runs."""
+    """Quotas count too much rather than too little, but the code that an unknown variant runs is not known."""
     assert GPUS.models_in("NVIDIA-H200X") == {"H200"}
     assert GPUS.traits_of("NVIDIA-H200X") is None
 
@@ -234,7 +234,7 @@ def test_only_the_beginning_of_a_long_name_is_read():
 
 @checked
 @given(st.text(max_size=300))
-def test_any_text_may_be_asked(text):
+def test_any_text_may_be_looked_up(text):
     traits = GPUS.traits_of(text)
     assert traits is None or traits.brands is not None
     assert GPUS.models_in(text) <= GPUS.vendors.keys()

@@ -42,7 +42,7 @@ def test_a_coarse_row_of_the_platforms_own_hides_none_of_ours():
 
 
 def test_the_most_particular_row_of_the_platforms_own_comes_before_ours_that_a_coarser_one_put_first():
-    """Ours are moved before the coarser row alone, not before all rows of the platform."""
+    """Rows of the release move only before the coarser row, not before all rows of the platform."""
     coarse = {"name": "RTX-PRO", "quotas": False, "words": "rtx pro", "compute": "12.0"}
     model = {"name": "RTX-PRO-7000-Server", "words": "rtx pro server 7000", "compute": "12.1"}
     table = GPUS.merged(models_from([{**row, "source": "us", "date": "unknown"} for row in (coarse, model)]))
@@ -51,7 +51,7 @@ def test_the_most_particular_row_of_the_platforms_own_comes_before_ours_that_a_c
 
 
 def test_a_machine_type_of_a_whole_family_is_that_of_a_new_model_in_it_too():
-    """Nobody said which H100 the machines of CoreWeave have; those of AWS have the one of 80 GB."""
+    """No source says which H100 the machines of CoreWeave have. Those of AWS have the one of 80 GB."""
     row = {"name": "H100-64GB", "family": "H100", "words": "h100", "marks": "64gb", "source": "us", "date": "2026-11"}
     table = GPUS.merged(models_from([row]))
     assert table.models_at(INSTANCE_TYPE, "gd-8xh100-i128") == table.names["H100"] == GPUS.names["H100"] | {"H100-64GB"}

@@ -1,4 +1,4 @@
-"""The table of this release: its rows go together, and each says where it is from."""
+"""The table of this release: its rows are consistent, and each names its source."""
 
 import re
 from collections import Counter
@@ -27,8 +27,8 @@ def name(model):
     return model.name
 
 
-def test_the_file_is_as_strict_as_those_that_people_write():
-    """No key stands twice in a map, no tag, no number that is none."""
+def test_the_table_is_strict_yaml():
+    """No repeated keys, no tags, no ambiguous numbers."""
     assert read_yaml(DATA.read_bytes(), DATA.name).plain() == TABLE
     assert TABLE.keys() == {"sources", "dataCenterOnly", "gpus"}
 
@@ -71,7 +71,7 @@ def test_a_cloud_may_call_any_gpu_of_a_data_centre_a_tesla(model):
 
 @pytest.mark.parametrize("model", WITH_TRAITS, ids=name)
 def test_models_with_the_same_words_have_the_same_traits(model):
-    """Their words are all that CUDA goes by."""
+    """CUDA knows a GPU by its words alone."""
     alike = [row for row in GPUS.models if row.words == model.words and row.traits != model.traits]
     assert alike == [], "write the same compute, dataCenter, brands, firstDriver and arch into these rows"
 
@@ -118,7 +118,7 @@ def test_a_value_of_a_label_means_the_models_that_have_it(key, glob):
     ("glob", "models"), [pytest.param(*one, id=one[0]) for one in MACHINES.items() if len(one[1]) > 1]
 )
 def test_a_machine_type_of_several_models_is_in_the_rows_of_all_their_family(glob, models):
-    """Its source does not say which of the family it has, so that none of them may be left out."""
+    """The source does not say which model of the family the machine has, so every model has its type."""
     having = {model.name for model in GPUS.models if (INSTANCE_TYPES[0], glob) in model.values}
     (family,) = {model.family for model in GPUS.models if model.name in models}
     assert GPUS.names[family] == having, f"write {glob} into each row of {family}"

@@ -1,4 +1,4 @@
-"""What tests of look-ups ask for, and how they wait for the answer."""
+"""Images that tests look up, and helpers that wait for the results."""
 
 from tests.images.replicas import config
 from webhook.images.lookups import LookupService
@@ -10,14 +10,14 @@ PINNED = f"docker.io/team/app@{config().digest}"
 
 
 class Counts(list[str]):
-    """What became of each look-up."""
+    """Counts the results of look-ups."""
 
     def __call__(self, result: str) -> None:
         self.append(result)
 
 
 def seen(images: LookupService, text: str = APP) -> ImageInfo:
-    """What is known once everything that was asked for is settled."""
+    """What is known about an image once every look-up is settled."""
     images.info(text)
     assert images.wait(20)
     return images.info(text)

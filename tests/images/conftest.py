@@ -1,4 +1,4 @@
-"""Look-ups as most tests want them: registries in memory, and a clock that is set."""
+"""Look-ups for tests: registries in memory, and a clock that tests advance."""
 
 from collections.abc import Iterator
 
@@ -35,6 +35,6 @@ def images(client: Registries, clock: Clock, counts: Counts) -> Iterator[LookupS
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
-    """A registry that says what a test has it say."""
+    """A registry with scripted responses."""
     with scripted() as server:
         yield server

@@ -1,4 +1,4 @@
-"""Debian's docker-registry on the loopback, with what it takes to push images to it and to log in to it."""
+"""Debian's docker-registry on the loopback, with helpers to push images and to log in."""
 
 import base64
 import http.client
@@ -30,7 +30,7 @@ HTPASSWD = "robot:$2b$04$kgpC9Xkq7kK7xqVKo3IvE.pNVOXtuJj6lsZP3T2F22TYwkQm6hhS.\n
 
 
 class DockerRegistry:
-    """One that listens at `port`; several may share the directory `storage`."""
+    """A registry that listens at `port`. Several may share the directory `storage`."""
 
     def __init__(self, directory: Path, storage: Path, **settings: Any) -> None:
         (self.port,) = free_ports(1)
@@ -48,23 +48,23 @@ class DockerRegistry:
 
     @property
     def pid(self) -> int:
-        """The process id of one that was started."""
+        """The process id of a started registry."""
         assert self._daemon is not None
         return self._daemon.pid
 
     def start(self) -> None:
-        """Return when it listens."""
+        """Start the registry, and wait until it listens."""
         assert PROGRAM, "no docker-registry here"
         self._daemon = Daemon([PROGRAM, "serve", str(self._file)], log=self._file.with_suffix(".log"))
         self._daemon.wait_until(self._listens)
 
     def stop(self) -> None:
-        """End it."""
+        """End the process."""
         if self._daemon is not None:
             self._daemon.kill()
 
     def push(self, repository: str, tag: str, *documents: Document) -> None:
-        """Push the documents of an image, its configuration and manifests; the last one gets the tag."""
+        """Push the documents of an image: its configuration and manifests. The last document gets the tag."""
         self._upload(repository, Document("", LAYER))
         for each in documents:
             if "manifest" in each.media_type or "index" in each.media_type:
@@ -102,7 +102,7 @@ class DockerRegistry:
 
 @contextmanager
 def running(directory: Path, storage: Path, **settings: Any) -> Iterator[DockerRegistry]:
-    """One that is gone afterwards."""
+    """A registry for the duration of the context."""
     registry = DockerRegistry(directory, storage, **settings)
     try:
         registry.start()
@@ -112,7 +112,7 @@ def running(directory: Path, storage: Path, **settings: Any) -> Iterator[DockerR
 
 
 def token_server(issuer: KeyPair, basic: str | None) -> Script:
-    """A token server whose certificate a registry trusts; for those who show `basic`, or for all where it is None."""
+    """A token server whose certificate a registry trusts. It serves clients with `basic`, or all if that is None."""
 
     def give(heard: Heard, speaker: Speaker) -> None:
         if heard.authorization != basic:
@@ -128,7 +128,7 @@ def token_server(issuer: KeyPair, basic: str | None) -> Script:
 
 
 def _signed(issuer: KeyPair, audience: str, access: list[dict[str, Any]]) -> str:
-    """A JSON Web Token as docker-registry wants it (RFC 7515, ES256)."""
+    """A JSON Web Token in the form of docker-registry (RFC 7515, ES256)."""
     certificate = read_certificate(issuer.certificate_pem).public_bytes(Encoding.DER)
     head = {"typ": "JWT", "alg": "ES256", "x5c": [base64.b64encode(certificate).decode()]}
     now = int(time.time())

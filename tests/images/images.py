@@ -1,4 +1,4 @@
-"""Images of a few lines: the documents that a registry keeps of one, and their digests."""
+"""Small images: their documents in a registry, and the digests."""
 
 import hashlib
 import json
@@ -28,12 +28,12 @@ class Document:
 
     @property
     def descriptor(self) -> dict[str, Any]:
-        """How other documents refer to it."""
+        """The descriptor with which other documents refer to this one."""
         return {"mediaType": self.media_type, "digest": self.digest, "size": len(self.body)}
 
 
 def document(media_type: str, content: Any) -> Document:
-    """Any JSON as a document."""
+    """A document with this JSON."""
     return Document(media_type, json.dumps(content).encode())
 
 
@@ -68,5 +68,5 @@ def index(*entries: Mapping[str, Any], media_type: str = OCI_INDEX, **changes: A
 
 
 def digests(documents: Sequence[Document]) -> list[str]:
-    """Their digests."""
+    """The digests of documents."""
     return [each.digest for each in documents]

@@ -1,4 +1,4 @@
-"""An authority of the tests' own, and servers with its certificates."""
+"""A private certificate authority, and server certificates of it."""
 
 import ssl
 import tempfile
@@ -17,7 +17,7 @@ def pair(*names: str) -> KeyPair:
 
 
 def server_context(*names: str, authority: KeyPair = AUTHORITY) -> ssl.SSLContext:
-    """For a server with these names."""
+    """The TLS context of a server with these names."""
     found = issue(authority, names, datetime.now(UTC))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with tempfile.TemporaryDirectory() as directory:

@@ -1,4 +1,4 @@
-"""What look-ups are tested with: a clock that is set, registries and a shared object in memory."""
+"""Fakes for look-ups: a clock that tests advance, registries and a shared object in memory."""
 
 import threading
 from collections import Counter
@@ -12,7 +12,7 @@ from webhook.model.image import ImageConfig, ImageReference
 
 
 class Clock:
-    """Seconds that pass when a test says so."""
+    """A clock that tests advance, in seconds."""
 
     def __init__(self, seconds: float = 1_000_000.0) -> None:
         self.seconds = seconds
@@ -21,12 +21,12 @@ class Clock:
         return self.seconds
 
     def advance(self, seconds: float) -> None:
-        """Let time go by."""
+        """Advance the clock."""
         self.seconds += seconds
 
 
 class Registries:
-    """Implements `webhook.images.lookups.Client`. An answer is a configuration, or raised, or called."""
+    """Implements `webhook.images.lookups.Client`. Answers are configurations, errors or functions."""
 
     def __init__(self, answers: Mapping[str, object] | None = None) -> None:
         self.answers: dict[str, object] = dict(answers or {})
@@ -71,7 +71,7 @@ class Registries:
 
 
 class MemoryStore:
-    """Implements `webhook.images.shared_results.ResultStore` by compare-and-swap; `before_write` hears of writes."""
+    """Implements `webhook.images.shared_results.ResultStore` by compare-and-swap. It calls `before_write` first."""
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         self.content = b""
@@ -84,17 +84,17 @@ class MemoryStore:
         self._swapping = threading.Lock()
 
     def put(self, content: bytes) -> None:
-        """Replace the content as somebody else would."""
+        """Replace the content as another writer would."""
         self.content, self.version = content, self.version + 1
 
     def read(self) -> StoredResults:
-        """What it holds now."""
+        """The current content."""
         self._check()
         self.reads += 1
         return StoredResults(str(self.version), self.content)
 
     def write(self, content: bytes, over: StoredResults) -> None:
-        """Replace the content if it still is what was read."""
+        """Replace the content if it has not changed since it was read."""
         self._check()
         self.before_write()
         with self._swapping:
@@ -104,7 +104,7 @@ class MemoryStore:
             self.put(content)
 
     def now(self) -> float:
-        """Unix time, as far from the clock of the replicas as it usually is."""
+        """Unix time, which differs from the clock of the replicas."""
         return self.clock() + 800_000_000.0
 
     def _check(self) -> None:
@@ -119,7 +119,7 @@ def config(text: str = "a", env: Mapping[str, str] | None = None) -> ImageConfig
 
 
 def everybody(_reference: ImageReference) -> bool:
-    """Every registry may be asked."""
+    """Allows every registry."""
     return True
 
 
@@ -127,7 +127,7 @@ def everybody(_reference: ImageReference) -> bool:
 def looking_up(
     client: Registries, store: ResultStore | None = None, clock: Callable[[], float] | None = None
 ) -> Iterator[LookupService]:
-    """Look-ups that have begun, and are over afterwards."""
+    """A started service, which is closed afterwards."""
     images = LookupService(client, everybody, store, clock=clock or Clock())
     images.start()
     try:

@@ -1,4 +1,4 @@
-"""A server that answers as it is told, be it nonsense; on the loopback, with or without TLS."""
+"""A server with scripted responses, valid or not, on the loopback, with or without TLS."""
 
 import json
 import socket
@@ -32,7 +32,7 @@ REPOSITORY = "team/image"
 
 @dataclass(frozen=True)
 class Heard:
-    """A request; names of headers are in lower case, those that came twice are joined."""
+    """A received request. Names of headers are in lower case, and repeated headers are joined."""
 
     method: str
     path: str
@@ -52,29 +52,29 @@ class Speaker:
         self._closing = closing
 
     def send(self, content: bytes) -> None:
-        """These bytes."""
+        """Send these bytes."""
         self._connection.sendall(content)
 
     def answer(self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
-        """A whole answer."""
+        """Send a whole response."""
         lines = {"Content-Length": str(len(body)), **(headers or {})}
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         self.send(f"HTTP/1.1 {status} Some Reason\r\n{head}\r\n".encode() + body)
 
     def drip(self, content: bytes, *, seconds: float = 0.05, times: int = 200) -> None:
-        """The same bytes again and again, with pauses, until nobody listens."""
+        """Send the bytes again and again, with pauses, until the client closes the connection."""
         for _ in range(times):
             if self._closing.wait(seconds):
                 return
             self.send(content)
 
     def flood(self, content: bytes, *, times: int) -> None:
-        """The same bytes as fast as they are taken."""
+        """Send the bytes again and again, as fast as the client takes them."""
         for _ in range(times):
             self.send(content)
 
     def say_nothing(self) -> None:
-        """Until nobody listens, or for ten seconds."""
+        """Send nothing until the client closes the connection, ten seconds at most."""
         self._connection.settimeout(10)
         with suppress(OSError):
             self._connection.recv(1)
@@ -84,7 +84,7 @@ Script = Callable[[Heard, Speaker], None]
 
 
 class ScriptedServer:
-    """`scripts` holds what answers for a path, `otherwise` answers for the rest. `heard` holds every request."""
+    """`scripts` has the script of each path, `otherwise` serves other paths. `heard` has every request."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.scripts: dict[str, Script] = {}
@@ -99,18 +99,18 @@ class ScriptedServer:
         Thread(target=self._accept, daemon=True).start()
 
     def holds(self, tag: str, *documents: Document) -> None:
-        """Serve documents by their digests, and the first of them by a tag too."""
+        """Serve documents by their digests, and the first one also by a tag."""
         for each in documents:
             kind = "manifests" if "manifest" in each.media_type or "index" in each.media_type else "blobs"
             self.scripts[f"/v2/{REPOSITORY}/{kind}/{each.digest}"] = serving(each)
         self.scripts[f"/v2/{REPOSITORY}/manifests/{tag}"] = serving(documents[0])
 
     def paths(self) -> list[str]:
-        """Everything that was asked for."""
+        """The paths of all requests."""
         return [heard.path for heard in self.heard]
 
     def close(self) -> None:
-        """End everything."""
+        """Close the server and its connections."""
         self._closing.set()
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -150,7 +150,7 @@ def _hear(arriving: Any) -> Heard:
 
 @contextmanager
 def scripted(tls: ssl.SSLContext | None = None) -> Iterator[ScriptedServer]:
-    """A server that is gone afterwards."""
+    """A server for the duration of the context."""
     server = ScriptedServer(tls)
     try:
         yield server
@@ -159,12 +159,12 @@ def scripted(tls: ssl.SSLContext | None = None) -> Iterator[ScriptedServer]:
 
 
 def whole(status: int, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Script:
-    """Always the same answer."""
+    """A script that always sends this response."""
     return lambda _heard, speaker: speaker.answer(status, body, headers)
 
 
 def serving(document: Document) -> Script:
-    """A document, as a registry serves it."""
+    """A script that serves a document like a registry."""
 
     def serve(heard: Heard, speaker: Speaker) -> None:
         body = b"" if heard.method == "HEAD" else document.body
@@ -179,17 +179,17 @@ def serving(document: Document) -> Script:
 
 
 def redirect(location: str, status: int = 307) -> Script:
-    """A redirect."""
+    """A script that redirects."""
     return whole(status, b"", {"Location": location})
 
 
 def token(value: object, **changes: object) -> Script:
-    """What a token server says."""
+    """A script that sends a token."""
     return whole(200, json.dumps({"token": value, **changes}).encode(), {"Content-Type": "application/json"})
 
 
 def guarded(inner: Script, authorization: str, challenge: str) -> Script:
-    """`inner` for those who show the right authorization, a challenge for others."""
+    """A script that runs `inner` for the right authorization, and sends a challenge otherwise."""
 
     def guard(heard: Heard, speaker: Speaker) -> None:
         if heard.authorization == authorization:
@@ -229,7 +229,7 @@ def client(
 def refusal(
     server: ScriptedServer, limits: LookupLimits = PATIENT, tag: str = "1", digest: str = ""
 ) -> ImageLookupError:
-    """Why the image could not be looked up."""
+    """The error of a look-up that must fail."""
     with pytest.raises(ImageLookupError) as caught:
         client(listed(server.port), limits=limits).look_up(reference(server.port, tag, digest))
     return caught.value

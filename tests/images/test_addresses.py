@@ -1,4 +1,4 @@
-"""What is connected to is what was judged, and nothing private is unless it is listed."""
+"""Connections go to the addresses that were checked, and to private addresses only if they are listed."""
 
 import socket
 import time
@@ -58,12 +58,12 @@ private_addresses = st.one_of([st.ip_addresses(v=4, network=str(network)) for ne
         pytest.param("64:ff9b::808:808", "", id="public by NAT64"),
     ],
 )
-def test_addresses_that_are_not_public_are_told_from_those_that_are(address, fault):
+def test_addresses_that_are_not_public_are_refused(address, fault):
     assert fault == fault_in(ip_address(address), ())
 
 
 @given(private_addresses)
-def test_a_private_address_is_refused_in_whatever_it_is_wrapped(address):
+def test_a_private_address_is_refused_in_any_wrapping(address):
     packed = int(address)
     wrapped = (
         IPv6Address((0xFFFF << 32) | packed),
@@ -88,14 +88,14 @@ def test_a_listed_network_permits_nothing_else(address):
 ONLY = (ip_network("127.0.0.1/32"),)
 
 
-def test_of_several_addresses_only_permitted_ones_are_connected_to(server):
+def test_only_permitted_addresses_of_a_name_are_connected_to(server):
     answers = ["10.0.0.1", "127.0.0.2", LOOPBACK, "::1"]
     with connect(Host("a.example", server.port), ONLY, Deadline(5), lambda _name: answers) as connection:
         assert connection.getpeername() == (LOOPBACK, server.port)
 
 
 def test_a_name_is_resolved_once_for_each_connection(server):
-    """An answer that is another one the second time (DNS rebinding) is never asked for."""
+    """A second resolution could have another result (DNS rebinding)."""
     answers = [[LOOPBACK], ["127.0.0.2"]]
     with connect(Host("a.example", server.port), ONLY, Deadline(5), lambda _name: answers.pop(0)) as connection:
         assert connection.getpeername()[0] == LOOPBACK
@@ -107,7 +107,7 @@ def test_a_name_is_resolved_once_for_each_connection(server):
     eventually(lambda: server.connections == 1)
 
 
-def test_the_next_address_is_tried_where_nobody_listens(server):
+def test_the_next_address_is_tried_if_one_refuses(server):
     network = (ip_network("127.0.0.0/8"),)
     answers = ["127.0.0.7", LOOPBACK]
     with connect(Host("a.example", server.port), network, Deadline(5), lambda _name: answers) as connection:
@@ -133,7 +133,7 @@ def test_an_address_needs_no_resolution(server):
         pytest.param([], id="nothing"),
     ],
 )
-def test_a_name_that_leads_nowhere_is_worth_another_attempt(answer):
+def test_a_name_without_addresses_is_a_passing_failure(answer):
     def resolver(_name: str) -> list[str]:
         if isinstance(answer, Exception):
             raise answer

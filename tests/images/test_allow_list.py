@@ -1,4 +1,4 @@
-"""The list of registries says who may be asked; whatever is wrong with it is told with file, line and key."""
+"""The list of registries: which registries may be queried, and mistakes with file, line and key."""
 
 from ipaddress import ip_network
 from pathlib import Path
@@ -26,7 +26,7 @@ def load(directory: Path, spec: str) -> AllowList:
 
 
 def faults(directory: Path, text: str) -> list[str]:
-    """What is wrong with a file, without the directory."""
+    """The mistakes in a file, without its directory."""
     with pytest.raises(FileErrors) as caught:
         AllowList.load(write(directory, text))
     return str(caught.value).replace(f"{directory}/", "").splitlines()
@@ -83,7 +83,7 @@ spec:
         pytest.param("plain.example:443/app", False, id="a host without TLS at the port of those with"),
     ],
 )
-def test_images_of_listed_registries_are_admitted_and_no_others(tmp_path, image, expected):
+def test_only_images_of_listed_registries_are_allowed(tmp_path, image, expected):
     spec = """\
 spec:
   presets: [docker.io, pkg.dev]
@@ -114,7 +114,7 @@ spec:
         assert Host(name) == site.host
 
 
-def test_docker_hub_is_asked_where_it_answers():
+def test_docker_hub_is_queried_at_its_endpoint():
     site = AllowList(PRESETS["docker.io"]).site("docker.io")
     assert site is not None
     assert str(site.url("/v2/").host) == "registry-1.docker.io"
@@ -242,7 +242,7 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place_and_the_remedy(tmp_path, spec, expected):
+def test_a_mistake_is_reported_with_place_and_remedy(tmp_path, spec, expected):
     assert [expected] == faults(tmp_path, HEAD + spec)
 
 
@@ -279,7 +279,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path, text, expected):
     assert [expected] == faults(tmp_path, text)
 
 
-def test_everything_that_is_wrong_is_told_at_once(tmp_path):
+def test_all_mistakes_in_a_list_are_reported_at_once(tmp_path):
     found = faults(tmp_path, HEAD + "spec:\n  preset: []\n  registries:\n    - hosts: a\n      plainHTTP: 1\n")
     assert [" ".join(line.split()[:2]) for line in found] == [
         "registries.yaml:4: spec.preset:",
@@ -296,13 +296,13 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path):
         pytest.param(b"[" * 500_000, "nested deeper than 50 levels", id="deeper than anybody reads"),
     ],
 )
-def test_a_file_that_is_none_is_refused(tmp_path, content, said):
+def test_a_file_that_is_no_list_is_refused(tmp_path, content, said):
     file = tmp_path / "registries.yaml"
     file.write_bytes(content)
     with pytest.raises(FileErrors, match=said):
         AllowList.load(file)
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(FileErrors, match=r"none\.yaml: the file cannot be read \(No such file or directory\)"):
         AllowList.load(tmp_path / "none.yaml")

@@ -1,4 +1,4 @@
-"""Challenges are read as registries write them, and in time that grows with their length only."""
+"""Challenges of registries are read, in time that is linear in their length."""
 
 import pytest
 from hypothesis import given
@@ -45,7 +45,7 @@ def test_challenges_are_read(headers, expected):
 
 
 @given(st.lists(st.text(alphabet=' ,="\\aBé\t', max_size=50), max_size=3))
-def test_reading_ends_whatever_is_in_the_headers(headers):
+def test_reading_ends_for_any_headers(headers):
     for challenge in parse_challenges(headers):
         assert challenge.scheme
 

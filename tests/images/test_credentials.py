@@ -1,4 +1,4 @@
-"""Credentials are read as docker writes them, by host, and anew when they change."""
+"""Credentials are read in the format of docker, by host, and again when the file changes."""
 
 import base64
 import json
@@ -79,7 +79,7 @@ def test_an_entry_is_read(tmp_path, entry, expected):
         pytest.param("a.b", "secret", "the entry is not a map", id="a text"),
     ],
 )
-def test_an_entry_that_cannot_be_used_is_told_and_the_others_are_used(tmp_path, key, entry, said):
+def test_an_unusable_entry_is_reported_and_the_others_are_used(tmp_path, key, entry, said):
     credentials = known(tmp_path, **{key: entry, "good.corp": auth("a:b")})
     (warning,) = credentials.warnings
     assert f"config.json: auths[{key}] is ignored: " in warning
@@ -87,7 +87,7 @@ def test_an_entry_that_cannot_be_used_is_told_and_the_others_are_used(tmp_path, 
     assert credentials.of("good.corp") == Login("a", "b")
 
 
-def test_programs_that_hold_credentials_are_not_run_and_that_is_told(tmp_path):
+def test_credential_helpers_are_not_run_and_that_is_reported(tmp_path):
     file = write(tmp_path, {"auths": {}, "credsStore": "desktop", "credHelpers": {"gcr.io": "gcloud"}})
     assert [warning.partition(": ")[2] for warning in Credentials.load(file).warnings] == [
         "credsStore is ignored, because credential helpers are not run; write the credentials themselves under auths",
@@ -107,7 +107,7 @@ def test_a_missing_file_is_refused(tmp_path):
         Credentials.load(tmp_path / "none.json")
 
 
-def test_a_changed_file_is_read_anew_and_a_broken_one_is_told_and_changes_nothing(tmp_path):
+def test_a_changed_file_is_read_again_and_a_broken_one_changes_nothing(tmp_path):
     credentials = known(tmp_path, **{"registry.corp": auth("a:1")})
     newer = tmp_path / "newer"
     newer.write_text(json.dumps({"auths": {"registry.corp": auth("a:2")}}))

@@ -1,4 +1,4 @@
-"""Documents of a registry are believed where they are what their digests and types say, and refused otherwise."""
+"""Documents of a registry count only if they match their digests and media types."""
 
 import json
 from dataclasses import replace
@@ -41,7 +41,7 @@ def honest() -> list[images.Document]:
         pytest.param(b"{}", "the manifest's content contradicts its media type", id="an empty object"),
     ],
 )
-def test_a_manifest_that_is_none_is_refused(server, body, said):
+def test_a_malformed_manifest_is_refused(server, body, said):
     server.otherwise = whole(200, body, {"Content-Type": images.OCI_MANIFEST})
     assert str(refusal(server)) == f"registry.example:{server.port}: {said}"
 
@@ -53,7 +53,7 @@ def test_an_index_of_a_million_images_is_refused_before_it_is_parsed(server):
     assert str(refusal(server)).endswith("the manifest has more than 100000 values")
 
 
-def test_a_manifest_that_is_not_what_its_digest_stands_for_is_refused(server):
+def test_a_manifest_with_another_digest_is_refused(server):
     manifest, config = honest()
     other = images.manifest(images.config({"CUDA_VERSION": "9.0"}))
     server.holds("1", manifest, config)
@@ -62,7 +62,7 @@ def test_a_manifest_that_is_not_what_its_digest_stands_for_is_refused(server):
     assert str(error).endswith("the manifest does not match its digest")
 
 
-def test_an_image_of_an_index_that_is_not_what_its_digest_stands_for_is_refused(server):
+def test_an_image_of_an_index_with_another_digest_is_refused(server):
     manifest, config = honest()
     other = images.manifest(images.config({"CUDA_VERSION": "9.0"}))
     server.holds("1", images.index(images.entry(manifest)), manifest, config)
@@ -70,14 +70,14 @@ def test_an_image_of_an_index_that_is_not_what_its_digest_stands_for_is_refused(
     assert str(refusal(server)).endswith("the manifest does not match its digest")
 
 
-def test_a_configuration_that_is_not_what_its_digest_stands_for_is_refused(server):
+def test_a_configuration_with_another_digest_is_refused(server):
     manifest, config = honest()
     server.holds("1", manifest, config)
     server.scripts[f"/v2/{REPOSITORY}/blobs/{config.digest}"] = serving(images.config({"CUDA_VERSION": "9.0"}))
     assert str(refusal(server)).endswith("the image configuration does not match its digest")
 
 
-def test_a_configuration_that_is_larger_than_is_read_is_refused(server):
+def test_a_too_large_configuration_is_refused(server):
     config = images.config({"CUDA_VERSION": "12.4.1", "FILLING": "x" * 5000})
     server.holds("1", images.manifest(config), config)
     assert str(refusal(server, replace(PATIENT, config_bytes=4000))).endswith(
@@ -100,7 +100,7 @@ def test_an_index_that_leads_to_an_index_is_refused(server):
     )
 
 
-def test_an_index_that_leads_to_itself_is_asked_for_twice_at_most(server):
+def test_an_index_that_leads_to_itself_is_requested_twice_at_most(server):
     server.otherwise = whole(200, images.index(images.entry(images.index())).body, {"Content-Type": images.OCI_INDEX})
     refusal(server)
     assert len(server.heard) <= 2
@@ -135,7 +135,7 @@ def test_a_manifest_of_the_wrong_type_is_refused(server, content_type, said):
     assert str(refusal(server)) == f"registry.example:{server.port}: {said}"
 
 
-def test_what_looks_like_an_index_and_like_a_manifest_is_refused(server):
+def test_a_document_that_looks_like_index_and_manifest_is_refused(server):
     manifest, _ = honest()
     both = json.loads(manifest.body) | {"manifests": [images.entry(manifest)]}
     del both["mediaType"]

@@ -112,13 +112,13 @@ def test_images_are_looked_up_by_tag_and_by_digest(registry, tag, expected):
         ),
     ],
 )
-def test_what_is_not_there_is_a_lasting_error(registry, changes, said):
+def test_a_missing_image_is_a_lasting_error(registry, changes, said):
     with pytest.raises(ImageLookupError, match=said) as caught:
         asking(listed(registry.port)).look_up(image(registry.port, **changes))
     assert caught.value.is_lasting
 
 
-def test_a_registry_that_is_not_listed_is_not_asked(registry):
+def test_a_registry_that_is_not_listed_is_not_queried(registry):
     with pytest.raises(
         ImageLookupError,
         match=r"other\.example: this registry is not in the list of registries that may be queried; add it",
@@ -126,7 +126,7 @@ def test_a_registry_that_is_not_listed_is_not_asked(registry):
         asking(listed(registry.port)).look_up(ImageReference("other.example", "team/image", "oci"))
 
 
-def test_a_private_address_that_is_not_listed_is_not_asked(registry):
+def test_a_private_address_that_is_not_listed_is_not_contacted(registry):
     with pytest.raises(ImageLookupError, match=r"resolves to an address that is not allowed \(loopback\)"):
         asking(listed(registry.port, private_addresses=(ip_network("10.0.0.0/8"),))).look_up(image(registry.port))
 
@@ -161,7 +161,7 @@ def test_a_registry_whose_disk_is_damaged_is_not_believed(registry, storage):
         asking(listed(registry.port)).look_up(image(registry.port, "1", repository="team/damaged"))
 
 
-def test_a_registry_that_hangs_is_left_and_asked_again_when_it_is_back(registry, storage, tmp_path):
+def test_a_look_up_in_a_hanging_registry_ends_and_succeeds_later(registry, storage, tmp_path):
     with running(tmp_path, storage) as hanging:
         os.kill(hanging.pid, signal.SIGSTOP)
         with pytest.raises(ImageLookupError, match="does not answer in time") as caught:
@@ -246,7 +246,7 @@ def with_tls(
         yield speaking_tls
 
 
-def test_a_registry_under_an_authority_of_its_own_is_asked_as_the_list_says(with_tls, tmp_path):
+def test_a_registry_may_have_an_authority_of_its_own(with_tls, tmp_path):
     (tmp_path / "corp.pem").write_text(private_authority.PEM)
     (tmp_path / "registries.yaml").write_text(
         "apiVersion: gpupolicy.dev/v1alpha1\nkind: Registries\nspec:\n  registries:\n"
@@ -277,7 +277,7 @@ def test_a_registry_that_does_not_prove_its_name_is_not_believed(with_tls, name,
     assert caught.value.is_lasting
 
 
-def test_a_registry_without_tls_is_not_asked_with_it(registry):
+def test_a_registry_without_tls_fails_the_handshake(registry):
     with pytest.raises(ImageLookupError, match="fails the TLS handshake, or speaks HTTP without TLS"):
         asking(listed(registry.port, plain_http=False)).look_up(image(registry.port))
 

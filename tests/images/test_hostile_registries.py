@@ -1,4 +1,4 @@
-"""Whatever a registry answers, a look-up ends within its limits, with what was asked for or with a reason.
+"""Whatever a registry answers, a look-up ends within its limits, with a result or with a reason.
 
 Row A10 of the attack list: content of registries neither crashes nor exhausts whoever looks at it.
 """
@@ -62,7 +62,7 @@ def never_stops_continuing(_heard: object, speaker: Speaker) -> None:
     "script",
     [says_nothing, drips_its_head, drips_header_lines, drips_its_body, drips_chunks, never_stops_continuing],
 )
-def test_a_server_that_takes_its_time_is_left(server, script):
+def test_a_slow_server_is_given_up(server, script):
     server.otherwise = script
     error = refusal(server, HASTY)
     assert f"registry.example:{server.port} does not answer in time" == str(error)
@@ -143,7 +143,7 @@ def announces_too_much(_heard: object, speaker: Speaker) -> None:
         announces_too_much,
     ],
 )
-def test_a_server_that_sends_more_than_is_read_is_left(server, script):
+def test_a_server_that_sends_too_much_is_given_up(server, script):
     server.otherwise = script
     error = refusal(server, SMALL)
     assert f"registry.example:{server.port} sends a larger answer than the limits allow" == str(error)
@@ -159,7 +159,7 @@ def test_a_server_that_sends_more_than_is_read_is_left(server, script):
         pytest.param(b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n", id="more headers than anybody needs"),
     ],
 )
-def test_what_is_not_http_is_told_as_such(server, content):
+def test_a_response_that_is_not_http_is_reported(server, content):
     server.otherwise = lambda _heard, speaker: speaker.send(content)
     assert str(refusal(server)) == f"registry.example:{server.port} answers with something that is not HTTP"
 
@@ -177,22 +177,22 @@ def breaks_off_between_chunks(_heard: object, speaker: Speaker) -> None:
 
 
 @pytest.mark.parametrize("script", [hangs_up, breaks_off, breaks_off_between_chunks])
-def test_an_answer_that_breaks_off_is_worth_another_attempt(server, script):
+def test_a_broken_response_is_a_passing_failure(server, script):
     server.otherwise = script
     error = refusal(server)
     assert str(error).endswith("cannot be reached, or closes the connection too early")
     assert not error.is_lasting
 
 
-def test_nobody_listening_is_worth_another_attempt(server):
+def test_a_refused_connection_is_a_passing_failure(server):
     server.close()
     error = refusal(server)
     assert str(error).endswith("cannot be reached, or closes the connection too early")
     assert not error.is_lasting
 
 
-def test_a_body_in_chunks_of_a_byte_each_is_left_before_it_costs_seconds(server):
-    """Each chunk is a few calls of Python for one byte, while requests wait for the interpreter."""
+def test_a_body_in_chunks_of_one_byte_is_given_up_early(server):
+    """Each chunk costs several calls of Python for one byte, while requests wait for the interpreter."""
     server.otherwise = crumbs
     assert str(refusal(server)) == f"registry.example:{server.port} sends a larger answer than the limits allow"
 
@@ -235,14 +235,14 @@ def test_a_compressed_answer_is_refused_before_it_is_unpacked(server):
         pytest.param(999, {}, False, 0, id="a status that does not exist"),
     ],
 )
-def test_a_refusal_says_whether_asking_again_is_of_use(server, status, headers, is_lasting, retry_after):
+def test_an_error_says_whether_a_retry_helps(server, status, headers, is_lasting, retry_after):
     server.otherwise = whole(status, b"{}", headers)
     error = refusal(server)
     assert str(error).startswith(f"registry.example:{server.port} ")
     assert (is_lasting, retry_after) == (error.is_lasting, error.retry_after)
 
 
-def test_a_body_of_unsaid_length_is_refused_at_the_first_byte_too_many(server):
+def test_a_body_of_unknown_length_is_refused_at_the_first_excess_byte(server):
     for size, said in (
         (SMALL.manifest_bytes, "is not a JSON object"),
         (SMALL.manifest_bytes + 1, "sends a larger answer than the limits allow"),

@@ -47,7 +47,7 @@ def test_hosts_are_read(text, expected):
         ),
     ],
 )
-def test_texts_that_are_no_host_or_spelled_oddly_are_refused(text):
+def test_other_texts_and_unusual_spellings_are_refused(text):
     with pytest.raises(FormatError):
         split_host(text)
 
@@ -82,7 +82,7 @@ def test_a_pattern_is_a_name_or_a_domain(pattern, host, expected):
 @pytest.mark.parametrize(
     "text", ["*", "*.", "*.com", "*.1.2.3.4", "*.[::1]", "a.*.example", "*a.example", "**.a.example"]
 )
-def test_patterns_that_stand_for_too_much_are_refused(text):
+def test_too_broad_patterns_are_refused(text):
     with pytest.raises(FormatError):
         split_pattern(text)
 
@@ -102,7 +102,7 @@ BASE = Url("https", Host("registry.example", 5000), "/v2/a/blobs/b?c")
         pytest.param("http://b.example", Url("http", Host("b.example", 80), "/"), id="without TLS"),
     ],
 )
-def test_urls_are_read_as_from_where_they_were_found(location, expected):
+def test_urls_are_relative_to_the_url_that_has_them(location, expected):
     assert expected == parse_url(location, BASE)
 
 

@@ -1,4 +1,4 @@
-"""What is known of images: bounded in number and memory, every environment held once, the unused forgotten first."""
+"""The cache of images: bounded in number and memory. Environments are shared, and unused results are evicted first."""
 
 import hashlib
 
@@ -24,7 +24,7 @@ def references(cache: ImageCache) -> set[str]:
     return {reference for reference, _ in cache.entries()}
 
 
-def test_a_reference_has_the_sight_of_its_last_result() -> None:
+def test_a_reference_has_its_last_result() -> None:
     cache = ImageCache()
     cache.put("a", problem(1.0))
     cache.put("a", found(2.0, config("x")))
@@ -64,7 +64,7 @@ def test_another_configuration_under_the_same_digest_is_held_beside_the_first() 
     ]
 
 
-def test_what_was_not_asked_for_the_longest_is_forgotten_first() -> None:
+def test_the_least_recently_used_result_is_evicted_first() -> None:
     cache = ImageCache(most_references=10)
     for number in range(10):
         cache.put(str(number), found(float(number), config(str(number))))
@@ -75,8 +75,8 @@ def test_what_was_not_asked_for_the_longest_is_forgotten_first() -> None:
     assert references(cache) == {"0", "new", *"3456789"}
 
 
-def test_problems_are_forgotten_before_answers() -> None:
-    """Or whoever names images that do not exist would push out those that do."""
+def test_problems_are_evicted_before_configurations() -> None:
+    """Otherwise names of missing images would evict images that exist."""
     cache = ImageCache(most_references=100)
     for number in range(50):
         cache.put(f"answer-{number}", found(0.0, config(str(number))))
@@ -86,7 +86,7 @@ def test_problems_are_forgotten_before_answers() -> None:
     assert len(cache) <= 100
 
 
-def test_large_environments_push_out_others_as_their_bytes_count() -> None:
+def test_large_environments_evict_others() -> None:
     cache = ImageCache(most_bytes=100_000)
     for number in range(100):
         cache.put(str(number), found(float(number), config(str(number), {"CUDA_VERSION": f"{number}" + "9" * 4096})))
@@ -104,7 +104,7 @@ def test_large_environments_push_out_others_as_their_bytes_count() -> None:
     st.integers(1, 6),
     st.integers(500, 5_000),
 )
-def test_bounds_hold_and_nothing_is_counted_that_is_gone(
+def test_bounds_hold_and_evicted_results_are_not_counted(
     puts: list[tuple[str, str | None, str]], most: int, most_bytes: int
 ) -> None:
     cache = ImageCache(most, most_bytes)

@@ -1,4 +1,4 @@
-"""Logging in as registries demand it, and showing credentials and tokens to nobody else."""
+"""Logging in as registries demand, without sending credentials or tokens to other hosts."""
 
 import base64
 import json
@@ -109,7 +109,7 @@ def test_a_token_is_not_used_for_another_repository(server, tokens):
     assert [heard.authorization for heard in server.heard if heard.path == other] == [None, "Bearer tok"]
 
 
-def test_a_token_that_is_not_accepted_any_more_is_replaced_once(server, tokens):
+def test_a_token_that_is_no_longer_accepted_is_replaced_once(server, tokens):
     challenge = bearer(f"https://tokens.example:{tokens.port}/token")
     demand(server, "Bearer tok", challenge)
     asking = client(with_tokens(server, tokens))
@@ -128,7 +128,7 @@ def test_a_token_that_is_not_accepted_any_more_is_replaced_once(server, tokens):
         pytest.param("registry:catalog:*", id="a scope of another kind"),
     ],
 )
-def test_a_scope_that_is_no_repository_is_asked_for_as_it_is(server, tokens, scope):
+def test_another_scope_than_a_repository_is_requested_as_it_is(server, tokens, scope):
     demand(server, "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token", f'scope="{scope}"'))
     client(with_tokens(server, tokens)).look_up(reference(server.port))
     assert query(tokens.heard[0])["scope"] == [scope]
@@ -142,13 +142,13 @@ def test_a_scope_that_is_no_repository_is_asked_for_as_it_is(server, tokens, sco
         pytest.param("repository:other:pull repository:team/image:pull", id="before our own"),
     ],
 )
-def test_a_token_for_another_repository_is_not_asked_for_whatever_is_demanded(server, tokens, scope):
+def test_a_token_for_another_repository_is_never_requested(server, tokens, scope):
     demand(server, "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token", f'scope="{scope}"'))
     client(with_tokens(server, tokens)).look_up(reference(server.port))
     assert query(tokens.heard[0])["scope"] == [SCOPE]
 
 
-def test_a_realm_that_names_a_scope_itself_is_asked_for_one_scope(server, tokens):
+def test_a_realm_with_a_scope_gets_one_scope(server, tokens):
     realm = f"https://tokens.example:{tokens.port}/token?account=x&scope=repository:team/image:pull,push"
     demand(server, "Bearer tok", bearer(realm))
     client(with_tokens(server, tokens)).look_up(reference(server.port))
@@ -227,7 +227,7 @@ def test_user_and_password_are_shown_to_a_registry_that_demands_them(server, tmp
         pytest.param('Bearer realm="x' + "y" * 60_000 + '"', "offers neither Bearer nor Basic", id="a very long one"),
     ],
 )
-def test_a_demand_that_cannot_be_met_is_told(server, challenge, said):
+def test_a_demand_that_cannot_be_met_is_reported(server, challenge, said):
     demand(server, "never", challenge)
     error = refused(listed(server.port), server)
     assert said in str(error)
@@ -243,7 +243,7 @@ def test_a_demand_that_cannot_be_met_is_told(server, challenge, said):
         pytest.param("https://tokens.example/token", id="a listed host at another port"),
     ],
 )
-def test_a_token_is_asked_for_at_listed_hosts_only(server, tokens, tmp_path, realm):
+def test_a_token_is_requested_from_listed_hosts_only(server, tokens, tmp_path, realm):
     demand(server, "never", bearer(realm.format(tokens=tokens.port)))
     registry = listed(
         server.port,
@@ -256,7 +256,7 @@ def test_a_token_is_asked_for_at_listed_hosts_only(server, tokens, tmp_path, rea
     assert tokens.connections == 0
 
 
-def test_a_token_is_not_asked_for_without_tls(server, tokens, tmp_path):
+def test_a_token_is_not_requested_without_tls(server, tokens, tmp_path):
     demand(server, "never", bearer(f"http://tokens.example:{tokens.port}/token"))
     error = refused(with_tokens(server, tokens), server, credentials(tmp_path, server, username="r", password="s"))
     assert str(error).endswith(
@@ -301,7 +301,7 @@ def test_a_token_server_that_redirects_is_not_followed(server, tokens, tmp_path)
         ),
     ],
 )
-def test_a_token_server_that_gives_none_is_told(server, tokens, script: Script, said, is_lasting):
+def test_a_token_server_without_a_token_is_reported(server, tokens, script: Script, said, is_lasting):
     tokens.scripts["/token"] = script
     demand(server, "never", bearer(f"https://tokens.example:{tokens.port}/token"))
     error = refused(with_tokens(server, tokens), server)
@@ -310,14 +310,14 @@ def test_a_token_server_that_gives_none_is_told(server, tokens, script: Script, 
 
 
 @pytest.mark.parametrize("expires_in", [-1, 0, 10**30, 1e308, True, "soon", None, []])
-def test_whatever_is_said_about_its_end_a_token_is_used(server, tokens, expires_in):
+def test_a_token_with_any_expiry_is_used(server, tokens, expires_in):
     tokens.scripts["/token"] = token("tok", expires_in=expires_in)
     demand(server, "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token"))
     assert client(with_tokens(server, tokens)).look_up(reference(server.port)).digest == MANIFEST.digest
     assert len(tokens.heard) == 1
 
 
-def test_a_registry_that_accepts_no_login_is_asked_twice_and_no_more(server, tokens):
+def test_a_registry_that_accepts_no_login_gets_two_requests(server, tokens):
     demand(server, "never", bearer(f"https://tokens.example:{tokens.port}/token"))
     error = refused(with_tokens(server, tokens), server)
     assert str(error) == (
@@ -327,7 +327,7 @@ def test_a_registry_that_accepts_no_login_is_asked_twice_and_no_more(server, tok
     assert (len(server.heard), len(tokens.heard)) == (2, 1)
 
 
-def test_credentials_of_another_registry_are_shown_to_nobody(server, tmp_path):
+def test_credentials_of_another_registry_are_not_sent(server, tmp_path):
     demand(server, BASIC, 'Basic realm="corp"')
     file = tmp_path / "config.json"
     file.write_text(json.dumps({"auths": {"registry.example": {"username": "robot", "password": "secret"}}}))
@@ -344,7 +344,7 @@ def test_no_error_shows_a_secret(server, tokens, tmp_path):
     assert "hush-hush" not in repr(known.of(f"registry.example:{server.port}"))
 
 
-def test_a_pass_is_shown_until_it_ends_and_the_oldest_are_forgotten():
+def test_a_token_is_kept_until_it_expires_and_the_oldest_are_dropped():
     tokens, site = TokenCache(), Site(listed(5000), Host("registry.example", 5000))
     tokens.keep(site, "ended", Token("Bearer a", 0.0))
     assert tokens.get(site, "ended") is None

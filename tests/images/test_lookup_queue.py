@@ -1,4 +1,4 @@
-"""References that wait: each once, in turn by registry and by who asks, bounded."""
+"""The queue of references: bounded, each reference once, in turn by registry and by asker."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,7 +22,7 @@ def test_registries_take_turns() -> None:
     assert [one.registry for one in taken if one is not None] == ["x", "y", "z", "x"]
 
 
-def test_a_third_of_one_registry_has_to_wait_until_one_is_done() -> None:
+def test_a_third_reference_of_a_registry_waits_until_one_is_done() -> None:
     waiting = LookupQueue()
     for name in "abc":
         waiting.add(reference("x", name))
@@ -36,8 +36,8 @@ def test_a_third_of_one_registry_has_to_wait_until_one_is_done() -> None:
         assert third.result(20) == reference("x", "c")
 
 
-def test_a_registry_with_nothing_under_way_comes_before_those_that_keep_workers_busy() -> None:
-    """Two registries that never answer have all four workers; whichever is free next is for somebody else."""
+def test_an_idle_registry_comes_before_busy_ones() -> None:
+    """Two registries that never answer keep all four workers busy. The next free worker serves another registry."""
     waiting = LookupQueue()
     for number in range(20):
         waiting.add(reference(f"slow-{number % 2}", str(number)))
@@ -52,7 +52,7 @@ def test_a_registry_with_nothing_under_way_comes_before_those_that_keep_workers_
         waiting.done(taken)
 
 
-def test_who_asks_for_one_image_does_not_wait_for_all_of_those_who_ask_for_many() -> None:
+def test_an_asker_of_one_image_does_not_wait_for_an_asker_of_many() -> None:
     waiting = LookupQueue()
     for number in range(500):
         waiting.add(reference("x", f"flood-{number}"), asker="mallory")
@@ -69,7 +69,7 @@ def test_who_asks_for_one_image_does_not_wait_for_all_of_those_who_ask_for_many(
         pytest.param(["x", "y"], "", id="nobody knows for whom"),
     ],
 )
-def test_a_full_queue_makes_room_at_the_expense_of_who_has_most_in_it(registries: list[str], asker: str) -> None:
+def test_a_full_queue_drops_from_the_longest_lane(registries: list[str], asker: str) -> None:
     waiting = LookupQueue(most=60)
     for number in range(200):
         waiting.add(reference(registries[number % len(registries)], f"flood-{number}"), asker=asker)
@@ -94,7 +94,7 @@ def test_hosts_that_count_as_one_registry_are_one() -> None:
     assert [getattr(waiting.take(), "registry", "") for _ in range(3)] == ["0.pkg.dev", "quay.io", "1.pkg.dev"]
 
 
-def test_one_that_waits_or_has_begun_is_not_added_again() -> None:
+def test_a_queued_or_begun_reference_is_not_added_again() -> None:
     waiting = LookupQueue()
     waiting.add(reference("x"))
     waiting.add(reference("x"))
@@ -108,7 +108,7 @@ def test_one_that_waits_or_has_begun_is_not_added_again() -> None:
 
 
 @pytest.mark.parametrize("sleepers", [1, 4])
-def test_closing_lets_everybody_go(sleepers: int) -> None:
+def test_closing_ends_every_wait(sleepers: int) -> None:
     waiting = LookupQueue()
     with ThreadPoolExecutor(sleepers) as pool:
         takers = [pool.submit(waiting.take) for _ in range(sleepers)]
@@ -118,7 +118,7 @@ def test_closing_lets_everybody_go(sleepers: int) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("abcdef"), st.booleans()), max_size=80))
-def test_bounds_hold_and_everything_that_was_accepted_is_handed_out_once(steps: list[tuple[str, str, bool]]) -> None:
+def test_bounds_hold_and_every_accepted_reference_is_taken_once(steps: list[tuple[str, str, bool]]) -> None:
     waiting = LookupQueue(most=6)
     accepted: list[ImageReference] = []
     begun: list[ImageReference] = []

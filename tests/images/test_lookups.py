@@ -1,4 +1,4 @@
-"""Looking images up in the background: who asks is answered at once, and registries are asked as seldom as can be."""
+"""Looking images up in the background: callers never wait, and registries get as few requests as possible."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +16,7 @@ from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 # What is answered
 
 
-def test_the_first_sight_is_pending_and_a_later_one_knows_the_image(images: LookupService, client: Registries) -> None:
+def test_an_image_is_pending_at_first_and_known_later(images: LookupService, client: Registries) -> None:
     assert images.info(APP) == PENDING
     assert seen(images).config == config(APP)
     assert client.asked == [APP]
@@ -59,7 +59,7 @@ def test_all_spellings_of_a_reference_are_one(texts: list[str], images: LookupSe
         pytest.param("/" * 1000, id="slashes"),
     ],
 )
-def test_what_is_no_reference_is_a_problem_and_nobody_is_asked(
+def test_a_text_that_is_no_reference_is_a_problem_without_a_look_up(
     text: str, images: LookupService, client: Registries
 ) -> None:
     info = images.info(text)
@@ -69,7 +69,7 @@ def test_what_is_no_reference_is_a_problem_and_nobody_is_asked(
     assert images.pending == 0
 
 
-def test_a_registry_that_is_not_on_the_list_is_never_asked(client: Registries, clock: Clock) -> None:
+def test_a_registry_that_is_not_on_the_list_is_never_queried(client: Registries, clock: Clock) -> None:
     images = LookupService(client, lambda reference: reference.registry == "nvcr.io", clock=clock)
     images.start()
     assert images.info("docker.io/team/app:1") == NOT_LOOKED_UP
@@ -78,8 +78,8 @@ def test_a_registry_that_is_not_on_the_list_is_never_asked(client: Registries, c
     assert client.asked == ["nvcr.io/nvidia/pytorch:24.01-py3"]
 
 
-def test_asking_never_waits_for_a_registry_that_does_not_answer(client: Registries, clock: Clock) -> None:
-    """Without an answer to wait for, this would never end."""
+def test_a_caller_never_waits_for_a_registry(client: Registries, clock: Clock) -> None:
+    """The registry never answers, so a caller that waited would never end."""
     silence = threading.Event()
     client.answers = {f"docker.io/team/app:{number}": lambda: silence.wait() and config() for number in range(5)}
     with looking_up(client, clock=clock) as images:
@@ -91,7 +91,7 @@ def test_asking_never_waits_for_a_registry_that_does_not_answer(client: Registri
         silence.set()
 
 
-def test_many_threads_that_ask_for_one_image_have_it_looked_up_once(images: LookupService, client: Registries) -> None:
+def test_an_image_that_many_threads_need_is_looked_up_once(images: LookupService, client: Registries) -> None:
     gate = threading.Event()
     client.answers[APP] = lambda: gate.wait(20) and config(APP)
     with ThreadPoolExecutor(16) as pool:
@@ -105,7 +105,7 @@ def test_many_threads_that_ask_for_one_image_have_it_looked_up_once(images: Look
 # When a registry is asked again
 
 
-def test_an_answer_holds_for_about_an_hour_and_is_then_confirmed_by_one_cheap_request(
+def test_a_result_holds_for_about_an_hour_and_is_then_confirmed_by_one_cheap_request(
     images: LookupService, client: Registries, clock: Clock, counts: Counts
 ) -> None:
     seen(images)
@@ -121,7 +121,7 @@ def test_an_answer_holds_for_about_an_hour_and_is_then_confirmed_by_one_cheap_re
     assert counts == ["found", "unchanged"]
 
 
-def test_a_tag_that_was_moved_is_looked_up_anew_and_the_old_answer_stays_meanwhile(
+def test_a_moved_tag_is_looked_up_again_and_the_old_result_stays_meanwhile(
     images: LookupService, client: Registries, clock: Clock
 ) -> None:
     seen(images)
@@ -133,7 +133,7 @@ def test_a_tag_that_was_moved_is_looked_up_anew_and_the_old_answer_stays_meanwhi
     assert client.asked == [APP, APP]
 
 
-def test_an_image_that_is_known_by_its_digest_is_not_read_twice(
+def test_an_image_with_a_known_digest_is_not_read_twice(
     images: LookupService, client: Registries, clock: Clock
 ) -> None:
     seen(images)
@@ -146,7 +146,7 @@ def test_an_image_that_is_known_by_its_digest_is_not_read_twice(
     assert client.asked == [APP, "docker.io/team/app:2"]
 
 
-def test_what_a_digest_stands_for_is_never_asked_again(images: LookupService, client: Registries, clock: Clock) -> None:
+def test_a_reference_with_a_digest_is_looked_up_once(images: LookupService, client: Registries, clock: Clock) -> None:
     seen(images, PINNED)
     clock.advance(1e9)
     assert seen(images, PINNED).config is not None
@@ -164,7 +164,7 @@ def test_what_a_digest_stands_for_is_never_asked_again(images: LookupService, cl
         pytest.param(ValueError("never thought of"), (26.0, 34.0), id="a bug: half a minute"),
     ],
 )
-def test_a_failure_is_a_problem_that_stays_until_asking_again_helps(
+def test_a_failure_stays_until_a_retry_succeeds(
     error: Exception, again: tuple[float, float], images: LookupService, client: Registries, clock: Clock
 ) -> None:
     early, late = again
@@ -182,7 +182,7 @@ def test_a_failure_is_a_problem_that_stays_until_asking_again_helps(
     assert images.info(APP).config == config("mended")
 
 
-def test_a_registry_that_goes_on_failing_is_asked_less_and_less_often(
+def test_a_failing_registry_is_queried_less_and_less_often(
     images: LookupService, client: Registries, clock: Clock
 ) -> None:
     client.answers[APP] = ImageLookupError("docker.io: does not answer", is_lasting=False)
@@ -199,7 +199,7 @@ def test_a_registry_that_goes_on_failing_is_asked_less_and_less_often(
     assert 17 <= max(pauses) <= 23
 
 
-def test_a_failure_does_not_take_away_what_was_known(
+def test_a_failure_keeps_the_earlier_configuration(
     images: LookupService, client: Registries, clock: Clock, counts: Counts
 ) -> None:
     seen(images)
@@ -211,7 +211,7 @@ def test_a_failure_does_not_take_away_what_was_known(
     assert counts == ["found", "failed"]
 
 
-def test_a_registry_that_asks_to_be_left_alone_is_not_asked_for_other_images_either(
+def test_a_registry_that_demands_a_pause_gets_no_request_for_any_image(
     images: LookupService, client: Registries, clock: Clock
 ) -> None:
     client.answers[APP] = ImageLookupError("docker.io: asked too often (429)", is_lasting=False, retry_after=100.0)

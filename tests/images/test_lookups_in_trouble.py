@@ -1,4 +1,4 @@
-"""Look-ups when there are too many of them, and when something is wrong with registries, images or ourselves."""
+"""Look-ups when there are too many, and when registries, images or the code are faulty."""
 
 import logging
 import threading
@@ -17,7 +17,7 @@ from webhook.images.registries import PRESETS
 # How many at once
 
 
-def test_a_slow_registry_holds_up_no_other_and_gets_two_requests_at_once_at_most(
+def test_a_slow_registry_delays_no_other_and_gets_two_requests_at_a_time(
     images: LookupService, client: Registries
 ) -> None:
     gate = threading.Event()
@@ -36,7 +36,7 @@ def test_a_slow_registry_holds_up_no_other_and_gets_two_requests_at_once_at_most
     assert client.most_at_once["fast.example"] <= 2
 
 
-def test_more_images_than_may_wait_stay_pending_and_nothing_grows(client: Registries, clock: Clock) -> None:
+def test_images_beyond_the_queue_stay_pending_and_nothing_grows(client: Registries, clock: Clock) -> None:
     images = LookupService(client, everybody, clock=clock)
     registries = [f"registry-{number}.example" for number in range(5)]
     for number in range(5 * MOST_WAITING):
@@ -61,7 +61,7 @@ def test_images_of_one_registry_leave_room_for_those_of_others(client: Registrie
 
 
 def test_hosts_of_one_pattern_leave_room_for_those_of_others(client: Registries, clock: Clock) -> None:
-    """Whoever chooses names of images can make up as many of them as there are letters."""
+    """Tenants can make up any number of host names below a domain."""
     allowed = AllowList(registry for name in ("pkg.dev", "nvcr.io") for registry in PRESETS[name])
     images = LookupService(client, allowed.allows, clock=clock, queue=LookupQueue(listed_as=allowed.listed_as))
     for number in range(2 * MOST_WAITING):
@@ -74,8 +74,8 @@ def test_hosts_of_one_pattern_leave_room_for_those_of_others(client: Registries,
     assert client.at_once.total() == 0
 
 
-def test_a_tag_beside_a_digest_makes_no_other_image_of_it(images: LookupService, client: Registries) -> None:
-    """Nobody looks at the tag then, so there is no end to the references that somebody could have remembered."""
+def test_a_tag_beside_a_digest_is_ignored(images: LookupService, client: Registries) -> None:
+    """The tag has no meaning then, so tenants could fill the cache with made-up tags."""
     for tag in ("", ":1", ":2"):
         assert seen(images, PINNED.replace("@", f"{tag}@")).config == config(PINNED)
     assert (client.asked, images.known) == ([PINNED], 1)
@@ -94,7 +94,7 @@ def test_a_tag_beside_a_digest_makes_no_other_image_of_it(images: LookupService,
         pytest.param(UnicodeDecodeError("utf-8", b"\xff", 0, 1, "odd"), id="an odd text"),
     ],
 )
-def test_a_bug_ends_no_thread_and_is_counted_and_said_once(
+def test_a_bug_ends_no_thread_and_is_counted_and_logged_once(
     error: Exception, images: LookupService, client: Registries, counts: Counts, caplog: pytest.LogCaptureFixture
 ) -> None:
     texts = [f"docker.io/team/app:{number}" for number in range(12)]
@@ -108,7 +108,7 @@ def test_a_bug_ends_no_thread_and_is_counted_and_said_once(
     assert seen(images, "docker.io/team/sound:1").config is not None
 
 
-def test_a_failed_look_up_is_said_once_for_each_registry_and_reason(
+def test_a_failed_look_up_is_logged_once_for_each_registry_and_reason(
     images: LookupService, client: Registries, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name, count in (("docker.io", 30), ("nvcr.io", 3)):
@@ -158,6 +158,6 @@ def test_closing_does_not_wait_for_a_registry_that_hangs(client: Registries, clo
     silence.set()
 
 
-def test_one_that_was_never_started_can_be_closed(client: Registries) -> None:
+def test_a_service_that_was_never_started_can_be_closed(client: Registries) -> None:
     LookupService(client, everybody, MemoryStore()).close()
     assert client.asked == []

@@ -1,4 +1,4 @@
-"""Look-ups of several replicas, which share what they find."""
+"""Look-ups of several replicas that share their results."""
 
 import logging
 
@@ -18,7 +18,7 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("in_a_hurry")
-def test_replicas_agree_and_only_one_of_them_asks(clock: Clock) -> None:
+def test_replicas_agree_and_only_one_queries_the_registry(clock: Clock) -> None:
     store, one, other = MemoryStore(clock), Registries(), Registries()
     with looking_up(one, store, clock) as first, looking_up(other, store, clock) as second:
         seen(first)
@@ -29,7 +29,7 @@ def test_replicas_agree_and_only_one_of_them_asks(clock: Clock) -> None:
 
 
 @pytest.mark.usefixtures("in_a_hurry")
-def test_a_problem_that_lasts_is_shared_and_one_that_may_be_our_own_is_not(clock: Clock) -> None:
+def test_only_lasting_problems_are_shared(clock: Clock) -> None:
     store = MemoryStore(clock)
     slow, gone = "docker.io/team/slow:1", "docker.io/team/gone:1"
     one = Registries({slow: ImageLookupError("slow", is_lasting=False), gone: ImageLookupError("gone")})
@@ -45,7 +45,7 @@ def test_a_problem_that_lasts_is_shared_and_one_that_may_be_our_own_is_not(clock
 
 
 @pytest.mark.usefixtures("in_a_hurry")
-def test_after_a_restart_nothing_is_asked_that_was_known(client: Registries, clock: Clock) -> None:
+def test_known_images_are_not_looked_up_after_a_restart(client: Registries, clock: Clock) -> None:
     store = MemoryStore(clock)
     with looking_up(client, store, clock) as images:
         seen(images)
@@ -55,8 +55,8 @@ def test_after_a_restart_nothing_is_asked_that_was_known(client: Registries, clo
     assert again.asked == []
 
 
-def test_what_is_new_is_written_at_the_end(client: Registries, clock: Clock) -> None:
-    """A replica that is replaced a second after it found something has not looked in vain."""
+def test_new_results_are_written_at_the_end(client: Registries, clock: Clock) -> None:
+    """A replica that ends a second after a look-up still shares the result."""
     store = MemoryStore(clock)
     with looking_up(client, store, clock) as images:
         eventually(lambda: images.is_shared)
@@ -66,7 +66,7 @@ def test_what_is_new_is_written_at_the_end(client: Registries, clock: Clock) -> 
 
 
 @pytest.mark.usefixtures("in_a_hurry")
-def test_without_the_shared_object_look_ups_go_on_and_it_is_said_once(
+def test_without_the_shared_object_look_ups_go_on_and_the_log_says_so_once(
     client: Registries, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = MemoryStore(clock)

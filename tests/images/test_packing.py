@@ -1,4 +1,4 @@
-"""Results as bytes: they come back as they were, fit, and whatever else stands there does no harm."""
+"""Packed results are read unchanged and fit, and other content does no harm."""
 
 import contextlib
 import gzip
@@ -48,7 +48,7 @@ def lines(*found: object) -> bytes:
 
 
 def many(count: int, size: int, variables: int = 1) -> dict[str, LookupResult]:
-    """Images each of which has an environment of its own, of variables with so many characters."""
+    """Images with distinct environments, whose variables have this many characters."""
     draw = random.Random(1)  # noqa: S311  # no secret
     return {
         f"docker.io/some/image:{number}": LookupResult(
@@ -64,13 +64,13 @@ def many(count: int, size: int, variables: int = 1) -> dict[str, LookupResult]:
 
 @some_checked
 @given(results)
-def test_results_come_back_as_they_were(given_results: dict[str, LookupResult]) -> None:
+def test_packed_results_are_read_unchanged(given_results: dict[str, LookupResult]) -> None:
     assert unpack(pack(given_results)) == Content(given_results)
 
 
 @some_checked
 @given(results)
-def test_the_order_in_which_results_came_does_not_show(given_results: dict[str, LookupResult]) -> None:
+def test_the_order_of_results_does_not_matter(given_results: dict[str, LookupResult]) -> None:
     assert pack(given_results) == pack(dict(reversed(given_results.items())))
 
 
@@ -97,7 +97,7 @@ def test_ten_thousand_images_of_a_cluster_fit() -> None:
         pytest.param(many(3_000, 4, variables=40), MOST_PACKED, id="texts"),
     ],
 )
-def test_what_does_not_fit_is_left_out_from_the_oldest_on(found: dict[str, LookupResult], most: int) -> None:
+def test_the_oldest_results_are_left_out_if_they_do_not_fit(found: dict[str, LookupResult], most: int) -> None:
     packed = pack(found, most)
     content = unpack(packed)
     left = content.results
@@ -107,7 +107,7 @@ def test_what_does_not_fit_is_left_out_from_the_oldest_on(found: dict[str, Looku
     assert left == dict(list(found.items())[-len(left) :])
 
 
-def test_problems_are_left_out_before_answers() -> None:
+def test_problems_are_left_out_before_configurations() -> None:
     found = {f"docker.io/a/b:{number}": LookupResult(9e9, 60.0, problem=f"{number * 7919}") for number in range(1000)}
     found["docker.io/library/old:1"] = LookupResult(1.0, NEVER, config("old"))
     left = unpack(pack(found, most=2000)).results
@@ -115,7 +115,7 @@ def test_problems_are_left_out_before_answers() -> None:
     assert 1 < len(left) < 1000
 
 
-def test_what_cannot_be_written_is_left_out() -> None:
+def test_unwritable_results_are_left_out() -> None:
     found = {
         "docker.io/library/a:1": LookupResult(1.0, NEVER, ImageConfig(DIGEST, {"V": "\ud800"})),
         "docker.io/library/b:1": LookupResult(1.0, 60.0, problem="two\nlines"),
@@ -144,7 +144,7 @@ def test_what_cannot_be_written_is_left_out() -> None:
         pytest.param(gzip.compress(b'"' * 1_000_000), id="many texts"),
     ],
 )
-def test_what_holds_no_results_is_refused(content: bytes) -> None:
+def test_other_content_is_refused(content: bytes) -> None:
     with pytest.raises(FormatError):
         unpack(content)
 
@@ -179,7 +179,7 @@ def test_what_holds_no_results_is_refused(content: bytes) -> None:
         pytest.param("x" * 200_000, id="a long line"),
     ],
 )
-def test_a_line_that_makes_no_sense_is_left_out_and_counted(line: object) -> None:
+def test_an_invalid_line_is_skipped_and_counted(line: object) -> None:
     good = ["docker.io/library/good:1", 5, DIGEST, ["amd64"], 0]
     sound = {"docker.io/library/good:1": LookupResult(5.0, NEVER, ImageConfig(DIGEST, ENV[1], ("amd64",)))}
     assert unpack(lines(HEADER, ENV, line, good)) == Content(sound, invalid_lines=1)
@@ -206,7 +206,7 @@ def test_no_content_takes_much_memory_while_it_is_read(line: str) -> None:
     assert peak < 40 * 2**20
 
 
-def test_more_lines_than_are_ever_written_are_not_read() -> None:
+def test_excess_lines_are_not_read() -> None:
     text = b"\n".join([orjson.dumps(HEADER), *[b"0"] * 50_000])
     assert unpack(gzip.compress(text)) == Content({}, invalid_lines=50_000)
 

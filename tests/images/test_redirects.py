@@ -1,4 +1,4 @@
-"""Redirects lead to listed hosts only, over TLS, and nobody but the registry sees who is logged in."""
+"""Redirects lead to listed hosts only, over TLS, and only the registry gets the header Authorization."""
 
 import json
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ def test_a_manifest_is_fetched_from_a_listed_host(server, blobs):
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_within_the_registry_is_followed_whatever_its_kind(server, status):
+def test_every_kind_of_redirect_within_the_registry_is_followed(server, status):
     server.scripts["/elsewhere"] = serving(CONFIG)
     server.scripts[BLOB] = redirect("/elsewhere", status)
     assert client(listed(server.port)).look_up(reference(server.port)).env == {"CUDA_VERSION": "12.4.1"}
@@ -141,7 +141,7 @@ def test_a_redirect_to_a_host_that_is_not_listed_is_not_followed(server, blobs, 
         pytest.param("https://.example:{blobs}/", id="a wildcard's domain alone"),
     ],
 )
-def test_a_redirect_in_an_odd_spelling_is_not_followed(server, blobs, location):
+def test_a_redirect_in_an_unusual_spelling_is_not_followed(server, blobs, location):
     server.scripts[BLOB] = redirect(location.format(blobs=blobs.port))
     error = refused(allowing(server, blobs), server.port)
     assert str(error).startswith(f"registry.example:{server.port}: the registry ")
@@ -164,8 +164,8 @@ def test_a_registry_with_tls_does_not_lead_to_itself_without(blobs):
     assert f"the registry redirects to registry.example:{blobs.port}, which its blobHosts do not list" in str(error)
 
 
-def test_a_listed_host_at_an_address_that_is_not_listed_is_not_asked(server, blobs):
-    """A name under the control of somebody else can lead anywhere, to machines of this network too."""
+def test_a_listed_host_at_a_forbidden_address_is_not_contacted(server, blobs):
+    """The owner of a name can make it lead anywhere, also into this network."""
     server.scripts[BLOB] = redirect(f"https://blobs.example:{blobs.port}/blob")
     addresses = {"blobs.example": ["127.0.0.2"], "registry.example": [LOOPBACK]}
     with pytest.raises(
@@ -184,7 +184,7 @@ def test_redirects_in_a_circle_end(server, location):
     assert len(server.heard) == 1 + 4
 
 
-def test_a_token_is_not_shown_to_hosts_that_a_redirect_leads_to(server, blobs):
+def test_a_token_is_not_sent_to_the_target_of_a_redirect(server, blobs):
     realm = f"https://tokens.example:{blobs.port}/token"
     challenge = f'Bearer realm="{realm}",service="here"'
     blobs.scripts["/token"] = token("secret-token")
@@ -206,7 +206,7 @@ def test_a_redirected_request_that_demands_a_login_gets_none(server, blobs):
 
 
 def shown(heard: list[Heard], path: str) -> list[str | None]:
-    """What was said in Authorization at a path."""
+    """The headers Authorization of the requests for a path."""
     return [each.authorization for each in heard if each.path == path]
 
 

@@ -1,4 +1,4 @@
-"""What registries send is read without trust, and reduced to what matters."""
+"""Documents of registries are read without trust, and reduced to what matters."""
 
 import json
 
@@ -42,7 +42,7 @@ def test_a_manifest_leads_to_its_configuration(media_type):
 
 @pytest.mark.parametrize("media_type", [images.OCI_INDEX, images.DOCKER_INDEX])
 @pytest.mark.parametrize("order", [1, -1], ids=["amd64 first", "amd64 last"])
-def test_of_an_index_amd64_is_read_and_all_architectures_are_told(media_type, order):
+def test_the_amd64_image_of_an_index_is_read_with_the_architectures_of_all(media_type, order):
     entries = [images.entry(AMD64), images.entry(ARM64, "arm64")][::order]
     found = chosen(*entries, media_type=media_type)
     assert (AMD64.digest, {"amd64", "arm64"}) == (found.chosen, set(found.architectures))
@@ -53,7 +53,7 @@ def test_without_amd64_the_first_image_is_read():
     assert Index(ARM64.digest, ("arm64", "ppc64le")) == found
 
 
-def test_attestations_and_windows_are_passed_over():
+def test_attestations_and_windows_images_are_skipped():
     attestation = images.entry(ARM64, "unknown", "unknown")
     assert Index(AMD64.digest, ("amd64",)) == chosen(
         attestation, images.entry(ARM64, "amd64", "windows"), images.entry(AMD64), attestation
@@ -65,7 +65,7 @@ def test_variants_of_an_architecture_are_one():
     assert Index(ARM64.digest, ("arm",)) == found
 
 
-def test_an_entry_that_does_not_say_what_it_is_for_is_read_where_no_other_does():
+def test_an_entry_without_a_platform_is_read_if_no_other_entry_has_one():
     assert Index(ARM64.digest, ()) == chosen(ARM64.descriptor)
     assert Index(AMD64.digest, ("amd64",)) == chosen(ARM64.descriptor, images.entry(AMD64))
 
@@ -117,7 +117,7 @@ def test_an_entry_that_does_not_say_what_it_is_for_is_read_where_no_other_does()
         ),
     ],
 )
-def test_an_odd_index_is_refused(index, said):
+def test_a_malformed_index_is_refused(index, said):
     with pytest.raises(ImageLookupError, match=said):
         read_manifest(index.body, index.media_type)
 
@@ -138,7 +138,7 @@ def test_an_odd_index_is_refused(index, said):
         pytest.param({"mediaType": 7}, "the manifest's content contradicts its media type", id="a type that is none"),
     ],
 )
-def test_an_odd_manifest_is_refused(changes, said):
+def test_a_malformed_document_is_refused(changes, said):
     with pytest.raises(ImageLookupError, match=said):
         read_manifest(images.manifest(images.config(), **changes).body, images.OCI_MANIFEST)
 
@@ -170,7 +170,7 @@ def test_any_bytes_are_a_document_or_an_error(body, content_type):
             continue
 
 
-def test_of_a_configuration_only_what_says_something_about_cuda_and_the_driver_is_kept():
+def test_only_variables_about_cuda_and_the_driver_are_kept():
     env = {
         "PATH": "/usr/bin",
         "CUDA_VERSION": "12.4.1",
@@ -187,7 +187,7 @@ def test_of_a_configuration_only_what_says_something_about_cuda_and_the_driver_i
     assert (kept, "arm64") == (dict(found.env), found.architecture)
 
 
-def test_of_a_variable_that_is_set_twice_the_last_counts():
+def test_the_last_value_of_a_variable_counts():
     body = images.config(config={"Env": ["CUDA_VERSION=11.8", "CUDA_VERSION=12.4=x", "NVARCH"]}).body
     assert read_config(body).env == {"CUDA_VERSION": "12.4=x"}
 
@@ -242,7 +242,7 @@ def test_a_configuration_may_say_nothing(changes):
         ),
     ],
 )
-def test_an_odd_configuration_is_refused(changes, said):
+def test_a_malformed_configuration_is_refused(changes, said):
     body = images.config(**changes).body
     if said is None:
         assert read_config(body).env == {}

@@ -1,4 +1,4 @@
-"""Looking images up now, as commands do."""
+"""Looking images up at once, as commands do."""
 
 import logging
 
@@ -11,7 +11,7 @@ from webhook.images.packing import unpack
 from webhook.model.image import NOT_LOOKED_UP, ImageReference
 
 
-def test_every_reference_is_answered_as_it_was_given() -> None:
+def test_results_have_the_references_as_given() -> None:
     client = Registries({"docker.io/library/gone:1": ImageLookupError("gone")})
     infos = look_up_all(["python", "gone:1", "a b", "python"], client, everybody)
     assert list(infos) == ["python", "gone:1", "a b"]
@@ -36,7 +36,7 @@ def test_a_registry_that_is_not_on_the_list_is_not_asked() -> None:
     assert client.asked == []
 
 
-def test_nothing_to_look_up_is_nothing_to_wait_for() -> None:
+def test_no_references_give_no_results_at_once() -> None:
     assert look_up_all([], Registries(), everybody) == {}
 
 
@@ -52,7 +52,7 @@ def test_what_is_found_is_shared_with_the_replicas() -> None:
     assert client.asked == []
 
 
-def test_the_registry_is_asked_although_the_replicas_know_an_answer_and_theirs_stay() -> None:
+def test_the_registry_is_queried_and_shared_results_stay() -> None:
     store = MemoryStore()
     look_up_all(["docker.io/team/app:1", "docker.io/team/app:2"], Registries(), everybody, store)
     store.clock.advance(3600)  # type: ignore[attr-defined]  # a Clock
@@ -65,7 +65,7 @@ def test_the_registry_is_asked_although_the_replicas_know_an_answer_and_theirs_s
     assert "docker.io/team/app:2" in shared
 
 
-def test_what_cannot_be_shared_is_answered_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+def test_results_that_cannot_be_shared_are_returned(caplog: pytest.LogCaptureFixture) -> None:
     store = MemoryStore()
     store.fault = "there is no ConfigMap gpu-policy/gpu-policy-images"
     with caplog.at_level(logging.WARNING):

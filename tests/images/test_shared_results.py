@@ -1,4 +1,4 @@
-"""Replicas that share their results: they come to agree, whatever meets, and whatever else stands in the object."""
+"""Replicas that share their results agree in the end, in any order of events and with any content of the object."""
 
 import logging
 from collections.abc import Callable
@@ -20,7 +20,7 @@ HOUR = 3600.0
 
 
 class Replica:
-    """A cache that is kept in step by hand."""
+    """A cache that tests synchronise by hand."""
 
     def __init__(
         self, store: MemoryStore, clock: Clock, is_wanted: Callable[[str], bool] = lambda _reference: True
@@ -30,12 +30,12 @@ class Replica:
         self.sharing = Sharing(self.cache, store, lambda _reference: HOUR, is_wanted=is_wanted, clock=clock)
 
     def finds(self, image: str, reference: str = TAG) -> None:
-        """A look-up brings an image."""
+        """A look-up finds an image."""
         self.cache.put(reference, LookupResult(self.clock(), HOUR, config(image)))
         self.sharing.add(reference)
 
     def fails(self, problem: str = PROBLEM, reference: str = TAG) -> None:
-        """A look-up brings nothing."""
+        """A look-up fails."""
         self.cache.put(reference, LookupResult(self.clock(), 600.0, problem=problem))
         self.sharing.add(reference)
 
@@ -49,7 +49,7 @@ class Replica:
             self.finds(what.removeprefix("finds "), reference)
 
     def image(self, reference: str = TAG) -> str:
-        """The digest of what is known, the problem, or `unknown`."""
+        """The digest of the known image, its problem, or `unknown`."""
         entry = self.cache.get(reference)
         if entry is None:
             return "unknown"
@@ -80,9 +80,7 @@ def exchange(*replicas: Replica) -> None:
         replica.sharing.exchange()
 
 
-def test_what_one_replica_finds_the_others_know_without_asking_again(
-    one: Replica, other: Replica, clock: Clock
-) -> None:
+def test_results_of_one_replica_are_known_to_the_others(one: Replica, other: Replica, clock: Clock) -> None:
     one.finds("x")
     clock.advance(60)
     exchange(one, other)
@@ -102,7 +100,7 @@ def test_results_survive_a_restart_of_every_replica(one: Replica, store: MemoryS
     assert (again.image(), again.image("docker.io/library/gone:1")) == (digest("x"), PROBLEM)
 
 
-def test_nothing_is_written_where_there_is_no_news(one: Replica, other: Replica, store: MemoryStore) -> None:
+def test_nothing_is_written_without_new_results(one: Replica, other: Replica, store: MemoryStore) -> None:
     one.finds("x")
     exchange(one, other, one, other)
     assert store.writes == 1
@@ -118,14 +116,14 @@ def test_an_image_that_two_replicas_looked_up_is_written_once(
     assert store.writes == 1
 
 
-def test_what_cannot_be_written_is_not_tried_again_and_again(one: Replica, store: MemoryStore) -> None:
+def test_unwritable_results_are_not_retried(one: Replica, store: MemoryStore) -> None:
     one.cache.put(TAG, LookupResult(one.clock(), HOUR, config("x", {"CUDA_VERSION": "\ud800"})))
     one.finds("y", "docker.io/library/another:1")
     exchange(one, one, one)
     assert store.writes == 1
 
 
-def test_what_did_not_change_is_not_read_again_with_care(one: Replica, store: MemoryStore) -> None:
+def test_unchanged_content_is_not_unpacked_again(one: Replica, store: MemoryStore) -> None:
     """Unpacking ten thousand results takes a tenth of a second."""
     one.finds("x")
     exchange(one, one)
@@ -135,10 +133,10 @@ def test_what_did_not_change_is_not_read_again_with_care(one: Replica, store: Me
     assert not one.sharing.has_news
 
 
-def test_what_is_known_is_not_taken_up_again_because_clocks_count_whole_seconds(
+def test_known_results_are_not_adopted_again_because_of_rounded_times(
     one: Replica, other: Replica, store: MemoryStore, clock: Clock
 ) -> None:
-    """Ten thousand images would be, and requests would wait for the interpreter meanwhile."""
+    """Otherwise ten thousand images would be adopted again, and requests would wait for the interpreter."""
     one.finds("a")
     one.sharing.exchange()
     other.sharing.exchange()
@@ -161,7 +159,7 @@ def test_of_two_images_under_one_tag_the_one_looked_up_last_wins(one: Replica, o
     assert (one.image(), other.image()) == (digest("y"), digest("y"))
 
 
-def test_an_answer_beats_a_problem_even_of_later(one: Replica, other: Replica, clock: Clock) -> None:
+def test_a_configuration_beats_a_later_problem(one: Replica, other: Replica, clock: Clock) -> None:
     one.finds("x")
     clock.advance(30)
     other.fails()
@@ -169,7 +167,7 @@ def test_an_answer_beats_a_problem_even_of_later(one: Replica, other: Replica, c
     assert (one.image(), other.image()) == (digest("x"), digest("x"))
 
 
-def test_a_replica_that_knows_the_answer_replaces_a_shared_problem(
+def test_a_replica_replaces_a_shared_problem_by_its_configuration(
     one: Replica, other: Replica, store: MemoryStore
 ) -> None:
     one.finds("x")
@@ -193,7 +191,7 @@ def test_problems_are_shared_only_as_long_as_they_hold(
     assert list(unpack(store.content).results) == ["docker.io/library/another:1"]
 
 
-def test_a_writer_that_was_overtaken_reads_again_and_loses_nothing(
+def test_a_writer_with_a_conflict_reads_again_and_loses_nothing(
     one: Replica, other: Replica, store: MemoryStore
 ) -> None:
     one.finds("x", "docker.io/library/a:1")
@@ -210,7 +208,7 @@ def test_a_writer_that_was_overtaken_reads_again_and_loses_nothing(
         assert replica.image("docker.io/library/b:1") == digest("y")
 
 
-def test_a_writer_that_is_always_overtaken_gives_up_for_now(
+def test_a_writer_with_too_many_conflicts_gives_up_for_now(
     one: Replica, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shared_results, "APART_SECONDS", 0.001)
@@ -269,7 +267,7 @@ def test_an_older_object_that_is_put_back_does_not_bring_back_older_images(
     assert (one.image(), other.image()) == (digest("y"), digest("y"))
 
 
-def test_garbage_is_said_once(one: Replica, store: MemoryStore, caplog: pytest.LogCaptureFixture) -> None:
+def test_garbage_is_logged_once(one: Replica, store: MemoryStore, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             store.put(b"hello")
@@ -279,7 +277,7 @@ def test_garbage_is_said_once(one: Replica, store: MemoryStore, caplog: pytest.L
 
 
 def test_a_look_up_in_the_future_does_not_win_for_ever(one: Replica, store: MemoryStore, clock: Clock) -> None:
-    """A result that somebody dated a century ahead counts as of the moment in which it is read."""
+    """A result with a time in the future counts as of the moment in which it is read."""
     store.put(pack({TAG: LookupResult(store.now() + 3e9, NEVER, config("evil"))}))
     exchange(one)
     assert one.image() == digest("evil")
@@ -319,7 +317,7 @@ def test_clocks_that_are_seconds_apart_do_not_keep_replicas_from_agreeing(
     assert store.writes == writes
 
 
-def test_only_wanted_references_are_taken_up_and_none_is_dropped_for_others(
+def test_only_wanted_references_are_adopted_and_none_is_dropped_for_others(
     one: Replica, store: MemoryStore, clock: Clock
 ) -> None:
     """While a release is replaced, replicas have different lists of registries."""
