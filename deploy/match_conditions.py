@@ -1,12 +1,12 @@
-"""matchConditions: the CEL by which the API server sends only objects that concern a rule, before any network hop.
+"""matchConditions: the CEL by which the API server decides which objects it sends to the webhook.
 
-failurePolicy decides where a condition has an error, so these have none: every optional field is tested with has()
-before it is read. Pods that may get at GPUs are sent in case of doubt. Of other pods only those are sent that tolerate
-GPU nodes by name, because a pod that is sent depends on an answer. exists() over a list of one item is the only way to
-name a value in Kubernetes 1.28.
+If a condition has an error, failurePolicy decides. So no condition may have one: has() tests every optional field
+before it is read. In case of doubt, pods that may use GPUs are sent. Of other pods, only pods that tolerate GPU nodes
+by name are sent, because a pod that is sent depends on an answer. In Kubernetes 1.28, exists() over a list of one item
+is the only way to name a value.
 
-The first part finds pods that may get at GPUs without asking for one (rule visibleDevices). It knows nothing of
-policies, so a RuntimeClass counts by what is certain in any cluster: its presence, or a name that has nvidia in it.
+The first part finds pods that may use GPUs without requesting one (rule visibleDevices). Policies are not known here,
+so a RuntimeClass counts by what is certain in any cluster: its presence, or a name with nvidia in it.
 """
 
 import re
@@ -31,7 +31,7 @@ has(spec.volumes) && spec.volumes.exists(v,
 /dev/./dri."""
 
 _IS_UNDER_NVIDIA = "has(spec.runtimeClassName) && spec.runtimeClassName.upperAscii().contains('NVIDIA')"
-"""True whatever else the pod says, because its images may ask for GPUs, too."""
+"""True whatever else is in the pod, because its images may request GPUs, too."""
 
 _ANNOTATES_DEVICES = f"""\
 (request.kind.kind == 'Pod' ? [object]
@@ -46,7 +46,7 @@ has(object.metadata.annotations) && object.metadata.annotations.exists(key,
   {_IS_FOR_DEVICES} &&
   (!has(oldObject.metadata.annotations) || !(key in oldObject.metadata.annotations) ||
     oldObject.metadata.annotations[key] != object.metadata.annotations[key]))"""
-"""For updates: a pod can be annotated until it starts, and a running pod until its next start."""
+"""For updates: annotations of a pod can change until it starts, and take effect at its next start."""
 
 _SETS_VISIBLE_DEVICES = "has(c.env) && c.env.exists(e, e.name == 'NVIDIA_VISIBLE_DEVICES')"
 
@@ -64,11 +64,11 @@ has(spec.runtimeClassName) && has(c.envFrom) && c.envFrom.exists(f, !has(f.prefi
   'NVIDIA_VISIBLE_DEVICES'.startsWith(f.prefix) || 'CUDA_VERSION'.startsWith(f.prefix))"""
 
 POD_SIGNALS = (_MOUNTS_DEVICES, _IS_UNDER_NVIDIA, _ANNOTATES_DEVICES)
-"""About `spec`, a pod spec, and the object that it is in."""
+"""Signals in `spec`, a pod spec, and in its object."""
 
 
 def container_signals(*, nvidia_is_default_runtime: bool) -> tuple[str, ...]:
-    """About `c`, a container of `spec`. Where NVIDIA's is the default runtime, pods need no RuntimeClass for it."""
+    """Signals in `c`, a container of `spec`. If NVIDIA's is the default runtime, pods need no RuntimeClass for it."""
     alone = f"({_IS_PRIVILEGED}) ||\n  ({_IS_LEGACY})"
     if not nvidia_is_default_runtime:
         alone = f"has(spec.runtimeClassName) && (\n  {alone})"
@@ -77,13 +77,13 @@ def container_signals(*, nvidia_is_default_runtime: bool) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MatchCondition:
-    """One entry of a webhook's matchConditions; a request reaches the webhook when every entry is true."""
+    """One of a webhook's matchConditions. A request is sent to the webhook if all of them are true."""
 
     name: str
     expression: str
 
     def raw(self) -> dict[str, str]:
-        """The entry as a webhook configuration carries it."""
+        """The condition as a webhook configuration has it."""
         return {"name": self.name, "expression": self.expression}
 
 
@@ -94,14 +94,13 @@ def pod_conditions(
     watches_nodes: bool,
     nvidia_is_default_runtime: bool = False,
 ) -> tuple[MatchCondition, ...]:
-    """The conditions of an entry that is registered for CREATE and UPDATE of pods and nothing else.
+    """The conditions of a webhook for CREATE and UPDATE of pods only.
 
-    `gpu_patterns` are regular expressions for whole resource names, in the syntax that Python and RE2 share, of which
-    the domain holds nothing but escaped dots.
-    `watches_devices` lets pods through that may reach for a GPU without asking for one; where NVIDIA's is the default
-    runtime, they need no RuntimeClass for it. `watches_nodes` lets pods through that ask for none and tolerate a taint
-    that names a GPU, when they are created and when their tolerations change; those of DaemonSets never. Raises
-    ValueError for a pattern that cannot be quoted in CEL.
+    `gpu_patterns` are regular expressions for whole resource names, in the syntax that Python and RE2 share. Their
+    domains have no special characters but escaped dots. With `watches_devices`, pods are sent that may use a GPU
+    without requesting one; if NVIDIA's is the default runtime, they need no RuntimeClass for it. With `watches_nodes`,
+    pods without GPUs are sent that tolerate a taint which names a GPU, when they are created and when their tolerations
+    change; pods of DaemonSets are not. Raises ValueError for a pattern that cannot be quoted in CEL.
     """
     who_else = f"{_IS_OF_NO_DAEMON_SET} &&\n{_HAS_NEW_TOLERATIONS}" if watches_nodes else None
     devices = container_signals(nvidia_is_default_runtime=nvidia_is_default_runtime) if watches_devices else ()
@@ -122,10 +121,10 @@ def workload_conditions(
     watches_nodes: bool,
     nvidia_is_default_runtime: bool = False,
 ) -> tuple[MatchCondition, ...]:
-    """The conditions of an entry that is registered for workloads, which are objects of any other kind.
+    """The conditions of a webhook for workloads, which are objects of any other kind.
 
-    Objects that a controller makes are left out, because their owner was validated, and so are objects that are being
-    deleted. Updates are sent only where a part other than metadata and status changes. CEL knows the pod templates of
+    Objects that a controller makes are not sent, because their owner was validated, nor are objects that are being
+    deleted. Updates are sent only if a part other than metadata and status changes. CEL knows the pod templates of
     built-in kinds only, so objects of other kinds are sent whether or not their pods request GPUs.
     """
     who_else = _IS_NO_DAEMON_SET if watches_nodes else None
@@ -149,7 +148,7 @@ _CHANGES_MORE_THAN_STATUS = """\
 request.operation != 'UPDATE' || object.exists(key,
   !(key in ['apiVersion', 'kind', 'metadata', 'status']) &&
     (!(key in oldObject) || object[key] != oldObject[key]))"""
-"""The part that makes pods: most kinds have a spec, a PodTemplate a template, custom resources may have neither."""
+"""Pods are made from spec in most kinds, from template in a PodTemplate, and from any field in custom resources."""
 
 _IS_NOT_BUILT_IN = "!(request.kind.group in ['', 'apps', 'batch'])"
 
@@ -157,7 +156,7 @@ _BUILT_IN_SPECS = """\
 (request.kind.kind == 'PodTemplate' ? [object.template.spec]
 : request.kind.kind == 'CronJob' ? [object.spec.jobTemplate.spec.template.spec]
 : has(object.spec) && has(object.spec.template) ? [object.spec.template.spec] : [])"""
-"""A list of the one pod spec in the object; empty where a ReplicationController leaves its template out."""
+"""A list of the one pod spec in the object; empty for a ReplicationController without a template."""
 
 _ANY_CONTAINER = """\
 ['containers', 'initContainers', 'ephemeralContainers'].exists(field,
@@ -168,10 +167,10 @@ _ASKS_FOR_A_GPU = """\
 has(c.resources) && ['limits', 'requests'].exists(part,
   part in c.resources && c.resources[part].exists(name,
     %s))"""
-"""Limits or requests name one of the resources, whatever the amount."""
+"""Limits or requests have one of the resources, in any amount."""
 
 _IS_A_DEVICE_CLASS = f"name.startsWith('{DEVICE_CLASSES}')"
-"""Whether or not it is known to be GPUs: the policy says so, and what is not known does not count for free."""
+"""Every device class counts: policies say which ones are GPUs, and unknown ones may be GPUs."""
 
 _TOLERATES_GPU_NODES = """\
 has(spec.tolerations) && spec.tolerations.exists(t, has(t.key) && (
@@ -180,7 +179,8 @@ has(spec.tolerations) && spec.tolerations.exists(t, has(t.key) && (
   (t.key == 'sku' && has(t.operator) && t.operator == 'Exists') ||
   %s)) &&
 spec.tolerations.all(t, has(t.key))"""
-"""By name; `sku` with any value is the taint of AKS's documents. A toleration without a key is of everything."""
+"""Tolerates GPU nodes by name. `sku` with any value is the taint in AKS's documents. A toleration without a key
+tolerates every taint, so such pods are left out."""
 
 _IS_OF_NO_DAEMON_SET = """\
 !(has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(owner,
@@ -191,14 +191,14 @@ _IS_NO_DAEMON_SET = "request.kind.kind != 'DaemonSet'"
 _HAS_NEW_TOLERATIONS = """\
 (request.operation != 'UPDATE' || !has(oldObject.spec.tolerations) ||
   spec.tolerations != oldObject.spec.tolerations)"""
-"""Nothing else that changes in a pod opens other nodes to it."""
+"""No other change of a pod opens more nodes to it."""
 
 
 def _is_about_gpus(pod_specs: str, gpu_patterns: Sequence[str], *, devices: Sequence[str], who_else: str | None) -> str:
-    """CEL for: one of a list of pod specs may concern a rule.
+    """CEL that is true if one of a list of pod specs may concern a rule.
 
-    `devices` are the signals of containers that may reach devices; without signals none are looked for. `who_else` says
-    which pods without GPUs that tolerate GPU nodes are sent; None: none of them.
+    `devices` are the signals of containers that may use devices; if there are none, signals of pods are left out, too.
+    `who_else` tells which pods without GPUs that tolerate GPU nodes are sent; None for none of them.
     """
     signals = ["has(spec.resourceClaims)"]
     in_containers = [_ASKS_FOR_A_GPU % f"{_IS_A_DEVICE_CLASS} || ({_names_a_gpu('name', gpu_patterns)})"]
@@ -212,8 +212,9 @@ def _is_about_gpus(pod_specs: str, gpu_patterns: Sequence[str], *, devices: Sequ
 
 
 def _names_a_gpu(name: str, patterns: Sequence[str]) -> str:
-    """Whether a value is one of the resource names. Its domain spares all others the regex, which costs a lot, and the
-    slash spares cpu and memory both. Device classes are not among the names: they are told by their domain alone.
+    """CEL that is true if a value is one of the resource names. Device classes are left out: their domain decides.
+
+    A regex costs a lot, so the slash is tested first, which cpu and memory do not have, and then the domain.
     """
     for pattern in patterns:
         if "'" in pattern or not pattern.isprintable():

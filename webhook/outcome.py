@@ -1,4 +1,4 @@
-"""What became of a pod, as values: findings with their mode, and what people are told."""
+"""The outcome of a pod as values: findings with their mode, and the texts of refusals and warnings."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field as attribute
@@ -14,35 +14,35 @@ from webhook.policy.policy_set import Policy
 from webhook.rules.rule_settings import Mode
 
 LONGEST_WARNING = 256
-"""Characters of one warning; the API server cuts what is longer."""
+"""Characters of one warning. The API server cuts longer ones."""
 
 MOST_WARNED = 4096
-"""Characters of all warnings together; the API server silently drops those beyond."""
+"""Characters of all warnings together. The API server silently drops warnings beyond them."""
 
 MOST_REFUSED = 20_000
-"""Characters of a whole refusal, of which what people write into a pod can be most."""
+"""Characters of a whole refusal. It quotes parts of the pod, which can be long."""
 
 LONGEST_FIELD = 500
 """Characters of a place that a finding shows."""
 _SHORT_FIELD = 50
-"""Characters of a place where a warning also has to say which of the pods of a workload are meant."""
+"""Characters of a place in a warning that also says which pods of a workload are meant."""
 _LONGEST_REMEDY, _LONGEST_REASON = LONGEST_WARNING // 2, LONGEST_WARNING // 3
-"""Characters of both in a warning of which something has to be cut."""
+"""Characters of a remedy and of a reason in a warning that has to be cut."""
 
 LONGEST_LINE = 2_000
-"""Characters of one violation in a refusal; what a rule says of a real pod is a tenth of it."""
+"""Characters of one violation in a refusal. Violations of real pods have a tenth of them."""
 
 MOST_VIOLATIONS = 100
-"""Violations that one refusal spells out; a pod can be made to have thousands."""
+"""Violations that one refusal names. A pod can be made to have thousands."""
 
 
 def printable(text: str) -> str:
-    """`text` on one line and without control characters, which a manifest can hold and a terminal would obey."""
+    """`text` on one line, with a question mark for each control character: a terminal would obey them."""
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
 class FindingKind(StrEnum):
-    """What a finding is about."""
+    """What kind of thing was found."""
 
     VIOLATION = "violation"
     INJECTION = "injection"
@@ -52,10 +52,10 @@ class FindingKind(StrEnum):
 
 @fixed(frozen=True, slots=True)
 class Finding:
-    """One thing that a rule found, with the mode it was found in. `refuses` says whether it refuses the pod.
+    """One thing that a rule found, with the rule's mode. `refuses` tells whether it refuses the pod.
 
-    `origin` and `line` are where the policy says so: a file, and a line from 1, 0 where that is not known. `about` says
-    which of the pods of a workload are meant, empty for a pod itself.
+    `origin` is the policy file that sets the rule, and `line` its line from 1; 0 if not known. `about` says which pods
+    of a workload are meant; empty for a single pod.
     """
 
     rule: str
@@ -70,18 +70,18 @@ class Finding:
     line: int = attribute(default=0, compare=False)
     about: str = attribute(default="", compare=False)
     brief: str = attribute(default="", compare=False)
-    """What `message` says, in few words for a warning; empty where it has few itself. Its first clause says most."""
+    """A shorter message for warnings; empty if `message` is short. Its first clause is the most important one."""
     fault: str = attribute(default="", compare=False)
-    """What advice and violations of several rules are about, of which people are told once; empty for most."""
+    """The name of a fault that several rules may report, so that it is reported once; empty for most findings."""
     number: int = attribute(default=1, compare=False)
-    """Findings that this one stands for, where there are too many to keep them all."""
+    """The number of findings that this one stands for, if there are too many to keep all."""
 
     def __str__(self) -> str:
         return printable(f"{ended(self._head(self.where))}{self._tail}")
 
     @property
     def where(self) -> str:
-        """The field, as far as people read it: custom resources may give megabytes of name to what stands in them."""
+        """The field, cut to 500 characters: names in custom resources may have megabytes."""
         return shortened(self.field, LONGEST_FIELD)
 
     def _head(self, where: str) -> str:
@@ -102,7 +102,7 @@ class Finding:
 
     @property
     def violation(self) -> str:
-        """The finding as a refusal has it: as long as it is, up to 2,000 characters, and cut before the remedy."""
+        """The finding in a refusal: up to 2,000 characters. If it is longer, the message is cut, not the remedy."""
         text = str(self)
         if len(text) <= LONGEST_LINE:
             return text
@@ -111,15 +111,15 @@ class Finding:
 
     @property
     def warns(self) -> bool:
-        """Whether the user is told in a warning."""
+        """Whether the finding is a warning for the user."""
         return not self.refuses and self.mode in (Mode.ENFORCE, Mode.WARN)
 
     @property
     def warning(self) -> str:
-        """The finding as one warning: plain ASCII, at most 256 characters, with its reason, ended by one full stop.
+        """The finding as one warning: plain ASCII, at most 256 characters, with its reason and one full stop.
 
-        Where it is too long, the place is that in a pod, the message the brief one, and the remedy has fewer
-        alternatives; only what is too long even so is cut, between words.
+        If the text is too long, it has the place in the pod instead of the workload, the brief message, and fewer
+        alternatives in the remedy. Only if this is too long, too, it is cut between words.
         """
         text = str(self)
         if len(text) > LONGEST_WARNING:
@@ -128,11 +128,11 @@ class Finding:
 
     @property
     def _short_opening(self) -> str:
-        """How a warning opens that is too long."""
+        """The opening of a warning that would be too long."""
         return self._opening(self._where_in_a_pod if self.about else self.where)
 
     def _ways_to_say_it(self) -> Iterator[str]:
-        """The finding in ever fewer words, every one of them a whole sentence."""
+        """Texts of the finding in whole sentences, each shorter than the one before."""
         opening, brief = self._short_opening, self.brief
         for messages in ([self.message, brief], [brief.partition("; ")[0]]):
             said = [ended(opening + message) for message in messages if message]
@@ -142,7 +142,7 @@ class Finding:
                 yield from said
 
     def _cut(self) -> str:
-        """The finding with its message cut before the reason, which is what stands after its last semicolon."""
+        """The finding with a cut message. The reason, which follows the last semicolon, stays."""
         remedies = list(shorter(self.remedy))
         fitting = (remedy for remedy in remedies if len(remedy) < _LONGEST_REMEDY)
         remedy = next(fitting, cut_sentence(remedies[-1], _LONGEST_REMEDY) if remedies else "")
@@ -157,7 +157,7 @@ class Finding:
 
 @fixed(frozen=True, slots=True)
 class Injection:
-    """What an enforced rule injected. `origin` and `line` are where the policy says so, as in a Finding."""
+    """The edits that an enforced rule injected. `origin` and `line` are as in a Finding."""
 
     rule: str
     edits: tuple[Edit, ...]
@@ -167,10 +167,10 @@ class Injection:
 
 @fixed(frozen=True, slots=True)
 class Outcome:
-    """What became of a pod in one phase.
+    """The outcome of a pod in one phase.
 
-    `object` is the object after the patch, sharing what did not change with the one that came in; `injections` are what
-    the patch is made of. `pod` is the object as it was read to be judged, None where nobody needs it any more.
+    `object` is the object after the patch, which shares all unchanged parts with the original. `injections` are the
+    edits in the patch, by rule. `pod` is the pod that was read for validation; None if it is not needed any more.
     """
 
     policy: Policy
@@ -187,15 +187,12 @@ class Outcome:
 
     @property
     def refusals(self) -> tuple[Finding, ...]:
-        """What refuses the pod; empty where it is allowed."""
+        """The findings that refuse the pod; empty if it is allowed."""
         return tuple(finding for finding in self.findings if finding.refuses)
 
     @property
     def refusal(self) -> str:
-        """Everything that refuses the pod in one message, up to 100 violations and 20,000 characters.
-
-        Empty where it is allowed.
-        """
+        """The message of a refusal, with up to 100 violations and 20,000 characters; empty if the pod is allowed."""
         refusals = self.refusals
         if len(refusals) < 2:
             return "".join(finding.violation for finding in refusals)
@@ -215,7 +212,7 @@ class Outcome:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One text for each finding that warns, none of them twice; the last says how many there is no room for."""
+        """One text for each finding that warns, without repeats. If room is short, the last text says how many more."""
         findings = [finding for finding in self.findings if finding.warns]
         told: dict[str, None] = {}
         left = sum(finding.number for finding in findings)

@@ -1,4 +1,4 @@
-"""Which release this is."""
+"""The release of this program."""
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError
@@ -7,7 +7,7 @@ from importlib.metadata import version as installed_version
 
 @cache
 def version() -> str:
-    """The version, as the chart has it in the label app.kubernetes.io/version; empty where nothing is installed."""
+    """The version, as in the chart's label app.kubernetes.io/version; empty if the package is not installed."""
     try:
         return installed_version("gpu-policy-webhook")
     except PackageNotFoundError:  # run from a checkout that was never installed

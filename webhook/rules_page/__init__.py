@@ -1,1 +1,1 @@
-"""The documents that are written from the rules themselves, so that they cannot say anything else."""
+"""Writes docs/rules.md from the rules themselves, so that the page and the rules always agree."""

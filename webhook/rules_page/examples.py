@@ -1,7 +1,7 @@
-"""Examples of a rule for people: the applied object, the line of a policy, and the result.
+"""The examples of a rule in Markdown: the applied object, the line of a policy, and the result.
 
-The engine gives the result, with the example's rule only, in a cluster of three nodes. Objects are shown as YAML, as
-people write it. Of a mutated object only the added parts are shown.
+The result comes from the engine, with this rule only, in a cluster of three nodes. Objects are shown as YAML. Of a
+mutated object, only the added parts are shown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -87,7 +87,7 @@ def additions(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, 
 
 
 def _added_lines(before: Any, after: Any) -> Any:
-    """The new parts of a changed value. Lists grow only at their end; their items may grow, too."""
+    """The new parts of a changed value. New items of a list are at its end; its other items may have new parts."""
     if isinstance(before, dict) and isinstance(after, dict):
         return additions(before, after)
     if isinstance(before, list) and isinstance(after, list):
@@ -110,8 +110,8 @@ _NAMESPACE = "default"
 class ExampleTrial:
     """The result of an example under a line of a policy.
 
-    `webhook` is the entry that refused it, or empty. `added` are the parts that the rule added to the pod, or to the
-    pods of each template of a workload.
+    `webhook` is the webhook that refused the object; empty if none did. `added` are the parts that the rule added to
+    the pod, or to the pods of each template in a workload.
     """
 
     line: str
@@ -178,14 +178,14 @@ def _of_workload(item: ReviewedObject, context: ReviewContext) -> Outcome:
 
 
 def _refusing(item: ReviewedObject, refusals: Sequence[Finding]) -> str:
-    """The entry that refuses. Objects that the API server itself refuses never reach the validating entry."""
+    """The webhook that refuses. Objects that the API server itself refuses never reach the validating webhook."""
     if item.outcome is None:
         return "workloads.gpupolicy.dev"
     return "mutate.gpupolicy.dev" if any(one.fails_validation for one in refusals) else "validate.gpupolicy.dev"
 
 
 def _added(item: ReviewedObject) -> tuple[Mapping[str, Any], ...]:
-    """The new parts of the pods' specs, without annotations."""
+    """The added parts of the specs of pods, without annotations."""
     if item.outcome is not None:
         pairs = [(item.document.object, item.outcome.object)]
     else:

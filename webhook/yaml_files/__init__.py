@@ -1,1 +1,1 @@
-"""Files that people write in YAML, read strictly: every mistake is told with file, line and key, all at once."""
+"""Files that people write in YAML, read strictly. All mistakes are reported at once, with file, line and key."""

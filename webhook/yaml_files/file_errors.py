@@ -1,4 +1,4 @@
-"""What is wrong with files, as values: file, line, key and fault, all of them at once."""
+"""Mistakes in files as values: file, line, key and message."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 KeyPath = tuple[str | int, ...]
 
 MOST_FAULTS = 10_000
-"""Faults that are kept; the others show once these are mended."""
+"""Faults that are kept. Others are reported once these are corrected."""
 
 
 def key_text(path: Sequence[str | int]) -> str:
@@ -23,7 +23,7 @@ def key_text(path: Sequence[str | int]) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class FileError:
-    """One fault in a file. `line` counts from 1 and is 0 where no line is to blame; `key` may be empty.
+    """One fault in a file. `line` counts from 1; it is 0 for a fault of the whole file. `key` may be empty.
 
     >>> str(FileError("policies/team-a.yaml", 9, "spec.rules.sharedMemory.sise", "unknown key"))
     'policies/team-a.yaml:9: spec.rules.sharedMemory.sise: unknown key'
@@ -40,7 +40,7 @@ class FileError:
 
 
 class FileErrors(Exception):  # noqa: N818  # it holds errors, in the plural
-    """Every fault of a set of files, sorted by file and line; its text has one line for each."""
+    """All faults of a set of files, sorted by file and line. The text has one line for each fault."""
 
     def __init__(self, errors: Iterable[FileError]) -> None:
         self.errors = tuple(sorted(set(errors)))
@@ -56,7 +56,7 @@ class FileErrors(Exception):  # noqa: N818  # it holds errors, in the plural
 
 
 class Faults:
-    """Collects errors while reading goes on. The first error of a key is kept: what follows from it is noise."""
+    """Collects faults while reading goes on. Only the first fault of a key is kept, because others follow from it."""
 
     def __init__(self) -> None:
         self._errors: dict[tuple[str, str, int], FileError] = {}
@@ -66,22 +66,22 @@ class Faults:
 
     @property
     def errors(self) -> tuple[FileError, ...]:
-        """Everything recorded so far, in the order it was found."""
+        """The faults in the order in which they were found."""
         return tuple(self._errors.values())
 
     def add(self, path: str, line: int, key: str | Sequence[str | int], message: str) -> None:
-        """Record one fault."""
+        """Add one fault."""
         if len(self._errors) >= MOST_FAULTS:
             return
         text = key if isinstance(key, str) else key_text(key)
         self._errors.setdefault((path, text, 0 if text else line), FileError(path, line, text, message))
 
     def extend(self, errors: Iterable[FileError]) -> None:
-        """Record faults that were found elsewhere."""
+        """Add faults that were found elsewhere."""
         for error in errors:
             self.add(error.path, error.line, error.key, error.message)
 
     def raise_if_any(self) -> None:
-        """Raise FileErrors with everything recorded so far, if there is anything."""
+        """Raise FileErrors with all faults, if there are any."""
         if self._errors:
             raise FileErrors(self._errors.values())

@@ -1,7 +1,7 @@
 """Tables that come with the package, as YAML files beside the modules that use them.
 
-They are read once, at the start, without the lines that errors in people's files name: tests hold each of them against
-its schema, and a file that does not meet it is never released.
+They are read once, at the start, and without line numbers: tests compare each file with its schema, so that no release
+has a faulty one.
 """
 
 from pathlib import Path
@@ -15,15 +15,15 @@ _RESOLVERS = {
     for first, found in _SAFE.yaml_implicit_resolvers.items()
 }
 _LOADER: Any = type("_Loader", (_SAFE,), {"yaml_implicit_resolvers": _RESOLVERS})
-"""Reads dates as texts, in quotes or not, as files that people write are read."""
+"""Reads dates as texts, with or without quotes, as the reader of people's files does."""
 
 NO_DATE = "unknown"
-"""Date of a source where nobody wrote down when it was read."""
+"""The date of a source if nobody noted when it was read."""
 WITH_RELEASE = "release"
-"""Date of a source that is a part of the very release that the row is about, such as its tagged Dockerfile."""
+"""The date of a source that is part of the release in its row, such as a tagged Dockerfile."""
 
 
 def read_table(file: Path) -> Any:
-    """What a file holds, as maps, lists and scalars: some 16 microseconds for a row of four keys."""
+    """The content of a file, as maps, lists and scalars. A row of four keys takes some 16 microseconds."""
     with file.open("rb") as content:
         return yaml.load(content, Loader=_LOADER)  # noqa: S506  # either loader is a safe one

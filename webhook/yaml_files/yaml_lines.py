@@ -1,7 +1,8 @@
-"""YAML that remembers the line of every key, because an error that names the line is mended in seconds.
+"""A reader of YAML that keeps the line of every key, because an error with its line is corrected in seconds.
 
-Stricter than YAML: one document, text keys, no duplicate keys, no tags, numbers in plain decimal, bounded size, depth
-and expansion. Anchors, aliases and merge keys work. Whoever reaches the port can have any bytes read here.
+It is stricter than YAML: one document, keys that are strings, no duplicate keys, no tags, plain decimal numbers, and
+limits of size, depth and expansion. Anchors, aliases and merge keys work. Anybody who can connect to the webhook can
+have any bytes read here.
 """
 
 import re
@@ -17,23 +18,23 @@ from yaml.reader import Reader
 from webhook.yaml_files.file_errors import Faults, FileError, FileErrors, KeyPath
 
 MAX_BYTES = 1024 * 1024
-"""Largest policy file in bytes, which is also the largest ConfigMap."""
+"""Bytes that a file may have, as many as a ConfigMap."""
 MAX_NODES = 100_000
-"""Most values in one file once its aliases are expanded."""
+"""Values that one file may have after its aliases are expanded."""
 MAX_CHARACTERS = 8 * MAX_BYTES
-"""Most characters of the values in one file, and of the keys that lead to each of them, once its aliases are expanded:
-a long text may stand behind an alias of three characters, and every fault names its place."""
+"""Characters that all values of one file, and the keys that lead to each value, may have after aliases are expanded. An
+alias of three characters may stand for a long text, and every fault names its place."""
 MAX_DEPTH = 50
-"""Deepest nesting of maps and lists."""
+"""Levels of maps and lists that a file may have."""
 _MOST_WRITTEN = 2 * MAX_NODES
-"""Most keys and values that are written in a file: no key is without a value."""
+"""Keys and values that a file may have before aliases are expanded. Every key has a value."""
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONFLICT = re.compile(r"<<<<<<<|>>>>>>>|\|\|\|\|\|\|\|")
 _MOST_CONFLICTS = 100
-"""Merge conflict markers that are told."""
+"""Merge conflict markers that are reported."""
 _TAG_DIRECTIVE = re.compile("(?:^|[\n\r\x85\u2028\u2029])%TAG")
-"""libyaml compares each with all before it, and nothing else of this process goes on meanwhile: minutes for 1 MiB."""
+"""libyaml compares each with all before it while the whole process waits: minutes for a file of 1 MiB."""
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 _TAG = "tag:yaml.org,2002:"
 _TEXTS = frozenset({_TAG + "str", _TAG + "timestamp", _TAG + "value"})
@@ -44,7 +45,7 @@ Scalar = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class YamlNode:
-    """A value and where it was written: file, line (from 1; a map entry counts as written where its key is), text."""
+    """A value with its file, its line and its text. Lines count from 1; a value in a map has the line of its key."""
 
     value: "Scalar | list[YamlNode] | dict[str, YamlNode]"
     file: str
@@ -52,7 +53,7 @@ class YamlNode:
     text: str = ""
 
     def plain(self) -> Any:
-        """The value alone, as maps, lists and scalars."""
+        """The value as maps, lists and scalars."""
         if isinstance(self.value, dict):
             return {key: node.plain() for key, node in self.value.items()}
         if isinstance(self.value, list):
@@ -61,9 +62,9 @@ class YamlNode:
 
 
 def read_yaml(source: bytes, file: str, kind: str = "GPUPolicy") -> YamlNode:
-    """The one document of a file. Raises FileErrors for everything it finds wrong.
+    """The document in a file. Raises FileErrors with all mistakes.
 
-    `file` is the name in errors, `kind` what the file should hold.
+    `file` is the name of the file in errors, and `kind` the kind of document that it should have.
     """
     text = _decode(source, file)
     try:
@@ -82,9 +83,10 @@ def read_yaml(source: bytes, file: str, kind: str = "GPUPolicy") -> YamlNode:
 
 
 def count_values(source: bytes, most: int) -> int:
-    """How many keys and values a file has once its aliases are expanded, up to one more than `most`.
+    """The number of keys and values in a file after its aliases are expanded, up to one more than `most`.
 
-    Of what `read_yaml` refuses, those before the first fault. Takes a fraction of its time, and next to no memory.
+    In a file that `read_yaml` refuses, those before the first fault are counted. Takes a fraction of the time of
+    `read_yaml`, and hardly any memory.
     """
     count = 0
     begun: list[tuple[str | None, int]] = []
@@ -137,7 +139,7 @@ def _decode(source: bytes, file: str) -> str:
 
 
 def _check_structure(text: str, file: str, kind: str) -> None:
-    """Refuse what could exhaust the composer (which recurses) and all documents after the first."""
+    """Refuse files that could exhaust the composer, which recurses, and files with a second document."""
     depth = documents = written = 0
     for event in yaml.parse(text, Loader=_LOADER):
         line = event.start_mark.line + 1 if event.start_mark is not None else 1
@@ -174,7 +176,7 @@ def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: str) -> FileErro
 
 
 class _Reader:
-    """Turns the nodes of one file into values, collecting faults."""
+    """Turns the nodes of one file into values, and collects faults."""
 
     def __init__(self, file: str) -> None:
         self.faults = Faults()
@@ -185,7 +187,7 @@ class _Reader:
         self._construct = SafeConstructor()
 
     def read(self, node: yaml.Node, path: KeyPath, line: int) -> YamlNode:
-        """The value of a node; a faulty part is replaced by an empty one."""
+        """The value of a node. A faulty part is replaced by an empty value."""
         self._count += 1
         if self._count > MAX_NODES:
             raise FileErrors([_too_many_values(self._file, line)])

@@ -1,4 +1,4 @@
-"""Small settings files, read key by key: what is missing, unknown or of another type is a fault with its line."""
+"""Reads small settings files key by key. A missing or unknown key, or a wrong type, is a fault with its line."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ from webhook.yaml_files.yaml_lines import MAX_BYTES, YamlNode, read_yaml
 
 @dataclass(frozen=True, slots=True)
 class YamlValue:
-    """A value in a file, and the keys that lead to it. What is wrong with it is added to `faults`."""
+    """A value in a file, and the keys that lead to it. Mistakes in it are added to `faults`."""
 
     node: YamlNode
     path: KeyPath
     faults: Faults
 
     def fault(self, message: str) -> None:
-        """Record what is wrong."""
+        """Add a fault at this value."""
         self.faults.add(self.node.file, self.node.line, self.path, message)
 
     def entries(self, *known: str) -> dict[str, "YamlValue"]:
-        """The entries of a map by their keys, of those that are known."""
+        """The entries of a map whose keys are known. An unknown key is a fault."""
         if not isinstance(self.node.value, dict):
             self._expected("a map")
             return {}
@@ -41,7 +41,7 @@ class YamlValue:
             yield YamlValue(node, (*self.path, number), self.faults)
 
     def text(self) -> str:
-        """A text that is not empty; an empty one stands for a fault."""
+        """A text that is not empty; empty after a fault."""
         value = self.node.value
         if not isinstance(value, str):
             self._expected("a string; put it in quotes" if isinstance(value, bool | int | float) else "a string")
@@ -51,14 +51,14 @@ class YamlValue:
         return value
 
     def boolean(self) -> bool:
-        """True or false; false stands for a fault."""
+        """True or false; false after a fault."""
         if not isinstance(self.node.value, bool):
             self._expected("true or false")
             return False
         return self.node.value
 
     def must_be(self, wanted: str) -> None:
-        """Record a fault unless the value is this text."""
+        """Add a fault unless the value is this text."""
         text = self.text()
         if text and text != wanted:
             self.fault(f"{spelled(text)} is not allowed; write {wanted}")
@@ -70,11 +70,11 @@ class YamlValue:
 
 
 _MOST_SHOWN = 100
-"""Characters of a value that is not what it should be."""
+"""Characters of a faulty value that a message shows."""
 
 
 def read_file(path: Path, kind: str) -> YamlValue:
-    """The one document of a file that holds a `kind`. Raises FileErrors where there is none."""
+    """The document in a file, which should have a `kind`. Raises FileErrors if there is none."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
