@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -15,7 +16,6 @@ from webhook.audit.documents import Document
 from webhook.audit.quota_report import LimitUsage
 from webhook.audit.report import AuditReport, Level, Running
 from webhook.audit.review_objects import review
-from webhook.ledger.entries import uid_text
 from webhook.ledger.ledger_store import GpuPod
 from webhook.policy.policy_quotas import BoundQuota, Pots, PotSettings
 from webhook.policy.policy_set import PolicySet
@@ -45,7 +45,7 @@ def running(*gpus: int, namespace: str = NAMESPACE, **changes: Any) -> list[dict
 def as_printed(seen: GpuPod, gpus: int) -> dict[str, Any]:
     """The pod as `kubectl get pods -o yaml` prints it."""
     raw = pod(gpus, name=seen.name)
-    return {**raw, "metadata": {**raw["metadata"], "uid": uid_text(seen.uid)}}
+    return {**raw, "metadata": {**raw["metadata"], "uid": str(UUID(bytes=seen.uid))}}
 
 
 def used(report: AuditReport) -> list[LimitUsage | None]:

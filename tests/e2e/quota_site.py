@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
 import yaml
 
@@ -15,7 +16,7 @@ from tests.e2e.load_balancer import EAGER, LoadBalancer
 from tests.e2e.objects import JUDGED
 from tests.e2e.quota_proxy import ApiProxy
 from tests.e2e.replica_set import ReplicaSet
-from webhook.ledger.entries import LABEL, PREFIX, entries_in, uid_text
+from webhook.ledger.entries import LABEL, PREFIX, entries_in
 
 CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 
@@ -123,7 +124,7 @@ class QuotaSite:
     def entered(self, key: str) -> set[str]:
         """The uids that have an entry in the ledger of a quota."""
         ledger = self.ledger(key)
-        return {uid_text(uid) for uid in entries_in(ledger).by_uid} if ledger else set()
+        return {str(UUID(bytes=uid)) for uid in entries_in(ledger).by_uid} if ledger else set()
 
     def metric(self, name: str, *labels: str) -> float:
         """The sum of a metric over all replicas."""

@@ -112,11 +112,6 @@ def uid_bytes(text: str) -> bytes:
     return UUID(text).bytes
 
 
-def uid_text(uid: bytes) -> str:
-    """The uid of a pod as the text in metadata.uid."""
-    return str(UUID(bytes=uid))
-
-
 def entries_from_raw(raw: object) -> Entries:
     """Read what `to_raw` gave. Raises ValueError, which names the place, for anything else."""
     content = _map(raw, DATA)
