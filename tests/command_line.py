@@ -1,5 +1,8 @@
-"""`gpu-policy` as tests run it: in their own process."""
+"""`gpu-policy` as tests run it: in their own process, but for the server."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +12,7 @@ from click.testing import CliRunner, Result
 from tests.reviews import pod
 from webhook.commands.main import main
 
+ROOT = Path(__file__).parents[1]
 POLICY = """\
 apiVersion: gpupolicy.dev/v1alpha1
 kind: GPUPolicy
@@ -33,6 +37,15 @@ def gpu_policy(
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert "Traceback" not in result.output
     return result
+
+
+def serve(*args: object) -> Result:
+    """`gpu-policy serve` as a real process, which must end by itself."""
+    environment = {name: value for name, value in os.environ.items() if name != "KUBERNETES_SERVICE_HOST"}
+    environment["PYTHONPATH"] = str(ROOT)
+    command = [sys.executable, "-m", "webhook", "serve", *map(str, args)]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=120)
+    return Result(CliRunner(), done.stdout, done.stderr, b"", None, done.returncode, None)
 
 
 def with_sample_files(directory: Path) -> Path:

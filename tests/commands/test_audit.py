@@ -130,19 +130,23 @@ def test_the_exit_status_is_the_same_whatever_the_format(here: Path, args: list[
 @pytest.mark.parametrize(
     ("args", "reason"),
     [
-        pytest.param([], "name files, directories or - for standard input, or --cluster", id="nothing to look at"),
-        pytest.param(["good.yaml", "--cluster"], "and not both", id="files and a cluster"),
-        pytest.param(["--cluster", "--strict"], "--strict is about keys in files", id="a strict look at a cluster"),
-        pytest.param(["good.yaml", "-n", "a", "-n", "b"], "one --namespace", id="two namespaces"),
-        pytest.param(["good.yaml", "--exclude-namespace", "a"], "is for --cluster", id="excluded in files"),
+        pytest.param([], "name either files, directories or - (standard input), or --cluster", id="nothing to look at"),
+        pytest.param(["good.yaml", "--cluster"], "name either files", id="files and a cluster"),
+        pytest.param(["--cluster", "--strict"], "--strict is for files", id="a strict look at a cluster"),
+        pytest.param(["good.yaml", "-n", "a", "-n", "b"], "several --namespace need --cluster", id="two namespaces"),
+        pytest.param(
+            ["good.yaml", "--exclude-namespace", "a"], "--exclude-namespace needs --cluster", id="excluded in files"
+        ),
         pytest.param(
             ["good.yaml", "--inventory", "inventory.yaml", "--kubeconfig", "k"], "name one source", id="two sources"
         ),
         pytest.param(
             ["good.yaml", "--inventory", "inventory.yaml", "--context", "c"], "name one source", id="two sources, too"
         ),
-        pytest.param(["good.yaml", "--publish", "auto"], "the cluster that --cluster looks at", id="published files"),
-        pytest.param(["good.yaml", "--publish-status", "a/b"], "that --cluster looks at", id="figures of files"),
+        pytest.param(
+            ["good.yaml", "--publish", "auto"], "--publish and --publish-status need --cluster", id="published files"
+        ),
+        pytest.param(["good.yaml", "--publish-status", "a/b"], "need --cluster", id="figures of files"),
         pytest.param(["good.yaml", "--registries", "r"], "--resolve", id="registries that nobody asks"),
         pytest.param(["good.yaml", "--policies", "nowhere"], "nowhere", id="no policies"),
         pytest.param(["good.yaml", "--against", "nowhere"], "nowhere", id="no policies to compare with"),

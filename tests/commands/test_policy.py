@@ -6,16 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.command_line import gpu_policy, with_sample_files
+from tests.command_line import gpu_policy
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with policies and manifests, in which the commands run."""
-    monkeypatch.chdir(tmp_path)
-    return with_sample_files(tmp_path)
 
 
 def test_good_policies_are_counted(here: Path) -> None:

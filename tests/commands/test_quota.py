@@ -231,7 +231,7 @@ def test_an_object_that_somebody_else_wrote_is_shown_as_far_as_it_can_be(
 def test_an_empty_cluster_says_what_to_look_at(cluster: tuple[FakeApiServer, Path]) -> None:
     found = run("--kubeconfig", cluster[1])
     assert found.stdout == (
-        "No quota of GPUs is shown in any namespace. gpu-policy doctor says whether something is wrong.\n"
+        "No quota of GPUs is shown in any namespace. Run gpu-policy doctor to see whether something is wrong.\n"
     )
 
 

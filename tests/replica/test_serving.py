@@ -78,9 +78,11 @@ def with_registries(tmp_path: Path, change: list[str]) -> list[str]:
         pytest.param(["--certificate-secret=a/b/c"], "is not of the form NAMESPACE/NAME", id="three parts"),
         pytest.param(["--cert=tls.crt"], "exclude each other; name one source of certificates", id="two sources"),
         pytest.param(["--client-name=kube-apiserver"], "--client-name needs --client-ca", id="name without authority"),
-        pytest.param(["--inventory=inventory.yaml"], "with --inventory there is none", id="no cluster"),
-        pytest.param(["--registry-credentials=a"], "need --registries, the registries that may be asked", id="no list"),
-        pytest.param(["--image-results=a/b"], "need --registries, the registries that may be asked", id="no look-ups"),
+        pytest.param(
+            ["--inventory=inventory.yaml"], "need a cluster; leave them out, or leave out --inventory", id="no cluster"
+        ),
+        pytest.param(["--registry-credentials=a"], "need --registries, the list of registries", id="no list"),
+        pytest.param(["--image-results=a/b"], "need --registries, the list of registries", id="no look-ups"),
         pytest.param(["--audit-status=a"], "--audit-status: 'a' is not of the form NAMESPACE/NAME", id="no status"),
         pytest.param(
             ["--registries=REGISTRIES", "--image-results=a"], "is not of the form NAMESPACE/NAME", id="no place"

@@ -1,4 +1,4 @@
-"""The command `gpu-policy audit`: what policies would do to the objects of files or of a cluster.
+"""The command `gpu-policy audit`: what policies would do to the objects in files or in a cluster.
 
 Imports stand inside the functions, so that the command pays only for what it uses.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.audit.writing import FORMATS
+from webhook.audit.writing import FORMATS, fault_of, rendered, write_file, write_output
 from webhook.commands.inputs import UNUSABLE, fail, inventory_of, load_policies, manifests_of, registries_of
 from webhook.commands.options import INVENTORY, POLICIES, STRICT, registry_options
 
@@ -40,14 +40,14 @@ _EXCLUDED = ("kube-system",)
     "--against",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="Directory of the policies in force, to say what --policies would change.",
+    help="Directory of the policies in force. The report then says what --policies would change.",
 )
 @INVENTORY
 @click.option(
     "--kubeconfig",
     metavar="PATH",
-    help="With --cluster, kubeconfig of the cluster; without it $KUBECONFIG, ~/.kube/config, or the cluster that the "
-    "process runs in. For files, kubeconfig of the cluster that they are meant for.",
+    help="With --cluster, kubeconfig of that cluster [default: $KUBECONFIG, ~/.kube/config, or the cluster that the "
+    "process runs in]. For files, kubeconfig of the cluster that they are meant for.",
 )
 @click.option("--context", help="Context in the kubeconfig.")
 @click.option(
@@ -55,8 +55,8 @@ _EXCLUDED = ("kube-system",)
     "-n",
     "namespaces",
     multiple=True,
-    help="For files, the namespace of objects that name none [default: default]. With --cluster, audit this namespace "
-    "only; repeatable.",
+    help="For files, the namespace of objects that name none [default: default]. With --cluster, audit only this "
+    "namespace; repeatable.",
 )
 @click.option(
     "--exclude-namespace",
@@ -65,26 +65,33 @@ _EXCLUDED = ("kube-system",)
     metavar="NAME|GLOB",
     help="With --cluster, leave this namespace out; repeatable [default: kube-system].",
 )
-@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    default="text",
+    show_default=True,
+    help="Format of the report.",
+)
 @click.option(
     "--output",
     "-o",
     type=click.Path(path_type=Path),
-    help="Write the report to this file instead of standard output, as a whole or not at all.",
+    help="Write the report to this file instead of standard output. The file is written whole or not at all.",
 )
 @click.option(
     "--fail-on",
     type=click.Choice(["refuse", "warn", "never"]),
     default="refuse",
     show_default=True,
-    help="Lowest level of findings that makes the exit status 1.",
+    help="Exit with status 1 if there is a finding of this level or above.",
 )
 @STRICT
 @registry_options
 @click.option(
     "--publish",
     type=click.Choice(["auto", "policyreports", "openreports"]),
-    help="With --cluster, also write policy reports into it: of this kind, or of the kind that the cluster has (auto).",
+    help="With --cluster, also write policy reports into the cluster: of this kind, or of the kind that it has (auto).",
 )
 @click.option(
     "--publish-status", metavar="NAMESPACE/NAME", help="With --cluster, also write the totals into this ConfigMap."
@@ -109,16 +116,15 @@ def audit(
     publish: str | None,
     publish_status: str | None,
 ) -> None:
-    """Say what policies would inject, refuse and warn about in files or in a live cluster.
+    """Report what policies would do to files or a cluster.
 
-    Audits pods and everything that makes pods. A fault is reported once, for the object that has to be changed: for the
-    Deployment, and not for each of its hundred pods.
+    Audits pods and everything that makes pods, and reports what would be injected, refused and warned about. A fault is
+    reported once, for the object that has to be changed: for the Deployment, and not for each of its hundred pods.
 
-    Exit status: 0 no finding of the level --fail-on or above, 1 there is one, 2 some input cannot be used, also if
-    there are findings.
+    Exit status: 0 no finding of the level of --fail-on or above, 1 there are such findings, 2 some input cannot be used
+    (2 takes precedence over 1).
     """
     from webhook.audit.report import FailOn
-    from webhook.audit.writing import fault_of
 
     request = _Request(paths, cluster, inventory, kubeconfig, context, namespaces, excluded, strict)
     request.check()
@@ -138,7 +144,7 @@ def audit(
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """The options of the command: what to audit."""
+    """The options that say what to audit."""
 
     paths: tuple[str, ...]
     is_cluster: bool
@@ -150,17 +156,17 @@ class _Request:
     is_strict: bool
 
     def check(self) -> None:
-        """Exit with status 2 where options contradict each other."""
+        """Exit with status 2 if options contradict each other."""
         if self.is_cluster == bool(self.paths):
-            fail("name files, directories or - for standard input, or --cluster, and not both")
+            fail("name either files, directories or - (standard input), or --cluster")
         if self.inventory is not None and not self.is_cluster and self.asks_a_server:
             fail("--inventory and --kubeconfig exclude each other; name one source of facts")
         if not self.is_cluster and len(self.namespaces) > 1:
-            fail("files have one --namespace, that of objects that name none; several are for --cluster")
+            fail("several --namespace need --cluster; for files, name one: the namespace of objects that name none")
         if not self.is_cluster and self.excluded:
-            fail("--exclude-namespace is for --cluster; leave out the files instead")
+            fail("--exclude-namespace needs --cluster; for files, name only the files to audit")
         if self.is_cluster and self.is_strict:
-            fail("--strict is about keys in files, and objects of --cluster have each key once; leave it out")
+            fail("--strict is for files, because objects of a cluster have each key once; leave it out")
 
     @property
     def asks_a_server(self) -> bool:
@@ -176,7 +182,7 @@ class _Request:
         return NamespaceScope(self.namespaces, tuple(filter(None, excluded)))
 
     def server(self) -> "ApiServer":
-        """The API server; exits with status 2 and the reason where there is none."""
+        """The API server; exits with status 2 and the reason if there is none."""
         from webhook.doctor.cluster import UnavailableError, find_server
 
         try:
@@ -185,7 +191,7 @@ class _Request:
             fail(f"{error}; {error.remedy}" if error.remedy else str(error))
 
     def source(self, on_progress: Callable[["Progress"], None], accelerators: "Accelerators") -> "ObjectSource":
-        """The objects, and what is known about their cluster; `accelerators` are the names of GPUs."""
+        """The objects, and the facts about their cluster; `accelerators` are the names of GPUs."""
         from webhook.audit import object_sources
 
         if self.is_cluster:
@@ -213,7 +219,7 @@ class _Request:
 
 
 def _report(source: "ObjectSource", sets: "Sequence[tuple[str, PolicySet]]", ask: "Ask | None") -> "AuditReport":
-    """Judge every object by the proposed policies, and by the policies in force where there are two sets."""
+    """Review every object under the proposed policies and, if there are two sets, under the policies in force."""
     from webhook.audit.auditing import Audit, AuditPolicies
     from webhook.audit.review_objects import LookedUpImages, with_images_looked_up
 
@@ -232,8 +238,6 @@ def _report(source: "ObjectSource", sets: "Sequence[tuple[str, PolicySet]]", ask
 
 
 def _write(report: "AuditReport", form: str, output: Path | None) -> None:
-    from webhook.audit.writing import rendered, write_file, write_output
-
     text = rendered(report, form, is_for_a_terminal=output is None and sys.stdout.isatty())
     try:
         write_output(text) if output is None else write_file(text, output)
@@ -243,7 +247,7 @@ def _write(report: "AuditReport", form: str, output: Path | None) -> None:
 
 @contextmanager
 def _progress(*, is_shown: bool) -> "Iterator[Callable[[Progress], None]]":
-    """The display of the progress of reading a cluster, at a terminal."""
+    """A function that shows the progress of reading a cluster, at a terminal; elsewhere it does nothing."""
     if not is_shown or not sys.stderr.isatty():
         yield lambda _progress: None
         return
@@ -262,11 +266,11 @@ def _progress(*, is_shown: bool) -> "Iterator[Callable[[Progress], None]]":
 
 
 def _place_of(publish: str | None, status: str | None, *, is_cluster: bool) -> "ConfigMapPlace | None":
-    """The ConfigMap for the status; None without one. Exits where nothing could be published."""
+    """The ConfigMap for the status, if one is named. Exits with status 2 if nothing can be published."""
     from webhook.replica.settings import ConfigMapPlace
 
     if (publish or status) and not is_cluster:
-        fail("--publish and --publish-status write into the cluster that --cluster looks at; add it")
+        fail("--publish and --publish-status need --cluster")
     try:
         return None if status is None else ConfigMapPlace.of("--publish-status", status)
     except ValueError as error:

@@ -14,9 +14,9 @@ from webhook.commands.inputs import fail
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--name", "names", multiple=True, required=True, help="DNS name or IP address of the server; repeatable.")
 def certs(directory: Path, names: tuple[str, ...]) -> None:
-    """Make a CA and a serving certificate in DIRECTORY, unless it has valid ones.
+    """Make a CA and a serving certificate in DIRECTORY.
 
-    Writes ca.crt, ca.key, tls.crt and tls.key.
+    Writes ca.crt, ca.key, tls.crt and tls.key. Valid certificates in DIRECTORY are kept.
 
     Exit status: 0 the certificate is valid, 2 it cannot be made.
     """

@@ -1,4 +1,7 @@
-"""Commands of `gpu-policy cuda`: which CUDA an image needs, and which nodes run it."""
+"""The commands of `gpu-policy cuda`: which CUDA an image needs, and which nodes run it.
+
+Imports stand inside the functions, so that each command pays only for what it uses.
+"""
 
 import json
 import sys
@@ -32,7 +35,7 @@ def cuda() -> None:
 
 @cuda.command()
 @click.argument("image", required=False)
-@click.option("--env", multiple=True, metavar="NAME=VALUE", help="Environment of the container; repeatable.")
+@click.option("--env", multiple=True, metavar="NAME=VALUE", help="Environment variable of the container; repeatable.")
 @click.option("--driver", metavar="VERSION", help="NVIDIA driver of the node, such as 550.54.15.")
 @click.option("--product", metavar="NAME", help="GPU of the node, as in the label nvidia.com/gpu.product.")
 @click.option("--compute-capability", metavar="X.Y", help="Compute capability of the GPU.")
@@ -40,7 +43,7 @@ def cuda() -> None:
 @click.option(
     "--cuda-compat",
     type=click.Choice(["yes", "no", "unknown"]),
-    help="Whether the image has the cuda-compat package; yes and no override what is known of the image.",
+    help="Whether the image has the cuda-compat package. yes and no override what is known about the image.",
 )
 @click.option(
     "--batch",
@@ -55,7 +58,7 @@ def cuda() -> None:
 @click.option(
     "--image-results",
     metavar="NAMESPACE/NAME",
-    help="Share the results of look-ups with the replicas, in this ConfigMap.",
+    help="ConfigMap in which the replicas share the results of look-ups; the result of this command is added.",
 )
 @OUTPUT
 def check(
@@ -77,7 +80,9 @@ def check(
     image_results: str | None,
     output: str,
 ) -> None:
-    """Say whether IMAGE runs on a node, or on each kind of node of a cluster, and why.
+    """Say on which nodes IMAGE runs.
+
+    The answer is about one node (--driver, --product, ...), or about each kind of node of a cluster, and says why.
 
     The verdict is compatible, incompatible, forward-compat-only or unknown. If a version or an image cannot be read,
     the verdict is unknown and the reason says so. A line of a batch that cannot be read is answered with an error in
@@ -91,11 +96,11 @@ def check(
     is_one_node = has_node or batch is not None
     has_cluster = inventory is not None or kubeconfig is not None
     if (image is None) == (batch is None):
-        fail("name an IMAGE, or a --batch of them")
+        fail("name either an IMAGE or a --batch file")
     if batch is not None and (has_node or env or cuda_compat):
-        fail("a --batch names the node and the environment of each image in its lines; leave out --driver and the like")
+        fail("the lines of a --batch name node and environment themselves; leave out --driver and similar options")
     if is_one_node and has_cluster and (inventory is not None or image_results is None):
-        fail("--inventory and --kubeconfig say what the nodes are; leave out --batch, --driver and the like")
+        fail("--inventory and --kubeconfig name the nodes; leave out --batch, --driver and similar options")
     ask = registries_of(resolve, registries, registry_credentials, image_results, kubeconfig)
     known = _of_policy(policies, namespace)
     if batch is not None:
@@ -112,10 +117,10 @@ def check(
 @click.option(
     "--policies",
     type=click.Path(path_type=Path),
-    help="Directory of policies whose _cuda.yaml has rows of the platform, which are printed with the others.",
+    help="Directory of policies; the rows of its _cuda.yaml are printed with the built-in ones.",
 )
 def docs(policies: Path | None) -> None:
-    """Print how the verdict is reached, and the tables it is reached by, in Markdown."""
+    """Print how a verdict is reached, and the tables, in Markdown."""
     from webhook.cuda.cuda_tables import SHIPPED
     from webhook.cuda.reference import cuda_reference
 
@@ -129,7 +134,9 @@ def docs(policies: Path | None) -> None:
 @policy_of
 @OUTPUT
 def nodes(inventory: Path | None, kubeconfig: Path | None, policies: Path | None, namespace: str, output: str) -> None:
-    """Print the kinds of GPU nodes: product, driver, the newest CUDA that the driver runs, and how many nodes and GPUs.
+    """Print the kinds of GPU nodes of a cluster.
+
+    Each line has the product, the driver, the newest CUDA that the driver runs, and the numbers of nodes and GPUs.
 
     A node pool of the policy counts as 0 nodes. GPUs are counted by the label nvidia.com/gpu.count, else by the node's
     capacity.
@@ -217,7 +224,7 @@ def _opened(batch: str) -> "AbstractContextManager[BinaryIO]":
 
 
 class _OfPolicy(NamedTuple):
-    """What the policy of a namespace knows: of images, its node pools, its names of GPUs, and the tables of CUDA."""
+    """What a policy says: CUDA versions of images, node pools, and names of GPUs; and the CUDA tables."""
 
     mapping: tuple[tuple[str, str], ...]
     pools: tuple["NodePool", ...]

@@ -16,7 +16,7 @@ from webhook.commands.options import OUTPUT
 @click.option(
     "--kubeconfig",
     envvar="KUBECONFIG",
-    help="Kubeconfig of the cluster; without it, ~/.kube/config or the cluster that the process runs in.",
+    help="Kubeconfig of the cluster [default: ~/.kube/config, or the cluster that the process runs in].",
 )
 @click.option("--context", help="Context in the kubeconfig.")
 @click.option("--namespace", "-n", default="gpu-policy", show_default=True, help="Namespace of the webhook.")

@@ -21,26 +21,34 @@ INVENTORY = click.option(
     "`resourceclaimtemplates` and `resourceclaims` in the list if the cluster has them.",
 )
 KUBECONFIG = click.option(
-    "--kubeconfig", type=click.Path(path_type=Path), help="Read the facts from the cluster of this kubeconfig."
+    "--kubeconfig", type=click.Path(path_type=Path), help="Kubeconfig of the cluster from which facts are read."
 )
 STRICT = click.option(
     "--strict",
     is_flag=True,
-    help="Refuse manifests in which a map has the same key twice; without it the last value counts, as for kubectl, "
-    "and a warning names both lines.",
+    help="Treat a key that stands twice in one map of a manifest as an error. Without it, the last value counts, as in "
+    "kubectl, and a warning names both lines.",
 )
-OUTPUT = click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
+OUTPUT = click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of standard output.",
+)
 
 
 def policy_of(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options `--policies` and `--namespace`, for commands that use the policy of one namespace, or none."""
+    """The options `--policies` and `--namespace`, for commands that may use the policy of one namespace."""
     namespace = click.option(
         "--namespace", "-n", default="default", show_default=True, help="Namespace whose policy applies."
     )
     policies = click.option(
         "--policies",
         type=click.Path(path_type=Path),
-        help="Directory of policy files, for their node pools and for the images that cudaDriver lists.",
+        help="Directory of policy files, for their node pools, names of GPUs, rows of CUDA tables and images of "
+        "cudaDriver.",
     )
     return policies(namespace(command))
 
@@ -51,7 +59,7 @@ def registry_options(command: Callable[..., Any]) -> Callable[..., Any]:
     registries = click.option(
         "--registries",
         type=click.Path(path_type=Path),
-        help="File that lists the registries to query; without it, the built-in public registries.",
+        help="File that lists the registries to query. Without it, built-in public registries are queried.",
     )
     credentials = click.option(
         "--registry-credentials",

@@ -26,7 +26,9 @@ def policy() -> None:
 )
 @click.argument("directory", type=click.Path(path_type=Path), required=False)
 def check(policies: Path, kubeconfig: Path | None, directory: Path | None) -> None:
-    """Check the policy files of a directory, and print every mistake in them.
+    """Check the policy files of a directory.
+
+    Prints every mistake in them.
 
     Exit status: 0 no mistake, 2 a mistake.
     """
@@ -53,7 +55,10 @@ def check(policies: Path, kubeconfig: Path | None, directory: Path | None) -> No
 @POLICIES
 @click.argument("namespace")
 def show(policies: Path, namespace: str) -> None:
-    """Print the rules and quotas that apply to NAMESPACE, and which file each comes from."""
+    """Print the rules and quotas that apply to NAMESPACE.
+
+    Each has the name of the file that it comes from.
+    """
     from webhook.policy.show import explain
 
     click.echo(explain(load_policies(policies), namespace), nl=False)
@@ -65,6 +70,7 @@ def show(policies: Path, namespace: str) -> None:
     type=click.Choice(["GPUPolicy", "GPUQuotaPots", "GPUCudaTables", "GPUPolicyTest"]),
     default="GPUPolicy",
     show_default=True,
+    help="Kind of the files.",
 )
 def schema(kind: str) -> None:
     """Print the JSON Schema of a kind of file, for editors.

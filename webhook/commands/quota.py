@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 @click.argument("namespace", required=False)
 @click.option(
     "--kubeconfig",
-    help="Kubeconfig of the cluster whose GPUQuota objects are read; without it $KUBECONFIG, ~/.kube/config, or the "
-    "cluster that the process runs in.",
+    help="Kubeconfig of the cluster whose GPUQuota objects are read [default: $KUBECONFIG, ~/.kube/config, or the "
+    "cluster that the process runs in].",
 )
 @click.option("--context", help="Context in the kubeconfig.")
 @INVENTORY
@@ -36,9 +36,9 @@ def quota(
     policies: Path,
     output: str,
 ) -> None:
-    """Print the usage of each GPU quota, in NAMESPACE or in all namespaces.
+    """Print the usage of GPU quotas, in NAMESPACE or in all namespaces.
 
-    With --inventory the pods of that file are counted against the quotas of --policies, and no cluster is asked.
+    With --inventory, the pods of that file are counted against the quotas of --policies, and no cluster is read.
 
     Exit status: 0, even if there is no quota; 2 if the input cannot be used or the cluster does not answer.
     """
@@ -85,8 +85,8 @@ def _nothing(namespace: str | None, *, is_counted: bool) -> str:
     if is_counted:
         return f"No quota of GPUs limits {where}. The rule gpuQuota of a policy sets one, or a pot in _quotas.yaml."
     if namespace is None:
-        return f"No quota of GPUs is shown in {where}. gpu-policy doctor says whether something is wrong."
+        return f"No quota of GPUs is shown in {where}. Run gpu-policy doctor to see whether something is wrong."
     return (
-        f"No quota of GPUs is shown in {where}. Is that its name? A quota that a glob or _default.yaml sets is shown "
+        f"No quota of GPUs is shown in {where}. Check the name. A quota that a glob or _default.yaml sets is shown "
         "only while the namespace has GPU pods."
     )

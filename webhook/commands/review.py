@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 @INVENTORY
 @KUBECONFIG
 @STRICT
-@click.option("--output", "-o", type=click.Choice(["text", "json", "diff"]), default="text", show_default=True)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["text", "json", "diff"]),
+    default="text",
+    show_default=True,
+    help="Format of standard output.",
+)
 def review(
     paths: tuple[str, ...],
     namespace: str,
@@ -34,7 +41,9 @@ def review(
     strict: bool,
     output: str,
 ) -> None:
-    """Print what the webhook would answer for manifests: what it would inject or refuse, and why.
+    """Print what the webhook would answer for manifests.
+
+    The answer says what would be injected or refused, and why.
 
     Exit status: 0 everything is allowed, 1 something is refused, 2 the input or a policy cannot be used.
     """

@@ -30,82 +30,82 @@ from webhook.replica.settings import (
 @click.option(
     "--certificate-secret",
     metavar="NAMESPACE/NAME",
-    help="Instead of --cert and --key: make and renew certificates in this Secret, together with the other replicas.",
+    help="Secret in which the replicas make and renew certificates together, instead of --cert and --key.",
 )
 @click.option(
     "--certificate-dir",
     type=click.Path(path_type=Path),
-    help="Directory in which this replica puts the certificate and key of the Secret.",
+    help="Directory to which this replica writes the certificate and key of the Secret.",
 )
 @click.option(
     "--certificate-name",
     "certificate_names",
     multiple=True,
-    help="DNS name or IP address that the API server calls, for the certificates in the Secret; repeatable.",
+    help="DNS name or IP address that the API server calls; certificates in the Secret have it. Repeatable.",
 )
 @click.option(
     "--certificate-settle-seconds",
     type=click.FloatRange(0, 3600),
     default=60.0,
     show_default=True,
-    help="Seconds that a new CA is in every caBundle before it issues certificates.",
+    help="Seconds for which a new CA is in every caBundle before it issues certificates.",
 )
 @click.option(
     "--registration",
     type=click.Path(path_type=Path),
-    help="File with the webhook configurations as they were installed; replicas compare those of the cluster with "
-    "them. With --certificate-secret they also keep the caBundles up to date.",
+    help="File with the webhook configurations as they were installed. Replicas report if the configurations in the "
+    "cluster differ from the file. With --certificate-secret they also keep the caBundles up to date.",
 )
 @click.option(
     "--registries",
     type=click.Path(path_type=Path),
-    help="Look images up in the registries that this file lists, and in no others, in the background.",
+    help="File that lists the registries in which images are looked up, in the background. No others are queried.",
 )
 @click.option(
     "--registry-credentials",
     type=click.Path(path_type=Path),
-    help="Credentials for these registries: a file in the format of Docker's config.json; read again when it changes.",
+    help="File with credentials for the registries, in the format of Docker's config.json. Read again when it changes.",
 )
 @click.option(
     "--image-results",
     metavar="NAMESPACE/NAME",
-    help="Share the results of look-ups with the other replicas, in this ConfigMap.",
+    help="ConfigMap in which the replicas share the results of look-ups.",
 )
 @click.option(
     "--quota-ledgers",
     metavar="NAMESPACE",
-    help="Namespace in which the replicas keep the ledgers of quotas; without it pods cannot be counted. With "
-    "--inventory they are kept in memory.",
+    help="Namespace in which the replicas keep the ledgers of quotas. Without it, pods cannot be counted. With "
+    "--inventory, ledgers are kept in memory.",
 )
 @click.option(
     "--quota-in-flight-seconds",
     type=click.FloatRange(5, 3600),
     default=90.0,
     show_default=True,
-    help="Seconds that a pod may take from the answer until it is created: the API server's --request-timeout and a "
-    "margin. A pod that is never created counts against its quotas for this long.",
+    help="Longest time in seconds from the answer about a pod until the API server has stored the pod: its "
+    "--request-timeout plus a margin. A pod that is never created counts against its quotas for this long.",
 )
 @click.option(
     "--quota-names",
     type=click.Choice(["own", "none"]),
     default="own",
     show_default=True,
-    help="What a refusal says about a quota that is used up. own: its usage, and the largest pods of the namespace of "
-    "the refused pod. none: only the limit, since whoever reaches the port can send a pod of any namespace.",
+    help="What a refusal says about a full quota. own: its usage, and the largest pods in the namespace of the refused "
+    "pod. none: only the limit, because whoever reaches the port can send a pod of any namespace.",
 )
 @click.option(
     "--audit-status",
     metavar="NAMESPACE/NAME",
-    help="ConfigMap with the result of the last audit of the cluster, to show in the metrics.",
+    help="ConfigMap with the status of the last audit of the cluster, which the metrics show.",
 )
 @click.option(
-    "--client-ca", type=click.Path(path_type=Path), help="Answer only clients with a certificate from this CA."
+    "--client-ca", type=click.Path(path_type=Path), help="Answer only clients with a certificate of this CA (PEM)."
 )
 @click.option(
     "--client-name",
     "client_names",
     multiple=True,
-    help="Of the clients that --client-ca allows, answer only clients with this CN or DNS name; repeatable.",
+    help="Answer only client certificates with this common name or DNS name. Needs --client-ca; repeatable.",
 )
 @click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on.")  # noqa: S104  # a server in a pod
 @click.option("--port", type=click.IntRange(1, 65535), default=8443, show_default=True, help="Port to listen on.")
@@ -114,12 +114,12 @@ from webhook.replica.settings import (
     type=click.FloatRange(0.1, 30),
     default=2.0,
     show_default=True,
-    help="CPU seconds that one decision may take. After that the review gets no answer and failurePolicy decides.",
+    help="CPU seconds that one decision may take. A longer decision ends with an error, and failurePolicy decides.",
 )
 @click.option(
     "--metrics-port",
     type=click.IntRange(1, 65535),
-    help="Port that serves /metrics and nothing else; without it /metrics is served on --port.",
+    help="Port that serves only /metrics. Without it, /metrics is served on --port.",
 )
 @click.option(
     "--threads", type=click.IntRange(1, 64), default=16, show_default=True, help="Threads that answer requests."
@@ -129,29 +129,29 @@ from webhook.replica.settings import (
     type=click.FloatRange(0, 300),
     default=0.0,
     show_default=True,
-    help="Seconds between turning unready and closing the port on SIGTERM.",
+    help="On SIGTERM, seconds between becoming unready and closing the port.",
 )
 @click.option(
     "--idle-seconds",
     type=click.FloatRange(1, 3600),
     default=120.0,
     show_default=True,
-    help="Seconds after which an unused connection is closed: more than the API server's 90, less than the "
-    "limit of a proxy in between.",
+    help="Seconds after which an unused connection is closed. Choose more than the 90 of the API server, and less than "
+    "the limit of any proxy in between.",
 )
 @click.option(
     "--namespace-series",
     type=click.IntRange(0, 10_000),
     default=200,
     show_default=True,
-    help="Namespaces that have metrics of their own; further ones are counted together.",
+    help="Most namespaces with metrics of their own; all others are counted together.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
-    help="Lowest level that is logged.",
+    help="Lowest level of messages that are logged.",
 )
 def serve(
     policies: Path,
@@ -198,15 +198,15 @@ def serve(
     installation = None
     if certificates is not None or registration is not None:
         if inventory is not None:
-            fail("--certificate-secret and --registration are about a cluster; with --inventory there is none")
+            fail("--certificate-secret and --registration need a cluster; leave them out, or leave out --inventory")
         installation = InstallationSettings(certificates, cert, registration, kubeconfig)
     images = _image_settings(registries, registry_credentials, image_results, kubeconfig)
     if images is not None and images.results is not None and inventory is not None:
-        fail("--image-results is about a cluster; with --inventory there is none")
+        fail("--image-results needs a cluster; leave it out, or leave out --inventory")
     quotas = None
     if quota_ledgers is not None:
         if inventory is not None:
-            fail("--quota-ledgers is about a cluster; with --inventory the ledgers are kept in memory")
+            fail("--quota-ledgers needs a cluster; leave it out, because --inventory keeps ledgers in memory")
         quotas = QuotaSettings(quota_ledgers, quota_in_flight_seconds, kubeconfig)
     audits = _audit_settings(audit_status, namespace_series, inventory, kubeconfig)
     run_apart(partial(check, policies, inventory, registration, certificate_names, images))
@@ -245,9 +245,9 @@ def serve(
 
 def _check_callers(client_ca: Path | None, client_names: tuple[str, ...], port: int, metrics_port: int | None) -> None:
     if client_names and client_ca is None:
-        fail("--client-name needs --client-ca, the authority whose certificates are believed")
+        fail("--client-name needs --client-ca, the CA of the client certificates")
     if metrics_port == port:
-        fail(f"--metrics-port is {port}, which is --port; choose another one, or leave it out")
+        fail(f"--metrics-port and --port are both {port}; choose another --metrics-port, or leave it out")
 
 
 def _kept(secret: str | None, directory: Path | None, names: tuple[str, ...], settle: float) -> KeptCertificates | None:
@@ -275,7 +275,7 @@ def _image_settings(
 ) -> ImageSettings | None:
     if registries is None:
         if credentials is not None or results is not None:
-            fail("--registry-credentials and --image-results need --registries, the registries that may be asked")
+            fail("--registry-credentials and --image-results need --registries, the list of registries")
         return None
     try:
         return ImageSettings.of(registries, credentials, results, kubeconfig)
@@ -289,7 +289,7 @@ def _audit_settings(
     if status is None:
         return None
     if inventory is not None:
-        fail("--audit-status is about a cluster; with --inventory there is none")
+        fail("--audit-status needs a cluster; leave it out, or leave out --inventory")
     try:
         return AuditSettings(ConfigMapPlace.of("--audit-status", status), namespace_series, kubeconfig)
     except ValueError as error:

@@ -19,13 +19,13 @@ from webhook.commands.options import STRICT
 @click.option(
     "--policies",
     type=click.Path(path_type=Path),
-    help="Directory of policies for tests that name none; without it the nearest directory above the test that "
-    "has a _default.yaml.",
+    help="Directory of policies for tests that name none. Without it, the nearest directory above the test that has a "
+    "_default.yaml.",
 )
 @click.option(
     "--inventory",
     type=click.Path(path_type=Path),
-    help="File with facts about the cluster, for tests that name none; without it nothing is known about the cluster.",
+    help="File with facts about the cluster, for tests that name none. Without it, nothing is known about the cluster.",
 )
 @click.option("--run", "pattern", default="", metavar="REGEX", help="Run only cases whose name matches.")
 @click.option(
@@ -34,7 +34,7 @@ from webhook.commands.options import STRICT
     help="Also write the results to this file, as JUnit XML.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Print only the cases that failed, and the totals.")
-@click.option("--verbose", "-v", is_flag=True, help="Also print what happened to each resource.")
+@click.option("--verbose", "-v", is_flag=True, help="Also print what happens to each resource.")
 @STRICT
 def test(
     directory: Path,
@@ -46,9 +46,11 @@ def test(
     verbose: bool,
     strict: bool,
 ) -> None:
-    """Run the tests of policies below DIR: files of kind GPUPolicyTest.
+    """Run the tests of policies in FILE or below DIR.
 
-    Exit status: 0 all cases pass, 1 a case fails, 2 unusable input, such as a file that cannot be read.
+    Tests are files of kind GPUPolicyTest.
+
+    Exit status: 0 all cases pass, 1 a case fails, 2 a test cannot be run, such as a file that cannot be read.
     """
     from rich.console import Console
 

@@ -1,7 +1,6 @@
-"""Commands: exit statuses that scripts rely on, the same whatever the format, and errors without tracebacks."""
+"""`gpu-policy review`: exit statuses that scripts rely on, equal in every format, and errors without tracebacks."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,29 +8,14 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
 
-from tests.command_line import INVENTORY, POLICY, gpu_policy, with_sample_files
+from tests.command_line import POLICY, gpu_policy
 from tests.reviews import pod, requests_only
 
 ROOT = Path(__file__).parents[2]
+
+
 OUTPUTS = ["text", "json", "diff"]
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with policies and manifests, in which the commands run."""
-    monkeypatch.chdir(tmp_path)
-    return with_sample_files(tmp_path)
-
-
-def serve(*args: object) -> Result:
-    """`gpu-policy serve` as a real process, which checks what it is given in another one; it must end by itself."""
-    environment = {name: value for name, value in os.environ.items() if name != "KUBERNETES_SERVICE_HOST"}
-    environment["PYTHONPATH"] = str(ROOT)
-    command = [sys.executable, "-m", "webhook", "serve", *map(str, args)]
-    done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=120)
-    return Result(CliRunner(), done.stdout, done.stderr, b"", None, done.returncode, None)
 
 
 def review_json(*args: object, **kwargs: Any) -> dict[str, Any]:
@@ -49,46 +33,6 @@ def test_review_judges_the_last_value_of_a_key_that_stands_twice_and_names_both_
     told = f"warning: twice.yaml:{line}: the key 'kind' is set twice in one map, in line 1 and in line {line}; kubectl"
     assert result.stderr.startswith(told)
     assert gpu_policy("review", "twice.yaml", "--strict", "--output", output).exit_code == 2
-
-
-def test_an_inventory_is_the_file_that_is_there_when_the_command_runs(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By the same relative path another directory has another file, and what was written anew is read anew."""
-    other = here / "other"
-    other.mkdir()
-    told = []
-    for place, text in ((here, INVENTORY), (other, "kind: Node\nmetadata: {}\n"), (other, "kind: PriorityClass\n")):
-        monkeypatch.chdir(place)
-        Path("facts.yaml").write_text(text)
-        told.append(
-            gpu_policy(
-                "review", here / "good.yaml", "--policies", here / "policies", "--inventory", "facts.yaml"
-            ).stderr
-        )
-    start = "warning: facts.yaml: 1 of 1 objects of kind"
-    assert told == [
-        "",
-        f"{start} Node has no name and is left out\n",
-        f"{start} PriorityClass has no name and is left out\n",
-    ]
-
-
-UIDS = {"a": "7", "b": None, "c": "0b2c4d3e-0000-4000-8000-000000000001"}
-
-
-@pytest.mark.parametrize("command", ["review", "audit"])
-def test_what_of_an_inventory_could_not_be_used_is_told_once(here: Path, command: str) -> None:
-    nameless = {"apiVersion": "v1", "kind": "Node", "metadata": {}}
-    items = [nameless, *({"kind": "Pod", **pod(1, name=name, uid=uid)} for name, uid in UIDS.items())]
-    file = here / "odd.yaml"
-    file.write_text(yaml.safe_dump({"kind": "List", "items": items}))
-    result = gpu_policy(command, "good.yaml", "--inventory", file)
-    assert result.exit_code == 0
-    assert result.stderr.splitlines() == [
-        f"warning: {file}: 1 of 1 objects of kind Node has no name and is left out",
-        f"warning: {file}: pod team/a does not count against quotas: metadata.uid '7' is no UUID",
-    ]
 
 
 STATUSES = [
@@ -200,90 +144,6 @@ def test_the_inventory_says_what_the_cluster_has(here: Path) -> None:
 
     assert "/spec/runtimeClassName" not in paths()
     assert "/spec/runtimeClassName" in paths("--inventory", "inventory.yaml")
-
-
-def test_options_can_come_from_the_environment(here: Path) -> None:
-    (here / "policies").rename(here / "elsewhere")
-    assert gpu_policy("review", "good.yaml", env={"GPU_POLICY_REVIEW_POLICIES": "elsewhere"}).exit_code == 0
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "review good.yaml",
-        "audit good.yaml",
-        "audit good.yaml --against policies",
-        "policy check",
-        "policy show team",
-        "serve --cert c --key k",
-    ],
-)
-def test_a_bad_policy_is_told_with_file_line_and_key_and_status_2(here: Path, command: str) -> None:
-    (here / "policies" / "_default.yaml").write_text(POLICY.replace("maxPerPod", "maxPerPot"))
-    (here / "policies" / "team.yaml").write_text("7")
-    result = serve(*command.split()[1:]) if command.startswith("serve") else gpu_policy(*command.split())
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "policies/_default.yaml:8: spec.rules.gpuLimits.maxPerPot: unknown key" in result.stderr
-    assert "policies/team.yaml:1: " in result.stderr
-
-
-@pytest.mark.parametrize("command", ["review good.yaml", "policy check", "serve --cert c --key k"])
-def test_an_empty_directory_of_policies_is_an_error_with_status_2(here: Path, command: str) -> None:
-    (here / "policies" / "_default.yaml").unlink()
-    result = serve(*command.split()[1:]) if command.startswith("serve") else gpu_policy(*command.split())
-    assert result.exit_code == 2
-    assert "policies" in result.stderr
-
-
-def test_certs_makes_files_and_leaves_good_ones_alone(tmp_path: Path) -> None:
-    assert gpu_policy("certs", tmp_path / "c", "--name", "localhost").exit_code == 0
-    before = (tmp_path / "c" / "tls.crt").read_bytes()
-    assert gpu_policy("certs", tmp_path / "c", "--name", "localhost").exit_code == 0
-    assert (tmp_path / "c" / "tls.crt").read_bytes() == before
-
-
-def test_certs_that_cannot_be_written_are_an_error(tmp_path: Path) -> None:
-    (tmp_path / "c").write_text("a file")
-    result = gpu_policy("certs", tmp_path / "c", "--name", "localhost")
-    assert result.exit_code == 2
-    assert result.stderr
-
-
-def test_serve_without_a_certificate_says_how_to_get_one(here: Path) -> None:
-    result = serve("--cert", "c", "--key", "k", "--inventory", "inventory.yaml")
-    assert (result.exit_code, result.stderr) == (
-        2,
-        "c: no such file; `gpu-policy certs` makes a certificate and its key\n",
-    )
-
-
-@pytest.mark.parametrize(
-    ("args", "reason"),
-    [
-        pytest.param(
-            [],
-            "no source of facts about the cluster: this process does not run in a pod; give --inventory or --kub",
-            id="none",
-        ),
-        pytest.param(["--inventory", "inventory.yaml", "--kubeconfig", "k"], "exclude each other", id="two"),
-        pytest.param(["--kubeconfig", "nowhere"], "nowhere: no such file", id="no kubeconfig"),
-        pytest.param(["--inventory", "nowhere"], "nowhere: the file cannot be read", id="no inventory"),
-    ],
-)
-def test_serve_without_a_usable_source_of_facts_says_so_at_once(here: Path, args: list[str], reason: str) -> None:
-    (here / "c").touch()
-    result = serve("--cert", "c", "--key", "c", *args)
-    assert result.exit_code == 2
-    assert reason in result.stderr
-
-
-@pytest.mark.parametrize("command", ["", "review", "serve", "policy", "policy check", "certs", "audit", "test"])
-def test_help_is_help(command: str) -> None:
-    assert "Usage:" in gpu_policy(*command.split(), "--help").stdout
-
-
-def test_the_version_is_told() -> None:
-    assert gpu_policy("--version").stdout.startswith("gpu-policy, version ")
 
 
 def test_what_the_webhook_would_refuse_review_explains(here: Path) -> None:

@@ -1,0 +1,93 @@
+"""What several commands have in common: options from the environment, faults of policies and inventories, help."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.command_line import INVENTORY, POLICY, gpu_policy, serve
+from tests.reviews import pod
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_an_inventory_is_the_file_that_is_there_when_the_command_runs(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the same relative path another directory has another file, and what was written anew is read anew."""
+    other = here / "other"
+    other.mkdir()
+    told = []
+    for place, text in ((here, INVENTORY), (other, "kind: Node\nmetadata: {}\n"), (other, "kind: PriorityClass\n")):
+        monkeypatch.chdir(place)
+        Path("facts.yaml").write_text(text)
+        told.append(
+            gpu_policy(
+                "review", here / "good.yaml", "--policies", here / "policies", "--inventory", "facts.yaml"
+            ).stderr
+        )
+    start = "warning: facts.yaml: 1 of 1 objects of kind"
+    assert told == [
+        "",
+        f"{start} Node has no name and is left out\n",
+        f"{start} PriorityClass has no name and is left out\n",
+    ]
+
+
+UIDS = {"a": "7", "b": None, "c": "0b2c4d3e-0000-4000-8000-000000000001"}
+
+
+@pytest.mark.parametrize("command", ["review", "audit"])
+def test_what_of_an_inventory_could_not_be_used_is_told_once(here: Path, command: str) -> None:
+    nameless = {"apiVersion": "v1", "kind": "Node", "metadata": {}}
+    items = [nameless, *({"kind": "Pod", **pod(1, name=name, uid=uid)} for name, uid in UIDS.items())]
+    file = here / "odd.yaml"
+    file.write_text(yaml.safe_dump({"kind": "List", "items": items}))
+    result = gpu_policy(command, "good.yaml", "--inventory", file)
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == [
+        f"warning: {file}: 1 of 1 objects of kind Node has no name and is left out",
+        f"warning: {file}: pod team/a does not count against quotas: metadata.uid '7' is no UUID",
+    ]
+
+
+def test_options_can_come_from_the_environment(here: Path) -> None:
+    (here / "policies").rename(here / "elsewhere")
+    assert gpu_policy("review", "good.yaml", env={"GPU_POLICY_REVIEW_POLICIES": "elsewhere"}).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "review good.yaml",
+        "audit good.yaml",
+        "audit good.yaml --against policies",
+        "policy check",
+        "policy show team",
+        "serve --cert c --key k",
+    ],
+)
+def test_a_bad_policy_is_told_with_file_line_and_key_and_status_2(here: Path, command: str) -> None:
+    (here / "policies" / "_default.yaml").write_text(POLICY.replace("maxPerPod", "maxPerPot"))
+    (here / "policies" / "team.yaml").write_text("7")
+    result = serve(*command.split()[1:]) if command.startswith("serve") else gpu_policy(*command.split())
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "policies/_default.yaml:8: spec.rules.gpuLimits.maxPerPot: unknown key" in result.stderr
+    assert "policies/team.yaml:1: " in result.stderr
+
+
+@pytest.mark.parametrize("command", ["review good.yaml", "policy check", "serve --cert c --key k"])
+def test_an_empty_directory_of_policies_is_an_error_with_status_2(here: Path, command: str) -> None:
+    (here / "policies" / "_default.yaml").unlink()
+    result = serve(*command.split()[1:]) if command.startswith("serve") else gpu_policy(*command.split())
+    assert result.exit_code == 2
+    assert "policies" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["", "review", "serve", "policy", "policy check", "certs", "audit", "test"])
+def test_help_is_help(command: str) -> None:
+    assert "Usage:" in gpu_policy(*command.split(), "--help").stdout
+
+
+def test_the_version_is_told() -> None:
+    assert gpu_policy("--version").stdout.startswith("gpu-policy, version ")
