@@ -84,7 +84,7 @@ def _print_rules(raw: Mapping[str, Any], facts: Facts, count: int) -> None:
     Rules that judge workloads are asked about three pods alike.
     """
     print(f"\n{count:,} nodes, microseconds\n")
-    head("Rule", "completes", "finds nothing to add", "objects", "finds nothing to object to")
+    head("Rule", "mutate, injects", "mutate, adds nothing", "validate, violation", "validate, no violation")
     for rule in RULES:
         case = CASES[rule.key]
         subject = case.pods(raw)
