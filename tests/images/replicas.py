@@ -26,7 +26,7 @@ class Clock:
 
 
 class Registries:
-    """Implements `webhook.images.lookups.Client`. Answers are configurations, errors or functions."""
+    """Implements `webhook.images.lookups.ImageClient`. Answers are configurations, errors or functions."""
 
     def __init__(self, answers: Mapping[str, object] | None = None) -> None:
         self.answers: dict[str, object] = dict(answers or {})

@@ -19,7 +19,7 @@ from webhook.images.shared_results import StoredResults
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.model.image import NOT_LOOKED_UP
-from webhook.replica.image_lookups import ConfigMapStore, ImageLookUps, look_ups_of
+from webhook.replica.image_lookups import ConfigMapStore, ImageLookups, lookups_of
 from webhook.replica.kubernetes_cluster import KubernetesCluster
 from webhook.replica.settings import ConfigMapPlace, ImageSettings
 
@@ -88,7 +88,7 @@ def test_look_ups_begin_with_their_metrics_and_go_on_without_the_config_map(
     server: FakeApiServer, settings: ImageSettings
 ) -> None:
     server.instead[PLACE.path] = always(404, {"message": "not found"})
-    look_ups, metrics = ImageLookUps(settings), Metrics()
+    look_ups, metrics = ImageLookups(settings), Metrics()
     assert value_of(metrics, "gpu_policy_images_known") is None
     look_ups.start(metrics)
     try:
@@ -113,7 +113,7 @@ def test_a_list_that_became_unreadable_ends_no_replica(
     """As a worker that is replaced finds it; the process was started on a good one."""
     break_it(settings.registries_file)
     with caplog.at_level(logging.ERROR):
-        assert look_ups_of(settings) is None
+        assert lookups_of(settings) is None
     assert "until this replica restarts, it looks up no image" in caplog.text
 
 
@@ -123,6 +123,6 @@ def test_logins_that_cannot_be_used_are_named_in_the_log(
     logins = tmp_path / "config.json"
     logins.write_text('{"auths": {}, "credHelpers": {"docker.io": "pass"}}')
     with caplog.at_level(logging.WARNING):
-        ImageLookUps(replace(settings, credentials_file=logins)).close()
+        ImageLookups(replace(settings, credentials_file=logins)).close()
     assert [record.name for record in caplog.records] == ["gpu_policy.images"]
     assert "credHelpers" in caplog.text

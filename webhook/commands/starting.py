@@ -144,9 +144,9 @@ def replica(
         companions.append(AuditWatch(audits))
     look_ups = None
     if images is not None:
-        from webhook.replica.image_lookups import look_ups_of
+        from webhook.replica.image_lookups import lookups_of
 
-        look_ups = look_ups_of(images)
+        look_ups = lookups_of(images)
     sources = ReplicaSources(policies=policies, inventory=inventory, kubeconfig=kubeconfig)
     return Replica(
         sources,

@@ -38,7 +38,7 @@ _PENDING = ImageInfo(is_pending=True)
 _log = logging.getLogger("gpu_policy.images")
 
 
-class Client(Protocol):
+class ImageClient(Protocol):
     """Queries registries. Every call may raise ImageLookupError."""
 
     def look_up(self, reference: ImageReference) -> ImageConfig:
@@ -55,7 +55,7 @@ class LookupService:
 
     def __init__(
         self,
-        client: Client,
+        client: ImageClient,
         is_allowed: Callable[[ImageReference], bool],
         store: ResultStore | None = None,
         *,
@@ -255,7 +255,7 @@ _log = logging.getLogger("gpu_policy.images")
 
 def look_up_all(
     references: Iterable[str],
-    client: Client,
+    client: ImageClient,
     is_allowed: Callable[[ImageReference], bool],
     store: ResultStore | None = None,
 ) -> dict[str, ImageInfo]:

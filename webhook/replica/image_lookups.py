@@ -92,7 +92,7 @@ class _Client(RegistryClient):
                 _log.warning("%s", warning)
 
 
-class ImageLookUps:
+class ImageLookups:
     """The look-ups of one replica. Make it after the fork."""
 
     def __init__(self, settings: ImageSettings) -> None:
@@ -124,13 +124,13 @@ class ImageLookUps:
         self._images.close()
 
 
-def look_ups_of(settings: ImageSettings) -> ImageLookUps | None:
+def lookups_of(settings: ImageSettings) -> ImageLookups | None:
     """The look-ups; None, with a line in the log, where their files can no longer be used.
 
     Without look-ups the replica still answers for GPU pods.
     """
     try:
-        return ImageLookUps(settings)
+        return ImageLookups(settings)
     except (FileErrors, ClusterConfigError) as error:
         _log.error("%s; until this replica restarts, it looks up no image", error)  # the text says it all
         return None

@@ -46,7 +46,7 @@ class Companion(Protocol):
         """End the threads, within 2 seconds."""
 
 
-class LookUps(Companion, ImageMemory, Protocol):
+class Lookups(Companion, ImageMemory, Protocol):
     """A companion that looks images up, and answers questions about them."""
 
 
@@ -61,7 +61,7 @@ class Replica:
         sources: ReplicaSources,
         *,
         namespace_series: int = NAMESPACE_SERIES,
-        images: LookUps | None = None,
+        images: Lookups | None = None,
         quotas: QuotaParts | None = None,
         companions: Sequence[Companion] = (),
         decision_seconds: float = DECISION_SECONDS,
