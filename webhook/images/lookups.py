@@ -167,7 +167,7 @@ class LookupService:
         if known is None and self._backoff.is_paused(reference.registry):
             return  # no request was made, so the image stays pending, and the next caller has it queued again
         try:
-            config = self._asked(reference, known)
+            config = self._query_registry(reference, known)
         except ImageLookupError as error:
             self._fail(reference, known, error, "refused" if error.is_lasting else "failed")
         except Exception as error:  # noqa: BLE001  # whatever it is, this image has a problem and others go on
@@ -176,16 +176,16 @@ class LookupService:
         else:
             self._succeed(reference, known, config)
 
-    def _asked(self, reference: ImageReference, known: Entry | None) -> ImageConfig:
+    def _query_registry(self, reference: ImageReference, known: Entry | None) -> ImageConfig:
         """Query the registry, unless it has demanded a pause. Raises ImageLookupError."""
         self._backoff.check(reference.registry)
         try:
-            return self._looked_up(reference, None if known is None else known.info.config)
+            return self._query_changes(reference, None if known is None else known.info.config)
         except ImageLookupError as error:
             self._backoff.note(reference.registry, error)
             raise
 
-    def _looked_up(self, reference: ImageReference, before: ImageConfig | None) -> ImageConfig:
+    def _query_changes(self, reference: ImageReference, before: ImageConfig | None) -> ImageConfig:
         """Query the digest first if the image was known: mostly it has not changed."""
         if before is None:
             return self._client.look_up(reference)
@@ -248,9 +248,6 @@ class LookupService:
 
     def _is_wanted(self, key: str) -> bool:
         return self._is_allowed(parse_reference(key))
-
-
-_log = logging.getLogger("gpu_policy.images")
 
 
 def look_up_all(
