@@ -93,7 +93,7 @@ def test_A53_of_ten_thousands_of_mistakes_not_each_is_kept() -> None:
     pool = f"&p {{{', '.join(f'k{number}: 1' for number in range(1000))}}}"
     pools = f"  nodePools: [{pool}, {'*p, ' * 20}]\n"
     found = checked({"team.yaml": policy_text("team") + pools}, mounted=DEFAULT)
-    assert "team.yaml:1: holds 21021 mistakes, too many to name them; mend those of one kind, and check again" in map(
+    assert "team.yaml:1: holds 21021 mistakes, too many to name them; correct all of one kind, and check again" in map(
         str, found.errors
     )
     nulls = {"a.yaml": f"[{'~,' * (MOST_FAULTS + 1)}]"}

@@ -194,7 +194,7 @@ def test_settings_are_printed_as_they_are_written():
         pytest.param(
             {"byResource": {"nvidia.com/gpumem": 4}},
             ("byResource", "nvidia.com/gpumem", "[key]"),
-            "is no GPU resource; those are nvidia.com/gpu,",
+            "is no GPU resource; write one such as nvidia.com/gpu,",
             id="an attribute is no resource",
         ),
         pytest.param(

@@ -82,8 +82,8 @@ def test_A40_a_debug_container_under_the_toolkit_says_that_it_wants_no_gpu(gpus)
     raw = pod(container(gpus=gpus, env=[] if gpus else [VOID]), runtimeClassName="nvidia", **DEBUGGED)
     assert messages(RULE, raw) == [
         "spec.ephemeralContainers[debugger].env: has no NVIDIA_VISIBLE_DEVICES under runtimeClassName nvidia, and the "
-        "container requests no NVIDIA GPU; its image may set the variable, as those of CUDA do, and then it sees every "
-        "GPU of its node. Use kubectl debug --env=NVIDIA_VISIBLE_DEVICES=void."
+        "container requests no NVIDIA GPU; its image may set the variable, as CUDA images do, and then the container "
+        "sees every GPU of its node. Use kubectl debug --env=NVIDIA_VISIBLE_DEVICES=void."
     ]
     assert len(told(raw, {"debugContainers": "warn"})) == 1
     assert messages(RULE, raw, {"debugContainers": "allow"}) == []

@@ -88,8 +88,8 @@ def test_A41_nothing_is_mounted_on_the_device_list_of_the_toolkit(list_name, gpu
     raw = pod(container("a", gpus))
     raw["spec"][list_name] = [*raw["spec"].get(list_name, []), one]
     assert messages(RULE, raw) == [
-        f"spec.{list_name}[b].volumeMounts[any]: mounts a volume at {path}; the container toolkit takes what is there "
-        "for a list of GPUs, which is the device plugin's to make. "
+        f"spec.{list_name}[b].volumeMounts[any]: mounts a volume at {path}; the container toolkit takes files there "
+        "for a list of GPUs, which only the device plugin may write. "
         "Request GPUs in resources.limits, and remove the mount."
     ]
 

@@ -189,7 +189,7 @@ def _objection(verdict: _KeptOut, quota: Quota) -> Objection:
     """The objection to a pod that is kept out because of other pods in its namespace."""
     if isinstance(verdict, AlreadyStored):
         found = f"there is already a pod {verdict.name}"
-        return Objection("metadata.name", found, "no other may have its name", "Choose another name")
+        return Objection("metadata.name", found, "no two pods of a namespace have one name", "Choose another name")
     if isinstance(verdict, InTreeExceeded):
         return Objection("spec", verdict.found, "the API server refuses pods beyond it", "Free some or request less")
     if isinstance(verdict, Crowded):
@@ -208,7 +208,7 @@ _WITHOUT_USAGE = Objection(
 def _too_many_kinds(pod: Pod) -> Objection:
     """The objection to a pod whose entry would fill the ledger, which the whole quota shares."""
     found = f"requests {len(pod.gpus)} different GPU resources"
-    return Objection("spec", found, f"at most {MOST_RESOURCES} are counted", "Request those of one node only")
+    return Objection("spec", found, f"at most {MOST_RESOURCES} are counted", "Request GPUs of one node only")
 
 
 def finding_of(bound: BoundQuota, objection: Objection) -> Finding:

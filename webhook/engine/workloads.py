@@ -207,8 +207,8 @@ def _malformed(template: Template, error: ShapeError) -> _WorkloadFinding:
 
 def _unjudged(first: Template, judged: int, count: int) -> _WorkloadFinding:
     message = (
-        f"this pod template and those after it were not checked: of the {count} in the object, {judged} are checked; "
-        "their pods are checked when they are created"
+        f"not checked, like all pod templates after it: the object has {count} of them, and {judged} are checked; pods "
+        "of the others are checked when they are created"
     )
     return _WorkloadFinding(KEY, Finding(KEY, Mode.WARN, FindingKind.ADVICE, first.path, message))
 

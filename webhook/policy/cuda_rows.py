@@ -133,11 +133,11 @@ class SourcedRow(CamelModel):
     """A row that says where it comes from."""
 
     source: Annotated[str, AfterValidator(_line), Field(examples=["release notes of CUDA 13.5"])]
-    """Who says so: a page, a file or a person, in up to 200 characters."""
+    """Where the row comes from: a page, a file or a person, in up to 200 characters."""
     date: Annotated[str, AfterValidator(_date), Field(examples=["2027-03"])]
-    """When that was said or read, as a month (`"2027-03"`) or a day in quotes, or `unknown`."""
+    """The date of the source, or of reading it, as a month (`"2027-03"`) or a day in quotes, or `unknown`."""
     note: Annotated[str, AfterValidator(_note)] | None = None
-    """What else there is to say, for whoever reads the file."""
+    """A remark for readers of the file."""
 
 
 class ToolkitRow(SourcedRow):

@@ -35,7 +35,7 @@ def details_of(error: ValidationError) -> list[ErrorDetails]:
     found = error.error_count()
     if found <= _MOST_DETAILS:
         return error.errors(include_url=False)
-    text = f"holds {found} mistakes, too many to name them; mend those of one kind, and check again"
+    text = f"holds {found} mistakes, too many to name them; correct all of one kind, and check again"
     return [ErrorDetails(type="value_error", loc=(), msg="", input=None, ctx={"error": text})]
 
 

@@ -221,7 +221,7 @@ def _unknown(survey: _Survey, unknown: Unknown) -> Iterator[Violation | Advice]:
         if unknown == "warn" or need.is_pending:
             yield Advice(where, found, clearing, brief)
         else:
-            allowed = "the policy refuses pods of which that is not known"
+            allowed = "the policy refuses pods for which this is not known"
             yield Violation(where, found, allowed, clearing, brief=brief)
 
 

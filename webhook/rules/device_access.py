@@ -208,7 +208,7 @@ def left_to_the_image(container: Container, runtime: str) -> Violation | None:
     return Violation(
         f"{container.path}.env",
         f"has no {VARIABLE} {runtime}, and the container requests no NVIDIA GPU",
-        "its image may set the variable, as those of CUDA do, and then it sees every GPU of its node",
+        "its image may set the variable, as CUDA images do, and then the container sees every GPU of its node",
         f"Use {_DEBUG}" if is_debugger else f"Request a GPU in resources.limits, or set {VARIABLE} to void",
         brief=f"has no {VARIABLE} {runtime}; its image may set it, and then it sees every GPU of its node",
     )
@@ -236,7 +236,7 @@ class Reaction(StrEnum):
     WARN = "warn"
     ALLOW = "allow"
 
-    def told(self, found: Violation | Advice) -> Iterator[Violation | Advice]:
+    def applied_to(self, found: Violation | Advice) -> Iterator[Violation | Advice]:
         """The finding for `deny`, advice instead of it for `warn`, nothing for `allow`."""
         if self is Reaction.DENY or (self is Reaction.WARN and isinstance(found, Advice)):
             yield found
@@ -273,7 +273,7 @@ class OwnGpus:
         """Whether they are; None if no node is known that the pod could run on. False under the reaction `deny`."""
         return False if self._reaction is Reaction.DENY else _takes_whole_nodes(self._pod, self._facts)
 
-    def told(self, found: Iterable[Violation | Advice]) -> Iterator[Violation | Advice]:
+    def applied_to(self, found: Iterable[Violation | Advice]) -> Iterator[Violation | Advice]:
         """The findings about GPUs that a container sees, under the reaction if all of them are the pod's own."""
         for one in found:
-            yield from self._reaction.told(one) if self.are_all else (one,)
+            yield from self._reaction.applied_to(one) if self.are_all else (one,)

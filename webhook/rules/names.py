@@ -163,9 +163,9 @@ Weight = Annotated[Fraction, PlainValidator(_read_positive), PlainSerializer(_wr
 def _gpu_resource(name: str, info: ValidationInfo) -> str:
     if accelerators_in(info.context).of(name) is None:
         raise ValueError(
-            f"{spelled(name)} is no GPU resource; those are nvidia.com/gpu, nvidia.com/gpu.shared, "
-            "nvidia.com/mig-1g.10gb and the like, nvidia.com/pgpu, amd.com/gpu and its partitions, gpu.intel.com/i915, "
-            "gpu.intel.com/xe, device classes of GPUs, and those of accelerators.extra"
+            f"{spelled(name)} is no GPU resource; write one such as nvidia.com/gpu, nvidia.com/gpu.shared, "
+            "nvidia.com/mig-1g.10gb, nvidia.com/pgpu, amd.com/gpu, gpu.intel.com/i915 or gpu.intel.com/xe, a device "
+            "class of GPUs, or a name in accelerators.extra"
         )
     return name
 

@@ -106,12 +106,12 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     for container in pod.containers:
         if (found := exposing_value(container)) is not None:
             is_clear = shows_all(container) or not requests_nvidia(container)
-            yield from own.told([found]) if is_clear else [found]
+            yield from own.applied_to([found]) if is_clear else [found]
         yield from [_of_a_mount(mount, container) for mount in container.mounts if requests_devices(mount)]
         if container.is_privileged and (pod.gpus or runtime):
-            yield from settings.privileged.told(_privileged(pod, container, runtime))
+            yield from settings.privileged.applied_to(_privileged(pod, container, runtime))
         if container.env_from or (runtime and not requests_nvidia(container)):
-            yield from own.told(_of_what_is_not_said(pod, container, settings, runtime))
+            yield from own.applied_to(_of_what_is_not_said(pod, container, settings, runtime))
 
 
 def _runtime(pod: Pod, settings: Settings, facts: Facts) -> str:
@@ -135,7 +135,9 @@ def _of_volume(volume: Volume, pod: Pod, settings: Settings) -> Iterator[Violati
         whose, remedy = "GPUs", "Remove the volume"
         allowed = "a container gets the device files of its own GPUs, and no others, without any volume"
     found = f"mounts {shown(volume.host_path)} in a pod that requests {whose}"
-    yield from settings.device_files.told(Violation(f"spec.volumes[{volume.name}].hostPath", found, allowed, remedy))
+    yield from settings.device_files.applied_to(
+        Violation(f"spec.volumes[{volume.name}].hostPath", found, allowed, remedy)
+    )
 
 
 def _of_annotations(pod: Pod, settings: Settings, own: OwnGpus) -> Iterator[Violation | Advice]:
@@ -151,8 +153,8 @@ def _of_annotations(pod: Pod, settings: Settings, own: OwnGpus) -> Iterator[Viol
             if is_of_gke and pod.gpus
             else "Remove the annotation, and request a GPU where the pod needs one",
         )
-        found = settings.annotations.told(violation)
-        yield from own.told(found) if is_of_gke else found
+        found = settings.annotations.applied_to(violation)
+        yield from own.applied_to(found) if is_of_gke else found
 
 
 def _is_for_gpudirect(pod: Pod, named: int | None) -> bool:
@@ -186,9 +188,9 @@ def _of_a_mount(mount: Mount, container: Container) -> Violation:
     return Violation(
         f"{container.path}.volumeMounts[{mount.volume}]",
         f"mounts a volume at {shown(mount.path)}",
-        "the container toolkit takes what is there for a list of GPUs, which is the device plugin's to make",
+        "the container toolkit takes files there for a list of GPUs, which only the device plugin may write",
         "Request GPUs in resources.limits, and remove the mount",
-        brief=f"mounts a volume at {shown(mount.path)}; the container toolkit takes what is there for a list of GPUs",
+        brief=f"mounts a volume at {shown(mount.path)}; the container toolkit takes files there for a list of GPUs",
     )
 
 
@@ -213,14 +215,14 @@ def _of_what_is_not_said(
     if not asks and (not runtime or _gets_void(pod, container)):
         return
     if is_sent and (elsewhere := set_elsewhere(container)) is not None:
-        yield from settings.env_from.told(elsewhere)
+        yield from settings.env_from.applied_to(elsewhere)
     if asks or (unsaid := left_to_the_image(container, runtime)) is None:
         return
     if sets_legacy(container):
         yield unsaid
     elif is_sent:
         is_debugger = container.list_name == EPHEMERAL
-        yield from (settings.debug_containers if is_debugger else settings.images).told(unsaid)
+        yield from (settings.debug_containers if is_debugger else settings.images).applied_to(unsaid)
 
 
 def _gets_void(pod: Pod, container: Container) -> bool:

@@ -103,7 +103,7 @@ class _Hopeless:
             yield Reason(
                 "spec",
                 "no node has everything that the pod wants",
-                "it wants too many things to name those",
+                "it wants too many things to name them",
                 "Remove some of them",
             )
             return
