@@ -115,30 +115,30 @@ class GpuRow(CamelModel):
     vendor: Literal["nvidia", "amd", "intel"] = "nvidia"
     """Who made it."""
     words: Words | None = None
-    """Words that every name of the model has, in small letters. `40xx` stands for all numbers such as 4090, and `a####`
-    for all words such as a6000. Unset: those of `name`, between its hyphens."""
+    """Words in every name of the model, in small letters. `40xx` stands for any number such as 4090, and `a####` for
+    any word such as a6000. Unset: the parts of `name` between hyphens."""
     marks: Words | None = None
-    """Words that tell it from other models with the same words; a name has one of them. Unset: none."""
+    """Words that tell models with equal `words` apart; a name has one of them. Unset: none."""
     quotas: bool = True
-    """Whether limits may name it. `false` for a series, and for a variant that quotas count as another model."""
+    """Whether limits may name the model. `false` for a series, and for a variant that quotas count as another model."""
     compute: Annotated[str, Field(pattern=r"^[0-9]{1,2}\.[0-9]$", examples=["9.0"])] | None = None
-    """Compute capability, in quotes. Unset: not known, or that of the series of which the model is."""
+    """Compute capability, in quotes. Unset: not known, or that of the model's series."""
     data_center: bool | None = None
-    """Whether it is a data-centre GPU: only these run newer CUDA on an older driver. Unset: not known."""
+    """Whether it is a data-centre GPU. Only data-centre GPUs run newer CUDA on an older driver. Unset: not known."""
     brands: Annotated[tuple[Brand, ...], Field(max_length=16)] = ()
-    """Brands that the container toolkit may take it for. Unset: not known."""
+    """Brands that the container toolkit may report for the GPU. Unset: not known."""
     first_driver: Annotated[str, AfterValidator(_version), Field(examples=["575.57.08"])] | None = None
-    """The oldest driver that is said to drive it, in quotes. It is never held against a pod with certainty. Unset: that
-    of its compute capability."""
+    """The oldest driver that is said to support the GPU, in quotes. It never refuses a pod by itself. Unset: that of
+    its compute capability."""
     arch: Literal["amd64", "arm64"] | None = None
     """Architecture of a CPU on the same board. Unset: none."""
     product: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,63}$", examples=["NVIDIA-H200"])] | None = None
     """A value of the product label of its vendor, such as `nvidia.com/gpu.product`. Unset: none is known."""
     labels: Mapping[Annotated[str, Field(min_length=1, max_length=317)], Globs] = Field(default_factory=dict)
-    """Values and globs of values, by label key, that nodes with this model have although their words say less."""
+    """Values and globs of values of node labels, by label key, that mean this model whatever words are in them."""
     machines: Mapping[Annotated[str, Field(min_length=1, max_length=200)], Globs] = Field(default_factory=dict)
-    """Machine types and globs of machine types, by the source that says so. One that several models have may have any
-    of them."""
+    """Machine types and globs of machine types with this model, by source. A type in the rows of several models may
+    have any of them."""
     mig: Mapping[Annotated[str, Field(pattern=r"^[0-9]+g\.[0-9]+gb[A-Za-z0-9.+-]*$")], Amount] = Field(
         default_factory=dict
     )
@@ -146,13 +146,13 @@ class GpuRow(CamelModel):
     partitions: Mapping[Annotated[str, Field(pattern=r"^[a-z]px$")], Amount] = Field(default_factory=dict)
     """The partitions of an AMD GPU in each mode."""
     source: Annotated[str, Field(min_length=1, max_length=200)]
-    """Who says so. `unverified` where nobody has read it anywhere."""
+    """Where this was read. `unverified` if nobody has read it anywhere."""
     date: Annotated[
         str, Field(pattern=r"^(20[0-9]{2}-(0[1-9]|1[0-2])(-[0-3][0-9])?|unknown|release)$", examples=["2026-11-24"])
     ]
-    """When the source was written or read; `unknown` where nobody wrote it down."""
+    """When the source was written or read. `unknown` if nobody wrote that down."""
     note: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    """What else there is to say."""
+    """A remark."""
 
     @model_validator(mode="after")
     def _is_no_brand(self) -> "GpuRow":
