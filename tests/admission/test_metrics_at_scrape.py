@@ -39,7 +39,7 @@ def test_a_reading_that_fails_takes_only_itself_from_the_page_and_is_logged_once
         assert {"gpu_policy_apiserver_reachable", "gpu_policy_errors_total"} <= set(shown)
     (record,) = caplog.records
     assert (record.levelno, record.exc_info is None) == (logging.ERROR, False)
-    assert record.getMessage() == "gpu_policy_facts_age_seconds: cannot be read and is not shown"
+    assert record.getMessage() == "the metric gpu_policy_facts_age_seconds cannot be read and is not shown"
     ages.append(3.0)
     assert metrics.registry.get_sample_value("gpu_policy_facts_age_seconds") == 3
     ages.clear()

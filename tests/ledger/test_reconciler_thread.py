@@ -79,7 +79,7 @@ def test_a_ledger_that_cannot_be_corrected_keeps_no_other_from_it(caplog):
     replica.view.before_list = lambda: _fail_on(replica, "all another")
     replica.reconciler.reconcile()
     assert replica.entered(VISION) == {2}
-    assert "quota namespace.another: not reconciled: pods: 500" in caplog.messages
+    assert "quota namespace.another: the ledger is not reconciled: pods: 500" in caplog.messages
 
 
 def _fail_on(replica, what):

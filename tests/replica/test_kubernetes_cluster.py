@@ -50,8 +50,8 @@ def test_an_object_that_is_not_there_is_none(server: FakeApiServer, cluster: Kub
         pytest.param(429, {"message": "slow"}, "429: slow", id="too many requests"),
         pytest.param(500, b"<html>oops</html>", "500: <html>oops</html>", id="a proxy's page"),
         pytest.param(200, b"<html>hello</html>", "unexpected", id="a page instead of JSON"),
-        pytest.param(200, {}, "the answer is no Kubernetes object", id="no object"),
-        pytest.param(200, {"metadata": 7}, "the answer is no Kubernetes object", id="odd metadata"),
+        pytest.param(200, {}, "the answer is not a Kubernetes object", id="no object"),
+        pytest.param(200, {"metadata": 7}, "the answer is not a Kubernetes object", id="odd metadata"),
         pytest.param(200, [1], "no JSON object", id="a list"),
     ],
 )

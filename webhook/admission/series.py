@@ -117,6 +117,6 @@ class ScrapedGauge(Collector):
         except Exception:  # noqa: BLE001  # logged; one metric less is better than no page
             family.samples.clear()
             if not self._fails:
-                _LOG.exception("%s: cannot be read and is not shown", self._name)
+                _LOG.exception("the metric %s cannot be read and is not shown", self._name)
             self._fails = True
         yield family

@@ -198,7 +198,7 @@ class Reconciler:
         try:
             self._correct(ledger, quota, demands)
         except LedgerError as error:
-            _log.warning("quota %s: not reconciled: %s", quota.key, error)
+            _log.warning("quota %s: the ledger is not reconciled: %s", quota.key, error)
             return False
         return True
 

@@ -27,7 +27,9 @@ class KubernetesCluster:
                 return None
             raise ClusterError(error.sentence("GET", path)) from error
         if not isinstance(found.get("metadata"), dict):
-            raise ClusterError(f"GET {path}: the answer is no Kubernetes object; see what stands before the API server")
+            raise ClusterError(
+                f"GET {path}: the answer is not a Kubernetes object; check whether a proxy answers for the API server"
+            )
         return found
 
     def create(self, path: str, body: Mapping[str, Any]) -> None:

@@ -134,7 +134,7 @@ class ApiStore:
         metadata = found.get("metadata") if isinstance(found, dict) else None
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
         if not isinstance(metadata, dict) or not isinstance(version, str) or not version:
-            text = f"{self._path_of(key)}: the answer is no ledger; see what stands before the API server"
+            text = f"{self._path_of(key)}: the answer is not a ledger; check whether a proxy answers for the API server"
             raise LedgerError(text, "something else was found in its place")
         return version, {name: part for name, part in metadata.items() if name != "managedFields"}
 

@@ -95,7 +95,7 @@ class Replica:
     def drain(self) -> None:
         """Turn unready. Requests that still arrive are answered."""
         self._service.is_draining = True
-        _LOG.info("draining")
+        _LOG.info("draining: unready from now on; requests that still arrive are answered")
 
     def close(self) -> None:
         """Stop the threads."""

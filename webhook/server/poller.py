@@ -156,7 +156,7 @@ class Poller:
             self._complain(connection, error)
             self._drop(connection)
         except Exception:  # a bug met by one connection must not end the others
-            log.exception("dropping the connection of %s", connection.peer)
+            log.exception("a bug ended the connection of %s", connection.peer)
             self._drop(connection)
         if self._connections.get(connection.fd) is connection:
             self._memory.count(connection, connection.reader.held)

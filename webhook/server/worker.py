@@ -200,7 +200,7 @@ class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
 
     def _asked_to_stop(self) -> bool:
         if os.getppid() != self.ppid:
-            log.warning("the parent process has gone, stopping")
+            log.warning("stopping: the parent process has ended")
             self.alive = False
         return not self.alive
 
@@ -209,7 +209,7 @@ class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
 
         Every answer from now on ends its connection, so that the API server opens its next ones to other replicas.
         """
-        log.info("stopping: unready now, serving for another %g s", self._settings.drain_seconds)
+        log.info("stopping: this replica is unready now, and serves for another %g s", self._settings.drain_seconds)
         self._responder.leaving = True
         try:
             self.wsgi.drain()
