@@ -14,7 +14,7 @@ CONFIGURATIONS = ("/apis/mutating/gpu-policy", "/apis/validating/gpu-policy")
 
 
 class MemoryCluster:
-    """Implements `certs.cluster.Cluster`. `before_call` is told of each call; paths in `refused` cannot be written."""
+    """Implements `certs.cluster.Cluster`. `before_call` gets each call; paths in `refused` cannot be written."""
 
     def __init__(self, now: datetime) -> None:
         self.objects: dict[str, Json] = {}
@@ -29,7 +29,7 @@ class MemoryCluster:
             self.put(path, {"metadata": {"name": "gpu-policy"}, "webhooks": [{"name": "a", "clientConfig": {}}]})
 
     def put(self, path: str, body: Mapping[str, Any]) -> None:
-        """Store an object as somebody else would, without asking what is there."""
+        """Store an object as another writer would, whatever is stored there."""
         self._version += 1
         stored = copy.deepcopy(dict(body))
         stored["metadata"]["resourceVersion"] = str(self._version)
@@ -63,7 +63,7 @@ class MemoryCluster:
         return self.time
 
     def monotonic(self) -> float:
-        """The same in seconds."""
+        """The clock in seconds."""
         return self.time.timestamp()
 
     def pass_time(self, step: timedelta) -> None:

@@ -1,4 +1,4 @@
-"""Certificate files: made once, renewed in time, and never at the cost of somebody's own authority."""
+"""Certificate files are made once and renewed in time. An authority that people brought is never replaced."""
 
 import stat
 import threading

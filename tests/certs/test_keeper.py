@@ -92,7 +92,7 @@ def test_looking_again_writes_nothing(tmp_path: Path) -> None:
         pytest.param(None, id="gone"),
         pytest.param("", id="blank"),
         pytest.param("Z2FyYmFnZQ==", id="garbage"),
-        pytest.param(base64.b64encode(new_authority(NOW).certificate_pem).decode(), id="somebody else's"),
+        pytest.param(base64.b64encode(new_authority(NOW).certificate_pem).decode(), id="a stranger's"),
     ],
 )
 def test_an_edited_bundle_is_set_right(bundle: str | None, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_other_keys_of_the_secret_are_left_alone(tmp_path: Path) -> None:
     assert material(cluster)["note"] == "bm90ZQ=="
 
 
-def test_without_configurations_nobody_is_waited_for(tmp_path: Path) -> None:
+def test_without_configurations_no_api_server_is_waited_for(tmp_path: Path) -> None:
     cluster = MemoryCluster(NOW)
     for path in CONFIGURATIONS:
         del cluster.objects[path]

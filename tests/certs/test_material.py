@@ -135,7 +135,7 @@ def test_certificates_of_the_future_are_replaced() -> None:
         pytest.param(
             Terms(names=("other.svc",)), "the serving certificate did not cover every name", id="names have changed"
         ),
-        pytest.param(TERMS, "", id="names are the same"),
+        pytest.param(TERMS, "", id="equal names"),
     ],
 )
 def test_a_changed_name_makes_a_new_serving_certificate(terms: Terms, reason: str) -> None:
@@ -172,7 +172,7 @@ def test_former_authorities_retire_when_asked_and_only_when_every_replica_has_fo
     assert retired.ends_request
 
 
-def test_a_request_that_nobody_knows_is_done_with() -> None:
+def test_an_unknown_request_is_done() -> None:
     assert plan(fresh(), TERMS, at(NOW, request="everything")).ends_request
 
 

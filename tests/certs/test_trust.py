@@ -1,4 +1,4 @@
-"""How certificates stand that somebody else keeps, and what a bundle accepts."""
+"""The status of certificates that another program keeps, and the certificates that a bundle accepts."""
 
 import base64
 from datetime import UTC, datetime, timedelta

@@ -4,7 +4,7 @@ from webhook.ledger.ledger_store import Pods
 
 
 def is_live(pods: Pods, uid: bytes) -> bool:
-    """Whether a pod was last heard of as one that counts."""
+    """Whether a pod counted when it was last reported."""
     return uid in pods.live_among({uid})
 
 

@@ -24,7 +24,7 @@ TEMPLATES = "/apis/resource.k8s.io/v1/resourceclaimtemplates"
 
 
 class Request(BaseHTTPRequestHandler):
-    """One request, answered as the server is told to."""
+    """One request, answered as the test says."""
 
     protocol_version = "HTTP/1.1"
     server: "FakeApiServer"
@@ -138,7 +138,7 @@ class FakeApiServer(ThreadingHTTPServer):
         return {"kind": "List", "metadata": {"resourceVersion": "100", **rest}, "items": items}
 
     def tell(self, path: str, content: bytes) -> None:
-        """Send these bytes to whoever watches; none at all end the watches."""
+        """Send these bytes to all watches; no bytes end the watches."""
         for events in self._events[path]:
             events.put(content)
 
@@ -194,7 +194,7 @@ def fake_api_server() -> Iterator[FakeApiServer]:
 
 
 def always(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Answer:
-    """The same answer to everything."""
+    """One answer to all requests."""
     return lambda request, _path, _query: request.send(status, body, headers)
 
 

@@ -39,7 +39,7 @@ def uid_text(name: str) -> str:
 
 
 def uid(name: str) -> bytes:
-    """The same in bytes."""
+    """The uid in bytes."""
     return UUID(uid_text(name)).bytes
 
 

@@ -14,7 +14,7 @@ READING = ["get", "list", "watch"]
 
 
 def aggregated(groups: Groups) -> Answer:
-    """All groups at once, for whoever accepts that."""
+    """All groups in one answer, for clients that accept it."""
 
     def answer(request: Request, path: str, _query: dict[str, str]) -> None:
         asked_for = "as=APIGroupDiscoveryList" in request.headers["accept"]

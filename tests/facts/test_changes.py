@@ -1,4 +1,4 @@
-"""A snapshot never changes; news gives a new one, and news that rules cannot see gives the same one again."""
+"""A snapshot never changes. A change makes a new snapshot, unless rules cannot see the change."""
 
 import copy
 from threading import Barrier, Thread

@@ -1,4 +1,4 @@
-"""What is remembered of claims is what pods need of them, within bounds that whoever writes them cannot pass."""
+"""The requests of claims are kept, within bounds that tenants cannot exceed."""
 
 import sys
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a DeviceClass gives no node lists: pods that ask for it may have a home that nobody knows."""
+"""No node lists the devices of a DeviceClass: pods that request them may run on nodes that are not known."""
 
 from typing import Any
 

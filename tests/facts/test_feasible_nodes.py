@@ -42,7 +42,7 @@ ANYWHERE = {"tolerations": [{"operator": "Exists"}]}
         pytest.param(pod(asks={"rdma/hca": "1"}, **ANYWHERE), 3, 1, id="another device"),
         pytest.param(pod(asks={"example.com/fpga": "1"}, **ANYWHERE), 3, 0, id="a device that no node has"),
         pytest.param(pod(gpus={"amd.com/gpu": 1}, **ANYWHERE), 0, 0, id="a GPU that no node has"),
-        pytest.param(pod(asks={"pods": "1000", "made-up": "5"}, **ANYWHERE), 3, 3, id="what nobody compares"),
+        pytest.param(pod(asks={"pods": "1000", "made-up": "5"}, **ANYWHERE), 3, 3, id="resources without comparison"),
         pytest.param(pod(asks={"example.kubernetes.io/a": "5"}, **ANYWHERE), 3, 3, id="Kubernetes' own names"),
         pytest.param(pod(gpus={GPU: 1, "nvidia.com/gpumem": 4000}, **ANYWHERE), 2, 2, id="a share of a GPU (HAMi)"),
         pytest.param(pod(asks={"cpu": "1000"}, nodeName="h100"), 1, 0, id="bound to a node by name"),
@@ -60,7 +60,7 @@ def test_what_the_runtime_class_adds_counts_for_homes_too():
     assert housed(facts, pod(gpus={GPU: 2}, runtimeClassName="nvidia")) == 0
 
 
-def test_an_amount_that_nobody_knows_is_enough():
+def test_an_unknown_amount_is_enough():
     unlabelled = ClusterFacts.of([node("new"), node("away", capacity={"cpu": "8", GPU: "0"})])
     assert housed(unlabelled, pod(asks={"cpu": "64", "memory": "1Ti"})) == 1
     assert housed(unlabelled, pod(asks={"rdma/hca": "1"})) == 1

@@ -1,4 +1,4 @@
-"""Where a pod has room is the same as asking every node, for any nodes, pods and order of changes."""
+"""The indexes find the feasible nodes that asking every node finds, for any nodes, pods and order of changes."""
 
 import copy
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ PODS = st.builds(
 
 
 def has(raw: Mapping[str, Any], resource: str) -> int | None:
-    """How much a node has, as plainly as possible; None where nobody knows."""
+    """The amount on a node, read as plainly as possible; None where it is unknown."""
     capacity, allocatable = raw["status"]["capacity"], raw["status"].get("allocatable") or {}
     first, second = (capacity, allocatable) if "/" in resource else (allocatable, capacity)
     found = first.get(resource, second.get(resource))
@@ -89,7 +89,7 @@ CHANGES = st.lists(
 @checked
 @given(nodes=NODES, changes=CHANGES, asking=PODS)
 def test_a_snapshot_that_followed_changes_answers_like_one_built_afresh(nodes, changes, asking):
-    """Indexes that a change leaves as they are go over to the next snapshot; those that it does not must not."""
+    """The next snapshot takes over the indexes that a change does not touch, and no others."""
     snapshot = Snapshot.of(nodes)
     raws = {raw["metadata"]["name"]: raw for raw in nodes}
     for number, (at, what, amounts, zone) in enumerate(changes):

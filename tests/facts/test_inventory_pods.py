@@ -1,4 +1,4 @@
-"""Pods as a file describes them are asked like those of a cluster."""
+"""The pods of a file answer as the pods of a cluster do."""
 
 import pytest
 
@@ -68,7 +68,7 @@ def test_lists_are_by_namespace_and_by_glob(pods):
     assert not list(pods.list_now([], 1))
 
 
-def test_pods_that_somebody_wrote_down_count_without_a_uid_once_each(clock):
+def test_pods_without_a_uid_count_once_each(clock):
     written = stored("a")
     del written["metadata"]["uid"], written["metadata"]["namespace"], written["status"]
     pods = StaticPods([written, written, {**written, "metadata": {"name": "b"}}], clock)

@@ -1,4 +1,4 @@
-"""Whatever an API server does to a watch, the last known facts stay, the fault is told, and the watch comes back."""
+"""Whatever an API server does to a watch, the last known facts stay, the fault is reported, and the watch recovers."""
 
 import time
 from threading import enumerate as enumerate_threads

@@ -130,7 +130,7 @@ OPEN = {"discouraged", "cordoned", "autoscaled"}
 @pytest.mark.parametrize(
     ("tolerations", "expected"),
     [
-        pytest.param([], OPEN, id="preferred and transient taints keep nobody away"),
+        pytest.param([], OPEN, id="preferred and transient taints keep no pod away"),
         pytest.param([{"operator": "Exists"}], OPEN | {"gpu", "evicting"}, id="Exists without key tolerates all"),
         pytest.param(
             [{"key": "nvidia.com/gpu", "operator": "Exists"}], OPEN | {"gpu"}, id="every taint must be tolerated"

@@ -1,4 +1,4 @@
-"""The indexed answer is the same as asking every node, for any nodes, pods and order of changes."""
+"""The indexes find the matching nodes that asking every node finds, for any nodes, pods and order of changes."""
 
 from collections.abc import Mapping
 from typing import Any

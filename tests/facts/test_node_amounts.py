@@ -35,14 +35,14 @@ def test_the_most_is_that_of_the_nodes_that_are_asked_about(amounts, asked):
         assert expected == column.largest(among)
 
 
-def test_a_resource_that_no_node_has_is_enough_for_nobody():
+def test_a_resource_that_no_node_has_is_enough_for_no_pod():
     assert (NO_AMOUNTS.at_least(1), NO_AMOUNTS.largest(0b111)) == (0, 0)
 
 
 @pytest.mark.parametrize(
     "amounts",
     [
-        pytest.param([96_000] * 5000, id="all the same"),
+        pytest.param([96_000] * 5000, id="equal amounts"),
         pytest.param([place * 1024 for place in range(5000)], id="each another"),
     ],
 )

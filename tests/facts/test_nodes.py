@@ -133,7 +133,7 @@ def test_the_first_form_of_runtime_classes_is_read_too():
             {"value": "1000", "globalDefault": "yes", "preemptionPolicy": {}}, PriorityClass("a"), id="wrong types"
         ),
         pytest.param(
-            {"preemptionPolicy": "Never"}, PriorityClass("a", preempts=False), id="one that pushes nobody out"
+            {"preemptionPolicy": "Never"}, PriorityClass("a", preempts=False), id="a class that preempts no pod"
         ),
         pytest.param({"preemptionPolicy": "PreemptLowerPriority"}, PriorityClass("a"), id="pushes others out"),
         pytest.param({"value": True}, PriorityClass("a"), id="a boolean is no number"),
@@ -175,7 +175,7 @@ def test_where_only_one_of_capacity_and_allocatable_is_there_it_counts():
     assert expected == amounts(read(capacity=both)) == amounts(read(capacity={}, allocatable=both))
 
 
-def test_what_decides_nothing_is_left_out_as_is_what_nobody_can_read():
+def test_irrelevant_and_malformed_parts_are_left_out():
     left_out = {"pods": "110", "attachable-volumes-csi-ebs": "39", "kubernetes.io/batch-cpu": "5", "memory": "lots"}
     assert amounts(read(capacity={"cpu": "1", **left_out})) == {"cpu": 1000}
 
@@ -201,7 +201,7 @@ GPU, SLICE = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
         pytest.param({GPU: "0", "amd.com/gpu": "8"}, GPU, None, id="with the device plugin of another vendor there"),
     ],
 )
-def test_what_a_node_does_not_list_it_has_not_or_nobody_knows(capacity, resource, expected):
+def test_a_resource_that_a_node_does_not_list_is_absent_or_unknown(capacity, resource, expected):
     assert expected == read(capacity=capacity).amount(resource)
 
 
@@ -210,7 +210,7 @@ def test_what_a_node_does_not_list_it_has_not_or_nobody_knows(capacity, resource
     [
         pytest.param("8", None, {GPU: "0"}, 8, id="as many as its labels say"),
         pytest.param("8", "4", {GPU: "0"}, 32, id="each shared by several"),
-        pytest.param("8", "0", {GPU: "0"}, 8, id="shared by nobody"),
+        pytest.param("8", "0", {GPU: "0"}, 8, id="not shared"),
         pytest.param("8", None, {GPU: "4"}, 4, id="as it is listed"),
         pytest.param("8", None, {GPU: "0", SLICE: "7"}, 0, id="a GPU that became slices"),
         pytest.param("8", None, {}, 0, id="no such resource"),

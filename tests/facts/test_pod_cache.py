@@ -17,109 +17,109 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def heard(clock: Clock) -> PodCache:
+def cache(clock: Clock) -> PodCache:
     """Three pods: two with GPUs, and one without."""
-    heard = PodCache(clock, clock)
-    heard.replace([stored("a"), stored("b", "team-b"), cpu_pod("web")])
-    return heard
+    cache = PodCache(clock, clock)
+    cache.replace([stored("a"), stored("b", "team-b"), cpu_pod("web")])
+    return cache
 
 
-def test_gpu_pods_of_a_list_are_live_and_the_others_are_not(heard):
-    assert {"a", "b"} == live(heard)
-    assert {"b"} == live(heard, "team-b")
-    assert set() == live(heard, "team-z")
-    assert is_live(heard, uid("a"))
-    assert not is_live(heard, uid("web"))
-    assert not is_gone(heard, uid("web"))
-    assert not is_gone(heard, uid("never-heard-of"))
+def test_gpu_pods_of_a_list_are_live_and_the_others_are_not(cache):
+    assert {"a", "b"} == live(cache)
+    assert {"b"} == live(cache, "team-b")
+    assert set() == live(cache, "team-z")
+    assert is_live(cache, uid("a"))
+    assert not is_live(cache, uid("web"))
+    assert not is_gone(cache, uid("web"))
+    assert not is_gone(cache, uid("never-cache-of"))
 
 
 @pytest.mark.parametrize("event", ["ADDED", "MODIFIED"])
-def test_a_pod_that_is_told_of_is_live(heard, event):
-    assert not heard.change(event, stored("c"))
-    assert {"a", "b", "c"} == live(heard)
+def test_a_pod_that_is_reported_is_live(cache, event):
+    assert not cache.change(event, stored("c"))
+    assert {"a", "b", "c"} == live(cache)
 
 
 @pytest.mark.parametrize(
     ("event", "raw"),
     [
         pytest.param("DELETED", stored("a"), id="deleted"),
-        pytest.param("DELETED", {"metadata": {"uid": uid_text("a")}}, id="deleted, and nothing else said"),
+        pytest.param("DELETED", {"metadata": {"uid": uid_text("a")}}, id="deleted, with its uid alone"),
         pytest.param("DELETED", stored("a", nodeSelector=7), id="deleted, with an odd part"),
         pytest.param("MODIFIED", stored("a", phase="Succeeded"), id="succeeded"),
         pytest.param("MODIFIED", stored("a", phase="Failed"), id="failed"),
         pytest.param("MODIFIED", deleted(stored("a"), "2026-03-01T11:00:00Z", 30), id="deletion overdue"),
     ],
 )
-def test_a_pod_that_ends_is_gone_and_that_is_told_once(heard, event, raw):
-    assert heard.change(event, raw)
-    assert is_gone(heard, uid("a"))
-    assert not is_live(heard, uid("a"))
-    assert {"b"} == live(heard)
-    assert not heard.change(event, raw)
-    assert not heard.change("DELETED", stored("a"))
-    assert is_gone(heard, uid("a"))
+def test_a_pod_that_ends_is_gone_and_is_reported_once(cache, event, raw):
+    assert cache.change(event, raw)
+    assert is_gone(cache, uid("a"))
+    assert not is_live(cache, uid("a"))
+    assert {"b"} == live(cache)
+    assert not cache.change(event, raw)
+    assert not cache.change("DELETED", stored("a"))
+    assert is_gone(cache, uid("a"))
 
 
-def test_pods_without_gpus_leave_no_trace(heard):
-    assert not heard.change("DELETED", cpu_pod("web"))
-    assert not heard.change("ADDED", cpu_pod("web-2"))
-    assert not is_gone(heard, uid("web"))
-    assert {"a", "b"} == live(heard)
+def test_pods_without_gpus_leave_no_trace(cache):
+    assert not cache.change("DELETED", cpu_pod("web"))
+    assert not cache.change("ADDED", cpu_pod("web-2"))
+    assert not is_gone(cache, uid("web"))
+    assert {"a", "b"} == live(cache)
 
 
-def test_a_pod_that_runs_again_counts_again(heard):
-    heard.change("MODIFIED", stored("a", phase="Failed"))
-    heard.change("MODIFIED", stored("a", phase="Running"))
-    assert is_live(heard, uid("a"))
-    assert not is_gone(heard, uid("a"))
+def test_a_pod_that_runs_again_counts_again(cache):
+    cache.change("MODIFIED", stored("a", phase="Failed"))
+    cache.change("MODIFIED", stored("a", phase="Running"))
+    assert is_live(cache, uid("a"))
+    assert not is_gone(cache, uid("a"))
 
 
-def test_who_is_missing_from_a_later_list_went(heard):
-    assert heard.replace([stored("b", "team-b"), stored("c")])
-    assert {"b", "c"} == live(heard)
-    assert is_gone(heard, uid("a"))
-    assert not heard.replace([stored("b", "team-b"), stored("c")])
+def test_pods_that_a_later_list_lacks_are_gone(cache):
+    assert cache.replace([stored("b", "team-b"), stored("c")])
+    assert {"b", "c"} == live(cache)
+    assert is_gone(cache, uid("a"))
+    assert not cache.replace([stored("b", "team-b"), stored("c")])
 
 
 def test_who_has_ended_by_the_first_list_is_gone(clock):
-    heard = PodCache(clock, clock)
+    cache = PodCache(clock, clock)
     overdue = deleted(stored("c"), "2026-03-01T11:00:00Z", 30)
-    assert not heard.replace([stored("a"), stored("b", phase="Failed"), overdue])
-    assert {"a"} == live(heard)
-    assert is_gone(heard, uid("b"))
-    assert is_gone(heard, uid("c"))
+    assert not cache.replace([stored("a"), stored("b", phase="Failed"), overdue])
+    assert {"a"} == live(cache)
+    assert is_gone(cache, uid("b"))
+    assert is_gone(cache, uid("c"))
 
 
-def test_a_list_that_breaks_off_changes_nothing(heard):
+def test_an_incomplete_list_changes_nothing(cache):
     def half_a_list() -> Any:
         yield stored("c")
         raise OSError("broken off")
 
     with pytest.raises(OSError, match="broken off"):
-        heard.replace(half_a_list())
-    assert {"a", "b"} == live(heard)
+        cache.replace(half_a_list())
+    assert {"a", "b"} == live(cache)
 
 
-def test_a_pod_stops_counting_when_its_deletion_is_overdue_without_any_news(heard, clock):
-    assert not heard.change("MODIFIED", deleted(stored("a"), AT, 30))
+def test_a_pod_stops_counting_when_its_deletion_is_overdue_without_any_event(cache, clock):
+    assert not cache.change("MODIFIED", deleted(stored("a"), AT, 30))
     clock.now = AT_SECONDS + 30
-    assert is_live(heard, uid("a"))
-    assert not is_gone(heard, uid("a"))
+    assert is_live(cache, uid("a"))
+    assert not is_gone(cache, uid("a"))
     clock.now = AT_SECONDS + 31
-    assert not is_live(heard, uid("a"))
-    assert is_gone(heard, uid("a"))
-    assert {"b"} == live(heard)
-    assert set() == live(heard, "team-a")
+    assert not is_live(cache, uid("a"))
+    assert is_gone(cache, uid("a"))
+    assert {"b"} == live(cache)
+    assert set() == live(cache, "team-a")
 
 
-def test_a_deletion_that_was_taken_back_to_be_made_anew_counts_by_its_new_deadline(heard, clock):
-    heard.change("MODIFIED", deleted(stored("a"), AT, 30))
-    heard.change("MODIFIED", deleted(stored("a"), AT, 0))
+def test_a_shortened_deletion_counts_by_its_new_deadline(cache, clock):
+    cache.change("MODIFIED", deleted(stored("a"), AT, 30))
+    cache.change("MODIFIED", deleted(stored("a"), AT, 0))
     clock.now = AT_SECONDS + 1
-    assert not is_live(heard, uid("a"))
-    heard.change("MODIFIED", stored("a"))
-    assert is_live(heard, uid("a"))
+    assert not is_live(cache, uid("a"))
+    cache.change("MODIFIED", stored("a"))
+    assert is_live(cache, uid("a"))
 
 
 UNREADABLE = [
@@ -131,23 +131,23 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize("raw", UNREADABLE)
-def test_pods_that_cannot_be_read_are_passed_over_and_said_once(heard, caplog, raw):
+def test_pods_that_cannot_be_read_are_ignored_with_one_message(cache, caplog, raw):
     with caplog.at_level(logging.WARNING):
         for event in ("ADDED", "MODIFIED", "DELETED"):
-            assert not heard.change(event, raw)
-        heard.replace([raw, stored("a"), stored("b", "team-b"), None, "text"])
-    assert {"a", "b"} == live(heard)
+            assert not cache.change(event, raw)
+        cache.replace([raw, stored("a"), stored("b", "team-b"), None, "text"])
+    assert {"a", "b"} == live(cache)
     assert [record.levelname for record in caplog.records].count("WARNING") == 1
     assert "a pod is ignored" in caplog.text
 
 
-def test_a_pod_that_can_no_longer_be_read_counts_as_before(heard):
+def test_a_pod_that_can_no_longer_be_read_counts_as_before(cache):
     unreadable = stored("a", nodeSelector=["a"])
-    assert not heard.change("MODIFIED", unreadable)
-    assert is_live(heard, uid("a"))
-    assert not heard.replace([unreadable, stored("b", "team-b")])
-    assert {"a", "b"} == live(heard)
-    assert heard.change("DELETED", unreadable)
+    assert not cache.change("MODIFIED", unreadable)
+    assert is_live(cache, uid("a"))
+    assert not cache.replace([unreadable, stored("b", "team-b")])
+    assert {"a", "b"} == live(cache)
+    assert cache.change("DELETED", unreadable)
 
 
 def test_those_who_went_are_remembered_for_ten_minutes_at_least(clock):

@@ -1,4 +1,4 @@
-"""Whatever happens in a cluster, and however much of it is heard as it happens: who counts is who is live."""
+"""Whatever happens in a cluster, and however many events are lost: the pods that count are live in the cache."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from webhook.facts.pod_cache import PodCache
 
 
 class Cluster(RuleBasedStateMachine):
-    """A cluster whose changes are told as events, or lost until the next list."""
+    """A cluster whose changes are reported as events, or lost until the next list."""
 
     @initialize()
     def begin(self) -> None:

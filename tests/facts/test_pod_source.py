@@ -102,7 +102,7 @@ def test_pods_that_have_finished_are_neither_listed_nor_watched(server, tmp_path
     assert [query["fieldSelector"] for query in server.watches(PODS)] == [NOT_FINISHED]
 
 
-def test_whoever_listens_is_told_of_pods_that_went_and_of_no_others(server, tmp_path):
+def test_the_callback_is_called_for_pods_that_are_gone_and_for_no_others(server, tmp_path):
     told: list[int] = []
     with following(server, tmp_path, gone=lambda: told.append(1)) as pods:
         server.tell_event(PODS, "ADDED", stored("c"), "101")

@@ -1,4 +1,4 @@
-"""JSON that the API server stores is read, however deep somebody nested a part of it."""
+"""JSON that the API server stores is read, however deep its parts are nested."""
 
 import orjson
 import pytest

@@ -182,8 +182,8 @@ def read_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> I
     *of_snapshot, raw_pods = (objects[kind] for kind in _KINDS)
     snapshot = Snapshot.of(*of_snapshot, accelerators=accelerators)
     pods = StaticPods(raw_pods, accelerators=accelerators)
-    told = (f"{one}; the last value counts" for one in messages_of(repeated, 1))
-    return Inventory(ClusterFacts(snapshot), pods, (*told, *_nameless(objects), *pods.left_out))
+    repetitions = (f"{one}; the last value counts" for one in messages_of(repeated, 1))
+    return Inventory(ClusterFacts(snapshot), pods, (*repetitions, *_nameless(objects), *pods.left_out))
 
 
 def _nameless(objects: Mapping[str, list[Any]]) -> Iterator[str]:

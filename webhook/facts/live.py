@@ -124,7 +124,7 @@ class LiveFacts:
             watch.join(max(0.0, deadline - time.monotonic()))
 
     def _replace_nodes(self, raws: Iterable[object]) -> None:
-        listed = self._snapshot.with_nodes(raws)  # waits for the API server; nobody else changes the nodes meanwhile
+        listed = self._snapshot.with_nodes(raws)  # waits for the API server; no other thread changes nodes
         with self._lock:
             self._snapshot = self._snapshot.with_nodes_of(listed)
 

@@ -179,7 +179,7 @@ _UNCERTAIN_SECONDS = 2.0
 
 
 def _nothing() -> None:
-    """The callback where nobody listens."""
+    """The callback before `listen`."""
 
 
 class LivePods:

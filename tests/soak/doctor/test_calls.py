@@ -102,7 +102,7 @@ def test_A30_replicas_that_ask_for_a_client_certificate_are_recognised(site: Sit
     site.stop()
     site.start(f"--client-ca={site.webhook.files.ca_file}")
     try:
-        fails(site, "they ask for a client certificate that it does not show", "start the replicas without --client-ca")
+        fails(site, "they require a client certificate, and it shows none", "start the replicas without --client-ca")
     finally:
         site.stop()
         site.start()
@@ -152,5 +152,5 @@ def test_a_policy_that_only_warns_shows_nothing(site: Site) -> None:
     finally:
         site.plane.kubectl("delete", "namespace", "warned-probe", "--wait=false")
     assert [finding.status for finding in found] == [Status.SKIPPED] * 3
-    assert "is admitted unchanged, as its policy in namespace warned-probe wants" in found[0].found
+    assert "is admitted unchanged, as its policy in namespace warned-probe says" in found[0].found
     assert "is refused by the API server's own validation, as its policy" in found[1].found

@@ -68,8 +68,8 @@ def _templates(spec: Mapping[str, Any], where: str) -> Iterator[Template]:
         if pod["containers"]:
             elsewhere |= {f"spec.{key}": f"{where}.{_PLACEMENT[key]}" for key in shared if not template.get(key)}
             elsewhere |= _defaulted(defaults, own, f"{where}.templateDefaults")
-            told = {**annotations, **mapped(template, "metadata", "annotations")}
-            found = {"metadata": {"annotations": told}, "spec": pod}
+            all_annotations = {**annotations, **mapped(template, "metadata", "annotations")}
+            found = {"metadata": {"annotations": all_annotations}, "spec": pod}
             yield from settled_template(Template(found, place, name, elsewhere=elsewhere))
 
 

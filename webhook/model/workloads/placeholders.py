@@ -47,14 +47,14 @@ def settled(pod: Mapping[str, Any]) -> tuple[Mapping[str, Any], frozenset[str]] 
     unknown |= {f"spec.{key}" for key in (_DEADLINE, _PRIORITY) if is_placeholder(spec.get(key))}
     open_parts = [key for key in (*_NODES, _DEADLINE, "tolerations") if key in spec and _holds_placeholder(spec[key])]
     annotations = mapped(pod, "metadata", "annotations")
-    told = {key: value for key, value in annotations.items() if not is_placeholder(value)}
+    settled_annotations = {key: value for key, value in annotations.items() if not is_placeholder(value)}
     if open_parts:
         kept = {key: value for key, value in spec.items() if key not in open_parts}
         if "tolerations" in open_parts:
             kept["tolerations"] = list(_ANYWHERE)
         pod = {**pod, "spec": kept}
-    if len(told) < len(annotations):
-        pod = {**pod, "metadata": {**mapped(pod, "metadata"), "annotations": told}}
+    if len(settled_annotations) < len(annotations):
+        pod = {**pod, "metadata": {**mapped(pod, "metadata"), "annotations": settled_annotations}}
     return pod, unknown
 
 
