@@ -13,7 +13,6 @@ from tests.rules.samples import Cluster, container, is_left_alone, mutated, pod,
 from tests.strategies import tolerations
 from webhook.model.accelerators import DEVICE_CLASSES
 from webhook.model.claims import CLAIM, TEMPLATE, Devices
-from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.tolerations import RULE
 
 DEFAULT = {"operator": "Exists", "key": "nvidia.com/gpu", "effect": "NoSchedule"}
@@ -241,15 +240,6 @@ def test_what_a_pod_gets_by_number_and_by_claim_is_added_up():
     assert added(claiming("t", gpus=1), knowing(t=[[NVIDIA]])) == ["nvidia.com/gpu"]
     covered = claiming("t", tolerations=[{"operator": "Exists"}])
     assert is_left_alone(RULE, covered, facts=knowing(t=[[NVIDIA]]))
-
-
-def test_only_what_follows_from_a_claim_depends_on_the_cluster_of_the_moment():
-    asked = pod_from_raw(claiming("t", gpus=1))
-    edits = list(RULE.mutate(asked, settings_of(RULE, {}), knowing(t=[[AMD]])))
-    assert [(one.toleration.key, one.depends_on_cluster_state) for one in edits] == [
-        ("nvidia.com/gpu", False),
-        ("amd.com/gpu", True),
-    ]
 
 
 @pytest.mark.parametrize("claims", [None, [], {}, "gpu", [None], [{"name": 7}], [{"resourceClaimName": []}]])

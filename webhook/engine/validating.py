@@ -10,8 +10,7 @@ from typing import Any
 from webhook.engine.mutating import STAMP, mutate, stamp_of
 from webhook.engine.running_rules import addressed, bounded, edits_of, facts_under, listed, violations
 from webhook.facts.facts import ClusterFacts
-from webhook.model.edits import AddToleration, Edit
-from webhook.model.pod import Pod
+from webhook.model.pod import Pod, changed
 from webhook.model.pod_reader import pod_from_raw
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_set import Policy
@@ -94,17 +93,18 @@ def _of_a_new_pod(
 
 
 def _missing(pod: Pod, policy: Policy, facts: ClusterFacts, earlier: Sequence[Policy]) -> Iterator[Finding]:
-    """Injections that the pod lacks, under every policy that may have completed it."""
+    """Injections that the pod lacks, under every policy that may have completed it.
+
+    What follows from resource claims is never missed: `mutate` may not have known the claims.
+    """
     own = facts_under(policy, facts)
+    if pod.resource_claims:
+        pod = changed(pod, resource_claims=None)
     for bound in policy.injectors:
         if bound.rule.depends_on_cluster_state:
             continue
         lost = edits_of(bound, pod, own)
-        if (
-            not lost
-            or not (lost := _owed(lost))
-            or not all(_lost_under(past, bound.rule.key, pod, facts) for past in earlier)
-        ):
+        if not lost or not all(_lost_under(past, bound.rule.key, pod, facts) for past in earlier):
             continue
         if_missing = bound.settings.if_missing if isinstance(bound.settings, InjectionSettings) else IfMissing.WARN
         yield Finding(
@@ -123,14 +123,7 @@ def _missing(pod: Pod, policy: Policy, facts: ClusterFacts, earlier: Sequence[Po
 
 
 def _lost_under(policy: Policy, key: str, pod: Pod, facts: ClusterFacts) -> bool:
-    return any(
-        bound.rule.key == key and _owed(edits_of(bound, pod, facts_under(policy, facts))) for bound in policy.injectors
-    )
-
-
-def _owed(edits: Iterable[Edit]) -> list[Edit]:
-    """The edits without tolerations for resource claims, which `mutate` may not have known."""
-    return [edit for edit in edits if not (isinstance(edit, AddToleration) and edit.depends_on_cluster_state)]
+    return any(bound.rule.key == key and edits_of(bound, pod, facts_under(policy, facts)) for bound in policy.injectors)
 
 
 def _only_recorded(finding: Finding) -> Finding:

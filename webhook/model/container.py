@@ -40,6 +40,13 @@ class GpuRequest:
         return self.accelerator.resource
 
 
+class ContainerClaim(NamedTuple):
+    """A resource claim that a container uses: its name in the pod, and one request of it, or empty for all of them."""
+
+    name: str
+    request: str = ""
+
+
 class Mount(NamedTuple):
     """A volume mounted in a container."""
 
@@ -76,6 +83,7 @@ class Container:
     is_privileged: bool = False
     has_claims: bool = False
     """Whether it uses a resource claim, or a device class that may be GPUs."""
+    claims: tuple[ContainerClaim, ...] = ()
     unknown_classes: tuple[tuple[str, int], ...] = ()
     """The resource names of device classes that may be GPUs, each with the number of devices."""
     asks_gpu_attributes: bool = False
@@ -135,7 +143,7 @@ def container_from_raw(
                 if accelerators.may_be_gpus(name) and (amount := positive(resource_names[name])) is not None
             ]
         )
-    env = each(raw, "env", _env)
+    env, claims = each(raw, "env", _env), resources.get("claims")
     return Container(
         name=name,
         list_name=list_name,
@@ -148,7 +156,8 @@ def container_from_raw(
         env_from=each(raw, "envFrom", _prefix) if raw.get("envFrom") else (),
         is_sidecar=list_name == INIT and raw.get("restartPolicy") == "Always",
         is_privileged=security.get("privileged") is True,
-        has_claims=bool(unknown or resources.get("claims")),
+        has_claims=bool(unknown or claims),
+        claims=tuple(map(_claim, claims)) if claims and isinstance(claims, list) else (),
         unknown_classes=unknown,
         asks_gpu_attributes=not GPU_ATTRIBUTES.isdisjoint(resource_names)
         and any(positive(resource_names[name]) for name in GPU_ATTRIBUTES if name in resource_names),
@@ -199,6 +208,12 @@ def _env(raw: object) -> tuple[str, str | None]:
     elif value.__class__ is not str:
         value = text(value, "value")
     return name if name.__class__ is str else text(name, "name"), value
+
+
+def _claim(raw: object) -> ContainerClaim:
+    entry = raw if isinstance(raw, dict) else {}
+    name, request = entry.get("name"), entry.get("request")
+    return ContainerClaim(name if isinstance(name, str) else "", request if isinstance(request, str) else "")
 
 
 def _prefix(raw: object) -> str:

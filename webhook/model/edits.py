@@ -31,14 +31,9 @@ class _Change:
 
 @fixed(frozen=True, slots=True)
 class AddToleration(_Change):
-    """Let the pod onto nodes with a taint.
-
-    `depends_on_cluster_state`: the toleration follows from the resource claims that are known at this moment, so its
-    absence is no finding about a pod.
-    """
+    """Let the pod onto nodes with a taint."""
 
     toleration: Toleration
-    depends_on_cluster_state: bool = False
 
     def __str__(self) -> str:
         t = self.toleration

@@ -1,6 +1,12 @@
-"""Containers request GPUs in whole numbers, in `resources.limits`, and no more of them than the policy allows."""
+"""Containers request GPUs in whole numbers, in `resources.limits`, and no more of them than the policy allows.
 
-from collections.abc import Iterator
+GPUs that come by a resource claim (DRA) count against both maxima, if the claim is known when the pod is created. Where
+a request has alternatives, the one with most GPUs counts. A claim for all GPUs of a node (`allocationMode: All`) brings
+a warning, because nobody knows how many they are. A container that uses one of several requests of a claim may have
+fewer GPUs than the claim, so that the claim counts for the pod only.
+"""
+
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -12,6 +18,7 @@ from webhook.model.pod import Pod
 from webhook.model.shape import spelled
 from webhook.model.wording import cut, few, not_enabled
 from webhook.model.workloads.placeholders import is_placeholder
+from webhook.rules.claimed_gpus import ClaimedGpus, claimed_gpus, used_wholly_by
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import InjectionSettings
 
@@ -23,8 +30,8 @@ class Settings(InjectionSettings):
     """What happens to GPUs that stand in requests but not in limits, which Kubernetes refuses: `deny` refuses the pod
     and says how to mend it, `repair` adds the same number to the limits. Templates of workloads are never repaired."""
     max_per_container: Annotated[int, Field(ge=0)] | None = None
-    """Most GPUs that one container may request; a MIG slice and a share of a GPU count as one each. Unset: no
-    maximum."""
+    """Most GPUs that one container may request; a MIG slice, a share of a GPU and a claimed device count as one each.
+    Unset: no maximum."""
     max_per_pod: Annotated[int, Field(ge=0)] | None = None
     """Most GPUs that the scheduler may reserve for one pod, counted in the same way; 0 says that GPUs are not enabled.
     Unset: no maximum."""
@@ -50,12 +57,45 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
             yield _too_many(f"{container.path}.resources", container.gpu_count, settings.max_per_container, "container")
     for container in pod.containers if pod.may_be_more else ():
         yield from _beyond(container, settings)
+    if pod.resource_claims:
+        yield from _by_claim(pod, settings, facts)
     if settings.max_per_pod is not None and pod.gpu_count > settings.max_per_pod:
         if settings.max_per_pod:
             yield _too_many("spec", pod.gpu_count, settings.max_per_pod, "pod")
         else:
             found = f"requests {pod.gpu_count} {'GPU' if pod.gpu_count == 1 else 'GPUs'}"
             yield Violation("spec", found, *not_enabled(pod.namespace))
+
+
+def _by_claim(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
+    """Maxima that the pod passes with the GPUs of its resource claims, and does not pass without them."""
+    claimed = claimed_gpus(pod, facts)
+    if settings.max_per_container is not None:
+        for container in pod.containers if claimed else ():
+            used, where = used_wholly_by(container, claimed), f"{container.path}.resources.claims"
+            yield from _beyond_with(used, where, container.gpu_count, settings.max_per_container, "container")
+    if settings.max_per_pod:
+        yield from _beyond_with(claimed, "spec.resourceClaims", pod.gpu_count, settings.max_per_pod, "pod")
+    elif settings.max_per_pod == 0 and claimed and not pod.gpu_count:
+        yield Violation("spec.resourceClaims", "requests GPUs by resource claims", *not_enabled(pod.namespace))
+
+
+def _beyond_with(
+    claimed: Sequence[ClaimedGpus], where: str, counted: int, allowed: int, what: str
+) -> Iterator[Violation | Advice]:
+    """A maximum that is passed with these claims, or may be passed because one of them is for all GPUs of a node."""
+    number = sum(one.most for one in claimed)
+    most = f"the policy allows at most {allowed} per {what}"
+    if counted > allowed:
+        return
+    if counted + number > allowed:
+        found = f"requests {counted + number} GPUs, {number} of them by resource claims"
+        if not counted:
+            found = f"requests {number} {'GPU' if number == 1 else 'GPUs'} by resource claims"
+        yield Violation(where, found, most, f"Request {allowed} or fewer")
+    elif any(one.may_be_all for one in claimed):
+        found = f"requests all GPUs of a node by resource claims; {most}"
+        yield Advice(where, found, "Request a number of devices in the claim")
 
 
 def _amounts(container: Container, settings: Settings) -> Iterator[Violation]:

@@ -1,5 +1,8 @@
 """Containers with several GPUs, and GPU containers of jobs on several nodes, get the platform's NCCL environment.
 
+GPUs that come by a resource claim (DRA) count for the containers that use the claim, in the largest number that it may
+bring, if the claim is known when the pod is created.
+
 A variable that a container sets itself is kept.
 """
 
@@ -11,6 +14,7 @@ from pydantic import AfterValidator, Field
 from webhook.model.edits import AddEnv
 from webhook.model.pod import Pod
 from webhook.model.workloads.controllers import may_span_nodes
+from webhook.rules.claimed_gpus import claimed_gpus, may_have
 from webhook.rules.rule import Advice, Example, Facts, Rule
 from webhook.rules.rule_settings import InjectionSettings
 
@@ -50,8 +54,9 @@ class Settings(InjectionSettings):
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advice]:
     """Add the variables that the container sets neither in `env` nor, as far as is known, by `envFrom`."""
     least = 1 if settings.multi_node and may_span_nodes(pod) else settings.min_gpus
+    claimed = claimed_gpus(pod, facts) if pod.resource_claims else ()
     for container in pod.lasting_containers():
-        if container.gpu_count < least:
+        if container.gpu_count < least and not (claimed and may_have(container, claimed, least)):
             continue
         missing = [name for name in sorted(settings.env) if not container.sets_env(name)]
         unsure = [] if settings.also_with_env_from else [name for name in missing if container.may_take_env(name)]

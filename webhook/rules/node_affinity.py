@@ -15,6 +15,7 @@ from webhook.model.pod import Pod
 from webhook.model.requirements import living_terms, requiring, selected
 from webhook.model.selectors import Expression, contradicts, implies
 from webhook.model.wording import cut
+from webhook.rules.claimed_gpus import Alternatives, all_are_of, certain_of, claimed_gpus
 from webhook.rules.names import LabelKey, LabelValue, ResourceGlobs, requests_any
 from webhook.rules.rule import Example, Facts, Rule, Stage, Violation, training_pod
 from webhook.rules.rule_settings import IfMissing, InjectionSettings
@@ -88,7 +89,8 @@ class Settings(InjectionSettings):
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes | PreferNodes]:
     """Add the required expressions to every term, and the preferences that the pod does not have."""
-    if not pod.gpus:
+    claimed = _claimed(pod, facts)
+    if not pod.gpus and not claimed:
         return
     edits = [edit for entry in settings.required for edit in requiring(pod, entry.expression)]
     if edits:
@@ -97,13 +99,16 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes 
     for preference in settings.preferred:
         wanted = preference.expression
         stated = any(wanted in term.expressions for term in pod.preferred)
-        if requests_any(pod, preference.resources) and not stated and not _implied_by_all(pod, wanted):
+        is_due = (requests_any(pod, preference.resources) if pod.gpus else False) or any(
+            all_are_of(alternatives, preference.resources) for alternatives in claimed
+        )
+        if is_due and not stated and not _implied_by_all(pod, wanted):
             yield PreferNodes(wanted, preference.weight)
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     """Refuse a pod whose own placement contradicts a required expression."""
-    if not pod.gpus:
+    if not pod.gpus and not _claimed(pod, facts):
         return
     for wanted, (place, stated) in _excluded(pod, settings).items():
         yield Violation(
@@ -112,6 +117,11 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
             f"the policy requires {wanted}",
             f"Change or remove {wanted.key} in {place.rpartition('.')[2]}",
         )
+
+
+def _claimed(pod: Pod, facts: Facts) -> Sequence[Alternatives]:
+    """The GPUs that the pod is certain to get by resource claims."""
+    return list(certain_of(claimed_gpus(pod, facts))) if pod.resource_claims else ()
 
 
 def _shown(stated: Sequence[Expression]) -> str:

@@ -1,5 +1,8 @@
 """Containers with GPUs get a memory-backed /dev/shm, no larger than the memory that they may use.
 
+GPUs that come by a resource claim (DRA) count for the containers that use the claim, in the largest number that it may
+bring, if the claim is known when the pod is created.
+
 A container that mounts something at /dev/shm keeps it. What a container writes to a volume in memory counts against its
 memory limit. So there is a warning about a volume that may hold more than the memory limits of the containers which
 mount it, and about a volume without any limit: without `sizeLimit` the kubelet gives it the size of the pod's memory
@@ -16,6 +19,7 @@ from webhook.model.container import Container, positive
 from webhook.model.edits import AddMemoryVolume, AddMount
 from webhook.model.pod import Pod, Volume
 from webhook.model.quantity import format_bytes, is_some
+from webhook.rules.claimed_gpus import claimed_gpus, may_have
 from webhook.rules.rule import NO_MEMORY_LIMIT, Advice, Example, Facts, Rule, training_pod
 from webhook.rules.rule_settings import ByteSize, InjectionSettings
 
@@ -43,7 +47,9 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddMemoryVolu
     """Mount one memory volume at /dev/shm in every container that requests enough GPUs and mounts nothing there."""
     if pod.host_ipc:
         return
-    asking = [c for c in pod.lasting_containers() if c.gpu_count >= settings.min_gpus]
+    claimed = claimed_gpus(pod, facts) if pod.resource_claims else ()
+    least = settings.min_gpus
+    asking = [c for c in pod.lasting_containers() if c.gpu_count >= least or (claimed and may_have(c, claimed, least))]
     lacking = [container for container in asking if container.mounts_at(_DIRECTORY) is None]
     if not lacking:
         return
@@ -63,8 +69,12 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Advice]:
     if not memory:
         return
     told: set[str] = set()
+    least = settings.min_gpus
+    claimed = claimed_gpus(pod, facts) if pod.resource_claims else ()
     for container in pod.lasting_containers():
-        mount = container.mounts_at(_DIRECTORY) if container.gpu_count >= settings.min_gpus else None
+        if container.gpu_count < least and not (claimed and may_have(container, claimed, least)):
+            continue
+        mount = container.mounts_at(_DIRECTORY)
         if mount is None or mount.volume not in memory or mount.volume in told:
             continue
         volume = memory[mount.volume]

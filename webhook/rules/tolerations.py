@@ -9,24 +9,21 @@ only if it is for all of them. None is added for administrative access (`adminAc
 does not exist yet when the pod is created, or where the webhook may not read claims.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
 from webhook.model.accelerators import DEVICE_CLASSES
-from webhook.model.claims import DeviceRequest, claims_of, names_of_gpus
 from webhook.model.edits import AddToleration
 from webhook.model.node import Toleration
 from webhook.model.pod import Pod
-from webhook.rules.names import LabelValue, ResourceGlobs, TaintKey, is_one_of, requests_any
+from webhook.rules.claimed_gpus import Alternatives, all_are_of, certain_of, claimed_gpus
+from webhook.rules.names import LabelValue, ResourceGlobs, TaintKey, requests_any
 from webhook.rules.rule import Example, Facts, Rule, Stage, training_pod
 from webhook.rules.rule_settings import InjectionSettings
 from webhook.yaml_files.camel_model import CamelModel
-
-Alternatives = Sequence[tuple[str, ...]]
-"""A request that only GPUs can satisfy: for each of its alternatives, the names by which the GPUs are known."""
 
 
 class TolerationSettings(CamelModel):
@@ -64,7 +61,7 @@ class TolerationSettings(CamelModel):
 
     def concerns_any(self, claimed: Iterable[Alternatives]) -> bool:
         """Whether one of the GPUs in claims is certain to be one of the resources."""
-        return any(_all_are_of(alternatives, self.resources) for alternatives in claimed)
+        return any(all_are_of(alternatives, self.resources) for alternatives in claimed)
 
     @cached_property
     def toleration(self) -> Toleration:
@@ -100,46 +97,16 @@ class Settings(InjectionSettings):
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddToleration]:
     """Tolerate the configured taints that no toleration of the pod covers."""
-    claimed = _claimed_gpus(pod, facts) if pod.resource_claims else ()
+    claimed = list(certain_of(claimed_gpus(pod, facts))) if pod.resource_claims else ()
     if not pod.gpus and not claimed:
         return
     present = list(pod.tolerations)
     for entry in settings.add:
         toleration = entry.toleration
-        is_requested = entry.concerns(pod) if pod.gpus else False
-        is_due = is_requested or (entry.concerns_any(claimed) if claimed else False)
+        is_due = (entry.concerns(pod) if pod.gpus else False) or (entry.concerns_any(claimed) if claimed else False)
         if is_due and not any(existing.covers(toleration) for existing in present):
             present.append(toleration)
-            yield AddToleration(toleration, depends_on_cluster_state=not is_requested)
-
-
-def _claimed_gpus(pod: Pod, facts: Facts) -> list[Alternatives]:
-    """The requests of the pod's claims that are certain to be GPUs.
-
-    Left out are unknown claims, requests with an alternative that is not known to be a GPU, and administrative access,
-    which reserves no device.
-    """
-    requests: dict[DeviceRequest, None] = {}
-    for named in claims_of(pod.resource_claims):
-        requests.update(dict.fromkeys(facts.claim(named, pod.namespace) or ()))
-    found = (_alternatives(request, pod, facts) for request in requests)
-    return [alternatives for alternatives in found if alternatives]
-
-
-def _all_are_of(alternatives: Alternatives, globs: ResourceGlobs) -> bool:
-    """Whether every alternative is a GPU that one of the globs matches. Without any glob, every GPU matches."""
-    return not globs or all(any(is_one_of(name, globs) for name in names) for names in alternatives)
-
-
-def _alternatives(request: DeviceRequest, pod: Pod, facts: Facts) -> Alternatives:
-    found = []
-    for devices in request:
-        extended = facts.extended_resource(devices.device_class)
-        names = names_of_gpus(devices.device_class, extended, pod.known)
-        if not names or devices.is_administrative:
-            return ()
-        found.append(names)
-    return found
+            yield AddToleration(toleration)
 
 
 def references(settings: Settings) -> Iterator[Toleration]:

@@ -1,0 +1,184 @@
+"""GPUs that come by resource claims are completed and limited as others are."""
+
+import pytest
+
+from tests.rules.samples import NOTHING_KNOWN, Cluster, container, is_left_alone, mutated, pod, settings_of
+from webhook.model.claims import CLAIM, TEMPLATE, Devices
+from webhook.model.pod_reader import pod_from_raw
+from webhook.rules import gpu_limits, nccl_env, node_affinity, shared_memory
+
+GPU, MIG, AMD, NIC = "gpu.nvidia.com", "mig.nvidia.com", "gpu.amd.com", "nic.vendor.io"
+SHM, NCCL, AFFINITY, LIMITS = shared_memory.RULE, nccl_env.RULE, node_affinity.RULE, gpu_limits.RULE
+ENV = {"env": {"NCCL_DEBUG": "WARN"}, "minGpus": 2}
+POOL = {"required": [{"key": "pool", "operator": "In", "values": ["gpu"]}]}
+
+
+def using(*names, **parts):
+    """A container that uses these claims of its pod."""
+    return container(resources={"claims": [{"name": name} for name in names]}, **parts)
+
+
+def claiming(*containers, **claims):
+    """A pod with claims, each made from the template of its value."""
+    named = [{"name": name, "resourceClaimTemplateName": template} for name, template in claims.items()]
+    return pod(*containers, resourceClaims=named)
+
+
+def knowing(**templates):
+    return Cluster(claims={(TEMPLATE, name): requests for name, requests in templates.items()})
+
+
+def one(device_class=GPU, number=1, **parts):
+    return (Devices(device_class, number, **parts),)
+
+
+def said(raw, values, facts):
+    return [str(found) for found in LIMITS.validate(pod_from_raw(raw), settings_of(LIMITS, values), facts)]
+
+
+@pytest.mark.parametrize(
+    ("requests", "has_shm", "has_env"),
+    [
+        pytest.param((one(),), True, False, id="one GPU"),
+        pytest.param((one(number=2),), True, True, id="two"),
+        pytest.param((one(), one()), True, True, id="two by two requests"),
+        pytest.param((one(MIG, 2),), True, True, id="two slices"),
+        pytest.param((one(AMD, 4),), True, True, id="another vendor"),
+        pytest.param((one(number=None),), True, True, id="all of a node"),
+        pytest.param((one() + one(number=8),), True, True, id="the alternative with most"),
+        pytest.param((one(NIC, 8),), False, False, id="no GPU"),
+        pytest.param((one(is_administrative=True, number=8),), False, False, id="adminAccess"),
+        pytest.param(((),), False, False, id="a request that nobody can read"),
+        pytest.param((), False, False, id="none"),
+    ],
+)
+def test_containers_that_use_a_claim_are_completed_by_what_it_brings(requests, has_shm, has_env):
+    raw, facts = claiming(using("gpu"), container("side"), gpu="t"), knowing(t=requests)
+    completed = mutated(SHM, raw, {}, facts)["spec"]["containers"]
+    assert [bool(found.get("volumeMounts")) for found in completed] == [has_shm, False]
+    completed = mutated(NCCL, raw, ENV, facts)["spec"]["containers"]
+    assert [bool(found.get("env")) for found in completed] == [has_env, False]
+
+
+@pytest.mark.parametrize("rule", [SHM, NCCL, AFFINITY], ids=lambda rule: rule.key)
+def test_nothing_follows_from_a_claim_that_is_not_known(rule):
+    values = {"sharedMemory": {}, "ncclEnv": ENV, "nodeAffinity": POOL}[rule.key]
+    raw = claiming(using("gpu"), gpu="later")
+    assert is_left_alone(rule, raw, values, knowing(t=(one(number=8),)))
+    assert is_left_alone(rule, raw, values, NOTHING_KNOWN)
+
+
+def test_gpus_by_number_and_by_claim_are_added_up():
+    both = container(gpus=1, resources={"claims": [{"name": "gpu"}]})
+    both["resources"]["limits"] = {"nvidia.com/gpu": 1}
+    raw, facts = claiming(both, gpu="t"), knowing(t=(one(),))
+    assert mutated(NCCL, raw, ENV, facts)["spec"]["containers"][0]["env"]
+    assert is_left_alone(NCCL, raw, ENV, NOTHING_KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("requests", "is_steered"),
+    [
+        pytest.param((one(),), True, id="a GPU"),
+        pytest.param((one() + one(AMD),), True, id="a GPU, whichever alternative is taken"),
+        pytest.param((one() + one(NIC),), False, id="a GPU or something else"),
+        pytest.param((one(NIC),), False, id="no GPU"),
+    ],
+)
+def test_only_pods_that_are_certain_to_get_a_gpu_are_kept_to_gpu_nodes(requests, is_steered):
+    raw, facts = claiming(using("gpu"), gpu="t"), knowing(t=requests)
+    assert ("affinity" in mutated(AFFINITY, raw, POOL, facts)["spec"]) == is_steered
+    elsewhere = {**raw, "spec": {**raw["spec"], "nodeSelector": {"pool": "cpu"}}}
+    found = list(AFFINITY.validate(pod_from_raw(elsewhere), settings_of(AFFINITY, POOL), facts))
+    assert bool(found) == is_steered
+
+
+@pytest.mark.parametrize(
+    ("globs", "is_preferred"), [((), True), (("nvidia.com/*",), True), (("amd.com/*",), False)], ids=str
+)
+def test_preferences_are_for_the_gpus_that_are_claimed(globs, is_preferred):
+    preference = {"key": "pool", "operator": "In", "values": ["gpu"], "weight": 1, "resources": globs}
+    raw, facts = claiming(using("gpu"), gpu="t"), knowing(t=(one(),))
+    assert is_left_alone(AFFINITY, raw, {"preferred": [preference]}, facts) != is_preferred
+
+
+@pytest.mark.parametrize(
+    ("requests", "found"),
+    [
+        pytest.param((one(number=4),), "", id="as many as allowed"),
+        pytest.param((one(number=5),), "requests 5 GPUs by resource claims", id="one too many"),
+        pytest.param((one(number=2), one(number=3)), "requests 5 GPUs by resource claims", id="in two requests"),
+        pytest.param((one(number=2) + one(number=8),), "requests 8 GPUs by resource claims", id="by an alternative"),
+        pytest.param((one(NIC, 8) + one(number=5),), "requests 5 GPUs by resource claims", id="if there is no other"),
+        pytest.param((one(number=2**62),), "requests 4611686018427387904 GPUs by resource claims", id="2**62"),
+        pytest.param((one(NIC, 8),), "", id="other devices"),
+        pytest.param((one(number=8, is_administrative=True),), "", id="adminAccess"),
+    ],
+)
+def test_claimed_gpus_count_against_the_maximum_of_a_pod(requests, found):
+    raw, facts = claiming(using("gpu"), gpu="t"), knowing(t=requests)
+    expected = f"spec.resourceClaims: {found}; the policy allows at most 4 per pod. Request 4 or fewer."
+    assert said(raw, {"maxPerPod": 4}, facts) == [expected] * bool(found)
+
+
+def test_claims_that_no_container_uses_are_reserved_all_the_same():
+    raw, facts = claiming(container(), gpu="t"), knowing(t=(one(number=5),))
+    assert len(said(raw, {"maxPerPod": 4}, facts)) == 1
+    assert said(raw, {"maxPerContainer": 4}, facts) == []
+
+
+def test_what_is_requested_by_number_is_added():
+    raw, facts = claiming(container(gpus=3), gpu="t"), knowing(t=(one(number=2),))
+    (found,) = said(raw, {"maxPerPod": 4}, facts)
+    assert found.startswith("spec.resourceClaims: requests 5 GPUs, 2 of them by resource claims; ")
+    (by_number,) = said(raw, {"maxPerPod": 2}, facts)
+    assert by_number.startswith("spec: requests 3 GPUs; ")
+
+
+def test_a_claim_that_several_containers_share_counts_once_for_the_pod_and_once_for_each_of_them():
+    raw, facts = claiming(using("gpu", name="a"), using("gpu", name="b"), gpu="t"), knowing(t=(one(number=4),))
+    assert said(raw, {"maxPerPod": 4, "maxPerContainer": 4}, facts) == []
+    where = [found.partition(":")[0] for found in said(raw, {"maxPerContainer": 3}, facts)]
+    assert where == ["spec.containers[a].resources.claims", "spec.containers[b].resources.claims"]
+
+
+def test_a_container_that_uses_one_of_several_requests_is_not_charged_with_all_of_them():
+    part = container(resources={"claims": [{"name": "gpu", "request": "small"}]})
+    raw = claiming(part, gpu="t")
+    assert said(raw, {"maxPerContainer": 4}, knowing(t=(one(number=1), one(number=8)))) == []
+    assert len(said(raw, {"maxPerContainer": 4}, knowing(t=(one(number=8),)))) == 1
+
+
+def test_nobody_knows_how_many_all_gpus_of_a_node_are():
+    raw, facts = claiming(using("gpu"), gpu="t"), knowing(t=(one(number=None),))
+    assert said(raw, {"maxPerPod": 4}, facts) == [
+        "spec.resourceClaims: requests all GPUs of a node by resource claims; the policy allows at most 4 per pod. "
+        "Request a number of devices in the claim."
+    ]
+
+
+def test_a_request_for_all_gpus_of_a_node_hides_no_others():
+    raw = claiming(using("gpu"), gpu="t")
+    for requests in ((one(number=None), one(number=5)), (one(number=None) + one(number=5),)):
+        (found,) = said(raw, {"maxPerPod": 4}, knowing(t=requests))
+        assert found.startswith("spec.resourceClaims: requests 5 GPUs by resource claims; ")
+
+
+def test_where_gpus_are_not_enabled_a_claim_for_them_is_refused():
+    raw, facts = claiming(using("gpu"), gpu="t"), knowing(t=(one(),))
+    assert said(raw, {"maxPerPod": 0}, facts) == [
+        "spec.resourceClaims: requests GPUs by resource claims; GPUs are not enabled in this namespace. Ask the "
+        "platform team to enable them."
+    ]
+
+
+def test_a_claim_that_a_pod_names_itself_counts():
+    raw = pod(using("gpu"), resourceClaims=[{"name": "gpu", "resourceClaimName": "shared"}])
+    facts = Cluster(claims={(CLAIM, "shared"): (one(number=5),)})
+    assert len(said(raw, {"maxPerPod": 4}, facts)) == 1
+
+
+@pytest.mark.parametrize("written", ["gpu", 7, [7], [{"name": 7}], [{}], {"name": "gpu"}, [None]], ids=str)
+def test_claims_of_containers_that_make_no_sense_bring_nothing(written):
+    raw = claiming(container(resources={"claims": written}), gpu="t")
+    assert is_left_alone(SHM, raw, {}, knowing(t=(one(number=8),)))
