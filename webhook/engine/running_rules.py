@@ -105,7 +105,7 @@ def violations(pod: Pod, validators: Sequence[BoundRule], facts: Facts) -> Itera
 
 
 def _reported_faults(pod: Pod, validators: Iterable[BoundRule], facts: Facts) -> frozenset[str]:
-    """The faults of a pod that violations of these rules name, and that its author is told of."""
+    """The faults that violations of these rules name in a pod. Rules in mode `audit` do not count: they warn nobody."""
     telling = (bound for bound in validators if bound.rule.faults and bound.mode is not Mode.AUDIT)
     values = (one.rule.validate(pod, one.settings, facts) for one in telling if one.rule.validate is not None)
     return frozenset(value.fault for value in chain.from_iterable(values) if isinstance(value, Violation))

@@ -81,7 +81,7 @@ class DeclaredSettings(CamelModel):
 
 
 class AcceleratorSettings(CamelModel):
-    """Names of GPUs beyond those that everybody knows."""
+    """Names of GPUs in addition to the built-in ones."""
 
     extra: Annotated[tuple[DeclaredSettings, ...], Field(max_length=MOST_DECLARED)]
     """Resource names of GPUs that are not built in, such as those of vGPU plugins and the `extendedResourceName` of a

@@ -130,7 +130,7 @@ ImageGlob = Annotated[str, AfterValidator(_glob), Field(examples=["registry.exam
 
 
 class SourcedRow(CamelModel):
-    """A row that says where it comes from."""
+    """A row with its source."""
 
     source: Annotated[str, AfterValidator(_line), Field(examples=["release notes of CUDA 13.5"])]
     """Where the row comes from: a page, a file or a person, in up to 200 characters."""

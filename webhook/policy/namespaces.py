@@ -95,7 +95,7 @@ def _step(pattern: str, position: int, character: str) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class NamespacePattern:
-    """A name or glob of namespaces that a file claims, and where it does: path of the file, line from 1, key."""
+    """A name or glob of namespaces that a file claims, and its place: path of the file, line from 1, key."""
 
     pattern: str
     path: str

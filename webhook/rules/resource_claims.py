@@ -31,13 +31,13 @@ _ELSE = f"Request another class, or ask {PLATFORM_TEAM}"
 class DeviceClassSettings(CamelModel):
     """Which device classes the pods of a namespace may use."""
 
-    allowed: tuple[ObjectGlob, ...] = Field(default=(), strict=False)
+    allowed: tuple[ObjectGlob, ...] = ()
     """Globs of the only device classes that pods may use, such as `gpu.nvidia.com`. Empty: all."""
-    denied: tuple[ObjectGlob, ...] = Field(default=(), strict=False)
+    denied: tuple[ObjectGlob, ...] = ()
     """Globs of device classes that pods may not use, also of those that are allowed."""
 
     def fault(self, device_class: str) -> str:
-        """Why pods may not use a device class; empty where they may."""
+        """Why pods may not use a device class; empty if they may."""
         if is_one_of(device_class, self.denied):
             return f"the policy denies {few(self.denied)}"
         if self.allowed and not is_one_of(device_class, self.allowed):
@@ -48,14 +48,14 @@ class DeviceClassSettings(CamelModel):
 class Settings(RuleSettings):
     """Settings of `resourceClaims`."""
 
-    admin_access: tuple[NamespaceGlob, ...] = Field(default=(), strict=False)
+    admin_access: tuple[NamespaceGlob, ...] = ()
     """Globs of the namespaces whose pods may have `adminAccess`, such as `gpu-monitoring`. Empty: none."""
     device_classes: DeviceClassSettings = Field(default_factory=DeviceClassSettings)
     """Which device classes pods may use: `{allowed: [gpu.nvidia.com]}`, or all but `{denied: ["*.example.com"]}`."""
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
-    """Refuse claims of device classes that the namespace may not use, and `adminAccess` where nobody allowed it."""
+    """Refuse claims of device classes that the namespace may not use, and `adminAccess` without permission."""
     if pod.resource_claims:
         for named in claims_of(pod.resource_claims):
             requests = facts.claim(named, pod.namespace) or ()
@@ -82,7 +82,7 @@ def _of_a_claim(named: PodResourceClaim, devices: Devices, pod: Pod, settings: S
 
 
 def _may_administer(namespace: str, settings: Settings) -> bool:
-    """Whether `adminAccess` is allowed; where nobody knows the namespace, it may be."""
+    """Whether the policy allows `adminAccess`. If the namespace is not known, one allowed namespace is enough."""
     if not namespace:
         return bool(settings.admin_access)
     return any(fnmatchcase(namespace, glob) for glob in settings.admin_access)

@@ -45,7 +45,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Something people should know that never refuses a pod: what was left undone, and what to do about it.
+    """Something that people should know, and that never refuses a pod: what was found, and what to do about it.
 
     `brief` and `fault` are as in a Violation.
     """
@@ -64,11 +64,11 @@ class Facts(Protocol):
     """What a rule may ask about the cluster. Answers come from memory and never wait."""
 
     def runtime_class(self, name: str) -> RuntimeClass | None:
-        """The RuntimeClass of this name, None where the cluster has none."""
+        """The RuntimeClass of this name; None if the cluster has none."""
         ...
 
     def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        """Classes of the nodes that the pod, as it stands, could be scheduled to; empty where none is known.
+        """Classes of the nodes that the pod, as it is, could be scheduled to; empty if none is known.
 
         Taken into account: nodeName, nodeSelector, required node affinity (expressions and fields), taints against
         tolerations, and that the node has (or once had) capacity of every GPU resource the pod asks for. Transient
@@ -78,11 +78,11 @@ class Facts(Protocol):
         ...
 
     def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        """Classes of those matching nodes that have room for all that the pod requests, if no other pod ran there.
+        """Classes of the matching nodes with room for everything that the pod requests, if no other pod ran there.
 
-        Compared are the amounts of `webhook.model.requirements.demand_of(pod)`: GPUs and other extended resources with
-        what a node has (or once had, while its device plugin is away), cpu and memory with what pods may use of it. An
-        amount that is not known, as of a node pool, is enough.
+        The amounts of `webhook.model.requirements.demand_of(pod)` are compared: GPUs and other extended resources with
+        what a node has (or once had, while its device plugin is away), cpu and memory with what pods may use. An
+        unknown amount, as in a node pool, is enough.
         """
         ...
 
@@ -97,13 +97,12 @@ class Facts(Protocol):
     def largest(self, resource: str, pod: Pod | None = None) -> int | None:
         """The largest amount of a resource on one node: among the matching nodes of the pod, or among all nodes.
 
-        cpu is in millicores, memory in bytes. 0 where no node has any of it, None where one has and nobody knows how
-        much.
+        cpu is in millicores, memory in bytes. 0 if no node has the resource, None if a node has an unknown amount.
         """
         ...
 
     def label_values(self, key: str) -> Sequence[str]:
-        """The values that a label has on nodes and node pools, sorted; empty where none has it."""
+        """The values that a label has on nodes and node pools, sorted; empty if none has it."""
         ...
 
     def priority_classes(self) -> Mapping[str, PriorityClass]:
@@ -119,7 +118,7 @@ class Facts(Protocol):
         ...
 
     def extended_resource(self, device_class: str) -> str:
-        """The extended resource that a DeviceClass gives; empty where it gives none, or is not known."""
+        """The extended resource that a DeviceClass gives; empty if it gives none, or is not known."""
         ...
 
     def image(self, reference: str) -> ImageInfo:
@@ -250,7 +249,7 @@ class Rule:
     can_validate: Callable[[Any], bool] = lambda _: True
     """Whether `validate` can yield anything for any pod under these settings. If not, it is not called."""
     why_no_effect: Callable[[Any], str] = lambda _: ""
-    """What to change where these settings have no effect on any pod; empty where they have one."""
+    """What to change if these settings have no effect on any pod; empty if they have one."""
     labels: Callable[[Any], Iterable[str]] = lambda _: ()
     """The labels by which these settings select pods. Pods that differ in one of them are not alike."""
     references: Callable[[Any], Iterable[Reference]] = lambda _: ()

@@ -45,7 +45,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetRuntimeCla
 
 
 def _obstacle(pod: Pod, name: str, facts: Facts) -> tuple[str, str] | None:
-    """Why the RuntimeClass would break the pod, and what to do about it; None where it would not."""
+    """Why the RuntimeClass would break the pod, and what to do about it; None if it would not."""
     runtime_class = facts.runtime_class(name)
     if runtime_class is None:
         return f"the cluster has no RuntimeClass {name}", _TOOLKIT

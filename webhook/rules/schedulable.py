@@ -48,7 +48,7 @@ class Settings(RuleSettings):
 
     @cached_property
     def gpus(self) -> GpuTable:
-        """The GPU models by which messages name what nodes have: those of this release, and the platform's."""
+        """The GPU models that messages know: the models of this release, and those of the platform."""
         return self._gpus
 
 

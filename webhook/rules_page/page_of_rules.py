@@ -131,7 +131,7 @@ def _names_of_models() -> Iterator[str]:
 
 
 def _pots() -> str:
-    """The settings that a pot has beside those of `gpuQuota`."""
+    """The settings of a pot that `gpuQuota` does not have."""
     schema = pot_schema()
     own = settings_schema(gpu_quota.Settings)["properties"]
     return _table(schema, [key for key, part in schema["properties"].items() if part != own.get(key)])

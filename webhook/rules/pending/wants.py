@@ -40,7 +40,7 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """So much of a resource: cpu in millicores, memory in bytes, all others as counts. `where` the pod asks for it."""
+    """An amount of a resource: cpu in millicores, memory in bytes, others as counts. `where` is a place in the pod."""
 
     resource: str
     amount: int
@@ -54,7 +54,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Labels that satisfy one expression: an entry of nodeSelector, or one of the only term of node affinity."""
+    """Labels that satisfy one expression: an entry of nodeSelector, or a part of the only term of the node affinity."""
 
     expression: Expression
     where: str
@@ -70,13 +70,13 @@ class Labels:
 
     @property
     def is_selector(self) -> bool:
-        """Whether it is an entry of nodeSelector."""
+        """Whether the expression is an entry of nodeSelector."""
         return self.where != AFFINITY
 
 
 @dataclass(frozen=True, slots=True)
 class Affinity:
-    """Terms of a required node affinity, of which a node must meet one. Those that match nothing are left out."""
+    """The terms of a required node affinity, of which a node has to meet one, without terms that match nothing."""
 
     terms: tuple[Term, ...]
     where: str = AFFINITY
@@ -100,7 +100,7 @@ Want = Amount | Labels | Affinity | ClassNodes
 
 
 def wants_of(pod: Pod) -> tuple[Want, ...]:
-    """All that the pod wants of its node but tolerance, what is least telling first."""
+    """Everything that the pod wants of its node except tolerance of taints, the most telling wants last."""
     demand = demand_of(pod)
     places = _places(pod, demand)
     amounts = [Amount(name, amount, places.get(name, "spec"), _is_gpu(name, pod)) for name, amount in demand.items()]
@@ -117,14 +117,14 @@ def _is_gpu(resource: str, pod: Pod) -> bool:
 
 
 def parts_of(pod: Pod) -> int:
-    """How many things are written in the pod that it may want of its node, which is quicker to say than which."""
+    """The number of parts of the pod that may be wants. Counting them is faster than reading them."""
     amounts = sum(len(container.requests) + len(container.limits) for container in pod.containers)
     amounts += sum(len(pod.resources.get(part) or ()) for part in ("requests", "limits"))
     return len(pod.node_selector) + len(pod.required or ()) + len(pod.overhead) + amounts
 
 
 def weight_of(wants: Iterable[Want]) -> int:
-    """How much there is to compare in all of them: the number of their parts, each value of an expression being one."""
+    """The number of parts to compare in all wants. Each value of an expression is a part."""
     weight = 0
     for want in wants:
         terms = want.terms if isinstance(want, Affinity) else ()
@@ -136,7 +136,7 @@ def weight_of(wants: Iterable[Want]) -> int:
 
 
 def only(pod: Pod, wants: Iterable[Want]) -> Pod:
-    """The pod as it would be if it wanted nothing else of its node and tolerated every taint."""
+    """A pod like this one that wants only `wants` of its node, and tolerates every taint."""
     wants = tuple(wants)
     expressions = tuple(want.expression for want in wants if isinstance(want, Labels))
     terms = next((want.terms for want in wants if isinstance(want, Affinity)), (Term(),) if expressions else None)
@@ -157,7 +157,7 @@ def only(pod: Pod, wants: Iterable[Want]) -> Pod:
 
 
 def fewest(wants: Sequence[Want], is_too_much: Callable[[Sequence[Want]], bool]) -> list[Want]:
-    """As few of these wants as are too much together, where all of them are: without any one of them it is not so.
+    """The fewest wants that are too much together, if all of them are. Without any one of them, the rest is not.
 
     >>> fewest([1, 2, 3, 4], lambda some: 2 in some and 4 in some)
     [2, 4]
@@ -171,7 +171,7 @@ def fewest(wants: Sequence[Want], is_too_much: Callable[[Sequence[Want]], bool])
 
 
 def _affinity(pod: Pod) -> Iterator[Want]:
-    """The expressions of the only term one by one; alternatives can only be wanted as a whole."""
+    """The expressions of the only term one by one. Several terms are alternatives, so they are one want."""
     if pod.required is None:
         return
     terms = living_terms(pod)
@@ -182,7 +182,7 @@ def _affinity(pod: Pod) -> Iterator[Want]:
 
 
 def _places(pod: Pod, demand: Mapping[str, int]) -> dict[str, str]:
-    """Where the pod asks for each resource; `spec` where no single place asks for as much as all of it does."""
+    """The place in the pod that requests each resource; `spec` if no single place requests the whole amount."""
     places: dict[str, str] = {}
     for container in pod.lasting_containers():
         if not (container.requests or container.limits):
