@@ -230,10 +230,10 @@ def merged_by_offer(verdicts: Iterable[NodeVerdict]) -> list[NodeVerdict]:
     """The verdicts with classes of the same offer counted as one. The largest comes first, pools come last."""
     by_offer: dict[Offer, NodeVerdict] = {}
     for one in verdicts:
-        known = by_offer.get(one.result.offer)
-        count = one.nodes.count + (known.nodes.count if known is not None else 0)
-        first = known or one
-        by_offer[one.result.offer] = replace(first, nodes=replace(first.nodes, count=count))
+        known = by_offer.setdefault(one.result.offer, one)
+        if known is not one:
+            count = known.nodes.count + one.nodes.count
+            by_offer[one.result.offer] = replace(known, nodes=replace(known.nodes, count=count))
     return sorted(by_offer.values(), key=lambda one: -one.nodes.count)
 
 
