@@ -409,7 +409,7 @@ def test_a_replica_with_an_inventory_counts_its_pods_and_keeps_ledgers_in_memory
 def test_ledgers_of_a_cluster_and_an_inventory_exclude_each_other(tmp_path: Path) -> None:
     inventory = tmp_path / "cluster.yaml"
     inventory.write_text("")
-    with pytest.raises(RuntimeError, match="with --inventory the ledgers are kept in memory"):  # noqa: SIM117  # it never answers
+    with pytest.raises(RuntimeError, match="--inventory keeps ledgers in memory"):  # noqa: SIM117  # it never answers
         with operated(tmp_path, f"--inventory={inventory}", "--quota-ledgers=gpu-policy"):
             pass
 
