@@ -1,4 +1,4 @@
-"""Pods whose GPUs come by resource claims get the tolerations of GPU nodes, as far as claims are known."""
+"""Pods whose GPUs come by resource claims are completed and limited as others are, as far as claims are known."""
 
 import json
 from collections.abc import Callable
@@ -52,9 +52,13 @@ class Team:
         status, said = self.plane.raw("DELETE", f"{self._path(kind)}/{name}")
         assert status == 200, said
 
+    def tried(self, raw: Raw) -> tuple[int, Raw]:
+        """What the API server answers to a pod that is created in a dry run."""
+        return self.plane.raw("POST", f"/api/v1/namespaces/{self.name}/pods?dryRun=All", raw)
+
     def tolerated(self, raw: Raw) -> list[str]:
         """The keys of what a pod tolerates once it is created; those that every pod has are left out."""
-        status, said = self.plane.raw("POST", f"/api/v1/namespaces/{self.name}/pods?dryRun=All", raw)
+        status, said = self.tried(raw)
         assert status == 201, said
         keys = [one["key"] for one in said["spec"].get("tolerations", ())]
         assert said["spec"].get("runtimeClassName") is None
@@ -89,6 +93,22 @@ def test_a_claim_by_name_counts_and_one_that_comes_after_the_pod_does_no_harm(te
     team.make("shared", devices(exactly("gpu.amd.com")), kind="ResourceClaim")
     eventually(lambda: team.tolerated(early) == ["amd.com/gpu"])
     team.drop("shared", kind="ResourceClaim")
+
+
+def test_claimed_gpus_bring_what_others_bring_and_count_against_the_maximum(team: Team) -> None:
+    team.make("two", devices(exactly("gpu.nvidia.com", count=2)))
+    eventually(lambda: team.by_template("two") == NVIDIA)
+    status, said = team.tried(pod(resourceClaimTemplateName="two"))
+    assert status == 201, said
+    (container,) = said["spec"]["containers"]
+    mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+    assert mounts.get("gpu-policy-shm") == "/dev/shm"
+    assert {"name": "NCCL_DEBUG", "value": "WARN"} in container["env"]
+    team.make("nine", devices(exactly("gpu.nvidia.com", count=5), exactly("mig.nvidia.com", count=4)))
+    eventually(lambda: team.tried(pod(resourceClaimTemplateName="nine"))[0] == 403)
+    _, said = team.tried(pod(resourceClaimTemplateName="nine"))
+    expected = "gpuLimits: spec.resourceClaims: requests 9 GPUs by resource claims; the policy allows at most 8 per pod"
+    assert expected in said["message"]
 
 
 def test_a_device_class_says_what_it_gives(team: Team) -> None:
