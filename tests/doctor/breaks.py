@@ -37,7 +37,7 @@ def merge(kind: str, name: str, change: Any) -> Break:
 
 
 def policies(data: Any) -> Break:
-    """Store these files, as from a release whose policies nobody here judges."""
+    """Store these files as the policies of a release."""
     metadata = {"labels": {"app.kubernetes.io/version": "0.0.1"}}
     return merge("ConfigMap", "gpu-policy-policies", {"metadata": metadata, "data": data})
 

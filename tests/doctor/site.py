@@ -238,7 +238,7 @@ class Site:
 
 
 def said(report: DoctorReport, check: str, status: Status | None = None) -> list[DoctorFinding]:
-    """What a check said, perhaps only what stands like this."""
+    """The findings of a check, all or only with this status."""
     findings = [result.finding for result in report.results if result.check.key == check]
     return [finding for finding in findings if status in (None, finding.status)]
 

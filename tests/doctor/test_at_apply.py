@@ -14,7 +14,7 @@ OURS, MARK = "gpu-policy-policies", {"gpupolicy.dev/policies": "true"}
 
 
 def looked(entries: list[dict[str, Any]] | None, **mounted: dict[str, str] | None) -> list[DoctorFinding]:
-    """What is said of these entries, and of ConfigMaps with these labels beside that of the chart."""
+    """The findings about these webhooks, and ConfigMaps with these labels beside the ConfigMap of the chart."""
     labels: dict[str, dict[str, str] | None] = {OURS: MARK, **mounted}
     installation = Installation(None, Place())  # asked for nothing
     installation.configurations = {"mutating": None, "validating": None if entries is None else {"webhooks": entries}}
@@ -75,6 +75,6 @@ def test_where_policies_are_not_sent_on_purpose_nothing_is_missing() -> None:
     assert finding.found.startswith("ConfigMaps of policies are not checked when they are applied")
 
 
-def test_without_the_configuration_nobody_can_tell() -> None:
+def test_without_the_configuration_the_check_is_unavailable() -> None:
     with pytest.raises(UnavailableError, match="there is no validating webhook configuration gpu-policy"):
         looked(None)

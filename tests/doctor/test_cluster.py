@@ -1,4 +1,4 @@
-"""A look-up gives what is there, or says why nobody can tell; it never ends in a traceback."""
+"""A method returns the object, or raises UnavailableError with the reason; it never ends in a traceback."""
 
 from pathlib import Path
 

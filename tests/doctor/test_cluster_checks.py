@@ -1,4 +1,4 @@
-"""Namespaces that are left out or have a looser policy, and that are not there, are told."""
+"""Findings name namespaces that are left out or have a looser policy, and do not exist."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -11,7 +11,7 @@ from webhook.doctor.installation import Installation, Place
 
 
 def looked(changed: str = "", **changes: Any) -> list[DoctorFinding]:
-    """What is said of the configurations as shipped, after changes of the entry of this name."""
+    """The findings about the shipped configurations after changes of the webhook of this name."""
     mutating, validating = shipped().configurations
     for entry in (*mutating["webhooks"], *validating["webhooks"]):
         if entry["name"] == changed:

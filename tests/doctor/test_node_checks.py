@@ -1,4 +1,4 @@
-"""GPU nodes whose drivers nobody knows, that no pod gets to, or that offer a GPU twice are told."""
+"""Findings name GPU nodes with unknown drivers, with taints that no policy tolerates, and with GPUs offered twice."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -93,7 +93,7 @@ def test_a_cluster_without_gpu_nodes_is_well(tmp_path: Path) -> None:
         pytest.param(
             [node("a", labels={}), node("amd", "amd.com/gpu", labels={}), node("vm", "nvidia.com/pgpu", labels={})],
             "1 of 1 node with NVIDIA GPUs has no label with the driver's",
-            id="not those of others, and of virtual machines",
+            id="not of other vendors, and not of virtual machines",
         ),
     ],
 )
@@ -124,7 +124,9 @@ def test_nodes_without_a_label_of_their_driver_are_counted(
         pytest.param(
             TOLERANT, [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}], [], id="a cordon"
         ),
-        pytest.param(TOLERANT, [{"key": "slow", "effect": "PreferNoSchedule"}], [], id="one that keeps nobody away"),
+        pytest.param(
+            TOLERANT, [{"key": "slow", "effect": "PreferNoSchedule"}], [], id="a taint that keeps no pod away"
+        ),
     ],
 )
 def test_taints_of_gpu_nodes_that_no_policy_tolerates_are_told(

@@ -162,7 +162,7 @@ def test_a_priority_class_that_the_cluster_lacks_is_a_warning_with_the_way_to_ma
 
 @pytest.mark.parametrize("path", [RUNTIME_CLASSES, PRIORITY_CLASSES])
 def test_classes_that_must_not_be_listed_are_said_to_be_unknown(tmp_path: Path, path: str) -> None:
-    """An operator without the right is told so, and not that the cluster has none."""
+    """For an operator without the right the finding names the right; it does not say that the cluster has none."""
     objects = {kind: found for kind, found in holding("gpu-training").items() if kind != path}
     checks = [check for check in CHECKS if check.key == "references"]
     (result,) = examine(installation(tmp_path, NAMED, objects), checks).results

@@ -64,7 +64,9 @@ def said(*policies: Any, **cluster: Any) -> list[tuple[Status, str]]:
         pytest.param([network_policy(ports=[{"port": 8000, "endPort": 9000}])], "every pod", id="a range of ports"),
         pytest.param([network_policy({"namespaceSelector": {}})], "every pod", id="every namespace"),
         pytest.param([network_policy(block("0.0.0.0/0"))], "pods with addresses in 0.0.0.0/0", id="any address"),
-        pytest.param([network_policy(block("10.0.0.0/8"))], "pods with addresses in 10.0.0.0/8", id="those of pods"),
+        pytest.param(
+            [network_policy(block("10.0.0.0/8"))], "pods with addresses in 10.0.0.0/8", id="addresses of pods"
+        ),
         pytest.param([network_policy(block("10.8.1.5/32"))], "pods with addresses in 10.8.1.5/32", id="of one pod"),
         pytest.param(
             [network_policy(block("10.8.0.0/16", "10.8.1.0/24"))], "pods with addresses in 10.8.0.0/16", id="one node's"
@@ -90,7 +92,7 @@ def test_A33_pods_that_are_let_in_are_told(policies: Any, who: str) -> None:
         ),
         pytest.param([network_policy(CONTROL_PLANE), network_policy(policyTypes=["Egress"])], id="one about egress"),
         pytest.param([network_policy(CONTROL_PLANE), network_policy(selector=OTHERS)], id="other pods"),
-        pytest.param([{"metadata": {"name": "none"}, "spec": {"podSelector": MINE}}], id="nobody"),
+        pytest.param([{"metadata": {"name": "none"}, "spec": {"podSelector": MINE}}], id="a policy without rules"),
     ],
 )
 def test_A33_where_no_pod_is_let_in_it_is_said_what_cannot_be_seen(policies: Any) -> None:
@@ -99,8 +101,8 @@ def test_A33_where_no_pod_is_let_in_it_is_said_what_cannot_be_seen(policies: Any
 
 
 @pytest.mark.parametrize("nodes", [[], [{"metadata": {"name": "n1"}, "spec": {}}], None])
-def test_A33_where_nodes_do_not_tell_the_addresses_of_pods_nobody_is_reassured(nodes: Any) -> None:
-    """Networks that give addresses themselves, and whoever may not read nodes."""
+def test_A33_without_addresses_of_pods_on_nodes_the_finding_gives_no_assurance(nodes: Any) -> None:
+    """Some networks assign addresses themselves, and some users may not read nodes."""
     cluster = Holding(network_policy(block("10.0.0.0/8")))
     cluster.nodes = nodes
     (finding,) = reachable.look(Installation(cluster, Place()))
@@ -112,8 +114,8 @@ def test_A33_where_nodes_do_not_tell_the_addresses_of_pods_nobody_is_reassured(n
 @pytest.mark.parametrize(
     "peer",
     [
-        pytest.param({"podSelector": {}}, id="those of its namespace"),
-        pytest.param({"namespaceSelector": MINE}, id="those of a namespace"),
+        pytest.param({"podSelector": {}}, id="pods of its namespace"),
+        pytest.param({"namespaceSelector": MINE}, id="pods of another namespace"),
         pytest.param({"namespaceSelector": {}, "podSelector": MINE}, id="some of every namespace"),
     ],
 )
@@ -142,6 +144,6 @@ def test_A33_callers_that_have_to_show_a_certificate_are_let_in() -> None:
 
 
 def test_A33_the_shipped_policies_let_everybody_in() -> None:
-    """Nobody knows the addresses of API servers before the cluster is there."""
+    """The addresses of API servers are not known before the cluster exists."""
     found = "NetworkPolicy gpu-policy lets every pod reach port 8443"
     assert said(*shipped().of("NetworkPolicy")) == [(Status.WARNING, found)]

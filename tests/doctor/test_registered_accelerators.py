@@ -15,7 +15,7 @@ BUILT_IN = r"nvidia\.com/gpu"
 
 
 def said(tmp_path: Path, extra: str, *sent: str, conditions: bool = True) -> list[DoctorFinding]:
-    """What is said of policies that declare `extra`, where the registration sends these patterns."""
+    """The findings about policies that declare `extra`, if the configurations send these patterns."""
     head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: _default}\n"
     (tmp_path / "_default.yaml").write_text(f"{head}spec: {{accelerators: {{extra: [{extra}]}}, rules: {{}}}}\n")
     made = pod_conditions([*sent, BUILT_IN], watches_devices=True, watches_nodes=True)
@@ -38,7 +38,7 @@ def test_policies_that_declare_nothing_are_well(tmp_path: Path) -> None:
     [
         pytest.param("example.com/gpu", r"example\.com/gpu", id="the name"),
         pytest.param("example.com/gpu", r"example\.com/.*", id="a glob that covers it"),
-        pytest.param("example.com/v?-*", r"example\.com/v.-.*", id="the same glob"),
+        pytest.param("example.com/v?-*", r"example\.com/v.-.*", id="an equal glob"),
     ],
 )
 def test_names_that_the_registration_sends_are_well(tmp_path: Path, name: str, sent: str) -> None:

@@ -82,7 +82,7 @@ def test_without_any_all_is_well() -> None:
     ]
 
 
-def test_where_nobody_waits_for_an_answer_none_is_looked_for() -> None:
+def test_without_webhooks_that_fail_closed_no_daemon_set_is_read() -> None:
     (finding,) = looked(daemon_set("monitoring", spec(ALL_GPUS)), failurePolicy="Ignore")
     assert (finding.status, finding.found) == (Status.OK, "no pod depends on an answer of the webhook")
 

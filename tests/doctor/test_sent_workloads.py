@@ -150,6 +150,6 @@ def test_where_workloads_are_not_sent_on_purpose_nothing_is_missing() -> None:
     assert finding.found.startswith("workloads are not validated when they are applied")
 
 
-def test_without_the_configuration_nobody_can_tell() -> None:
+def test_without_the_configuration_the_check_is_unavailable() -> None:
     with pytest.raises(UnavailableError, match="there is no validating webhook configuration gpu-policy"):
         list(sent_objects.workload_kinds(Installation(Holding(None), Place())))

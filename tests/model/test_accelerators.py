@@ -1,4 +1,4 @@
-"""Which resource names are GPUs: the list of names is long, and so is the list of those that only look alike."""
+"""The resource names that are GPUs, and many names that only look alike."""
 
 import pytest
 
@@ -126,8 +126,10 @@ def test_attributes_of_a_share_are_told_from_the_gpus_they_describe(resource, at
 @pytest.mark.parametrize(
     ("resource", "expected"),
     [
-        pytest.param("deviceclass.resource.kubernetes.io/h100", True, id="a class of somebody's own"),
-        pytest.param("deviceclass.resource.kubernetes.io/dranet-ib", True, id="a network card of somebody's own"),
+        pytest.param("deviceclass.resource.kubernetes.io/h100", True, id="a class of the cluster"),
+        pytest.param(
+            "deviceclass.resource.kubernetes.io/dranet-ib", True, id="a class of network cards of the cluster"
+        ),
         pytest.param("deviceclass.resource.kubernetes.io/gpu.nvidia.com", False, id="known GPUs"),
         pytest.param("deviceclass.resource.kubernetes.io/mrdma.google.com", False, id="known network cards"),
         pytest.param(
@@ -136,5 +138,5 @@ def test_attributes_of_a_share_are_told_from_the_gpus_they_describe(resource, at
         pytest.param("nvidia.com/rdma-vf", False, id="no class"),
     ],
 )
-def test_device_classes_of_which_nobody_has_spoken_may_be_gpus(resource, expected):
+def test_device_classes_that_are_not_declared_may_be_gpus(resource, expected):
     assert BUILT_IN.may_be_gpus(resource) is expected

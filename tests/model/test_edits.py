@@ -135,7 +135,7 @@ def test_only_what_is_missing_is_added(raw, edit, patch):
 @pytest.mark.parametrize(
     ("spec", "operations"),
     [
-        pytest.param({}, ["add", "add", "add"], id="a template, into which nobody has written anything"),
+        pytest.param({}, ["add", "add", "add"], id="an untouched template"),
         pytest.param(
             {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}, ["add", "replace", "replace"], id="no class"
         ),

@@ -51,7 +51,7 @@ WANTED = Toleration("nvidia.com/gpu", "Exists", "", "NoSchedule")
 @pytest.mark.parametrize(
     ("raw", "covers"),
     [
-        pytest.param({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}, True, id="the same"),
+        pytest.param({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}, True, id="equal"),
         pytest.param({"key": "nvidia.com/gpu", "operator": "Exists"}, True, id="every effect"),
         pytest.param({"operator": "Exists"}, True, id="every taint"),
         pytest.param({"operator": "Exists", "effect": "NoSchedule"}, True, id="every taint of the effect"),

@@ -1,4 +1,4 @@
-"""Reading a pod of any shape: what people really write is read, and what nobody can read is a named error."""
+"""Reading a pod of any shape: usual manifests are read, and a malformed part is an error with its place."""
 
 from contextlib import suppress
 from dataclasses import replace

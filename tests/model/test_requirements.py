@@ -35,7 +35,7 @@ def demand(*apps: dict[str, Any], **spec: Any) -> dict[str, int]:
         pytest.param({"cpu": "1"}, {"cpu": "4", "memory": "1k"}, {"cpu": 1000, "memory": 1000}, id="each by itself"),
         pytest.param({"cpu": None}, {"cpu": "4"}, {}, id="a request of null is one of 0"),
         pytest.param({"cpu": "0"}, {"cpu": "4"}, {}, id="a request of 0"),
-        pytest.param({"cpu": "$CPUS"}, {"memory": "lots"}, {}, id="what nobody can read"),
+        pytest.param({"cpu": "$CPUS"}, {"memory": "lots"}, {}, id="amounts that cannot be parsed"),
         pytest.param({"cpu": "-1", "memory": "-1Gi"}, None, {}, id="what the API server refuses"),
         pytest.param({"cpu": "0.1u"}, None, {"cpu": 1}, id="cpu is rounded up to a thousandth"),
         pytest.param({"memory": "1500m"}, None, {"memory": 2}, id="memory is rounded up to a byte"),
@@ -99,7 +99,9 @@ HUGE = {"hugepages-2Mi": "4Mi"}
         pytest.param(
             {"limits": {"hugepages-2Mi": "8Mi"}}, HUGE, {"hugepages-2Mi": 2**23}, id="huge pages by the limit"
         ),
-        pytest.param({"requests": {"memory": "?"}}, {"memory": "1Ki"}, {"memory": 1024}, id="what nobody can read"),
+        pytest.param(
+            {"requests": {"memory": "?"}}, {"memory": "1Ki"}, {"memory": 1024}, id="amounts that cannot be parsed"
+        ),
         pytest.param(
             {"requests": {"nvidia.com/gpu": "8", "ephemeral-storage": "1Gi"}},
             {"nvidia.com/gpu": "2"},

@@ -1,4 +1,4 @@
-"""What one node selector expression says about another, against trying every label value."""
+"""Whether node selector expressions imply or contradict each other, compared with trying every label value."""
 
 from itertools import product
 
@@ -92,13 +92,13 @@ def e(operator, *values, key="k"):
         pytest.param([e("NotIn", "a", "b")], e("NotIn", "a"), True, id="fewer exclusions"),
         pytest.param([e("NotIn", "a"), e("NotIn", "b")], e("NotIn", "b", "a"), True, id="exclusions add up"),
         pytest.param([e("Gt", "5")], e("Gt", "4"), True, id="a tighter lower bound"),
-        pytest.param([e("Gt", "5")], e("Gt", "05"), True, id="the same bound in another spelling"),
+        pytest.param([e("Gt", "5")], e("Gt", "05"), True, id="an equal bound in another spelling"),
         pytest.param([e("Gt", "5")], e("Gt", "6"), False, id="a looser lower bound"),
         pytest.param([e("Lt", "5")], e("Exists"), True, id="a bound needs a label"),
         pytest.param([e("Gt", "5"), e("Lt", "7")], e("In", "6"), False, id="06 lies between too"),
         pytest.param([e("In", "6")], e("Gt", "5"), True, id="a value within the bound"),
         pytest.param([e("In", "x")], e("Gt", "5"), False, id="a value that is no number"),
-        pytest.param([], e("NotIn"), False, id="nothing is certain of a label nobody speaks of"),
+        pytest.param([], e("NotIn"), False, id="nothing is certain about a label without expressions"),
         pytest.param([e("In", "a", key="other")], e("In", "a"), False, id="another label"),
     ],
 )

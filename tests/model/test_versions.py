@@ -62,7 +62,7 @@ def test_what_is_no_version_is_refused_with_what_was_found(value):
         pytest.param("535.54.03", "535.104.05", id="the second number"),
         pytest.param("12.4", "12.4.1", id="a third number"),
         pytest.param("9.2", "12.0", id="the first number"),
-        pytest.param("595.58.03", "595.71.05", id="the same branch"),
+        pytest.param("595.58.03", "595.71.05", id="one branch"),
     ],
 )
 def test_an_older_version_is_not_at_least_a_newer_one(older, newer):
@@ -93,7 +93,7 @@ def test_the_writing_is_no_part_of_what_a_version_equals():
     [
         pytest.param("12", "12.8", None, id="the minor version decides and is missing"),
         pytest.param("12", "12.0", True, id="every minor version is enough"),
-        pytest.param("12", "12", True, id="the same"),
+        pytest.param("12", "12", True, id="equal"),
         pytest.param("13", "12.8", True, id="a newer major version"),
         pytest.param("11", "12.0", False, id="an older major version"),
         pytest.param("535", "535.161.08", None, id="a branch and a driver in it"),

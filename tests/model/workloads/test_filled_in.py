@@ -59,7 +59,7 @@ def test_what_an_operator_fills_in_is_not_missing(raw):
 
 
 @pytest.mark.parametrize("raw", [kserve(limits=ONE), custom(limits=ONE)], ids=["a model", "a container of its own"])
-def test_nobody_is_told_that_a_limit_is_missing_which_is_filled_in(raw):
+def test_no_finding_is_about_a_missing_limit_that_is_filled_in(raw):
     assert [one for template in templates_of(raw) for one in advice(shared_memory.RULE, template.made)] == []
 
 

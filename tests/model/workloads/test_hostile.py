@@ -1,4 +1,4 @@
-"""Objects of any shape and size: nothing raises, nothing is counted that is no count, nothing of the status is told."""
+"""Objects of any shape and size: nothing raises, only counts are counted, and no finding is about the status."""
 
 import copy
 from collections.abc import Iterator

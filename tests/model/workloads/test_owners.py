@@ -59,7 +59,7 @@ def test_a_service_of_nvidia_is_a_deployment_where_nothing_else_makes_its_pods(s
         pytest.param(None, id="null"),
         pytest.param({}, id="empty"),
         pytest.param({"labels": {"app": "a"}, "annotations": {"b": "c"}}, id="labels and annotations"),
-        pytest.param({"ownerReferences": [{"kind": "Job", "controller": True}]}, id="an owner that nobody reads"),
+        pytest.param({"ownerReferences": [{"kind": "Job", "controller": True}]}, id="an owner that is not read"),
     ],
 )
 def test_a_pod_that_is_made_has_its_owner_and_all_of_its_template(metadata: Any) -> None:
@@ -168,7 +168,7 @@ def test_nothing_is_said_of_what_is_filled_in_later() -> None:
     assert pod_from_raw(template.pod).active_deadline is None
 
 
-def test_nobody_can_write_a_deadline_into_a_service_of_knative():
+def test_the_deadline_of_a_service_of_knative_is_unknown():
     spec = {"containers": [{"image": "server", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}
     raw = {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "spec": {"template": {"spec": spec}}}
     (template,) = templates_of(raw)

@@ -98,7 +98,7 @@ def test_an_annotation_that_is_filled_in_later_is_none() -> None:
 
 
 @pytest.mark.parametrize("amount", ["$GPU_PER_NODE", "{{ .Values.gpus }}", "$(params.gpus)"])
-def test_placeholders_are_known_in_kinds_that_nobody_has_heard_of(amount: str) -> None:
+def test_placeholders_are_recognised_in_unknown_kinds(amount: str) -> None:
     spec = {"containers": [{"name": "a", "image": "a", "resources": {"limits": {"nvidia.com/gpu": amount}}}]}
     assert templates_of({"apiVersion": "tekton.dev/v1", "kind": "Task", "spec": {"podTemplate": spec}}) == ()
 

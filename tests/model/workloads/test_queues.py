@@ -110,7 +110,7 @@ STARTED = [
         f"runPolicy: {{suspend: false}}, pytorchReplicaSpecs: {{Worker: {{{POD}}}}}",
         id="a PyTorchJob that Kueue has started",
     ),
-    pytest.param("apps/v1 Deployment", "", f"queue: q, {POD}", id="a queue of nobody"),
+    pytest.param("apps/v1 Deployment", "", f"queue: q, {POD}", id="a field that names no queue"),
     pytest.param(
         "batch.volcano.sh/v1alpha1 Job",
         "",
@@ -181,10 +181,10 @@ OF_KUEUE = {"kueue.x-k8s.io/queue-name": "q"}
         pytest.param(pod(schedulingGates=[]), True, id="no gates"),
         pytest.param(pod(OF_KUEUE), False, id="a pod that Kueue will gate"),
         pytest.param(pod(OF_KUEUE, owner="Job"), True, id="a pod of a Job that Kueue has started"),
-        pytest.param(pod({"kai.scheduler/queue": "q"}), True, id="a pod of KAI, which nobody changes any more"),
+        pytest.param(pod({"kai.scheduler/queue": "q"}), True, id="a pod of KAI, which is not changed later"),
     ],
 )
-def test_taints_are_told_of_pods_that_nobody_holds_back(raw: dict[str, Any], is_told: bool) -> None:
+def test_findings_about_taints_are_only_about_pods_that_no_queue_holds(raw: dict[str, Any], is_told: bool) -> None:
     assert bool(engine.validate(raw, SCHEDULABLE, TAINTED).findings) == is_told
 
 

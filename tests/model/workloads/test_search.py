@@ -66,7 +66,7 @@ def test_a_template_is_found_wherever_it_stands(spec: Any, expected: list[tuple[
     assert found(thing(spec)) == expected
 
 
-def test_a_found_template_is_a_pod_with_its_annotations_and_nobody_knows_how_many() -> None:
+def test_a_found_template_is_a_pod_with_its_annotations_in_an_unknown_number() -> None:
     (template,) = templates_of(thing({"replicas": 4, "template": TEMPLATE}))
     pod = pod_from_raw(template.pod)
     assert (pod.gpu_count, dict(pod.annotations), template.pods) == (1, {"a": "b"}, None)
@@ -93,8 +93,8 @@ def test_the_annotations_of_an_object_are_not_those_of_its_pods() -> None:
         pytest.param({**SPEC, "volumes": "none"}, id="not readable as a pod"),
         pytest.param({"containers": {"type": "array", "items": {"properties": {"name": {}}}}}, id="a schema"),
         pytest.param({"status": TEMPLATE, "metadata": TEMPLATE}, id="a status and metadata"),
-        pytest.param({"containers": [GPU, PATCH]}, id="containers that are merged into those of others"),
-        pytest.param({"kind": "Prometheus", "spec": {"containers": [PATCH]}}, id="the same of an object inside"),
+        pytest.param({"containers": [GPU, PATCH]}, id="containers that are merged into other containers"),
+        pytest.param({"kind": "Prometheus", "spec": {"containers": [PATCH]}}, id="such containers of an object inside"),
         *(
             pytest.param({key: {"template": TEMPLATE}}, id=key)
             for key in (

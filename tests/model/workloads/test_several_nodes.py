@@ -48,7 +48,7 @@ def test_the_pods_of_training_jobs_are_known_and_no_others(raw: dict[str, Any]) 
     [
         pytest.param("Indexed", True, id="indexed"),
         pytest.param("NonIndexed", False, id="not indexed"),
-        pytest.param(None, False, id="nothing said"),
+        pytest.param(None, False, id="no completion mode"),
     ],
 )
 def test_a_job_is_one_of_several_nodes_where_it_is_indexed(mode: str | None, is_completed: bool) -> None:
@@ -71,7 +71,7 @@ def test_the_labels_of_the_author_are_kept(metadata: Any) -> None:
 
 @pytest.mark.parametrize("labels", ["a", 1, ["a"]], ids=["text", "number", "list"])
 def test_malformed_labels_stay_as_they_are(labels: object) -> None:
-    """So that the mistake is told."""
+    """So that a finding names the mistake."""
     group = {"template": {**TEMPLATE, "metadata": {"labels": labels}}}
     raw = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "a"}, "spec": {"headGroupSpec": group}}
     (template,) = templates_of(raw)

@@ -92,7 +92,7 @@ def volume(template: Template) -> Any:
     ],
 )
 def test_the_volume_of_an_operator_is_the_one_that_pods_have(name: str, spec: str, expected: Any) -> None:
-    """It has the operator's size and medium, and nobody is told of what nobody can change."""
+    """The volume has the operator's size and medium. No finding is about it, because it cannot be changed."""
     raw = kind(name, spec)
     (template,) = templates_of(raw)
     found, source, containers = volume(template)
@@ -170,7 +170,7 @@ def test_other_containers_with_gpus_share_the_volume_of_the_operator() -> None:
 
 @pytest.mark.parametrize("volumes", ["a", 1, {"name": "b"}], ids=["text", "number", "map"])
 def test_malformed_volumes_stay_as_they_are(volumes: object) -> None:
-    """So that the mistake is told."""
+    """So that a finding names the mistake."""
     raw = kind("RayCluster", f"headGroupSpec: {{{TEMPLATE}}}")
     spec = raw["spec"]["headGroupSpec"]["template"]["spec"]
     spec["volumes"] = volumes
