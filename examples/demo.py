@@ -1,6 +1,6 @@
-"""The main job in seconds: the real server over TLS, asked about manifests as the API server would ask.
+"""Shows the webhook in seconds: the real server over TLS reviews manifests, called as the API server would call it.
 
-Run by `make demo`. Nothing but this machine is involved: certificates are made fresh, policies are those of policies/,
+Run it by `make demo`. It needs nothing but this machine: certificates are made anew, the policies are in policies/, and
 the cluster is examples/inventory.yaml.
 """
 
@@ -72,7 +72,7 @@ def _server(directory: Path) -> Iterator["Client"]:
 
 
 class Client:
-    """Asks as the API server does."""
+    """A client that sends reviews as the API server does."""
 
     def __init__(self, port: int, ca_file: Path) -> None:
         self._port = port
@@ -147,7 +147,7 @@ def _show(file: Path, client: Client, console: Console) -> None:
 
 
 def _diff(before: Mapping[str, Any], after: Mapping[str, Any], console: Console) -> None:
-    """The lines that were added, with enough around them to see where."""
+    """Print the added lines with two lines around them."""
     old, new = (yaml.safe_dump(value, sort_keys=False).splitlines() for value in (before, after))
     for line in list(difflib.unified_diff(old, new, lineterm="", n=2))[2:]:
         style = "green" if line.startswith("+") else "red" if line.startswith("-") else "dim"

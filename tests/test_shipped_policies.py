@@ -83,19 +83,19 @@ def test_every_example_says_what_it_shows(file: Path) -> None:
 
 
 CLAIMS = {
-    1: ("A GPU pod of someone who has thought of everything.", True),
+    1: ("A GPU pod whose author has written all that it needs.", True),
     2: (
         "What people write: two GPUs and nothing else. Toleration, node affinity, runtime class, /dev/shm and NCCL are "
         "added.",
         True,
     ),
-    3: ("GPUs in requests only: Kubernetes refuses it, we say why.", False),
-    4: ("More GPUs than the namespace allows in one pod.", False),
-    5: ("No GPU: not a byte is changed.", True),
-    6: ("The same mistake as in 3, in a namespace whose policy repairs it.", True),
-    7: ("The pods of this Deployment would be refused: whoever applies it hears so at once.", False),
-    8: ("The image needs a newer driver than the only nodes that it may run on have.", False),
-    9: ("The same image as in 8, free to choose: it is kept off the nodes where it would fail.", True),
+    3: ("GPUs in requests only: Kubernetes refuses the pod, and the webhook says why.", False),
+    4: ("More GPUs in one pod than the namespace allows.", False),
+    5: ("No GPU: the pod is not changed.", True),
+    6: ("The mistake of example 3, in a namespace whose policy repairs it.", True),
+    7: ("The pods of this Deployment would be refused, which its author learns at kubectl apply.", False),
+    8: ("The image needs a newer driver than the nodes have on which the pod may run.", False),
+    9: ("The image of example 8 on any node: the pod is kept off the nodes where it would fail.", True),
 }
 
 

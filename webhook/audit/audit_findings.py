@@ -68,8 +68,8 @@ def _found_in(item: ReviewedObject, make: _MakeFinding) -> Iterator[DraftFinding
             yield DraftFinding(_from_finding(finding, make), finding.field, number=finding.number)
         if item.is_allowed:
             yield from (_from_injection(injection, make, _SPEC) for injection in item.outcome.injections)
-    for foreseen in item.pods:
-        yield from _of_template(foreseen, make)
+    for outcome in item.pods:
+        yield from _of_template(outcome, make)
 
 
 def _about(item: ReviewedObject, owners: Owners, ordinal: int) -> _MakeFinding:
@@ -91,14 +91,14 @@ def _about(item: ReviewedObject, owners: Owners, ordinal: int) -> _MakeFinding:
     )
 
 
-def _of_template(foreseen: TemplateOutcome, make: _MakeFinding) -> Iterator[DraftFinding]:
-    template = foreseen.template
-    make = partial(make, pod_group=PodGroup(template.group, template.pods, foreseen.gpus))
+def _of_template(outcome: TemplateOutcome, make: _MakeFinding) -> Iterator[DraftFinding]:
+    template = outcome.template
+    make = partial(make, pod_group=PodGroup(template.group, template.pods, outcome.gpus))
     places = _places_in_a_pod(template)
-    for finding in foreseen.findings:
+    for finding in outcome.findings:
         place = _shown(_in_a_pod(finding.field, places))
         yield DraftFinding(_from_finding(finding, make), place, number=finding.number)
-    yield from (_from_injection(injection, make, template.place(_SPEC)) for injection in injected(foreseen))
+    yield from (_from_injection(injection, make, template.place(_SPEC)) for injection in injected(outcome))
 
 
 def _from_finding(finding: Finding, make: _MakeFinding) -> AuditFinding:

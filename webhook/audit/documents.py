@@ -69,7 +69,7 @@ Warn = Callable[[str], None]
 
 
 def own_namespace(document: Document) -> str:
-    """The namespace that an object names; empty where it names none."""
+    """The namespace that an object names; empty if it names none."""
     return str(mapped(document.object, "metadata").get("namespace") or "")
 
 

@@ -66,14 +66,14 @@ class InputClaims:
         asking = _Asking(mapped(outcome.object, "spec"), namespace, outcome.policy)
         return replace(outcome, findings=self._with_claims(outcome.findings, asking, CLAIMS))
 
-    def template_with_claims(self, foreseen: TemplateOutcome, namespace: str, policy: Policy) -> TemplateOutcome:
+    def template_with_claims(self, outcome: TemplateOutcome, namespace: str, policy: Policy) -> TemplateOutcome:
         """The result for the pods of a template, with findings about their claims."""
-        template = foreseen.template
+        template = outcome.template
         if template.is_unknown(CLAIMS):
-            return foreseen
-        adds = any(one.rule == tolerations.RULE.key for one in foreseen.injections)
+            return outcome
+        adds = any(one.rule == tolerations.RULE.key for one in outcome.injections)
         asking = _Asking(mapped(template.pod, "spec"), namespace, policy, gets_tolerations=adds)
-        return replace(foreseen, findings=self._with_claims(foreseen.findings, asking, template.place(CLAIMS)))
+        return replace(outcome, findings=self._with_claims(outcome.findings, asking, template.place(CLAIMS)))
 
     def _with_claims(self, findings: Sequence[Finding], asking: _Asking, place: str) -> tuple[Finding, ...]:
         """The findings about a pod, with the devices that it claims; `place` is the place of its claims.

@@ -138,7 +138,7 @@ def _each_once(found: Iterable[tuple[Place, Status]]) -> list[ReportedQuota]:
     by_key: dict[str, list[tuple[str, Status]]] = {}
     for (namespace, key), status in found:
         by_key.setdefault(key, []).append((namespace, status))
-    quotas = [_reported(key, told) for key, told in by_key.items()]
+    quotas = [_reported(key, found) for key, found in by_key.items()]
     return sorted(quotas, key=lambda quota: (quota.scope != QuotaScope.NAMESPACE, quota.name))
 
 
@@ -152,15 +152,15 @@ def _counts(quota: Quota, pods: Mapping[str, Iterable[GpuPod]]) -> Mapping[Deman
     return Counter(demand for demand in demands if demand is not None)
 
 
-def _reported(key: str, told: Iterable[tuple[str, Status]]) -> ReportedQuota:
-    told = sorted(told, key=lambda one: (str(one[1].get("updated", "")), one[0]))
-    status = told[-1][1]
+def _reported(key: str, found: Iterable[tuple[str, Status]]) -> ReportedQuota:
+    found = sorted(found, key=lambda one: (str(one[1].get("updated", "")), one[0]))
+    status = found[-1][1]
     gpus = status.get("gpus")
     return ReportedQuota(
         str(status.get("quota") or key),
         str(status.get("scope", "")),
         str(status.get("mode", "")),
-        tuple(sorted(namespace for namespace, _ in told)),
+        tuple(sorted(namespace for namespace, _ in found)),
         _part(gpus) if isinstance(gpus, dict) else None,
         _parts(status.get("byModel")),
         _parts(status.get("byResource")),

@@ -33,7 +33,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class JUnitCase:
-    """One test. It passes where it has neither failures nor errors.
+    """One test, which passes if it has neither failures nor errors.
 
     `skipped` is a remark that every reader shows and that fails nothing; `output` is other text about the case. `file`
     is a path from the working directory, or empty; `line` counts from 1, or is 0. GitLab shows only the first of two

@@ -200,7 +200,7 @@ def _result(finding: AuditFinding, directory: str, number: int, *, is_new: bool)
 
 
 def _related(finding: AuditFinding, directory: str) -> dict[str, Any]:
-    """The line of the policy, where it is in a file."""
+    """The line of the policy, if the policy is in a file."""
     if not finding.file:
         return {}
     location = {
