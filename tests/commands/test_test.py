@@ -1,5 +1,7 @@
 """`gpu-policy test`: what it prints, what it writes, and its exit status."""
 
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -179,3 +181,10 @@ def test_the_schema_for_editors_is_up_to_date() -> None:
 def test_gpu_policy_knows_the_command() -> None:
     done = gpu_policy("test", ROOT / "policies" / "tests", "-q", "--run", "as it is")
     assert (done.exit_code, done.stdout) == (0, "1 case: 1 passed, 0 failed\n")
+
+
+def test_messages_about_replicas_are_not_printed() -> None:
+    """Pods of cases are never stored, which the ledger of a pot would report as pods that something else refuses."""
+    command = [sys.executable, "-m", "webhook", "test", "policies/examples/tests/tenants.yaml"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
