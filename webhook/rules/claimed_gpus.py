@@ -1,7 +1,7 @@
-"""GPUs that a pod gets by resource claims (DRA): what their names are, and how many there are.
+"""GPUs that a pod gets by resource claims (DRA): their names and their number.
 
-Only claims that are known count, and only requests of device classes that are known to give GPUs. `adminAccess`
-reserves no device, so it counts as none.
+Only known claims count, and only requests of device classes that are known to give GPUs. A request with `adminAccess`
+reserves no device, so it does not count.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,15 +14,15 @@ from webhook.rules.names import ResourceGlobs, is_one_of
 from webhook.rules.rule import Facts
 
 Alternatives = Sequence[tuple[str, ...]]
-"""A request that can be satisfied with GPUs only: for each device that may be taken, the resource names of its GPUs."""
+"""A request that only GPUs can satisfy: for each of its alternatives, the names by which the GPUs are known."""
 
 
 class ClaimedGpus(NamedTuple):
-    """GPUs that one claim of a pod brings.
+    """The GPUs of one claim.
 
-    `name` is its name in the pod. `certain` are the requests that only GPUs can satisfy. `most` is the number of GPUs
-    where the scheduler takes the alternative with most of them, without requests for all GPUs of a node; `may_be_all`
-    says that there is such a request. `is_single` says that the claim has one request only.
+    `name` is the name of the claim in the pod. `certain` are the requests that only GPUs can satisfy. `most` is the
+    number of GPUs if the scheduler takes the alternatives with most GPUs, without requests for all GPUs of a node;
+    `may_be_all` tells whether there is such a request. `is_single` tells whether the claim has only one request.
     """
 
     name: str
@@ -33,7 +33,7 @@ class ClaimedGpus(NamedTuple):
 
 
 def claimed_gpus(pod: Pod, facts: Facts) -> list[ClaimedGpus]:
-    """The claims of a pod that may bring GPUs; none where no claim is known."""
+    """The known claims of a pod that may give GPUs."""
     found = (_of_claim(named, pod, facts) for named in claims_of(pod.resource_claims))
     return [one for one in found if one.most or one.may_be_all]
 
@@ -45,24 +45,24 @@ def used_by(container: Container, claimed: Sequence[ClaimedGpus]) -> list[Claime
 
 
 def used_wholly_by(container: Container, claimed: Sequence[ClaimedGpus]) -> list[ClaimedGpus]:
-    """The claims that a container uses, without those of which it uses one request among several."""
+    """The claims of which a container uses all requests."""
     wholes = {used.name for used in container.claims if not used.request}
     return [one for one in used_by(container, claimed) if one.is_single or one.name in wholes]
 
 
 def may_have(container: Container, claimed: Sequence[ClaimedGpus], least: int) -> bool:
-    """Whether a container may have at least so many GPUs, by number and by these claims of its pod."""
+    """Whether a container may have `least` GPUs or more, in its resources and in these claims of its pod together."""
     used = used_by(container, claimed)
     return any(one.may_be_all for one in used) or container.gpu_count + sum(one.most for one in used) >= least
 
 
 def all_are_of(alternatives: Alternatives, globs: ResourceGlobs) -> bool:
-    """Whether the GPU is of one of these names, whichever alternative is taken; without any glob, whatever GPU."""
+    """Whether every alternative is a GPU that one of the globs matches. Without any glob, every GPU matches."""
     return not globs or all(any(is_one_of(name, globs) for name in names) for names in alternatives)
 
 
 def certain_of(claimed: Sequence[ClaimedGpus]) -> Iterator[Alternatives]:
-    """The requests of all these claims that only GPUs can satisfy. Without them the pod never starts."""
+    """The requests in all these claims that only GPUs can satisfy."""
     for one in claimed:
         yield from one.certain
 
@@ -80,7 +80,7 @@ def _of_claim(named: PodResourceClaim, pod: Pod, facts: Facts) -> ClaimedGpus:
 
 
 def _of_request(request: DeviceRequest, pod: Pod, facts: Facts) -> tuple[Alternatives, list[int | None]]:
-    """Of each alternative that gives GPUs: their names, and how many they are; None for all of a node."""
+    """The names, and the number, of the GPUs in each alternative that gives GPUs; None for all GPUs of a node."""
     names, numbers = [], []
     for devices in request:
         if devices.is_administrative:
