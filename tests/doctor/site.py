@@ -27,7 +27,7 @@ from webhook.doctor.installation import Place
 Raw = dict[str, Any]
 
 NODES = ("n1", "n2", "n3")
-TRIED_IN = "enforced-probe"
+DRY_RUN_NAMESPACE = "enforced-probe"
 """The namespace where pods are tried."""
 TAINTS = ({"key": "nvidia.com/gpu", "effect": "NoSchedule"}, {"key": "sku", "value": "gpu", "effect": "NoSchedule"})
 SPOT = {"key": "kubernetes.azure.com/scalesetpriority", "value": "spot", "effect": "NoSchedule"}
@@ -77,12 +77,12 @@ class Site:
             self.webhook.write_policy(name, re.sub(r"(namespaces: .*)-\*", r"\1-probe", text))
         self.policies = {file.name: file.read_text() for file in sorted(self.webhook.policies.glob("*.yaml"))}
         (self.metrics_port,) = free_ports(1)
-        self.place = Place(tried_in=TRIED_IN)
+        self.place = Place(dry_run_namespace=DRY_RUN_NAMESPACE)
         if plane.version < (1, 21):
             for namespace in ("kube-node-lease", "kube-public"):
                 plane.kubectl("label", "namespace", namespace, f"kubernetes.io/metadata.name={namespace}")
         plane.shared_namespace(NAMESPACE)
-        plane.namespace(TRIED_IN)
+        plane.namespace(DRY_RUN_NAMESPACE)
 
     def start(self, *extra: str) -> None:
         """Start the replica, where the API server can proxy to it."""
@@ -209,10 +209,10 @@ class Site:
     def examined(self, cluster: DoctorCluster | None = None, **place: Any) -> DoctorReport:
         """What the doctor says, with an administrator's rights unless another cluster is given."""
         asked = cluster or connect(str(self.plane.kubeconfig))
-        return examine(Examined(asked, Place(**{"tried_in": self.place.tried_in, **place})))
+        return examine(Examined(asked, Place(**{"dry_run_namespace": self.place.dry_run_namespace, **place})))
 
     def tried(self) -> list[DoctorFinding]:
-        """What becomes of the pods on trial."""
+        """What becomes of the pods of dry runs."""
         asked = Examined(connect(str(self.plane.kubeconfig)), self.place)
         return said(examine(asked, [check for check in CHECKS if check.key == "pods"]), "pods")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.doctor.doctor_report import Status
-from webhook.doctor.pod_trial import CALL_FAULTS, explained
+from webhook.doctor.dry_runs import CALL_FAULTS, explained
 
 NAMES = {"namespace": "gpu-system", "name": "gpu", "port": 10250}
 POST = 'Post "https://gpu.gpu-system.svc:443/mutate?timeout=5s": '

@@ -41,7 +41,7 @@ def doctor(*arguments: str) -> Result:
 
 
 def test_the_command_says_everything_in_text_and_json_and_in_its_exit_status(site: Site) -> None:
-    arguments = [f"--kubeconfig={site.plane.kubeconfig}", f"--dry-run-namespace={site.place.tried_in}"]
+    arguments = [f"--kubeconfig={site.plane.kubeconfig}", f"--dry-run-namespace={site.place.dry_run_namespace}"]
     well = doctor(*arguments)
     assert (well.exit_code, "0 problem" in well.stdout) == (0, True), well.output
     assert "ok       configurations     the mutating webhook configuration is as it was installed\n" in well.stdout
@@ -112,6 +112,6 @@ def test_clocks_that_are_apart_are_a_warning(site: Site) -> None:
 
 
 def test_another_namespace_can_be_tried(site: Site) -> None:
-    (finding, *_) = said(site.examined(tried_in="nowhere"), "pods")
+    (finding, *_) = said(site.examined(dry_run_namespace="nowhere"), "pods")
     assert 'namespaces "nowhere" not found' in finding.found
     assert "--dry-run-namespace" in finding.remedy

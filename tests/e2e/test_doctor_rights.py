@@ -117,7 +117,7 @@ def test_without_the_registration_configurations_that_can_be_read_are_checked_fo
 
 def test_whoever_may_only_create_pods_sees_whether_the_webhook_is_asked(site: Site) -> None:
     """Without the policies it is not known what should become of a pod; that ours was asked still shows."""
-    plane, namespace = site.plane, site.place.tried_in
+    plane, namespace = site.plane, site.place.dry_run_namespace
     plane.kubectl("create", "role", "creator", "--verb=create", "--resource=pods", namespace=namespace)
     plane.kubectl("create", "rolebinding", "creator", "--role=creator", "--user=tenant", namespace=namespace)
     tenant = connect(str(plane.kubeconfig_for(TENANT_TOKEN)))

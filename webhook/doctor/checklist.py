@@ -6,8 +6,8 @@ from webhook.doctor import (
     certificates,
     cluster_checks,
     configurations,
+    dry_runs,
     node_checks,
-    pod_trial,
     policy_checks,
     reachable,
     replicas,
@@ -46,7 +46,7 @@ CHECKS: tuple[Check, ...] = (
     Check("quotas", shared_objects.quotas),
     Check("replicas", replicas.served_policies),
     # All of it together.
-    Check("pods", pod_trial.look),
+    Check("pods", dry_runs.look),
 )
 """All checks. The keys are a contract."""
 

@@ -60,7 +60,7 @@ class Place:
 
     namespace: str = "gpu-policy"
     name: str = "gpu-policy"
-    tried_in: str = "default"
+    dry_run_namespace: str = "default"
     """The namespace of dry runs of GPU pods."""
     policies: Path | None = None
     """The policies as files, for users who may not read ConfigMaps."""

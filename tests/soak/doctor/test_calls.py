@@ -24,7 +24,7 @@ pytestmark = pytest.mark.e2e
 
 
 def fails(site: Site, found: str, remedy: str) -> None:
-    """The pods on trial show it, as soon as the API server has noticed."""
+    """The pods of dry runs show it, as soon as the API server has noticed."""
     tried = eventually(lambda: (f := site.tried()) and found in f[0].found and f)
     assert [finding.status for finding in tried] == [Status.PROBLEM]
     assert remedy in tried[0].remedy
@@ -137,7 +137,7 @@ def test_a_webhook_that_is_not_asked_is_noticed(site: Site) -> None:
     for kind in (MUTATING, VALIDATING):
         site.delete(kind, "gpu-policy")
     found = eventually(lambda: (f := said(site.examined(), "pods", Status.PROBLEM)) and len(f) > 1 and f)
-    assert f"a pod with 100000 GPUs in namespace {site.place.tried_in} is admitted unchanged" in [
+    assert f"a pod with 100000 GPUs in namespace {site.place.dry_run_namespace} is admitted unchanged" in [
         f.found for f in found
     ]
     assert {finding.expected for finding in found} >= {"by its policy it is refused by validate.gpupolicy.dev"}
@@ -148,7 +148,7 @@ def test_a_policy_that_only_warns_shows_nothing(site: Site) -> None:
     site.plane.kubectl("create", "namespace", "warned-probe")
     site.plane.kubectl("label", "--overwrite", "namespace", "warned-probe", "kubernetes.io/metadata.name=warned-probe")
     try:
-        found = said(site.examined(tried_in="warned-probe"), "pods")
+        found = said(site.examined(dry_run_namespace="warned-probe"), "pods")
     finally:
         site.plane.kubectl("delete", "namespace", "warned-probe", "--wait=false")
     assert [finding.status for finding in found] == [Status.SKIPPED] * 3

@@ -52,7 +52,7 @@ class Incident:
 
     def create(self, pod: dict[str, Any]) -> tuple[int, str]:
         """What becomes of a pod: status and message."""
-        namespace = self.site.place.tried_in
+        namespace = self.site.place.dry_run_namespace
         status, answer = self.site.plane.raw("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)
         return status, answer.get("message", "")
 
@@ -164,7 +164,7 @@ def test_policies_that_only_warn_let_everything_pass_and_come_back(incident: Inc
     incident.delivers()
     eventually(lambda: incident.create(REFUSED_LATE)[0] == 201)
     status, answer = incident.site.plane.raw(
-        "POST", f"/api/v1/namespaces/{incident.site.place.tried_in}/pods?dryRun=All", gpu_pod("good")
+        "POST", f"/api/v1/namespaces/{incident.site.place.dry_run_namespace}/pods?dryRun=All", gpu_pod("good")
     )
     assert (status, "gpupolicy.dev/injected" in str(answer)) == (201, False)
 

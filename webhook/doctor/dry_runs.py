@@ -131,12 +131,15 @@ _UNCALLED = re.compile(r'failed calling (?:admission )?webhook "([^"]+)"')
 
 
 @dataclass(frozen=True, slots=True)
-class PodTrial:
-    """A pod for a dry run. `title` names it; the expected result is a refusal by `validate`, or injections."""
+class DryRun:
+    """A pod to create without storing it, and its name in messages.
+
+    `refused_by` is the webhook that has to refuse the pod; if it is empty, the pod has to get injections.
+    """
 
     title: str
     resources: Mapping[str, Mapping[str, str]]
-    judge: str = ""
+    refused_by: str = ""
 
     @property
     def pod(self) -> Object:
@@ -164,15 +167,15 @@ class PodTrial:
         }
 
 
-TRIALS = (
-    PodTrial("a pod with one GPU", {"limits": {GPU: "1"}}),
-    PodTrial("a pod with a GPU in requests only", {"limits": {}, "requests": {GPU: "1"}}, MUTATE),
-    PodTrial("a pod with 100000 GPUs", {"limits": {GPU: "100000"}}, VALIDATE),
+DRY_RUNS = (
+    DryRun("a pod with one GPU", {"limits": {GPU: "1"}}),
+    DryRun("a pod with a GPU in requests only", {"limits": {}, "requests": {GPU: "1"}}, MUTATE),
+    DryRun("a pod with 100000 GPUs", {"limits": {GPU: "100000"}}, VALIDATE),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class TrialVerdict:
+class DryRunResult:
     """The result of a dry run: who refused the pod (or empty), or the rules that mutated it.
 
     `message` is the API server's. `could_call` is False where the API server could not call the webhook.
@@ -191,81 +194,83 @@ class TrialVerdict:
 
 def look(installation: Installation) -> Iterator[DoctorFinding]:
     """GPU pods reach the webhook, which mutates and refuses them as the policies say."""
-    for trial in TRIALS:
-        found = _tried(trial, installation)
+    for dry_run in DRY_RUNS:
+        found = _result_of(dry_run, installation)
         if not found.could_call:
             yield explained(found.message, _names(installation))
             return
         try:
-            expected = _expected(trial, installation)
+            expected = _expected(dry_run, installation)
         except UnavailableError as why:
-            yield _shown(trial, found, why)
+            yield _shown(dry_run, found, why)
         else:
-            yield _compared(trial, found, expected, installation)
+            yield _compared(dry_run, found, expected, installation)
 
 
-def _tried(trial: PodTrial, installation: Installation) -> TrialVerdict:
+def _result_of(dry_run: DryRun, installation: Installation) -> DryRunResult:
     """The result of a dry run. Raises UnavailableError where something other than the webhook refuses the pod."""
-    namespace = installation.place.tried_in
+    namespace = installation.place.dry_run_namespace
     path = path_of(CORE, "pods", namespace=namespace)
     try:
-        stored = installation.cluster.create(path, trial.pod, {"dryRun": "All"})
+        stored = installation.cluster.create(path, dry_run.pod, {"dryRun": "All"})
     except RefusedError as refusal:
         message = str(refusal)
         if uncalled := _UNCALLED.search(message):
             if uncalled[1] in (MUTATE, VALIDATE):
-                return TrialVerdict(uncalled[1], message=message, could_call=False)
+                return DryRunResult(uncalled[1], message=message, could_call=False)
         elif (denied := _DENIED.search(message)) and denied[1] in (MUTATE, VALIDATE):
-            return TrialVerdict(denied[1], message=message)
+            return DryRunResult(denied[1], message=message)
         elif refusal.status == 422:
-            return TrialVerdict("the API server's own validation", message=message)
+            return DryRunResult("the API server's own validation", message=message)
         another = "name a namespace in which you may create pods with --dry-run-namespace"
         raise UnavailableError(
             f"in namespace {namespace} something other than the webhook refuses the pod: {message}", another
         ) from None
-    return TrialVerdict("", (stored["metadata"].get("annotations") or {}).get(engine.ANNOTATION, ""))
+    return DryRunResult("", (stored["metadata"].get("annotations") or {}).get(engine.ANNOTATION, ""))
 
 
-def _expected(trial: PodTrial, installation: Installation) -> TrialVerdict:
+def _expected(dry_run: DryRun, installation: Installation) -> DryRunResult:
     """The result by the policies."""
-    policy = installation.sound_policies.for_namespace(installation.place.tried_in)
-    completed = engine.mutate(trial.pod, policy, installation.facts)
+    policy = installation.sound_policies.for_namespace(installation.place.dry_run_namespace)
+    completed = engine.mutate(dry_run.pod, policy, installation.facts)
     if completed.refusals:
-        return TrialVerdict(MUTATE)
+        return DryRunResult(MUTATE)
     if any(finding.fails_validation for finding in completed.findings):
-        return TrialVerdict("the API server's own validation")
+        return DryRunResult("the API server's own validation")
     if engine.validate(completed.object, policy, installation.facts).refusals:
-        return TrialVerdict(VALIDATE)
-    return TrialVerdict("", ",".join(completed.injected))
+        return DryRunResult(VALIDATE)
+    return DryRunResult("", ",".join(completed.injected))
 
 
 def _compared(
-    trial: PodTrial, found: TrialVerdict, expected: TrialVerdict, installation: Installation
+    dry_run: DryRun, found: DryRunResult, expected: DryRunResult, installation: Installation
 ) -> DoctorFinding:
-    namespace = installation.place.tried_in
+    namespace = installation.place.dry_run_namespace
     if (found.refused_by, found.injected) != (expected.refused_by, expected.injected):
         return problem(
-            f"{trial.title} in namespace {namespace} {found}{found.message and ': ' + found.message}",
+            f"{dry_run.title} in namespace {namespace} {found}{found.message and ': ' + found.message}",
             f"by its policy it {expected}",
             "see the checks configurations, certificates and replicas; if they are well, look whether the "
             f"namespaceSelector of the configurations leaves the namespace out ({_selectors(installation)})",
         )
     if found.refused_by in (MUTATE, VALIDATE) or found.injected:
-        return ok(f"{trial.title} {found}")
+        return ok(f"{dry_run.title} {found}")
     return skipped(
-        f"{trial.title} {found}, as its policy in namespace {namespace} says; this does not show that the webhook was "
-        "called",
+        f"{dry_run.title} {found}, as its policy in namespace {namespace} says; this does not show that the webhook "
+        "was called",
         "name a namespace whose policy enforces rules with --dry-run-namespace",
     )
 
 
-def _shown(trial: PodTrial, found: TrialVerdict, why: UnavailableError) -> DoctorFinding:
+def _shown(dry_run: DryRun, found: DryRunResult, why: UnavailableError) -> DoctorFinding:
     """The finding if the policies are not known."""
     if found.refused_by in (MUTATE, VALIDATE) or found.injected:
-        return ok(f"{trial.title} {found}")
+        return ok(f"{dry_run.title} {found}")
     return warning(
-        f"{trial.title} {found}, and it is not known whether it should: {why}",
-        f"a refusal by {trial.judge}" if trial.judge else f"injections, named in the annotation {engine.ANNOTATION}",
+        f"{dry_run.title} {found}, and it is not known whether it should: {why}",
+        f"a refusal by {dry_run.refused_by}"
+        if dry_run.refused_by
+        else f"injections, named in the annotation {engine.ANNOTATION}",
         why.remedy or "name the policies with --policies",
     )
 
