@@ -121,13 +121,13 @@ def sets(count: int, containers: int) -> dict[str, Any]:
 def test_A39_templates_are_judged_until_enough_is_found() -> None:
     outcome = engine.validate_workload(sets(100, 100), "team", policy({"visibleDevices": {}}), FACTS)
     assert MOST_FINDINGS < len(outcome.findings) <= MOST_FINDINGS + 200
-    assert any("of the 100 in the object, " in finding.message for finding in outcome.findings)
+    assert any("the object has 100 of them, " in finding.message for finding in outcome.findings)
 
 
 def test_A39_templates_are_judged_until_they_are_more_than_can_be_stored() -> None:
     outcome = engine.validate_workload(sets(50, 1_500), "team", policy({"gpuLimits": {}}), FACTS)
     (finding,) = outcome.findings
-    assert "of the 50 in the object, 24 are checked" in finding.message
+    assert "the object has 50 of them, and 24 are checked" in finding.message
 
 
 def test_A39_a_template_with_too_many_containers_is_told_of() -> None:
