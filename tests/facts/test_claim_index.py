@@ -37,6 +37,15 @@ def test_a_claim_is_known_by_its_kind_namespace_and_name(kind: str) -> None:
         assert facts.claim(named, namespace) is None
 
 
+def test_the_names_of_a_namespace_are_told_where_all_of_them_are_known() -> None:
+    facts = ClusterFacts(EMPTY.with_claims(TEMPLATE, [template("b", "nic"), template("a", "nic")]))
+    assert facts.claim_names(TEMPLATE, "team") == ["a", "b"]
+    assert facts.claim_names(TEMPLATE, "elsewhere") == []
+    assert facts.claim_names(CLAIM, "team") is None
+    many = ClusterFacts(EMPTY.with_claims(TEMPLATE, [template(f"t{i}", "nic") for i in range(MOST_IN_NAMESPACE)]))
+    assert many.claim_names(TEMPLATE, "team") is None
+
+
 def test_changes_are_followed_and_what_changes_nothing_gives_the_same_snapshot() -> None:
     snapshot = EMPTY.with_claim(TEMPLATE, template("a", "gpu.nvidia.com")).with_claim(TEMPLATE, template("b", "nic"))
     assert snapshot.with_claim(TEMPLATE, template("a", "gpu.nvidia.com", labels={"x": "y"})) is snapshot

@@ -75,6 +75,9 @@ class Cluster:
     def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:  # noqa: ARG002  # there is one
         return self.claims.get((named.kind, named.target))
 
+    def claim_names(self, kind: str, namespace: str) -> Sequence[str] | None:  # noqa: ARG002  # as above
+        return sorted(name for found, name in self.claims if found == kind) if self.claims else None
+
     def extended_resource(self, device_class: str) -> str:
         return self.device_classes.get(device_class, "")
 

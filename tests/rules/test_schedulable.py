@@ -11,11 +11,14 @@ from tests.facts.test_matching_nodes_properties import NODES, PODS, RUNTIME_CLAS
 from tests.fuzz.oracles import places
 from tests.rules.gpu_cluster import CLUSTER, MIG, PLAIN, POOL, PRODUCT, T4, asking, told
 from tests.rules.rule_case import RuleCase, RulePods, requesting, tolerating_gpu_nodes
-from tests.rules.samples import NOTHING_KNOWN, container, pod, settings_of, term, terms, violations
+from tests.rules.samples import NOTHING_KNOWN, Cluster, container, pod, settings_of, term, terms, violations
 from tests.strategies import checked
 from webhook.facts.facts import ClusterFacts
+from webhook.model.claims import TEMPLATE, Devices
 from webhook.model.node import NodePool, Taint
+from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.pending.wants import EVERYTHING
+from webhook.rules.rule import Advice
 from webhook.rules.schedulable import RULE
 
 
@@ -169,6 +172,50 @@ def test_pods_that_want_thousands_of_things_are_answered_in_few_words(raw):
     found = violations(RULE, raw, {}, CLUSTER)
     assert 1 <= len(found) <= 8
     assert all(len(one.found) + len(one.allowed) + len(one.remedy) < 700 for one in found)
+
+
+def naming(*templates, key="resourceClaimTemplateName"):
+    raw = pod(container(), resourceClaims=[{"name": f"c{i}", key: name} for i, name in enumerate(templates)])
+    return {**raw, "metadata": {"name": "p", "namespace": "team"}}
+
+
+def knowing(*templates):
+    return Cluster(claims={(TEMPLATE, name): ((Devices("gpu.nvidia.com"),),) for name in templates})
+
+
+def advised(raw, facts):
+    found = list(RULE.validate(pod_from_raw(raw), settings_of(RULE, {}), facts))
+    assert all(isinstance(one, Advice) for one in found)
+    return [str(one) for one in found]
+
+
+def test_a_template_that_does_not_exist_is_named_with_the_one_that_may_be_meant():
+    assert advised(naming("singel-gpu"), knowing("single-gpu", "eight-gpus")) == [
+        "spec.resourceClaims[c0]: names ResourceClaimTemplate singel-gpu, which namespace team does not have; the pod "
+        "waits until it does. Did you mean single-gpu? Correct the name."
+    ]
+    (found,) = advised(naming("other"), knowing("single-gpu"))
+    assert found.endswith(". Create it, or correct the name.")
+    (found,) = advised(naming("single-gpu", key="resourceClaimName"), knowing("single-gpu"))
+    assert "names ResourceClaim single-gpu, which namespace team does not have" in found
+
+
+@pytest.mark.parametrize(
+    ("raw", "facts"),
+    [
+        pytest.param(naming("single-gpu"), knowing("single-gpu"), id="it exists"),
+        pytest.param(naming("single-gpu"), Cluster(), id="nobody knows any"),
+        pytest.param(naming("single-gpu", key="else"), knowing("other"), id="the pod names nothing"),
+    ],
+)
+def test_nothing_is_said_of_claims_that_exist_or_may_exist(raw, facts):
+    assert advised(raw, facts) == []
+
+
+def test_of_many_claims_that_do_not_exist_some_are_told():
+    found = advised(naming(*(f"{LONG}{number}" for number in range(32))), knowing("single-gpu"))
+    assert len(found) == 3
+    assert max(map(len, found)) < 400
 
 
 @checked

@@ -4,7 +4,7 @@ Tenants write claims, so memory for them is bounded, for each claim and for each
 their namespace are unknown, as claims that do not exist. Other namespaces are not affected.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -49,6 +49,14 @@ class ClaimTable:
     def get(self, namespace: str, name: str) -> Requests | None:
         """The requests of a claim; None where the claim is not known."""
         return self._namespaces.get(namespace, _NOTHING).get(name)
+
+    def names(self, namespace: str) -> Sequence[str] | None:
+        """The names of the claims of a namespace, sorted; None where there may be others.
+
+        That is so where no claim is known in any namespace, and where a namespace has more than are kept.
+        """
+        here = self._namespaces.get(namespace, _NOTHING)
+        return sorted(here) if self._namespaces and len(here) < MOST_IN_NAMESPACE else None
 
     def with_all(self, claims: Iterable[tuple[str, ResourceClaim]]) -> "ClaimTable":
         """The table with these claims, each after its namespace. They replace claims of their names."""

@@ -113,6 +113,11 @@ class ClusterFacts:
         table = self.cluster.claims.get(named.kind)
         return None if table is None else table.get(namespace, named.target)
 
+    def claim_names(self, kind: str, namespace: str) -> Sequence[str] | None:
+        """The names of the claims, or templates, of a namespace; None where there may be others."""
+        table = self.cluster.claims.get(kind)
+        return None if table is None else table.names(namespace)
+
     def extended_resource(self, device_class: str) -> str:
         """The extended resource of a DeviceClass; empty where it has none, or is not known."""
         return (self.cluster.device_classes or {}).get(device_class, "")

@@ -117,6 +117,12 @@ class Facts(Protocol):
         """
         ...
 
+    def claim_names(self, kind: str, namespace: str) -> Sequence[str] | None:
+        """The names of the ResourceClaims, or ResourceClaimTemplates, of a namespace, sorted; None where there may be
+        others. Asked only about a pod that names one which is not known.
+        """
+        ...
+
     def extended_resource(self, device_class: str) -> str:
         """The extended resource that a DeviceClass gives; empty if it gives none, or is not known."""
         ...

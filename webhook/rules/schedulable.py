@@ -8,6 +8,8 @@ The rule finds nothing wrong where it cannot be certain:
 
 - No node and no node pool is known.
 - The pod waits in a queue or for a scheduling gate: the queue may still add a nodeSelector and tolerations.
+- A ResourceClaim or ResourceClaimTemplate that the pod names does not exist. It may be created a moment later, so that
+  this brings a warning in every mode. Where no object of that kind is known at all, nothing is said.
 - The pod requests an extended resource that a DeviceClass gives (its `extendedResourceName`), or the DeviceClasses of
   the cluster cannot be read.
 
@@ -27,14 +29,20 @@ from pydantic import PrivateAttr
 
 from webhook.cuda.cuda_tables import tables_in
 from webhook.gpus.gpu_table import GPUS, GpuTable
+from webhook.model.claims import claims_of
 from webhook.model.pod import Pod
 from webhook.model.selectors import Operator
+from webhook.model.wording import cut, nearest
 from webhook.rules.pending.why_pending import why_pending
-from webhook.rules.rule import Example, Facts, Rule, Violation, training_pod
+from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import Mode, RuleSettings
 
 _MOST_REASONS = 8
 """Reasons that are given for one pod."""
+
+
+_MOST_CLAIMS = 3
+"""Missing claims that are told of one pod."""
 
 
 class Settings(RuleSettings):
@@ -52,13 +60,32 @@ class Settings(RuleSettings):
         return self._gpus
 
 
-def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
-    """Tell why no node could ever run a GPU pod. Yields nothing if no node is known."""
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
+    """Tell why no node could ever run a GPU pod. Yields no violation if no node is known."""
+    if pod.resource_claims:
+        yield from islice(_missing_claims(pod, facts), _MOST_CLAIMS)
     if not pod.gpus or pod.node_name or pod.is_held or facts.feasible_nodes(pod) or not facts.knows_nodes():
         return
     if pod.owner_kind != "DaemonSet" and not _names_nodes(pod):
         for reason in islice(why_pending(pod, facts, settings.gpus), _MOST_REASONS):
             yield Violation(reason.where, reason.found, reason.allowed, reason.remedy, brief=reason.brief)
+
+
+def _missing_claims(pod: Pod, facts: Facts) -> Iterator[Advice]:
+    """Claims and templates that the pod names and nobody knows; they may be created a moment later."""
+    for named in claims_of(pod.resource_claims):
+        if not named.kind or facts.claim(named, pod.namespace) is not None:
+            continue
+        names = facts.claim_names(named.kind, pod.namespace)
+        if names is None:
+            continue
+        place = f"namespace {cut(pod.namespace)}" if pod.namespace else "its namespace"
+        meant = nearest(named.target, names)
+        yield Advice(
+            f"spec.resourceClaims[{cut(named.name)}]",
+            f"names {named.kind} {cut(named.target)}, which {place} does not have; the pod waits until it does",
+            f"Did you mean {cut(meant)}? Correct the name" if meant else "Create it, or correct the name",
+        )
 
 
 def _names_nodes(pod: Pod) -> bool:
