@@ -86,9 +86,10 @@ def objects(plane: ControlPlane) -> list[dict[str, Any]]:
 
 
 def used(plane: ControlPlane) -> dict[tuple[str, str], str]:
-    """The usage that each GPUQuota shows."""
+    """The usage that each GPUQuota shows; empty where its status is not written yet."""
     return {
-        (raw["metadata"]["namespace"], raw["metadata"]["name"]): raw["status"]["gpus"]["used"] for raw in objects(plane)
+        (raw["metadata"]["namespace"], raw["metadata"]["name"]): raw.get("status", {}).get("gpus", {}).get("used", "")
+        for raw in objects(plane)
     }
 
 
