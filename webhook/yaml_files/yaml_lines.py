@@ -22,8 +22,7 @@ MAX_BYTES = 1024 * 1024
 MAX_NODES = 100_000
 """Values that one file may have after its aliases are expanded."""
 MAX_CHARACTERS = 8 * MAX_BYTES
-"""Characters that all values of one file, and the keys that lead to each value, may have after aliases are expanded. An
-alias of three characters may stand for a long text, and every fault names its place."""
+"""Characters of all values of one file, each with the keys that lead to it: an alias may stand for a long text."""
 MAX_DEPTH = 50
 """Levels of maps and lists that a file may have."""
 _MOST_WRITTEN = 2 * MAX_NODES
