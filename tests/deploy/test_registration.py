@@ -280,7 +280,7 @@ def test_the_value_for_the_version_weighs_more_than_the_version_that_helm_sees()
     ],
 )
 def test_A42_names_that_only_the_platform_knows_are_sent(name: object, sent: list[str], kept: list[str]) -> None:
-    """In every list of names, as the policy would have them, and beside those that everybody knows."""
+    """In every list of names, as the policy would have them, and beside the names that everybody knows."""
     listed = re.compile(r"\.matches\(r'(.*?)'\)")
     plain, objects = rendered(), rendered({"accelerators": {"extra": [name]}})
     for before, entry in zip(plain.entries, objects.entries, strict=True):

@@ -9,7 +9,7 @@ from tests.facts.samples import claim
 from webhook.facts.claim_index import LONGEST_CLASSES, MOST_DEVICES, MOST_IN_NAMESPACE, ClaimTable
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import EMPTY, Snapshot
-from webhook.model.claims import CLAIM, TEMPLATE, Devices, PodResourceClaim
+from webhook.model.claims import CLAIM, TEMPLATE, TOO_LARGE, Devices, PodResourceClaim, claim_of_kind
 
 GPU = ((Devices("gpu.nvidia.com"),),)
 UNREADABLE = ((),)
@@ -42,8 +42,25 @@ def test_the_names_of_a_namespace_are_told_where_all_of_them_are_known() -> None
     assert facts.claim_names(TEMPLATE, "team") == ["a", "b"]
     assert facts.claim_names(TEMPLATE, "elsewhere") == []
     assert facts.claim_names(CLAIM, "team") is None
-    many = ClusterFacts(EMPTY.with_claims(TEMPLATE, [template(f"t{i}", "nic") for i in range(MOST_IN_NAMESPACE)]))
-    assert many.claim_names(TEMPLATE, "team") is None
+    assert ClusterFacts(EMPTY.with_claims(TEMPLATE, [])).claim_names(TEMPLATE, "team") == []
+
+
+def test_a_file_without_claims_need_not_have_all_and_neither_need_the_input_of_an_audit() -> None:
+    assert ClusterFacts.of(templates=[template("a", "nic")]).claim_names(TEMPLATE, "team") == ["a"]
+    snapshot = Snapshot.of()
+    assert ClusterFacts(snapshot).claim_names(TEMPLATE, "team") is None
+    read = claim_of_kind(TEMPLATE, template("a", "nic"))
+    assert read is not None
+    assert ClusterFacts(snapshot.with_more_claims([("team", read)])).claim_names(TEMPLATE, "team") is None
+
+
+def test_a_namespace_that_once_had_too_many_may_have_others() -> None:
+    table = of_templates(*(template(f"t{i}", "nic") for i in range(MOST_IN_NAMESPACE)))
+    assert len(table.names("team") or ()) == MOST_IN_NAMESPACE
+    late = table.with_claim(TEMPLATE, template("late", "nic"))
+    assert late.with_claim(TEMPLATE, template("later", "nic")) is late
+    assert late.without("team", "t0").names("team") is None
+    assert late.names("other") == []
 
 
 def test_changes_are_followed_and_what_changes_nothing_gives_the_same_snapshot() -> None:
@@ -58,11 +75,10 @@ def test_changes_are_followed_and_what_changes_nothing_gives_the_same_snapshot()
     assert len(of_templates(template("a", "x")).without("team", "a")) == 0
 
 
-def test_a_claim_that_was_made_for_a_pod_is_not_remembered() -> None:
+def test_A56_a_claim_that_a_pod_owns_is_known_because_any_author_may_write_that() -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "1", "controller": True}
-    assert len(ClaimTable.of(CLAIM, [claim("p-gpu-x", CLAIM, "gpu.nvidia.com", ownerReferences=[owner])])) == 0
-    job = {**owner, "kind": "Job"}
-    assert len(ClaimTable.of(CLAIM, [claim("shared", CLAIM, "gpu.nvidia.com", ownerReferences=[job])])) == 1
+    made = {"ownerReferences": [owner], "annotations": {"resource.kubernetes.io/pod-claim-name": "gpu"}}
+    assert ClaimTable.of(CLAIM, [claim("p-gpu-x", CLAIM, "gpu.nvidia.com", **made)]).get("team", "p-gpu-x") == GPU
 
 
 def test_claims_that_ask_for_the_same_share_what_is_remembered_of_it() -> None:
@@ -87,8 +103,8 @@ def test_a_namespace_fills_its_own_place_only() -> None:
     ("classes", "found"),
     [
         pytest.param(["gpu.nvidia.com"] * MOST_DEVICES, GPU * MOST_DEVICES, id="as many requests as Kubernetes takes"),
-        pytest.param([f"{number:02d}" + "x" * 251 for number in range(32)], UNREADABLE, id="long names"),
-        pytest.param(["x" * (LONGEST_CLASSES + 1)], UNREADABLE, id="one name longer than any"),
+        pytest.param([f"{number:02d}" + "x" * 251 for number in range(32)], TOO_LARGE, id="long names"),
+        pytest.param(["x" * (LONGEST_CLASSES + 1)], TOO_LARGE, id="one name longer than any"),
         pytest.param([], UNREADABLE, id="no request"),
     ],
 )
@@ -96,11 +112,25 @@ def test_of_a_claim_that_asks_for_too_much_nothing_is_certain(classes: list[str]
     assert of_templates(template("t", *classes)).get("team", "t") == found
 
 
-def test_alternatives_count_against_the_bound_as_well() -> None:
+def of_alternatives(*classes: str, number: int = 5) -> Any:
+    """What is kept of a template with so many requests, each with these alternatives."""
     raw = template("t")
-    alternatives = [{"name": f"a{number}", "deviceClassName": "gpu.nvidia.com"} for number in range(8)]
-    raw["spec"]["spec"]["devices"]["requests"] = [{"name": f"r{n}", "firstAvailable": alternatives} for n in range(5)]
-    assert of_templates(raw).get("team", "t") == UNREADABLE
+    alternatives = [
+        {"name": f"a{place}", "deviceClassName": name, "count": place + 1} for place, name in enumerate(classes)
+    ]
+    raw["spec"]["spec"]["devices"]["requests"] = [
+        {"name": f"r{n}", "firstAvailable": alternatives} for n in range(number)
+    ]
+    return of_templates(raw).get("team", "t")
+
+
+def test_alternatives_count_against_the_bound_as_well() -> None:
+    assert of_alternatives(*(f"class-{place}" for place in range(8))) == TOO_LARGE
+    assert of_alternatives(*(f"class-{place}" for place in range(8)), number=4) != TOO_LARGE
+
+
+def test_alternatives_that_differ_in_their_number_only_are_kept_as_the_largest() -> None:
+    assert of_alternatives(*["gpu.nvidia.com"] * 8) == ((Devices("gpu.nvidia.com", 8),),) * 5
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_a_request_is_read_as_its_version_has_it(make: Any, version: str, reques
         pytest.param({"name": "gpu"}, id="no class"),
         pytest.param(asked(count="2"), id="a text for a count"),
         pytest.param(asked(count=True), id="a boolean for a count"),
-        pytest.param(asked(count=0), id="none"),
+        pytest.param(asked(count=-1), id="fewer than none"),
         pytest.param(asked(count=MANY), id="more than 64 bits"),
         pytest.param(asked(allocationMode="Some"), id="a mode of the future"),
         pytest.param({"firstAvailable": [asked(), {"name": "b"}]}, id="an alternative without a class"),

@@ -170,7 +170,7 @@ def test_every_declaration_changes_the_hash(policies) -> None:
 def test_what_is_declared_is_shown(policies) -> None:
     write(policies, VGPU, f"{{name: {DEVICE_CLASSES}nic, gpu: false}}")
     assert explain(policies.load(), "team").splitlines()[1:4] == [
-        "# names of GPUs beside those that everybody knows, from _default.yaml:",
+        "# names of GPUs that only this platform knows, from _default.yaml:",
         "#   example.com/vgpu-*: nvidia, shared",
         f"#   {DEVICE_CLASSES}nic: no GPU",
     ]

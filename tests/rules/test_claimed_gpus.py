@@ -3,7 +3,7 @@
 import pytest
 
 from tests.rules.samples import NOTHING_KNOWN, Cluster, container, is_left_alone, mutated, pod, settings_of
-from webhook.model.claims import CLAIM, TEMPLATE, Devices
+from webhook.model.claims import CLAIM, MOST_CLAIMS, TEMPLATE, TOO_LARGE, Devices
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules import gpu_limits, nccl_env, node_affinity, shared_memory
 
@@ -142,11 +142,42 @@ def test_a_claim_that_several_containers_share_counts_once_for_the_pod_and_once_
     assert where == ["spec.containers[a].resources.claims", "spec.containers[b].resources.claims"]
 
 
-def test_a_container_that_uses_one_of_several_requests_is_not_charged_with_all_of_them():
-    part = container(resources={"claims": [{"name": "gpu", "request": "small"}]})
-    raw = claiming(part, gpu="t")
-    assert said(raw, {"maxPerContainer": 4}, knowing(t=(one(number=1), one(number=8)))) == []
-    assert len(said(raw, {"maxPerContainer": 4}, knowing(t=(one(number=8),)))) == 1
+def naming(*requests):
+    """A container that uses these requests of the claim of its pod."""
+    return container(resources={"claims": [{"name": "gpu", "request": request} for request in requests]})
+
+
+@pytest.mark.parametrize(
+    ("named", "requests", "found"),
+    [
+        pytest.param(["a"], (one(number=5),), 5, id="the only one"),
+        pytest.param(["a"], (one(number=1), one(number=8)), 0, id="one of two, which may be the small one"),
+        pytest.param(["a"], (one(number=5), one(number=8)), 5, id="one of two large ones"),
+        pytest.param(["a", "b"], (one(number=3), one(number=3)), 6, id="both"),
+        pytest.param(["a", "a"], (one(number=3), one(number=3)), 0, id="one twice"),
+        pytest.param(["a/x", "a/y"], (one(number=3), one(number=3)), 0, id="two alternatives of one"),
+    ],
+)
+def test_A56_a_container_that_names_requests_of_a_claim_gets_what_the_smallest_have(named, requests, found):
+    told = said(claiming(naming(*named), gpu="t"), {"maxPerContainer": 4}, knowing(t=requests))
+    expected = f"spec.containers[trainer].resources.claims: requests {found} GPUs by resource claims; "
+    assert [one.startswith(expected) for one in told] == [True] * bool(found)
+
+
+def test_A56_what_is_too_large_to_be_counted_is_refused_where_there_is_a_maximum():
+    raw = claiming(using("gpu"), gpu="t")
+    facts = knowing(t=TOO_LARGE)
+    assert said(raw, {"maxPerPod": 4}, facts) == [
+        "spec.resourceClaims[gpu]: names a claim with too many alternatives or too long names of device classes; its "
+        "GPUs cannot be counted. Split the claim into several."
+    ]
+    assert said(raw, {}, facts) == []
+    many = claiming(container(), **{f"c{number}": "t" for number in range(MOST_CLAIMS + 1)})
+    assert said(many, {"maxPerPod": 4}, NOTHING_KNOWN) == [
+        "spec.resourceClaims: has 129 resource claims; at most 128 are counted. Use fewer claims."
+    ]
+    last = claiming(container(), **{f"c{number}": "nic" for number in range(MOST_CLAIMS - 1)}, gpu="t")
+    assert len(said(last, {"maxPerPod": 4}, knowing(nic=(one(NIC),), t=(one(number=5),)))) == 1
 
 
 def test_nobody_knows_how_many_all_gpus_of_a_node_are():
@@ -157,11 +188,15 @@ def test_nobody_knows_how_many_all_gpus_of_a_node_are():
     ]
 
 
-def test_a_request_for_all_gpus_of_a_node_hides_no_others():
+def test_a_request_for_all_gpus_of_a_node_counts_as_one_and_hides_no_others():
     raw = claiming(using("gpu"), gpu="t")
-    for requests in ((one(number=None), one(number=5)), (one(number=None) + one(number=5),)):
+    for requests, number in (((one(number=None), one(number=5)), 6), ((one(number=None) + one(number=5),), 5)):
         (found,) = said(raw, {"maxPerPod": 4}, knowing(t=requests))
-        assert found.startswith("spec.resourceClaims: requests 5 GPUs by resource claims; ")
+        assert found.startswith(f"spec.resourceClaims: requests {number} GPUs by resource claims; ")
+    (found,) = said(raw, {"maxPerContainer": 0}, knowing(t=(one(number=None),)))
+    assert found.endswith(
+        "requests 1 GPU by resource claims; the policy allows none for a container. Remove the claim."
+    )
 
 
 def test_where_gpus_are_not_enabled_a_claim_for_them_is_refused():

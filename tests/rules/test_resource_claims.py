@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from tests.fuzz.oracles import claims
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
 from tests.rules.samples import Cluster, container, pod, settings_of, violations
-from webhook.model.claims import CLAIM, TEMPLATE, Devices
+from webhook.model.claims import CLAIM, TEMPLATE, TOO_LARGE, Devices
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.resource_claims import RULE
 
@@ -63,6 +63,23 @@ def test_a_claim_of_a_class_that_the_namespace_may_not_use_is_a_violation(reques
     said = [one for one in found(claiming(), values, one=requests) if OTHER in one]
     expected = f"spec.resourceClaims[gpu]: ResourceClaimTemplate one requests devices of class {OTHER}; {why}. "
     assert said == [expected + "Request another class, or ask the platform team."]
+
+
+def test_what_is_too_large_to_be_checked_is_a_violation():
+    (said,) = found(claiming(), {}, one=TOO_LARGE)
+    assert said == (
+        "spec.resourceClaims[gpu]: ResourceClaimTemplate one has too many alternatives or too long names of device "
+        "classes; it cannot be checked which devices it requests. Split the claim into several."
+    )
+    named = [{"name": f"c{number}", "resourceClaimTemplateName": "later"} for number in range(129)]
+    (said,) = found(pod(container(), resourceClaims=named), {})
+    assert said == "spec.resourceClaims: has 129 resource claims; at most 128 are checked. Use fewer claims."
+
+
+def test_the_classes_of_a_claim_are_told_together():
+    several = tuple((Devices(f"c{number}.example.com"),) for number in range(9))
+    (said,) = found(claiming(), WITHOUT_OTHER, one=several)
+    assert "requests devices of classes c0.example.com, c1.example.com, c2.example.com and 6 more; " in said
 
 
 def test_one_class_in_several_requests_is_told_once():

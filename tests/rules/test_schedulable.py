@@ -14,6 +14,7 @@ from tests.rules.rule_case import RuleCase, RulePods, requesting, tolerating_gpu
 from tests.rules.samples import NOTHING_KNOWN, Cluster, container, pod, settings_of, term, terms, violations
 from tests.strategies import checked
 from webhook.facts.facts import ClusterFacts
+from webhook.model import wording
 from webhook.model.claims import TEMPLATE, Devices
 from webhook.model.node import NodePool, Taint
 from webhook.model.pod_reader import pod_from_raw
@@ -210,6 +211,15 @@ def test_a_template_that_does_not_exist_is_named_with_the_one_that_may_be_meant(
 )
 def test_nothing_is_said_of_claims_that_exist_or_may_exist(raw, facts):
     assert advised(raw, facts) == []
+
+
+def test_A57_names_that_are_slow_to_compare_are_compared_in_one_pass_each(monkeypatch):
+    monkeypatch.setattr(wording, "get_close_matches", lambda *_, **__: pytest.fail("takes seconds for such names"))
+    compared = []
+    monkeypatch.setattr(wording, "_is_slip", lambda _, value: compared.append(value))
+    facts = knowing(*(f"{'aabb' * 50}{number:04d}" for number in range(1000)))
+    assert len(advised(naming("aabb" * 50 + "xxxx"), facts)) == 1
+    assert 1 <= len(compared) <= 64
 
 
 def test_of_many_claims_that_do_not_exist_some_are_told():

@@ -158,8 +158,8 @@ class Metrics:
     def watch_registration(self, ok: Callable[[], Mapping[str, bool]], timeouts: Mapping[str, float]) -> None:
         """Show how the webhook configurations stand, by configuration (mutating, validating), read at each scrape.
 
-        `ok` gives configuration -> whether it is as installed, without those that could not be read. `timeouts` gives
-        configuration -> seconds after which the API server gives up, as installed.
+        `ok` gives configuration -> whether it is as installed; a configuration that could not be read is left out.
+        `timeouts` gives configuration -> seconds after which the API server gives up, as installed.
         """
         self._watch(
             "gpu_policy_webhook_configuration_ok",

@@ -1,6 +1,6 @@
 """What pods request by the ResourceClaims and ResourceClaimTemplates in the input of an audit.
 
-The webhook does not count claimed devices. An audit of files reports which devices are claimed: in the finding of
+Quotas do not count claimed devices. An audit of files reports which devices are claimed: in the finding of
 `gpuQuota` about claims, or in a finding that is only recorded.
 """
 

@@ -1,25 +1,27 @@
 """The requests of resource claims, or of templates of claims, by namespace and name.
 
 Tenants write claims, so memory for them is bounded, for each claim and for each namespace. Claims beyond the bounds of
-their namespace are unknown, as claims that do not exist. Other namespaces are not affected.
+their namespace are unknown, as claims that do not exist; a claim beyond its own bounds is known to be
+too large. Other namespaces are not affected.
+
+Claims that Kubernetes makes for a pod from a template are kept as well. They can be told from others only by what any
+author of a claim may write into it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
-from webhook.model.claims import Requests, ResourceClaim, claim_of_kind
+from webhook.model.claims import TOO_LARGE, DeviceRequest, Devices, Requests, ResourceClaim, claim_of_kind
 from webhook.model.json_parts import mapped
-from webhook.model.workloads import controller_of
 
 MOST_IN_NAMESPACE = 4096
 """Most claims, and most templates, that are kept for a namespace; later ones are unknown."""
 MOST_DEVICES = 32
-"""Most alternatives in all requests of a claim together."""
+"""Most different alternatives in all requests of a claim together."""
 LONGEST_CLASSES = 512
 """Most characters of the names of all DeviceClasses in a claim."""
 
-_UNREADABLE: Requests = ((),)
 _NOTHING: Mapping[str, Requests] = MappingProxyType({})
 _Known = tuple[str, str, Requests]
 """The namespace, name and requests of a claim."""
@@ -28,15 +30,23 @@ _Known = tuple[str, str, Requests]
 class ClaimTable:
     """Claims of one kind. A table is immutable: a change makes another table, which shares unchanged namespaces."""
 
-    __slots__ = ("_namespaces",)
+    __slots__ = ("_is_complete", "_namespaces", "_overfull")
 
-    def __init__(self, namespaces: Mapping[str, Mapping[str, Requests]] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        namespaces: Mapping[str, Mapping[str, Requests]] = MappingProxyType({}),
+        *,
+        is_complete: bool = False,
+        overfull: frozenset[str] = frozenset(),
+    ) -> None:
         self._namespaces = namespaces
+        self._is_complete = is_complete
+        self._overfull = overfull
 
     @classmethod
     def of(cls, kind: str, raws: Iterable[object]) -> "ClaimTable":
-        """The table of these objects of one kind. Only one object is in memory at a time."""
-        return cls()._with(filter(None, (_read(kind, raw) for raw in raws)))
+        """The table of all objects of one kind in a cluster. Only one object is in memory at a time."""
+        return cls(is_complete=True)._with(filter(None, (_read(kind, raw) for raw in raws)))
 
     def __len__(self) -> int:
         return sum(map(len, self._namespaces.values()))
@@ -53,10 +63,12 @@ class ClaimTable:
     def names(self, namespace: str) -> Sequence[str] | None:
         """The names of the claims of a namespace, sorted; None where there may be others.
 
-        That is so where no claim is known in any namespace, and where a namespace has more than are kept.
+        There may be others unless the claims of the whole cluster were listed, and where a namespace had more than are
+        kept.
         """
-        here = self._namespaces.get(namespace, _NOTHING)
-        return sorted(here) if self._namespaces and len(here) < MOST_IN_NAMESPACE else None
+        if not self._is_complete or namespace in self._overfull:
+            return None
+        return sorted(self._namespaces.get(namespace, _NOTHING))
 
     def with_all(self, claims: Iterable[tuple[str, ResourceClaim]]) -> "ClaimTable":
         """The table with these claims, each after its namespace. They replace claims of their names."""
@@ -64,11 +76,14 @@ class ClaimTable:
 
     def _with(self, claims: Iterable[_Known]) -> "ClaimTable":
         namespaces = {namespace: dict(here) for namespace, here in self._namespaces.items()}
+        overfull = set(self._overfull)
         for namespace, name, requests in claims:
             here = namespaces.setdefault(namespace, {})
             if name in here or len(here) < MOST_IN_NAMESPACE:
                 here[name] = requests
-        return ClaimTable(namespaces)
+            else:
+                overfull.add(namespace)
+        return ClaimTable(namespaces, is_complete=self._is_complete, overfull=frozenset(overfull))
 
     def with_claim(self, kind: str, raw: object) -> "ClaimTable":
         """The table with an object added or changed; the table itself where its content stays the same."""
@@ -77,9 +92,11 @@ class ClaimTable:
             return self
         namespace, name, requests = found
         here = self._namespaces.get(namespace, _NOTHING)
-        if here.get(name) == requests or (name not in here and len(here) >= MOST_IN_NAMESPACE):
+        if here.get(name) == requests:
             return self
-        return ClaimTable({**self._namespaces, namespace: {**here, name: requests}})
+        if name not in here and len(here) >= MOST_IN_NAMESPACE:
+            return self if namespace in self._overfull else self._but(overfull=self._overfull | {namespace})
+        return self._but({**self._namespaces, namespace: {**here, name: requests}})
 
     def without(self, namespace: str, name: str) -> "ClaimTable":
         """The table without a claim; the table itself where it has no claim of this name."""
@@ -90,28 +107,43 @@ class ClaimTable:
         namespaces = {**self._namespaces, namespace: left}
         if not left:
             del namespaces[namespace]
-        return ClaimTable(namespaces)
+        return self._but(namespaces)
+
+    def _but(
+        self, namespaces: Mapping[str, Mapping[str, Requests]] | None = None, overfull: frozenset[str] | None = None
+    ) -> "ClaimTable":
+        return ClaimTable(
+            self._namespaces if namespaces is None else namespaces,
+            is_complete=self._is_complete,
+            overfull=self._overfull if overfull is None else overfull,
+        )
 
 
 def _read(kind: str, raw: object) -> _Known | None:
-    """The entry for an object; None where it has no name, and for a claim that a pod owns.
-
-    Kubernetes makes such a claim from a template, and the pod names the template.
-    """
+    """The entry for an object; None where it has no name."""
     claim = claim_of_kind(kind, raw)
-    metadata = mapped(raw, "metadata")
-    owner = controller_of({"metadata": metadata})
-    if claim is None or (owner is not None and owner.get("kind") == "Pod"):
+    if claim is None:
         return None
-    namespace = metadata.get("namespace")
+    namespace = mapped(raw, "metadata").get("namespace")
     return namespace if isinstance(namespace, str) else "", claim.name, _bounded(claim.requests)
 
 
 def _bounded(requests: Requests) -> Requests:
-    """The requests; unreadable ones where they are larger than the bounds."""
-    devices = [one for request in requests for one in request]
+    """The requests without repeated alternatives; `TOO_LARGE` where they are larger than the bounds."""
+    distinct = tuple(map(_distinct, requests))
+    devices = [one for request in distinct for one in request]
     classes = sum(map(len, {one.device_class for one in devices}))
-    return _alike(requests) if len(devices) <= MOST_DEVICES and classes <= LONGEST_CLASSES else _UNREADABLE
+    return _alike(distinct) if len(devices) <= MOST_DEVICES and classes <= LONGEST_CLASSES else TOO_LARGE
+
+
+def _distinct(request: DeviceRequest) -> DeviceRequest:
+    """The alternatives of a request; where several differ in their number only, the one with the largest."""
+    largest: dict[tuple[str, bool, bool], Devices] = {}
+    for one in request:
+        key = (one.device_class, one.is_administrative, one.number is None)
+        if key not in largest or (one.number or 0) > (largest[key].number or 0):
+            largest[key] = one
+    return tuple(largest.values())
 
 
 @lru_cache(maxsize=4096)

@@ -140,6 +140,10 @@ class LiveFacts:
             with self._lock:
                 self._snapshot = self._snapshot.with_claims_of(kind, listed)
 
+        def unknown() -> None:
+            with self._lock:
+                self._snapshot = self._snapshot.with_claims_of(kind, EMPTY)
+
         def changed(event: str, raw: Mapping[str, Any]) -> None:
             with self._lock:
                 if event == "DELETED":
@@ -156,7 +160,7 @@ class LiveFacts:
             changed,
             optional=True,
             elsewhere=paths[1:],
-            refused=lambda: replaced(()),
+            refused=unknown,
             is_dispensable=True,
         )
 

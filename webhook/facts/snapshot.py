@@ -61,7 +61,9 @@ class Snapshot:
         """The snapshot of these objects, as the API server gives them; `accelerators` says which resources are GPUs."""
         snapshot = EMPTY.with_accelerators(accelerators).with_nodes(nodes).with_runtime_classes(runtime_classes)
         snapshot = snapshot.with_priority_classes(priority_classes).with_device_classes(device_classes)
-        return snapshot.with_claims(CLAIM, claims).with_claims(TEMPLATE, templates)
+        for kind, raws in ((CLAIM, list(claims)), (TEMPLATE, list(templates))):
+            snapshot = snapshot.with_claims(kind, raws) if raws else snapshot  # a file without any need not have all
+        return snapshot
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -162,7 +164,7 @@ class Snapshot:
         return self if classes == self.device_classes else replace(self, device_classes=classes)
 
     def with_claims(self, kind: str, raws: Iterable[object]) -> "Snapshot":
-        """The snapshot with these claims, or templates of claims. Only one object is in memory at a time."""
+        """The snapshot with all claims, or templates, of a cluster. Only one object is in memory at a time."""
         return self._with_claims(kind, ClaimTable.of(kind, raws))
 
     def with_more_claims(self, claims: Iterable[tuple[str, ResourceClaim]]) -> "Snapshot":

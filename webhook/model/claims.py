@@ -17,8 +17,10 @@ GROUP = "resource.k8s.io"
 _DOMAIN = ("resource.nvidia.com", "ComputeDomain")
 _CHANNEL = "compute-domain-default-channel.nvidia.com"
 _NAMED = ((CLAIM, "resourceClaimName"), (TEMPLATE, "resourceClaimTemplateName"))
+MOST_CLAIMS = 128
+"""Most claims of a pod that are read. The API server sets no bound."""
 _MOST = 32
-"""Most requests of a claim, and most claims of a pod, that are read. The API server allows 32 requests in a claim."""
+"""Most requests of a claim, and most alternatives of a request, that are read. The API server allows no more."""
 _LARGEST = 2**63
 """Counts are smaller than this: they have 64 bits."""
 
@@ -46,6 +48,9 @@ read."""
 
 Requests = tuple[DeviceRequest, ...]
 """All requests of a claim."""
+
+TOO_LARGE: Requests = ((Devices("", None),),)
+"""Stands for requests that are too large to be kept: any devices, in any number."""
 
 
 class ResourceClaim(NamedTuple):
@@ -89,11 +94,16 @@ def claim_of_kind(kind: str, raw: object) -> ResourceClaim | None:
 
 def claims_of(written: object) -> Iterator[PodResourceClaim]:
     """The claims that a pod names in `spec.resourceClaims`; before Kubernetes 1.31 their names stand in `source`."""
-    for entry in (written if isinstance(written, list) else [])[:_MOST]:
+    for entry in (written if isinstance(written, list) else [])[:MOST_CLAIMS]:
         source = {**mapped(entry), **mapped(entry, "source")}
         found = ((kind, source.get(key)) for kind, key in _NAMED)
         kind, target = next(((kind, target) for kind, target in found if isinstance(target, str)), ("", ""))
         yield PodResourceClaim(str(source.get("name") or ""), kind, target)
+
+
+def is_too_many(written: object) -> bool:
+    """Whether a pod has more claims than are read."""
+    return isinstance(written, list) and len(written) > MOST_CLAIMS
 
 
 _NAMES = {
@@ -136,7 +146,7 @@ def _devices(raw: Mapping[str, Any]) -> Devices | None:
         return None
     if mode == "All":
         return Devices(name, None, is_administrative)
-    count = 1 if count is None else count
+    count = 1 if count is None or count == 0 else count  # as the API server fills it in
     if mode not in (None, "", "ExactCount") or count.__class__ is not int or not 0 < count < _LARGEST:
         return None
     return Devices(name, count, is_administrative)

@@ -21,7 +21,7 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{1
 
 @dataclass(frozen=True, slots=True)
 class ImageReference:
-    """An image reference with all parts, also those that people may leave out.
+    """An image reference with all parts, also the parts that people may leave out.
 
     `registry` is a host with or without a port, `repository` the path in it. `tag` is empty where the reference has a
     digest only, `digest` where it has none.

@@ -96,6 +96,28 @@ def nearest(written: str, existing: Sequence[str]) -> str | None:
     return next((value for low, value in lowered.items() if words and words <= set(_WORD.findall(low))), None)
 
 
+def one_slip_away(written: str, existing: Sequence[str]) -> str:
+    """The one of the existing values, which are sorted, from which what was written differs by one slip; or empty.
+
+    A slip is a character that is missing, too much or another, or two neighbours in the wrong order. Unlike `nearest`,
+    it takes little time for texts of any length, which somebody may have made up in order to be slow to compare.
+
+    >>> one_slip_away("singel-gpu", ["eight-gpus", "single-gpu"]), one_slip_away("gpu", ["eight-gpus", "gpus"])
+    ('single-gpu', 'gpus')
+    """
+    place = bisect(existing, written)
+    near = existing[max(place - _COMPARED // 2, 0) : place + _COMPARED // 2]
+    return next((value for value in near if abs(len(value) - len(written)) <= 1 and _is_slip(written, value)), "")
+
+
+def _is_slip(written: str, value: str) -> bool:
+    pairs = zip(written, value, strict=False)
+    start = next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(written), len(value)))
+    mine, other = written[start:], value[start:]
+    changed = mine[1:] == other[1:] or mine[1:] == other or mine == other[1:]
+    return changed or (mine[:2] == other[1::-1] and mine[2:] == other[2:])
+
+
 def not_enabled(namespace: str) -> tuple[str, str]:
     """The rule and the remedy for a namespace to which a policy gives no GPUs.
 

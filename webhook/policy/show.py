@@ -48,7 +48,7 @@ def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) 
     lines = [f"# namespace {namespace}: policy {policy.name} ({policy.short_hash}), {files}"]
     declared = policies.accelerators.declared
     if declared:
-        lines.append(f"# names of GPUs beside those that everybody knows, from {DEFAULT_FILE}:")
+        lines.append(f"# names of GPUs that only this platform knows, from {DEFAULT_FILE}:")
         lines += [f"#   {one.name}: {_meaning(one)}" for one in declared]
     if rows := policies.cuda.counts:
         lines.append(f"# rows for the tables of CUDA beside those of this release, from {CUDA_FILE}: {rows}")

@@ -7,7 +7,7 @@ reserves no device, so it does not count.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from webhook.model.claims import DeviceRequest, PodResourceClaim, claims_of, names_of_gpus
+from webhook.model.claims import TOO_LARGE, DeviceRequest, PodResourceClaim, claims_of, names_of_gpus
 from webhook.model.container import Container
 from webhook.model.pod import Pod
 from webhook.rules.names import ResourceGlobs, is_one_of
@@ -18,24 +18,30 @@ Alternatives = Sequence[tuple[str, ...]]
 
 
 class ClaimedGpus(NamedTuple):
-    """The GPUs of one claim.
+    """GPUs that one claim of a pod brings.
 
-    `name` is the name of the claim in the pod. `certain` are the requests that only GPUs can satisfy. `most` is the
-    number of GPUs if the scheduler takes the alternatives with most GPUs, without requests for all GPUs of a node;
-    `may_be_all` tells whether there is such a request. `is_single` tells whether the claim has only one request.
+    `name` is its name in the pod. `certain` are the requests that only GPUs can satisfy. `numbers` are the GPUs of each
+    request where the scheduler takes the alternative with most of them, in the order of size; all GPUs of a node count
+    as one. `may_be_all` says that there is a request for all GPUs of a node. `is_too_large` says that the claim has too
+    many alternatives to be counted.
     """
 
     name: str
     certain: Sequence[Alternatives]
-    most: int
+    numbers: Sequence[int]
     may_be_all: bool
-    is_single: bool
+    is_too_large: bool
+
+    @property
+    def most(self) -> int:
+        """The GPUs of all requests together."""
+        return sum(self.numbers)
 
 
 def claimed_gpus(pod: Pod, facts: Facts) -> list[ClaimedGpus]:
     """The known claims of a pod that may give GPUs."""
     found = (_of_claim(named, pod, facts) for named in claims_of(pod.resource_claims))
-    return [one for one in found if one.most or one.may_be_all]
+    return [one for one in found if one.most or one.is_too_large]
 
 
 def used_by(container: Container, claimed: Sequence[ClaimedGpus]) -> list[ClaimedGpus]:
@@ -44,14 +50,17 @@ def used_by(container: Container, claimed: Sequence[ClaimedGpus]) -> list[Claime
     return [one for one in claimed if one.name in names]
 
 
-def used_wholly_by(container: Container, claimed: Sequence[ClaimedGpus]) -> list[ClaimedGpus]:
-    """The claims of which a container uses all requests."""
-    wholes = {used.name for used in container.claims if not used.request}
-    return [one for one in used_by(container, claimed) if one.is_single or one.name in wholes]
+def at_least(container: Container, claim: ClaimedGpus) -> int:
+    """The GPUs that a container gets by a claim at least, where the scheduler takes the alternatives with most GPUs.
+
+    A container that names some requests of the claim gets as many GPUs as the smallest ones have.
+    """
+    named = {used.request.partition("/")[0] for used in container.claims if used.name == claim.name}
+    return claim.most if "" in named else sum(claim.numbers[: len(named)])
 
 
 def may_have(container: Container, claimed: Sequence[ClaimedGpus], least: int) -> bool:
-    """Whether a container may have `least` GPUs or more, in its resources and in these claims of its pod together."""
+    """Whether a container may have at least so many GPUs, by number and by these claims of its pod."""
     used = used_by(container, claimed)
     return any(one.may_be_all for one in used) or container.gpu_count + sum(one.most for one in used) >= least
 
@@ -68,15 +77,17 @@ def certain_of(claimed: Sequence[ClaimedGpus]) -> Iterator[Alternatives]:
 
 
 def _of_claim(named: PodResourceClaim, pod: Pod, facts: Facts) -> ClaimedGpus:
-    certain, most, may_be_all = [], 0, False
     requests = facts.claim(named, pod.namespace) or ()
+    if requests == TOO_LARGE:
+        return ClaimedGpus(named.name, (), (), may_be_all=False, is_too_large=True)
+    certain, most, may_be_all = [], [], False
     for request in requests:
         names, numbers = _of_request(request, pod, facts)
-        most += max((number for number in numbers if number is not None), default=0)
+        most.append(max((1 if number is None else number for number in numbers), default=0))
         may_be_all = may_be_all or None in numbers
         if len(names) == len(request) > 0:
             certain.append(names)
-    return ClaimedGpus(named.name, certain, most, may_be_all, len(requests) == 1)
+    return ClaimedGpus(named.name, certain, sorted(most), may_be_all, is_too_large=False)
 
 
 def _of_request(request: DeviceRequest, pod: Pod, facts: Facts) -> tuple[Alternatives, list[int | None]]:

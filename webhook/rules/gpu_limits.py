@@ -2,8 +2,12 @@
 
 GPUs that come by a resource claim (DRA) count against both maxima, if the claim is known when the pod is created. Where
 a request has alternatives, the one with most GPUs counts. A claim for all GPUs of a node (`allocationMode: All`) brings
-a warning, because nobody knows how many they are. A container that uses one of several requests of a claim may have
-fewer GPUs than the claim, so that the claim counts for the pod only.
+a warning, because nobody knows how many they are, and counts as one. Of a container that names some requests of a claim
+it is only certain that it gets as many GPUs as the smallest requests have. At most 128 claims of a pod are counted, and
+of a claim at most 32 different alternatives with 512 characters of device classes; larger ones are violations.
+
+Not counted are claims beyond the first 4,096 of a namespace, and a device class of an unknown name that a container
+requests as an extended resource.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,13 +16,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from webhook.model.accelerators import Share, Vendor
+from webhook.model.claims import MOST_CLAIMS, is_too_many
 from webhook.model.container import Container, GpuRequest
 from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
 from webhook.model.wording import cut, few, not_enabled
 from webhook.model.workloads.placeholders import is_placeholder
-from webhook.rules.claimed_gpus import ClaimedGpus, claimed_gpus, used_wholly_by
+from webhook.rules.claimed_gpus import ClaimedGpus, at_least, claimed_gpus, used_by
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import InjectionSettings
 
@@ -69,32 +74,57 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
 
 def _by_claim(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     """Maxima that the pod passes with the GPUs of its resource claims, and does not pass without them."""
+    if settings.max_per_pod is None and settings.max_per_container is None:
+        return
     claimed = claimed_gpus(pod, facts)
+    yield from _uncountable(pod, claimed)
     if settings.max_per_container is not None:
         for container in pod.containers if claimed else ():
-            used, where = used_wholly_by(container, claimed), f"{container.path}.resources.claims"
-            yield from _beyond_with(used, where, container.gpu_count, settings.max_per_container, "container")
-    if settings.max_per_pod:
-        yield from _beyond_with(claimed, "spec.resourceClaims", pod.gpu_count, settings.max_per_pod, "pod")
-    elif settings.max_per_pod == 0 and claimed and not pod.gpu_count:
-        yield Violation("spec.resourceClaims", "requests GPUs by resource claims", *not_enabled(pod.namespace))
+            used, where = used_by(container, claimed), f"{container.path}.resources.claims"
+            numbers = [at_least(container, one) for one in used]
+            yield from _beyond_with(used, numbers, where, container.gpu_count, settings.max_per_container)
+    if settings.max_per_pod is not None:
+        numbers = [one.most for one in claimed]
+        if any(numbers) and not settings.max_per_pod and not pod.gpu_count:
+            yield Violation("spec.resourceClaims", "requests GPUs by resource claims", *not_enabled(pod.namespace))
+        else:
+            yield from _beyond_with(claimed, numbers, "spec.resourceClaims", pod.gpu_count, settings.max_per_pod)
+
+
+def _uncountable(pod: Pod, claimed: Sequence[ClaimedGpus]) -> Iterator[Violation]:
+    """More than is counted: claims of the pod, or requests of a claim."""
+    if is_too_many(pod.resource_claims):
+        found = f"has {len(pod.resource_claims)} resource claims"
+        yield Violation("spec.resourceClaims", found, f"at most {MOST_CLAIMS} are counted", "Use fewer claims")
+    for name in [one.name for one in claimed if one.is_too_large][:1]:
+        yield Violation(
+            f"spec.resourceClaims[{cut(name)}]",
+            "names a claim with too many alternatives or too long names of device classes",
+            "its GPUs cannot be counted",
+            "Split the claim into several",
+        )
 
 
 def _beyond_with(
-    claimed: Sequence[ClaimedGpus], where: str, counted: int, allowed: int, what: str
+    claimed: Sequence[ClaimedGpus], numbers: Sequence[int], where: str, counted: int, allowed: int
 ) -> Iterator[Violation | Advice]:
-    """A maximum that is passed with these claims, or may be passed because one of them is for all GPUs of a node."""
-    number = sum(one.most for one in claimed)
-    most = f"the policy allows at most {allowed} per {what}"
+    """A maximum that is passed with these claims, or may be passed because one of them is for all GPUs of a node.
+
+    `numbers` are the GPUs that each claim brings at least, `counted` the GPUs that are requested without claims.
+    """
+    number, what = sum(numbers), "pod" if where == "spec.resourceClaims" else "container"
     if counted > allowed:
         return
     if counted + number > allowed:
         found = f"requests {counted + number} GPUs, {number} of them by resource claims"
         if not counted:
             found = f"requests {number} {'GPU' if number == 1 else 'GPUs'} by resource claims"
-        yield Violation(where, found, most, f"Request {allowed} or fewer")
+        rule, remedy = f"the policy allows at most {allowed} per {what}", f"Request {allowed} or fewer"
+        if not allowed:
+            rule, remedy = f"the policy allows none for a {what}", "Remove the claim"
+        yield Violation(where, found, rule, remedy)
     elif any(one.may_be_all for one in claimed):
-        found = f"requests all GPUs of a node by resource claims; {most}"
+        found = f"requests all GPUs of a node by resource claims; the policy allows at most {allowed} per {what}"
         yield Advice(where, found, "Request a number of devices in the claim")
 
 

@@ -63,7 +63,7 @@ class Settings(RuleSettings):
         json_schema_extra={"minItems": 1},
     )
     """Taints that mark GPU nodes. The API server does not know this list: of the pods without GPUs, it sends the
-    webhook only those that have a toleration with `gpu` in its key or value, with the resource name of a GPU as key, or
+    webhook only pods that have a toleration with `gpu` in its key or value, with the resource name of a GPU as key, or
     with key `sku` and operator `Exists`. Pods that tolerate other taints of the list are found only by an audit."""
 
     @cached_property

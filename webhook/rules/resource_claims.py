@@ -2,8 +2,14 @@
 
 The rule reads the ResourceClaims and ResourceClaimTemplates that a pod names, and the device classes that its
 containers request as extended resources (`deviceclass.resource.kubernetes.io/...`). Every alternative of a request
-counts, because the scheduler may take any of them. Nothing is said of a claim or template that does not exist when the
-pod is created, nor where the webhook may not read claims.
+counts, because the scheduler may take any of them. What cannot be checked is a violation: more than 128 claims of a
+pod, and a claim with more than 32 different alternatives or more than 512 characters of device classes.
+
+Nothing is said of a claim or template that does not exist when the pod is created, nor where the webhook may not read
+claims, nor of claims beyond the first 4,096 of a namespace.
+
+A container may request the `extendedResourceName` of a device class instead of the class. That is not judged here: the
+same name may come from a device plugin, and `accelerators` says which names are GPUs.
 
 With `adminAccess` a request reaches devices that other pods use, and reserves none. Kubernetes allows it in namespaces
 that have the label `resource.kubernetes.io/admin-access: "true"`; this rule allows it only in namespaces that the
@@ -16,7 +22,7 @@ from fnmatch import fnmatchcase
 from pydantic import Field
 
 from webhook.model.accelerators import DEVICE_CLASSES
-from webhook.model.claims import Devices, PodResourceClaim, claims_of
+from webhook.model.claims import MOST_CLAIMS, TOO_LARGE, PodResourceClaim, Requests, claims_of, is_too_many
 from webhook.model.container import Container, positive
 from webhook.model.pod import Pod
 from webhook.model.wording import PLATFORM_TEAM, cut, few
@@ -34,7 +40,7 @@ class DeviceClassSettings(CamelModel):
     allowed: tuple[ObjectGlob, ...] = ()
     """Globs of the only device classes that pods may use, such as `gpu.nvidia.com`. Empty: all."""
     denied: tuple[ObjectGlob, ...] = ()
-    """Globs of device classes that pods may not use, also of those that are allowed."""
+    """Globs of device classes that pods may not use. A class that is both allowed and denied is denied."""
 
     def fault(self, device_class: str) -> str:
         """Why pods may not use a device class; empty if they may."""
@@ -57,25 +63,37 @@ class Settings(RuleSettings):
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     """Refuse claims of device classes that the namespace may not use, and `adminAccess` without permission."""
     if pod.resource_claims:
+        if is_too_many(pod.resource_claims):
+            found = f"has {len(pod.resource_claims)} resource claims"
+            yield Violation("spec.resourceClaims", found, f"at most {MOST_CLAIMS} are checked", "Use fewer claims")
         for named in claims_of(pod.resource_claims):
             requests = facts.claim(named, pod.namespace) or ()
-            for devices in dict.fromkeys(devices for request in requests for devices in request):
-                yield from _of_a_claim(named, devices, pod, settings)
+            yield from _of_a_claim(named, requests, pod, settings)
     if settings.device_classes.allowed or settings.device_classes.denied:
         for container in pod.containers:
             yield from _of_a_container(container, settings)
 
 
-def _of_a_claim(named: PodResourceClaim, devices: Devices, pod: Pod, settings: Settings) -> Iterator[Violation]:
+def _of_a_claim(named: PodResourceClaim, requests: Requests, pod: Pod, settings: Settings) -> Iterator[Violation]:
     where, object_ = f"spec.resourceClaims[{cut(named.name)}]", f"{named.kind} {cut(named.target)}"
-    device_class = cut(devices.device_class)
-    if fault := settings.device_classes.fault(devices.device_class):
-        yield Violation(where, f"{object_} requests devices of class {device_class}", fault, _ELSE)
-    if devices.is_administrative and not _may_administer(pod.namespace, settings):
+    if requests == TOO_LARGE:
+        found = f"{object_} has too many alternatives or too long names of device classes"
+        yield Violation(where, found, "it cannot be checked which devices it requests", "Split the claim into several")
+        return
+    devices = dict.fromkeys(devices for request in requests for devices in request)
+    faults: dict[str, dict[str, None]] = {}
+    for name in dict.fromkeys(one.device_class for one in devices):
+        if fault := settings.device_classes.fault(name):
+            faults.setdefault(fault, {})[name] = None
+    for fault, names in faults.items():
+        what = "class" if len(names) == 1 else "classes"
+        yield Violation(where, f"{object_} requests devices of {what} {few(list(names))}", fault, _ELSE)
+    administered = list(dict.fromkeys(one.device_class for one in devices if one.is_administrative))
+    if administered and not _may_administer(pod.namespace, settings):
         namespaces = few(settings.admin_access) if settings.admin_access else "no namespace"
         yield Violation(
             where,
-            f"{object_} requests {device_class} with adminAccess",
+            f"{object_} requests {few(administered)} with adminAccess",
             f"that reaches devices which other pods use, and the policy allows it in {namespaces}",
             f"Remove adminAccess from the {named.kind}, or ask {PLATFORM_TEAM}",
         )

@@ -20,7 +20,7 @@ A message suggests another value, label or resource only if the pod would then f
 label that no node has, the message says what that GPU is called on the nodes of this cluster.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -32,7 +32,7 @@ from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.claims import claims_of
 from webhook.model.pod import Pod
 from webhook.model.selectors import Operator
-from webhook.model.wording import cut, nearest
+from webhook.model.wording import cut, one_slip_away
 from webhook.rules.pending.why_pending import why_pending
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import Mode, RuleSettings
@@ -72,15 +72,17 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
 
 
 def _missing_claims(pod: Pod, facts: Facts) -> Iterator[Advice]:
-    """Claims and templates that the pod names and nobody knows; they may be created a moment later."""
-    for named in claims_of(pod.resource_claims):
-        if not named.kind or facts.claim(named, pod.namespace) is not None:
-            continue
-        names = facts.claim_names(named.kind, pod.namespace)
+    """Claims and templates that the pod names and its namespace does not have; they may be created a moment later."""
+    known: dict[str, Sequence[str] | None] = {}
+    missing = [one for one in claims_of(pod.resource_claims) if one.kind and facts.claim(one, pod.namespace) is None]
+    for named in missing:
+        if named.kind not in known:
+            known[named.kind] = facts.claim_names(named.kind, pod.namespace)
+        names = known[named.kind]
         if names is None:
             continue
         place = f"namespace {cut(pod.namespace)}" if pod.namespace else "its namespace"
-        meant = nearest(named.target, names)
+        meant = one_slip_away(named.target, names)
         yield Advice(
             f"spec.resourceClaims[{cut(named.name)}]",
             f"names {named.kind} {cut(named.target)}, which {place} does not have; the pod waits until it does",
