@@ -8,7 +8,7 @@ import pytest
 
 from tests.audit.audits import CREATED, audited, audited_in_a_cluster, messages, stored, titles
 from tests.reviews import NAMESPACE, WORKLOADS, pod, policies, policy, requests_only, workload
-from tests.rules.every_rule import INJECTING
+from tests.rules.every_rule import COMPLETING, INJECTING
 from webhook.audit.auditing import Audit, AuditPolicies, AuditScope, Background
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
@@ -68,9 +68,7 @@ def test_a_workload_is_found_wanting_in_its_template_and_before_any_pod_is_made(
 
 def test_what_would_be_injected_is_one_finding_for_each_rule_with_everything_in_it() -> None:
     report = audited(pod(2), using=policies(INJECTING))
-    rules = {"tolerations", "nodeAffinity", "runtimeClass", "sharedMemory", "ncclEnv", "cudaDriver"}
-    rules |= {"priorityClass", "driverCapabilities"}
-    assert [finding.rule for finding in report.findings] == sorted(rules)
+    assert [finding.rule for finding in report.findings] == sorted(COMPLETING)
     assert {finding.level for finding in report.findings} == {Level.COMPLETE}
     assert "memory volume gpu-policy-shm of 1Gi, mount /dev/shm in c0" in messages(report, Level.COMPLETE)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.benchmarks.cluster import PRIORITY_CLASS, nodes, write_policies
 from tests.benchmarks.runs import demand, head, row, sized
-from tests.rules.every_rule import CASES
+from tests.rules.every_rule import CASES, COMPLETING
 from webhook import engine
 from webhook.facts.inventory import load_inventory
 from webhook.model.pod_reader import pod_from_raw
@@ -34,17 +34,6 @@ SIZES = sized([(1, 10), (100, 10), (1000, 10), (1, 1000), (1, 5000), (1000, 5000
 ALONE = sized([(1, 10), (1, 5000)], [(1, 10)])
 """Of these, where each rule is measured alone."""
 ROUNDS, CALLS = sized((15, 300), (2, 10))
-INJECTED = (
-    "tolerations",
-    "nodeAffinity",
-    "priorityClass",
-    "runtimeClass",
-    "sharedMemory",
-    "ncclEnv",
-    "driverCapabilities",
-    "cudaDriver",
-)
-"""What completes the pod of the benchmark."""
 
 
 def main() -> None:
@@ -72,7 +61,9 @@ def _completed(raw: Mapping[str, Any], policy: Policy, facts: Facts) -> Mapping[
     """The pod with all injections, about which there is then nothing to say."""
     completed = engine.mutate(raw, policy, facts)
     injected, found = completed.injected, completed.findings
-    demand(injected == INJECTED and not found, f"completed by {injected} with {found}; expected is {INJECTED} alone")
+    demand(
+        injected == COMPLETING and not found, f"completed by {injected} with {found}; expected is {COMPLETING} alone"
+    )
     found = engine.validate(completed.object, policy, facts).findings
     demand(not found, f"the completed pod is judged with {found}; nothing is expected")
     return completed.object

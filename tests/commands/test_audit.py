@@ -342,3 +342,9 @@ def test_namespaces_are_left_out_or_looked_into_as_asked(here: Path, cluster: Cl
     assert json.loads(audit(here, cluster).stdout)["counts"]["pods"] == 3
     assert json.loads(audit(here, cluster, "--exclude-namespace", "").stdout)["counts"]["pods"] == 4
     assert json.loads(audit(here, cluster, "--exclude-namespace", "te*m").stdout)["counts"]["pods"] == 1
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_page_of_audits_says_whom_a_format_is_for(form: str) -> None:
+    page = (Path(__file__).parents[2] / "docs/audit.md").read_text(encoding="utf-8")
+    assert f"\n| `{form}` | " in page

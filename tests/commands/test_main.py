@@ -1,12 +1,15 @@
 """What several commands have in common: options from the environment, faults of policies and inventories, help."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
 from tests.command_line import INVENTORY, POLICY, gpu_policy, serve
 from tests.reviews import pod
+from webhook.commands.main import main
 
 ROOT = Path(__file__).parents[2]
 
@@ -84,9 +87,34 @@ def test_an_empty_directory_of_policies_is_an_error_with_status_2(here: Path, co
     assert "policies" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["", "review", "serve", "policy", "policy check", "certs", "audit", "test"])
-def test_help_is_help(command: str) -> None:
-    assert "Usage:" in gpu_policy(*command.split(), "--help").stdout
+def _commands(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """The command and all below it, each with the words by which it is called."""
+    yield path, command
+    for name, below in command.commands.items() if isinstance(command, click.Group) else ():
+        yield from _commands(below, *path, name)
+
+
+COMMANDS = dict(_commands(main))
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_is_help(path: tuple[str, ...]) -> None:
+    assert "Usage:" in gpu_policy(*path, "--help").stdout
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_the_environment_variable_of_an_option_is_called_like_the_option(path: tuple[str, ...]) -> None:
+    prefix = ["GPU_POLICY", *path]
+    for option in COMMANDS[path].params:
+        if isinstance(option, click.Option) and option.allow_from_autoenv:
+            names = {one.lstrip("-").replace("-", "_") for one in option.opts}
+            variable = option.envvar or "_".join([*prefix, option.name or ""]).upper()
+            assert variable in {"KUBECONFIG", *("_".join([*prefix, name]).upper() for name in names)}
+
+
+def test_no_variable_prints_the_version_instead_of_doing_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPU_POLICY_VERSION", "1")
+    assert gpu_policy("certs", "--help").stdout.startswith("Usage: ")
 
 
 def test_the_version_is_told() -> None:

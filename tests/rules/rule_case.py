@@ -47,6 +47,9 @@ class RuleCase:
     - `injecting` are those under which it injects into `tests.reviews.wanting_pod()`, None if it never injects;
     - `fuzzed` are those of the fuzzer's policies, with every setting that `oracle` reads.
 
+    `completes_every_gpu_pod`: under `injecting` it completes every pod that requests two NVIDIA GPUs, unless the
+    author wrote the same things.
+
     `oracle` says a second time, from the JSON alone, what the rule must and must not do. Where `reads_claims`, it also
     says it of pods that have resource claims.
     """
@@ -57,6 +60,7 @@ class RuleCase:
     fuzzed: Raw
     oracle: Oracle
     injecting: Raw | None = None
+    completes_every_gpu_pod: bool = False
     reads_claims: bool = False
 
     def judging(self, rule: Rule, pods: RulePods) -> RuleSettings:

@@ -419,4 +419,5 @@ CASE = RuleCase(
         "images": {"registry.example.com/new/*": "13.0", "registry.example.com/train:*": "none"},
     },
     oracle=places.cuda_driver,
+    completes_every_gpu_pod=True,
 )

@@ -193,4 +193,5 @@ CASE = RuleCase(
     injecting={},
     fuzzed={"capabilities": ["compute", "utility"], "alsoWithEnvFrom": False},
     oracle=containers.driver_capabilities,
+    completes_every_gpu_pod=True,
 )

@@ -224,4 +224,5 @@ CASE = RuleCase(
     injecting={"env": {"NCCL_DEBUG": "WARN"}},
     fuzzed={"minGpus": 2, "env": {"NCCL_DEBUG": "WARN"}, "alsoWithEnvFrom": False},
     oracle=containers.nccl_env,
+    completes_every_gpu_pod=True,
 )

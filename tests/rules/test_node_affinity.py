@@ -306,4 +306,5 @@ CASE = RuleCase(
         "preferred": [{"key": "zone", "operator": "In", "values": ["a"], "weight": 10}],
     },
     oracle=places.node_affinity,
+    completes_every_gpu_pod=True,
 )

@@ -258,4 +258,5 @@ CASE = RuleCase(
     injecting={"name": "training"},
     fuzzed={"name": "training", "allowed": ["urgent"], "whenMissing": "silent"},
     oracle=times.priority_class,
+    completes_every_gpu_pod=True,
 )

@@ -190,4 +190,5 @@ CASE = RuleCase(
     injecting={},
     fuzzed={"name": "nvidia", "whenMissing": "silent"},
     oracle=containers.runtime_class,
+    completes_every_gpu_pod=True,
 )

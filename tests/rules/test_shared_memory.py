@@ -287,4 +287,5 @@ CASE = RuleCase(
     injecting={"size": "1Gi"},
     fuzzed={"minGpus": 2, "memoryFraction": 0.5},
     oracle=containers.shared_memory,
+    completes_every_gpu_pod=True,
 )

@@ -265,4 +265,5 @@ CASE = RuleCase(
         ]
     },
     oracle=places.tolerations,
+    completes_every_gpu_pod=True,
 )

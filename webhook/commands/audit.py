@@ -54,6 +54,7 @@ _EXCLUDED = ("kube-system",)
     "--namespace",
     "-n",
     "namespaces",
+    envvar="GPU_POLICY_AUDIT_NAMESPACE",
     multiple=True,
     help="For files, the namespace of objects that name none [default: default]. With --cluster, audit only this "
     "namespace; repeatable.",
@@ -61,6 +62,7 @@ _EXCLUDED = ("kube-system",)
 @click.option(
     "--exclude-namespace",
     "excluded",
+    envvar="GPU_POLICY_AUDIT_EXCLUDE_NAMESPACE",
     multiple=True,
     metavar="NAME|GLOB",
     help="With --cluster, leave this namespace out; repeatable [default: kube-system].",
@@ -68,6 +70,7 @@ _EXCLUDED = ("kube-system",)
 @click.option(
     "--format",
     "form",
+    envvar="GPU_POLICY_AUDIT_FORMAT",
     type=click.Choice(list(FORMATS)),
     default="text",
     show_default=True,

@@ -12,7 +12,14 @@ from webhook.commands.inputs import fail
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path))
-@click.option("--name", "names", multiple=True, required=True, help="DNS name or IP address of the server; repeatable.")
+@click.option(
+    "--name",
+    "names",
+    envvar="GPU_POLICY_CERTS_NAME",
+    multiple=True,
+    required=True,
+    help="DNS name or IP address of the server; repeatable.",
+)
 def certs(directory: Path, names: tuple[str, ...]) -> None:
     """Make a CA and a serving certificate in DIRECTORY.
 

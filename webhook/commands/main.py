@@ -22,7 +22,7 @@ from webhook.commands.test import test
     commands=[serve, review, audit, test, policy, cuda, quota, doctor, certs],
     context_settings={"auto_envvar_prefix": "GPU_POLICY", "help_option_names": ["-h", "--help"]},
 )
-@click.version_option(package_name="gpu-policy-webhook", prog_name="gpu-policy")
+@click.version_option(package_name="gpu-policy-webhook", prog_name="gpu-policy", allow_from_autoenv=False)
 def main() -> None:
     """Admission webhook for GPU pods: adds what they lack, and refuses pods that cannot run, with an explanation."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):

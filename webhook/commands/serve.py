@@ -40,6 +40,7 @@ from webhook.replica.settings import (
 @click.option(
     "--certificate-name",
     "certificate_names",
+    envvar="GPU_POLICY_SERVE_CERTIFICATE_NAME",
     multiple=True,
     help="DNS name or IP address that the API server calls; certificates in the Secret have it. Repeatable.",
 )
@@ -104,6 +105,7 @@ from webhook.replica.settings import (
 @click.option(
     "--client-name",
     "client_names",
+    envvar="GPU_POLICY_SERVE_CLIENT_NAME",
     multiple=True,
     help="Answer only client certificates with this common name or DNS name. Needs --client-ca; repeatable.",
 )

@@ -28,7 +28,14 @@ from webhook.commands.options import STRICT
     type=click.Path(path_type=Path),
     help="File with facts about the cluster, for tests that name none. Without it, nothing is known about the cluster.",
 )
-@click.option("--run", "pattern", default="", metavar="REGEX", help="Run only cases whose name matches.")
+@click.option(
+    "--run",
+    "pattern",
+    envvar="GPU_POLICY_TEST_RUN",
+    default="",
+    metavar="REGEX",
+    help="Run only cases whose name matches.",
+)
 @click.option(
     "--junit",
     type=click.Path(path_type=Path, dir_okay=False),
