@@ -78,6 +78,7 @@ def test_A1_A8_A17_A27_the_webhook_may_read_of_tenants_only_what_counts_and_writ
         "deviceclasses": ({"list", "watch"}, None),
         "resourceclaims": ({"list", "watch"}, None),  # which GPUs pods ask for by name
         "resourceclaimtemplates": ({"list", "watch"}, None),
+        "resourceslices": ({"list", "watch"}, None),
         "mutatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
         "validatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
         "pods": ({"get", "list", "watch"}, None),  # which are counted

@@ -10,11 +10,12 @@ from tests.facts.fake_api_server import (
     NODES,
     PRIORITY_CLASSES,
     RUNTIME_CLASSES,
+    SLICES,
     FakeApiServer,
     always,
     fake_api_server,
 )
-from tests.facts.samples import device_class, node, pod, priority_class, runtime_class
+from tests.facts.samples import device_class, node, pod, priority_class, resource_slice, runtime_class
 from tests.facts.served_kinds import Groups, aggregated
 from webhook.audit.object_sources import read_facts
 from webhook.facts.facts import ClusterFacts
@@ -103,6 +104,23 @@ def test_device_classes_that_must_not_be_listed_are_an_error_and_may_give_anythi
     facts, errors = read(server, tmp_path)
     assert [error.partition(":")[0] for error in errors] == ["DeviceClass"]
     assert facts.feasible_nodes(ASKING)
+
+
+SLICED: Groups = {**SERVED, "resource.k8s.io": [("v1", {"ResourceSlice": "resourceslices"})]}
+
+
+def test_slices_are_read_where_they_are_served_and_unknown_where_they_must_not_be(
+    server: FakeApiServer, tmp_path: Path
+) -> None:
+    server.objects[SLICES] = [resource_slice("a", "a", gpus=4)]
+    server.instead["/apis"] = aggregated(SLICED)
+    facts, errors = read(server, tmp_path)
+    assert errors == []
+    assert facts.cluster.slices is not None
+    assert facts.cluster.slices.most("gpu.nvidia.com") == 4
+    server.instead[SLICES] = REFUSED
+    facts, errors = read(server, tmp_path)
+    assert (facts.cluster.slices, errors) == (None, [])
 
 
 @pytest.mark.parametrize("group", ["node.k8s.io", "scheduling.k8s.io"])

@@ -171,6 +171,7 @@ CLASSES = {
     ("resource.k8s.io", "deviceclasses"),
     ("resource.k8s.io", "resourceclaims"),
     ("resource.k8s.io", "resourceclaimtemplates"),
+    ("resource.k8s.io", "resourceslices"),
 }
 READ = {("", "nodes"), ("", "pods"), *CLASSES, *((kind.group, kind.resource) for kind in WORKLOADS.values())}
 WRITTEN = {

@@ -106,6 +106,7 @@ READING = {
         "deviceclasses",
         "resourceclaims",
         "resourceclaimtemplates",
+        "resourceslices",
     )
     for verb in ("list", "watch")
 } | {("ClusterRole", f"{kind}webhookconfigurations", "gpu-policy", "get") for kind in ("mutating", "validating")}

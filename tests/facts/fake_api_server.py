@@ -21,6 +21,7 @@ PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
 TEMPLATES = "/apis/resource.k8s.io/v1/resourceclaimtemplates"
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 
 
 class Request(BaseHTTPRequestHandler):
@@ -86,7 +87,7 @@ class FakeApiServer(ThreadingHTTPServer):
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), Request)
-        followed = (NODES, RUNTIME_CLASSES, PRIORITY_CLASSES, DEVICE_CLASSES, CLAIMS, TEMPLATES, PODS)
+        followed = (NODES, RUNTIME_CLASSES, PRIORITY_CLASSES, DEVICE_CLASSES, CLAIMS, TEMPLATES, SLICES, PODS)
         self.objects: dict[str, list[dict[str, Any]]] = {path: [] for path in followed}
         self.instead: dict[str, Answer] = {}
         """What stands in for a path, for lists and watches."""

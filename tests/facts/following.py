@@ -19,7 +19,14 @@ STATUS = {"kind": "Status", "message": "it is not to be"}
 
 OTHERS_FOLLOWED = "; ".join(
     f"{name}: followed"
-    for name in ("runtimeclasses", "priorityclasses", "deviceclasses", "resourceclaims", "resourceclaimtemplates")
+    for name in (
+        "runtimeclasses",
+        "priorityclasses",
+        "deviceclasses",
+        "resourceclaims",
+        "resourceclaimtemplates",
+        "resourceslices",
+    )
 )
 
 

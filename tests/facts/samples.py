@@ -55,9 +55,31 @@ def claim(
     return {"metadata": metadata, "spec": {"spec": spec} if kind == "ResourceClaimTemplate" else spec}
 
 
-def device_class(name: str, resource: str = "") -> dict[str, Any]:
+def resource_slice(  # every part of a slice that its number depends on, each by name
+    name: str,
+    node: str,
+    *,
+    gpus: int = 1,
+    type: str = "gpu",  # noqa: A002  # as the attribute is called
+    driver: str = "gpu.nvidia.com",
+    pool: str = "",
+    generation: int = 1,
+    pool_slices: int = 1,
+    attributes: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> dict[str, Any]:
+    """A ResourceSlice of a node with so many devices of one type, which have these versions as attributes."""
+    said: dict[str, Any] = {key: {"version": value} for key, value in (attributes or {}).items()}
+    said |= {"type": {"string": type}} if type else {}
+    devices = [{"name": f"{type or 'gpu'}-{number}", "attributes": said} for number in range(gpus)]
+    owner = {"name": pool or node or "shared", "generation": generation, "resourceSliceCount": pool_slices}
+    spec = {"driver": driver, "pool": owner, "devices": devices, **({"nodeName": node} if node else {}), **spec}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
+
+
+def device_class(name: str, resource: str = "", selector: str = "true") -> dict[str, Any]:
     """A DeviceClass object as the API server gives it, perhaps with the extended resource that it gives."""
-    spec = {"selectors": [{"cel": {"expression": "true"}}]} | ({"extendedResourceName": resource} if resource else {})
+    spec = {"selectors": [{"cel": {"expression": selector}}]} | ({"extendedResourceName": resource} if resource else {})
     return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
 
 

@@ -81,8 +81,9 @@ def test_changes_of_classes_are_followed() -> None:
     ids=["nothing", "empty", "no name", "no spec", "no text"],
 )
 def test_what_makes_no_sense_gives_nothing(raw: Any) -> None:
-    assert EMPTY.with_device_classes([raw]) is EMPTY
-    assert EMPTY.with_device_class(raw) is EMPTY
+    for snapshot in (EMPTY.with_device_classes([raw]), EMPTY.with_device_class(raw)):
+        assert not facts_of(snapshot).feasible_nodes(pod(gpus={GPU: 1}))
+        assert not {one.extended for one in (snapshot.device_classes or {}).values()} - {""}
 
 
 def test_nodes_and_other_classes_change_without_it() -> None:

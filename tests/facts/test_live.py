@@ -11,7 +11,7 @@ from tests.e2e.control_plane import NODE_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
 from tests.facts.samples import node, priority_class, runtime_class
 from webhook.facts.facts import FactsSource
-from webhook.facts.live import CLAIMS, LiveFacts
+from webhook.facts.live import CLAIMS, SLICES, LiveFacts
 from webhook.kubernetes.api_errors import ClusterConfigError
 from webhook.kubernetes.watch import WatchTiming
 from webhook.model.node import PriorityClass
@@ -69,7 +69,7 @@ def followed(facts: FactsSource) -> bool:
     """Whether all is followed that every API server has; DeviceClasses and claims are newer."""
     detail = facts.status(time.monotonic()).detail
     wanted = "nodes: followed; runtimeclasses: followed; priorityclasses: followed; "
-    dra = [f"{name}: {{0}}" for name in ("deviceclasses", "resourceclaims", "resourceclaimtemplates")]
+    dra = [f"{name}: {{0}}" for name in ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices")]
     states = ("followed", "unknown to the API server, so there are none")
     return detail in [wanted + "; ".join(dra).format(state) for state in states]
 
@@ -149,7 +149,7 @@ def test_what_must_not_be_listed_is_told_until_the_right_is_granted(control_plan
         "rules": [
             {
                 "apiGroups": ["", "node.k8s.io", "scheduling.k8s.io", "resource.k8s.io"],
-                "resources": ["nodes", "runtimeclasses", "priorityclasses", "deviceclasses", *CLAIMS.values()],
+                "resources": ["nodes", "runtimeclasses", "priorityclasses", "deviceclasses", *CLAIMS.values(), SLICES],
                 "verbs": ["list", "watch"],
             }
         ]
@@ -162,7 +162,7 @@ def test_what_must_not_be_listed_is_told_until_the_right_is_granted(control_plan
     }
     rbac = "/apis/rbac.authorization.k8s.io/v1"
     with following(control_plane.kubeconfig_for(NODE_TOKEN)) as facts:
-        eventually(lambda: facts.status(time.monotonic()).detail.count("answered 403") == 6)
+        eventually(lambda: facts.status(time.monotonic()).detail.count("answered 403") == 7)
         status = facts.status(time.monotonic())
         assert (status.loaded, status.ready, status.server_reachable) == (False, False, True)
         assert 'cannot list resource "nodes"' in status.detail

@@ -16,8 +16,11 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: soak-facts}
 rules:
-  - apiGroups: ["", node.k8s.io, scheduling.k8s.io, resource.k8s.io]
-    resources: [nodes, runtimeclasses, priorityclasses, deviceclasses, resourceclaims, resourceclaimtemplates]
+  - apiGroups: ["", node.k8s.io, scheduling.k8s.io]
+    resources: [nodes, runtimeclasses, priorityclasses]
+    verbs: [list, watch]
+  - apiGroups: [resource.k8s.io]
+    resources: [deviceclasses, resourceclaims, resourceclaimtemplates, resourceslices]
     verbs: [list, watch]
 """
 BINDING = """\

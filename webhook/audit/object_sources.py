@@ -1,6 +1,6 @@
 """The objects of an audit, from files or from a cluster, with everything that is needed to review them.
 
-Nodes, classes and resource claims of a live cluster are read once, before its objects.
+Nodes, classes, resource claims and slices of a live cluster are read once, before its objects.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +22,7 @@ from webhook.kubernetes.discovery import ApiResource, Discovery
 from webhook.kubernetes.paged_list import RetryingReader
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, GROUP, TEMPLATE
+from webhook.model.resource_slices import SLICE
 from webhook.model.workloads import is_pod, templates_of
 
 _NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)
@@ -41,9 +42,10 @@ def read_facts(
     snapshot = EMPTY.with_accelerators(accelerators).with_nodes(read(_NODES))
     snapshot = snapshot.with_runtime_classes(read(_found(discovery, "node.k8s.io", "RuntimeClass", errors)))
     snapshot = snapshot.with_priority_classes(read(_found(discovery, "scheduling.k8s.io", "PriorityClass", errors)))
-    snapshot = snapshot.with_device_classes(_device_classes(discovery, reader, errors))
+    snapshot = snapshot.with_device_classes(_all_of_kind("DeviceClass", discovery, reader, errors))
     for kind in (CLAIM, TEMPLATE):
         snapshot = snapshot.with_claims(kind, _claims(discovery, reader, kind))
+    snapshot = snapshot.with_slices(_all_of_kind(SLICE, discovery, reader, []))
     return ClusterFacts(snapshot), tuple(errors)
 
 
@@ -54,12 +56,12 @@ def _claims(discovery: Discovery, reader: RetryingReader, kind: str) -> Iterator
     return iter(()) if resource is None else _read(reader, resource, ignored)
 
 
-def _device_classes(
-    discovery: Discovery, reader: RetryingReader, errors: list[DocumentError]
+def _all_of_kind(
+    kind: str, discovery: Discovery, reader: RetryingReader, errors: list[DocumentError]
 ) -> list[dict[str, Any]] | None:
-    """The DeviceClasses; None if they cannot be listed."""
+    """The DeviceClasses or ResourceSlices of the cluster; None if they cannot be listed."""
     faults: list[DocumentError] = []
-    resource = _found(discovery, GROUP, "DeviceClass", faults)
+    resource = _found(discovery, GROUP, kind, faults)
     found = [] if resource is None else list(_read(reader, resource, faults))
     errors += (fault for fault in faults if fault not in errors)
     return None if faults else found

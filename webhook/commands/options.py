@@ -18,7 +18,7 @@ INVENTORY = click.option(
     type=click.Path(path_type=Path),
     help="File with facts about the cluster: the output of "
     "`kubectl get nodes,namespaces,runtimeclasses,priorityclasses,pods -A -o yaml`, with `deviceclasses`, "
-    "`resourceclaimtemplates` and `resourceclaims` in the list if the cluster has them.",
+    "`resourceclaimtemplates`, `resourceclaims` and `resourceslices` in the list if the cluster has them.",
 )
 KUBECONFIG = click.option(
     "--kubeconfig", type=click.Path(path_type=Path), help="Kubeconfig of the cluster from which facts are read."

@@ -79,6 +79,7 @@ def _of_facts() -> Iterator[Right]:
         yield Right(verb, "resource.k8s.io", "deviceclasses", "DeviceClasses may give GPUs that no node lists")
         for resource in ("resourceclaimtemplates", "resourceclaims"):
             yield Right(verb, "resource.k8s.io", resource, "the rule tolerations asks which GPUs pods claim")
+        yield Right(verb, "resource.k8s.io", "resourceslices", "rules ask how many GPUs nodes offer for claims")
 
 
 def _of_quotas(ledgers: str) -> Iterator[Right]:

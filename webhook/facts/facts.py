@@ -120,7 +120,8 @@ class ClusterFacts:
 
     def extended_resource(self, device_class: str) -> str:
         """The extended resource of a DeviceClass; empty where it has none, or is not known."""
-        return (self.cluster.device_classes or {}).get(device_class, "")
+        found = (self.cluster.device_classes or {}).get(device_class)
+        return "" if found is None else found.extended
 
     def image(self, reference: str) -> ImageInfo:
         """What is known about an image at this moment; asking has it looked up."""
@@ -145,8 +146,10 @@ class ClusterFacts:
         classes = self.cluster.device_classes
         if pod.node_name or (classes is not None and not classes):
             return frozenset()
-        requested = filter(is_extended, demand_of(pod))
-        return frozenset(requested) if classes is None else frozenset(classes.values()).intersection(requested)
+        requested = frozenset(filter(is_extended, demand_of(pod)))
+        if classes is None or not requested:
+            return requested
+        return requested.intersection(one.extended for one in classes.values())
 
 
 def _largest(table: NodeTable, resource: str, pod: Pod | None, runtime_class: RuntimeClass | None) -> int | None:

@@ -1,6 +1,6 @@
 """A cluster written down in a file, as `kubectl get nodes,namespaces,runtimeclasses,priorityclasses,pods -A -o yaml`
-prints it; on clusters with dynamic resource allocation `deviceclasses`, `resourceclaimtemplates` and `resourceclaims`
-belong to it.
+prints it; on clusters with dynamic resource allocation `deviceclasses`, `resourceclaimtemplates`, `resourceclaims` and
+`resourceslices` belong to it.
 
 It stands in for a live cluster on laptops, in tests and in audits. Lists, single objects, several documents and JSON
 are read; other kinds are ignored. `StaticPods` are the GPU pods of such a file.
@@ -24,6 +24,7 @@ from webhook.facts.snapshot import Snapshot
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.json_parts import mapped, part
+from webhook.model.resource_slices import SLICE
 from webhook.model.wording import cut
 from webhook.yaml_files.file_errors import FileError, FileErrors
 from webhook.yaml_files.repeated_keys import RepeatedKey, messages_of, repeated_in_json, without_repeated
@@ -37,7 +38,16 @@ _KEY_IN_JSON = re.compile(rb'"\s*:')
 again, unless their quote is escaped in another way."""
 _ESCAPED_QUOTE = rb"\u0022"
 
-_KINDS = ("Node", "RuntimeClass", "PriorityClass", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "Pod")
+_KINDS = (
+    "Node",
+    "RuntimeClass",
+    "PriorityClass",
+    "DeviceClass",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    SLICE,
+    "Pod",
+)
 
 
 _MOST_NAMED = 20

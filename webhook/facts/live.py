@@ -1,4 +1,4 @@
-"""The live cluster: watches keep its nodes, classes and claims current for as long as the process lives.
+"""The live cluster: watches keep its nodes, classes, claims and slices current for as long as the process lives.
 
 Reviews never wait for the API server. They see the last known facts, and `status` says how far to trust them.
 """
@@ -26,11 +26,32 @@ _VERSIONS = ("v1", "v1beta2", "v1beta1")
 
 CLAIMS = {CLAIM: "resourceclaims", TEMPLATE: "resourceclaimtemplates"}
 """Kind of claims and of templates of claims -> resource name."""
+SLICES = "resourceslices"
 
 
 def _paths(resource: str) -> tuple[str, ...]:
     """The paths of a resource of resource.k8s.io, one for each version."""
     return tuple(f"/apis/{GROUP}/{version}/{resource}" for version in _VERSIONS)
+
+
+def _dispensable(
+    resource: str,
+    replaced: Callable[[Iterable[object]], None],
+    changed: Callable[[str, Mapping[str, Any]], None],
+    unknown: Callable[[], None],
+) -> WatchedResource:
+    """A watch of a resource of resource.k8s.io for which no review waits."""
+    paths = _paths(resource)
+    return WatchedResource(
+        resource,
+        paths[0],
+        replaced,
+        changed,
+        optional=True,
+        elsewhere=paths[1:],
+        refused=unknown,
+        is_dispensable=True,
+    )
 
 
 def status_of(watches: Iterable[Watch], now: float, stale_after: float) -> FactsStatus:
@@ -98,6 +119,7 @@ class LiveFacts:
                 refused=self._without_device_classes,
             ),
             *(self._of_claims(kind) for kind in CLAIMS),
+            self._of_slices(),
         )
         self._watches = tuple(Watch(resource, server, clock, timing) for resource in resources)
 
@@ -152,17 +174,26 @@ class LiveFacts:
                 else:
                     self._snapshot = self._snapshot.with_claim(kind, raw)
 
-        paths = _paths(CLAIMS[kind])
-        return WatchedResource(
-            CLAIMS[kind],
-            paths[0],
-            replaced,
-            changed,
-            optional=True,
-            elsewhere=paths[1:],
-            refused=unknown,
-            is_dispensable=True,
-        )
+        return _dispensable(CLAIMS[kind], replaced, changed, unknown)
+
+    def _of_slices(self) -> WatchedResource:
+        """The watch of ResourceSlices. Reviews do not wait for them."""
+
+        def replaced(raws: Iterable[object]) -> None:
+            listed = EMPTY.with_slices(raws)  # waits for the API server
+            with self._lock:
+                self._snapshot = self._snapshot.with_slices_of(listed)
+
+        def unknown() -> None:
+            with self._lock:
+                self._snapshot = self._snapshot.with_slices(None)
+
+        def changed(event: str, raw: Mapping[str, Any]) -> None:
+            with self._lock:
+                snapshot = self._snapshot
+                self._snapshot = snapshot.without_slice(raw) if event == "DELETED" else snapshot.with_slice(raw)
+
+        return _dispensable(SLICES, replaced, changed, unknown)
 
     def _replaced(
         self, replaced: Callable[[Snapshot, Iterable[object]], Snapshot]

@@ -12,8 +12,10 @@ from typing import TypeVar
 from webhook.facts.claim_index import ClaimTable
 from webhook.facts.node_index import NodeTable
 from webhook.facts.nodes import Node, node_from_raw, text_of
+from webhook.facts.slice_index import SliceTable
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, TEMPLATE, ResourceClaim
+from webhook.model.device_classes import DeviceClass, device_class_from_raw
 from webhook.model.json_parts import listed, mapped
 from webhook.model.node import PriorityClass, RuntimeClass, toleration_from_raw
 from webhook.model.selectors import Expression, Operator
@@ -34,12 +36,14 @@ class Snapshot:
     """The RuntimeClasses by name."""
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
     """The PriorityClasses by name."""
-    device_classes: Mapping[str, str] | None = field(default_factory=dict)
-    """DeviceClass -> its extended resource (`extendedResourceName`); classes without one are left out.
+    device_classes: Mapping[str, DeviceClass] | None = field(default_factory=dict)
+    """The DeviceClasses by name.
 
-    Pods that request such a resource get devices of nodes that do not list it. None where DeviceClasses are not known:
-    any extended resource may then belong to one.
+    Pods that request the extended resource of a class get devices of nodes that do not list it. None where
+    DeviceClasses are not known: any extended resource may then belong to one.
     """
+    slices: SliceTable | None = None
+    """The ResourceSlices of drivers of GPUs; None where they are not known."""
     claims: Mapping[str, ClaimTable] = field(default_factory=lambda: NO_CLAIMS)
     unreadable: int = 0
     """Nodes that were left out because they have no name."""
@@ -55,6 +59,7 @@ class Snapshot:
         device_classes: Iterable[object] = (),
         claims: Iterable[object] = (),
         templates: Iterable[object] = (),
+        slices: Iterable[object] = (),
         *,
         accelerators: Accelerators = BUILT_IN,
     ) -> "Snapshot":
@@ -63,7 +68,8 @@ class Snapshot:
         snapshot = snapshot.with_priority_classes(priority_classes).with_device_classes(device_classes)
         for kind, raws in ((CLAIM, list(claims)), (TEMPLATE, list(templates))):
             snapshot = snapshot.with_claims(kind, raws) if raws else snapshot  # a file without any need not have all
-        return snapshot
+        raws = list(slices)
+        return snapshot.with_slices(raws) if raws else snapshot
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -146,8 +152,7 @@ class Snapshot:
 
     def with_device_classes(self, raws: Iterable[object] | None) -> "Snapshot":
         """The snapshot with these device classes; None where they are not known."""
-        found = None if raws is None else dict(filter(None, map(device_class_from_raw, raws)))
-        return self._with_device_classes(found)
+        return self._with_device_classes(None if raws is None else dict(filter(None, map(device_class_from_raw, raws))))
 
     def with_device_class(self, raw: object) -> "Snapshot":
         """The snapshot with a device class added or changed."""
@@ -158,9 +163,7 @@ class Snapshot:
         """The snapshot without a device class."""
         return self._with_device_classes(_without(self.device_classes or {}, name))
 
-    def _with_device_classes(self, classes: Mapping[str, str] | None) -> "Snapshot":
-        if classes is not None:
-            classes = {name: resource for name, resource in classes.items() if resource}
+    def _with_device_classes(self, classes: Mapping[str, DeviceClass] | None) -> "Snapshot":
         return self if classes == self.device_classes else replace(self, device_classes=classes)
 
     def with_claims(self, kind: str, raws: Iterable[object]) -> "Snapshot":
@@ -189,6 +192,30 @@ class Snapshot:
 
     def _with_claims(self, kind: str, table: ClaimTable) -> "Snapshot":
         return self if table is self.claims[kind] else replace(self, claims={**self.claims, kind: table})
+
+    def with_slices(self, raws: Iterable[object] | None) -> "Snapshot":
+        """The snapshot with all ResourceSlices of a cluster; None where they are not known.
+
+        Only one object is in memory at a time.
+        """
+        return self.with_slices_of(replace(self, slices=None if raws is None else SliceTable.of(raws)))
+
+    def with_slices_of(self, other: "Snapshot") -> "Snapshot":
+        """The snapshot with the ResourceSlices of another one."""
+        if self.slices is None or other.slices is None:
+            return self._with_slices(other.slices)
+        return self._with_slices(other.slices.after(self.slices))
+
+    def with_slice(self, raw: object) -> "Snapshot":
+        """The snapshot with a ResourceSlice added or changed."""
+        return self if self.slices is None else self._with_slices(self.slices.with_slice(raw))
+
+    def without_slice(self, raw: object) -> "Snapshot":
+        """The snapshot without a ResourceSlice."""
+        return self if self.slices is None else self._with_slices(self.slices.without(raw))
+
+    def _with_slices(self, table: SliceTable | None) -> "Snapshot":
+        return self if table is self.slices else replace(self, slices=table)
 
 
 _Value = TypeVar("_Value")
@@ -239,17 +266,3 @@ def priority_class_from_raw(raw: object) -> PriorityClass | None:
         is_default=priority_class.get("globalDefault") is True,
         preempts=priority_class.get("preemptionPolicy") != "Never",
     )
-
-
-def device_class_from_raw(raw: object) -> tuple[str, str] | None:
-    """The name of a DeviceClass and its extended resource, which may be empty. None where it has no name.
-
-    Source: `extendedResourceName` of DeviceClassSpec, in all versions of resource.k8s.io that have DeviceClasses of
-    Kubernetes 1.34 and newer (KEP-5004).
-    """
-    device_class = mapped(raw)
-    name = mapped(device_class.get("metadata")).get("name")
-    if not isinstance(name, str) or not name:
-        return None
-    resource = mapped(device_class.get("spec")).get("extendedResourceName")
-    return name, resource if isinstance(resource, str) else ""

@@ -13,6 +13,7 @@ from webhook.facts.facts import ClusterFacts
 from webhook.facts.inventory import Inventory, StaticPods, read_inventory
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.pod_reader import pod_from_raw
+from webhook.model.resource_slices import SLICE
 from webhook.model.shape import ShapeError
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build, load
@@ -88,7 +89,7 @@ def _down_to(node: YamlNode, line: list[int]) -> str:
 
 
 _POLICIES = ("spec", "policies")
-_KINDS = ("Node", "RuntimeClass", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "Pod")
+_KINDS = ("Node", "RuntimeClass", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate", SLICE, "Pod")
 _NOTHING = Inventory(ClusterFacts(), StaticPods())
 
 
@@ -184,6 +185,7 @@ def _inline(objects: list[YamlNode], accelerators: Accelerators) -> Inventory:
             device_classes=kinds["DeviceClass"],
             claims=kinds["ResourceClaim"],
             templates=kinds["ResourceClaimTemplate"],
+            slices=kinds[SLICE],
             accelerators=accelerators,
         ),
         StaticPods(kinds["Pod"], accelerators=accelerators),

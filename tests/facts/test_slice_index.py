@@ -1,0 +1,118 @@
+"""The largest number of GPUs of one node is known where ResourceSlices leave no doubt, within bounds of memory."""
+
+from typing import Any
+
+import pytest
+
+from tests.facts.samples import resource_slice
+from webhook.facts.slice_index import MOST_OF_NODE, MOST_TYPES, SliceTable
+from webhook.facts.snapshot import EMPTY, Snapshot
+
+NVIDIA = "gpu.nvidia.com"
+
+
+def table(*raws: Any) -> SliceTable:
+    return SliceTable.of(raws)
+
+
+def test_the_node_with_most_devices_counts_and_types_count_apart() -> None:
+    found = table(
+        resource_slice("a", "a", gpus=8, pool_slices=2),
+        resource_slice("b", "b", gpus=4),
+        resource_slice("a-mig", "a", type="mig", gpus=7, pool_slices=2),
+    )
+    assert (found.most(NVIDIA, "gpu"), found.most(NVIDIA, "mig"), found.most(NVIDIA)) == (8, 7, 15)
+    assert (found.most(NVIDIA, "vfio"), found.most("gpu.amd.com")) == (0, 0)
+    assert sum(number for _, number in found.devices("a").kinds) == 15
+    assert found.devices("c").kinds == ()
+
+
+def test_devices_of_no_known_type_count_as_of_every_type() -> None:
+    found = table(resource_slice("a", "a", gpus=3, type="", pool_slices=2), resource_slice("b", "a", pool_slices=2))
+    assert (found.most(NVIDIA, "gpu"), found.most(NVIDIA, "mig")) == (3 + 1, 3)
+
+
+@pytest.mark.parametrize(
+    "raws",
+    [
+        pytest.param([resource_slice("a", "a", pool_slices=2)], id="a slice is missing"),
+        pytest.param([resource_slice("a", "a", pool_slices=0)], id="a pool of no slices"),
+        pytest.param([resource_slice("a", "a"), resource_slice("b", "a")], id="a slice too many"),
+        pytest.param(
+            [resource_slice("a", "a", pool_slices=2), resource_slice("b", "a", pool_slices=2, generation=2)],
+            id="a generation that is being written",
+        ),
+        pytest.param([resource_slice("a", "", allNodes=True)], id="devices of all nodes"),
+        pytest.param([resource_slice("a", "", nodeSelector={"nodeSelectorTerms": []})], id="devices of some nodes"),
+        pytest.param([resource_slice("a", "", perDeviceNodeSelection=True)], id="each device has its own nodes"),
+        pytest.param([resource_slice("a", "a", gpus=129)], id="more devices than any slice has"),
+        pytest.param(
+            [resource_slice(f"s{number}", "a", pool=f"p{number}") for number in range(MOST_OF_NODE + 1)],
+            id="more slices than are kept",
+        ),
+    ],
+)
+def test_a_doubt_about_one_node_leaves_the_largest_number_unknown(raws: list[Any]) -> None:
+    assert table(*raws, resource_slice("other", "other", gpus=4)).most(NVIDIA) is None
+    by_event = table(resource_slice("other", "other", gpus=4))
+    for raw in raws:
+        by_event = by_event.with_slice(raw)
+    assert by_event.most(NVIDIA) is None
+
+
+def test_a_doubt_is_of_one_driver() -> None:
+    found = table(
+        resource_slice("a", "a", pool_slices=2), resource_slice("b", "a", driver="gpu.amd.com", type="amdgpu")
+    )
+    assert (found.most(NVIDIA), found.most("gpu.amd.com", "amdgpu")) == (None, 1)
+    assert found.devices("a").unknown == {NVIDIA}
+
+
+def test_only_the_newest_generation_counts() -> None:
+    old = [resource_slice(name, "a", gpus=8, pool_slices=2) for name in ("a", "b")]
+    assert table(*old, resource_slice("c", "a", gpus=2, generation=2)).most(NVIDIA) == 2
+
+
+def test_a_driver_that_restarts_takes_nothing_from_the_largest_number() -> None:
+    one, other = resource_slice("a", "a", gpus=8), resource_slice("b", "b", gpus=2)
+    found = table(one, other)
+    assert found.without(one).most(NVIDIA, "gpu") == found.without(one).without(other).most(NVIDIA) == 8
+    assert found.without(one).devices("a").kinds == ()
+    fewer = resource_slice("a", "a", gpus=7, generation=2)
+    assert found.with_slice(fewer).most(NVIDIA) == 8
+    assert EMPTY.with_slices([one]).with_slices([other]).slices.most(NVIDIA) == 8  # type: ignore[union-attr]
+    assert len(found.without(one).without(other)) == 0
+
+
+def test_what_changes_nothing_gives_the_same_snapshot() -> None:
+    one = resource_slice("a", "a", gpus=8)
+    snapshot = EMPTY.with_slices([one])
+    assert snapshot.with_slice({**one, "metadata": {"name": "a", "labels": {"x": "y"}}}) is snapshot
+    assert snapshot.without_slice(resource_slice("b", "a")) is snapshot
+    assert snapshot.with_slice(resource_slice("nic", "a", driver="dra.net")) is snapshot
+    assert snapshot.with_slices(None).slices is None
+    assert EMPTY.with_slice(one).slices is None, "without a list nobody knows whether there are others"
+
+
+def test_a_file_without_slices_need_not_have_all() -> None:
+    assert Snapshot.of().slices is None
+    found = Snapshot.of(slices=[resource_slice("a", "a", gpus=8)]).slices
+    assert found is not None
+    assert found.most(NVIDIA) == 8
+
+
+def test_a_node_fills_its_own_place_only() -> None:
+    many = [resource_slice(f"s{number}", "a", pool=f"p{number}") for number in range(MOST_OF_NODE + 10)]
+    found = table(*many, resource_slice("b", "b", gpus=8))
+    assert len(found) == MOST_OF_NODE + 1
+    assert found.with_slice(many[-1]) is found
+    assert found.devices("b").unknown == frozenset()
+    assert found.devices("b").kinds
+
+
+def test_types_of_devices_that_come_and_go_take_no_more_memory_than_the_bound() -> None:
+    found = table()
+    for number in range(MOST_TYPES + 2):
+        found = found.with_slice(resource_slice("a", "a", type=f"t{number}"))
+    assert found.most(NVIDIA) is None
+    assert len(found._earlier) <= MOST_TYPES + 2

@@ -1,0 +1,200 @@
+"""The GPUs that nodes offer by ResourceSlices (DRA): for each node the kinds of devices and their number.
+
+A pool is the slices of one driver that belong together. Only its newest generation counts, and where some of its slices
+are missing, its number of devices is unknown. So it is where devices belong to no single node, or may be allocated
+several times. An unknown number of one node makes the largest number unknown.
+
+Drivers write slices, so memory for them is bounded, for each node and for the cluster. What does not fit makes numbers
+unknown. A driver that restarts may take its slices away for a while: the largest numbers that were seen are kept.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import cached_property, lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+from webhook.model.resource_slices import GPU_DRIVERS, CountedDevices, DeviceKind, ResourceSlice, slice_from_raw
+
+MOST_OF_NODE = 64
+"""Most slices of one node that are kept, and most that belong to no node."""
+MOST_NODES = 20_000
+"""Most nodes whose slices are kept."""
+MOST_TYPES = 256
+"""Most types of devices whose largest numbers are kept."""
+_UNTYPED = "-"
+"""Stands for the type of devices whose type is not known."""
+
+_Type = tuple[str, str]
+"""A driver, and a type of its devices."""
+
+
+class NodeDevices(NamedTuple):
+    """The GPUs that one node offers. `unknown` are the drivers that may offer more."""
+
+    kinds: CountedDevices = ()
+    unknown: frozenset[str] = frozenset()
+
+
+NO_DEVICES = NodeDevices()
+
+
+class _OfNode(NamedTuple):
+    """The slices of one node, and what follows from them. `is_overfull`: there were more slices than are kept."""
+
+    slices: tuple[ResourceSlice, ...] = ()
+    devices: NodeDevices = NO_DEVICES
+    is_overfull: bool = False
+
+    def having(self, slices: tuple[ResourceSlice, ...], *, is_overfull: bool) -> "_OfNode":
+        is_overfull = is_overfull or self.is_overfull
+        return _OfNode(slices, _devices(slices, is_overfull=is_overfull), is_overfull)
+
+    def without(self, name: str) -> tuple[ResourceSlice, ...]:
+        return tuple(one for one in self.slices if one.name != name)
+
+
+_NOTHING = _OfNode()
+
+
+class SliceTable:
+    """All ResourceSlices of drivers of GPUs. A table is immutable: a change makes another one, which shares the rest.
+
+    `earlier` are the largest numbers that were seen before. `is_overfull`: there were slices of more nodes, or devices
+    of more types, than are kept, so that no number is known.
+    """
+
+    def __init__(
+        self,
+        nodes: Mapping[str, _OfNode] = MappingProxyType({}),
+        earlier: Mapping[_Type, int] = MappingProxyType({}),
+        *,
+        is_overfull: bool = False,
+    ) -> None:
+        self._nodes = nodes
+        self._earlier = earlier
+        self._is_overfull = is_overfull or len(earlier) > MOST_TYPES
+
+    @classmethod
+    def of(cls, raws: Iterable[object]) -> "SliceTable":
+        """The table of all ResourceSlices of a cluster. Only one object is in memory at a time."""
+        by_node: dict[str, dict[str, ResourceSlice]] = {}
+        overfull: set[str] = set()
+        is_overfull = False
+        for found in filter(None, map(slice_from_raw, raws)):
+            if found.node not in by_node and len(by_node) >= MOST_NODES:
+                is_overfull = True
+                continue
+            here = by_node.setdefault(found.node, {})
+            if found.name in here or len(here) < MOST_OF_NODE:
+                here[found.name] = found
+            else:
+                overfull.add(found.node)
+        nodes = {
+            node: _NOTHING.having(tuple(here.values()), is_overfull=node in overfull) for node, here in by_node.items()
+        }
+        return cls(nodes, is_overfull=is_overfull)
+
+    def __len__(self) -> int:
+        return sum(len(one.slices) for one in self._nodes.values())
+
+    def devices(self, node: str) -> NodeDevices:
+        """The GPUs that a node offers by slices of its own."""
+        return self._nodes.get(node, _NOTHING).devices
+
+    def most(self, driver: str, kind: str = "") -> int | None:
+        """The largest number of devices of a driver, and of this type, that one node offers or offered.
+
+        None where it is unknown. Devices of which no type is known count as of every type.
+        """
+        if self._is_overfull or driver in self._unknown:
+            return None
+        return max(self._largest.get((driver, kind), 0), self._largest.get((driver, _UNTYPED), 0))
+
+    @cached_property
+    def _unknown(self) -> frozenset[str]:
+        """The drivers of which a node may offer more than is known."""
+        return frozenset().union(*{one.devices.unknown for one in self._nodes.values()})
+
+    @cached_property
+    def _largest(self) -> Mapping[_Type, int]:
+        of_nodes = {one.devices.kinds for one in self._nodes.values()}
+        return _raised(self._earlier, *map(_numbers, of_nodes))
+
+    def with_slice(self, raw: object) -> "SliceTable":
+        """The table with a slice added or changed; the table itself where its content stays the same."""
+        found = slice_from_raw(raw)
+        if found is None:
+            return self
+        here = self._nodes.get(found.node, _NOTHING)
+        if found in here.slices:
+            return self
+        if found.node not in self._nodes and len(self._nodes) >= MOST_NODES:
+            return self if self._is_overfull else SliceTable(self._nodes, self._earlier, is_overfull=True)
+        others = here.without(found.name)
+        if len(others) >= MOST_OF_NODE:
+            return self if here.is_overfull else self._with(found.node, here.having(here.slices, is_overfull=True))
+        return self._with(found.node, here.having((*others, found), is_overfull=False))
+
+    def without(self, raw: object) -> "SliceTable":
+        """The table without a slice; the table itself where it does not have the slice."""
+        found = slice_from_raw(raw)
+        here = _NOTHING if found is None else self._nodes.get(found.node, _NOTHING)
+        if found is None or all(one.name != found.name for one in here.slices):
+            return self
+        return self._with(found.node, here.having(here.without(found.name), is_overfull=False))
+
+    def after(self, earlier: "SliceTable") -> "SliceTable":
+        """The table, which remembers the largest numbers of an earlier one."""
+        return SliceTable(self._nodes, earlier._largest, is_overfull=self._is_overfull)
+
+    def _with(self, node: str, of_node: _OfNode) -> "SliceTable":
+        earlier = _raised(self._earlier, _numbers(self.devices(node).kinds))
+        nodes = {**self._nodes, node: of_node}
+        if not of_node.slices and not of_node.is_overfull:
+            del nodes[node]
+        return SliceTable(nodes, earlier, is_overfull=self._is_overfull)
+
+
+def _devices(slices: Iterable[ResourceSlice], *, is_overfull: bool) -> NodeDevices:
+    """What the newest generations of the pools of one node offer."""
+    pools: dict[tuple[str, str], list[ResourceSlice]] = {}
+    for one in slices:
+        pools.setdefault((one.driver, one.pool), []).append(one)
+    kinds: Counter[DeviceKind] = Counter()
+    unknown = set(GPU_DRIVERS) if is_overfull else set()
+    for (driver, _), pool in pools.items():
+        newest = max(one.generation for one in pool)
+        current = [one for one in pool if one.generation == newest]
+        if len(current) != current[0].pool_slices or not all(one.is_bounded and one.node for one in current):
+            unknown.add(driver)
+        for one in current:
+            kinds.update(dict(one.devices))
+    return _alike(NodeDevices(tuple(sorted(kinds.items(), key=str)), frozenset(unknown)))
+
+
+@lru_cache(maxsize=4096)
+def _alike(devices: NodeDevices) -> NodeDevices:
+    """One object for equal devices, which most nodes have."""
+    return devices
+
+
+@lru_cache(maxsize=4096)
+def _numbers(kinds: CountedDevices) -> Mapping[_Type, int]:
+    """The number of devices of each driver and type; an untyped device counts for each type, and as `_UNTYPED`."""
+    numbers: Counter[_Type] = Counter()
+    for kind, number in kinds:
+        numbers[kind.driver, ""] += number
+        numbers[kind.driver, kind.type or _UNTYPED] += number
+    for driver, kind_name in [one for one in numbers if one[1] not in {"", _UNTYPED}]:
+        numbers[driver, kind_name] += numbers.get((driver, _UNTYPED), 0)
+    return dict(numbers)
+
+
+def _raised(numbers: Mapping[_Type, int], *others: Mapping[_Type, int]) -> Mapping[_Type, int]:
+    """The larger one of all numbers; `numbers` itself where no number is larger."""
+    raised = dict(numbers)
+    for other in others:
+        for key, number in other.items():
+            raised[key] = max(number, raised.get(key, 0))
+    return numbers if raised == numbers else raised

@@ -1,0 +1,158 @@
+"""ResourceSlices (DRA): the GPUs that a driver offers for claims, on a node or elsewhere.
+
+The shapes are those of resource.k8s.io in Kubernetes 1.36. The attributes and capacities of a device stand in `basic`
+in v1beta1, and in the device itself in v1beta2 and v1. The name of an attribute may begin with the driver and a slash.
+
+A device is allocated once, unless it allows multiple allocations. So the number of devices that are listed is the most
+that can be allocated at a time. Devices that share counters (partitions of one GPU) may be fewer at a time.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from webhook.model.json_parts import listed, mapped, part
+from webhook.model.quantity import parse_quantity
+from webhook.model.shape import FormatError
+
+SLICE = "ResourceSlice"
+NVIDIA, AMD, INTEL = "gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com"
+GPU_DRIVERS = frozenset({NVIDIA, AMD, INTEL})
+"""The DRA drivers of GPUs. Sources: NVIDIA/k8s-dra-driver-gpu (cmd/gpu-kubelet-plugin), ROCm/k8s-gpu-dra-driver
+(pkg/consts/consts.go), intel/intel-resource-drivers-for-kubernetes (charts/intel-gpu-resource-driver)."""
+
+_ATTRIBUTES = {
+    "type": ("type",),
+    "product": ("productName", "model"),
+    "driver_version": ("driverVersion",),
+    "cuda_driver_version": ("cudaDriverVersion",),
+    "compute_capability": ("cudaComputeCapability",),
+    "profile": ("profile", "partitionProfile"),
+}
+"""What is kept of a device -> the attributes that say it. Sources: deviceinfo.go of NVIDIA's and AMD's drivers, which
+say a product's name in `productName`, and node_state.go of Intel's driver, which says it in `model`. The profile of a
+MIG device is `profile`, the one of AMD's partitions `partitionProfile`."""
+
+MOST_DEVICES = 128
+"""Most devices of a slice that are read. The API server allows no more (ResourceSliceMaxDevices)."""
+_LONGEST = 64
+"""Most characters of an attribute. The API server allows no more."""
+_LONGEST_NAME = 253
+_LARGEST = 2**63
+
+
+class DeviceKind(NamedTuple):
+    """Devices that are alike. What a driver does not say is empty; `memory` is in bytes, None where it is not said.
+
+    `type` is `gpu`, `mig` or `vfio` of NVIDIA's driver, `amdgpu`, `amdgpu-partition` or `vfio` of AMD's, and empty of
+    Intel's. `shares_counters`: a device is a partition, or may be partitioned, so perhaps not all fit at a time.
+    """
+
+    driver: str
+    type: str = ""
+    product: str = ""
+    driver_version: str = ""
+    cuda_driver_version: str = ""
+    compute_capability: str = ""
+    profile: str = ""
+    memory: int | None = None
+    shares_counters: bool = False
+
+
+CountedDevices = tuple[tuple[DeviceKind, int], ...]
+"""Kinds of devices, each with the number of devices."""
+
+
+class ResourceSlice(NamedTuple):
+    """A ResourceSlice of a driver of GPUs.
+
+    `node` is empty where its devices do not belong to one node. `pool_slices` is the number of slices that the pool has
+    in this generation. `is_bounded`: no more devices than are listed can be allocated at a time.
+    """
+
+    name: str
+    node: str
+    driver: str
+    pool: str
+    generation: int
+    pool_slices: int
+    devices: CountedDevices
+    is_bounded: bool
+
+
+def slice_from_raw(raw: object) -> ResourceSlice | None:
+    """Read a ResourceSlice of any shape; None without a name, and of a driver that has no GPUs."""
+    name, spec = part(raw, "metadata", "name"), mapped(raw, "spec")
+    driver, pool = spec.get("driver"), mapped(spec, "pool")
+    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
+        return None
+    if not isinstance(driver, str) or driver not in GPU_DRIVERS:
+        return None
+    node = _text(spec.get("nodeName"), _LONGEST_NAME)
+    pool_name = _text(pool.get("name"), _LONGEST_NAME)
+    devices = listed(spec, "devices")
+    read = [mapped(one) for one in devices[:MOST_DEVICES]]
+    return ResourceSlice(
+        name,
+        node,
+        _driver(driver),
+        node if pool_name == node else pool_name,
+        _number(pool.get("generation")),
+        _number(pool.get("resourceSliceCount")),
+        _counted(_kind(one, driver) for one in read),
+        is_bounded=len(devices) <= MOST_DEVICES and not any(_is_shared(one) for one in read),
+    )
+
+
+def _driver(name: str) -> str:
+    """The one object for the name of a driver."""
+    return next(known for known in (NVIDIA, AMD, INTEL) if known == name)
+
+
+def _counted(kinds: Iterable[DeviceKind]) -> CountedDevices:
+    return _alike(tuple(sorted(Counter(kinds).items(), key=str)))
+
+
+@lru_cache(maxsize=4096)
+def _alike(devices: CountedDevices) -> CountedDevices:
+    """One object for equal devices, which most nodes have."""
+    return devices
+
+
+def _is_shared(device: Mapping[str, Any]) -> bool:
+    """Whether a device may be allocated several times (`allowMultipleAllocations`)."""
+    return bool(device.get("allowMultipleAllocations") or mapped(device, "basic").get("allowMultipleAllocations"))
+
+
+def _kind(device: Mapping[str, Any], driver: str) -> DeviceKind:
+    device = {**device, **mapped(device, "basic")}
+    attributes, capacity = mapped(device, "attributes"), mapped(device, "capacity")
+    said = {field: _attribute(attributes, driver, names) for field, names in _ATTRIBUTES.items()}
+    memory = capacity.get("memory", capacity.get(f"{driver}/memory"))
+    consumes = bool(listed(device, "consumesCounters"))
+    return DeviceKind(_driver(driver), memory=_bytes(mapped(memory).get("value")), shares_counters=consumes, **said)
+
+
+def _attribute(attributes: Mapping[str, Any], driver: str, names: Iterable[str]) -> str:
+    for name in names:
+        found = mapped(attributes.get(name, attributes.get(f"{driver}/{name}")))
+        if text := _text(found.get("string", found.get("version"))):
+            return text
+    return ""
+
+
+def _text(value: object, longest: int = _LONGEST) -> str:
+    return value if isinstance(value, str) and len(value) <= longest else ""
+
+
+def _number(value: object) -> int:
+    return value if type(value) is int and 0 <= value < _LARGEST else 0
+
+
+def _bytes(value: object) -> int | None:
+    try:
+        amount = parse_quantity(value)
+    except FormatError:
+        return None
+    return int(amount) if 0 < amount < _LARGEST else None
