@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.facts.samples import resource_slice
+from tests.facts.samples import device_class, resource_slice
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.slice_index import MOST_OF_NODE, MOST_TYPES, SliceTable
 from webhook.facts.snapshot import EMPTY, Snapshot
+from webhook.model.node import NodePool
 
 NVIDIA = "gpu.nvidia.com"
 
@@ -116,3 +118,36 @@ def test_types_of_devices_that_come_and_go_take_no_more_memory_than_the_bound() 
         found = found.with_slice(resource_slice("a", "a", type=f"t{number}"))
     assert found.most(NVIDIA) is None
     assert len(found._earlier) <= MOST_TYPES + 2
+
+
+SELECTED = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"
+CLASSES = [
+    device_class("gpu.nvidia.com", selector=SELECTED),
+    device_class("any.nvidia.com", selector="device.driver == 'gpu.nvidia.com'"),
+    device_class("odd", selector="true"),
+]
+SLICES = [resource_slice("a", "a", gpus=8), resource_slice("b", "b", type="mig", gpus=14)]
+
+
+def test_the_largest_number_of_a_device_class_follows_from_what_it_certainly_selects() -> None:
+    facts = ClusterFacts.of(device_classes=CLASSES, slices=SLICES)
+    assert facts.device_classes() == ["any.nvidia.com", "gpu.nvidia.com", "odd"]
+    found = [facts.most_devices(name) for name in ("gpu.nvidia.com", "any.nvidia.com", "odd", "missing")]
+    assert found == [8, 14, None, None]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param(ClusterFacts.of(device_classes=CLASSES), id="no slices are known"),
+        pytest.param(ClusterFacts.of(slices=SLICES), id="no classes are known"),
+        pytest.param(
+            ClusterFacts.of(device_classes=CLASSES, slices=SLICES).with_pools(
+                (NodePool("p", gpu_resources=frozenset({"nvidia.com/gpu"}), gpus=4),)
+            ),
+            id="a pool has GPUs, and perhaps more of them",
+        ),
+    ],
+)
+def test_without_slices_or_with_a_pool_of_gpus_the_largest_number_is_unknown(facts: ClusterFacts) -> None:
+    assert facts.most_devices("gpu.nvidia.com") is None

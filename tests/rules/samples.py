@@ -28,7 +28,7 @@ class Cluster:
     `amounts` are what one node of each class has, in the order of `nodes`: cpu in millicores, memory in bytes, None
     and what is left out being unknown, and an extended resource that is left out and no GPU of the class being 0.
     Where they say nothing of a class, everything fits there. `labels` are values beside those in the classes.
-    `claims` are known by kind and name, `device_classes` have an extended resource each.
+    `claims` are known by kind and name, `classes` have an extended resource each, and `most` devices on one node.
     """
 
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
@@ -39,7 +39,8 @@ class Cluster:
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     priorities: Sequence[PriorityClass] = ()
     claims: Mapping[tuple[str, str], Requests] = field(default_factory=dict)
-    device_classes: Mapping[str, str] = field(default_factory=dict)
+    classes: Mapping[str, str] = field(default_factory=dict)
+    most: Mapping[str, int] = field(default_factory=dict)
 
     def runtime_class(self, name: str) -> RuntimeClass | None:
         return self.runtime_classes.get(name)
@@ -79,7 +80,13 @@ class Cluster:
         return sorted(name for found, name in self.claims if found == kind) if self.claims else None
 
     def extended_resource(self, device_class: str) -> str:
-        return self.device_classes.get(device_class, "")
+        return self.classes.get(device_class, "")
+
+    def device_classes(self) -> Sequence[str] | None:
+        return sorted({*self.classes, *self.most}) or None
+
+    def most_devices(self, device_class: str) -> int | None:
+        return self.most.get(device_class)
 
     def image(self, reference: str) -> ImageInfo:
         return self.images.get(reference, NOT_LOOKED_UP)

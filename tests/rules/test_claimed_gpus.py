@@ -188,6 +188,46 @@ def test_nobody_knows_how_many_all_gpus_of_a_node_are():
     ]
 
 
+def knowing_slices(requests, most=8):
+    """A cluster with the template `t`, whose nodes offer at most so many GPUs and four slices each."""
+    return Cluster(claims={(TEMPLATE, "t"): requests}, most={GPU: most, MIG: 4})
+
+
+ALL = (one(number=None),)
+
+
+@pytest.mark.parametrize(
+    ("requests", "most", "told"),
+    [
+        pytest.param(ALL, 4, "", id="no node has more than allowed"),
+        pytest.param(ALL, 8, "up to 8, ", id="a node has more"),
+        pytest.param(ALL, 40, "up to 32, ", id="more than the scheduler allocates"),
+        pytest.param((*ALL, one(number=1)), 4, "up to 5, ", id="and one more"),
+        pytest.param((one(MIG, None) + one(number=3),), 8, "", id="another class, or fewer"),
+        pytest.param((one(number=None) + one(MIG, None),), 6, "up to 6, ", id="the alternative with most"),
+        pytest.param(ALL, 0, "", id="no node has any yet"),
+    ],
+)
+def test_all_gpus_of_a_node_are_as_many_as_the_slices_of_one_node_have(requests, most, told):
+    raw, facts = claiming(using("gpu"), gpu="t"), knowing_slices(requests, most)
+    place = {"maxPerPod": "spec.resourceClaims", "maxPerContainer": "spec.containers[trainer].resources.claims"}
+    for maximum, where in place.items():
+        found = said(raw, {maximum: 4}, facts)
+        if most and not told:
+            assert found == []
+        else:
+            many = f", {told}" if told else " "
+            assert len(found) == 1
+            assert found[0].startswith(f"{where}: requests all GPUs of a node{many}by resource claims; the policy")
+
+
+@pytest.mark.parametrize(("most", "is_completed"), [(1, False), (2, True), (0, True)])
+def test_containers_are_completed_for_all_gpus_where_a_node_may_have_enough(most, is_completed):
+    raw, facts = claiming(using("gpu"), gpu="t"), knowing_slices(ALL, most)
+    assert is_left_alone(SHM, raw, {"minGpus": 2}, facts) != is_completed
+    assert is_left_alone(NCCL, raw, ENV, facts) != is_completed
+
+
 def test_a_request_for_all_gpus_of_a_node_counts_as_one_and_hides_no_others():
     raw = claiming(using("gpu"), gpu="t")
     for requests, number in (((one(number=None), one(number=5)), 6), ((one(number=None) + one(number=5),), 5)):

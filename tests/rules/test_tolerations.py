@@ -166,7 +166,7 @@ def claiming(*templates: str, gpus: int | None = None, **spec: Any) -> dict[str,
 def knowing(**templates: Sequence[Sequence[Devices]]) -> Cluster:
     """A cluster with templates of these requests, each with its alternatives."""
     claims = {(TEMPLATE, name): tuple(map(tuple, requests)) for name, requests in templates.items()}
-    return Cluster(claims=claims, device_classes={"h100": "nvidia.com/gpu", "nic": "rdma/hca", "odd": "amd.com/gpu"})
+    return Cluster(claims=claims, classes={"h100": "nvidia.com/gpu", "nic": "rdma/hca", "odd": "amd.com/gpu"})
 
 
 def added(raw: dict[str, Any], facts: Cluster, **settings: Any) -> list[str]:

@@ -123,6 +123,18 @@ class ClusterFacts:
         found = (self.cluster.device_classes or {}).get(device_class)
         return "" if found is None else found.extended
 
+    def device_classes(self) -> Sequence[str] | None:
+        """The names of the DeviceClasses; None where none is known, as in a file without them."""
+        return sorted(self.cluster.device_classes) if self.cluster.device_classes else None
+
+    def most_devices(self, device_class: str) -> int | None:
+        """The largest number of devices of a DeviceClass on one node; None also where a pool has GPUs."""
+        found, slices = (self.cluster.device_classes or {}).get(device_class), self.cluster.slices
+        has_pools = self.pools is not None and bool(self.pools.gpu_resources)
+        if found is None or not found.driver or slices is None or has_pools:
+            return None
+        return slices.most(found.driver, found.type)
+
     def image(self, reference: str) -> ImageInfo:
         """What is known about an image at this moment; asking has it looked up."""
         return NOT_LOOKED_UP if self.images is None else self.images.info(reference, self.asker)

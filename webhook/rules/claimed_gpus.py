@@ -7,7 +7,7 @@ reserves no device, so it does not count.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from webhook.model.claims import TOO_LARGE, DeviceRequest, PodResourceClaim, claims_of, names_of_gpus
+from webhook.model.claims import MOST_ALLOCATED, TOO_LARGE, DeviceRequest, PodResourceClaim, claims_of, names_of_gpus
 from webhook.model.container import Container
 from webhook.model.pod import Pod
 from webhook.rules.names import ResourceGlobs, is_one_of
@@ -22,14 +22,14 @@ class ClaimedGpus(NamedTuple):
 
     `name` is its name in the pod. `certain` are the requests that only GPUs can satisfy. `numbers` are the GPUs of each
     request where the scheduler takes the alternative with most of them, in the order of size; all GPUs of a node count
-    as one. `may_be_all` says that there is a request for all GPUs of a node. `is_too_large` says that the claim has too
-    many alternatives to be counted.
+    as one. `more` is how many more than these all GPUs of a node may be; None where nobody knows. `is_too_large` says
+    that the claim has too many alternatives to be counted.
     """
 
     name: str
     certain: Sequence[Alternatives]
     numbers: Sequence[int]
-    may_be_all: bool
+    more: int | None
     is_too_large: bool
 
     @property
@@ -62,7 +62,9 @@ def at_least(container: Container, claim: ClaimedGpus) -> int:
 def may_have(container: Container, claimed: Sequence[ClaimedGpus], least: int) -> bool:
     """Whether a container may have at least so many GPUs, by number and by these claims of its pod."""
     used = used_by(container, claimed)
-    return any(one.may_be_all for one in used) or container.gpu_count + sum(one.most for one in used) >= least
+    if any(one.more is None for one in used):
+        return True
+    return container.gpu_count + sum(one.most + (one.more or 0) for one in used) >= least
 
 
 def all_are_of(alternatives: Alternatives, globs: ResourceGlobs) -> bool:
@@ -79,25 +81,42 @@ def certain_of(claimed: Sequence[ClaimedGpus]) -> Iterator[Alternatives]:
 def _of_claim(named: PodResourceClaim, pod: Pod, facts: Facts) -> ClaimedGpus:
     requests = facts.claim(named, pod.namespace) or ()
     if requests == TOO_LARGE:
-        return ClaimedGpus(named.name, (), (), may_be_all=False, is_too_large=True)
-    certain, most, may_be_all = [], [], False
+        return ClaimedGpus(named.name, (), (), more=0, is_too_large=True)
+    certain: list[Alternatives] = []
+    most: list[int] = []
+    more: list[int | None] = []
     for request in requests:
-        names, numbers = _of_request(request, pod, facts)
-        most.append(max((1 if number is None else number for number in numbers), default=0))
-        may_be_all = may_be_all or None in numbers
+        names, least, at_most = _of_request(request, pod, facts)
+        most.append(max(least, default=0))
+        more.append(None if None in at_most else max(filter(None, at_most), default=0) - most[-1])
         if len(names) == len(request) > 0:
             certain.append(names)
-    return ClaimedGpus(named.name, certain, sorted(most), may_be_all, is_too_large=False)
+    return ClaimedGpus(
+        named.name, certain, sorted(most), None if None in more else sum(filter(None, more)), is_too_large=False
+    )
 
 
-def _of_request(request: DeviceRequest, pod: Pod, facts: Facts) -> tuple[Alternatives, list[int | None]]:
-    """The names, and the number, of the GPUs in each alternative that gives GPUs; None for all GPUs of a node."""
-    names, numbers = [], []
+def _of_request(
+    request: DeviceRequest, pod: Pod, facts: Facts
+) -> tuple[Alternatives, Sequence[int], Sequence[int | None]]:
+    """The names of the GPUs in each alternative that gives GPUs, how many they are at least, and how many at most.
+
+    They differ for all GPUs of a node, which are at least one. At most they are as many as one node offers, and as the
+    scheduler allocates for one claim.
+    """
+    names, numbers, at_most = [], [], []
     for devices in request:
         if devices.is_administrative:
             continue
         extended = facts.extended_resource(devices.device_class)
         if found := names_of_gpus(devices.device_class, extended, pod.known):
             names.append(found)
-            numbers.append(devices.number)
-    return names, numbers
+            numbers.append(devices.number or 1)
+            at_most.append(devices.number or _all(devices.device_class, facts))
+    return names, numbers, at_most
+
+
+def _all(device_class: str, facts: Facts) -> int | None:
+    """How many devices of a class are all devices of a node at most; None where nobody knows."""
+    number = facts.most_devices(device_class)
+    return min(number, MOST_ALLOCATED) if number else None

@@ -1,10 +1,11 @@
 """Containers request GPUs in whole numbers, in `resources.limits`, and no more of them than the policy allows.
 
 GPUs that come by a resource claim (DRA) count against both maxima, if the claim is known when the pod is created. Where
-a request has alternatives, the one with most GPUs counts. A claim for all GPUs of a node (`allocationMode: All`) brings
-a warning, because nobody knows how many they are, and counts as one. Of a container that names some requests of a claim
-it is only certain that it gets as many GPUs as the smallest requests have. At most 128 claims of a pod are counted, and
-of a claim at most 32 different alternatives with 512 characters of device classes; larger ones are violations.
+a request has alternatives, the one with most GPUs counts. All GPUs of a node (`allocationMode: All`) count as one, and
+bring a warning, unless ResourceSlices show that no node has too many. Of a container that names some requests of a
+claim it is only certain that it gets as many GPUs as the smallest requests have. At most 128 claims of a pod are
+counted, and of a claim at most 32 different alternatives with 512 characters of device classes; larger ones are
+violations.
 
 Not counted are claims beyond the first 4,096 of a namespace, and a device class of an unknown name that a container
 requests as an extended resource.
@@ -123,8 +124,12 @@ def _beyond_with(
         if not allowed:
             rule, remedy = f"the policy allows none for a {what}", "Remove the claim"
         yield Violation(where, found, rule, remedy)
-    elif any(one.may_be_all for one in claimed):
-        found = f"requests all GPUs of a node by resource claims; the policy allows at most {allowed} per {what}"
+        return
+    more = [one.more for one in claimed]
+    most = None if None in more else counted + number + sum(filter(None, more))
+    if most is None or most > allowed:
+        these = "all GPUs of a node" if most is None else f"all GPUs of a node, up to {most - counted},"
+        found = f"requests {these} by resource claims; the policy allows at most {allowed} per {what}"
         yield Advice(where, found, "Request a number of devices in the claim")
 
 

@@ -127,6 +127,18 @@ class Facts(Protocol):
         """The extended resource that a DeviceClass gives; empty if it gives none, or is not known."""
         ...
 
+    def device_classes(self) -> Sequence[str] | None:
+        """The names of the DeviceClasses, sorted; None where there may be others."""
+        ...
+
+    def most_devices(self, device_class: str) -> int | None:
+        """The largest number of devices of a DeviceClass that one node offers, or once offered.
+
+        Selectors that nobody reads are left out, so a node may have fewer, and never more. None where the number is
+        unknown. No node offers any at 0, but nodes that do may come.
+        """
+        ...
+
     def image(self, reference: str) -> ImageInfo:
         """What is known about an image; `reference` is as in a container. If its registry may be asked, this question
         has the image looked up.
