@@ -22,7 +22,7 @@ MOST_CLAIMS = 128
 _MOST = 32
 """Most requests of a claim, and most alternatives of a request, that are read. The API server allows no more."""
 MOST_ALLOCATED = 32
-"""Most devices that the scheduler allocates for one claim (AllocationResultsMaxSize), those with `adminAccess` included."""
+"""Most devices that the scheduler allocates for a claim (AllocationResultsMaxSize), those with `adminAccess` included."""
 _LARGEST = 2**63
 """Counts are smaller than this: they have 64 bits."""
 
