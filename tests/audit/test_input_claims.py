@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from tests.audit.audits import audited, audited_in_a_cluster
+from tests.facts.samples import device_class
 from tests.reviews import NAMESPACE, pod, policies, workload
 from webhook.audit.report import AuditFinding, Level
+from webhook.facts.facts import ClusterFacts
 from webhook.policy.policy_set import PolicySet
 
 NO_RULES = policies({})
@@ -162,6 +164,14 @@ def test_people_hear_that_nothing_tolerates_gpu_nodes_for_them() -> None:
 def test_no_remedy_is_told_where_there_is_nothing_to_mend(device_class: str, raw: Any) -> None:
     (finding,) = told(template("t", exactly(device_class)), raw, using=policies({"tolerations": {}}))
     assert finding.remedy == ""
+
+
+def test_a_device_class_in_the_input_is_no_class_that_the_cluster_does_not_have() -> None:
+    using, facts = policies({"schedulable": {"mode": "warn"}}), ClusterFacts.of(device_classes=[device_class("other")])
+    objects = [template("t", exactly("own.example.com")), asking("t")]
+    assert "schedulable" in {one.rule for one in audited(*objects, using=using, facts=facts).findings}
+    own = device_class("own.example.com")
+    assert "schedulable" not in {one.rule for one in audited(*objects, own, using=using, facts=facts).findings}
 
 
 def test_an_audit_of_a_cluster_says_nothing_of_claims_which_it_does_not_read() -> None:

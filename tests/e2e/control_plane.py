@@ -22,7 +22,7 @@ from typing import Any
 import yaml
 
 from certs.authority import issue, new_authority
-from tests.e2e.control_plane_flags import AUDIT_POLICY, CONTROLLERS, api_server, client, etcd
+from tests.e2e.control_plane_flags import AUDIT_POLICY, CLAIM_CONTROLLER, CONTROLLERS, api_server, client, etcd
 from tests.e2e.daemon import Daemon
 
 BINARIES = Path(os.environ.get("KUBEBUILDER_ASSETS", "/usr/local/kubebuilder/bin"))
@@ -113,7 +113,8 @@ class ControlPlane:
     def start_controller_manager(self) -> None:
         """Start the controllers that turn workloads into pods, once."""
         if "kube-controller-manager" not in self._daemons:
-            self._start_component("kube-controller-manager", f"--controllers={CONTROLLERS}")
+            claims = f",{CLAIM_CONTROLLER}" if self.version >= (1, 34) else ""
+            self._start_component("kube-controller-manager", f"--controllers={CONTROLLERS}{claims}")
 
     def start_scheduler(self) -> None:
         """Start the scheduler, once. What earlier tests left goes, or it would take the place on the nodes."""

@@ -22,6 +22,8 @@ CONTROLLERS = (
     "replicationcontroller,resourcequota,statefulset"
 )
 """What turns workloads into pods, keeps the books and adds up roles; names that every version knows."""
+CLAIM_CONTROLLER = "resourceclaim-controller"
+"""What makes claims of templates for pods, by the name that it has where resource.k8s.io/v1 is served."""
 
 
 def etcd(directory: Path, port: int, peer_port: int) -> list[str]:

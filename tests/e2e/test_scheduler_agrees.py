@@ -58,7 +58,7 @@ def why_pending(plane: ControlPlane, namespace: str) -> str:
     status = plane.raw("GET", f"/api/v1/namespaces/{namespace}/pods/p")[1].get("status", {})
     for condition in status.get("conditions", []):
         if (condition["type"], condition["status"]) == ("PodScheduled", "False"):
-            assert condition["reason"] == "Unschedulable"
+            assert condition["reason"] in {"Unschedulable", "SchedulerError"}  # the latter of a claim that is too large
             return str(condition["message"])
     return ""
 

@@ -130,7 +130,7 @@ def test_alternatives_count_against_the_bound_as_well() -> None:
 
 
 def test_alternatives_that_differ_in_their_number_only_are_kept_as_the_largest() -> None:
-    assert of_alternatives(*["gpu.nvidia.com"] * 8) == ((Devices("gpu.nvidia.com", 8),),) * 5
+    assert of_alternatives(*["gpu.nvidia.com"] * 8) == ((Devices("gpu.nvidia.com", 8, fewest=1),),) * 5
 
 
 @pytest.mark.parametrize(

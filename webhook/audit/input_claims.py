@@ -11,7 +11,7 @@ from typing import Any
 from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.engine import TemplateOutcome
 from webhook.facts.facts import ClusterFacts
-from webhook.model.claims import CLAIM, DeviceRequest, Devices, PodResourceClaim, claim_from, claims_of
+from webhook.model.claims import CLAIM, GROUP, DeviceRequest, Devices, PodResourceClaim, claim_from, claims_of
 from webhook.model.json_parts import mapped
 from webhook.model.wording import counted, cut
 from webhook.outcome import Finding, FindingKind, Outcome
@@ -48,11 +48,16 @@ def with_input_claims(
 ) -> ClusterFacts:
     """The facts with the claims and claim templates among these documents, as if applied before the pods.
 
-    A claim that names no namespace is taken to be in `namespace`.
+    A claim that names no namespace is taken to be in `namespace`. DeviceClasses among the documents are added to those
+    of the cluster, where these are known.
     """
+    documents, cluster = list(documents), facts.cluster
+    for one in documents if cluster.device_classes else ():
+        if isinstance(one, Document) and one.kind == "DeviceClass" and one.api_version.startswith(f"{GROUP}/"):
+            cluster = cluster.with_device_class(one.object)
     found = ((one, claim_from(one.object)) for one in documents if isinstance(one, Document))
     named = ((own_namespace(one) or namespace, claim) for one, claim in found if claim is not None)
-    return replace(facts, cluster=facts.cluster.with_more_claims(named))
+    return replace(facts, cluster=cluster.with_more_claims(named))
 
 
 class InputClaims:

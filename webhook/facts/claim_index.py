@@ -137,13 +137,18 @@ def _bounded(requests: Requests) -> Requests:
 
 
 def _distinct(request: DeviceRequest) -> DeviceRequest:
-    """The alternatives of a request; where several differ in their number only, the one with the largest."""
-    largest: dict[tuple[str, bool, bool], Devices] = {}
+    """The alternatives of a request; where several differ in their number only, one with the largest."""
+    alike: dict[tuple[str, bool, bool], list[Devices]] = {}
     for one in request:
-        key = (one.device_class, one.is_administrative, one.number is None)
-        if key not in largest or (one.number or 0) > (largest[key].number or 0):
-            largest[key] = one
-    return tuple(largest.values())
+        alike.setdefault((one.device_class, one.is_administrative, one.number is None), []).append(one)
+    return tuple(map(_largest, alike.values()))
+
+
+def _largest(alike: Sequence[Devices]) -> Devices:
+    """The devices with the largest number of those that differ in nothing else."""
+    largest = max(alike, key=lambda one: one.number or 0)
+    fewest = min(one.least for one in alike)
+    return largest if fewest == largest.least else largest._replace(fewest=fewest)
 
 
 @lru_cache(maxsize=4096)

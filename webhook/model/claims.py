@@ -22,17 +22,27 @@ MOST_CLAIMS = 128
 _MOST = 32
 """Most requests of a claim, and most alternatives of a request, that are read. The API server allows no more."""
 MOST_ALLOCATED = 32
-"""Most devices that the scheduler allocates for a claim (AllocationResultsMaxSize), those with `adminAccess` included."""
+"""Most devices that the scheduler allocates for a claim (AllocationResultsMaxSize); those with `adminAccess` count."""
 _LARGEST = 2**63
 """Counts are smaller than this: they have 64 bits."""
 
 
 class Devices(NamedTuple):
-    """Devices of one class. `number` is None for all matching devices."""
+    """Devices of one class. `number` is None for all matching devices.
+
+    Where several alternatives differ in their number only, `number` is the largest and `fewest` the smallest one;
+    `fewest` is 0 where it is no other than `number`.
+    """
 
     device_class: str
     number: int | None = 1
     is_administrative: bool = False
+    fewest: int = 0
+
+    @property
+    def least(self) -> int:
+        """The number of devices at least; the scheduler allocates none for `All` where a node has none."""
+        return self.fewest or self.number or 1
 
     def may_be_gpus(self, accelerators: Accelerators) -> bool:
         """Whether they are GPUs, or of an unknown class."""

@@ -6,7 +6,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from webhook.model.accelerators import BUILT_IN, Accelerator, Accelerators, Share, Vendor
+from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerator, Accelerators, Share, Vendor
 from webhook.model.container import EPHEMERAL, INIT, Container
 from webhook.model.fixed import fixed
 from webhook.model.node import Toleration
@@ -112,6 +112,17 @@ class Pod:
                 return True
         for container in self.containers:  # noqa: SIM110  # as above
             if container.has_claims:
+                return True
+        return False
+
+    @property
+    def requests_classes(self) -> bool:
+        """Whether a container requests a device class, which may be GPUs, as a resource."""
+        for gpu in self.accelerators:  # twice as fast as any()
+            if gpu.resource.startswith(DEVICE_CLASSES):
+                return True
+        for container in self.containers:  # noqa: SIM110  # as above
+            if container.unknown_classes:
                 return True
         return False
 

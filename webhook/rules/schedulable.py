@@ -4,17 +4,23 @@ What the pod wants is compared with the labels, taints and allocatable resources
 What is in use does not matter, nor do cordons and the taints of nodes that start, are not ready or will be removed.
 Node pools that are declared as `nodePools` count like nodes.
 
+Claims by template, and device classes that are requested as resources (`deviceclass.resource.kubernetes.io/...`), are
+impossible if they name a DeviceClass that the cluster does not have, if a claim is for more than 32 devices, or if the
+pod requests more devices of a class than any node offers by its ResourceSlices.
+
 The rule finds nothing wrong where it cannot be certain:
 
 - No node and no node pool is known.
 - The pod waits in a queue or for a scheduling gate: the queue may still add a nodeSelector and tolerations.
 - A ResourceClaim or ResourceClaimTemplate that the pod names does not exist. It may be created a moment later, so that
   this brings a warning in every mode. Where no object of that kind is known at all, nothing is said.
+- A ResourceClaim that the pod names requests what cannot be allocated, but it may have been allocated earlier. That
+  brings a warning, too, unless nobody could ever allocate it.
 - The pod requests an extended resource that a DeviceClass gives (its `extendedResourceName`), or the DeviceClasses of
   the cluster cannot be read.
 
-Devices that are requested by a device class (`deviceclass.resource.kubernetes.io/...`) or by a name that is declared
-with `dra: true` are not compared, because no node lists them.
+Devices that are requested by a device class, or by a name that is declared with `dra: true`, are not compared with what
+nodes list, because no node lists them.
 
 A message suggests another value, label or resource only if the pod would then fit. If a pod selects a GPU by a cloud's
 label that no node has, the message says what that GPU is called on the nodes of this cluster.
@@ -33,6 +39,7 @@ from webhook.model.claims import claims_of
 from webhook.model.pod import Pod
 from webhook.model.selectors import Operator
 from webhook.model.wording import cut, one_slip_away
+from webhook.rules.pending.impossible_claims import impossible_claims
 from webhook.rules.pending.why_pending import why_pending
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import Mode, RuleSettings
@@ -64,6 +71,8 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     """Tell why no node could ever run a GPU pod. Yields no violation if no node is known."""
     if pod.resource_claims:
         yield from islice(_missing_claims(pod, facts), _MOST_CLAIMS)
+    if (pod.resource_claims or pod.requests_classes) and not pod.node_name and not pod.is_held:
+        yield from islice(impossible_claims(pod, facts), _MOST_REASONS)
     if not pod.gpus or pod.node_name or pod.is_held or facts.feasible_nodes(pod) or not facts.knows_nodes():
         return
     if pod.owner_kind != "DaemonSet" and not _names_nodes(pod):

@@ -1,0 +1,173 @@
+"""Pods whose claims no node can meet are told why; what may have been allocated earlier is advice only."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.rules.samples import Cluster, container, pod, settings_of
+from webhook.model.claims import CLAIM, TEMPLATE, TOO_LARGE, Devices, Requests
+from webhook.model.pod_reader import pod_from_raw
+from webhook.rules.rule import Advice, Violation
+from webhook.rules.schedulable import RULE
+
+GPU, MIG, NIC = "gpu.nvidia.com", "mig.nvidia.com", "nic.vendor.io"
+MOST = {GPU: 8, MIG: 14, "odd": 0}
+
+
+def one(device_class: str = GPU, number: int | None = 1, **parts: Any) -> tuple[Devices, ...]:
+    return (Devices(device_class, number, **parts),)
+
+
+def knowing(requests: Requests, **more: Any) -> Cluster:
+    """A cluster with a claim and a template, both called `t`, and three classes, of which one is for no GPUs."""
+    claims = {(kind, "t"): requests for kind in (CLAIM, TEMPLATE)}
+    return Cluster(**{"claims": claims, "classes": {NIC: ""}, "most": MOST} | more)
+
+
+def claiming(kind: str = TEMPLATE, times: int = 1, *containers: Any, **spec: Any) -> dict[str, Any]:
+    key = {CLAIM: "resourceClaimName", TEMPLATE: "resourceClaimTemplateName"}[kind]
+    named = [{"name": f"gpu{number}", key: "t"} for number in range(times)]
+    return pod(*(containers or [container()]), resourceClaims=named, **spec)
+
+
+def found(raw: Any, facts: Cluster) -> list[Violation | Advice]:
+    return list(RULE.validate(pod_from_raw(raw), settings_of(RULE, {}), facts))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("requests", "message"),
+    [
+        pytest.param(
+            one("gpu.nvidia.con"),
+            "requests DeviceClass gpu.nvidia.con; the cluster has no DeviceClass of this name. Did you mean "
+            "gpu.nvidia.com? Correct the name.",
+            id="a class that is misspelled",
+        ),
+        pytest.param(
+            one() + one("gpu.example.com"),
+            "requests DeviceClass gpu.example.com; the cluster has no DeviceClass of this name. Correct the name, or "
+            "ask the platform team for the driver that brings the class.",
+            id="an unknown class in an alternative",
+        ),
+        pytest.param(
+            one(NIC, 33),
+            "requests at least 33 devices; the scheduler allocates at most 32 for a claim. Split the claim.",
+            id="more devices than a claim may have",
+        ),
+        pytest.param(
+            one(MIG, 9) + one(GPU, 9) + one(MIG, 15),
+            "",
+            id="an alternative that fits",
+        ),
+        pytest.param(
+            one(MIG, 15) + one(GPU, 9),
+            "requests more devices than any node offers, whichever alternative is taken; no node will meet the "
+            "request. Request fewer devices in one of the alternatives.",
+            id="no alternative fits",
+        ),
+    ],
+)
+def test_a_template_that_can_never_be_met_is_a_violation(requests, message):
+    told = found(claiming(), knowing((requests,)))
+    expected = f"spec.resourceClaims[gpu0]: ResourceClaimTemplate t {message}"
+    assert [str(one) for one in told] == [expected] * bool(message)
+    assert all(isinstance(one, Violation) for one in told)
+
+
+@pytest.mark.parametrize(
+    ("requests", "times", "where", "number"),
+    [
+        pytest.param((one(number=9),), 1, "spec.resourceClaims[gpu0]", 9, id="one request"),
+        pytest.param((one(number=5), one(number=4)), 1, "spec.resourceClaims[gpu0]", 9, id="two requests"),
+        pytest.param((one(number=5),), 2, "spec", 10, id="two claims"),
+        pytest.param((one(number=16, fewest=9),), 1, "spec.resourceClaims[gpu0]", 9, id="the smallest alternative"),
+        pytest.param((one(number=8), one(number=None)), 1, "spec.resourceClaims[gpu0]", 9, id="all of the others"),
+    ],
+)
+def test_more_devices_than_any_node_offers_are_a_violation(requests, times, where, number):
+    (told,) = found(claiming(times=times), knowing(requests))
+    assert isinstance(told, Violation)
+    assert str(told) == (
+        f"{where}: requests {number} devices of DeviceClass gpu.nvidia.com; no node offers more than 8. "
+        "Request 8 or fewer."
+    )
+
+
+@pytest.mark.parametrize(
+    ("requests", "times"),
+    [
+        pytest.param((one(number=8),), 1, id="as many as a node offers"),
+        pytest.param((one(number=4),), 2, id="as many by two claims"),
+        pytest.param((one(number=None),), 1, id="all"),
+        pytest.param((one(number=16, fewest=8),), 1, id="an alternative fits"),
+        pytest.param((one(number=8), one(number=8, is_administrative=True)), 1, id="others are only watched"),
+        pytest.param((one(number=8), one(MIG, 14)), 1, id="of two classes"),
+        pytest.param((one(number=8), ()), 1, id="what nobody can read"),
+        pytest.param((one("other", 32),), 1, id="nobody knows how many"),
+        pytest.param(TOO_LARGE, 1, id="too large to be kept"),
+    ],
+)
+def test_what_a_node_may_have_is_left_alone(requests, times):
+    assert found(claiming(times=times), knowing(requests, classes={NIC: "", "other": ""})) == []
+
+
+@pytest.mark.parametrize("requests", [(one("gpu.nvidia.con"),), (one(number=9),), (one(MIG, 15) + one(number=9),)])
+def test_a_claim_that_may_have_been_allocated_earlier_brings_advice(requests):
+    (told,) = found(claiming(CLAIM), knowing(requests))
+    assert isinstance(told, Advice)
+    assert "; the pod waits, unless the claim was allocated earlier. " in str(told)
+
+
+def test_a_claim_that_nobody_could_allocate_at_any_time_is_a_violation():
+    (told,) = found(claiming(CLAIM), knowing((one(NIC, 33),)))
+    assert isinstance(told, Violation)
+
+
+def test_a_claim_that_a_pod_names_twice_is_one_claim():
+    assert found(claiming(CLAIM, times=2), knowing((one(number=8),))) == []
+
+
+def test_where_no_node_offers_any_device_one_may_come():
+    (told,) = found(claiming(), knowing((one("odd"),)))
+    assert isinstance(told, Advice)
+    assert str(told).startswith(
+        "spec.resourceClaims[gpu0]: requests 1 device of DeviceClass odd, and no node offers any"
+    )
+
+
+def test_nothing_is_said_where_classes_or_slices_are_not_known():
+    for requests in ((one("gpu.nvidia.con"),), (one(number=9),)):
+        assert found(claiming(), knowing(requests, classes={}, most={})) == []
+
+
+@pytest.mark.parametrize("spec", [{"nodeName": "a"}, {"schedulingGates": [{"name": "queue"}]}], ids=["bound", "held"])
+def test_pods_that_the_scheduler_does_not_see_or_a_queue_may_change_are_left_alone(spec):
+    assert found(claiming(**spec), knowing((one(number=9),))) == []
+
+
+def resource(name: str, number: int) -> dict[str, Any]:
+    return container(gpus=number, resource=f"deviceclass.resource.kubernetes.io/{name}")
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        pytest.param(pod(resource(GPU, 8)), "", id="as many as a node offers"),
+        pytest.param(pod(resource(GPU, 9)), "spec: requests 9 devices of DeviceClass gpu.nvidia.com", id="more"),
+        pytest.param(
+            claiming(TEMPLATE, 1, resource(GPU, 5)),
+            "spec.resourceClaims[gpu0]: requests 9 devices of DeviceClass gpu.nvidia.com",
+            id="with a claim",
+        ),
+        pytest.param(
+            pod(resource("gpu.nvidia.con", 1)),
+            "spec.containers[trainer].resources: requests DeviceClass gpu.nvidia.con; the cluster has no DeviceClass",
+            id="a class that is misspelled",
+        ),
+        pytest.param(pod(container(gpus=16)), "", id="GPUs of another name"),
+    ],
+)
+def test_device_classes_that_are_requested_as_resources_are_compared(raw, message):
+    told = found(raw, replace(knowing((one(number=4),))))
+    assert [str(one).startswith(message) for one in told] == [True] * bool(message)

@@ -1,0 +1,177 @@
+"""Claims of a pod that the scheduler can never allocate: unknown device classes, and too many devices.
+
+A claim that a pod names by itself may have been allocated earlier. So what is impossible now is advice there, and a
+violation for a claim that is made from a template. Nothing here evaluates CEL: selectors only narrow down, so that what
+is too much for a whole class is too much for a part of it.
+
+Whether a claim has too many consumers (`status.reservedFor` has room for 256) is not told: pods leave it as they end.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from webhook.model.accelerators import DEVICE_CLASSES, Accelerators
+from webhook.model.claims import (
+    CLAIM,
+    MOST_ALLOCATED,
+    TEMPLATE,
+    TOO_LARGE,
+    DeviceRequest,
+    PodResourceClaim,
+    Requests,
+    claims_of,
+)
+from webhook.model.pod import Pod
+from webhook.model.requirements import demand_of
+from webhook.model.wording import PLATFORM_TEAM, counted, cut, one_slip_away
+from webhook.rules.rule import Advice, Facts, Violation
+
+_MISSING = "the cluster has no DeviceClass of this name"
+_UNLESS_ALLOCATED = "the pod waits, unless the claim was allocated earlier"
+
+
+def impossible_claims(pod: Pod, facts: Facts) -> Iterator[Violation | Advice]:
+    """Why no node can ever meet the claims of a pod, and its requests of device classes as resources."""
+    claims = list(_known_claims(pod, facts)) if pod.resource_claims else []
+    requested = _classes_as_resources(pod)
+    if not claims and not requested:
+        return
+    yield from _unknown_classes(pod, claims, requested, facts)
+    for named, requests in claims:
+        least = sum(map(_least, requests))
+        if least > MOST_ALLOCATED:
+            found, most = f"requests at least {least} devices", f"the scheduler allocates at most {MOST_ALLOCATED}"
+            yield Violation(_place(named), f"{_object(named)} {found}", f"{most} for a claim", "Split the claim")
+    yield from _more_than_any_node(claims, requested, facts)
+
+
+def _known_claims(pod: Pod, facts: Facts) -> Iterator[tuple[PodResourceClaim, Requests]]:
+    """The claims of the pod whose requests are known. A claim that the pod names several times is one claim."""
+    seen = set()
+    for named in claims_of(pod.resource_claims):
+        requests = facts.claim(named, pod.namespace)
+        if requests is None or requests == TOO_LARGE or named.target in seen:
+            continue
+        if named.kind == CLAIM:
+            seen.add(named.target)
+        yield named, requests
+
+
+def _classes_as_resources(pod: Pod) -> Mapping[str, int]:
+    """DeviceClass -> number of devices that are requested in `resources` by the name of the class."""
+    asked = demand_of(pod).items() if pod.requests_classes else ()
+    return {name.removeprefix(DEVICE_CLASSES): amount for name, amount in asked if name.startswith(DEVICE_CLASSES)}
+
+
+def _unknown_classes(
+    pod: Pod, claims: Sequence[tuple[PodResourceClaim, Requests]], requested: Mapping[str, int], facts: Facts
+) -> Iterator[Violation | Advice]:
+    """DeviceClasses that the cluster does not have, each told once, except those that are declared as no GPUs."""
+    known = facts.device_classes()
+    if known is None:
+        return
+    told = set(known)
+    for name in requested:
+        if name not in told and _may_be_gpus(name, pod.known):
+            told.add(name)
+            found, where = f"requests DeviceClass {cut(name)}", f"{_container_with(pod, name)}.resources"
+            yield Violation(where, found, _MISSING, _correction(name, known))
+    for named, requests in claims:
+        classes = dict.fromkeys(devices.device_class for request in requests for devices in request)
+        for name in classes:
+            if name in told or not _may_be_gpus(name, pod.known):
+                continue
+            told.add(name)
+            found = f"{_object(named)} requests DeviceClass {cut(name)}"
+            yield _told(named, found, _MISSING, _correction(name, known))
+
+
+def _may_be_gpus(device_class: str, accelerators: Accelerators) -> bool:
+    name = DEVICE_CLASSES + device_class
+    return accelerators.of(name) is not None or accelerators.may_be_gpus(name)
+
+
+def _correction(name: str, known: Sequence[str]) -> str:
+    meant = one_slip_away(name, known)
+    if meant:
+        return f"Did you mean {cut(meant)}? Correct the name"
+    return f"Correct the name, or ask {PLATFORM_TEAM} for the driver that brings the class"
+
+
+def _container_with(pod: Pod, device_class: str) -> str:
+    """The path of the first container that requests a DeviceClass as a resource."""
+    name = DEVICE_CLASSES + device_class
+    for container in pod.containers:
+        if name in dict(container.unknown_classes) or any(one.resource == name for one in container.gpu_requests):
+            return container.path
+    return "spec"
+
+
+@dataclass
+class _Total:
+    """The devices of one class that a pod requests together, and the claims that request them."""
+
+    number: int
+    claims: list[PodResourceClaim]
+
+
+def _more_than_any_node(
+    claims: Sequence[tuple[PodResourceClaim, Requests]], requested: Mapping[str, int], facts: Facts
+) -> Iterator[Violation | Advice]:
+    """Classes of which the pod requests more devices than any node offers. All of them have to be of one node."""
+    totals = {name: _Total(number, []) for name, number in requested.items()}
+    for named, requests in claims:
+        for request in requests:
+            name = _only_class(request)
+            if name is not None:
+                total = totals.setdefault(name, _Total(0, []))
+                total.number += _least(request)
+                total.claims.append(named)
+            elif _is_beyond_in_every_alternative(request, facts):
+                found = f"{_object(named)} requests more devices than any node offers, whichever alternative is taken"
+                allowed = "no node will meet the request"
+                yield _told(named, found, allowed, "Request fewer devices in one of the alternatives")
+    for name, total in totals.items():
+        most = facts.most_devices(name)
+        if most is None or total.number <= most:
+            continue
+        found = f"requests {counted(total.number, 'device')} of DeviceClass {cut(name)}"
+        where = _place(total.claims[0]) if len({one.name for one in total.claims}) == 1 else "spec"
+        if not most:
+            yield Advice(where, f"{found}, and no node offers any at the moment", f"Ask {PLATFORM_TEAM}, or wait")
+        elif any(one.kind != TEMPLATE for one in total.claims):
+            found = f"{found}, and no node offers more than {most}; {_UNLESS_ALLOCATED}"
+            yield Advice(where, found, f"Request {most} or fewer")
+        else:
+            yield Violation(where, found, f"no node offers more than {most}", f"Request {most} or fewer")
+
+
+def _only_class(request: DeviceRequest) -> str | None:
+    """The class of all alternatives of a request; None where they differ, or where one reserves no device."""
+    classes = {devices.device_class for devices in request}
+    return classes.pop() if len(classes) == 1 and not any(one.is_administrative for one in request) else None
+
+
+def _is_beyond_in_every_alternative(request: DeviceRequest, facts: Facts) -> bool:
+    return bool(request) and all(
+        0 < (facts.most_devices(one.device_class) or 0) < one.least and not one.is_administrative for one in request
+    )
+
+
+def _least(request: DeviceRequest) -> int:
+    """The devices that a request is for at least; 0 where nobody can read it."""
+    return min((devices.least for devices in request), default=0)
+
+
+def _told(named: PodResourceClaim, found: str, allowed: str, remedy: str) -> Violation | Advice:
+    if named.kind == TEMPLATE:
+        return Violation(_place(named), found, allowed, remedy)
+    return Advice(_place(named), f"{found}, but {allowed}; {_UNLESS_ALLOCATED}", remedy)
+
+
+def _place(named: PodResourceClaim) -> str:
+    return f"spec.resourceClaims[{cut(named.name)}]"
+
+
+def _object(named: PodResourceClaim) -> str:
+    return f"{named.kind} {cut(named.target)}"
