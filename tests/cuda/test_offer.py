@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests.strategies import checked
 from webhook.cuda.offer import LABELS, Offer, offer_from, offer_of
 from webhook.model.node import GPU_LABELS
+from webhook.model.resource_slices import SliceDriver
 from webhook.model.versions import parse_version
 
 DRIVER = "nvidia.com/cuda.driver-version"
@@ -291,3 +292,43 @@ def test_any_labels_may_be_read(labels):
 )
 def test_any_texts_may_describe_a_node(texts):
     assert isinstance(offer_from(**texts), Offer)
+
+
+SAID = SliceDriver("580.65.6", "13.0.0", "NVIDIA H100 80GB HBM3", "9.0.0")
+
+
+def test_resource_slices_fill_what_no_label_says():
+    offer = offer_of({}, by_slices=SAID)
+    assert (str(offer.driver), str(offer.cuda), offer.product) == ("580.65.6", "13.0.0", "NVIDIA-H100-80GB-HBM3")
+    assert (str(offer.compute), offer.is_data_center, offer.is_driver_exact, offer.problems) == ("9.0", True, True, ())
+
+
+def test_labels_come_before_resource_slices_that_agree():
+    labels = {f"{DRIVER}.full": "580.65.06", PRODUCT: "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"}
+    offer = offer_of(labels, by_slices=SAID)
+    assert (str(offer.driver), offer.product, offer.problems) == ("580.65.06", "NVIDIA-H100-80GB-HBM3", ())
+    half = offer_of({"nvidia.com/cuda.driver.major": "580"}, by_slices=SAID)
+    assert (str(half.driver), half.is_driver_exact) == ("580.65.6", True)
+
+
+@pytest.mark.parametrize(
+    ("labels", "problem"),
+    [
+        pytest.param(
+            {f"{DRIVER}.full": "570.1.2"}, "labels say driver 570.1.2, and ResourceSlices 580.65.6", id="driver"
+        ),
+        pytest.param(
+            {f"{DRIVER}.full": "580.65.06", "nvidia.com/cuda.runtime-version.full": "12.4"},
+            "labels say CUDA 12.4, and ResourceSlices 13.0.0",
+            id="its CUDA",
+        ),
+    ],
+)
+def test_neither_is_believed_where_labels_and_resource_slices_differ(labels, problem):
+    offer = offer_of(labels, by_slices=SAID)
+    assert (offer.driver, offer.cuda) == (None, None)
+    assert offer.problems == (problem,)
+
+
+def test_versions_of_resource_slices_that_nobody_can_read_say_nothing():
+    assert offer_of({}, by_slices=SliceDriver("new", "?", "", "9")).driver is None

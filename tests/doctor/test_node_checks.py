@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.facts.samples import resource_slice
 from webhook.doctor import node_checks
 from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, Status
@@ -181,3 +182,11 @@ def test_slices_that_must_not_be_listed_are_said_to_be_unknown(tmp_path: Path) -
     (finding,) = said(tmp_path, [node("a")], slices=None)
     assert finding.status is Status.SKIPPED
     assert finding.found.startswith("it is not known whether GPUs are offered twice: the API server answered 403")
+
+
+def test_a_driver_that_resource_slices_say_is_known(tmp_path: Path) -> None:
+    nodes = [node("a", labels={}), node("b", labels={})]
+    slices = [resource_slice("a", "a", attributes={"driverVersion": "580.65.6"})]
+    found = [finding.found for finding in said(tmp_path, nodes, slices=slices)]
+    assert found[0].startswith("1 of 2 nodes with NVIDIA GPUs has no label with the driver's version")
+    assert found[0].endswith(": b")

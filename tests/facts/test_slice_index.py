@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from tests.facts.samples import device_class, resource_slice
+from tests.facts.samples import device_class, node, resource_slice
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.slice_index import MOST_OF_NODE, MOST_TYPES, SliceTable
 from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.model.node import NodePool
+from webhook.model.resource_slices import SliceDriver
 
 NVIDIA = "gpu.nvidia.com"
 
@@ -151,3 +152,59 @@ def test_the_largest_number_of_a_device_class_follows_from_what_it_certainly_sel
 )
 def test_without_slices_or_with_a_pool_of_gpus_the_largest_number_is_unknown(facts: ClusterFacts) -> None:
     assert facts.most_devices("gpu.nvidia.com") is None
+
+
+VERSIONS = {"driverVersion": "580.65.6", "cudaDriverVersion": "13.0.0"}
+SAID = SliceDriver("580.65.6", "13.0.0")
+SLICE = resource_slice("a", "a", attributes=VERSIONS)
+
+
+def said(snapshot: Snapshot, name: str = "a") -> SliceDriver | None:
+    return snapshot.nodes[name].kind.by_slices
+
+
+def test_a_node_has_the_driver_that_its_slices_say_whichever_comes_first() -> None:
+    nodes = [node("a", capacity={"nvidia.com/gpu": "8"}), node("b")]
+    assert said(EMPTY.with_nodes(nodes).with_slices([SLICE])) == SAID
+    assert said(EMPTY.with_slices([SLICE]).with_nodes(nodes)) == SAID
+    assert said(EMPTY.with_slices([]).with_nodes(nodes).with_slice(SLICE)) == SAID
+    assert said(EMPTY.with_slices([SLICE]).with_node(nodes[0])) == SAID
+    listed_before = EMPTY.with_nodes(nodes)
+    assert said(EMPTY.with_slices([SLICE]).with_nodes_of(listed_before)) == SAID
+    assert said(EMPTY.with_nodes(nodes).with_slices([SLICE]), "b") is None
+
+
+def test_a_node_keeps_nothing_of_slices_that_are_gone() -> None:
+    snapshot = EMPTY.with_nodes([node("a")]).with_slices([SLICE])
+    assert said(snapshot.without_slice(SLICE)) is None
+    assert said(snapshot.with_slices([])) is None
+    assert said(snapshot.with_slices(None)) is None
+    newer = resource_slice("a", "a", attributes={"driverVersion": "590.1.1"}, generation=2)
+    assert said(snapshot.with_slice(newer)) == SliceDriver("590.1.1")
+
+
+def test_a_device_plugin_that_restarts_takes_no_driver_away() -> None:
+    snapshot = EMPTY.with_slices([SLICE]).with_node(node("a", capacity={"nvidia.com/gpu": "8"}))
+    changed = snapshot.with_node(node("a"))
+    assert said(changed) == SAID
+    assert changed.nodes["a"].kind.gpu_resources == {"nvidia.com/gpu"}
+
+
+@pytest.mark.parametrize(
+    ("slices", "driver"),
+    [
+        pytest.param([resource_slice("a", "a", type="vfio", attributes=VERSIONS)], None, id="for virtual machines"),
+        pytest.param([resource_slice("a", "a", driver="gpu.amd.com", attributes=VERSIONS)], None, id="of AMD"),
+        pytest.param([resource_slice("a", "a")], SliceDriver(), id="nothing said"),
+        pytest.param(
+            [
+                resource_slice("a", "a", attributes=VERSIONS, pool_slices=2),
+                resource_slice("b", "a", attributes={"driverVersion": "570.1.1"}, pool_slices=2),
+            ],
+            SliceDriver(),
+            id="two drivers",
+        ),
+    ],
+)
+def test_only_what_all_devices_for_containers_say_is_known(slices: list[Any], driver: SliceDriver | None) -> None:
+    assert table(*slices).driver("a") == driver

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.facts.samples import device_class
+from tests.facts.samples import device_class, node, resource_slice
 from tests.fuzz.oracles import places
 from tests.rules.rule_case import RuleCase, RulePods, any_of, spec_with, tolerating_gpu_nodes
 from tests.rules.samples import container, mutated, pod, settings_of, term, terms, violations
@@ -421,3 +421,36 @@ CASE = RuleCase(
     oracle=places.cuda_driver,
     completes_every_gpu_pod=True,
 )
+
+
+def unlabelled(name: str, driver: str, **labels: str) -> Any:
+    """A node of which no label says the driver, and the slice that does."""
+    said = {"driverVersion": driver, "cudaComputeCapability": "9.0.0"}
+    return node(name, labels=labels, capacity={GPU: "8"}), resource_slice(name, name, gpus=8, attributes=said)
+
+
+def test_a_driver_that_only_resource_slices_say_refuses_a_pod():
+    nodes, slices = zip(*(unlabelled(name, "535.54.3") for name in ("a", "b")), strict=True)
+    (found,) = told(gpu_pod(CUDA_13), ClusterFacts.of(nodes, slices=slices))
+    assert isinstance(found, Violation)
+    assert "2 nodes with driver 535.54.3" in str(found)
+    assert not any(isinstance(one, Violation) for one in told(gpu_pod(CUDA_13), ClusterFacts.of(nodes)))
+    newer, slices = unlabelled("a", "580.65.6")
+    assert told(gpu_pod(CUDA_13), ClusterFacts.of([newer], slices=[slices])) == []
+
+
+def test_where_labels_and_resource_slices_differ_the_driver_is_not_known():
+    one, slices = unlabelled("a", "580.65.6", **{DRIVER: "535.54.03"})
+    (found,) = told(gpu_pod(CUDA_13), ClusterFacts.of([one], slices=[slices]), unknown="warn")
+    assert isinstance(found, Advice)
+    assert "labels say driver 535.54.03, and ResourceSlices 580.65.6" in str(found)
+
+
+def test_pods_are_steered_by_labels_only():
+    """The node without labels may get any, which would exclude it by what its ResourceSlices say."""
+    old, of_old = unlabelled("old", "535.54.3")
+    new, of_new = unlabelled("new", "580.65.6", **{RUNTIME: "13"})
+    facts = ClusterFacts.of([old, new], slices=[of_old, of_new])
+    assert excluded(gpu_pod(CUDA_13), facts) == []
+    (found,) = told(gpu_pod(CUDA_13), facts)
+    assert "and no label separates them" in str(found)

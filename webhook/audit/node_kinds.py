@@ -74,7 +74,7 @@ def node_kinds(
     found: dict[Offer, list[Node]] = {}
     for node in nodes:
         if _has_nvidia_gpus(node.kind, accelerators):
-            found.setdefault(offer_of(node.kind.labels, tables.gpus), []).append(node)
+            found.setdefault(offer_of(node.kind.labels, tables.gpus, node.kind.by_slices), []).append(node)
     for pool in ClusterFacts().with_pools(pools, accelerators).matching_nodes(_FITS_EVERYWHERE):
         if _has_nvidia_gpus(pool, accelerators):
             found.setdefault(offer_of(pool.labels, tables.gpus), [])
@@ -142,7 +142,7 @@ def capacity_of(
 
 
 def _kinds(node: Node, accelerators: Accelerators, tables: CudaTables) -> Iterator[tuple[_Kind, int]]:
-    offer = offer_of(node.kind.labels, tables.gpus)
+    offer = offer_of(node.kind.labels, tables.gpus, node.kind.by_slices)
     driver, cuda = (str(version or "") for version in (offer.driver, newest_cuda(offer, tables)))
     for resource, count in node.capacity:
         gpu = accelerators.of(resource)

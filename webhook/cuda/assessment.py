@@ -221,7 +221,7 @@ def _assessment(
     *,
     is_allowed: bool,
 ) -> Assessment:
-    offers = [(nodes, offer_of(nodes.labels, tables.gpus)) for nodes in classes]
+    offers = [(nodes, offer_of(nodes.labels, tables.gpus, nodes.by_slices)) for nodes in classes]
     verdicts = [NodeVerdict(nodes, judged(needs, offer, tables, is_allowed)) for nodes, offer in offers]
     return Assessment(tuple(verdicts), tables)
 

@@ -1,7 +1,8 @@
 """What nodes offer an image: driver, GPU and CPU, read from node labels or from a command line.
 
 The labels come from GPU Feature Discovery (NVIDIA/k8s-device-plugin). Where it does not run, labels of clouds name the
-GPU, but not its driver. Labels about the host driver of a virtual GPU are not read, because images do not see it.
+GPU, but not its driver; the ResourceSlices of NVIDIA's DRA driver name both. Labels about the host driver of a virtual
+GPU are not read, because images do not see it.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from itertools import chain, takewhile
 
 from webhook.gpus.gpu_names import base_name
 from webhook.gpus.gpu_table import GPUS, GpuTable
+from webhook.model.resource_slices import SliceDriver
 from webhook.model.shape import FormatError, spelled
 from webhook.model.versions import Version, parse_version
 
@@ -90,9 +92,13 @@ class Offer:
         return self._hash
 
 
-def offer_of(labels: Mapping[str, str], gpus: GpuTable = GPUS) -> Offer:
-    """What nodes with these labels offer. The table adds what the name of the GPU tells."""
-    return _offer_of(tuple(map(labels.get, LABELS)), gpus)
+def offer_of(labels: Mapping[str, str], gpus: GpuTable = GPUS, by_slices: SliceDriver | None = None) -> Offer:
+    """What nodes with these labels offer. The table adds what the name of the GPU tells.
+
+    `by_slices` is what the ResourceSlices of the nodes say. It fills gaps. Where a label says another version of the
+    driver or of its CUDA, neither is known.
+    """
+    return _offer_of(tuple(map(labels.get, LABELS)), gpus, by_slices)
 
 
 def offer_from(  # noqa: PLR0913  # the properties that describe a node
@@ -123,7 +129,7 @@ def offer_from(  # noqa: PLR0913  # the properties that describe a node
 
 
 @lru_cache(maxsize=1024)
-def _offer_of(values: tuple[str | None, ...], gpus: GpuTable) -> Offer:
+def _offer_of(values: tuple[str | None, ...], gpus: GpuTable, by_slices: SliceDriver | None = None) -> Offer:
     """The offer of nodes whose LABELS have these values."""
     labels = dict(zip(LABELS, values, strict=True))
     problems: list[str] = []
@@ -138,7 +144,35 @@ def _offer_of(values: tuple[str | None, ...], gpus: GpuTable) -> Offer:
         compute=_version(labels, _COMPUTE_LABELS, problems)[0],
         arch=labels[_ARCH] or "",
     )
+    if by_slices is not None:
+        given_offer = _with_slices(given_offer, by_slices, problems, gpus)
     return _completed(given_offer, problems, gpus, is_cloud=source in _CLOUDS)
+
+
+def _with_slices(offer: Offer, said: SliceDriver, problems: list[str], gpus: GpuTable) -> Offer:
+    """The offer of labels, with what ResourceSlices say where labels say less."""
+    by_slices = offer_from(driver=said.driver, product=said.product, compute=said.compute, cuda=said.cuda, gpus=gpus)
+    for what, mine, other in (
+        ("driver", offer.driver, by_slices.driver),
+        ("CUDA", offer.cuda, by_slices.cuda),
+    ):
+        if mine is not None and other is not None and _differ(mine, other):
+            problems.append(f"labels say {what} {mine}, and ResourceSlices {other}")
+            return replace(offer, driver=None, is_driver_exact=True, cuda=None)
+    is_by_label = offer.driver is not None and (offer.is_driver_exact or by_slices.driver is None)
+    return replace(
+        offer,
+        driver=offer.driver if is_by_label else by_slices.driver,
+        is_driver_exact=offer.is_driver_exact if is_by_label else by_slices.is_driver_exact,
+        cuda=offer.cuda or by_slices.cuda,
+        product=offer.product or by_slices.product,
+        compute=offer.compute or by_slices.compute,
+    )
+
+
+def _differ(one: Version, other: Version) -> bool:
+    """Whether two versions have different numbers as far as both have numbers."""
+    return any(mine != theirs for mine, theirs in zip(one.parts, other.parts, strict=False))
 
 
 def _version(texts: Mapping[str, str | None], ways: _Ways, problems: list[str]) -> tuple[Version | None, bool]:
@@ -160,7 +194,7 @@ def _version(texts: Mapping[str, str | None], ways: _Ways, problems: list[str]) 
             continue
         if found is None:
             found, is_exact = version, len(version.parts) > 1 and texts[way[-1]] is not None
-        elif any(mine != other for mine, other in zip(found.parts, version.parts, strict=False)):
+        elif _differ(found, version):
             problems.append(f"{way[0]} says {version} and another label {found}")
     return found, is_exact
 

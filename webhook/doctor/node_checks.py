@@ -11,8 +11,10 @@ from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, skipped, warning
 from webhook.doctor.installation import Installation
 from webhook.facts.nodes import Node, node_from_raw
+from webhook.facts.slice_index import SliceTable
 from webhook.model.accelerators import BUILT_IN, Accelerators, Share, Vendor
 from webhook.model.node import Taint, Toleration
+from webhook.model.resource_slices import SliceDriver
 from webhook.model.wording import counted, few
 from webhook.rules.rule import RuntimeClassName
 from webhook.rules.rule_settings import Mode
@@ -53,7 +55,7 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
     if not nodes:
         yield ok("no node offers GPUs by a device plugin")
         return
-    findings = [*_without_driver(nodes), *_offered_twice(nodes, installation)]
+    findings = [*_without_driver(nodes, installation), *_offered_twice(nodes, installation)]
     yield from findings
     repelling = list(_not_tolerated(nodes, installation))
     yield from repelling
@@ -70,10 +72,14 @@ def _gpu_node(raw: Mapping[str, Any], accelerators: Accelerators) -> _GpuNode | 
     return _GpuNode(node, frozenset(gpu.vendor for gpu in gpus), needs_driver)
 
 
-def _without_driver(nodes: Sequence[_GpuNode]) -> Iterator[DoctorFinding]:
-    """Nodes without a label for their driver, which cudaDriver cannot check."""
+def _without_driver(nodes: Sequence[_GpuNode], installation: Installation) -> Iterator[DoctorFinding]:
+    """Nodes whose driver neither labels nor ResourceSlices say, so that cudaDriver cannot check it."""
     judged = [one.node for one in nodes if one.needs_driver]
     blind = [node.name for node in judged if offer_of(node.kind.labels).driver is None]
+    if blind:
+        with suppress(UnavailableError):  # which is told where GPUs are offered twice
+            slices = SliceTable.of(_slices(installation))
+            blind = [name for name in blind if not (slices.driver(name) or SliceDriver()).driver]
     if blind:
         yield warning(
             f"{len(blind)} of {_counted(len(judged), 'with NVIDIA GPUs')} {'has' if len(blind) == 1 else 'have'} no "

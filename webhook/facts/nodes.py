@@ -13,6 +13,7 @@ from webhook.model.accelerators import BUILT_IN, Accelerators, accelerator
 from webhook.model.json_parts import listed, mapped
 from webhook.model.node import GPU_LABELS, NodeClass, Taint
 from webhook.model.requirements import is_compared, is_extended, rounded_up, thousandths_of
+from webhook.model.resource_slices import SliceDriver
 
 TRANSIENT_TAINTS = (
     "node.kubernetes.io/",
@@ -97,6 +98,15 @@ class Node:
         place = self.keys.get(key)
         return None if place is None else self.values[place]
 
+    def offering(self, by_slices: SliceDriver | None) -> "Node":
+        """The node with what its ResourceSlices say; the node itself where they say the same as before."""
+        return self if by_slices == self.kind.by_slices else self._with_kind(replace(self.kind, by_slices=by_slices))
+
+    def _with_kind(self, kind: NodeClass) -> "Node":
+        """The node with this kind, which all nodes like it share."""
+        labels = tuple(kind.labels.items())
+        return replace(self, kind=_kind(labels, kind.taints, kind.gpu_resources, kind.runtime_handlers, kind.by_slices))
+
     def remembering(self, earlier: "Node | None") -> "Node":
         """The node with the extended resources that it had earlier: a device plugin that restarts takes them away.
 
@@ -108,7 +118,7 @@ class Node:
         if not earlier.kind.gpu_resources <= self.kind.gpu_resources:
             kind = self.kind
             resources = kind.gpu_resources | earlier.kind.gpu_resources
-            node = replace(node, kind=_kind(tuple(kind.labels.items()), kind.taints, resources, kind.runtime_handlers))
+            node = node._with_kind(replace(kind, gpu_resources=resources))
         gone = {
             name: amount
             for name, place in earlier.resources.items()
@@ -199,8 +209,9 @@ def _kind(
     taints: tuple[Taint, ...],
     gpu_resources: frozenset[str],
     runtime_handlers: frozenset[str] | None,
+    by_slices: SliceDriver | None = None,
 ) -> NodeClass:
-    return NodeClass(dict(labels), taints, gpu_resources, runtime_handlers)
+    return NodeClass(dict(labels), taints, gpu_resources, runtime_handlers, by_slices=by_slices)
 
 
 def text_of(value: object) -> str | None:

@@ -14,7 +14,15 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from webhook.model.resource_slices import GPU_DRIVERS, CountedDevices, DeviceKind, ResourceSlice, slice_from_raw
+from webhook.model.resource_slices import (
+    GPU_DRIVERS,
+    CountedDevices,
+    DeviceKind,
+    ResourceSlice,
+    SliceDriver,
+    driver_of_slices,
+    slice_from_raw,
+)
 
 MOST_OF_NODE = 64
 """Most slices of one node that are kept, and most that belong to no node."""
@@ -101,6 +109,10 @@ class SliceTable:
     def devices(self, node: str) -> NodeDevices:
         """The GPUs that a node offers by slices of its own."""
         return self._nodes.get(node, _NOTHING).devices
+
+    def driver(self, node: str) -> SliceDriver | None:
+        """What the slices of a node say of its NVIDIA driver; None where they offer no GPU for containers."""
+        return driver_of_slices(self.devices(node).kinds)
 
     def most(self, driver: str, kind: str = "") -> int | None:
         """The largest number of devices of a driver, and of this type, that one node offers or offered.

@@ -16,7 +16,7 @@ from webhook.facts.slice_index import SliceTable
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, TEMPLATE, ResourceClaim
 from webhook.model.device_classes import DeviceClass, device_class_from_raw
-from webhook.model.json_parts import listed, mapped
+from webhook.model.json_parts import listed, mapped, part
 from webhook.model.node import PriorityClass, RuntimeClass, toleration_from_raw
 from webhook.model.selectors import Expression, Operator
 
@@ -89,7 +89,7 @@ class Snapshot:
             if node is None:
                 unreadable += 1
             else:
-                nodes[node.name] = node.remembering(self.nodes.get(node.name))
+                nodes[node.name] = self._seen(node).remembering(self.nodes.get(node.name))
         return self._with_table(self.table if nodes == self.nodes else NodeTable(nodes), unreadable)
 
     def with_node(self, raw: object) -> "Snapshot":
@@ -98,7 +98,7 @@ class Snapshot:
         if node is None:
             return self
         earlier = self.nodes.get(node.name)
-        node = node.remembering(earlier)
+        node = self._seen(node).remembering(earlier)
         return self if node == earlier else self._with_table(self.table.with_node(node), self.unreadable)
 
     def without_node(self, name: str) -> "Snapshot":
@@ -109,7 +109,19 @@ class Snapshot:
 
     def with_nodes_of(self, other: "Snapshot") -> "Snapshot":
         """The snapshot with the nodes of another one."""
-        return self._with_table(other.table, other.unreadable)
+        return self._with_table(other.table, other.unreadable)._with_drivers()
+
+    def _seen(self, node: Node) -> Node:
+        """The node with what its ResourceSlices say of its driver."""
+        return node if self.slices is None else node.offering(self.slices.driver(node.name))
+
+    def _with_drivers(self) -> "Snapshot":
+        """The snapshot whose nodes all have what its ResourceSlices say of their drivers."""
+        drivers = {} if self.slices is None else {name: self.slices.driver(name) for name in self.nodes}
+        changed = {
+            name: seen for name, node in self.nodes.items() if (seen := node.offering(drivers.get(name))) is not node
+        }
+        return self._with_table(NodeTable({**self.nodes, **changed}), self.unreadable) if changed else self
 
     def _with_table(self, table: NodeTable, unreadable: int) -> "Snapshot":
         if table is self.table and unreadable == self.unreadable:
@@ -203,16 +215,23 @@ class Snapshot:
     def with_slices_of(self, other: "Snapshot") -> "Snapshot":
         """The snapshot with the ResourceSlices of another one."""
         if self.slices is None or other.slices is None:
-            return self._with_slices(other.slices)
-        return self._with_slices(other.slices.after(self.slices))
+            return self._with_slices(other.slices)._with_drivers()
+        return self._with_slices(other.slices.after(self.slices))._with_drivers()
 
     def with_slice(self, raw: object) -> "Snapshot":
         """The snapshot with a ResourceSlice added or changed."""
-        return self if self.slices is None else self._with_slices(self.slices.with_slice(raw))
+        return self if self.slices is None else self._with_slices(self.slices.with_slice(raw))._with_driver_of(raw)
 
     def without_slice(self, raw: object) -> "Snapshot":
         """The snapshot without a ResourceSlice."""
-        return self if self.slices is None else self._with_slices(self.slices.without(raw))
+        return self if self.slices is None else self._with_slices(self.slices.without(raw))._with_driver_of(raw)
+
+    def _with_driver_of(self, raw: object) -> "Snapshot":
+        """The snapshot where the node of a ResourceSlice has what its slices say of its driver."""
+        node = self.nodes.get(str(part(raw, "spec", "nodeName")))
+        if node is None or (seen := self._seen(node)) is node:
+            return self
+        return self._with_table(self.table.with_node(seen), self.unreadable)
 
     def _with_slices(self, table: SliceTable | None) -> "Snapshot":
         return self if table is self.slices else replace(self, slices=table)

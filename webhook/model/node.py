@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from webhook.model.resource_slices import SliceDriver
 from webhook.model.selectors import Expression, as_integer
 
 COMPARING = frozenset({"Gt", "Lt"})
@@ -150,7 +151,8 @@ class NodeClass:
     `labels` are the labels of GPU_LABELS that the nodes have, with equal values. `gpu_resources` are the GPU resource
     names in their capacity. `runtime_handlers` are the names in status.runtimeHandlers; None where the nodes do not
     publish them (before containerd 2 or CRI-O 1.31). `by_claim`: the class stands for unknown nodes with the devices of
-    a DeviceClass.
+    a DeviceClass. `by_slices` is what their ResourceSlices say of the NVIDIA driver; None where they offer no GPU by
+    slices.
     """
 
     labels: Mapping[str, str]
@@ -159,6 +161,7 @@ class NodeClass:
     runtime_handlers: frozenset[str] | None = None
     count: int = 1
     by_claim: bool = False
+    by_slices: SliceDriver | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,8 @@ MIG device is `profile`, the one of AMD's partitions `partitionProfile`."""
 
 MOST_DEVICES = 128
 """Most devices of a slice that are read. The API server allows no more (ResourceSliceMaxDevices)."""
+_VFIO = "vfio"
+"""The type of devices that go to virtual machines, whose own driver nobody knows."""
 _LONGEST = 64
 """Most characters of an attribute. The API server allows no more."""
 _LONGEST_NAME = 253
@@ -58,6 +60,18 @@ class DeviceKind(NamedTuple):
     profile: str = ""
     memory: int | None = None
     shares_counters: bool = False
+
+
+class SliceDriver(NamedTuple):
+    """What the ResourceSlices of a node say of its NVIDIA driver and GPUs.
+
+    Empty is what they do not say, or say differently of several devices. `cuda` is the newest CUDA of the driver.
+    """
+
+    driver: str = ""
+    cuda: str = ""
+    product: str = ""
+    compute: str = ""
 
 
 CountedDevices = tuple[tuple[DeviceKind, int], ...]
@@ -103,6 +117,20 @@ def slice_from_raw(raw: object) -> ResourceSlice | None:
         _counted(_kind(one, driver) for one in read),
         is_bounded=len(devices) <= MOST_DEVICES and not any(_is_shared(one) for one in read),
     )
+
+
+@lru_cache(maxsize=1024)
+def driver_of_slices(devices: CountedDevices) -> SliceDriver | None:
+    """What these devices say of the NVIDIA driver; None where none of them is for containers."""
+    kinds = [kind for kind, _ in devices if kind.driver == NVIDIA and kind.type != _VFIO]
+    if not kinds:
+        return None
+    said = ("driver_version", "cuda_driver_version", "product", "compute_capability")
+    return SliceDriver(*(_only({getattr(kind, name) for kind in kinds}) for name in said))
+
+
+def _only(texts: set[str]) -> str:
+    return texts.pop() if len(texts) == 1 else ""
 
 
 def _driver(name: str) -> str:
