@@ -2,9 +2,11 @@
 
 A pod passes two phases, as in the API server. `mutate` asks the mutators and returns a patch. `validate` asks the
 validators about the final pod, and reports injections that were lost on the way. `simulate` does both. For the pods
-that a workload makes, `template_outcomes` does so, and `validate_workload` judges the workload by them.
+that a workload makes, `template_outcomes` does so, and `validate_workload` judges the workload by them. It also judges
+templates of resource claims, by their requests, as `validate_claim` judges claims.
 """
 
+from webhook.engine.applied_claims import validate_claim
 from webhook.engine.mutating import ANNOTATION, STAMP, mutate
 from webhook.engine.templates import TemplateOutcome
 from webhook.engine.validating import simulate, validate
@@ -18,5 +20,6 @@ __all__ = [
     "simulate",
     "template_outcomes",
     "validate",
+    "validate_claim",
     "validate_workload",
 ]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from webhook.engine.applied_claims import claim_findings
 from webhook.engine.quota_claims import KEY as QUOTA_KEY
 from webhook.engine.templates import JudgedTemplate, TemplateContext, TemplateOutcome, about, judge_template
 from webhook.facts.facts import ClusterFacts
@@ -84,7 +85,8 @@ def validate_workload(  # noqa: PLR0913  # all that decides
     *,
     old: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """Judge a workload by the pods that it would make, in the policy's mode for workloads.
+    """Judge a workload by the pods that it would make, and a template of resource claims by its claims, in the policy's
+    mode for workloads.
 
     On UPDATE (`old` is given), only new findings are reported. A malformed template brings a warning in mode `warn`; in
     mode `enforce`, ShapeError is raised.
@@ -107,6 +109,8 @@ def validate_workload(  # noqa: PLR0913  # all that decides
 
 def _findings(raw: Mapping[str, Any], where: TemplateContext) -> Iterator[_WorkloadFinding]:
     """The findings about an object. Templates beyond the limits of an admission review are not judged."""
+    for finding in claim_findings(raw, where.namespace, where.policy, where.facts):
+        yield _WorkloadFinding(finding, finding)
     judged: list[JudgedTemplate] = []
     found, stored = 0, 0
     for number, template in enumerate(templates_of(raw, MOST_TEMPLATES + 1)):

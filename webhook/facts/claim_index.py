@@ -72,7 +72,7 @@ class ClaimTable:
 
     def with_all(self, claims: Iterable[tuple[str, ResourceClaim]]) -> "ClaimTable":
         """The table with these claims, each after its namespace. They replace claims of their names."""
-        return self._with((namespace, claim.name, _bounded(claim.requests)) for namespace, claim in claims)
+        return self._with((namespace, claim.name, bounded(claim.requests)) for namespace, claim in claims)
 
     def _with(self, claims: Iterable[_Known]) -> "ClaimTable":
         namespaces = {namespace: dict(here) for namespace, here in self._namespaces.items()}
@@ -125,10 +125,10 @@ def _read(kind: str, raw: object) -> _Known | None:
     if claim is None:
         return None
     namespace = mapped(raw, "metadata").get("namespace")
-    return namespace if isinstance(namespace, str) else "", claim.name, _bounded(claim.requests)
+    return namespace if isinstance(namespace, str) else "", claim.name, bounded(claim.requests)
 
 
-def _bounded(requests: Requests) -> Requests:
+def bounded(requests: Requests) -> Requests:
     """The requests without repeated alternatives; `TOO_LARGE` where they are larger than the bounds."""
     distinct = tuple(map(_distinct, requests))
     devices = [one for request in distinct for one in request]

@@ -19,7 +19,7 @@ _CHANNEL = "compute-domain-default-channel.nvidia.com"
 _NAMED = ((CLAIM, "resourceClaimName"), (TEMPLATE, "resourceClaimTemplateName"))
 MOST_CLAIMS = 128
 """Most claims of a pod that are read. The API server sets no bound."""
-_MOST = 32
+MOST_READ = 32
 """Most requests of a claim, and most alternatives of a request, that are read. The API server allows no more."""
 MOST_ALLOCATED = 32
 """Most devices that the scheduler allocates for a claim (AllocationResultsMaxSize); those with `adminAccess` count."""
@@ -99,9 +99,18 @@ def claim_of_kind(kind: str, raw: object) -> ResourceClaim | None:
     name = part(raw, "metadata", "name")
     if not isinstance(name, str) or not name:
         return None
+    return ResourceClaim(kind, name, requests_of(kind, raw))
+
+
+def written_requests(kind: str, raw: object) -> list[Any]:
+    """The requests in an object of this kind, as they are written."""
     spec = mapped(raw, "spec", "spec") if kind == TEMPLATE else mapped(raw, "spec")
-    found = tuple(map(_request, listed(spec, "devices", "requests")[:_MOST]))
-    return ResourceClaim(kind, name, found or ((),))
+    return listed(spec, "devices", "requests")[:MOST_READ]
+
+
+def requests_of(kind: str, raw: object) -> Requests:
+    """The requests in an object of this kind; one that cannot be read where it has none."""
+    return tuple(map(_request, written_requests(kind, raw))) or ((),)
 
 
 def claims_of(written: object) -> Iterator[PodResourceClaim]:
@@ -146,7 +155,7 @@ def names_of_gpus(device_class: str, extended: str, known: Accelerators) -> tupl
 
 
 def _request(raw: object) -> DeviceRequest:
-    written = listed(raw, "firstAvailable")[:_MOST] or [part(raw, "exactly") or raw]
+    written = listed(raw, "firstAvailable")[:MOST_READ] or [part(raw, "exactly") or raw]
     found = tuple(devices for one in written if (devices := _devices(mapped(one))) is not None)
     return found if len(found) == len(written) else ()
 

@@ -7,7 +7,8 @@ reserves no device, so it does not count.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from webhook.model.claims import MOST_ALLOCATED, TOO_LARGE, DeviceRequest, PodResourceClaim, claims_of, names_of_gpus
+from webhook.model.accelerators import Accelerators
+from webhook.model.claims import MOST_ALLOCATED, TOO_LARGE, DeviceRequest, Requests, claims_of, names_of_gpus
 from webhook.model.container import Container
 from webhook.model.pod import Pod
 from webhook.rules.names import ResourceGlobs, is_one_of
@@ -40,7 +41,8 @@ class ClaimedGpus(NamedTuple):
 
 def claimed_gpus(pod: Pod, facts: Facts) -> list[ClaimedGpus]:
     """The known claims of a pod that may give GPUs."""
-    found = (_of_claim(named, pod, facts) for named in claims_of(pod.resource_claims))
+    named = ((one.name, facts.claim(one, pod.namespace)) for one in claims_of(pod.resource_claims))
+    found = (gpus_of_claim(requests or (), pod.known, facts, name) for name, requests in named)
     return [one for one in found if one.most or one.is_too_large]
 
 
@@ -78,26 +80,26 @@ def certain_of(claimed: Sequence[ClaimedGpus]) -> Iterator[Alternatives]:
         yield from one.certain
 
 
-def _of_claim(named: PodResourceClaim, pod: Pod, facts: Facts) -> ClaimedGpus:
-    requests = facts.claim(named, pod.namespace) or ()
+def gpus_of_claim(requests: Requests, known: Accelerators, facts: Facts, name: str = "") -> ClaimedGpus:
+    """The GPUs of a claim with these requests; `name` is its name in the pod."""
     if requests == TOO_LARGE:
-        return ClaimedGpus(named.name, (), (), more=0, is_too_large=True)
+        return ClaimedGpus(name, (), (), more=0, is_too_large=True)
     certain: list[Alternatives] = []
     most: list[int] = []
     more: list[int | None] = []
     for request in requests:
-        names, least, at_most = _of_request(request, pod, facts)
+        names, least, at_most = _of_request(request, known, facts)
         most.append(max(least, default=0))
         more.append(None if None in at_most else max(filter(None, at_most), default=0) - most[-1])
         if len(names) == len(request) > 0:
             certain.append(names)
     return ClaimedGpus(
-        named.name, certain, sorted(most), None if None in more else sum(filter(None, more)), is_too_large=False
+        name, certain, sorted(most), None if None in more else sum(filter(None, more)), is_too_large=False
     )
 
 
 def _of_request(
-    request: DeviceRequest, pod: Pod, facts: Facts
+    request: DeviceRequest, known: Accelerators, facts: Facts
 ) -> tuple[Alternatives, Sequence[int], Sequence[int | None]]:
     """The names of the GPUs in each alternative that gives GPUs, how many they are at least, and how many at most.
 
@@ -109,7 +111,7 @@ def _of_request(
         if devices.is_administrative:
             continue
         extended = facts.extended_resource(devices.device_class)
-        if found := names_of_gpus(devices.device_class, extended, pod.known):
+        if found := names_of_gpus(devices.device_class, extended, known):
             names.append(found)
             numbers.append(devices.number or 1)
             at_most.append(devices.number or _all(devices.device_class, facts))

@@ -5,7 +5,7 @@ a request has alternatives, the one with most GPUs counts. All GPUs of a node (`
 bring a warning, unless ResourceSlices show that no node has too many. Of a container that names some requests of a
 claim it is only certain that it gets as many GPUs as the smallest requests have. At most 128 claims of a pod are
 counted, and of a claim at most 32 different alternatives with 512 characters of device classes; larger ones are
-violations.
+violations. Claims, and templates of claims, with more GPUs than a pod may have are refused when they are applied.
 
 Not counted are claims beyond the first 4,096 of a namespace, and a device class of an unknown name that a container
 requests as an extended resource.
@@ -17,6 +17,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from webhook.model.accelerators import Share, Vendor
+from webhook.model.claim_object import ClaimObject
 from webhook.model.claims import MOST_CLAIMS, is_too_many
 from webhook.model.container import Container, GpuRequest
 from webhook.model.edits import AddGpuLimit
@@ -24,9 +25,11 @@ from webhook.model.pod import Pod
 from webhook.model.shape import spelled
 from webhook.model.wording import cut, few, not_enabled
 from webhook.model.workloads.placeholders import is_placeholder
-from webhook.rules.claimed_gpus import ClaimedGpus, at_least, claimed_gpus, used_by
+from webhook.rules.claimed_gpus import ClaimedGpus, at_least, claimed_gpus, gpus_of_claim, used_by
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import InjectionSettings
+
+_NOT_COUNTED, _SPLIT = "its GPUs cannot be counted", "Split the claim into several"
 
 
 class Settings(InjectionSettings):
@@ -92,6 +95,18 @@ def _by_claim(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation 
             yield from _beyond_with(claimed, numbers, "spec.resourceClaims", pod.gpu_count, settings.max_per_pod)
 
 
+def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Violation]:
+    """Refuse claims and templates, when they are applied, with which every pod would exceed the maximum of a pod."""
+    most, claimed = settings.max_per_pod, gpus_of_claim(claim.requests, claim.known, facts)
+    if claimed.is_too_large and (most is not None or settings.max_per_container is not None):
+        found = "has too many alternatives or too long names of device classes"
+        yield Violation(claim.where, found, _NOT_COUNTED, _SPLIT)
+    elif most == 0 and claimed.most:
+        yield Violation(claim.where, "requests GPUs", *not_enabled(claim.namespace))
+    elif most is not None and claimed.most > most:
+        yield _too_many(claim.where, claimed.most, most, "pod")
+
+
 def _uncountable(pod: Pod, claimed: Sequence[ClaimedGpus]) -> Iterator[Violation]:
     """More than is counted: claims of the pod, or requests of a claim."""
     if is_too_many(pod.resource_claims):
@@ -101,8 +116,8 @@ def _uncountable(pod: Pod, claimed: Sequence[ClaimedGpus]) -> Iterator[Violation
         yield Violation(
             f"spec.resourceClaims[{cut(name)}]",
             "names a claim with too many alternatives or too long names of device classes",
-            "its GPUs cannot be counted",
-            "Split the claim into several",
+            _NOT_COUNTED,
+            _SPLIT,
         )
 
 
@@ -271,6 +286,7 @@ RULE = Rule(
     settings=Settings,
     mutate=mutate,
     validate=validate,
+    validate_claim=validate_claim,
     may_fail_api_validation=True,
     can_mutate=lambda settings: settings.requests_only == "repair",
 )

@@ -1,9 +1,10 @@
 """Pods get devices by resource claims (DRA) only of the device classes that their namespace may use.
 
 The rule reads the ResourceClaims and ResourceClaimTemplates that a pod names, and the device classes that its
-containers request as extended resources (`deviceclass.resource.kubernetes.io/...`). Every alternative of a request
-counts, because the scheduler may take any of them. What cannot be checked is a violation: more than 128 claims of a
-pod, and a claim with more than 32 different alternatives or more than 512 characters of device classes.
+containers request as extended resources (`deviceclass.resource.kubernetes.io/...`). Claims and templates are checked
+when they are applied, too. Every alternative of a request counts, because the scheduler may take any of them. What
+cannot be checked is a violation: more than 128 claims of a pod, and a claim with more than 32 different alternatives or
+more than 512 characters of device classes.
 
 Nothing is said of a claim or template that does not exist when the pod is created, nor where the webhook may not read
 claims, nor of claims beyond the first 4,096 of a namespace.
@@ -22,6 +23,7 @@ from fnmatch import fnmatchcase
 from pydantic import Field
 
 from webhook.model.accelerators import DEVICE_CLASSES
+from webhook.model.claim_object import ClaimObject
 from webhook.model.claims import MOST_CLAIMS, TOO_LARGE, PodResourceClaim, Requests, claims_of, is_too_many
 from webhook.model.container import Container, positive
 from webhook.model.pod import Pod
@@ -32,6 +34,7 @@ from webhook.rules.rule_settings import RuleSettings
 from webhook.yaml_files.camel_model import CamelModel
 
 _ELSE = f"Request another class, or ask {PLATFORM_TEAM}"
+_SPLIT = "Split the claim into several"
 
 
 class DeviceClassSettings(CamelModel):
@@ -78,7 +81,7 @@ def _of_a_claim(named: PodResourceClaim, requests: Requests, pod: Pod, settings:
     where, object_ = f"spec.resourceClaims[{cut(named.name)}]", f"{named.kind} {cut(named.target)}"
     if requests == TOO_LARGE:
         found = f"{object_} has too many alternatives or too long names of device classes"
-        yield Violation(where, found, "it cannot be checked which devices it requests", "Split the claim into several")
+        yield Violation(where, found, "it cannot be checked which devices it requests", _SPLIT)
         return
     devices = dict.fromkeys(devices for request in requests for devices in request)
     faults: dict[str, dict[str, None]] = {}
@@ -90,13 +93,34 @@ def _of_a_claim(named: PodResourceClaim, requests: Requests, pod: Pod, settings:
         yield Violation(where, f"{object_} requests devices of {what} {few(list(names))}", fault, _ELSE)
     administered = list(dict.fromkeys(one.device_class for one in devices if one.is_administrative))
     if administered and not _may_administer(pod.namespace, settings):
-        namespaces = few(settings.admin_access) if settings.admin_access else "no namespace"
         yield Violation(
             where,
             f"{object_} requests {few(administered)} with adminAccess",
-            f"that reaches devices which other pods use, and the policy allows it in {namespaces}",
+            _administration(settings),
             f"Remove adminAccess from the {named.kind}, or ask {PLATFORM_TEAM}",
         )
+
+
+def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Violation]:
+    """Refuse claims and templates, when they are applied, for what their pods would be refused for."""
+    if claim.is_too_large:
+        found = "has too many alternatives or too long names of device classes"
+        yield Violation(claim.where, found, "it cannot be checked which devices it requests", _SPLIT)
+        return
+    for one in claim.classes:
+        if fault := settings.device_classes.fault(one.device_class):
+            yield Violation(
+                f"{one.where}.deviceClassName", f"requests devices of class {cut(one.device_class)}", fault, _ELSE
+            )
+        if one.is_administrative and not _may_administer(claim.namespace, settings):
+            found, why = f"requests {cut(one.device_class)} with adminAccess", _administration(settings)
+            yield Violation(f"{one.where}.adminAccess", found, why, f"Remove adminAccess, or ask {PLATFORM_TEAM}")
+
+
+def _administration(settings: Settings) -> str:
+    """What is wrong with `adminAccess` in other namespaces."""
+    namespaces = few(settings.admin_access) if settings.admin_access else "no namespace"
+    return f"that reaches devices which other pods use, and the policy allows it in {namespaces}"
 
 
 def _may_administer(namespace: str, settings: Settings) -> bool:
@@ -128,4 +152,5 @@ RULE = Rule(
     ),
     settings=Settings,
     validate=validate,
+    validate_claim=validate_claim,
 )

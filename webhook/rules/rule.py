@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Protocol
 
+from webhook.model.claim_object import ClaimObject
 from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.edits import Edit
 from webhook.model.image import ImageInfo
@@ -188,6 +189,7 @@ Mutator = Callable[[Pod, Any, Facts], Iterable[Edit | Advice]]
 Validator = Callable[[Pod, Any, Facts], Iterable[Violation | Advice]]
 ReplicasValidator = Callable[[Pod, int, Any, Facts], Iterable[Violation | Advice]]
 """Validates several pods that one workload makes alike: one of them, as it will be, and how many there are."""
+ClaimValidator = Callable[[ClaimObject, Any, Facts], Iterable[Violation | Advice]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +245,9 @@ class Rule:
     validate: Validator | None = None
     validate_replicas: ReplicasValidator | None = None
     """Finds what is wrong with several pods that are made alike and no single pod shows. Runs for workloads only."""
+    validate_claim: ClaimValidator | None = None
+    """Finds what is wrong with a resource claim, or a template of claims, when it is applied. What it refuses would
+    keep every pod with such a claim from being admitted."""
     stage: Stage = Stage.COMPLETION
     faults: frozenset[str] = frozenset()
     """The faults that its violations name. Advice of other rules about such a fault is left out."""

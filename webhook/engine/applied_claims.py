@@ -1,0 +1,38 @@
+"""Resource claims and templates of claims (DRA), judged by the rules of their namespace when they are applied.
+
+A claim that Kubernetes makes for a pod is judged like any other, so that it makes no difference which template stood
+there when the pod was created.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from webhook.engine.running_rules import bounded, facts_under, findings_of
+from webhook.facts.claim_index import bounded as bounded_requests
+from webhook.facts.facts import ClusterFacts
+from webhook.model.claim_object import ClaimObject, place_of_requests, requested_classes
+from webhook.model.claims import CLAIM, GROUP, TEMPLATE, requests_of
+from webhook.outcome import Finding, Outcome
+from webhook.policy.policy_set import Policy
+
+
+def is_claim(raw: Mapping[str, Any]) -> bool:
+    """Whether an object is a ResourceClaim or a ResourceClaimTemplate, of whatever version."""
+    return raw.get("kind") in (CLAIM, TEMPLATE) and str(raw.get("apiVersion")).startswith(f"{GROUP}/")
+
+
+def validate_claim(raw: Mapping[str, Any], namespace: str, policy: Policy, facts: ClusterFacts) -> Outcome:
+    """Judge a claim or template that is applied. Nothing is found in an object of another kind."""
+    return Outcome(policy, raw, tuple(claim_findings(raw, namespace, policy, facts)))
+
+
+def claim_findings(raw: Mapping[str, Any], namespace: str, policy: Policy, facts: ClusterFacts) -> Iterator[Finding]:
+    """What the rules find in a claim or template, with places in the object; nothing in an object of another kind."""
+    if not is_claim(raw):
+        return
+    kind, own = raw["kind"], facts_under(policy, facts)
+    requests, classes = bounded_requests(requests_of(kind, raw)), tuple(requested_classes(kind, raw))
+    claim = ClaimObject(namespace, place_of_requests(kind), requests, classes, policy.accelerators)
+    for bound in policy.rules:
+        if bound.rule.validate_claim is not None:
+            yield from bounded(findings_of(bound, bound.rule.validate_claim(claim, bound.settings, own)))
