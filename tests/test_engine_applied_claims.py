@@ -96,8 +96,8 @@ def test_every_denied_class_is_told() -> None:
 def test_more_gpus_than_a_pod_may_have_are_refused(requests: list[Any], number: int) -> None:
     (said,) = found(claim(*requests, kind=TEMPLATE))
     assert said == (
-        f"gpuLimits: spec.spec.devices.requests: requests {number} GPUs; the policy allows at most 8 per pod. Request 8 "
-        "or fewer."
+        f"gpuLimits: spec.spec.devices.requests: requests {number} GPUs; the policy allows at most 8 per pod. "
+        "Request 8 or fewer."
     )
 
 

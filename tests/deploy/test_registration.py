@@ -18,6 +18,7 @@ from webhook.release import version
 
 ROOT = CHART.parents[1]
 OF_PODS = ("mutate", "validate")
+CLAIM_TEMPLATES = ("resource.k8s.io", "resourceclaimtemplates")
 ABOUT_PODS = ("mutate", "validate", "workloads")
 """Everything but what is about policies."""
 WITHOUT_CONDITIONS = {"webhook": {"matchConditions": "never"}}
@@ -35,16 +36,21 @@ def test_pods_are_changed_and_judged_and_every_kind_that_is_known_to_make_them_i
     mutate, validate, workloads, _ = shipped().entries
     assert registered(mutate) == {("", "pods")}
     assert registered(validate) == {("", name) for name in ("pods", "pods/ephemeralcontainers", "pods/resize")}
-    assert registered(workloads) == {(kind.group, kind.resource) for kind in WORKLOADS.values()}
+    assert registered(workloads) == {*((kind.group, kind.resource) for kind in WORKLOADS.values()), CLAIM_TEMPLATES}
+
+
+def test_templates_of_claims_are_judged_once_because_what_they_request_never_changes() -> None:
+    *_, workloads = shipped().about_pods
+    (operations,) = [rule["operations"] for rule in workloads["rules"] if CLAIM_TEMPLATES[1] in rule["resources"]]
+    assert operations == ["CREATE"]
 
 
 def test_kinds_are_asked_about_in_their_own_scope() -> None:
     """So that the selector of namespaces never stands in the way of what is in none."""
     *_, workloads = shipped().about_pods
     scopes = {(rule["apiGroups"][0], name): rule["scope"] for rule in workloads["rules"] for name in rule["resources"]}
-    assert scopes == {
-        (kind.group, kind.resource): "Namespaced" if kind.is_namespaced else "Cluster" for kind in WORKLOADS.values()
-    }
+    known = {(kind.group, kind.resource): kind.is_namespaced for kind in WORKLOADS.values()} | {CLAIM_TEMPLATES: True}
+    assert scopes == {kind: "Namespaced" if is_namespaced else "Cluster" for kind, is_namespaced in known.items()}
 
 
 @needs_helm

@@ -140,7 +140,7 @@ rules:
     scope: Namespaced
 {{- end }}
 
-{{/* Every kind whose pods are known, and those that the values name. Neither status nor scale is ever asked about. */}}
+{{/* Every kind whose pods are known, templates of resource claims, and kinds that the values name. Neither status nor scale is ever asked about. */}}
 {{- define "gpu-policy.rules.workloads" -}}
 rules:
   {{- range ($.Files.Get "files/workloads.yaml" | fromYaml).rules }}
@@ -150,6 +150,11 @@ rules:
     operations: [CREATE, UPDATE]
     scope: {{ .scope }}
   {{- end }}
+  - apiGroups: [resource.k8s.io]
+    apiVersions: ["*"]
+    resources: [resourceclaimtemplates]
+    operations: [CREATE]
+    scope: Namespaced
   {{- range .Values.workloads.extraRules }}
   - apiGroups: [{{ .group | quote }}]
     apiVersions: ["*"]
