@@ -161,3 +161,31 @@ def test_a_template_is_judged_in_the_mode_for_workloads() -> None:
     warned = engine.validate_workload(raw, NAMESPACE, policy(RULES), FACTS)
     assert (warned.refusals, len(warned.warnings)) == ((), 1)
     assert not engine.validate_workload(raw, NAMESPACE, policy(RULES, workloads="disabled"), FACTS).findings
+
+
+CLASSES = ClusterFacts.of(device_classes=[{"metadata": {"name": name}} for name in (GPU, "mig.nvidia.com")])
+MISSING = "but the cluster has no DeviceClass of this name; pods with the claim wait until it has."
+
+
+def test_a_class_that_the_cluster_does_not_have_is_told_with_the_name_that_is_probably_meant() -> None:
+    outcome = judged(
+        claim(exactly("gpu.nvidia.con"), exactly(), exactly("gpu.nvidia.con")), facts=CLASSES, schedulable={}
+    )
+    assert outcome.refusals == ()
+    (said,) = map(str, outcome.findings)
+    where = "schedulable: spec.devices.requests[0].exactly.deviceClassName"
+    expected = f"{where}: requests DeviceClass gpu.nvidia.con, {MISSING} Did you mean gpu.nvidia.com? Correct the name."
+    assert said == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "number"),
+    [
+        pytest.param(GPU, CLASSES, 0, id="a class that is there"),
+        pytest.param("later.example.com", CLASSES, 1, id="a class that is not there"),
+        pytest.param("mrdma.google.com", CLASSES, 0, id="a class of no GPUs"),
+        pytest.param("later.example.com", ClusterFacts(), 0, id="where no class is known"),
+    ],
+)
+def test_nothing_is_said_of_classes_where_it_is_not_certain(name: str, facts: ClusterFacts, number: int) -> None:
+    assert len(found(claim(exactly(name)), facts=facts, schedulable={})) == number

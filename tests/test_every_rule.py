@@ -314,7 +314,8 @@ def test_rules_say_what_they_are_in_one_order(rule: Rule) -> None:
 def test_the_parts_of_every_rule_stand_in_one_order(rule: Rule) -> None:
     """Settings, then what mutates and validates, then what they use, then what else the rule says of its settings."""
     names = [node.name for node in source_of(rule) if isinstance(node, ast.ClassDef | ast.FunctionDef)]
-    first = ["Settings", *(name for name in ("mutate", "validate", "validate_replicas") if name in names)]
+    functions = ("mutate", "validate", "validate_replicas", "validate_claim")
+    first = ["Settings", *(name for name in functions if name in names)]
     last = [name for name in ("why_no_effect", "labels", "references") if name in names]
     start = names.index("Settings")
     assert names[start : start + len(first)] == first

@@ -28,6 +28,14 @@ spec:
     ncclEnv: {env: {NCCL_SOCKET_IFNAME: eth0}}
     visibleDevices: {mode: enforce}
 """,
+    "claimed": f"""\
+spec:
+  namespaces: ["claimed-*"]
+  workloads: {{mode: enforce}}
+  rules:
+    resourceClaims: {{mode: enforce, deviceClasses: {{denied: ["*.example.com"]}}}}
+    schedulable: {{mode: warn}}
+{JUDGED}""",
     "repaired": """\
 spec:
   namespaces: ["repaired-*"]

@@ -76,6 +76,18 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
             yield Violation("spec", found, *not_enabled(pod.namespace))
 
 
+def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Violation]:
+    """Refuse claims and templates, when they are applied, with which every pod would exceed the maximum of a pod."""
+    most, claimed = settings.max_per_pod, gpus_of_claim(claim.requests, claim.known, facts)
+    if claimed.is_too_large and (most is not None or settings.max_per_container is not None):
+        found = "has too many alternatives or too long names of device classes"
+        yield Violation(claim.where, found, _NOT_COUNTED, _SPLIT)
+    elif most == 0 and claimed.most:
+        yield Violation(claim.where, "requests GPUs", *not_enabled(claim.namespace))
+    elif most is not None and claimed.most > most:
+        yield _too_many(claim.where, claimed.most, most, "pod")
+
+
 def _by_claim(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     """Maxima that the pod passes with the GPUs of its resource claims, and does not pass without them."""
     if settings.max_per_pod is None and settings.max_per_container is None:
@@ -93,18 +105,6 @@ def _by_claim(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation 
             yield Violation("spec.resourceClaims", "requests GPUs by resource claims", *not_enabled(pod.namespace))
         else:
             yield from _beyond_with(claimed, numbers, "spec.resourceClaims", pod.gpu_count, settings.max_per_pod)
-
-
-def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Violation]:
-    """Refuse claims and templates, when they are applied, with which every pod would exceed the maximum of a pod."""
-    most, claimed = settings.max_per_pod, gpus_of_claim(claim.requests, claim.known, facts)
-    if claimed.is_too_large and (most is not None or settings.max_per_container is not None):
-        found = "has too many alternatives or too long names of device classes"
-        yield Violation(claim.where, found, _NOT_COUNTED, _SPLIT)
-    elif most == 0 and claimed.most:
-        yield Violation(claim.where, "requests GPUs", *not_enabled(claim.namespace))
-    elif most is not None and claimed.most > most:
-        yield _too_many(claim.where, claimed.most, most, "pod")
 
 
 def _uncountable(pod: Pod, claimed: Sequence[ClaimedGpus]) -> Iterator[Violation]:

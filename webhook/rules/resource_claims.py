@@ -77,6 +77,22 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
             yield from _of_a_container(container, settings)
 
 
+def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Violation]:
+    """Refuse claims and templates, when they are applied, for what their pods would be refused for."""
+    if claim.is_too_large:
+        found = "has too many alternatives or too long names of device classes"
+        yield Violation(claim.where, found, "it cannot be checked which devices it requests", _SPLIT)
+        return
+    for one in claim.classes:
+        if fault := settings.device_classes.fault(one.device_class):
+            yield Violation(
+                f"{one.where}.deviceClassName", f"requests devices of class {cut(one.device_class)}", fault, _ELSE
+            )
+        if one.is_administrative and not _may_administer(claim.namespace, settings):
+            found, why = f"requests {cut(one.device_class)} with adminAccess", _administration(settings)
+            yield Violation(f"{one.where}.adminAccess", found, why, f"Remove adminAccess, or ask {PLATFORM_TEAM}")
+
+
 def _of_a_claim(named: PodResourceClaim, requests: Requests, pod: Pod, settings: Settings) -> Iterator[Violation]:
     where, object_ = f"spec.resourceClaims[{cut(named.name)}]", f"{named.kind} {cut(named.target)}"
     if requests == TOO_LARGE:
@@ -99,22 +115,6 @@ def _of_a_claim(named: PodResourceClaim, requests: Requests, pod: Pod, settings:
             _administration(settings),
             f"Remove adminAccess from the {named.kind}, or ask {PLATFORM_TEAM}",
         )
-
-
-def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Violation]:
-    """Refuse claims and templates, when they are applied, for what their pods would be refused for."""
-    if claim.is_too_large:
-        found = "has too many alternatives or too long names of device classes"
-        yield Violation(claim.where, found, "it cannot be checked which devices it requests", _SPLIT)
-        return
-    for one in claim.classes:
-        if fault := settings.device_classes.fault(one.device_class):
-            yield Violation(
-                f"{one.where}.deviceClassName", f"requests devices of class {cut(one.device_class)}", fault, _ELSE
-            )
-        if one.is_administrative and not _may_administer(claim.namespace, settings):
-            found, why = f"requests {cut(one.device_class)} with adminAccess", _administration(settings)
-            yield Violation(f"{one.where}.adminAccess", found, why, f"Remove adminAccess, or ask {PLATFORM_TEAM}")
 
 
 def _administration(settings: Settings) -> str:

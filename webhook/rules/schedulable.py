@@ -6,7 +6,8 @@ Node pools that are declared as `nodePools` count like nodes.
 
 Claims by template, and device classes that are requested as resources (`deviceclass.resource.kubernetes.io/...`), are
 impossible if they name a DeviceClass that the cluster does not have, if a claim is for more than 32 devices, or if the
-pod requests more devices of a class than any node offers by its ResourceSlices.
+pod requests more devices of a class than any node offers by its ResourceSlices. A DeviceClass that the cluster does not
+have is also told when a claim or template is applied.
 
 The rule finds nothing wrong where it cannot be certain:
 
@@ -35,11 +36,12 @@ from pydantic import PrivateAttr
 
 from webhook.cuda.cuda_tables import tables_in
 from webhook.gpus.gpu_table import GPUS, GpuTable
+from webhook.model.claim_object import ClaimObject
 from webhook.model.claims import claims_of
 from webhook.model.pod import Pod
 from webhook.model.selectors import Operator
 from webhook.model.wording import cut, one_slip_away
-from webhook.rules.pending.impossible_claims import impossible_claims
+from webhook.rules.pending.impossible_claims import impossible_claims, unknown_classes
 from webhook.rules.pending.why_pending import why_pending
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import Mode, RuleSettings
@@ -78,6 +80,11 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     if pod.owner_kind != "DaemonSet" and not _names_nodes(pod):
         for reason in islice(why_pending(pod, facts, settings.gpus), _MOST_REASONS):
             yield Violation(reason.where, reason.found, reason.allowed, reason.remedy, brief=reason.brief)
+
+
+def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Advice]:
+    """Tell of device classes that the cluster does not have, when a claim or template is applied."""
+    yield from islice(unknown_classes(claim, facts), _MOST_REASONS)
 
 
 def _missing_claims(pod: Pod, facts: Facts) -> Iterator[Advice]:
@@ -125,5 +132,6 @@ RULE = Rule(
     ),
     settings=Settings,
     validate=validate,
+    validate_claim=validate_claim,
     follows_nodes=True,
 )

@@ -68,8 +68,13 @@ def _overview(groups: Groups) -> str:
 
 def _ways(rule: Rule) -> str:
     validating = "gives advice" if rule.only_advises else "validates pods"
-    ways = {"mutates pods": rule.mutate, validating: rule.validate, "validates workloads": rule.validate_replicas}
-    return ", ".join(way for way, function in ways.items() if function is not None)
+    ways = {
+        "mutates pods": rule.mutate is not None,
+        validating: rule.validate is not None,
+        "validates workloads": rule.validate_replicas is not None,
+        "validates claims": rule.validate_claim is not None,
+    }
+    return ", ".join(way for way, is_used in ways.items() if is_used)
 
 
 def _of_mutators(groups: Groups) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from webhook.model.accelerators import DEVICE_CLASSES, Accelerators
+from webhook.model.claim_object import ClaimObject
 from webhook.model.claims import (
     CLAIM,
     MOST_ALLOCATED,
@@ -84,6 +85,18 @@ def _unknown_classes(
             told.add(name)
             found = f"{_object(named)} requests DeviceClass {cut(name)}"
             yield _told(named, found, _MISSING, _correction(name, known))
+
+
+def unknown_classes(claim: ClaimObject, facts: Facts) -> Iterator[Advice]:
+    """DeviceClasses that the cluster does not have, in a claim or template that is applied. They may come later."""
+    known = facts.device_classes()
+    told = set(known or ())
+    for one in claim.classes if known is not None else ():
+        name = one.device_class
+        if name not in told and _may_be_gpus(name, claim.known):
+            told.add(name)
+            found = f"requests DeviceClass {cut(name)}, but {_MISSING}; pods with the claim wait until it has"
+            yield Advice(f"{one.where}.deviceClassName", found, _correction(name, known or ()))
 
 
 def _may_be_gpus(device_class: str, accelerators: Accelerators) -> bool:
