@@ -117,6 +117,25 @@ def test_malformed_parts_say_nothing(spec: Any) -> None:
     assert {kind for kind, _ in found.devices} <= {DeviceKind("gpu.nvidia.com")}
 
 
+@pytest.mark.parametrize(
+    ("attributes", "kept"),
+    [
+        pytest.param({"productName": 16}, 16, id="as many kinds as are kept"),
+        pytest.param({"productName": 17}, 1, id="more kinds, of one type"),
+        pytest.param({"productName": 17, "type": 16}, 16, id="more kinds, of as many types"),
+        pytest.param({"productName": 17, "type": 17}, 1, id="more types"),
+    ],
+)
+def test_of_a_slice_with_many_kinds_of_devices_the_number_is_kept_and_less_of_the_rest(attributes, kept) -> None:
+    raw = resource_slice("s", "n")
+    raw["spec"]["devices"] = [
+        {"attributes": {name: {"string": f"x{number % count}"} for name, count in attributes.items()}}
+        for number in range(100)
+    ]
+    assert sum(number for _, number in kinds(raw)) == 100
+    assert len(kinds(raw)) == kept
+
+
 def test_no_more_devices_are_read_than_kubernetes_allows_and_equal_ones_are_one_object() -> None:
     found = [slice_from_raw(resource_slice(f"s{number}", "n", gpus=129)) for number in range(2)]
     assert [(one.devices[0][1], one.is_bounded) for one in found if one] == [(128, False)] * 2

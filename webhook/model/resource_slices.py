@@ -36,6 +36,8 @@ MIG device is `profile`, the one of AMD's partitions `partitionProfile`."""
 
 MOST_DEVICES = 128
 """Most devices of a slice that are read. The API server allows no more (ResourceSliceMaxDevices)."""
+_MOST_KINDS = 16
+"""Most kinds of devices of a slice that are kept; a GPU has about ten MIG profiles."""
 _VFIO = "vfio"
 """The type of devices that go to virtual machines, whose own driver nobody knows."""
 _LONGEST = 64
@@ -139,7 +141,15 @@ def _driver(name: str) -> str:
 
 
 def _counted(kinds: Iterable[DeviceKind]) -> CountedDevices:
-    return _alike(tuple(sorted(Counter(kinds).items(), key=str)))
+    """The kinds and their numbers. Of too many kinds only the types are kept, and of too many types only the driver."""
+    numbers = Counter(kinds)
+    for kept in (("driver", "type"), ("driver",)):
+        if len(numbers) > _MOST_KINDS:
+            of_less: Counter[DeviceKind] = Counter()
+            for kind, number in numbers.items():
+                of_less[DeviceKind(**{field: getattr(kind, field) for field in kept})] += number
+            numbers = of_less
+    return _alike(tuple(sorted(numbers.items(), key=str)))
 
 
 @lru_cache(maxsize=4096)
