@@ -68,6 +68,8 @@ def _found_in(item: ReviewedObject, make: _MakeFinding) -> Iterator[DraftFinding
             yield DraftFinding(_from_finding(finding, make), finding.field, number=finding.number)
         if item.is_allowed:
             yield from (_from_injection(injection, make, _SPEC) for injection in item.outcome.injections)
+    elif not item.pods:
+        yield from (DraftFinding(_from_finding(one, make), one.field, number=one.number) for one in item.findings)
     for outcome in item.pods:
         yield from _of_template(outcome, make)
 

@@ -144,7 +144,7 @@ def _with(item: ReviewedObject, counts: Counts) -> Counts:
     """The counts with one more object."""
     if item.policy is None:
         return replace(counts, others=counts.others + 1)
-    name = "workloads" if item.outcome is None else "pods"
+    name = "pods" if item.outcome is not None else "workloads" if item.pods else "claims"
     counts = replace(counts, **{name: getattr(counts, name) + 1})
     if any(pods.template.is_queued and pods.gpus for pods in item.pods):
         counts = replace(counts, queued=counts.queued + 1)

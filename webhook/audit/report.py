@@ -174,9 +174,9 @@ class AuditFinding:
 class Counts:
     """How many objects were looked at, without errors.
 
-    `refused`, `warned` and `completed` are the pods and workloads with findings of that level; each object counts once,
-    under its gravest level. `queued` are the workloads with GPU pods that wait in a queue, which decides later where
-    they run; they have no findings that depend on nodes.
+    `refused`, `warned` and `completed` are pods, workloads and claims with findings of that level; each object counts
+    once, under its gravest level. `queued` are the workloads with GPU pods that wait in a queue, which decides later
+    where they run; they have no findings that depend on nodes. `claims` are ResourceClaims, and templates of them.
     """
 
     pods: int = 0
@@ -186,6 +186,7 @@ class Counts:
     warned: int = 0
     completed: int = 0
     queued: int = 0
+    claims: int = 0
 
 
 @dataclass(frozen=True, slots=True)

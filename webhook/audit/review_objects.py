@@ -34,8 +34,8 @@ _LEDGER_SECONDS = 30.0
 class ReviewedObject:
     """An object with the findings about it.
 
-    `policy` is None for an object that makes no pods or that the webhook skips. `outcome` is the result for a pod;
-    `pods` are the results for the pods that a workload would make.
+    `policy` is None for an object that no rule is about, or that the webhook skips. `outcome` is the result for a pod;
+    `pods` are the results for the pods that a workload would make. Resource claims and their templates have neither.
     """
 
     document: Document
@@ -158,6 +158,9 @@ def review_object(
         if context.claims is not None:
             outcome = context.claims.pod_with_claims(outcome, where)
         return ReviewedObject(document, where, name, policy, outcome.findings, outcome)
+    if engine.is_claim(document.object):
+        found = engine.validate_claim(document.object, where, policy, context.facts).findings
+        return ReviewedObject(document, where, name, policy, found)
     bound = context.policies.quotas_for(where)
     pods = engine.template_outcomes(document.object, where, policy, context.facts, bound)
     if not pods:

@@ -6,7 +6,7 @@ that a workload makes, `template_outcomes` does so, and `validate_workload` judg
 templates of resource claims, by their requests, as `validate_claim` judges claims.
 """
 
-from webhook.engine.applied_claims import validate_claim
+from webhook.engine.applied_claims import is_claim, validate_claim
 from webhook.engine.mutating import ANNOTATION, STAMP, mutate
 from webhook.engine.templates import TemplateOutcome
 from webhook.engine.validating import simulate, validate
@@ -16,6 +16,7 @@ __all__ = [
     "ANNOTATION",
     "STAMP",
     "TemplateOutcome",
+    "is_claim",
     "mutate",
     "simulate",
     "template_outcomes",

@@ -78,6 +78,11 @@ def test_what_is_newly_refused_is_marked() -> None:
             Counts(2000, 0, 0, 0, 1500), [Level.WARN],
             "None of 2,000 pods and workloads would be refused, 1,500 would get a warning", id="warned",
         ),
+        pytest.param(
+            Counts(3, 2, refused=2, claims=4), [Level.REFUSE],
+            "2 of 9 pods, workloads and resource claims would be refused", id="claims, too",
+        ),
+        pytest.param(Counts(claims=1), [], "None of 1 resource claim would be refused", id="a claim alone"),
         pytest.param(Counts(1), [], "None of 1 pod or workload would be refused", id="fine"),
         pytest.param(Counts(0, 0, 4), [], "No pod and no workload was looked at", id="others only"),
     ],

@@ -97,6 +97,7 @@ def _counts(counts: Counts) -> dict[str, int]:
         "warned": counts.warned,
         "completed": counts.completed,
         "queued": counts.queued,
+        "claims": counts.claims,
     }
 
 

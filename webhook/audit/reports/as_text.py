@@ -82,6 +82,7 @@ class _Printer:
         numbers = {
             "pods": counts.pods,
             "workloads": counts.workloads,
+            **({"resource claims": counts.claims} if counts.claims else {}),
             "other objects": counts.others,
             "would be refused": counts.refused,
             "would be warned about": counts.warned,

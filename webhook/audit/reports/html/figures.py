@@ -215,7 +215,7 @@ def link(**state: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """How many pods and workloads have one result. `share` is a text such as `2.6 %`."""
+    """How many pods, workloads and resource claims have one result. `share` is a text such as `2.6 %`."""
 
     style: str
     label: str
@@ -224,9 +224,9 @@ class Total:
 
 
 def totals(report: AuditReport) -> tuple[Total, ...]:
-    """What would happen to the pods and workloads; each is in exactly one total."""
+    """What would happen to the pods, workloads and resource claims; each is in exactly one total."""
     counts = report.counts
-    whole = counts.pods + counts.workloads
+    whole = counts.pods + counts.workloads + counts.claims
     kept = max(whole - counts.refused - counts.warned - counts.completed, 0)
     named = (
         (Level.REFUSE, "refused", counts.refused),
@@ -258,8 +258,10 @@ def _share(count: int, whole: int) -> str:
 def verdict(report: AuditReport) -> str:
     """The gravest result in one sentence."""
     counts = report.counts
-    whole = counts.pods + counts.workloads
+    whole = counts.pods + counts.workloads + counts.claims
     objects = f"{whole:,} {'pods and workloads' if whole != 1 else 'pod or workload'}"
+    if counts.claims:
+        objects = f"{whole:,} {'pods, workloads and resource claims' if whole != 1 else 'resource claim'}"
     others = sum(1 for _ in report.at(Level.REFUSE))
     if counts.refused:
         return f"{counts.refused:,} of {objects} would be refused"
