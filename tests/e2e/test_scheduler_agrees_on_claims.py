@@ -166,7 +166,7 @@ def site(installation: Installation) -> Iterator[Installation]:
 @pytest.fixture
 def namespace(site: Installation, make_namespace: Callable[[str], str]) -> Iterator[str]:
     """A namespace of the policy whose pod is gone afterwards, and its claims with it."""
-    name = make_namespace("claimed")
+    name = make_namespace("allocated")
     yield name
     remove(site.plane, name)
     path = f"{API}/namespaces/{name}/resourceclaims"
@@ -178,7 +178,7 @@ def prepare(plane: ControlPlane, namespace: str, case: Case) -> None:
         raw = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": f"t{number}"}}
         path = f"{API}/namespaces/{namespace}/resourceclaimtemplates"
         status, answer = plane.raw("POST", path, {**raw, "spec": {"spec": spec}})
-        assert status == 201, answer
+        assert status == 201, answer.get("message", answer)
 
 
 def warned(site: Installation, namespace: str, case: Case) -> str:
@@ -187,7 +187,7 @@ def warned(site: Installation, namespace: str, case: Case) -> str:
     known = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": "probe"}}
     path = f"{API}/namespaces/{namespace}/resourceclaimtemplates"
     status, answer = site.plane.raw("POST", path, {**known, "spec": {"spec": probe.templates[0]}})
-    assert status == 201, answer
+    assert status == 201, answer.get("message", answer)
     spec = spec_of(probe)
     spec["resourceClaims"][0]["resourceClaimTemplateName"] = "probe"  # made after the others, and known after them
     eventually(lambda: "at most 32" in said(site.plane, namespace, spec, dry_run=True))

@@ -88,6 +88,10 @@ class Cluster:
     def most_devices(self, device_class: str) -> int | None:
         return self.most.get(device_class)
 
+    def nodes_offering(self, device_class: str, pod: Pod) -> Sequence[NodeClass]:
+        offering = [node for node in self.matching_nodes(pod) if node.by_slices is not None]
+        return offering if device_class in self.most else ()
+
     def image(self, reference: str) -> ImageInfo:
         return self.images.get(reference, NOT_LOOKED_UP)
 

@@ -23,6 +23,7 @@ from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.model.node import NodeClass, NodePool, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of, is_compared, is_extended
+from webhook.model.resource_slices import NVIDIA
 from webhook.model.wording import counted
 
 _MAX_TABLES = 256
@@ -134,6 +135,17 @@ class ClusterFacts:
         if found is None or not found.driver or slices is None or has_pools:
             return None
         return slices.most(found.driver, found.type)
+
+    def nodes_offering(self, device_class: str, pod: Pod) -> Sequence[NodeClass]:
+        """The matching nodes with NVIDIA GPUs by ResourceSlices, and pools with GPUs.
+
+        Empty unless the DeviceClass is for such GPUs alone.
+        """
+        found, slices = (self.cluster.device_classes or {}).get(device_class), self.cluster.slices
+        if found is None or not found.is_for_nvidia_containers or slices is None or not slices.is_local(NVIDIA):
+            return ()
+        among = self.matching_nodes(pod)
+        return tuple(one for one in among if one.by_slices is not None or (not one.count and one.gpu_resources))
 
     def image(self, reference: str) -> ImageInfo:
         """What is known about an image at this moment; asking has it looked up."""

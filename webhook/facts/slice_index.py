@@ -123,6 +123,10 @@ class SliceTable:
             return None
         return max(self._largest.get((driver, kind), 0), self._largest.get((driver, _UNTYPED), 0))
 
+    def is_local(self, driver: str) -> bool:
+        """Whether every node that offers devices of a driver is known by slices of its own."""
+        return not self._is_overfull and all(one.driver != driver for one in self._nodes.get("", _NOTHING).slices)
+
     @cached_property
     def _unknown(self) -> frozenset[str]:
         """The drivers of which a node may offer more than is known."""

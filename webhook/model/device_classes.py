@@ -13,8 +13,10 @@ import re
 from typing import NamedTuple
 
 from webhook.model.json_parts import listed, mapped, part
-from webhook.model.resource_slices import GPU_DRIVERS
+from webhook.model.resource_slices import GPU_DRIVERS, NVIDIA
 
+_IN_CONTAINERS = frozenset({"gpu", "mig"})
+"""Types of devices of NVIDIA's driver that containers use."""
 _MOST_SELECTORS = 32
 """Most selectors that are read. The API server allows no more (DeviceSelectorsMaxSize)."""
 _LONGEST = 10 * 1024
@@ -39,6 +41,11 @@ class DeviceClass(NamedTuple):
     extended: str = ""
     driver: str = ""
     type: str = ""
+
+    @property
+    def is_for_nvidia_containers(self) -> bool:
+        """Whether the class has NVIDIA's GPUs and MIG devices only, and none for virtual machines."""
+        return self.driver == NVIDIA and self.type in _IN_CONTAINERS
 
 
 def device_class_from_raw(raw: object) -> tuple[str, DeviceClass] | None:

@@ -5,6 +5,9 @@ on can run its images. What an image needs is read from its name, its configurat
 annotations; [cuda.md](cuda.md) has the tables. An image or node of which too little is known is no reason to refuse a
 pod, unless `unknown` says otherwise. For a pod that waits in a queue or for a scheduling gate, all nodes are taken into
 account, whatever their taints, because the queue may still add tolerations.
+
+GPUs that come by resource claims (DRA) are judged on the nodes whose ResourceSlices offer NVIDIA GPUs, where it is
+certain that the pod gets such a GPU ([dra.md](dra.md)).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +32,7 @@ from webhook.model.fixed import fixed
 from webhook.model.pod import Pod
 from webhook.model.requirements import living_terms, requiring
 from webhook.model.shape import FormatError
+from webhook.rules.claimed_nodes import claimed_nodes
 from webhook.rules.pending.wants import EVERYTHING
 from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
 from webhook.rules.rule_settings import RuleSettings
@@ -125,15 +129,21 @@ class _Survey:
 
 def _survey(pod: Pod, settings: Settings, facts: Facts) -> _Survey | None:
     """The needs and verdicts of a pod; None if no container needs CUDA."""
-    if not pod.requests_gpus_of(Vendor.NVIDIA):
+    placed = replace(pod, tolerations=EVERYTHING) if pod.is_held else pod
+    claimed = claimed_nodes(placed, facts) if pod.resource_claims else None
+    is_by_number = pod.requests_gpus_of(Vendor.NVIDIA)
+    if claimed is None and not is_by_number:
         return None
-    containers = [container for container in pod.lasting_containers() if _uses_gpu(container)][:_MOST_CONTAINERS]
+    containers = [container for container in pod.lasting_containers() if _uses_gpu(container)]
+    if claimed is not None:
+        containers += [c for c in pod.lasting_containers() if not _uses_gpu(c) and claimed.are_used_by(c)]
+    containers = containers[:_MOST_CONTAINERS]
     needs = tuple([_need(container, pod, settings, facts) for container in containers])
     if all(need.kind is BuiltFor.NONE for need in needs):
         return None
     is_allowed = settings.forward_compat == "allow"
-    placed = replace(pod, tolerations=EVERYTHING) if pod.is_held else pod
-    assessment = assess(needs, facts.matching_nodes(placed), settings.tables, is_forward_compat_allowed=is_allowed)
+    nodes = facts.matching_nodes(placed) if is_by_number or claimed is None else claimed.nodes
+    assessment = assess(needs, nodes, settings.tables, is_forward_compat_allowed=is_allowed)
     return _Survey(tuple(zip(containers, needs, strict=True)), assessment)
 
 

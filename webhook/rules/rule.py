@@ -140,6 +140,14 @@ class Facts(Protocol):
         """
         ...
 
+    def nodes_offering(self, device_class: str, pod: Pod) -> Sequence[NodeClass]:
+        """Classes of the matching nodes of a pod that offer NVIDIA GPUs for containers by ResourceSlices.
+
+        Node pools with NVIDIA GPUs are among them. Empty unless it is certain that the DeviceClass is for such GPUs,
+        and that no other node offers any.
+        """
+        ...
+
     def image(self, reference: str) -> ImageInfo:
         """What is known about an image; `reference` is as in a container. If its registry may be asked, this question
         has the image looked up.
