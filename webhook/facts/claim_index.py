@@ -138,9 +138,10 @@ def bounded(requests: Requests) -> Requests:
 
 def _distinct(request: DeviceRequest) -> DeviceRequest:
     """The alternatives of a request; where several differ in their number only, one with the largest."""
-    alike: dict[tuple[str, bool, bool], list[Devices]] = {}
+    alike: dict[tuple[str, bool, bool, str], list[Devices]] = {}
     for one in request:
-        alike.setdefault((one.device_class, one.is_administrative, one.number is None), []).append(one)
+        key = (one.device_class, one.is_administrative, one.number is None, one.product)
+        alike.setdefault(key, []).append(one)
     return tuple(map(_largest, alike.values()))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from webhook.gpus.gpu_names import CLOSED, IN_WORDS, LONGEST_VALUE
+from webhook.gpus.gpu_names import CLOSED, IN_WORDS, LONGEST_VALUE, NVIDIA_PRODUCT
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import Vendor
 from webhook.model.globs import is_glob, matcher, overlap
@@ -138,6 +138,13 @@ class Catalogue:
                 return None
             found |= models
         return tuple(sorted(found))
+
+    def models_of_product(self, product: str) -> tuple[str, ...] | None:
+        """The models that a GPU of this product name may have, sorted; None if the name says no known model.
+
+        Policies name products by the label of GPU Feature Discovery, which has dashes for spaces.
+        """
+        return tuple(sorted(_models_of_value(self, NVIDIA_PRODUCT, "-".join(product.split())))) or None
 
     def _models_of_term(self, selector: Mapping[str, str], expressions: Iterable[Expression]) -> Models | None:
         said = [

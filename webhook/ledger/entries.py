@@ -1,4 +1,4 @@
-"""The entries of one ledger: what each admitted pod requests, by the uid of the pod.
+"""The entries of one ledger: what each admitted pod or resource claim requests, by its uid.
 
 Pods of a namespace with equal demands share a text, so a pod costs the 16 bytes of its uid, which are 22 in base64.
 
@@ -10,13 +10,15 @@ import gzip
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import groupby
 from typing import Any
 from uuid import UUID
 
 import orjson
 
 from webhook.model.bounds import unzipped
-from webhook.quota.quotas import Demand
+from webhook.quota.quotas import ClaimedDevices, ClaimedRequest, Demand
 
 UID_BYTES = 16
 MOST_RESOURCES = 16
@@ -84,32 +86,62 @@ class Entries:
 
         `kinds` lists what pods request. `entries` is namespace -> number of the kind -> uids in base64.
         """
-        kinds = sorted({(demand.gpus, demand.models) for demand in self.counts}, key=_order)
+        kinds = sorted(map(kind_of, self.counts), key=_order)
+        kinds = [kind for kind, _ in groupby(kinds)]
         numbers = {kind: number for number, kind in enumerate(kinds)}
-        demands = sorted(self.counts, key=lambda one: (one.namespace, numbers[one.gpus, one.models]))
+        demands = sorted(self.counts, key=lambda one: (one.namespace, numbers[kind_of(one)]))
         uids: dict[Demand, list[bytes]] = {demand: [] for demand in demands}
         for demand, pods in _by_demand(self.by_uid):
             uids[demand] += pods
         entries: dict[str, dict[str, str]] = {}
         for demand, pods in uids.items():
             packed = base64.b64encode(b"".join(sorted(pods))).decode("ascii")
-            entries.setdefault(demand.namespace, {})[str(numbers[demand.gpus, demand.models])] = packed
+            entries.setdefault(demand.namespace, {})[str(numbers[kind_of(demand)])] = packed
         return {
             "namespaces": sorted(self.patterns),
             "pods": len(self.by_uid),
-            "kinds": [kind_to_raw(*kind) for kind in kinds],
+            "kinds": [kind_to_raw(kind) for kind in kinds],
             "entries": entries,
         }
 
 
-def kind_to_raw(gpus: tuple[tuple[str, int], ...], models: tuple[str, ...] | None) -> dict[str, Any]:
-    """One of the `kinds` in JSON: what pods request, whatever their namespace."""
-    return {"gpus": dict(gpus)} | ({} if models is None else {"models": list(models)})
+Kind = tuple[tuple[tuple[str, int], ...], tuple[str, ...] | None, tuple[ClaimedRequest, ...]]
+"""What demands of several namespaces have in common: `gpus`, `models` and `requests`."""
+
+
+def kind_of(demand: Demand) -> Kind:
+    """What a demand has in common with demands of other namespaces."""
+    return demand.gpus, demand.models, demand.requests
+
+
+def kind_to_raw(kind: Kind) -> dict[str, Any]:
+    """One of the `kinds` in JSON: what pods or claims request, whatever their namespace."""
+    gpus, models, requests = kind
+    raw: dict[str, Any] = {"gpus": dict(gpus)}
+    if models is not None:
+        raw["models"] = list(models)
+    if requests:
+        raw["requests"] = [[_devices_to_raw(one) for one in request] for request in requests]
+    return raw
+
+
+def _devices_to_raw(devices: ClaimedDevices) -> dict[str, Any]:
+    models = {} if devices.models is None else {"models": list(devices.models)}
+    return {"gpu": devices.resource, "number": devices.number} | models
 
 
 def uid_bytes(text: str) -> bytes:
     """The uid of a pod, from the text in metadata.uid. Raises ValueError where it is no UUID."""
     return UUID(text).bytes
+
+
+def reservation_key(pod: bytes, claim: str) -> bytes:
+    """The key of the entry that holds room for a claim which Kubernetes will make for a pod from a template.
+
+    `pod` is the uid of the pod, `claim` the name of the claim in the pod. The claim takes over the room with an entry
+    of its own, under its own uid.
+    """
+    return sha256(pod + claim.encode(errors="surrogatepass")).digest()[:UID_BYTES]
 
 
 def entries_from_raw(raw: object) -> Entries:
@@ -127,8 +159,6 @@ def entries_from_raw(raw: object) -> Entries:
     patterns = frozenset(_text(name, "namespaces") for name in _list(content.get("namespaces"), "namespaces"))
     return Entries(by_uid, patterns)
 
-
-_Kind = tuple[tuple[tuple[str, int], ...], tuple[str, ...] | None]
 
 _LONGEST_NUMBER = 9
 
@@ -148,22 +178,40 @@ def _by_demand(by_uid: Mapping[bytes, Demand]) -> Iterable[tuple[Demand, list[by
     return found.values()
 
 
-def _order(kind: _Kind) -> tuple[object, ...]:
-    gpus, models = kind
-    return gpus, models is not None, models or ()
+def _order(kind: Kind) -> tuple[object, ...]:
+    gpus, models, requests = kind
+    ordered = [[(one.resource, one.number, one.models is not None, one.models or ()) for one in all] for all in requests]
+    return gpus, models is not None, models or (), ordered
 
 
-def _read_kind(raw: object, where: str) -> _Kind:
+def _read_kind(raw: object, where: str) -> Kind:
     kind = _map(raw, where)
-    gpus = []
-    for name, count in _map(kind.get("gpus"), f"{where}.gpus").items():
-        if count.__class__ is not int or count < 1:
-            raise ValueError(f"{where}.gpus[{name}]: found {count!r}, expected a whole number from 1")
-        gpus.append((name, count))
-    models = kind.get("models")
-    if models is not None:
-        models = tuple(sorted(_text(model, f"{where}.models") for model in _list(models, f"{where}.models")))
-    return tuple(sorted(gpus)), models
+    gpus = [(name, _count(count, f"{where}.gpus[{name}]")) for name, count in _map(kind.get("gpus"), f"{where}.gpus").items()]
+    requests = tuple(
+        tuple(_read_devices(one, f"{where}.requests") for one in _list(request, f"{where}.requests"))
+        for request in _list(kind.get("requests"), f"{where}.requests")
+    )
+    if not all(requests):
+        raise ValueError(f"{where}.requests: a request has no alternative")
+    return tuple(sorted(gpus)), _models(kind.get("models"), where), requests
+
+
+def _read_devices(raw: object, where: str) -> ClaimedDevices:
+    devices = _map(raw, where)
+    number = _count(devices.get("number"), f"{where}.number")
+    return ClaimedDevices(_text(devices.get("gpu"), f"{where}.gpu"), number, _models(devices.get("models"), where))
+
+
+def _models(raw: object, where: str) -> tuple[str, ...] | None:
+    if raw is None:
+        return None
+    return tuple(sorted(_text(model, f"{where}.models") for model in _list(raw, f"{where}.models")))
+
+
+def _count(count: object, where: str) -> int:
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise ValueError(f"{where}: found {count!r}, expected a whole number from 1")
+    return count
 
 
 def _uids(packed: object, where: str) -> Iterator[bytes]:

@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 
 import orjson
 
-from webhook.ledger.entries import Entries, kind_to_raw
+from webhook.ledger.entries import Entries, Kind, kind_of, kind_to_raw
 from webhook.ledger.verdicts import Claim, Correction, Crowded, Exceeded, Granted, PendingEntry, Verdict, Withheld
 from webhook.model.globs import is_glob
 from webhook.quota.amounts import amounts, excesses, used
@@ -184,12 +184,12 @@ def bytes_by_namespace(counts: Mapping[Demand, int]) -> dict[str, int]:
 
 def demand_bytes(demand: Demand) -> int:
     """The bytes of a demand that no other entry of its namespace has."""
-    return _kind_bytes(demand.gpus, demand.models) + _GROUP_BYTES
+    return _kind_bytes(kind_of(demand)) + _GROUP_BYTES
 
 
 @lru_cache(maxsize=4096)
-def _kind_bytes(gpus: tuple[tuple[str, int], ...], models: tuple[str, ...] | None) -> int:
-    return len(orjson.dumps(kind_to_raw(gpus, models)))
+def _kind_bytes(kind: Kind) -> int:
+    return len(orjson.dumps(kind_to_raw(kind)))
 
 
 T = TypeVar("T")

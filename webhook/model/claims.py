@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from webhook.model.accelerators import DEVICE_CLASSES, Accelerators, Vendor
+from webhook.model.device_selectors import product_of
 from webhook.model.json_parts import listed, mapped, part
 
 CLAIM, TEMPLATE = "ResourceClaim", "ResourceClaimTemplate"
@@ -32,12 +33,17 @@ class Devices(NamedTuple):
 
     Where several alternatives differ in their number only, `number` is the largest and `fewest` the smallest one;
     `fewest` is 0 where it is no other than `number`.
+
+    `product` is the only productName that the selectors of the request allow; empty where they say none. `extended` is
+    the extended resource of the class, once that was looked up.
     """
 
     device_class: str
     number: int | None = 1
     is_administrative: bool = False
     fewest: int = 0
+    product: str = ""
+    extended: str = ""
 
     @property
     def least(self) -> int:
@@ -165,9 +171,10 @@ def _devices(raw: Mapping[str, Any]) -> Devices | None:
     is_administrative = raw.get("adminAccess") is True
     if not isinstance(name, str):
         return None
+    product = product_of(listed(raw, "selectors"))
     if mode == "All":
-        return Devices(name, None, is_administrative)
+        return Devices(name, None, is_administrative, product=product)
     count = 1 if count is None or count == 0 else count  # as the API server fills it in
     if mode not in (None, "", "ExactCount") or count.__class__ is not int or not 0 < count < _LARGEST:
         return None
-    return Devices(name, count, is_administrative)
+    return Devices(name, count, is_administrative, product=product)

@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 
 from webhook.gpus.gpu_table import GPUS, GpuTable
-from webhook.model.accelerators import SHARED_SUFFIX
+from webhook.model.accelerators import DEVICE_CLASSES, SHARED_SUFFIX
 from webhook.quota.quotas import Counting, Demand, Excess, Limit, Measure, Quota
 
 WHOLE = Fraction(1)
@@ -143,25 +144,58 @@ def _known(demand: Demand, quota: Quota) -> _Known:
 
 
 def _amounts(demand: Demand, quota: Quota) -> Iterator[tuple[Limit, Fraction]]:
-    weighed = {name: count * weight(name, demand.models, quota.counting) for name, count in demand.gpus}
+    own = [_Counted(name, Fraction(count), _models(name, demand.models, quota)) for name, count in demand.gpus]
+    claimed = [
+        [_Counted(one.resource, Fraction(one.number), one.models) for one in request] for request in demand.requests
+    ]
     for limit in quota.limits:
-        match limit.measure:
-            case Measure.GPUS:
-                yield limit, sum(weighed.values(), Fraction(0))
-            case Measure.MODEL:
-                yield limit, sum(_of_model(limit.name, demand, quota, weighed), Fraction(0))
-            case Measure.RESOURCE:
-                yield limit, Fraction(dict(demand.gpus).get(limit.name, 0))
+        amount = sum((_against(limit, one, quota) for one in own), Fraction(0))
+        yield limit, amount + sum((max(_against(limit, one, quota) for one in each) for each in claimed), Fraction(0))
 
 
-def _of_model(name: str, demand: Demand, quota: Quota, weighed: Mapping[str, Fraction]) -> Iterator[Fraction]:
-    """The weighed amounts of the pod that may be GPUs of a model, by the models and vendors that the pod allows."""
+class _Counted(NamedTuple):
+    """Units of a resource on GPUs of these models; None for any model."""
+
+    resource: str
+    number: Fraction
+    models: tuple[str, ...] | None
+
+
+def _models(resource: str, models: tuple[str, ...] | None, quota: Quota) -> tuple[str, ...] | None:
+    """The models of a resource, by what the policy says of its DeviceClass, or else by what the pod says."""
+    if not resource.startswith(DEVICE_CLASSES):
+        return models
+    said = quota.counting.class_models.get(resource.removeprefix(DEVICE_CLASSES))
+    return models if said is None else said
+
+
+def _against(limit: Limit, one: _Counted, quota: Quota) -> Fraction:
+    """What units of a resource count against a limit."""
+    if limit.measure == Measure.RESOURCE:
+        return one.number if _may_be(one.resource, limit.name, quota) else Fraction(0)
+    if limit.measure == Measure.MODEL and not _may_have_model(limit.name, one, quota):
+        return Fraction(0)
+    return one.number * weight(one.resource, one.models, quota.counting)
+
+
+def _may_be(resource: str, limited: str, quota: Quota) -> bool:
+    """Whether units of a resource may be what a limit names: devices of a DeviceClass have other names as well."""
+    if resource == limited:
+        return True
+    if not resource.startswith(DEVICE_CLASSES):
+        return False
+    gpu, other = quota.counting.accelerators.of(resource), quota.counting.accelerators.of(limited)
+    if gpu is None or other is None or limited.startswith(DEVICE_CLASSES):
+        return False
+    return (gpu.vendor, gpu.share) == (other.vendor, other.share)
+
+
+def _may_have_model(name: str, one: _Counted, quota: Quota) -> bool:
+    """Whether units of a resource may be GPUs of a model, by their models and their vendor."""
     catalogue = quota.counting.catalogue
     meant = catalogue.leaves(name)
-    if demand.models is not None:
-        meant = meant.intersection(demand.models)
+    if one.models is not None:
+        meant = meant.intersection(one.models)
     vendors = {catalogue.vendor(leaf) for leaf in meant}
-    for resource, amount in weighed.items():
-        gpu = quota.counting.accelerators.of(resource)
-        if vendors and (None in vendors or gpu is None or gpu.vendor in vendors):
-            yield amount
+    gpu = quota.counting.accelerators.of(one.resource)
+    return bool(vendors) and (None in vendors or gpu is None or gpu.vendor in vendors)

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
 
 from webhook.gpus.gpu_catalogue import CATALOGUE, Catalogue
-from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators
 from webhook.model.globs import is_glob, matcher
 
 
@@ -52,12 +54,13 @@ class Limit:
     hard: Fraction
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Counting:
     """How the pods of a quota are counted. `weights` is resource -> whole GPUs per unit, where the policy sets it.
 
     `limited` has the resources that limits name. `accelerators` tells the vendors of resources. `claims` says what
-    happens to pods whose GPUs no quota can count.
+    happens to pods whose GPUs no quota can count. `class_models` is DeviceClass -> the models that its devices have,
+    where the policy says it; None where it only says what a device weighs.
     """
 
     catalogue: Catalogue = CATALOGUE
@@ -66,11 +69,12 @@ class Counting:
     claims: ClaimsMode = ClaimsMode.WARN
     accelerators: Accelerators = BUILT_IN
     limited: frozenset[str] = frozenset()
+    class_models: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def named(self) -> Set[str]:
         """The resources that the policy counts differently from other resources of their vendor."""
-        return self.limited | self.weights.keys()
+        return self.limited | self.weights.keys() | {DEVICE_CLASSES + name for name in self.class_models}
 
 
 class QuotaScope(StrEnum):
@@ -108,17 +112,31 @@ class Quota:
         return any(p == namespace or (is_glob(p) and matcher(p).fullmatch(namespace)) for p in self.patterns)
 
 
+class ClaimedDevices(NamedTuple):
+    """GPUs of one alternative of a device request: under which name, how many, and of which models (None for any)."""
+
+    resource: str
+    number: int
+    models: tuple[str, ...] | None = None
+
+
+ClaimedRequest = tuple[ClaimedDevices, ...]
+"""The alternatives of a device request that give GPUs; the scheduler takes one of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a pod counts against the quotas of its namespace. Pods with equal demands count alike.
+    """What a pod, or a resource claim, counts against the quotas of its namespace. Equal demands count alike.
 
     `gpus` are resource names with the amounts that the scheduler reserves, sorted by name. `models` are the models of
-    the catalogue that the pod may land on, sorted; None where the pod does not restrict them.
+    the catalogue that the pod may land on, sorted; None where the pod does not restrict them. `requests` are the device
+    requests of claims, sorted, for which `models` say nothing: other pods may use a claim, too.
     """
 
     namespace: str
     gpus: tuple[tuple[str, int], ...]
     models: tuple[str, ...] | None = None
+    requests: tuple[ClaimedRequest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
