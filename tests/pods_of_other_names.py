@@ -44,7 +44,7 @@ def said_of(raw: Mapping[str, Any], policy_set: PolicySet, namespace: str) -> Ou
 
     policy = policy_set.for_namespace(namespace)
     judged = engine.validate(raw, policy, against(policy_set).facts)
-    return reserved(judged, namespace, policy_set.quotas_for(namespace), ask, lambda _: ())
+    return reserved(judged, namespace, policy_set.quotas_for(namespace), against(policy_set).facts, ask, lambda _: ())
 
 
 def written(tmp_path: Path, spec: str, quotas: str = "") -> PolicySet:

@@ -22,6 +22,7 @@ from webhook.audit.node_kinds import capacity_of
 from webhook.engine.quota_claims import reserved
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.inventory import StaticPods
+from webhook.facts.snapshot import EMPTY
 from webhook.ledger.verdicts import Claim, Granted, Verdict
 from webhook.model.accelerators import Accelerators, Declared, Vendor
 from webhook.model.pod_reader import pod_from_raw
@@ -61,7 +62,7 @@ def test_A42_stored_pods_with_declared_names_count_against_a_pot(tmp_path: Path)
         asked.extend(claims)
         return [Granted()] * len(claims)
 
-    reserved(Outcome(policy_set.default, asking(OWN, 3), ()), "team", [quota], ask, lambda _: ())
+    reserved(Outcome(policy_set.default, asking(OWN, 3), ()), "team", [quota], ClusterFacts(EMPTY), ask, lambda _: ())
     assert [claim.demand.gpus for claim in asked] == [(("example.com/vgpu-*", 3),)]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.bound_quotas import TEAM, own, pot
 from tests.ledger.small_cluster import raw_pod
-from tests.reviews import container, pod
+from tests.reviews import FACTS, container, pod
 from webhook.engine.quota_claims import NO_CLAIMS, claims_of
 from webhook.facts.gpu_pods import stored_from_raw
 from webhook.ledger.verdicts import Claim
@@ -20,7 +20,7 @@ from webhook.quota.quotas import Demand
 
 def test_a_pod_claims_the_same_of_every_quota_that_counts_alike() -> None:
     first, second = own(gpus=8), pot(gpus=16, mode="warn")
-    found = claims_of(pod(1, 2), TEAM, [first, second])
+    found = claims_of(pod(1, 2), TEAM, [first, second], FACTS)
     demand = Demand(TEAM, (("nvidia.com/gpu", 3),))
     assert [(one.claim, one.bound) for one in found.claims] == [
         (Claim(first.quota, demand, enforced=True), first),
@@ -31,7 +31,7 @@ def test_a_pod_claims_the_same_of_every_quota_that_counts_alike() -> None:
 
 def test_a_model_that_only_one_quota_knows_is_claimed_of_that_one() -> None:
     known = own(models={"X9": {"example.com/gpu": ["x9"]}}, byModel={"X9": 4})
-    found = claims_of(pod(1, spec={"nodeSelector": {"example.com/gpu": "x9"}}), TEAM, [known, pot(gpus=4)])
+    found = claims_of(pod(1, spec={"nodeSelector": {"example.com/gpu": "x9"}}), TEAM, [known, pot(gpus=4)], FACTS)
     assert [one.claim.demand.models for one in found.claims] == [("X9",), None]
 
 
@@ -47,23 +47,23 @@ def test_a_model_that_only_one_quota_knows_is_claimed_of_that_one() -> None:
     ],
 )
 def test_nothing_is_claimed_without_gpus_or_quotas(raw: dict[str, Any], bound: list[BoundQuota]) -> None:
-    assert claims_of(raw, TEAM, bound) is NO_CLAIMS
+    assert claims_of(raw, TEAM, bound, FACTS) is NO_CLAIMS
 
 
 def test_a_malformed_pod_is_an_error_where_there_are_quotas() -> None:
     with pytest.raises(ShapeError):
-        claims_of({"spec": {"containers": 7}}, TEAM, [own(gpus=1)])
+        claims_of({"spec": {"containers": 7}}, TEAM, [own(gpus=1)], FACTS)
 
 
 def test_what_a_pot_never_allows_is_found_without_its_ledger_and_of_the_namespace_the_rule_says_it() -> None:
-    found = claims_of(pod(9), TEAM, [own(gpus=8), pot(gpus=8)])
+    found = claims_of(pod(9), TEAM, [own(gpus=8), pot(gpus=8)], FACTS)
     assert [str(finding) for finding in found.findings] == [
         "gpuQuota: spec: requests 9 GPUs; GPU quota 'research' allows 8 GPUs in all. Request 8 or fewer."
     ]
 
 
 def test_a_pod_that_does_not_say_its_model_is_told_which_selector_to_add_where_the_pot_must_know() -> None:
-    found = claims_of(pod(1), TEAM, [pot(byModel={"H100": 4}, unspecifiedModel="deny")])
+    found = claims_of(pod(1), TEAM, [pot(byModel={"H100": 4}, unspecifiedModel="deny")], FACTS)
     assert [str(finding) for finding in found.findings] == [
         "gpuQuota: spec: does not select a GPU model; GPU quota 'research' limits H100, so a pod has to select one. "
         "Add a nodeSelector for the model, such as nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3 for H100."
@@ -74,12 +74,12 @@ def test_a_pod_that_says_too_much_about_its_nodes_is_counted_now_as_it_will_be_w
     """Otherwise it would be admitted as one model, and count against every model a moment later."""
     bound = pot(byModel={"H100": 2, "T4": 20})
     spec = {"nodeSelector": {"nvidia.com/gpu.product": "Tesla-T4"}}
-    assert [one.claim.demand.models for one in claims_of(raw_pod(4, **spec), TEAM, [bound]).claims] == [("T4",)]
+    assert [one.claim.demand.models for one in claims_of(raw_pod(4, **spec), TEAM, [bound], FACTS).claims] == [("T4",)]
     spec["nodeSelector"] |= {f"label-{number}": "x" * 60 for number in range(200)}
     raw = raw_pod(4, **spec)
     stored = stored_from_raw(raw | {"metadata": {"name": "p", "uid": "705ab4f5-6393-11e8-b7cc-42010a800001"}}).gpu_pod
     assert stored is not None
-    claimed = claims_of(raw, TEAM, [bound])
+    claimed = claims_of(raw, TEAM, [bound], FACTS)
     assert [one.claim.demand for one in claimed.claims] == [demand_of(stored.pod, TEAM, bound.quota.counting)]
     assert [(finding.refuses, finding.message) for finding in claimed.findings] == [
         (True, "requests 4 H100; GPU quota 'research' allows 2 H100 in all")

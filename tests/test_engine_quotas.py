@@ -47,7 +47,7 @@ def asked(
         assert namespace == TEAM
         return [one for one in pods if one.namespace == namespace]
 
-    return reserved(Outcome(POLICY, raw, findings), TEAM, bound, ask, seen), questions
+    return reserved(Outcome(POLICY, raw, findings), TEAM, bound, FACTS, ask, seen), questions
 
 
 def running(name: str, gpus: int, namespace: str = TEAM, **spec: Any) -> GpuPod:
@@ -232,7 +232,7 @@ def test_A46_what_keeps_a_pod_out_is_not_told_where_nothing_is_said_of_what_is_i
     bound = own(gpus=8)
     verdict = InTreeExceeded("ResourceQuota secret leaves 2 of 8")
     raw = pod(4)
-    outcome = reserved(Outcome(policy({}), raw), TEAM, [bound], lambda _claims: [verdict], None)
+    outcome = reserved(Outcome(policy({}), raw), TEAM, [bound], FACTS, lambda _claims: [verdict], None)
     assert outcome.refusal == (
         "gpuQuota: spec: does not fit beside the pods of its namespace; a GPU quota is used up. "
         "Free some or request less."
@@ -246,7 +246,7 @@ UNDECLARED = {"deviceclass.resource.kubernetes.io/h100": 1}
 
 def test_what_the_ledger_says_sends_people_to_the_contact_of_their_policy() -> None:
     in_force = replace(POLICY, contact="#gpu-help")
-    outcome = reserved(Outcome(in_force, pod(4)), TEAM, [own(gpus=8)], lambda _: [Unanswered("timed out")], None)
+    outcome = reserved(Outcome(in_force, pod(4)), TEAM, [own(gpus=8)], FACTS, lambda _: [Unanswered("timed out")], None)
     assert [one.remedy for one in outcome.findings] == ["Try again in a moment, or tell #gpu-help"]
 
 
@@ -254,7 +254,7 @@ def test_what_the_ledger_says_sends_people_to_the_contact_of_their_policy() -> N
 def test_what_pots_cannot_count_sends_people_to_the_contact_of_their_policy(contact: str) -> None:
     raw = pod(spec={"containers": [container("c0", limits=UNDECLARED)]})
     in_force = replace(policy({}), contact=contact)
-    of_pod = reserved(Outcome(in_force, raw), TEAM, [pot(gpus=8)], lambda _: [], None).findings
+    of_pod = reserved(Outcome(in_force, raw), TEAM, [pot(gpus=8)], FACTS, lambda _: [], None).findings
     of_job = engine.validate_workload(workload("Job", raw), TEAM, in_force, FACTS, [pot(gpus=8)]).findings
     whom = contact or "the platform team"
     assert [f"ask {whom} to declare" in one.remedy for one in (*of_pod, *of_job)] == [True, True]

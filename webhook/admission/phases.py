@@ -118,7 +118,7 @@ def validate(
     bound = policies.quotas_for(request.namespace)
     if not bound or request.subresource or outcome.refusals:
         return decision
-    return replace(decision, claims=claims_of(raw, request.namespace, bound, outcome.pod))
+    return replace(decision, claims=claims_of(raw, request.namespace, bound, facts, outcome.pod))
 
 
 def malformed(error: ShapeError) -> Decision:

@@ -15,6 +15,7 @@ from webhook.audit.quota_report import QuotaInUse
 from webhook.audit.report import AuditFinding, Level, ObjectReference, PodGroup, Running, SourceLine
 from webhook.audit.review_objects import ReviewedObject, injected
 from webhook.engine import TemplateOutcome
+from webhook.engine.quota_claims import amount_of_stored
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.json_parts import part
 from webhook.model.shape import shortened
@@ -23,8 +24,6 @@ from webhook.outcome import LONGEST_FIELD, Finding, FindingKind, Injection
 from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.schema import API_VERSION
-from webhook.quota.amounts import amounts
-from webhook.quota.demand import demand_of
 from webhook.quota.quota_wording import amount_of, number
 from webhook.quota.quotas import Limit, Quota, QuotaScope
 from webhook.rules import gpu_quota
@@ -190,10 +189,9 @@ def _over_limit(bound: BoundQuota, limit: Limit, used: Fraction, running: Runnin
 
 def _running(pods: Iterable[GpuPod], limit: Limit, quota: Quota) -> Running:
     """How many pods count against a limit, and the names of the pods that use most of it."""
-    found = [(-amount, pod.name) for pod in pods if (amount := _amount(pod, limit, quota))]
+    found = [(-amount, pod.called) for pod in pods if (amount := _amount(pod, limit, quota))]
     return Running(len(found), tuple(name for _, name in nsmallest(MOST_NAMES, found)))
 
 
 def _amount(pod: GpuPod, limit: Limit, quota: Quota) -> Fraction:
-    demand = demand_of(pod.pod, pod.namespace, quota.counting) if quota.covers(pod.namespace) else None
-    return Fraction(0) if demand is None else amounts(demand, quota).get(limit, Fraction(0))
+    return amount_of_stored(pod, limit, quota) if quota.covers(pod.namespace) else Fraction(0)

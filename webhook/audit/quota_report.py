@@ -14,12 +14,11 @@ from rich.console import Console
 from rich.text import Text
 
 from webhook.engine.quota_usage import Place, QuotaUsage, Status, statuses
-from webhook.ledger.ledger_store import GpuPod
+from webhook.ledger.ledger_store import GpuPod, entered_demand
 from webhook.outcome import printable
 from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import PolicySet
 from webhook.quota.amounts import used
-from webhook.quota.demand import demand_of
 from webhook.quota.quota_wording import number
 from webhook.quota.quotas import Demand, Quota, QuotaScope
 
@@ -144,7 +143,7 @@ def _each_once(found: Iterable[tuple[Place, Status]]) -> list[ReportedQuota]:
 
 def _counts(quota: Quota, pods: Mapping[str, Iterable[GpuPod]]) -> Mapping[Demand, int]:
     demands = (
-        demand_of(pod.pod, namespace, quota.counting)
+        entered_demand(pod, quota.counting)
         for namespace, of_namespace in pods.items()
         if quota.covers(namespace)
         for pod in of_namespace

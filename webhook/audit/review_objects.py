@@ -177,6 +177,7 @@ def _reserved(outcome: Outcome, document: Document, namespace: str, context: Rev
         outcome,
         namespace,
         context.policies.quotas_for(namespace),
+        context.facts,
         lambda claims: ledgers.reserve(uid, claims, time.monotonic() + _LEDGER_SECONDS),
         ledgers.context.pods.seen,
     )

@@ -12,7 +12,7 @@ from typing import Any
 from webhook.engine.running_rules import addressed_to
 from webhook.facts.gpu_pods import counted_pod
 from webhook.ledger.entries import MOST_RESOURCES
-from webhook.ledger.ledger_store import GpuPod
+from webhook.ledger.ledger_store import GpuPod, entered_demand
 from webhook.ledger.verdicts import (
     AlreadyStored,
     Claim,
@@ -32,7 +32,8 @@ from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_quotas import BoundQuota
 from webhook.quota import quota_wording
 from webhook.quota.amounts import amounts
-from webhook.quota.demand import demand_of, uncounted
+from webhook.quota.demand import demand_of
+from webhook.quota.pod_demand import PodDemand, ResourceClaims, claimed_demands, pod_demand, uncounted
 from webhook.quota.quota_wording import Objection, is_unspecified, objections
 from webhook.quota.quotas import ClaimsMode, Excess, Limit, OnLedgerFailure, Quota, QuotaScope
 from webhook.rules import gpu_quota
@@ -70,7 +71,11 @@ NO_CLAIMS = QuotaClaims()
 
 
 def claims_of(
-    raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuota], read: Pod | None = None
+    raw: Mapping[str, Any],
+    namespace: str,
+    quotas: Sequence[BoundQuota],
+    known: ResourceClaims,
+    read: Pod | None = None,
 ) -> QuotaClaims:
     """What a pod claims. `read` is the pod, if it was read before. Raises ShapeError for a malformed pod."""
     if not quotas:
@@ -78,17 +83,21 @@ def claims_of(
     accelerators = quotas[0].quota.counting.accelerators
     pod = read or pod_from_raw(raw, accelerators)
     counted = counted_pod({**raw, "metadata": {}}, accelerators)
-    findings = list(uncounted_of_pots(pod, quotas))
-    if counted is None:
+    findings = list(uncounted_of_pots(pod, quotas, known))
+    if counted is None and not pod.resource_claims:
         return QuotaClaims(findings=tuple(findings)) if findings else NO_CLAIMS
-    if len(counted.gpus) > MOST_RESOURCES:
+    if counted is not None and len(counted.gpus) > MOST_RESOURCES:
         return QuotaClaims(findings=tuple(finding_of(bound, _too_many_kinds(pod)) for bound in quotas))
     claims: list[BoundClaim] = []
     for bound in quotas:
-        demand = demand_of(counted, namespace, bound.quota.counting)
+        counting = bound.quota.counting
+        own = None if counted is None else demand_of(counted, namespace, counting)
+        parts = PodDemand(own, tuple(claimed_demands(pod, namespace, counting, known)))
+        demand = parts.all
         if demand is None:
             continue
-        claims.append(BoundClaim(Claim(bound.quota, demand, bound.mode is Mode.ENFORCE), bound))
+        is_enforced = bound.mode is Mode.ENFORCE
+        claims.append(BoundClaim(Claim(bound.quota, demand, is_enforced, parts.reserved, parts.own), bound))
         if bound.quota.scope is QuotaScope.POT:  # the rule reports objections of the namespace's own quota
             findings += [finding_of(bound, objection) for objection in objections(demand, bound.quota)]
     return QuotaClaims(tuple(claims), tuple(findings))
@@ -115,10 +124,11 @@ def _with_findings(outcome: Outcome, findings: Iterable[Finding]) -> Outcome:
     return replace(outcome, findings=(*outcome.findings, *addressed_to(outcome.policy.contact, findings)))
 
 
-def reserved(
+def reserved(  # noqa: PLR0913, PLR0917  # what is reserved, and who is asked
     outcome: Outcome,
     namespace: str,
     bound: Sequence[BoundQuota],
+    known: ResourceClaims,
     ask: Callable[[Sequence[Claim]], Sequence[Verdict]],
     seen: Callable[[str], Iterable[GpuPod]] | None,
 ) -> Outcome:
@@ -128,7 +138,7 @@ def reserved(
     """
     if outcome.refusals or not bound:
         return outcome
-    return entered(outcome, namespace, claims_of(outcome.object, namespace, bound), ask, seen)
+    return entered(outcome, namespace, claims_of(outcome.object, namespace, bound, known), ask, seen)
 
 
 def entered(
@@ -226,40 +236,41 @@ def finding_of(bound: BoundQuota, objection: Objection) -> Finding:
     )
 
 
-def uncounted_of_pots(pod: Pod, quotas: Sequence[BoundQuota]) -> Iterator[Finding]:
+def uncounted_of_pots(pod: Pod, quotas: Sequence[BoundQuota], known: ResourceClaims) -> Iterator[Finding]:
     """The GPUs of a pod that pots cannot count. The rule reports these for the namespace's own quota."""
     for bound in quotas:
         if bound.quota.scope is QuotaScope.POT:
             is_denied = bound.quota.counting.claims is ClaimsMode.DENY
-            for objection in uncounted(pod, bound.quota):
+            for objection in uncounted(pod, bound.quota, known):
                 found = finding_of(bound, objection)
                 yield found if is_denied else replace(found, kind=FindingKind.ADVICE, refuses=False)
 
 
-def pot_findings(pod: Pod, namespace: str, quotas: Sequence[BoundQuota]) -> Iterator[Finding]:
+def pot_findings(pod: Pod, namespace: str, quotas: Sequence[BoundQuota], known: ResourceClaims) -> Iterator[Finding]:
     """Why a pod never fits into a pot. The rule reports this for the namespace's own quota."""
-    yield from uncounted_of_pots(pod, quotas)
+    yield from uncounted_of_pots(pod, quotas, known)
     for bound in quotas:
-        demand = demand_of(pod, namespace, bound.quota.counting)
+        demand = pod_demand(pod, namespace, bound.quota.counting, known).all
         if demand is not None and bound.quota.scope is QuotaScope.POT:
             yield from (finding_of(bound, objection) for objection in objections(demand, bound.quota))
 
 
 def _largest(pods: Iterable[GpuPod], limit: Limit, quota: Quota) -> list[tuple[str, Fraction]]:
     """The pods that count most against a limit, and by name if several count alike."""
-    known: dict[int, Fraction] = {}
+    known: dict[tuple[int, int], Fraction] = {}
 
     def counted(seen: GpuPod) -> Fraction:
-        amount = known.get(id(seen.pod))
-        if amount is None:
-            amount = known[id(seen.pod)] = _amount(seen.pod, seen.namespace, limit, quota)
-        return amount
+        key = id(seen.pod), id(seen.requests)
+        if key not in known:
+            known[key] = amount_of_stored(seen, limit, quota)
+        return known[key]
 
-    counting = ((counted(seen), seen.name) for seen in pods)
+    counting = ((counted(seen), seen.called) for seen in pods)
     first = nsmallest(_MOST_NAMES, ((-amount, name) for amount, name in counting if amount))
     return [(shortened(name, _LONGEST_NAME), -amount) for amount, name in first]
 
 
-def _amount(pod: Pod, namespace: str, limit: Limit, quota: Quota) -> Fraction:
-    demand = demand_of(pod, namespace, quota.counting)
+def amount_of_stored(seen: GpuPod, limit: Limit, quota: Quota) -> Fraction:
+    """What a stored pod or claim counts against a limit."""
+    demand = entered_demand(seen, quota.counting)
     return Fraction(0) if demand is None else amounts(demand, quota).get(limit, Fraction(0))

@@ -93,7 +93,7 @@ def judge_template(template: Template, where: TemplateContext) -> JudgedTemplate
     found = (*outcome.findings, *_unrepaired(template, outcome.injections), *_of_replicas(template, pod, where))
     findings = [finding for finding in found if not template.is_unknown(finding.field)]
     if not any(finding.refuses for finding in findings):
-        of_pots = pot_findings(pod, where.namespace, where.quotas)
+        of_pots = pot_findings(pod, where.namespace, where.quotas, where.facts)
         findings.extend(addressed_to(where.policy.contact, of_pots))
     return JudgedTemplate(template, pod, tuple(findings), outcome.injections)
 

@@ -19,7 +19,7 @@ from webhook.policy.policy_set import Policy
 from webhook.policy.schema import WorkloadsMode
 from webhook.quota import quota_wording
 from webhook.quota.amounts import amounts
-from webhook.quota.demand import demand_of
+from webhook.quota.pod_demand import pod_demand
 from webhook.quota.quota_wording import is_unspecified
 from webhook.quota.quotas import Excess, Limit
 from webhook.rules.rule_settings import Mode
@@ -153,19 +153,21 @@ def _totals(judged: Sequence[JudgedTemplate], where: TemplateContext) -> Iterato
     A template that does not say how many pods it makes counts as none.
     """
     admitted = [one for one in judged if not one.outcome.is_refused]
-    counted = [one for one in admitted if one.template.pods and one.pod.gpus]
+    counted = [one for one in admitted if one.template.pods and (one.pod.gpus or one.pod.resource_claims)]
     for bound in where.quotas:
         for limit in bound.quota.limits if counted else ():
-            found = _total(bound, limit, counted, where.namespace)
+            found = _total(bound, limit, counted, where)
             if found is not None:
                 yield found
 
 
-def _total(bound: BoundQuota, limit: Limit, templates: Sequence[JudgedTemplate], namespace: str) -> _QuotaTotal | None:
+def _total(
+    bound: BoundQuota, limit: Limit, templates: Sequence[JudgedTemplate], where: TemplateContext
+) -> _QuotaTotal | None:
     shares: list[tuple[JudgedTemplate, Fraction]] = []
     is_open = False
     for one in templates:
-        demand = demand_of(one.pod, namespace, bound.quota.counting)
+        demand = pod_demand(one.pod, where.namespace, bound.quota.counting, where.facts).all
         if demand is not None and (amount := amounts(demand, bound.quota)[limit]):
             shares.append((one, amount))
             is_open |= is_unspecified(demand, bound.quota)

@@ -180,13 +180,17 @@ def _by_demand(by_uid: Mapping[bytes, Demand]) -> Iterable[tuple[Demand, list[by
 
 def _order(kind: Kind) -> tuple[object, ...]:
     gpus, models, requests = kind
-    ordered = [[(one.resource, one.number, one.models is not None, one.models or ()) for one in all] for all in requests]
-    return gpus, models is not None, models or (), ordered
+    return gpus, models is not None, models or (), [list(map(_order_of_devices, request)) for request in requests]
+
+
+def _order_of_devices(one: ClaimedDevices) -> tuple[object, ...]:
+    return one.resource, one.number, one.models is not None, one.models or ()
 
 
 def _read_kind(raw: object, where: str) -> Kind:
     kind = _map(raw, where)
-    gpus = [(name, _count(count, f"{where}.gpus[{name}]")) for name, count in _map(kind.get("gpus"), f"{where}.gpus").items()]
+    counts = _map(kind.get("gpus"), f"{where}.gpus")
+    gpus = [(name, _count(count, f"{where}.gpus[{name}]")) for name, count in counts.items()]
     requests = tuple(
         tuple(_read_devices(one, f"{where}.requests") for one in _list(request, f"{where}.requests"))
         for request in _list(kind.get("requests"), f"{where}.requests")

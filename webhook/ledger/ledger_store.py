@@ -10,7 +10,9 @@ from typing import Protocol
 
 from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.entries import MOST_RESOURCES, Entries
+from webhook.model.claims import Requests
 from webhook.model.pod import Pod
+from webhook.quota.claimed_devices import claims_demand
 from webhook.quota.demand import demand_of
 from webhook.quota.quotas import Counting, Demand
 
@@ -63,19 +65,29 @@ class LedgerStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GpuPod:
-    """A pod that requests GPUs, as the API server has it. `uid` has the 16 bytes of metadata.uid.
+    """A pod or a resource claim that requests GPUs, as the API server has it. `uid` has the 16 bytes of metadata.uid.
 
-    `pod` has the parts that decide on its demand: GPUs, node selector, required node affinity.
+    `pod` has the parts of a pod that decide on its demand: GPUs, node selector, required node affinity. `requests` are
+    the device requests of a claim, with the extended resources of their DeviceClasses; empty for a pod.
     """
 
     uid: bytes
     namespace: str
     name: str
     pod: Pod
+    requests: Requests = ()
+
+    @property
+    def called(self) -> str:
+        """The name for people, which tells claims from pods."""
+        return f"claim {self.name}" if self.requests else self.name
 
 
 class Pods(Protocol):
-    """The pods of the cluster that count: neither Succeeded nor Failed nor past their deletion.
+    """The pods of the cluster that count: neither Succeeded nor Failed nor past their deletion. And resource claims.
+
+    Keys of reservations (`webhook.ledger.entries.reservation_key`) are uids as well: they count as long as their pod
+    does, and are gone once their claim is stored.
 
     Methods with `seconds` are consistent reads. All others answer at once from what was last seen, which may be old.
     """
@@ -135,10 +147,10 @@ class Pods(Protocol):
 
 def demands_of(pods: Sequence[GpuPod], counting: Counting) -> dict[bytes, Demand]:
     """Uid -> demand of each pod that gets an entry. The demand of equal pods is made once."""
-    known: dict[tuple[str, int], Demand | None] = {}
+    known: dict[tuple[str, int, int], Demand | None] = {}
     found: dict[bytes, Demand] = {}
     for seen in pods:
-        kind = seen.namespace, id(seen.pod)
+        kind = seen.namespace, id(seen.pod), id(seen.requests)
         if kind not in known:
             known[kind] = entered_demand(seen, counting)
         demand = known[kind]
@@ -148,19 +160,27 @@ def demands_of(pods: Sequence[GpuPod], counting: Counting) -> dict[bytes, Demand
 
 
 def entered_demand(seen: GpuPod, counting: Counting) -> Demand | None:
-    """The demand of a pod's entry; None where it requests no GPU, or more different GPU resources than any node has."""
+    """The demand of the entry for a pod or claim.
+
+    None where it requests no GPU, or more different GPU resources than any node has.
+    """
+    if seen.requests:
+        return claims_demand([seen.requests], seen.namespace, counting)
     return demand_of(seen.pod, seen.namespace, counting) if len(seen.pod.gpus) <= MOST_RESOURCES else None
 
 
 def counted_otherwise(entries: Entries, demands: Mapping[bytes, Demand]) -> dict[bytes, Demand]:
-    """The demands that differ from those in the entries. Equal pairs are compared once."""
+    """The demands that differ from those in the entries. Equal pairs are compared once.
+
+    A claim's entry keeps requests of DeviceClasses that are not known any more: their devices may be in use.
+    """
     differs: dict[tuple[int, int], bool] = {}
     found: dict[bytes, Demand] = {}
     for uid, demand in demands.items():
         entered = entries.by_uid.get(uid, demand)
         pair = id(entered), id(demand)
         if pair not in differs:
-            differs[pair] = entered != demand
+            differs[pair] = entered != demand and len(demand.requests) >= len(entered.requests)
         if differs[pair]:
             found[uid] = demand
     return found

@@ -101,12 +101,20 @@ class Ledgers:
         with self._lock:
             self._ledgers = {key: ledger for key, ledger in self._ledgers.items() if not ledger.is_idle(seconds)}
 
-    def reserve(
-        self, uid: bytes, claims: Sequence[Claim], deadline: float, *, is_dry_run: bool = False, name: str = ""
+    def reserve(  # noqa: PLR0913  # all but three by name
+        self,
+        uid: bytes,
+        claims: Sequence[Claim],
+        deadline: float,
+        *,
+        is_dry_run: bool = False,
+        name: str = "",
+        takes_over: bytes = b"",
     ) -> tuple[Verdict, ...]:
         """Enter a pod in the ledger of every claim, and return the verdicts in the order of `claims`.
 
-        `name` is the pod's, empty where it is not known. Ledgers are written one after the other, starting with those
+        `name` is the pod's, empty where it is not known. `takes_over` is the key of a reservation whose room the entry
+        takes. Ledgers are written one after the other, starting with those
         that seem full. After the first refusal, the other ledgers only give verdicts. Entries that were written before
         it stay until the pod is known not to come: another replica may be admitting the same pod now.
         """
@@ -116,7 +124,7 @@ class Ledgers:
         is_refused = False
         for index in sorted(range(len(claims)), key=lambda index: not self._seems_full(claims[index])):
             claim = claims[index]
-            pending = PendingEntry(uid, claim, deadline, is_dry_run or is_refused, name)
+            pending = PendingEntry(uid, claim, deadline, is_dry_run or is_refused, name, takes_over=takes_over)
             verdict = verdicts[index] = self.of(claim.quota.key).reserve(pending)
             is_refused = is_refused or (claim.enforced and not isinstance(verdict, Granted | Unanswered))
         return tuple(verdicts[index] for index in range(len(claims)))

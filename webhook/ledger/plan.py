@@ -56,6 +56,7 @@ class BatchPlan:
         self._unconfirmed: dict[str, UnconfirmedUsage] = {}
         self._taken: dict[str, int] | None = None
         self._added: dict[bytes, Demand] = {}
+        self._removed: set[bytes] = set()
         self._used: list[tuple[Quota, dict[Limit, Fraction]]] = []
         self.verdicts: dict[int, Verdict] = {}
         self.has_exceeded = False
@@ -64,12 +65,16 @@ class BatchPlan:
     def consider(self, pending: PendingEntry) -> None:
         """Add an entry for the pod if it fits, or if its claim is not enforced."""
         claim = pending.claim
-        if pending.uid in self._entries.by_uid or pending.uid in self._added:
+        written = claim.entries(pending.uid)
+        if all(key in self._entries.by_uid or key in self._added for key in written):
             self.verdicts[id(pending)] = Granted()
             return
         in_use = self._used_of(claim.quota)
+        if (taken_over := self._held(pending.takes_over)) is not None:
+            in_use = _less(in_use, taken_over, claim.quota)
         over = excesses(claim.demand, in_use, claim.quota)
-        verdict = Exceeded(over) if over else self._withheld(pending, in_use)
+        has_room = taken_over is not None and _is_within(claim.demand, taken_over, claim.quota)
+        verdict = Exceeded(over) if over else Granted() if has_room else self._withheld(pending, in_use)
         if isinstance(verdict, Granted) or (over and not claim.enforced):
             verdict = self._crowded(claim) or verdict
         self.verdicts[id(pending)] = verdict
@@ -77,14 +82,28 @@ class BatchPlan:
         self.has_withheld = self.has_withheld or isinstance(verdict, Withheld)
         is_let_in = isinstance(verdict, Granted) or (isinstance(verdict, Exceeded) and not claim.enforced)
         if is_let_in and not pending.is_dry_run:
-            self._add(pending)
+            if taken_over is not None:
+                self._remove(pending.takes_over, taken_over)
+            for key, demand in written.items():
+                self._add(key, demand)
 
-    def _add(self, pending: PendingEntry) -> None:
-        demand = pending.claim.demand
+    def _held(self, key: bytes) -> Demand | None:
+        """The entry with this key, as the batch leaves it so far."""
+        return None if key in self._removed else self._added.get(key) or self._entries.by_uid.get(key)
+
+    def _remove(self, key: bytes, demand: Demand) -> None:
+        self._removed.add(key)
+        self._added.pop(key, None)
+        for quota, sums in self._used:
+            sums.update(_less(sums, demand, quota))
+        if (mine := self._unconfirmed.get(demand.namespace)) is not None and mine.all.get(demand, 0):
+            mine.all[demand] -= 1
+
+    def _add(self, key: bytes, demand: Demand) -> None:
         if self._taken is not None:
             needed = ENTRY_BYTES + (demand_bytes(demand) if self._is_new(demand) else 0)
             self._taken[demand.namespace] = self._taken.get(demand.namespace, 0) + needed
-        self._added[pending.uid] = demand
+        self._added[key] = demand
         for quota, sums in self._used:
             for limit, amount in used({demand: 1}, quota).items():
                 sums[limit] += amount
@@ -125,7 +144,18 @@ class BatchPlan:
 
     def entries(self) -> Entries:
         """The entries afterwards; the object from the beginning where nothing changes."""
-        return self._entries.changed(self._added)
+        return self._entries.changed(self._added, self._removed)
+
+
+def _less(in_use: dict[Limit, Fraction], demand: Demand, quota: Quota) -> dict[Limit, Fraction]:
+    """What is in use of a quota without an entry of this demand."""
+    return {limit: amount - freed for limit, amount in in_use.items() for freed in [used({demand: 1}, quota)[limit]]}
+
+
+def _is_within(demand: Demand, other: Demand, quota: Quota) -> bool:
+    """Whether a demand counts no more than another against any limit of the quota."""
+    room = amounts(other, quota)
+    return all(asks <= room[limit] for limit, asks in amounts(demand, quota).items())
 
 
 def corrected(entries: Entries, correction: Correction) -> Entries:

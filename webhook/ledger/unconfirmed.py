@@ -126,7 +126,7 @@ class UnconfirmedEntries:
         failures = self._failures.get(demand.namespace)
         if failures is None:
             return
-        asked = dict(demand.gpus)
+        asked = demand.units
         failures.most = {name: most for name, most in failures.most.items() if asked.get(name, 0) < most}
         if not failures.most:
             del self._failures[demand.namespace]
@@ -139,7 +139,7 @@ class UnconfirmedEntries:
             longest = self._in_flight * _LONGEST_MEMORY
             self._failures = {name: one for name, one in self._failures.items() if now - one.last < longest}
             failures = self._failures[namespace] = _Failures(0, -float("inf"))
-        for name, count in demand.gpus:
+        for name, count in demand.units.items():
             failures.most[name] = max(failures.most.get(name, 0), count)
         if now - failures.last > self._in_flight / 2:
             failures.times += 1

@@ -4,16 +4,30 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from webhook.ledger.entries import reservation_key
 from webhook.quota.quotas import Demand, Excess, Limit, Quota
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a pod would use of one quota. A pod whose claim is not `enforced` gets an entry even beyond a limit."""
+    """What a pod would use of one quota. A pod whose claim is not `enforced` gets an entry even beyond a limit.
+
+    `reserved` is the part of a pod's demand that resource claims will take over which Kubernetes makes for it: each by
+    its name in the pod. A pod gets one entry for what is left, `own`, and one for each of these.
+    """
 
     quota: Quota
     demand: Demand
     enforced: bool = True
+    reserved: tuple[tuple[str, Demand], ...] = ()
+    own: Demand | None = None
+
+    def entries(self, uid: bytes) -> dict[bytes, Demand]:
+        """The entries of the pod with this uid."""
+        if not self.reserved:
+            return {uid: self.demand}
+        found = {} if self.own is None else {uid: self.own}
+        return found | {reservation_key(uid, name): demand for name, demand in self.reserved}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +97,7 @@ class PendingEntry:
     """A pod that waits for an entry. `deadline` is on the monotonic clock. A dry run gets a verdict and no entry.
 
     `name` is the pod's, empty where it is not known. `is_cleared` says that the pod may hold more of a pot than other
-    pods before it is stored.
+    pods before it is stored. `takes_over` is the key of a reservation whose room this entry takes; empty for none.
     """
 
     uid: bytes
@@ -92,6 +106,7 @@ class PendingEntry:
     is_dry_run: bool = False
     name: str = ""
     is_cleared: bool = False
+    takes_over: bytes = b""
     verdict: Verdict | None = None
 
 

@@ -77,9 +77,7 @@ def is_uncounted(requests: Requests, counting: Counting) -> bool:
 def _may_be_more(devices: Devices, counting: Counting) -> bool:
     name = DEVICE_CLASSES + devices.device_class
     return (
-        not devices.is_administrative
-        and not _resource(devices, counting)
-        and counting.accelerators.may_be_gpus(name)
+        not devices.is_administrative and not _resource(devices, counting) and counting.accelerators.may_be_gpus(name)
     )
 
 

@@ -4,7 +4,7 @@ A tenant can make names of resources up, and names in ledgers take room. So a re
 count differently from others: if a limit or weight of the policy names it, or if it is known not to weigh a whole GPU.
 All other resources of a vendor have one name.
 
-Some pods may get GPUs that no quota can count. `uncounted` says so without asking a ledger.
+Some pods may get GPUs that no quota can count. `opens_more` says so without asking a ledger.
 """
 
 import re
@@ -102,33 +102,38 @@ CLAIMS = "spec.resourceClaims"
 BY_CLAIM = "requests devices by resource claims, which may be GPUs"
 """What is found about a pod with resource claims by a caller that does not know the claims."""
 
-_ASK = "Request GPUs that are counted, such as nvidia.com/gpu, in resources.limits"
-_DECLARE = f"{_ASK}, or ask the platform team to declare the class in accelerators.extra"
-_WEIGH = f"{_ASK}, or ask the platform team to set what it counts as in weights"
+REQUEST_COUNTED = "Request GPUs that are counted, such as nvidia.com/gpu, in resources.limits"
+_DECLARE = f"{REQUEST_COUNTED}, or ask the platform team to declare the class in accelerators.extra"
+_WEIGH = f"{REQUEST_COUNTED}, or ask the platform team to set what it counts as in weights"
 
 
-def uncounted(pod: Pod, quota: Quota) -> Iterator[Objection]:
-    """What in a pod may be GPUs in a number that the quota cannot know; nothing where the quota allows them."""
-    mode = quota.counting.claims
-    if mode is ClaimsMode.ALLOW or not pod.may_be_more:
-        return
-    name = f"GPU quota '{quota.name}'" if quota.name else "the GPU quota"
-    only = f"{name} allows only what it can count"
-    allowed = only if mode is ClaimsMode.DENY else f"{name} does not count them"
-    if pod.resource_claims:
-        yield Objection(CLAIMS, BY_CLAIM, allowed, _ASK)
+def allowed_by(quota: Quota) -> str:
+    """What a quota allows of GPUs that it cannot count."""
+    if quota.counting.claims is ClaimsMode.DENY:
+        return f"{_called(quota)} allows only what it can count"
+    return f"{_called(quota)} does not count them"
+
+
+def _called(quota: Quota) -> str:
+    return f"GPU quota '{quota.name}'" if quota.name else "the GPU quota"
+
+
+def opens_more(pod: Pod, quota: Quota) -> Iterator[Objection]:
+    """What in the resources of a pod may be GPUs in a number that the quota cannot know."""
     for container in pod.containers:
         where = f"{container.path}.resources"
         if container.has_claims and not (pod.resource_claims or container.unknown_classes):
-            yield Objection(f"{where}.claims", "uses a resource claim, which may be GPUs", allowed, _ASK)
+            found = "uses a resource claim, which may be GPUs"
+            yield Objection(f"{where}.claims", found, allowed_by(quota), REQUEST_COUNTED)
         if container.unknown_classes:
             names = few([cut(one) for one, _ in container.unknown_classes])
             found = f"requests {names}, which may be GPUs or not"
-            yield Objection(where, found, allowed, _DECLARE)
+            yield Objection(where, found, allowed_by(quota), _DECLARE)
         opening = _opening(container, quota)
         if opening:
             found = f"requests {few(opening)}, which gives access to all GPUs of a node"
-            counted = only if mode is ClaimsMode.DENY else f"{name} counts it as 1"
+            is_denied = quota.counting.claims is ClaimsMode.DENY
+            counted = allowed_by(quota) if is_denied else f"{_called(quota)} counts it as 1"
             yield Objection(where, found, counted, _WEIGH)
 
 

@@ -138,6 +138,18 @@ class Demand:
     models: tuple[str, ...] | None = None
     requests: tuple[ClaimedRequest, ...] = ()
 
+    @property
+    def units(self) -> dict[str, int]:
+        """Resource -> most units that the pod or claim may get."""
+        units = dict(self.gpus)
+        for request in self.requests:
+            most: dict[str, int] = {}
+            for one in request:
+                most[one.resource] = max(most.get(one.resource, 0), one.number)
+            for resource, number in most.items():
+                units[resource] = units.get(resource, 0) + number
+        return units
+
 
 @dataclass(frozen=True, slots=True)
 class Excess:

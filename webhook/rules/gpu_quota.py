@@ -7,6 +7,10 @@ The model of a pod follows from its nodeSelector and required node affinity. A p
 counts against the limit of each of them, and its slices count as the largest part that they could be:
 `nvidia.com/mig-1g.10gb` is 1/7 of an H100, 1/4 of an A100 of 40 GB, and 1/4 if the pod selects no model.
 
+GPUs that come by resource claims count as well. A pod brings what the templates that it names request, and a claim that
+somebody makes counts from then until it is deleted, whether pods use it or not. [GPUs by DRA](dra.md#quotas) has the
+details.
+
 A quota that several namespaces share is a [pot](#pots) of `_quotas.yaml`.
 """
 
@@ -24,7 +28,7 @@ from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import BUILT_IN, Accelerators, accelerators_in
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
-from webhook.quota.demand import demand_of, uncounted
+from webhook.quota.pod_demand import pod_demand, uncounted
 from webhook.quota.quota_wording import objections
 from webhook.quota.quotas import (
     ClaimsMode,
@@ -104,9 +108,9 @@ class Settings(RuleSettings):
     each model, `deny` refuses it and says which label to select."""
     claims: ClaimsMode = ClaimsMode.WARN
     """What happens to a pod that may get GPUs which cannot be counted, if a quota applies to it: `deny` refuses it,
-    `warn` admits it with a warning, `allow` says nothing. Such a pod has resource claims, requests a device class that
-    is neither known nor declared, or requests a resource that gives access to all GPUs of a node, such as
-    gpu.intel.com/i915_monitoring, without an entry in `weights`."""
+    `warn` admits it with a warning, `allow` says nothing. Such a pod claims devices of a class that is neither known
+    nor declared, by a resource claim or by number, has claims that the webhook cannot read, or requests a resource that
+    gives access to all GPUs of a node, such as gpu.intel.com/i915_monitoring, without an entry in `weights`."""
     on_ledger_failure: OnLedgerFailure = OnLedgerFailure.DENY
     """What happens to a pod while usage cannot be counted, because the ledger cannot be reached: `deny` or `allow`."""
 
@@ -142,12 +146,12 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     """Refuse a pod that exceeds a limit by itself, or that does not say which GPUs it would use."""
     if not settings.limits:
         return
-    for one in uncounted(pod, settings.quota) if pod.may_be_more else ():
+    for one in uncounted(pod, settings.quota, facts) if pod.may_be_more else ():
         if settings.claims is ClaimsMode.DENY:
             yield Violation(one.where, one.found, one.allowed, one.remedy)
         else:
             yield Advice(one.where, f"{one.found}; {one.allowed}", one.remedy)
-    demand = demand_of(pod, "", settings.quota.counting)
+    demand = pod_demand(pod, "", settings.quota.counting, facts).all
     if demand is None:
         return
     for objection in objections(demand, settings.quota, pod.namespace):
