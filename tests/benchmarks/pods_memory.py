@@ -27,7 +27,8 @@ from tests.e2e.eventually import eventually
 from tests.facts.fake_api_server import NODES, PODS, RUNTIME_CLASSES, FakeApiServer, Request, fake_api_server
 from tests.facts.fake_objects import FakeObjects
 from webhook.facts.live import LiveFacts
-from webhook.facts.pod_source import PAGE, LivePods
+from webhook.facts.pod_lists import PAGE
+from webhook.facts.pod_source import LivePods
 from webhook.kubernetes.api_server import ApiServer
 
 PODS_COUNT, NODES_COUNT, NAMESPACES = sized((100_000, 5_000, 500), (2_000, 50, 20))

@@ -7,7 +7,8 @@ import pytest
 
 from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server
 from tests.facts.pod_samples import stored, uid
-from webhook.facts.pod_source import LivePods, too_full
+from webhook.facts.pod_lists import too_full
+from webhook.facts.pod_source import LivePods
 from webhook.kubernetes.api_server import ApiServer
 from webhook.ledger.ledger_store import LedgerError
 

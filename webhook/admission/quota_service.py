@@ -13,6 +13,7 @@ from webhook.ledger.ledger_store import LedgerStore, Pods
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.reconciler import Reconciler, Usage
 from webhook.policy.policy_store import HELD_SECONDS, PolicyStore
+from webhook.quota.claimed_devices import DeviceClasses
 from webhook.quota.quotas import Quota, QuotaScope
 
 _ROUNDS = 1 / 9
@@ -23,6 +24,10 @@ _IDLE = 2
 
 class WatchedPods(Pods, Protocol):
     """Pods that are watched from `start` to `close`."""
+
+    def know(self, classes: Callable[[], DeviceClasses | None]) -> None:
+        """Have DeviceClasses looked up by what this returns; None while nothing is known yet."""
+        ...
 
     def listen(self, gone: Callable[[], None]) -> None:
         """Have `gone` called once for each pod that no longer counts."""
@@ -74,7 +79,13 @@ class QuotaParts:
 class QuotaService:
     """The quotas of one replica. Pods are watched from the moment that the policies have a quota."""
 
-    def __init__(self, parts: QuotaParts, policies: PolicyStore, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        parts: QuotaParts,
+        policies: PolicyStore,
+        metrics: Metrics,
+        classes: Callable[[], DeviceClasses | None] = lambda: None,
+    ) -> None:
         self._parts = parts
         self._policies = policies
         observer = QuotaMetrics(metrics.registry, lambda: self._reconciler.usage, lambda: self._reconciler.age)
@@ -96,6 +107,7 @@ class QuotaService:
             listener=self._show,
         )
         parts.pods.listen(self._reconciler.wake)
+        parts.pods.know(classes)
         self.has_pods_in = parts.pods.has_any_in
         """Whether a pod was seen in a namespace."""
 

@@ -1,7 +1,7 @@
 """What pods request by the ResourceClaims and ResourceClaimTemplates in the input of an audit.
 
-Quotas do not count claimed devices. An audit of files reports which devices are claimed: in the finding of
-`gpuQuota` about claims, or in a finding that is only recorded.
+An audit of files reports which devices are claimed: in the finding of `gpuQuota` about claims that it cannot count, or
+in a finding that is only recorded.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +25,7 @@ KEY = resource_claims.RULE.key
 
 _SHOWN = 3
 """Most claims of a pod, requests of a claim, and alternatives of a request that a message spells out."""
+_UNCOUNTED = "; quotas count only devices of classes that are known to be GPUs"
 _TOLERATE = "Add the tolerations of GPU nodes to the pod; the policy adds none for these devices"
 
 
@@ -95,10 +96,11 @@ class InputClaims:
         if not any(one is None or one.may_be_gpus(known) for one in devices):
             return tuple(findings)
         are_gpus = any(one is not None and one.are_gpus(known) for one in devices)
+        is_doubtful = any(one is None or (one.may_be_gpus(known) and not one.are_gpus(known)) for one in devices)
         remedy = _TOLERATE if are_gpus and not asking.tolerates else ""
         return (
             *findings,
-            Finding(KEY, Mode.AUDIT, FindingKind.ADVICE, place, f"{found}; quotas do not count that", remedy),
+            Finding(KEY, Mode.AUDIT, FindingKind.ADVICE, place, f"{found}{_UNCOUNTED if is_doubtful else ''}", remedy),
         )
 
     def _devices(self, named: Iterable[PodResourceClaim], namespace: str) -> Iterator[Devices | None]:

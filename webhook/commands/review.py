@@ -81,7 +81,7 @@ def _ledgers(inventory: Path | None, kubeconfig: Path | None, accelerators: "Acc
     if kubeconfig is None:
         pods = StaticPods() if inventory is None else inventory_of(inventory, accelerators).pods
         return Ledgers(LedgerContext(MemoryStore(), pods))
-    from webhook.facts.pod_source import LivePods
+    from webhook.facts.claim_source import PodsAndClaims
     from webhook.kubernetes.api_server import ApiServer
 
-    return Ledgers(LedgerContext(MemoryStore(), LivePods(ApiServer(kubeconfig), accelerators=accelerators)))
+    return Ledgers(LedgerContext(MemoryStore(), PodsAndClaims(ApiServer(kubeconfig), accelerators=accelerators)))

@@ -97,7 +97,9 @@ def claims_of(
         if demand is None:
             continue
         is_enforced = bound.mode is Mode.ENFORCE
-        claims.append(BoundClaim(Claim(bound.quota, demand, is_enforced, parts.reserved, parts.own), bound))
+        claims.append(
+            BoundClaim(Claim(bound.quota, demand, is_enforced, parts.reserved, own if parts.reserved else None), bound)
+        )
         if bound.quota.scope is QuotaScope.POT:  # the rule reports objections of the namespace's own quota
             findings += [finding_of(bound, objection) for objection in objections(demand, bound.quota)]
     return QuotaClaims(tuple(claims), tuple(findings))

@@ -14,15 +14,20 @@ from typing import Any
 
 import orjson
 
-from webhook.ledger.entries import uid_bytes
+from webhook.ledger.entries import reservation_key, uid_bytes
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.claims import TEMPLATE, claims_of
 from webhook.model.container import APP, INIT
+from webhook.model.json_parts import mapped
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 
 COUNTING = "status.phase!=Succeeded,status.phase!=Failed"
 """The field selector of the pods that are not finished."""
+
+NO_POD = pod_from_raw({"spec": {"containers": []}})
+"""Stands for the pod where a claim is meant, which has none."""
 
 _FINISHED = ("Succeeded", "Failed")
 _MOST_BYTES, _MOST_PARTS = 8192, 1024
@@ -33,15 +38,17 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 @dataclass(frozen=True, slots=True)
 class StoredPod:
-    """A pod that the API server holds. `gpu_pod` is None where it requests no GPU.
+    """A pod, or a resource claim, that the API server holds. `gpu_pod` is None where it requests no GPU by itself.
 
-    `ends` is the time when it stops counting, in seconds since 1970 by the API server's clock: -inf for a finished pod,
-    +inf for a pod that is not being deleted.
+    `reserved` are the keys of the entries that hold room for claims which are made for the pod from templates. `ends`
+    is the time when it stops counting, in seconds since 1970 by the API server's clock: -inf for a finished pod, +inf
+    for a pod that is not being deleted.
     """
 
     uid: bytes
     gpu_pod: GpuPod | None
     ends: float = math.inf
+    reserved: tuple[bytes, ...] = ()
 
 
 def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> StoredPod:
@@ -54,7 +61,9 @@ def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Store
         gpu_pod = GpuPod(uid, sys.intern(str(metadata.get("namespace") or "default")), _name(metadata), read)
     status = pod.get("status")
     finished = isinstance(status, dict) and status.get("phase") in _FINISHED
-    return StoredPod(uid, gpu_pod, -math.inf if finished else _end(metadata))
+    claims = mapped(pod.get("spec")).get("resourceClaims")
+    reserved = tuple(reservation_key(uid, one.name) for one in claims_of(claims) if one.kind == TEMPLATE)
+    return StoredPod(uid, gpu_pod, -math.inf if finished else _end(metadata), reserved)
 
 
 def counted_pod(raw: object, accelerators: Accelerators = BUILT_IN) -> Pod | None:

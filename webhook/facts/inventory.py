@@ -93,6 +93,9 @@ class StaticPods:
         if len(self.left_out) < _MOST_NAMED:
             self.left_out.append(what)
 
+    def know(self, classes: Callable[[], object]) -> None:
+        """Does nothing: the file says what its DeviceClasses give."""
+
     def listen(self, gone: Callable[[], None]) -> None:
         """Does nothing: pods in a file are never deleted."""
 

@@ -6,12 +6,13 @@
 import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
 from webhook.facts.gpu_pods import StoredPod, stored_from_raw, uid_of
+from webhook.facts.reservations import Reservations
 from webhook.ledger.ledger_store import GpuPod
-from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.globs import is_glob, matcher
 
 
@@ -23,6 +24,7 @@ class PodTable:
         self._in: dict[str, set[bytes]] = {}
         self._named: dict[str, dict[str, bytes]] = {}
         self._ends: dict[bytes, float] = {}  # only of pods that end, which are few
+        self._taken: dict[bytes, bytes] = {}  # key of a reservation -> uid of the claim that took it over
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -38,6 +40,8 @@ class PodTable:
         self._pods[pod.uid] = pod
         self._in.setdefault(pod.namespace, set()).add(pod.uid)
         self._named.setdefault(pod.namespace, {})[pod.name] = pod.uid
+        if pod.takes_over:
+            self._taken[pod.takes_over] = pod.uid
         if ends < math.inf:
             self._ends[pod.uid] = ends
         else:
@@ -54,6 +58,8 @@ class PodTable:
         if pod is None:
             return False
         self._ends.pop(uid, None)
+        if self._taken.get(pod.takes_over) == uid:
+            del self._taken[pod.takes_over]
         others = self._in[pod.namespace]
         others.discard(uid)
         named = self._named[pod.namespace]
@@ -74,6 +80,10 @@ class PodTable:
     def ended(self, uids: Set[bytes], now: float) -> Set[bytes]:
         """The uids of pods in the table that no longer count."""
         return {uid for uid, ends in self._ends.items() if now > ends and uid in uids}
+
+    def taken_over(self, keys: Set[bytes]) -> Set[bytes]:
+        """Those of these reservations whose claims are in the table."""
+        return keys & self._taken.keys()
 
     def has_any_in(self, namespace: str) -> bool:
         """Whether a pod of the table is in a namespace."""
@@ -126,31 +136,48 @@ _log = logging.getLogger("gpu_policy.quota")
 
 
 class PodCache:
-    """The GPU pods as the last lists and events had them. One thread writes, any thread may ask.
+    """The GPU pods, or the resource claims, as the last lists and events had them. One thread writes, any may ask.
 
-    `now` is the API server's clock in seconds since 1970; `clock` is monotonic.
+    `now` is the API server's clock in seconds since 1970; `clock` is monotonic. `read` reads an object, and raises
+    ValueError where it cannot.
     """
 
     def __init__(
-        self, now: Callable[[], float], clock: Callable[[], float], accelerators: Accelerators = BUILT_IN
+        self,
+        now: Callable[[], float],
+        clock: Callable[[], float],
+        read: Callable[[object], StoredPod] = stored_from_raw,
     ) -> None:
         self._now = now
-        self._accelerators = accelerators
+        self._read_object = read
         self._clock = clock
         self._lock = Lock()
         self._table = PodTable()
         self._gone = GonePods()
+        self._reservations = Reservations()
         self._has_warned = False
 
     def live_among(self, uids: Set[bytes]) -> Set[bytes]:
         """The uids of pods that counted when they were last reported."""
         with self._lock:
-            return self._table.counting(uids, self._now())
+            now = self._now()
+            return self._table.counting(uids, now) | self._reservations.counting(uids, now)
 
     def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
         """The uids of pods that were reported and no longer count."""
         with self._lock:
-            return self._gone.among(uids) | self._table.ended(uids, self._now())
+            now = self._now()
+            return self._gone.among(uids) | self._table.ended(uids, now) | self._reservations.ended(uids, now)
+
+    def taken_over(self, keys: Set[bytes]) -> Set[bytes]:
+        """Those of these reservations whose claims exist."""
+        with self._lock:
+            return self._table.taken_over(keys)
+
+    def reserved_by(self, pods: Iterable[bytes]) -> Set[bytes]:
+        """The keys of the reservations of these pods, where they were reported."""
+        with self._lock:
+            return self._reservations.of(pods)
 
     def named(self, namespace: str, name: str) -> bytes | None:
         """The uid of the pod of this name; None where there is none."""
@@ -171,20 +198,24 @@ class PodCache:
 
         Pods that are not in the list are gone. If reading `raws` raises an error, nothing changes.
         """
-        listed = PodTable()
+        listed, reservations = PodTable(), Reservations()
         ended: list[bytes] = []
         for raw in raws:
             stored = self._read(raw)
-            if stored is None or stored.gpu_pod is None:
+            if stored is None or (stored.gpu_pod is None and not stored.reserved):
                 continue
             if self._now() > stored.ends:
-                ended.append(stored.uid)
-            else:
+                ended += (stored.uid, *stored.reserved)
+                continue
+            if stored.gpu_pod is not None:
                 listed.put(stored.gpu_pod, stored.ends)
+            if stored.reserved:
+                reservations.put(stored.uid, stored.reserved, stored.ends)
         with self._lock:
             before, self._table = self._table, listed
-            vanished = [uid for uid in before if uid not in listed]
-            for uid in listed:
+            reserved, self._reservations = self._reservations, reservations
+            vanished = [*(uid for uid in before if uid not in listed), *(reserved.keys - reservations.keys)]
+            for uid in (*listed, *reservations.keys):
                 self._gone.discard(uid)
             for uid in (*vanished, *ended):
                 self._gone.add(uid, self._clock())
@@ -203,30 +234,32 @@ class PodCache:
             return False
         if self._now() > stored.ends:
             return self._leave(stored.uid)
-        if stored.gpu_pod is not None:
-            with self._lock:
+        with self._lock:
+            if stored.gpu_pod is not None:
                 self._gone.discard(stored.uid)
                 self._table.put(stored.gpu_pod, stored.ends)
+            if stored.reserved:
+                self._reservations.put(stored.uid, stored.reserved, stored.ends)
         return False
 
     def _leave(self, uid: bytes) -> bool:
         with self._lock:
-            counted = self._table.remove(uid)
-            if counted:
-                self._gone.add(uid, self._clock())
-            return counted
+            left = [*([uid] if self._table.remove(uid) else []), *self._reservations.remove(uid)]
+            for key in left:
+                self._gone.add(key, self._clock())
+            return bool(left)
 
     def _read(self, raw: object) -> StoredPod | None:
         """Read a pod. An unchanged pod, or a pod that can no longer be read, is the one in the cache."""
         try:
-            stored = stored_from_raw(raw, self._accelerators)
+            stored = self._read_object(raw)
         except ValueError as error:
             self._ignore(error)
             return self._known(raw)
         if stored.gpu_pod is not None and (known := self._table.get(stored.uid)) is not None:
             seen, _ = known
-            if seen.pod == stored.gpu_pod.pod:
-                return StoredPod(stored.uid, seen, stored.ends)
+            if (seen.pod, seen.requests) == (stored.gpu_pod.pod, stored.gpu_pod.requests):
+                return replace(stored, gpu_pod=seen)
         return stored
 
     def _known(self, raw: object) -> StoredPod | None:
@@ -235,7 +268,7 @@ class PodCache:
         except ValueError:
             return None
         known = self._table.get(uid)
-        return None if known is None else StoredPod(uid, *known)
+        return None if known is None else StoredPod(uid, *known, tuple(self._reservations.of([uid])))
 
     def _ignore(self, error: ValueError) -> None:
         level = logging.DEBUG if self._has_warned else logging.WARNING

@@ -75,13 +75,15 @@ class Health:
     """The state of a watch. Times are of a monotonic clock.
 
     `confirmed`: when the watch was last known to be current. `failing_since`: when it began to fail although the API
-    server answers; None while it does not fail, or the API server cannot be reached.
+    server answers; None while it does not fail, or the API server cannot be reached. `is_served`: whether the API
+    server knows the resource, and allows that it is read.
     """
 
     confirmed: float
     loaded: bool = False
     following: bool = False
     reachable: bool = False
+    is_served: bool = True
     failing_since: float | None = None
     detail: str = "not asked yet"
 
@@ -154,7 +156,7 @@ class Watch:
     def _list(self) -> None:
         """Replace all objects; if an answer fails, the previous objects stay."""
         resource = self.resource
-        listed = PagedList(self._server, Listed(self._path, resource.page, resource.selector), self._patience)
+        listed = PagedList(self._server, Listed(self.path, resource.page, resource.selector), self._patience)
         resource.replace(listed)
         self._version = listed.version
         self._was_listed = True
@@ -162,7 +164,7 @@ class Watch:
         self.health = replace(self.health, loaded=True, confirmed=self._clock(), reachable=True, detail="listed")
 
     @property
-    def _path(self) -> str:
+    def path(self) -> str:
         """The path in use."""
         return self.resource.paths[self._at]
 
@@ -185,7 +187,7 @@ class Watch:
             query["fieldSelector"] = self.resource.selector
         begun = self._clock()
         silence = min(seconds + self._timing.margin, self._timing.silence)
-        with closing(self._server.stream(self._path, query, silence)) as stream:
+        with closing(self._server.stream(self.path, query, silence)) as stream:
             self._stream = stream
             if self._stopping.is_set():  # `stop` may have come before there was a stream to interrupt
                 return True
@@ -228,7 +230,8 @@ class Watch:
         if refusal.status == 404 and self.resource.optional and not self._was_listed:
             self.resource.replace(())
             self._follows()
-            self.health = replace(self.health, detail="unknown to the API server, so there are none")
+            detail = "unknown to the API server, so there are none"
+            self.health = replace(self.health, is_served=False, detail=detail)
         elif refusal.status == 403 and self.resource.refused is not None:
             self._forbidden(self.resource.refused, str(refusal))
         else:
@@ -247,7 +250,7 @@ class Watch:
         if self.health.detail != detail:
             _log.warning("%s: %s", self.resource.name, detail)
         refused()
-        self.health = Health(confirmed=self._clock(), loaded=True, reachable=True, detail=detail)
+        self.health = Health(confirmed=self._clock(), loaded=True, reachable=True, is_served=False, detail=detail)
 
     def _failed(self, detail: str, *, reachable: bool, silent: bool = False) -> None:
         """Record a failure. The watch was current until now, unless the failure is a silence."""

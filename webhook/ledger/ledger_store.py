@@ -69,6 +69,9 @@ class GpuPod:
 
     `pod` has the parts of a pod that decide on its demand: GPUs, node selector, required node affinity. `requests` are
     the device requests of a claim, with the extended resources of their DeviceClasses; empty for a pod.
+
+    `takes_over` is the key of the reservation that a claim was made from, `extends` the uid of the pod whose extended
+    resources the scheduler made the claim for, so that the pod's entry counts them; both empty for others.
     """
 
     uid: bytes
@@ -76,6 +79,8 @@ class GpuPod:
     name: str
     pod: Pod
     requests: Requests = ()
+    takes_over: bytes = b""
+    extends: bytes = b""
 
     @property
     def called(self) -> str:

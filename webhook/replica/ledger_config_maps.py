@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.admission.quota_service import QuotaParts
+from webhook.facts.claim_source import PodsAndClaims
 from webhook.facts.inventory import StaticPods
-from webhook.facts.pod_source import LivePods
 from webhook.kubernetes.api_errors import ApiServerError, ConflictError
 from webhook.kubernetes.api_paths import CORE, delete_options, path_of
 from webhook.kubernetes.api_server import METADATA, ApiServer
@@ -174,7 +174,7 @@ def quota_parts_of(
     server = ApiServer(settings.kubeconfig)
     return QuotaParts(
         ApiStore(server, settings.namespace),
-        LivePods(server, accelerators=accelerators),
+        PodsAndClaims(server, accelerators=accelerators),
         QuotaStatus(server, settings.namespace),
         LedgerTiming(in_flight=settings.in_flight_seconds),
         is_bounded=True,

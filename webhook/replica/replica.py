@@ -69,7 +69,9 @@ class Replica:
         self._metrics = Metrics(namespace_series)
         self._policies = PolicyStore(sources.policies, listener=self._reloaded)
         self._facts = sources.facts(self._policies.current.accelerators)
-        self._quotas = None if quotas is None else QuotaService(quotas, self._policies, self._metrics)
+        self._quotas = (
+            None if quotas is None else QuotaService(quotas, self._policies, self._metrics, lambda: self._facts.facts)
+        )
         self._service = Service(self._policies, self._facts, self._metrics, images, self._quotas)
         self._service.decision_seconds = decision_seconds
         self._metrics.know_namespaces(self._is_known)

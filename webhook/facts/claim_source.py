@@ -1,0 +1,281 @@
+"""Resource claims as quotas count them: which of them exist, what they request, and whose room in ledgers they take.
+
+A claim counts from its creation until it is deleted: its devices may be reserved all that time. `PodsAndClaims` are the
+pods and the claims of a cluster together, as ledgers see them.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from threading import Lock
+from typing import Any
+
+from webhook.facts.claim_index import bounded
+from webhook.facts.facts import FactsStatus
+from webhook.facts.gpu_pods import NO_POD, StoredPod, uid_of
+from webhook.facts.live import CLAIMS, STALE_AFTER_SECONDS, claim_paths, status_of
+from webhook.facts.pod_cache import PodCache, is_covered
+from webhook.facts.pod_lists import PAGE, PodLists
+from webhook.facts.pod_source import LivePods
+from webhook.kubernetes.api_server import ApiServer
+from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
+from webhook.ledger.entries import reservation_key, uid_bytes
+from webhook.ledger.ledger_store import GpuPod
+from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.claims import CLAIM, Requests, claim_of_kind
+from webhook.model.json_parts import listed, mapped
+from webhook.quota.claimed_devices import DeviceClasses, looked_up
+
+CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
+"""Annotation of a claim that Kubernetes made from a template: its name in the pod that owns it."""
+EXTENDED = "resource.kubernetes.io/extended-resource-claim"
+"""Annotation of a claim that the scheduler made for extended resources of the pod that owns it: "true"."""
+
+_CLOSE_SECONDS = 1.5
+
+
+def owner_of(raw: object) -> bytes:
+    """The uid of the pod that a claim was made for; empty where it has no such owner.
+
+    Whoever may create claims may write any owner.
+    """
+    for reference in listed(raw, "metadata", "ownerReferences")[:16]:
+        owner = mapped(reference)
+        if owner.get("controller") is True and (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Pod"):
+            try:
+                return uid_bytes(str(owner.get("uid")))
+            except ValueError:
+                return b""
+    return b""
+
+
+def reservation_of(raw: object) -> bytes:
+    """The key of the reservation that a claim takes over; empty where it was not made from a template."""
+    name, owner = mapped(raw, "metadata", "annotations").get(CLAIM_NAME), owner_of(raw)
+    return reservation_key(owner, name) if owner and isinstance(name, str) else b""
+
+
+def stored_claim(raw: object, accelerators: Accelerators = BUILT_IN) -> StoredPod:
+    """Read a claim. Raises ValueError where it has no uid."""
+    uid, claim, metadata = uid_of(raw), claim_of_kind(CLAIM, raw), mapped(raw, "metadata")
+    requests = bounded(claim.requests) if claim is not None else ()
+    may_count = any(
+        one.are_gpus(accelerators) or one.may_be_gpus(accelerators) for request in requests for one in request
+    )
+    if claim is None or not may_count:
+        return StoredPod(uid, None)
+    is_extended = mapped(metadata.get("annotations")).get(EXTENDED) == "true"
+    namespace = sys.intern(str(metadata.get("namespace") or "default"))
+    extends = owner_of(raw) if is_extended else b""
+    return StoredPod(uid, GpuPod(uid, namespace, claim.name, NO_POD, requests, reservation_of(raw), extends))
+
+
+class LiveClaims:
+    """The resource claims of a cluster that may give GPUs. Threads may share it."""
+
+    def __init__(
+        self,
+        server: ApiServer,
+        *,
+        accelerators: Accelerators = BUILT_IN,
+        timing: WatchTiming | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._accelerators = accelerators
+        self._on_gone: Callable[[], None] = lambda: None
+        self._cache = PodCache(server.now, clock, self._read)
+        self._lists = PodLists(server, server.now, accelerators)
+        path, *elsewhere = claim_paths(CLAIMS[CLAIM])
+        resource = WatchedResource(
+            CLAIMS[CLAIM],
+            path,
+            self._replace,
+            self._change,
+            optional=True,
+            page=PAGE,
+            elsewhere=tuple(elsewhere),
+            refused=lambda: None,
+            is_dispensable=True,
+        )
+        self.watch = Watch(resource, server, clock, timing)
+
+    def listen(self, gone: Callable[[], None]) -> None:
+        """Call `gone` in the watch's thread after claims were deleted."""
+        self._on_gone = gone
+
+    def is_known(self) -> bool:
+        """Whether claims are followed now, or cannot be: the API server does not have them, or does not show them."""
+        health = self.watch.health
+        return health.loaded and (health.following or not health.is_served)
+
+    def live_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """The uids of claims that existed when they were last reported."""
+        return self._cache.live_among(uids)
+
+    def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """The uids of claims that were reported and are deleted."""
+        return self._cache.gone_among(uids)
+
+    def seen(self, namespace: str | None = None) -> list[GpuPod]:
+        """The claims as they were last reported."""
+        return self._cache.seen(namespace)
+
+    def taken_over(self, keys: Set[bytes]) -> Set[bytes]:
+        """Those of these reservations whose claims exist."""
+        return self._cache.taken_over(keys)
+
+    def has_any_in(self, namespace: str) -> bool:
+        """Whether a claim is in a namespace, which then exists."""
+        return self._cache.has_any_in(namespace)
+
+    def live_now(self, namespaces: Collection[str], seconds: float) -> Set[bytes]:
+        """The uids of the claims in these namespaces, read after the call began. Raises LedgerError.
+
+        Where claims cannot be read, all that were seen are taken to exist.
+        """
+        if not self.watch.health.is_served:
+            return {claim.uid for name in namespaces for claim in self.seen(name)}
+        return self._lists.uids(self.watch.path, namespaces, seconds)
+
+    def list_now(self, patterns: Collection[str], seconds: float) -> Iterator[GpuPod]:
+        """The claims in namespaces with these names and globs, read after the call began. Raises LedgerError."""
+        if not self.watch.health.is_served:
+            yield from (claim for claim in self.seen() if is_covered(claim.namespace, patterns))
+            return
+        for raw in self._lists.objects(self.watch.path, patterns, seconds):
+            try:
+                claim = self._read(raw).gpu_pod
+            except ValueError:
+                continue
+            if claim is not None and is_covered(claim.namespace, patterns):
+                yield claim
+
+    def _read(self, raw: object) -> StoredPod:
+        return stored_claim(raw, self._accelerators)
+
+    def _replace(self, raws: Iterable[object]) -> None:
+        if self._cache.replace(raws):
+            self._on_gone()
+
+    def _change(self, event: str, raw: Mapping[str, Any]) -> None:
+        if self._cache.change(event, raw):
+            self._on_gone()
+
+
+class PodsAndClaims:
+    """Implements `webhook.ledger.ledger_store.Pods` for the pods and the resource claims of a cluster.
+
+    Before `start` only the consistent lists send requests. Threads may share it.
+    """
+
+    def __init__(
+        self,
+        server: ApiServer,
+        *,
+        accelerators: Accelerators = BUILT_IN,
+        timing: WatchTiming | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._lock = Lock()
+        self._started = self._closed = False
+        self._pods = LivePods(server, accelerators=accelerators, timing=timing, clock=clock)
+        self._claims = LiveClaims(server, accelerators=accelerators, timing=timing, clock=clock)
+        self._classes: Callable[[], DeviceClasses | None] = lambda: None
+        self.named, self.stored_now = self._pods.named, self._pods.stored_now
+        self.full_quota, self.has_namespace = self._pods.full_quota, self._pods.has_namespace
+
+    def know(self, classes: Callable[[], DeviceClasses | None]) -> None:
+        """Look DeviceClasses up by what this returns; None while nothing is known yet."""
+        self._classes = classes
+
+    def listen(self, gone: Callable[[], None]) -> None:
+        """Call `gone` in the thread of a watch after pods or claims are gone. It has to be quick."""
+        self._pods.listen(gone)
+        self._claims.listen(gone)
+
+    def start(self) -> None:
+        """Begin to follow. Call it after the process has forked; another call does nothing."""
+        with self._lock:
+            if self._started or self._closed:
+                return
+            self._started = True
+        self._pods.start()
+        self._claims.watch.start()
+
+    def close(self) -> None:
+        """Stop following, within 2 seconds."""
+        with self._lock:
+            self._closed = True
+        self._claims.watch.stop()
+        self._pods.close()
+        if self._started:
+            self._claims.watch.join(_CLOSE_SECONDS)
+
+    def status(self, now: float) -> FactsStatus:
+        """How far pods and claims can be trusted at `now`, in seconds of the monotonic clock."""
+        return status_of((*self._pods.watches, self._claims.watch), now, STALE_AFTER_SECONDS)
+
+    def is_known(self) -> bool:
+        """Whether pods and claims were listed once and are being followed now."""
+        return self._pods.is_known() and self._claims.is_known() and self._classes() is not None
+
+    def live_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """The uids of pods and claims that counted when they were last reported, and of reservations still needed."""
+        return (self._pods.live_among(uids) | self._claims.live_among(uids)) - self._taken_over(uids)
+
+    def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """The uids of pods and claims that no longer count, and of reservations that are not needed any more."""
+        return self._pods.gone_among(uids) | self._claims.gone_among(uids) | self._taken_over(uids)
+
+    def has_any_in(self, namespace: str) -> bool:
+        """Whether a GPU pod or a claim is in a namespace, which then exists."""
+        return self._pods.has_any_in(namespace) or self._claims.has_any_in(namespace)
+
+    def seen(self, namespace: str | None = None) -> Iterable[GpuPod]:
+        """The pods and claims that counted when they were last reported."""
+        return list(self._counted(self._pods.seen(namespace), self._claims.seen(namespace)))
+
+    def live_now(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:
+        """The uids of all that counts in these namespaces, read after the call began. Raises LedgerError."""
+        until = self._clock() + seconds
+        pods = self._pods.live_now(namespaces, seconds)
+        claims = self._claims.live_now(namespaces, max(0.0, until - self._clock()))
+        reserved = self._pods.reserved_by(pods)
+        return pods | claims | (reserved - self._taken_over(reserved))
+
+    def list_now(self, patterns: Collection[str], seconds: float) -> Iterable[GpuPod]:
+        """All that counts in these namespaces, read after the call began. Raises LedgerError, also in the middle."""
+        until = self._clock() + seconds
+        pods = list(self._pods.list_now(patterns, seconds))
+        yield from self._counted(pods, self._claims.list_now(patterns, max(0.0, until - self._clock())))
+
+    def _taken_over(self, uids: Set[bytes]) -> Set[bytes]:
+        return self._claims.taken_over(uids)
+
+    def _counted(self, pods: Iterable[GpuPod], claims: Iterable[GpuPod]) -> Iterator[GpuPod]:
+        return counted_once(pods, claims, self._classes())
+
+
+def counted_once(pods: Iterable[GpuPod], claims: Iterable[GpuPod], classes: DeviceClasses | None) -> Iterator[GpuPod]:
+    """Pods, and the claims that their entries do not count already, with the extended resources of DeviceClasses.
+
+    Of the claims that call themselves claims for extended resources of a pod, one is left out for each pod that there
+    is. Whoever may create claims may write that annotation.
+    """
+    extended: set[bytes] = set()
+    for pod in pods:
+        extended.add(pod.uid)
+        yield pod
+    known: dict[int, Requests] = {}
+    for claim in claims:
+        if claim.extends in extended:
+            extended.remove(claim.extends)
+            continue
+        if classes is None:
+            yield claim
+            continue
+        requests = known.get(id(claim.requests))
+        if requests is None:
+            requests = known[id(claim.requests)] = looked_up(claim.requests, classes)
+        yield GpuPod(claim.uid, claim.namespace, claim.name, claim.pod, requests, claim.takes_over)
