@@ -5,50 +5,32 @@ Nothing here reads or writes a ledger, because that waits: the caller does so wi
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from heapq import nsmallest
 from typing import Any
 
+from webhook.engine.quota_findings import finding_for, finding_of, only_advice
 from webhook.engine.running_rules import addressed_to
+from webhook.facts.claim_index import bounded
+from webhook.facts.claim_owners import reservation_of
 from webhook.facts.gpu_pods import counted_pod
 from webhook.ledger.entries import MOST_RESOURCES
-from webhook.ledger.ledger_store import GpuPod, entered_demand
+from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.verdicts import (
-    AlreadyStored,
     Claim,
-    Crowded,
     Exceeded,
     Granted,
-    InTreeExceeded,
-    Unanswered,
     Verdict,
-    Withheld,
 )
+from webhook.model.claims import CLAIM, Requests, claim_of_kind
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
-from webhook.model.shape import shortened
-from webhook.model.wording import PLATFORM_TEAM
-from webhook.outcome import Finding, FindingKind, Outcome
+from webhook.outcome import Finding, Outcome
 from webhook.policy.policy_quotas import BoundQuota
-from webhook.quota import quota_wording
-from webhook.quota.amounts import amounts
+from webhook.quota.claimed_devices import claims_demand, is_uncounted, looked_up
 from webhook.quota.demand import demand_of
-from webhook.quota.pod_demand import PodDemand, ResourceClaims, claimed_demands, pod_demand, uncounted
-from webhook.quota.quota_wording import Objection, is_unspecified, objections
-from webhook.quota.quotas import ClaimsMode, Excess, Limit, OnLedgerFailure, Quota, QuotaScope
-from webhook.rules import gpu_quota
+from webhook.quota.pod_demand import PodDemand, ResourceClaims, claimed_demands, pod_demand, uncountable, uncounted
+from webhook.quota.quota_wording import Objection, objections
+from webhook.quota.quotas import ClaimsMode, QuotaScope
 from webhook.rules.rule_settings import Mode
-
-KEY = gpu_quota.RULE.key
-"""The rule that findings about quotas belong to."""
-_MOST_NAMES = 3
-"""Pods that a refusal names."""
-_LONGEST_NAME = 40
-"""Characters of a pod's name in a refusal. A warning has room for 256 in all."""
-
-
-_KeptOut = Withheld | Crowded | AlreadyStored | InTreeExceeded
-"""Verdicts on a pod that is kept out because of other pods in its namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +43,14 @@ class BoundClaim:
 
 @dataclass(frozen=True, slots=True)
 class QuotaClaims:
-    """What a pod claims of the quotas of its namespace. `findings` hold whatever else is in use."""
+    """What a pod claims of the quotas of its namespace. `findings` hold whatever else is in use.
+
+    `takes_over` is the key of the reservation whose room the entry takes; empty for a pod.
+    """
 
     claims: tuple[BoundClaim, ...] = ()
     findings: tuple[Finding, ...] = ()
+    takes_over: bytes = b""
 
 
 NO_CLAIMS = QuotaClaims()
@@ -105,6 +91,30 @@ def claims_of(
     return QuotaClaims(tuple(claims), tuple(findings))
 
 
+def claims_of_claim(
+    raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuota], known: ResourceClaims
+) -> QuotaClaims:
+    """What a ResourceClaim claims that is about to be created."""
+    claim = claim_of_kind(CLAIM, raw)
+    requests = looked_up(bounded(claim.requests), known) if claim is not None else ()
+    claims: list[BoundClaim] = []
+    findings: list[Finding] = []
+    for bound in quotas:
+        findings += _uncounted_in(requests, bound)
+        demand = claims_demand([requests], namespace, bound.quota.counting)
+        if demand is not None:
+            claims.append(BoundClaim(Claim(bound.quota, demand, bound.mode is Mode.ENFORCE), bound))
+            findings += [finding_of(bound, one) for one in objections(demand, bound.quota, namespace)]
+    return QuotaClaims(tuple(claims), tuple(findings), reservation_of(raw))
+
+
+def _uncounted_in(requests: Requests, bound: BoundQuota) -> Iterator[Finding]:
+    """That a claim may give GPUs which the quota cannot count, unless the quota allows that."""
+    if bound.quota.counting.claims is not ClaimsMode.ALLOW and is_uncounted(requests, bound.quota.counting):
+        found = finding_of(bound, Objection("spec.devices.requests", *uncountable(bound.quota)))
+        yield found if bound.quota.counting.claims is ClaimsMode.DENY else only_advice(found)
+
+
 def _with_verdicts(
     outcome: Outcome, claims: Sequence[BoundClaim], verdicts: Sequence[Verdict], pods: Iterable[GpuPod] | None
 ) -> Outcome:
@@ -114,7 +124,7 @@ def _with_verdicts(
     in use.
     """
     findings = [
-        _finding_for(one, verdict, pods)
+        finding_for(one.bound, one.claim.demand, verdict, pods)
         for one, verdict in zip(claims, verdicts, strict=True)
         if not isinstance(verdict, Granted)
     ]
@@ -165,77 +175,10 @@ def entered(
     return _with_verdicts(outcome, claims.claims, verdicts, pods)
 
 
-def _finding_for(one: BoundClaim, verdict: Exceeded | Unanswered | _KeptOut, pods: Iterable[GpuPod] | None) -> Finding:
-    bound = one.bound
-    if isinstance(verdict, Withheld | Crowded | AlreadyStored | InTreeExceeded):
-        return finding_of(bound, _WITHOUT_USAGE if pods is None else _objection(verdict, bound.quota))
-    if isinstance(verdict, Exceeded):
-        largest = None if pods is None else _largest(pods, verdict.excesses[0].limit, bound.quota)
-        is_open = is_unspecified(one.claim.demand, bound.quota)
-        message = quota_wording.exceeded(bound.quota, verdict.excesses, largest, is_unspecified=is_open)
-        return Finding(
-            KEY,
-            bound.mode,
-            FindingKind.VIOLATION,
-            "spec",
-            message,
-            refuses=bound.mode is Mode.ENFORCE,
-            origin=bound.origin,
-            line=bound.line,
-        )
-    return Finding(
-        KEY,
-        bound.mode,
-        FindingKind.VIOLATION,
-        "spec",
-        f"the ledger of GPU quota '{bound.quota.name}' cannot be reached, so it is not known what is free: "
-        f"{verdict.reason}",
-        f"Try again in a moment, or tell {PLATFORM_TEAM}",
-        refuses=bound.mode is Mode.ENFORCE and bound.on_ledger_failure is OnLedgerFailure.DENY,
-        origin=bound.origin,
-        line=bound.line,
-    )
-
-
-def _objection(verdict: _KeptOut, quota: Quota) -> Objection:
-    """The objection to a pod that is kept out because of other pods in its namespace."""
-    if isinstance(verdict, AlreadyStored):
-        found = f"there is already a pod {verdict.name}"
-        return Objection("metadata.name", found, "no two pods of a namespace have one name", "Choose another name")
-    if isinstance(verdict, InTreeExceeded):
-        return Objection("spec", verdict.found, "the API server refuses pods beyond it", "Free some or request less")
-    if isinstance(verdict, Crowded):
-        return Objection("spec", *quota_wording.crowded(quota, verdict.bytes, verdict.most))
-    return Objection(
-        "spec", *quota_wording.withheld(quota, Excess(verdict.limit, verdict.asks, verdict.held), verdict.most)
-    )
-
-
-_WITHOUT_USAGE = Objection(
-    "spec", "does not fit beside the pods of its namespace", "a GPU quota is used up", "Free some or request less"
-)
-"""The objection in place of a particular one, if refusals tell nothing of what is in use."""
-
-
 def _too_many_kinds(pod: Pod) -> Objection:
     """The objection to a pod whose entry would fill the ledger, which the whole quota shares."""
     found = f"requests {len(pod.gpus)} different GPU resources"
     return Objection("spec", found, f"at most {MOST_RESOURCES} are counted", "Request GPUs of one node only")
-
-
-def finding_of(bound: BoundQuota, objection: Objection) -> Finding:
-    """The finding that an objection is, in the mode of its quota."""
-    return Finding(
-        KEY,
-        bound.mode,
-        FindingKind.VIOLATION,
-        objection.where,
-        f"{objection.found}; {objection.allowed}",
-        objection.remedy,
-        refuses=bound.mode is Mode.ENFORCE,
-        origin=bound.origin,
-        line=bound.line,
-    )
 
 
 def uncounted_of_pots(pod: Pod, quotas: Sequence[BoundQuota], known: ResourceClaims) -> Iterator[Finding]:
@@ -245,7 +188,7 @@ def uncounted_of_pots(pod: Pod, quotas: Sequence[BoundQuota], known: ResourceCla
             is_denied = bound.quota.counting.claims is ClaimsMode.DENY
             for objection in uncounted(pod, bound.quota, known):
                 found = finding_of(bound, objection)
-                yield found if is_denied else replace(found, kind=FindingKind.ADVICE, refuses=False)
+                yield found if is_denied else only_advice(found)
 
 
 def pot_findings(pod: Pod, namespace: str, quotas: Sequence[BoundQuota], known: ResourceClaims) -> Iterator[Finding]:
@@ -255,24 +198,3 @@ def pot_findings(pod: Pod, namespace: str, quotas: Sequence[BoundQuota], known: 
         demand = pod_demand(pod, namespace, bound.quota.counting, known).all
         if demand is not None and bound.quota.scope is QuotaScope.POT:
             yield from (finding_of(bound, objection) for objection in objections(demand, bound.quota))
-
-
-def _largest(pods: Iterable[GpuPod], limit: Limit, quota: Quota) -> list[tuple[str, Fraction]]:
-    """The pods that count most against a limit, and by name if several count alike."""
-    known: dict[tuple[int, int], Fraction] = {}
-
-    def counted(seen: GpuPod) -> Fraction:
-        key = id(seen.pod), id(seen.requests)
-        if key not in known:
-            known[key] = amount_of_stored(seen, limit, quota)
-        return known[key]
-
-    counting = ((counted(seen), seen.called) for seen in pods)
-    first = nsmallest(_MOST_NAMES, ((-amount, name) for amount, name in counting if amount))
-    return [(shortened(name, _LONGEST_NAME), -amount) for amount, name in first]
-
-
-def amount_of_stored(seen: GpuPod, limit: Limit, quota: Quota) -> Fraction:
-    """What a stored pod or claim counts against a limit."""
-    demand = entered_demand(seen, quota.counting)
-    return Fraction(0) if demand is None else amounts(demand, quota).get(limit, Fraction(0))

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from webhook.engine.applied_claims import claim_findings
-from webhook.engine.quota_claims import KEY as QUOTA_KEY
+from webhook.engine.quota_findings import KEY as QUOTA_KEY
 from webhook.engine.templates import JudgedTemplate, TemplateContext, TemplateOutcome, about, judge_template
 from webhook.facts.facts import ClusterFacts
 from webhook.model.bounds import STORABLE, least_stored

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any
 
 from webhook.facts.claim_index import bounded
+from webhook.facts.claim_owners import EXTENDED, owner_of, reservation_of
 from webhook.facts.facts import FactsStatus
 from webhook.facts.gpu_pods import NO_POD, StoredPod, uid_of
 from webhook.facts.live import CLAIMS, STALE_AFTER_SECONDS, claim_paths, status_of
@@ -19,40 +20,13 @@ from webhook.facts.pod_lists import PAGE, PodLists
 from webhook.facts.pod_source import LivePods
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
-from webhook.ledger.entries import reservation_key, uid_bytes
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, Requests, claim_of_kind
-from webhook.model.json_parts import listed, mapped
+from webhook.model.json_parts import mapped
 from webhook.quota.claimed_devices import DeviceClasses, looked_up
 
-CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
-"""Annotation of a claim that Kubernetes made from a template: its name in the pod that owns it."""
-EXTENDED = "resource.kubernetes.io/extended-resource-claim"
-"""Annotation of a claim that the scheduler made for extended resources of the pod that owns it: "true"."""
-
 _CLOSE_SECONDS = 1.5
-
-
-def owner_of(raw: object) -> bytes:
-    """The uid of the pod that a claim was made for; empty where it has no such owner.
-
-    Whoever may create claims may write any owner.
-    """
-    for reference in listed(raw, "metadata", "ownerReferences")[:16]:
-        owner = mapped(reference)
-        if owner.get("controller") is True and (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Pod"):
-            try:
-                return uid_bytes(str(owner.get("uid")))
-            except ValueError:
-                return b""
-    return b""
-
-
-def reservation_of(raw: object) -> bytes:
-    """The key of the reservation that a claim takes over; empty where it was not made from a template."""
-    name, owner = mapped(raw, "metadata", "annotations").get(CLAIM_NAME), owner_of(raw)
-    return reservation_key(owner, name) if owner and isinstance(name, str) else b""
 
 
 def stored_claim(raw: object, accelerators: Accelerators = BUILT_IN) -> StoredPod:

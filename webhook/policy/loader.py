@@ -13,7 +13,9 @@ from pydantic_core import ErrorDetails
 from webhook.cuda.cuda_tables import context_of
 from webhook.model.accelerators import ANY, BUILT_IN, CONTEXT, Accelerators
 from webhook.model.node import NodePool
+from webhook.model.wording import closest
 from webhook.policy.cuda_file import SHIPPED_ONLY, PlatformTables, read_cuda_tables
+from webhook.policy.device_class_settings import DeclaredClasses
 from webhook.policy.directory import Contents, read_directory
 from webhook.policy.document import RULES_PATH, merge_rule
 from webhook.policy.error_wording import MODES, details_of, locate, message_for
@@ -22,7 +24,7 @@ from webhook.policy.policy_quotas import NO_POTS, read_pots
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
 from webhook.policy.policy_source import PolicySource, read_source
 from webhook.policy.schema import CUDA_FILE, CUDA_KIND, DEFAULT_FILE, QUOTAS_FILE, WorkloadsMode, rule_schema
-from webhook.rules import RULES
+from webhook.rules import RULES, gpu_quota
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import Mode, RuleSettings
 from webhook.yaml_files.file_errors import Faults
@@ -71,7 +73,8 @@ def build(
     if QUOTAS_FILE in files:
         path = str(contents.path / QUOTAS_FILE)
         inherited = default.rules if default is not None else {}
-        pots = read_pots(path, files.pop(QUOTAS_FILE), inherited, faults, shared.context)
+        context = shared.context | binder.default_classes.context
+        pots = read_pots(path, files.pop(QUOTAS_FILE), inherited, faults, context)
     claimed, policies = ClaimedNamespaces(faults), dict[str, Policy]()
     for file, content in files.items():
         source = read_source(file, str(contents.path / file), content, rules, faults, accelerators, cuda.tables)
@@ -149,12 +152,14 @@ class _Besides:
     workloads: _Workloads
     shared: _Shared
     contact: str
+    classes: DeclaredClasses
 
     def under(self, source: PolicySource) -> "_Besides":
         """The parts of a namespace's policy: its own, or these if its file leaves them out."""
         pools = self.pools if source.pools is None else _Pools.of(source)
         workloads = self.workloads if source.workloads is None else _Workloads.of(source)
-        return _Besides(pools, workloads, self.shared, source.contact or self.contact)
+        classes = source.device_classes.over(self.classes)
+        return _Besides(pools, workloads, self.shared, source.contact or self.contact, classes)
 
     def policy(self, name: str, files: tuple[str, ...], rules: Any, bound: tuple[BoundRule, ...]) -> Policy:
         """The policy with these bound rules. `rules` are the rules as they are in the files, for the hash."""
@@ -166,6 +171,8 @@ class _Besides:
             written.append([asdict(one) for one in accelerators.declared])
         if self.shared.cuda.written:
             written.append({CUDA_KIND: self.shared.cuda_digest})
+        if self.classes:
+            written.append({"deviceClasses": self.classes.written})
         if self.contact:
             written.append({"contact": self.contact})
             bound = tuple(replace(one, contact=self.contact) for one in bound)
@@ -180,6 +187,7 @@ class _Besides:
             self.workloads.origin,
             accelerators,
             self.contact,
+            self.classes.written,
         )
 
 
@@ -198,17 +206,20 @@ class _Binder:
         self._shared = shared
         self._faults = faults
         self.notices: list[str] = []
-        self._settings: dict[tuple[str, str], RuleSettings] = {}
+        self._settings: dict[tuple[str, str, str], RuleSettings] = {}
         self._previous = {policy.name: policy for policy in previous.policies} if previous is not None else {}
         self._default_nodes: Mapping[str, YamlNode] = default.rules if default is not None else {}
+        self.default_classes = default.device_classes if default is not None else DeclaredClasses()
         self._default_rules = {
-            rule.key: self._merge(rule, self._default_nodes[rule.key], DEFAULT_FILE)
+            rule.key: self._merge(rule, self._default_nodes[rule.key], DEFAULT_FILE, self.default_classes)
             for rule in rules
             if rule.key in self._default_nodes
         }
         self._default_files = (DEFAULT_FILE,) if default is not None else ()
         contact = (default.contact if default is not None else None) or ""
-        self._default_besides = _Besides(_Pools.of(default), _Workloads.of(default), shared, contact)
+        self._default_besides = _Besides(
+            _Pools.of(default), _Workloads.of(default), shared, contact, self.default_classes
+        )
         self.default = (
             self._policy(default.name, self._default_files, self._default_rules, self._default_besides)
             if default is not None
@@ -218,12 +229,13 @@ class _Binder:
     def bind(self, source: PolicySource) -> Policy:
         """The policy of a namespace's file, merged over the default. Faulty rules are left out, and recorded."""
         merged = dict(self._default_rules)
-        for rule in self._rules:
-            own = source.rules.get(rule.key)
-            if own is not None:
-                node = merge_rule(rule, self._default_nodes.get(rule.key), own)
-                merged[rule.key] = self._merge(rule, node, source.file)
         besides = self._default_besides.under(source)
+        for rule in self._rules:
+            own, inherited = source.rules.get(rule.key), self._default_nodes.get(rule.key)
+            if own is not None:
+                merged[rule.key] = self._merge(rule, merge_rule(rule, inherited, own), source.file, besides.classes)
+            elif inherited is not None and rule is gpu_quota.RULE and source.device_classes:
+                merged[rule.key] = self._merge(rule, inherited, DEFAULT_FILE, besides.classes)
         return self._policy(source.name, (*self._default_files, source.file), merged, besides)
 
     def _policy(self, name: str, files: tuple[str, ...], merged: Mapping[str, _Merged], besides: _Besides) -> Policy:
@@ -234,10 +246,13 @@ class _Binder:
         previous = self._previous.get(name)
         return previous if previous is not None and previous == policy else policy
 
-    def _merge(self, rule: Rule, node: YamlNode, origin: str) -> _Merged:
+    def _merge(self, rule: Rule, node: YamlNode, origin: str, classes: DeclaredClasses) -> _Merged:
         written = node.plain()
         text = json.dumps(written, sort_keys=True)
-        settings = self._settings.get((rule.key, text)) or self._validate(rule, node, text)
+        known = (rule.key, text, classes.text if rule is gpu_quota.RULE else "")
+        settings = self._settings.get(known) or self._validate(rule, node, text, classes)
+        if settings is not None:
+            self._settings[known] = settings
         if settings is None or settings.mode is Mode.DISABLED:
             return _Merged(written, None)
         if remedy := rule.why_no_effect(settings):
@@ -245,16 +260,27 @@ class _Binder:
             self.notices.append(f"{node.file}:{node.line}: spec.rules.{rule.key}: {message}")
         return _Merged(written, BoundRule(rule, settings.mode, settings, origin, node.line))
 
-    def _validate(self, rule: Rule, node: YamlNode, text: str) -> RuleSettings | None:
+    def _validate(self, rule: Rule, node: YamlNode, text: str, classes: DeclaredClasses) -> RuleSettings | None:
         try:
-            context = self._shared.context
+            context = self._shared.context | classes.context
             settings = rule.settings.model_validate_json(text, by_alias=True, by_name=False, context=context)
         except ValidationError as error:
             for detail in details_of(error):
                 self._record(rule, node, detail)
             return None
-        self._settings[rule.key, text] = settings
+        if isinstance(settings, gpu_quota.Settings) and self._shared.accelerators is not ANY:
+            self._check_models(classes, settings)
         return settings
+
+    def _check_models(self, classes: DeclaredClasses, settings: gpu_quota.Settings) -> None:
+        """Add a fault for each model of a DeviceClass that nobody knows: it would count against no limit."""
+        catalogue = settings.counting.catalogue
+        for name, model, node in classes.models if not self._shared.has_other_rows else ():
+            if node is not None and not catalogue.leaves(model):
+                close = closest(model, catalogue.names)
+                hint = f"did you mean {close}?" if close else "docs/rules.md names all"
+                message = f'"{model}" is no known model; {hint} Others are declared under models of gpuQuota'
+                self._faults.add(node.file, node.line, ("spec", "deviceClasses", name, "model"), message)
 
     def _record(self, rule: Rule, root: YamlNode, detail: ErrorDetails) -> None:
         is_missing = detail["type"] == "missing"

@@ -68,6 +68,8 @@ class Policy:
     """The names of GPUs. All policies of a set have the same."""
     contact: str = ""
     """Whom users should ask; empty if no file names anybody."""
+    device_classes: Mapping[str, object] = field(default_factory=dict, hash=False)
+    """What its files say of DeviceClasses, as they have it."""
     mutators: tuple[tuple[BoundRule, ...], ...] = field(init=False)
     """The rules that mutate under their settings: one tuple for each stage, in the order of stages."""
     injectors: tuple[BoundRule, ...] = field(init=False)

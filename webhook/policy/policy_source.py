@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from pydantic import ValidationError
@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables, context_of
 from webhook.model.accelerators import BUILT_IN, CONTEXT, Accelerators
 from webhook.policy.accelerator_settings import AcceleratorSettings
+from webhook.policy.device_class_settings import DeclaredClasses
 from webhook.policy.document import RULES_PATH, check_name, check_names_differ, mapping_at, read_document, read_head
 from webhook.policy.error_wording import unknown_key
 from webhook.policy.namespaces import NamespacePattern, fault_in
@@ -33,6 +34,7 @@ NAMESPACES_PATH: KeyPath = ("spec", "namespaces")
 POOLS_PATH: KeyPath = ("spec", "nodePools")
 WORKLOADS_PATH: KeyPath = ("spec", "workloads")
 ACCELERATORS_PATH = ("spec", "accelerators")
+CLASSES_PATH: KeyPath = ("spec", "deviceClasses")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class PolicySource:
 
     Nothing is merged yet. `pools` are the node pools, and `workloads` the mode for workloads; None if the file leaves
     them out, or has a mistake in them. `accelerators` are the names of GPUs, with the declared ones. `contact` is whom
-    users should ask.
+    users should ask. `device_classes` are the DeviceClasses that the file declares.
     """
 
     file: str
@@ -53,6 +55,7 @@ class PolicySource:
     workloads: WorkloadsMode | None
     accelerators: Accelerators = BUILT_IN
     contact: str | None = None
+    device_classes: DeclaredClasses = field(default_factory=DeclaredClasses)
 
 
 def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is read with
@@ -91,7 +94,10 @@ def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is rea
     said = document.spec.workloads if document is not None else None
     workloads = said.mode if said is not None else None
     contact = document.spec.contact if document is not None else None
-    return PolicySource(file, path, name, _claims(root, file, faults), kept, pools, workloads, accelerators, contact)
+    said_classes = document.spec.device_classes if document is not None else None
+    classes = DeclaredClasses(said_classes, mapping_at(root, CLASSES_PATH))
+    claims = _claims(root, file, faults)
+    return PolicySource(file, path, name, claims, kept, pools, workloads, accelerators, contact, classes)
 
 
 def _accelerators(root: YamlNode) -> Accelerators:

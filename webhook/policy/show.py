@@ -34,7 +34,8 @@ def effective_policy(policies: PolicySet, namespace: str, rules: Sequence[Rule] 
     pools = [as_declared(pool) for pool in policy.node_pools]
     workloads = {"mode": str(policy.workloads)}
     contact = {"contact": policy.contact} if policy.contact else {}
-    besides = {**contact, **({"nodePools": pools} if pools else {})}
+    classes = {"deviceClasses": policy.device_classes} if policy.device_classes else {}
+    besides = {**contact, **({"nodePools": pools} if pools else {}), **classes}
     return {**head, "spec": {**besides, "workloads": workloads, "rules": settings}}
 
 
@@ -59,6 +60,8 @@ def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) 
     if pools := spec.get("nodePools"):
         lines.append(f"  # from {policy.pools_origin}, with the labels that follow from what it says")
         lines += ["  " + line for line in _yaml({"nodePools": pools})]
+    if classes := spec.get("deviceClasses"):
+        lines += ["  " + line for line in _yaml({"deviceClasses": dict(classes)})]
     lines.append(f"  # {f'from {policy.workloads_origin}' if policy.workloads_origin else 'named in no file'}")
     lines += ["  " + line for line in _yaml({"workloads": spec["workloads"]})]
     lines.append("  rules:")

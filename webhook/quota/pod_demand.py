@@ -73,6 +73,11 @@ _NAME_CLASSES = (
 )
 
 
+def uncountable(quota: Quota) -> tuple[str, str, str]:
+    """Found, allowed and remedy of a claim whose GPUs a quota cannot count."""
+    return "requests devices which may be GPUs or not", allowed_by(quota), _NAME_CLASSES
+
+
 def uncounted(pod: Pod, quota: Quota, claims: ResourceClaims) -> Iterator[Objection]:
     """What in a pod may be GPUs in a number that the quota cannot know; nothing where the quota allows them."""
     if quota.counting.claims is ClaimsMode.ALLOW or not pod.may_be_more:

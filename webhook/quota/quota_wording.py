@@ -218,17 +218,38 @@ def objections(demand: Demand, quota: Quota, namespace: str = "") -> Iterator[Ob
         yield Objection("spec", asks_for(asked[none], none), *not_enabled(namespace))
         return
     is_open = is_unspecified(demand, quota)
-    is_refused = is_open and denies
-    if is_refused:
+    of_claims = _leaves_model_open(demand, quota)
+    is_refused = denies and (is_open or of_claims)
+    if is_refused and is_open:
         yield Objection("spec", *unspecified(quota))
+    elif is_refused:
+        _, allowed, _ = unspecified(quota)
+        yield Objection("spec", "requests devices of any GPU model by claims", allowed, _NAME_MODEL)
     for limit, asks in asked.items():
         if asks > limit.hard and not (is_refused and limit.measure is Measure.MODEL):
             excess = Excess(limit, asks, Fraction(0))
-            yield Objection("spec", *alone_too_much(excess, quota, is_unspecified=is_open))
+            found, allowed, remedy = alone_too_much(excess, quota, is_unspecified=is_open)
+            if of_claims and limit.measure is Measure.MODEL:
+                remedy += f", or n{_NAME_MODEL[1:]}"
+            yield Objection("spec", found, allowed, remedy)
+
+
+_NAME_MODEL = (
+    'Name the model in the claim, by a selector such as device.attributes["gpu.nvidia.com"].productName == '
+    '"NVIDIA H100 80GB HBM3"'
+)
 
 
 def is_unspecified(demand: Demand, quota: Quota) -> bool:
     """Whether a pod counts against a model only because it selects none."""
-    return demand.models is None and any(
-        asks > 0 and limit.measure is Measure.MODEL for limit, asks in amounts(demand, quota).items()
-    )
+    return bool(demand.gpus) and demand.models is None and _has_models(demand, quota)
+
+
+def _leaves_model_open(demand: Demand, quota: Quota) -> bool:
+    """Whether claims count against a model only because they leave it open."""
+    is_open = any(one.models is None for request in demand.requests for one in request)
+    return is_open and _has_models(demand, quota)
+
+
+def _has_models(demand: Demand, quota: Quota) -> bool:
+    return any(asks > 0 and limit.measure is Measure.MODEL for limit, asks in amounts(demand, quota).items())

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from webhook.gpus.gpu_catalogue import CATALOGUE, Catalogue
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators
@@ -75,6 +75,23 @@ class Counting:
     def named(self) -> Set[str]:
         """The resources that the policy counts differently from other resources of their vendor."""
         return self.limited | self.weights.keys() | {DEVICE_CLASSES + name for name in self.class_models}
+
+
+class DeclaredClass(NamedTuple):
+    """What a policy says of the devices of a DeviceClass: their GPU model and their weight; None where it says none."""
+
+    model: str | None
+    weight: Fraction | None
+
+
+CLASSES_CONTEXT = "deviceClasses"
+"""The key in the context of pydantic's validation that holds what a policy says of DeviceClasses, by their names."""
+
+
+def classes_in(context: Any) -> Mapping[str, DeclaredClass]:
+    """What a policy says of DeviceClasses, in the context in which settings are validated."""
+    found: Mapping[str, DeclaredClass] = (context or {}).get(CLASSES_CONTEXT, {})
+    return found
 
 
 class QuotaScope(StrEnum):

@@ -25,7 +25,7 @@ from pydantic import AfterValidator, Field, PrivateAttr
 from webhook.cuda.cuda_tables import tables_in
 from webhook.gpus.gpu_catalogue import catalogue_of
 from webhook.gpus.gpu_table import GPUS, GpuTable
-from webhook.model.accelerators import BUILT_IN, Accelerators, accelerators_in
+from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators, accelerators_in
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
 from webhook.quota.pod_demand import pod_demand, uncounted
@@ -33,12 +33,14 @@ from webhook.quota.quota_wording import objections
 from webhook.quota.quotas import (
     ClaimsMode,
     Counting,
+    DeclaredClass,
     Limit,
     Measure,
     OnLedgerFailure,
     Quota,
     QuotaScope,
     UnspecifiedModel,
+    classes_in,
 )
 from webhook.rules.names import Amount, ExistingResource, GpuResource, KnownModel, LabelKey, ModelName, Weight
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
@@ -116,11 +118,13 @@ class Settings(RuleSettings):
 
     _accelerators: Accelerators = PrivateAttr(default_factory=lambda: BUILT_IN)
     _table: GpuTable = PrivateAttr(default_factory=lambda: GPUS)  # a default is copied whole each time
+    _classes: Mapping[str, DeclaredClass] = PrivateAttr(default_factory=dict)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Remember the names of GPUs and the GPU models of the policies that these settings belong to."""
+        """Remember the names of GPUs, the GPU models and the DeviceClasses of the policies with these settings."""
         self._accelerators = accelerators_in(context)
         self._table = tables_in(context).gpus
+        self._classes = classes_in(context)
 
     @cached_property
     def limits(self) -> tuple[Limit, ...]:
@@ -134,7 +138,19 @@ class Settings(RuleSettings):
     def counting(self) -> Counting:
         """How pods are counted."""
         catalogue = catalogue_of(self._table).extended(self.models)
-        return Counting(catalogue, self.weights, self.unspecified_model, self.claims, self._accelerators)
+        weights = {DEVICE_CLASSES + name: one.weight for name, one in self._classes.items() if one.weight is not None}
+        models = {
+            name: None if one.model is None else tuple(sorted(catalogue.leaves(one.model)))
+            for name, one in self._classes.items()
+        }
+        return Counting(
+            catalogue,
+            weights | dict(self.weights),
+            self.unspecified_model,
+            self.claims,
+            self._accelerators,
+            class_models=models,
+        )
 
     @cached_property
     def quota(self) -> Quota:

@@ -1,0 +1,132 @@
+"""The findings that verdicts of ledgers and objections of quotas become."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from fractions import Fraction
+from heapq import nsmallest
+
+from webhook.ledger.ledger_store import GpuPod, entered_demand
+from webhook.ledger.verdicts import (
+    AlreadyStored,
+    Crowded,
+    Exceeded,
+    InTreeExceeded,
+    Unanswered,
+    Withheld,
+)
+from webhook.model.shape import shortened
+from webhook.model.wording import PLATFORM_TEAM
+from webhook.outcome import Finding, FindingKind
+from webhook.policy.policy_quotas import BoundQuota
+from webhook.quota import quota_wording
+from webhook.quota.amounts import amounts
+from webhook.quota.quota_wording import Objection, is_unspecified
+from webhook.quota.quotas import Demand, Excess, Limit, OnLedgerFailure, Quota
+from webhook.rules import gpu_quota
+from webhook.rules.rule_settings import Mode
+
+KEY = gpu_quota.RULE.key
+"""The rule that findings about quotas belong to."""
+_MOST_NAMES = 3
+"""Pods that a refusal names."""
+_LONGEST_NAME = 40
+"""Characters of a pod's name in a refusal. A warning has room for 256 in all."""
+
+
+_KeptOut = Withheld | Crowded | AlreadyStored | InTreeExceeded
+"""Verdicts on a pod that is kept out because of other pods in its namespace."""
+
+
+def only_advice(finding: Finding) -> Finding:
+    """The finding as advice, which refuses nothing."""
+    return replace(finding, kind=FindingKind.ADVICE, refuses=False)
+
+
+def finding_for(
+    bound: BoundQuota, demand: Demand, verdict: Exceeded | Unanswered | _KeptOut, pods: Iterable[GpuPod] | None
+) -> Finding:
+    """The finding that the verdict on a demand becomes. `pods` is as in `webhook.engine.quota_claims.entered`."""
+    if isinstance(verdict, Withheld | Crowded | AlreadyStored | InTreeExceeded):
+        return finding_of(bound, _WITHOUT_USAGE if pods is None else _objection(verdict, bound.quota))
+    if isinstance(verdict, Exceeded):
+        largest = None if pods is None else _largest(pods, verdict.excesses[0].limit, bound.quota)
+        is_open = is_unspecified(demand, bound.quota)
+        message = quota_wording.exceeded(bound.quota, verdict.excesses, largest, is_unspecified=is_open)
+        return Finding(
+            KEY,
+            bound.mode,
+            FindingKind.VIOLATION,
+            "spec",
+            message,
+            refuses=bound.mode is Mode.ENFORCE,
+            origin=bound.origin,
+            line=bound.line,
+        )
+    return Finding(
+        KEY,
+        bound.mode,
+        FindingKind.VIOLATION,
+        "spec",
+        f"the ledger of GPU quota '{bound.quota.name}' cannot be reached, so it is not known what is free: "
+        f"{verdict.reason}",
+        f"Try again in a moment, or tell {PLATFORM_TEAM}",
+        refuses=bound.mode is Mode.ENFORCE and bound.on_ledger_failure is OnLedgerFailure.DENY,
+        origin=bound.origin,
+        line=bound.line,
+    )
+
+
+def _objection(verdict: _KeptOut, quota: Quota) -> Objection:
+    """The objection to a pod that is kept out because of other pods in its namespace."""
+    if isinstance(verdict, AlreadyStored):
+        found = f"there is already a pod {verdict.name}"
+        return Objection("metadata.name", found, "no two pods of a namespace have one name", "Choose another name")
+    if isinstance(verdict, InTreeExceeded):
+        return Objection("spec", verdict.found, "the API server refuses pods beyond it", "Free some or request less")
+    if isinstance(verdict, Crowded):
+        return Objection("spec", *quota_wording.crowded(quota, verdict.bytes, verdict.most))
+    return Objection(
+        "spec", *quota_wording.withheld(quota, Excess(verdict.limit, verdict.asks, verdict.held), verdict.most)
+    )
+
+
+_WITHOUT_USAGE = Objection(
+    "spec", "does not fit beside the pods of its namespace", "a GPU quota is used up", "Free some or request less"
+)
+"""The objection in place of a particular one, if refusals tell nothing of what is in use."""
+
+
+def finding_of(bound: BoundQuota, objection: Objection) -> Finding:
+    """The finding that an objection is, in the mode of its quota."""
+    return Finding(
+        KEY,
+        bound.mode,
+        FindingKind.VIOLATION,
+        objection.where,
+        f"{objection.found}; {objection.allowed}",
+        objection.remedy,
+        refuses=bound.mode is Mode.ENFORCE,
+        origin=bound.origin,
+        line=bound.line,
+    )
+
+
+def _largest(pods: Iterable[GpuPod], limit: Limit, quota: Quota) -> list[tuple[str, Fraction]]:
+    """The pods that count most against a limit, and by name if several count alike."""
+    known: dict[tuple[int, int], Fraction] = {}
+
+    def counted(seen: GpuPod) -> Fraction:
+        key = id(seen.pod), id(seen.requests)
+        if key not in known:
+            known[key] = amount_of_stored(seen, limit, quota)
+        return known[key]
+
+    counting = ((counted(seen), seen.called) for seen in pods)
+    first = nsmallest(_MOST_NAMES, ((-amount, name) for amount, name in counting if amount))
+    return [(shortened(name, _LONGEST_NAME), -amount) for amount, name in first]
+
+
+def amount_of_stored(seen: GpuPod, limit: Limit, quota: Quota) -> Fraction:
+    """What a stored pod or claim counts against a limit."""
+    demand = entered_demand(seen, quota.counting)
+    return Fraction(0) if demand is None else amounts(demand, quota).get(limit, Fraction(0))
