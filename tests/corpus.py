@@ -12,7 +12,8 @@ from webhook.audit.documents import Document, DocumentError, read_all
 from webhook.audit.review_objects import ReviewContext, ReviewedObject, injected, review
 from webhook.engine import TemplateOutcome
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.inventory import StaticPods, read_inventory
+from webhook.facts.inventory import read_inventory
+from webhook.facts.static_pods import StaticPods
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers

@@ -21,8 +21,8 @@ from webhook.admission import phases
 from webhook.audit.node_kinds import capacity_of
 from webhook.engine.quota_claims import reserved
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.inventory import StaticPods
 from webhook.facts.snapshot import EMPTY
+from webhook.facts.static_pods import StaticPods
 from webhook.ledger.verdicts import Claim, Granted, Verdict
 from webhook.model.accelerators import Accelerators, Declared, Vendor
 from webhook.model.pod_reader import pod_from_raw

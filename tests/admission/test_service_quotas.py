@@ -21,7 +21,7 @@ from webhook.admission.phases import Decision
 from webhook.admission.quota_service import QuotaParts, QuotaService
 from webhook.admission.service import Service, TimeBudget
 from webhook.engine.quota_usage import QuotaUsage
-from webhook.facts.inventory import StaticPods
+from webhook.facts.static_pods import StaticPods
 from webhook.ledger.ledger_store import LedgerError, MemoryStore
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import AlreadyStored, Crowded, InTreeExceeded, Verdict, Withheld

@@ -20,7 +20,7 @@ from webhook.audit.report import AuditReport, Comparison, Counts
 from webhook.audit.review_objects import ReviewContext, ReviewedObject, review_object
 from webhook.facts.facts import ClusterFacts, ImageSource
 from webhook.facts.gpu_pods import stored_from_raw
-from webhook.facts.inventory import StaticPods
+from webhook.facts.static_pods import StaticPods
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import GpuPod, MemoryStore, Pods
 from webhook.ledger.ledgers import Ledgers

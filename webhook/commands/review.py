@@ -73,7 +73,7 @@ def review(
 
 def _ledgers(inventory: Path | None, kubeconfig: Path | None, accelerators: "Accelerators") -> "Ledgers":
     """Ledgers in memory, with the pods of a file, of a cluster, or with none."""
-    from webhook.facts.inventory import StaticPods
+    from webhook.facts.static_pods import StaticPods
     from webhook.ledger.context import LedgerContext
     from webhook.ledger.ledger_store import MemoryStore
     from webhook.ledger.ledgers import Ledgers

@@ -10,8 +10,8 @@ from typing import Any
 from webhook.engine.quota_findings import finding_for, finding_of, only_advice
 from webhook.engine.running_rules import addressed_to
 from webhook.facts.claim_index import bounded
-from webhook.facts.claim_owners import reservation_of
 from webhook.facts.gpu_pods import counted_pod
+from webhook.facts.stored_claims import reservation_of
 from webhook.ledger.entries import MOST_RESOURCES
 from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.verdicts import (

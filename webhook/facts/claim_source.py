@@ -4,44 +4,26 @@ A claim counts from its creation until it is deleted: its devices may be reserve
 pods and the claims of a cluster together, as ledgers see them.
 """
 
-import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from threading import Lock
 from typing import Any
 
-from webhook.facts.claim_index import bounded
-from webhook.facts.claim_owners import EXTENDED, owner_of, reservation_of
 from webhook.facts.facts import FactsStatus
-from webhook.facts.gpu_pods import NO_POD, StoredPod, uid_of
+from webhook.facts.gpu_pods import StoredPod
 from webhook.facts.live import CLAIMS, STALE_AFTER_SECONDS, claim_paths, status_of
 from webhook.facts.pod_cache import PodCache, is_covered
 from webhook.facts.pod_lists import PAGE, PodLists
 from webhook.facts.pod_source import LivePods
+from webhook.facts.stored_claims import counted_once, stored_claim
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.claims import CLAIM, Requests, claim_of_kind
-from webhook.model.json_parts import mapped
-from webhook.quota.claimed_devices import DeviceClasses, looked_up
+from webhook.model.claims import CLAIM
+from webhook.quota.claimed_devices import DeviceClasses
 
 _CLOSE_SECONDS = 1.5
-
-
-def stored_claim(raw: object, accelerators: Accelerators = BUILT_IN) -> StoredPod:
-    """Read a claim. Raises ValueError where it has no uid."""
-    uid, claim, metadata = uid_of(raw), claim_of_kind(CLAIM, raw), mapped(raw, "metadata")
-    requests = bounded(claim.requests) if claim is not None else ()
-    may_count = any(
-        one.are_gpus(accelerators) or one.may_be_gpus(accelerators) for request in requests for one in request
-    )
-    if claim is None or not may_count:
-        return StoredPod(uid, None)
-    is_extended = mapped(metadata.get("annotations")).get(EXTENDED) == "true"
-    namespace = sys.intern(str(metadata.get("namespace") or "default"))
-    extends = owner_of(raw) if is_extended else b""
-    return StoredPod(uid, GpuPod(uid, namespace, claim.name, NO_POD, requests, reservation_of(raw), extends))
 
 
 class LiveClaims:
@@ -229,27 +211,3 @@ class PodsAndClaims:
 
     def _counted(self, pods: Iterable[GpuPod], claims: Iterable[GpuPod]) -> Iterator[GpuPod]:
         return counted_once(pods, claims, self._classes())
-
-
-def counted_once(pods: Iterable[GpuPod], claims: Iterable[GpuPod], classes: DeviceClasses | None) -> Iterator[GpuPod]:
-    """Pods, and the claims that their entries do not count already, with the extended resources of DeviceClasses.
-
-    Of the claims that call themselves claims for extended resources of a pod, one is left out for each pod that there
-    is. Whoever may create claims may write that annotation.
-    """
-    extended: set[bytes] = set()
-    for pod in pods:
-        extended.add(pod.uid)
-        yield pod
-    known: dict[int, Requests] = {}
-    for claim in claims:
-        if claim.extends in extended:
-            extended.remove(claim.extends)
-            continue
-        if classes is None:
-            yield claim
-            continue
-        requests = known.get(id(claim.requests))
-        if requests is None:
-            requests = known[id(claim.requests)] = looked_up(claim.requests, classes)
-        yield GpuPod(claim.uid, claim.namespace, claim.name, claim.pod, requests, claim.takes_over)

@@ -29,7 +29,7 @@ CLAIMS = {CLAIM: "resourceclaims", TEMPLATE: "resourceclaimtemplates"}
 SLICES = "resourceslices"
 
 
-def claimclaim_paths(resource: str) -> tuple[str, ...]:
+def claim_paths(resource: str) -> tuple[str, ...]:
     """The paths of a resource of resource.k8s.io, one for each version."""
     return tuple(f"/apis/{GROUP}/{version}/{resource}" for version in _VERSIONS)
 
@@ -90,7 +90,7 @@ class LiveFacts:
         self._stale_after = stale_after
         self._snapshot = EMPTY.with_accelerators(accelerators)
         self._lock = Lock()
-        device_classes = claimclaim_paths("deviceclasses")
+        device_classes = claim_paths("deviceclasses")
         resources = (
             WatchedResource(
                 "nodes", "/api/v1/nodes", self._replace_nodes, self._changed(Snapshot.with_node, Snapshot.without_node)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.inventory import Inventory, StaticPods, read_inventory
+from webhook.facts.inventory import Inventory, read_inventory
+from webhook.facts.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.resource_slices import SLICE

@@ -11,12 +11,9 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from webhook.model.accelerators import DEVICE_CLASSES
-from webhook.model.claims import TOO_LARGE, Devices, Requests
+from webhook.model.claims import MOST_ALLOCATED, TOO_LARGE, Devices, Requests
 from webhook.quota.demand import MOST_UNITS, entered_name
 from webhook.quota.quotas import ClaimedDevices, ClaimedRequest, Counting, Demand
-
-MOST_ALLOCATED = 32
-"""Most devices that one claim gets. Source: AllocationResultsMaxSize in pkg/apis/resource/types.go of Kubernetes."""
 
 
 class DeviceClasses(Protocol):
@@ -26,13 +23,24 @@ class DeviceClasses(Protocol):
         """The extended resource that a DeviceClass gives; empty if it gives none, or is not known."""
         ...
 
+    def most_devices(self, device_class: str) -> int | None:
+        """The largest number of devices of a DeviceClass on one node; None where nobody knows."""
+        ...
+
 
 def looked_up(requests: Requests, classes: DeviceClasses) -> Requests:
-    """The requests with the extended resource of each DeviceClass."""
-    return tuple(
-        tuple(one._replace(extended=classes.extended_resource(one.device_class)) for one in request)
-        for request in requests
-    )
+    """The requests with the extended resource of each DeviceClass, and a number for all devices of a node."""
+    if requests == TOO_LARGE:
+        return requests
+    return tuple(tuple(_looked_up(one, classes) for one in request) for request in requests)
+
+
+def _looked_up(devices: Devices, classes: DeviceClasses) -> Devices:
+    number = devices.number
+    if number is None:
+        most = classes.most_devices(devices.device_class)
+        number = MOST_ALLOCATED if most is None else max(1, min(most, MOST_ALLOCATED))
+    return devices._replace(extended=classes.extended_resource(devices.device_class), number=number)
 
 
 def claims_demand(claims: Iterable[Requests], namespace: str, counting: Counting) -> Demand | None:

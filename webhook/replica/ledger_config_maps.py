@@ -12,7 +12,7 @@ from typing import Any
 
 from webhook.admission.quota_service import QuotaParts
 from webhook.facts.claim_source import PodsAndClaims
-from webhook.facts.inventory import StaticPods
+from webhook.facts.static_pods import StaticPods
 from webhook.kubernetes.api_errors import ApiServerError, ConflictError
 from webhook.kubernetes.api_paths import CORE, delete_options, path_of
 from webhook.kubernetes.api_server import METADATA, ApiServer

@@ -19,7 +19,8 @@ from webhook.audit.documents import Document, read_text
 from webhook.audit.review_formats import WithoutAliases
 from webhook.audit.review_objects import ReviewContext, ReviewedObject, injected, review_object
 from webhook.engine import TemplateOutcome
-from webhook.facts.inventory import Inventory, StaticPods, read_inventory
+from webhook.facts.inventory import Inventory, read_inventory
+from webhook.facts.static_pods import StaticPods
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers

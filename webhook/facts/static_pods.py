@@ -1,0 +1,170 @@
+"""The pods and resource claims of a file that count against quotas."""
+
+import math
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from uuid import NAMESPACE_URL, uuid5
+
+from webhook.facts.gpu_pods import NO_POD, StoredPod, stored_from_raw
+from webhook.facts.pod_cache import PodTable, is_covered
+from webhook.facts.stored_claims import counted_once, stored_claim
+from webhook.ledger.entries import reservation_key
+from webhook.ledger.ledger_store import GpuPod
+from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.claims import claims_of
+from webhook.model.json_parts import mapped, part
+from webhook.model.wording import cut
+from webhook.quota.claimed_devices import looked_up
+from webhook.quota.pod_demand import ResourceClaims
+
+_MOST_NAMED = 20
+"""Most messages about pods."""
+
+
+class StaticPods:
+    """Implements `webhook.ledger.ledger_store.Pods` for the pods and resource claims of a file, which never change.
+
+    Objects without a uid get one that follows from their namespace and name. A claim that Kubernetes would make for a
+    pod, and that the file does not have, counts as its template in `known` says. `unreadable` is the number of pods
+    that were left out because the API server would refuse them. `left_out` has messages about the first of them, and
+    about pods that do not count because another pod has their uid.
+    """
+
+    def __init__(
+        self,
+        raws: Iterable[object] = (),
+        now: Callable[[], float] = time.time,
+        *,
+        accelerators: Accelerators = BUILT_IN,
+        claims: Iterable[object] = (),
+        known: ResourceClaims | None = None,
+    ) -> None:
+        self._table = PodTable()
+        self._now = now
+        self.unreadable = 0
+        self.left_out: list[str] = []
+        names: dict[bytes, str] = {}
+        made: list[tuple[object, StoredPod]] = []
+        for number, raw in enumerate(raws, 1):
+            name = _name_of(raw) or f"number {number}"
+            try:
+                stored = stored_from_raw(_with_uid(raw, f"pods/{name}"), accelerators)
+            except ValueError as error:
+                self.unreadable += 1
+                reason = re.sub(r"^pod \S*: ", "", str(error))  # it is named before
+                self._leave_out(f"pod {name} does not count against quotas: {reason}")
+                continue
+            if stored.reserved:
+                made.append((raw, stored))
+            if stored.gpu_pod is not None:
+                other = names.setdefault(stored.uid, name)
+                if other != name:
+                    self._leave_out(f"pods {other} and {name} have one metadata.uid, so only the last one counts")
+                self._table.put(stored.gpu_pod, stored.ends)
+        if known is not None:
+            pods = list(self._table.seen(None, -math.inf))
+            for claim in counted_once(pods, _read(claims, accelerators), known):
+                if claim.uid not in self._table:
+                    self._table.put(claim, math.inf)
+            for raw, stored in made:
+                self._put_reserved(raw, stored, known)
+
+    def _put_reserved(self, raw: object, stored: StoredPod, known: ResourceClaims) -> None:
+        """Count the claims that Kubernetes has not made for a pod yet."""
+        metadata = mapped(raw, "metadata")
+        namespace, name = str(metadata.get("namespace") or "default"), str(metadata.get("name") or "")
+        for named in claims_of(part(raw, "spec", "resourceClaims")):
+            key = reservation_key(stored.uid, named.name)
+            requests = known.claim(named, namespace) if key in stored.reserved else None
+            if requests and not self._table.taken_over({key}):
+                claimed = GpuPod(key, namespace, f"{name}-{named.name}", NO_POD, looked_up(requests, known))
+                self._table.put(claimed, stored.ends)
+
+    def _leave_out(self, what: str) -> None:
+        if len(self.left_out) < _MOST_NAMED:
+            self.left_out.append(what)
+
+    def know(self, classes: Callable[[], object]) -> None:
+        """Does nothing: the file says what its DeviceClasses give."""
+
+    def listen(self, gone: Callable[[], None]) -> None:
+        """Does nothing: pods in a file are never deleted."""
+
+    def start(self) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Does nothing."""
+
+    def is_known(self) -> bool:
+        """Always."""
+        return True
+
+    def live_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """The uids of pods in the file that count."""
+        return self._table.counting(uids, self._now())
+
+    def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """The uids of pods in the file that do not count."""
+        return self._table.ended(uids, self._now())
+
+    def has_any_in(self, namespace: str) -> bool:
+        """Whether the file has a GPU pod in a namespace."""
+        return self._table.has_any_in(namespace)
+
+    def seen(self, namespace: str | None = None) -> Iterable[GpuPod]:
+        """The pods that count."""
+        return self._table.seen(namespace, self._now())
+
+    def named(self, namespace: str, name: str) -> bytes | None:  # noqa: ARG002  # a file is judged again and again
+        """None, so that an object may be judged beside its own pod in the file."""
+        return None
+
+    def stored_now(self, namespace: str, name: str, seconds: float) -> bytes | None:  # noqa: ARG002  # as above
+        """None, as from `named`."""
+        return None
+
+    def full_quota(self, namespace: str, gpus: Mapping[str, int], seconds: float) -> str:  # noqa: ARG002  # as above
+        """Empty: a file has no ResourceQuotas."""
+        return ""
+
+    def has_namespace(self, namespace: str, seconds: float) -> bool:  # noqa: ARG002  # a file need not say them all
+        """Always."""
+        return True
+
+    def live_now(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:  # noqa: ARG002  # takes no time
+        """The uids of the GPU pods that count in these namespaces."""
+        return frozenset(pod.uid for namespace in namespaces for pod in self.seen(namespace))
+
+    def list_now(self, patterns: Collection[str], seconds: float) -> Iterable[GpuPod]:  # noqa: ARG002  # takes no time
+        """The GPU pods that count in these namespaces."""
+        return [pod for pod in self.seen() if is_covered(pod.namespace, patterns)]
+
+
+def _name_of(raw: object) -> str:
+    """Namespace and name of a pod; empty where it has no name."""
+    metadata = mapped(raw, "metadata")
+    if not metadata.get("name"):
+        return ""
+    return f"{cut(str(metadata.get('namespace') or 'default'))}/{cut(str(metadata['name']))}"
+
+
+def _with_uid(raw: object, name: str) -> object:
+    """The pod with its own uid, or with a uid that follows from this name."""
+    metadata = raw.get("metadata") if isinstance(raw, dict) else None
+    if not isinstance(raw, dict) or not isinstance(metadata, dict) or metadata.get("uid"):
+        return raw
+    return {**raw, "metadata": {**metadata, "uid": str(uuid5(NAMESPACE_URL, name))}}
+
+
+def _read(claims: Iterable[object], accelerators: Accelerators) -> Iterator[GpuPod]:
+    """The claims that may give GPUs."""
+    for raw in claims:
+        name = _name_of(raw)
+        try:
+            claim = stored_claim(_with_uid(raw, f"claims/{name}"), accelerators).gpu_pod
+        except ValueError:
+            continue
+        if name and claim is not None:
+            yield claim
