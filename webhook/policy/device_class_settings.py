@@ -12,7 +12,7 @@ from webhook.yaml_files.camel_model import CamelModel
 from webhook.yaml_files.yaml_lines import YamlNode
 
 
-class DeviceClassSettings(CamelModel):
+class DeclaredClassSettings(CamelModel):
     """What one device of a DeviceClass counts in quotas."""
 
     model: ModelName | None = None
@@ -23,7 +23,7 @@ class DeviceClassSettings(CamelModel):
     devices. Unset: 1."""
 
     @model_validator(mode="after")
-    def _says_something(self) -> "DeviceClassSettings":
+    def _says_something(self) -> "DeclaredClassSettings":
         if self.model is None and self.weight is None:
             raise ValueError("says nothing; write model, weight, or both")
         return self
@@ -38,7 +38,7 @@ class DeclaredClasses:
     """The DeviceClasses that a file declares, and those of the file that it is merged over."""
 
     def __init__(
-        self, settings: Mapping[str, DeviceClassSettings] | None = None, nodes: Mapping[str, YamlNode] | None = None
+        self, settings: Mapping[str, DeclaredClassSettings] | None = None, nodes: Mapping[str, YamlNode] | None = None
     ) -> None:
         self._settings = dict(settings or {})
         self._nodes = {name: node for name, node in (nodes or {}).items() if name in self._settings}

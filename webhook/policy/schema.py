@@ -18,7 +18,7 @@ from webhook.cuda.cuda_tables import PLATFORM_FILE
 from webhook.model.quantity import format_bytes
 from webhook.model.shape import spelled
 from webhook.policy.accelerator_settings import AcceleratorSettings
-from webhook.policy.device_class_settings import DeviceClassSettings
+from webhook.policy.device_class_settings import DeclaredClassSettings
 from webhook.policy.node_pools import PoolSettings
 from webhook.rules import RULES
 from webhook.rules.names import ObjectName
@@ -93,7 +93,7 @@ class PolicySpec(CamelModel):
     contact: Annotated[str, AfterValidator(_contact), Field(examples=["#gpu-help"])] | None = None
     """Whom users should ask, such as `"#gpu-help"` or an address, in up to 60 characters. Messages name it instead of
     "the platform team". A namespace's contact replaces that of `_default.yaml`."""
-    device_classes: dict[ObjectName, DeviceClassSettings] | None = None
+    device_classes: dict[ObjectName, DeclaredClassSettings] | None = None
     """What the devices of DeviceClasses count in quotas: `{gpu.nvidia.com: {model: H100}}` where all GPUs of the
     cluster are of one model. The devices of a class that is named here are GPUs for quotas. A namespace's entries
     replace those of `_default.yaml` with the same name; pots go by `_default.yaml`."""

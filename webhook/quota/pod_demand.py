@@ -10,7 +10,6 @@ from typing import Protocol
 
 from webhook.model.claims import MOST_CLAIMS, TEMPLATE, PodResourceClaim, Requests, claims_of, is_too_many
 from webhook.model.pod import Pod
-from webhook.model.wording import cut
 from webhook.quota.claimed_devices import DeviceClasses, claims_demand, is_uncounted, looked_up, together
 from webhook.quota.demand import BY_CLAIM, CLAIMS, REQUEST_COUNTED, allowed_by, demand_of, opens_more
 from webhook.quota.quota_wording import Objection
@@ -95,8 +94,7 @@ def _uncounted_claims(pod: Pod, quota: Quota, claims: ResourceClaims) -> Iterato
         requests = claims.claim(named, pod.namespace) if named.kind else None
         if requests is not None:
             if is_uncounted(looked_up(requests, claims), quota.counting):
-                found = f"{BY_CLAIM}, in {cut(named.target)}"
-                yield Objection(f"{CLAIMS}[{cut(named.name)}]", found, allowed, _NAME_CLASSES)
+                yield Objection(CLAIMS, BY_CLAIM, allowed, _NAME_CLASSES)
                 return
         elif not named.kind or claims.claim_names(named.kind, pod.namespace) is None:
             yield Objection(CLAIMS, BY_CLAIM, allowed, REQUEST_COUNTED)
