@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from deploy.match_conditions import pod_conditions, workload_conditions
+from deploy.match_conditions import claim_conditions, pod_conditions, workload_conditions
 from webhook.model.accelerators import GPU_PATTERNS
 from webhook.model.workloads import WORKLOADS
 from webhook.rules import RULES
@@ -39,8 +39,12 @@ INSTALL_VALUES: Mapping[str, Any] = {
     "serviceMonitor": {"enabled": False},
     "prometheusRule": {"enabled": False},
     "grafanaDashboard": {"enabled": False},
+    "resourceClaims": {"enabled": True},
 }
-"""Values of install.yaml, which creates its namespace and has only kinds that every cluster knows."""
+"""Values of install.yaml, which creates its namespace and has only kinds that every cluster knows.
+
+It registers for ResourceClaims, which only newer clusters have: where there is no such kind, nothing is ever sent.
+"""
 
 FLOW_CONTROL_VALUES: Mapping[str, Any] = {"kubeVersion": "1.29.0"}
 """Values of flow-control.yaml, a file of its own, because no version of its API is in both 1.28 and 1.32."""
@@ -154,6 +158,7 @@ def _conditions_of(*, nvidia_is_default_runtime: bool) -> dict[str, list[dict[st
             nvidia_is_default_runtime=nvidia_is_default_runtime,
         )
         found[webhook] = [one.raw() for one in conditions]
+    found["claims"] = [one.raw() for one in claim_conditions()]
     return found
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import indent
 
-from webhook.model.accelerators import DEVICE_CLASSES
+from webhook.model.accelerators import DEVICE_CLASSES, OTHER_CLASSES
 from webhook.rules.device_access import DEVICE_KEYS, PATH_KEYS, VENDORS_KEYS
 
 _KEYS = ", ".join(f"'{key}'" for key in (*DEVICE_KEYS, *PATH_KEYS))
@@ -138,6 +138,21 @@ def workload_conditions(
         MatchCondition(name, f"{_IS_NOT_BUILT_IN} ||\n{is_about_gpus}"),
     )
 
+
+def claim_conditions() -> tuple[MatchCondition, ...]:
+    """The conditions of a webhook for CREATE of ResourceClaims: one that requests only known other devices is not sent.
+
+    The class of a request stands in different places in v1beta1 and in later versions.
+    """
+    return (MatchCondition("only-gpu-claims", _MAY_CLAIM_GPUS),)
+
+
+_IS_NO_OTHER = f"!%s.matches(r'^({OTHER_CLASSES})$')"
+_MAY_CLAIM_GPUS = f"""\
+has(object.spec.devices) && has(object.spec.devices.requests) && object.spec.devices.requests.exists(r,
+  has(r.exactly) ? {_IS_NO_OTHER % "r.exactly.deviceClassName"}
+  : has(r.firstAvailable) ? r.firstAvailable.exists(one, {_IS_NO_OTHER % "one.deviceClassName"})
+  : !has(r.deviceClassName) || {_IS_NO_OTHER % "r.deviceClassName"})"""
 
 _IS_UNCONTROLLED = (
     "!has(object.metadata.ownerReferences) ||\n"

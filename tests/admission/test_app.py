@@ -94,7 +94,8 @@ def test_another_path_gets_404_and_the_list_of_paths(replica: Replica, path: str
     answer = replica.client.post(path, json=review(pod(1)))
     assert (answer.status_code, answer.mimetype) == (404, "text/plain")
     assert (
-        "POST /mutate, /validate, /workloads and /policies, GET /livez, /readyz and /metrics are served" in answer.text
+        "POST /mutate, /validate, /workloads, /policies and /claims, GET /livez, /readyz and /metrics are served"
+        in answer.text
     )
 
 

@@ -124,7 +124,9 @@ def reads(phase: str, raw: Object, name: str) -> tuple[set[Place], set[str]]:
     raw = noted(raw, (), places)
     places.clear()
     asked = NotedRequest(
-        AdmissionRequest("u", "CREATE", "team-b", "n", "v1", "Pod", "", ("system:authenticated",), True, raw, None)
+        AdmissionRequest(
+            "u", "CREATE", "team-b", "n", "v1", "Pod", "", "ann", ("system:authenticated",), True, raw, None
+        )
     )
     decide(asked, SETS[name], FACTS.with_images(Images(), "team-b"), FROM.get(name, ()))
     return places, asked.asked

@@ -47,7 +47,8 @@ class Objects(list[Raw]):
     @property
     def about_pods(self) -> list[Raw]:
         """The webhooks but the one that is about policies."""
-        return [entry for entry in self.entries if entry["name"] != "policies.gpupolicy.dev"]
+        others = ("policies.gpupolicy.dev", "claims.gpupolicy.dev")
+        return [entry for entry in self.entries if entry["name"] not in others]
 
     @property
     def about_policies(self) -> Raw:

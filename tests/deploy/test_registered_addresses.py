@@ -8,7 +8,7 @@ import pytest
 from tests.deploy.manifests import Objects, needs_helm, rendered
 from tests.deploy.value_sets import AUTHORITY, value_sets
 
-PHASES = ("mutate", "validate", "workloads", "policies")
+PHASES = ("mutate", "validate", "workloads", "policies", "claims")
 
 
 @needs_helm

@@ -33,16 +33,34 @@ def registered(entry: dict[str, Any]) -> set[tuple[str, str]]:
 
 
 def test_pods_are_changed_and_judged_and_every_kind_that_is_known_to_make_them_is_judged() -> None:
-    mutate, validate, workloads, _ = shipped().entries
+    mutate, validate, workloads, _, claims = shipped().entries
     assert registered(mutate) == {("", "pods")}
     assert registered(validate) == {("", name) for name in ("pods", "pods/ephemeralcontainers", "pods/resize")}
     assert registered(workloads) == {*((kind.group, kind.resource) for kind in WORKLOADS.values()), CLAIM_TEMPLATES}
+    assert registered(claims) == {("resource.k8s.io", "resourceclaims")}
+    assert [rule["operations"] for rule in claims["rules"]] == [["CREATE"]]
 
 
 def test_templates_of_claims_are_judged_once_because_what_they_request_never_changes() -> None:
     *_, workloads = shipped().about_pods
     (operations,) = [rule["operations"] for rule in workloads["rules"] if CLAIM_TEMPLATES[1] in rule["resources"]]
     assert operations == ["CREATE"]
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("values", "versions", "is_asked"),
+    [
+        pytest.param({}, [], True, id="auto, and helm knows the API"),
+        pytest.param({"resourceClaims": {"enabled": False}}, ["resource.k8s.io/v1"], False, id="switched off"),
+        pytest.param({"resourceClaims": {"enabled": True}}, [], True, id="switched on"),
+    ],
+)
+def test_claims_are_asked_about_where_the_values_or_the_cluster_say_so(
+    values: dict[str, object], versions: list[str], is_asked: bool
+) -> None:
+    entries = rendered(values, *versions).entries
+    assert ("claims.gpupolicy.dev" in [entry["name"] for entry in entries]) is is_asked
 
 
 def test_kinds_are_asked_about_in_their_own_scope() -> None:
@@ -252,6 +270,7 @@ def test_each_phase_has_a_failure_policy_and_a_patience_of_its_own() -> None:
         ("validate.gpupolicy.dev", "Fail", 7),
         ("workloads.gpupolicy.dev", "Ignore", 3),
         ("policies.gpupolicy.dev", "Ignore", 5),
+        ("claims.gpupolicy.dev", "Fail", 7),
     ]
 
 
@@ -289,7 +308,7 @@ def test_A42_names_that_only_the_platform_knows_are_sent(name: object, sent: lis
     """In every list of names, as the policy would have them, and beside the names that everybody knows."""
     listed = re.compile(r"\.matches\(r'(.*?)'\)")
     plain, objects = rendered(), rendered({"accelerators": {"extra": [name]}})
-    for before, entry in zip(plain.entries, objects.entries, strict=True):
+    for before, entry in zip(plain.about_pods, objects.about_pods, strict=True):
         expressions = [one["expression"] for one in entry["matchConditions"]]
         patterns = [pattern for expression in expressions for pattern in listed.findall(expression)]
         known = [p for one in before["matchConditions"] for p in listed.findall(one["expression"])]

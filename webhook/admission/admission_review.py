@@ -112,6 +112,7 @@ class AdmissionRequest:
     api_version: str
     kind: str
     subresource: str
+    user: str
     user_groups: Sequence[str]
     is_dry_run: bool
     object: Mapping[str, Any] | None
@@ -161,6 +162,7 @@ def parse(body: bytes) -> AdmissionRequest:
         api_version=f"{group}/{version}" if group else version,
         kind=_text(kind, "kind", "kind."),
         subresource=_text(request, "subResource"),
+        user=_part(user, "username", str, "request.userInfo."),
         user_groups=groups,
         is_dry_run=request.get("dryRun") is True,
         object=_part(request, "object", dict) or None,

@@ -75,7 +75,7 @@ class MetricsPort:
         return [text]
 
 
-_SERVED = "POST /mutate, /validate, /workloads and /policies, GET /livez, /readyz and /metrics are served"
+_SERVED = "POST /mutate, /validate, /workloads, /policies and /claims, GET /livez, /readyz and /metrics are served"
 
 
 def create_app(service: Service) -> Flask:

@@ -1,4 +1,4 @@
-"""POST /mutate, /validate, /workloads and /policies as plain WSGI in front of Flask.
+"""POST /mutate, /validate, /workloads, /policies and /claims as plain WSGI in front of Flask.
 
 Flask's routing and request objects would cost 80 microseconds for each request, as much as the decision itself. All
 other requests are passed on to Flask.
@@ -70,6 +70,7 @@ class ReviewEndpoint:
             "/validate": ("validate", service.validate),
             "/workloads": ("workloads", service.workloads),
             "/policies": (_OF_POLICIES, service.config_maps),
+            "/claims": ("claims", service.claims),
         }
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:

@@ -39,6 +39,7 @@ _RESULTS = {
     "validate": ("allowed", "refused"),
     "workloads": ("allowed", "refused"),
     "policies": ("allowed", "refused"),
+    "claims": ("allowed", "refused"),
 }
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # when each series began would double their number
@@ -54,8 +55,8 @@ class Metrics:
         requests = self._counter(
             "gpu_policy_requests",
             ["phase", "operation", "result"],
-            "Admission reviews answered, by phase (mutate, validate, workloads, policies), operation and result "
-            "(allowed, patched, refused).",
+            "Admission reviews answered, by phase (mutate, validate, workloads, policies, claims), operation and "
+            "result (allowed, patched, refused).",
         )
         namespaces = self._counter(
             "gpu_policy_namespace_decisions",

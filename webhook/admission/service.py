@@ -28,6 +28,7 @@ from webhook.ledger.verdicts import AlreadyStored, Claim, Unanswered, Verdict
 from webhook.model.fixed import fixed
 from webhook.model.image import ImageInfo
 from webhook.model.json_parts import part
+from webhook.model.workloads import is_pod
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.policy_store import PolicyStore
 
@@ -69,7 +70,7 @@ def reserve(decision: Decision, request: AdmissionRequest, holder: HasLedgers | 
 
     def ask(claims: Sequence[Claim]) -> Sequence[Verdict]:
         nonlocal verdicts
-        verdicts = _ask(claims, request, holder, budget)
+        verdicts = _ask(claims, request, holder, budget, decision.claims.takes_over)
         return verdicts
 
     seen = (lambda namespace: _seen(namespace, holder, budget)) if holder is not None and tells_usage else None
@@ -83,16 +84,21 @@ def reserve(decision: Decision, request: AdmissionRequest, holder: HasLedgers | 
 
 
 def _ask(
-    claims: Sequence[Claim], request: AdmissionRequest, holder: HasLedgers | None, budget: TimeBudget
+    claims: Sequence[Claim],
+    request: AdmissionRequest,
+    holder: HasLedgers | None,
+    budget: TimeBudget,
+    takes_over: bytes,
 ) -> Sequence[Verdict]:
     if holder is None:
         return [_NO_LEDGERS] * len(claims)
-    ledgers, uid, name = holder.ledgers, _uid(request), _name(request)
+    ledgers, uid = holder.ledgers, _uid(request)
+    name = _name(request) if is_pod(request.api_version, request.kind) else ""
 
     def reserved() -> Sequence[Verdict]:
         budget.may_block()
         deadline = time.monotonic() + budget.seconds
-        return ledgers.reserve(uid, claims, deadline, is_dry_run=request.is_dry_run, name=name)
+        return ledgers.reserve(uid, claims, deadline, is_dry_run=request.is_dry_run, name=name, takes_over=takes_over)
 
     return budget.deadline.outside(reserved)
 
@@ -197,6 +203,11 @@ class Service:
     def validate(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
         """Answer the validating phase; the only answer that may have to wait, for the ledgers of quotas."""
         decision = self._validated.decision(review, self._sets(), self._with_images(facts, review, budget))
+        return reserve(decision, review, self._ledgers, budget)
+
+    def claims(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
+        """Answer for ResourceClaims that are about to be created."""
+        decision = phases.claims(review, self.policies.current, facts)
         return reserve(decision, review, self._ledgers, budget)
 
     def workloads(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:

@@ -17,6 +17,8 @@ from webhook.model.wording import few
 
 PLURALS = {phase: f"{kind.lower()}s" for kind, phase in PHASES.items()}
 """Short name of a kind -> its resource name for kubectl."""
+CLAIMS_ENTRY = "claims.gpupolicy.dev"
+"""The entry of the webhook configuration that sends ResourceClaims."""
 POLICIES_ENTRY = "policies.gpupolicy.dev"
 """The entry of the webhook configuration that sends ConfigMaps of policies."""
 WITHOUT_PODS = {
@@ -108,6 +110,8 @@ def _flaws(name: str, webhook: Mapping[str, Any], installation: Installation) ->
         yield "timeoutSeconds", f"is {webhook['timeoutSeconds']}", f"at most {LONGEST_TIMEOUT}"
     if name != POLICIES_ENTRY:
         yield from _flaws_of_namespaces(webhook, installation)
+    if name == CLAIMS_ENTRY:
+        return
     if name not in WITHOUT_PODS:
         yield from _flaws_of_pods(webhook)
     elif webhook["failurePolicy"] != "Ignore":

@@ -22,6 +22,11 @@ EXTENDED = "resource.kubernetes.io/extended-resource-claim"
 """Annotation of a claim that the scheduler made for extended resources of the pod that owns it: "true"."""
 
 
+def is_for_extended_resources(raw: object) -> bool:
+    """Whether a claim says that the scheduler made it for extended resources of a pod."""
+    return mapped(raw, "metadata", "annotations").get(EXTENDED) == "true"
+
+
 def owner_of(raw: object) -> bytes:
     """The uid of the pod that a claim was made for; empty where it has no such owner.
 
@@ -52,9 +57,8 @@ def stored_claim(raw: object, accelerators: Accelerators = BUILT_IN) -> StoredPo
     )
     if claim is None or not may_count:
         return StoredPod(uid, None)
-    is_extended = mapped(metadata.get("annotations")).get(EXTENDED) == "true"
     namespace = sys.intern(str(metadata.get("namespace") or "default"))
-    extends = owner_of(raw) if is_extended else b""
+    extends = owner_of(raw) if is_for_extended_resources(raw) else b""
     return StoredPod(uid, GpuPod(uid, namespace, claim.name, NO_POD, requests, reservation_of(raw), extends))
 
 

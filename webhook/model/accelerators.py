@@ -95,10 +95,10 @@ GPU_PATTERNS: tuple[tuple[Vendor, Share, str], ...] = (
 
 _COMPILED = tuple((vendor, share, re.compile(pattern)) for vendor, share, pattern in GPU_PATTERNS)
 
-_OTHER_CLASSES = re.compile(
-    _CLASS + r"(compute-domain-(daemon|default-channel)\.nvidia\.com|(mrdma|netdev|tpu)\.google\.com|dra\.(net|cpu))"
-)
+OTHER_CLASSES = r"compute-domain-(daemon|default-channel)\.nvidia\.com|(mrdma|netdev|tpu)\.google\.com|dra\.(net|cpu)"
 """Device classes that are no GPUs: channels between GPUs, network cards, TPUs and CPUs."""
+
+_OTHERS = re.compile(f"{_CLASS}({OTHER_CLASSES})")
 
 GPU_ATTRIBUTES = frozenset(
     {"nvidia.com/gpumem", "nvidia.com/gpucores", "nvidia.com/gpumem-percentage", "nvidia.com/priority"}
@@ -162,7 +162,7 @@ class Accelerators:
         """
         if not resource.startswith(DEVICE_CLASSES) or self.of(resource) is not None:
             return False
-        return not (_OTHER_CLASSES.fullmatch(resource) or any(self._matching(resource)))
+        return not (_OTHERS.fullmatch(resource) or any(self._matching(resource)))
 
     def declaration(self, resource: str) -> str:
         """The name or glob by which a policy declares a resource; empty for built-in names and for unknown ones."""

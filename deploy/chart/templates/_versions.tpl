@@ -29,9 +29,19 @@
 {{- if has (last .) (list "workloads" "policies") -}}
 Ignore
 {{- else -}}
-{{- $set := (get $root.Values.webhook (last .)).failurePolicy -}}
+{{- $phase := ternary "validate" (last .) (eq (last .) "claims") -}}
+{{- $set := (get $root.Values.webhook $phase).failurePolicy -}}
 {{- $set | default (ternary "Fail" "Ignore" (eq (include "gpu-policy.hasMatchConditions" $root) "true")) -}}
 {{- end -}}
+{{- end }}
+
+{{/* Whether resource claims are judged and counted when they are created; auto asks whether the cluster has them. */}}
+{{- define "gpu-policy.hasResourceClaims" -}}
+{{- $wanted := .Values.resourceClaims.enabled -}}
+{{- if eq (toString $wanted) "auto" -}}
+{{- $versions := .Capabilities.APIVersions -}}
+{{- if or ($versions.Has "resource.k8s.io/v1") ($versions.Has "resource.k8s.io/v1beta2") ($versions.Has "resource.k8s.io/v1beta1") }}true{{ end -}}
+{{- else if $wanted }}true{{ end -}}
 {{- end }}
 
 {{- define "gpu-policy.hasAdmissionPolicies" -}}

@@ -3,6 +3,7 @@
 {{- $validating := list "validate" -}}
 {{- if .Values.workloads.enabled }}{{ $validating = append $validating "workloads" }}{{ end -}}
 {{- if .Values.policies.checkAtApply }}{{ $validating = append $validating "policies" }}{{ end -}}
+{{- if include "gpu-policy.hasResourceClaims" . }}{{ $validating = append $validating "claims" }}{{ end -}}
 {{ include "gpu-policy.configuration" (list . (list "mutate") "MutatingWebhookConfiguration") }}
 ---
 {{ include "gpu-policy.configuration" (list . $validating "ValidatingWebhookConfiguration") }}
@@ -51,12 +52,13 @@ clientConfig:
   {{- end }}
 failurePolicy: {{ include "gpu-policy.failurePolicy" . }}
 matchPolicy: Equivalent
-sideEffects: {{ ternary "NoneOnDryRun" "None" (and (eq $phase "validate") $root.Values.quota.enabled) }}
+sideEffects: {{ ternary "NoneOnDryRun" "None" (and (has $phase (list "validate" "claims")) $root.Values.quota.enabled) }}
 {{- if eq $phase "policies" }}
 timeoutSeconds: 5
 {{ include "gpu-policy.selection.policies" $root }}
 {{- else }}
-timeoutSeconds: {{ (ternary $root.Values.workloads (get $root.Values.webhook $phase) (eq $phase "workloads")).timeoutSeconds }}
+{{- $waits := get $root.Values.webhook (ternary "validate" $phase (eq $phase "claims")) }}
+timeoutSeconds: {{ (ternary $root.Values.workloads $waits (eq $phase "workloads")).timeoutSeconds }}
 {{ include "gpu-policy.selection" . }}
 {{- end }}
 {{- end }}
@@ -162,6 +164,16 @@ rules:
     operations: [CREATE, UPDATE]
     scope: "*"
   {{- end }}
+{{- end }}
+
+{{/* Resource claims by whoever makes them: people, and Kubernetes for the templates that pods name. Specs never change. */}}
+{{- define "gpu-policy.rules.claims" -}}
+rules:
+  - apiGroups: [resource.k8s.io]
+    apiVersions: ["*"]
+    resources: [resourceclaims]
+    operations: [CREATE]
+    scope: Namespaced
 {{- end }}
 
 {{/* Pods however they change. DELETE is never asked about. */}}
