@@ -1,0 +1,136 @@
+"""Quotas count GPUs that come by resource claims: those of pods, those that people claim, and each of them once."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.e2e.claimed import API, Raw, claim, claiming, path_of, requests, template
+from tests.e2e.eventually import eventually
+from tests.e2e.objects import gpu_pod
+from tests.e2e.quota_fixtures import PATIENCE
+from tests.e2e.quota_site import QuotaSite
+from webhook.ledger.entries import entries_in
+
+
+class Team:
+    """A namespace with a quota of 4 GPUs."""
+
+    def __init__(self, quotas: QuotaSite, name: str) -> None:
+        self.plane, self.quotas, self.name = quotas.plane, quotas, name
+
+    def tried(self, raw: Raw) -> tuple[int, str]:
+        """Status and message of a create."""
+        status, answer = self.plane.raw("POST", f"{path_of(self.name, raw)}?timeout={PATIENCE}s", raw)
+        return status, str(answer.get("message", ""))
+
+    def make(self, raw: Raw) -> None:
+        assert self.tried(raw) == (201, "")
+
+    def drop(self, raw: Raw) -> None:
+        path = f"{path_of(self.name, raw)}/{raw['metadata']['name']}?gracePeriodSeconds=0"
+        status, said = self.plane.raw("DELETE", path)
+        assert status in {200, 202}, said
+
+    def claims(self) -> list[Raw]:
+        return list(self.plane.raw("GET", f"{API}/namespaces/{self.name}/resourceclaims")[1]["items"])
+
+    def used(self) -> int:
+        """The GPUs that the ledger has."""
+        ledger = self.quotas.ledger(f"namespace.{self.name}")
+        found = entries_in(ledger).by_uid.values() if ledger else ()
+        return sum(sum(demand.units.values()) for demand in found)
+
+
+@pytest.fixture
+def team(quotas: QuotaSite, make_namespace: Callable[[str], str]) -> Team:
+    if quotas.plane.version < (1, 34):
+        pytest.skip(f"resource.k8s.io/v1 came with Kubernetes 1.34; this is {quotas.plane.version}")
+    return Team(quotas, make_namespace("few"))
+
+
+def knows(team: Team, name: str) -> None:
+    """Return when every replica knows a template: pods with it are told of its devices."""
+    raw = claiming("known", resourceClaimTemplateName=name)
+    path = f"{path_of(team.name, raw)}?dryRun=All"
+
+    def is_known() -> bool:
+        return "requests 5 GPUs" in str(team.plane.raw("POST", path, raw)[1].get("message"))
+
+    eventually(lambda: all(is_known() for _ in range(9)))
+
+
+def test_a_pod_brings_what_its_template_requests_and_the_claim_takes_the_room_over(team: Team) -> None:
+    team.make(template("five", requests(5)))
+    knows(team, "five")
+    status, said = team.tried(claiming("a", resourceClaimTemplateName="five"))
+    assert status == 403
+    assert "gpuQuota: spec: requests 5 GPUs; the GPU quota allows 4 GPUs in all" in said
+    team.drop(template("five", {}))
+    team.make(template("five", requests(3)))
+    eventually(lambda: team.tried(claiming("a", resourceClaimTemplateName="five"))[0] == 201)
+    eventually(lambda: len(team.claims()) == 1)
+    eventually(lambda: team.used() == 3)
+    (made,) = team.claims()
+    assert team.quotas.entered(f"namespace.{team.name}") == {made["metadata"]["uid"]}
+    status, said = team.tried(gpu_pod("beyond", 2))
+    assert (status, "requested 2, used 3 of 4 (1 free)" in said) == (403, True), said
+    team.make(gpu_pod("last", 1))
+    team.drop(claiming("a"))
+    eventually(lambda: team.claims() == [])
+    eventually(lambda: team.used() == 1)
+    team.make(gpu_pod("others", 3))
+
+
+def test_a_claim_that_somebody_makes_counts_until_it_is_deleted(team: Team) -> None:
+    status, said = team.tried(claim("five", requests(5)))
+    assert status == 403
+    assert "requests 5 GPUs; GPU quota" in said
+    team.make(claim("three", requests(3)))
+    team.make(claiming("a", resourceClaimName="three"))
+    team.make(claiming("b", resourceClaimName="three"))
+    assert team.used() == 3
+    status, said = team.tried(claim("two", requests(2)))
+    assert "exceeded GPU quota" in said
+    assert "largest: claim three 3" in said
+    team.drop(claiming("a"))
+    team.drop(claiming("b"))
+    assert team.tried(gpu_pod("two", 2))[0] == 403
+    team.drop(claim("three", {}))
+    team.make(gpu_pod("two", 2))
+
+
+def test_a_template_that_is_swapped_between_pod_and_claim_brings_nothing_more(team: Team) -> None:
+    """The pod comes before its template, so that nothing is known of it."""
+    team.make(claiming("early", resourceClaimTemplateName="late"))
+    team.make(template("late", requests(5)))
+
+    def events() -> str:
+        found = team.plane.raw("GET", f"/api/v1/namespaces/{team.name}/events")[1]["items"]
+        return " ".join(one["message"] for one in found)
+
+    eventually(lambda: "requests 5 GPUs; GPU quota" in events())
+    assert team.claims() == []
+    assert team.used() == 0
+
+
+def test_what_claims_for_monitoring_request_does_not_count(team: Team) -> None:
+    label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
+    assert team.plane.raw("PATCH", f"/api/v1/namespaces/{team.name}", label)[0] == 200
+    team.make(claim("monitor", requests(9, adminAccess=True)))
+    assert team.used() == 0
+    team.make(gpu_pod("all", 4))
+
+
+def test_a_dry_run_of_a_claim_is_judged_and_leaves_no_trace(team: Team) -> None:
+    raw = claim("tried", requests(4))
+    status, _ = team.plane.raw("POST", f"{path_of(team.name, raw)}?dryRun=All", raw)
+    assert (status, team.used()) == (201, 0)
+    team.make(gpu_pod("one", 1))
+    status, said = team.plane.raw("POST", f"{path_of(team.name, raw)}?dryRun=All", raw)
+    assert (status, "exceeded GPU quota" in said["message"]) == (403, True)
+
+
+def test_whoever_calls_a_claim_one_for_extended_resources_has_it_counted(team: Team) -> None:
+    raw = claim("forged", requests(5))
+    raw["metadata"]["annotations"] = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    assert team.tried(raw)[0] == 403
