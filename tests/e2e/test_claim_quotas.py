@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.e2e.claimed import API, Raw, claim, claiming, path_of, requests, template
+from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.objects import gpu_pod
 from tests.e2e.quota_fixtures import PATIENCE
@@ -42,7 +43,7 @@ class Team:
 
 
 @pytest.fixture
-def team(quotas: QuotaSite, make_namespace: Callable[[str], str]) -> Team:
+def team(quotas: QuotaSite, cluster: ControlPlane, make_namespace: Callable[[str], str]) -> Team:  # noqa: ARG001  # whose controllers make claims
     if quotas.plane.version < (1, 34):
         pytest.skip(f"resource.k8s.io/v1 came with Kubernetes 1.34; this is {quotas.plane.version}")
     return Team(quotas, make_namespace("few"))
