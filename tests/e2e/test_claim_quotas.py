@@ -43,7 +43,9 @@ class Team:
 
 
 @pytest.fixture
-def team(quotas: QuotaSite, cluster: ControlPlane, make_namespace: Callable[[str], str]) -> Team:  # noqa: ARG001  # whose controllers make claims
+def team(
+    quotas: QuotaSite, cluster: ControlPlane, make_namespace: Callable[[str], str]
+) -> Team:  # whose controllers make claims
     if quotas.plane.version < (1, 34):
         pytest.skip(f"resource.k8s.io/v1 came with Kubernetes 1.34; this is {quotas.plane.version}")
     return Team(quotas, make_namespace("few"))

@@ -47,7 +47,7 @@ def _conjunction(expression: str) -> Iterator[str]:
     if "\\" in expression or '"""' in expression or "'''" in expression:
         return  # where such texts end would need all of the grammar
     bare = _TEXT.sub(lambda text: "_" * len(text.group()), expression)  # operators in texts are none
-    if "||" in bare or "?" in bare or "//" in bare:
+    if any(sign in bare for sign in ("||", "?", "//", '"', "'")):
         return
     depth = start = 0
     for at, sign in enumerate(bare):

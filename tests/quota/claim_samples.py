@@ -1,0 +1,42 @@
+"""Requests of claims, and what is known about DeviceClasses."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from webhook.model.claims import CLAIM, Requests, claim_of_kind
+from webhook.quota.claimed_devices import looked_up
+
+
+class Classes:
+    """DeviceClasses by name, with their extended resource, and how many devices one node has at most."""
+
+    def __init__(self, extended: Mapping[str, str] | None = None, most: Mapping[str, int] | None = None) -> None:
+        self._extended, self._most = extended or {}, most or {}
+
+    def extended_resource(self, device_class: str) -> str:
+        return self._extended.get(device_class, "")
+
+    def most_devices(self, device_class: str) -> int | None:
+        return self._most.get(device_class)
+
+
+def exactly(count: int = 1, device_class: str = "gpu.nvidia.com", product: str = "", **more: Any) -> dict[str, Any]:
+    """One request; `product` is the productName that its selector names."""
+    found = {"deviceClassName": device_class, "count": count, **more}
+    if product:
+        expression = f'device.attributes["gpu.nvidia.com"].productName == "{product}"'
+        found["selectors"] = [{"cel": {"expression": expression}}]
+    return {"exactly": found}
+
+
+def first_of(*alternatives: dict[str, Any]) -> dict[str, Any]:
+    """One request with these alternatives."""
+    return {"firstAvailable": [{"name": f"a{at}", **one["exactly"]} for at, one in enumerate(alternatives)]}
+
+
+def claimed(*requests: dict[str, Any], classes: Classes | None = None) -> Requests:
+    """The requests of a claim, looked up."""
+    named = [{"name": f"r{at}", **one} for at, one in enumerate(requests)]
+    claim = claim_of_kind(CLAIM, {"metadata": {"name": "c"}, "spec": {"devices": {"requests": named}}})
+    assert claim is not None
+    return looked_up(claim.requests, classes or Classes())
