@@ -114,9 +114,10 @@ class FakeApiServer(ThreadingHTTPServer):
 
     def answer(self, request: Request, path: str, query: dict[str, str]) -> None:
         """What an API server would answer."""
-        if path not in self.objects and path.endswith("/pods"):
-            namespace = path.split("/")[-2]
-            request.send(200, self._page([p for p in self.objects[PODS] if namespace_of(p) == namespace], query))
+        start, _, rest = path.partition("/namespaces/")
+        namespace, _, resource = rest.partition("/")
+        if path not in self.objects and (every := f"{start}/{resource}") in (PODS, CLAIMS):
+            request.send(200, self._page([p for p in self.objects[every] if namespace_of(p) == namespace], query))
         elif path not in self.objects:
             request.send(200, {"major": "1"})
         elif "watch" not in query:

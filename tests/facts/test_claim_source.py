@@ -1,0 +1,103 @@
+"""Pods and claims together, as ledgers see them: claims exist from their creation to their deletion."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.eventually import eventually
+from tests.facts.asking import is_gone, is_live
+from tests.facts.claim_samples import claiming_pod, made_for, stored_claim
+from tests.facts.fake_api_server import CLAIMS, PODS, FakeApiServer, always, fake_api_server
+from tests.facts.pod_samples import stored, uid
+from tests.facts.test_pod_source import QUICK
+from tests.quota.claim_samples import Classes
+from webhook.facts.claim_source import PodsAndClaims
+from webhook.kubernetes.api_server import ApiServer
+from webhook.ledger.entries import reservation_key
+from webhook.ledger.ledger_store import LedgerError
+
+ROOM = reservation_key(uid("p"), "gpus")
+FORBIDDEN = always(403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no"})
+
+
+@pytest.fixture
+def server() -> Iterator[FakeApiServer]:
+    with fake_api_server() as server:
+        server.objects[PODS] = [stored("a", gpus=2), claiming_pod("p")]
+        server.objects[CLAIMS] = [stored_claim("c", 3), stored_claim("d", 1, namespace="team-b")]
+        yield server
+
+
+@contextmanager
+def following(server: FakeApiServer, directory: Path) -> Iterator[PodsAndClaims]:
+    found = PodsAndClaims(ApiServer(server.kubeconfig(directory)), timing=QUICK)
+    found.know(Classes)
+    found.start()
+    found.start()
+    eventually(found.is_known)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def test_claims_count_beside_pods_and_reservations_as_long_as_their_pods(server: FakeApiServer, tmp_path: Path) -> None:
+    with following(server, tmp_path) as found:
+        assert {one.called for one in found.seen()} == {"a", "claim c", "claim d"}
+        assert {one.called for one in found.seen("team-b")} == {"claim d"}
+        assert found.has_any_in("team-b")
+        assert all(is_live(found, one) for one in (uid("a"), uid("claim c"), ROOM))
+        assert found.live_now(["team-a"], 5) == {uid("a"), uid("p"), uid("claim c"), ROOM}
+        assert {one.called for one in found.list_now(["team-a"], 5)} == {"a", "claim c"}
+        assert {one.called for one in found.list_now(["team-*"], 5)} == {"a", "claim c", "claim d"}
+        server.tell_event(PODS, "DELETED", claiming_pod("p"), "101")
+        eventually(lambda: is_gone(found, ROOM))
+        assert not is_live(found, ROOM)
+
+
+def test_a_reservation_is_gone_once_its_claim_is_stored_and_the_claim_once_it_is_deleted(
+    server: FakeApiServer, tmp_path: Path
+) -> None:
+    made = made_for("p", stored_claim("made", 2))
+    with following(server, tmp_path) as found:
+        server.tell_event(CLAIMS, "ADDED", made, "101")
+        eventually(lambda: is_gone(found, ROOM))
+        assert not is_live(found, ROOM)
+        assert is_live(found, uid("claim made"))
+        assert ROOM not in found.live_now(["team-a"], 5)
+        server.tell_event(CLAIMS, "DELETED", made, "102")
+        eventually(lambda: is_gone(found, uid("claim made")))
+        assert is_live(found, ROOM), "Kubernetes makes it anew"
+
+
+def test_a_pod_that_has_ended_needs_no_room(server: FakeApiServer, tmp_path: Path) -> None:
+    with following(server, tmp_path) as found:
+        server.tell_event(PODS, "MODIFIED", {**claiming_pod("p"), "status": {"phase": "Succeeded"}}, "101")
+        eventually(lambda: is_gone(found, ROOM))
+
+
+def test_without_the_right_to_read_claims_all_is_as_without_claims(server: FakeApiServer, tmp_path: Path) -> None:
+    server.under["/apis/resource.k8s.io/"] = FORBIDDEN
+    with following(server, tmp_path) as found:
+        assert {one.called for one in found.seen()} == {"a"}
+        assert found.live_now(["team-a"], 5) == {uid("a"), uid("p"), ROOM}
+        assert {one.called for one in found.list_now(["team-a"], 5)} == {"a"}
+
+
+def test_a_list_of_claims_that_fails_is_no_list_without_claims(server: FakeApiServer, tmp_path: Path) -> None:
+    """Or entries of claims that exist would be removed."""
+    with following(server, tmp_path) as found:
+        server.under["/apis/resource.k8s.io/"] = always(500, {"kind": "Status", "code": 500})
+        with pytest.raises(LedgerError, match="resourceclaims"):
+            found.live_now(["team-a"], 5)
+        with pytest.raises(LedgerError, match="resourceclaims"):
+            list(found.list_now(["team-a"], 5))
+
+
+def test_nothing_is_known_before_the_classes_are(server: FakeApiServer, tmp_path: Path) -> None:
+    with following(server, tmp_path) as found:
+        found.know(lambda: None)
+        assert not found.is_known()
+        assert {one.called for one in found.seen()} == {"a", "claim c", "claim d"}
