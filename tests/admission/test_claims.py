@@ -65,7 +65,7 @@ def test_dry_runs_leave_no_entry(site: Site) -> None:
         pytest.param({"username": "eve", "groups": ["system:authenticated"]}, True, id="anybody"),
     ],
 )
-def test_a_claim_for_extended_resources_is_counted_unless_a_scheduler_makes_it(
+def test_A58_a_claim_for_extended_resources_is_counted_unless_a_scheduler_makes_it(
     site: Site, user: dict[str, Any], *, is_counted: bool
 ) -> None:
     raw = for_extended_resources("p", stored_claim("c", 4))

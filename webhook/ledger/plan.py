@@ -76,7 +76,7 @@ class BatchPlan:
         has_room = taken_over is not None and _is_within(claim.demand, taken_over, claim.quota)
         verdict = Exceeded(over) if over else Granted() if has_room else self._withheld(pending, in_use)
         if isinstance(verdict, Granted) or (over and not claim.enforced):
-            verdict = self._crowded(claim) or verdict
+            verdict = self._crowded(claim, written) or verdict
         self.verdicts[id(pending)] = verdict
         self.has_exceeded = self.has_exceeded or isinstance(verdict, Exceeded)
         self.has_withheld = self.has_withheld or isinstance(verdict, Withheld)
@@ -123,12 +123,14 @@ class BatchPlan:
                     mine.all[demand] = mine.all.get(demand, 0) + 1
         return withheld(claim, in_use, mine, is_cleared=pending.is_cleared) or Granted()
 
-    def _crowded(self, claim: Claim) -> Crowded | None:
+    def _crowded(self, claim: Claim, written: Mapping[bytes, Demand]) -> Crowded | None:
         if self._usage_of is None:
             return None
         if self._taken is None:
             self._taken = bytes_by_namespace(self.entries().counts)
-        return crowded(claim.demand, self._taken, claim.quota, is_new=self._is_new(claim.demand))
+        new = {demand for demand in written.values() if self._is_new(demand)}
+        needed = len(written) * ENTRY_BYTES + sum(map(demand_bytes, new))
+        return crowded(claim.demand.namespace, needed, self._taken, claim.quota)
 
     def _is_new(self, demand: Demand) -> bool:
         return demand not in self._entries.counts and demand not in self._added.values()
@@ -189,17 +191,16 @@ def withheld(
     return None
 
 
-def crowded(demand: Demand, taken: Mapping[str, int], quota: Quota, *, is_new: bool) -> Crowded | None:
-    """Why a ledger has no room for an entry; None where it has.
+def crowded(namespace: str, bytes_needed: int, taken: Mapping[str, int], quota: Quota) -> Crowded | None:
+    """Why a ledger has no room for so many more bytes of a namespace; None where it has.
 
-    `taken` is namespace -> bytes. In a shared quota, a namespace may take half of what the others leave. `is_new` says
-    that no entry has this demand yet.
+    `taken` is namespace -> bytes. In a shared quota, a namespace may take half of what the others leave.
     """
-    own = taken.get(demand.namespace, 0)
+    own = taken.get(namespace, 0)
     most = MOST_BYTES - (sum(taken.values()) - own)
     if is_shared(quota):
         most //= 2
-    needed = own + ENTRY_BYTES + (demand_bytes(demand) if is_new else 0)
+    needed = own + bytes_needed
     return Crowded(needed, most) if needed > most else None
 
 
