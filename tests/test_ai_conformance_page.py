@@ -30,7 +30,7 @@ REQUIREMENTS = {
     "secure_accelerator_access": "MUST",
     "virtualized_accelerator": "SHOULD",
 }
-"""From docs/AIConformance-1.36.yaml of github.com/cncf/k8s-ai-conformance (commit b2c89690); dra_support is from 1.35."""
+"""From AIConformance-1.36.yaml of github.com/cncf/k8s-ai-conformance (commit b2c89690), and dra_support from 1.35."""
 
 
 @pytest.mark.parametrize(("command", "shown"), BLOCKS, ids=[command.rpartition("/")[2] for command, _ in BLOCKS])
