@@ -143,11 +143,13 @@ def test_A33_the_network_policy_leaves_only_the_port_of_the_webhook_open() -> No
 # A34: static pods, generated names, dry runs.
 
 
-def test_A34_the_configurations_say_that_dry_runs_leave_nothing_and_other_requests_only_where_quotas_are_asked() -> None:
-    """The validating phase enters pods in ledgers; the other one, and what pods are made of, change nothing."""
+def test_A34_the_configurations_say_that_dry_runs_leave_nothing_and_other_requests_only_where_quotas_are_asked() -> (
+    None
+):
+    """The validating phase and that of claims write ledgers; the others change nothing."""
     effects = {entry["name"]: entry["sideEffects"] for entry in shipped().entries}
     assert {name for name, effect in effects.items() if effect == "NoneOnDryRun"} == {
-        name for name in effects if name.startswith("validate.")
+        name for name in effects if name.startswith(("validate.", "claims."))
     }
     assert set(effects.values()) == {"None", "NoneOnDryRun"}
 
