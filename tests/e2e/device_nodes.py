@@ -34,7 +34,8 @@ SLICES: dict[str, tuple[tuple[str, str, int], ...]] = {
 
 
 def device_class(name: str, expression: str) -> Raw:
-    spec = {"selectors": [{"cel": {"expression": expression}}]}
+    spec: Raw = {"selectors": [{"cel": {"expression": expression}}]}
+    spec |= {"extendedResourceName": "nvidia.com/gpu"} if name == DRIVER else {}
     return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
 
 

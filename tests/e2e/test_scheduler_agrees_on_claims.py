@@ -57,6 +57,7 @@ BOUND = (
     Case("another class", (devices(first((MIG, 4), (GPU, 3))),)),
     Case("a narrower class", (devices(exactly(LARGE, count=4)),)),
     Case("a class as a resource", (), resources=((IMPLICIT + GPU, 4),)),
+    Case("a class by the usual name of its devices", (), resources=(("nvidia.com/gpu", 4),)),
 )
 PENDING = (
     Case(
@@ -120,6 +121,13 @@ PENDING = (
         "requests 5 devices of DeviceClass gpu.nvidia.com; no node offers more than 4",
         f"Insufficient {IMPLICIT}{GPU}|{UNALLOCATABLE}",
         resources=((IMPLICIT + GPU, 5),),
+    ),
+    Case(
+        "a class by the usual name of its devices",
+        (),
+        "requests 5 nvidia.com/gpu; no node offers more than 4 for the DeviceClass that gives it",
+        f"Insufficient nvidia.com/gpu|{UNALLOCATABLE}",
+        resources=(("nvidia.com/gpu", 5),),
     ),
     Case(
         "a class as a resource that does not exist",

@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from tests.facts.samples import device_class, node, resource_slice
 from tests.rules.samples import Cluster, container, pod, settings_of
+from webhook.facts.facts import ClusterFacts
 from webhook.model.claims import CLAIM, TEMPLATE, TOO_LARGE, Devices, Requests
+from webhook.model.node import NodePool
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.rule import Advice, Violation
 from webhook.rules.schedulable import RULE
@@ -171,3 +174,48 @@ def resource(name: str, number: int) -> dict[str, Any]:
 def test_device_classes_that_are_requested_as_resources_are_compared(raw, message):
     told = found(raw, replace(knowing((one(number=4),))))
     assert [str(one).startswith(message) for one in told] == [True] * bool(message)
+
+
+def by_class(*slices: Any, nodes: Any = (), **parts: Any) -> ClusterFacts:
+    """A cluster whose DeviceClass of NVIDIA gives `nvidia.com/gpu`."""
+    selected = f"device.driver == '{GPU}' && device.attributes['{GPU}'].type == 'gpu'"
+    classes = [device_class(GPU, "nvidia.com/gpu", selected), *parts.pop("classes", ())]
+    return ClusterFacts.of([node("cpu"), *nodes], device_classes=classes, slices=slices)
+
+
+EIGHT = resource_slice("a", "a", gpus=8)
+BIG = node("big", capacity={"nvidia.com/gpu": "16"})
+OTHER = device_class("other", "nvidia.com/gpu", "true")
+
+
+@pytest.mark.parametrize(
+    ("facts", "gpus", "is_told"),
+    [
+        pytest.param(by_class(EIGHT), 16, True, id="more than any node offers"),
+        pytest.param(by_class(EIGHT), 8, False, id="as many"),
+        pytest.param(by_class(EIGHT, nodes=[BIG]), 16, False, id="a device plugin has as many"),
+        pytest.param(by_class(EIGHT, nodes=[BIG]), 17, True, id="more than that"),
+        pytest.param(by_class(EIGHT, classes=[OTHER]), 16, False, id="another class may give more"),
+        pytest.param(by_class(), 16, False, id="no slices are known"),
+        pytest.param(by_class(resource_slice("a", "a", type="mig")), 16, False, id="none yet"),
+        pytest.param(by_class(resource_slice("a", "a", pool_slices=2)), 16, False, id="an incomplete pool"),
+        pytest.param(
+            by_class(EIGHT).with_pools((NodePool("p", gpu_resources=frozenset({"nvidia.com/gpu"}), gpus=16),)),
+            16,
+            False,
+            id="a pool has as many",
+        ),
+    ],
+)
+def test_gpus_that_a_device_class_gives_by_their_usual_name_are_compared(facts, gpus, is_told):
+    told = found(pod(container(gpus=gpus)), facts)
+    expected = (
+        f"spec.containers[trainer].resources: requests {gpus} nvidia.com/gpu; no node offers more than 8 for the "
+        "DeviceClass that gives it. Request 8 or fewer in one pod."
+    )
+    assert [str(one) for one in told] == [expected] * is_told
+
+
+def test_gpus_of_several_containers_are_added():
+    (told,) = found(pod(container("a", gpus=5), container("b", gpus=4)), by_class(EIGHT))
+    assert str(told).startswith("spec: requests 9 nvidia.com/gpu in all; no node offers more than 8")

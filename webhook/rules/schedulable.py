@@ -17,8 +17,8 @@ The rule finds nothing wrong where it cannot be certain:
   this brings a warning in every mode. Where no object of that kind is known at all, nothing is said.
 - A ResourceClaim that the pod names requests what cannot be allocated, but it may have been allocated earlier. That
   brings a warning, too, unless nobody could ever allocate it.
-- The pod requests an extended resource that a DeviceClass gives (its `extendedResourceName`), or the DeviceClasses of
-  the cluster cannot be read.
+- The pod requests an extended resource that a DeviceClass gives (its `extendedResourceName`), and not more of it than
+  any node offers by its ResourceSlices, or the DeviceClasses of the cluster cannot be read.
 
 Devices that are requested by a device class, or by a name that is declared with `dra: true`, are not compared with what
 nodes list, because no node lists them.
@@ -41,7 +41,7 @@ from webhook.model.claims import claims_of
 from webhook.model.pod import Pod
 from webhook.model.selectors import Operator
 from webhook.model.wording import cut, one_slip_away
-from webhook.rules.pending.impossible_claims import impossible_claims, unknown_classes
+from webhook.rules.pending.impossible_claims import beyond_classes, impossible_claims, unknown_classes
 from webhook.rules.pending.why_pending import why_pending
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import Mode, RuleSettings
@@ -75,7 +75,12 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         yield from islice(_missing_claims(pod, facts), _MOST_CLAIMS)
     if (pod.resource_claims or pod.requests_classes) and not pod.node_name and not pod.is_held:
         yield from islice(impossible_claims(pod, facts), _MOST_REASONS)
-    if not pod.gpus or pod.node_name or pod.is_held or facts.feasible_nodes(pod) or not facts.knows_nodes():
+    if not pod.gpus or pod.node_name or pod.is_held:
+        return
+    feasible = facts.feasible_nodes(pod)
+    if len(feasible) == 1 and feasible[0].by_claim:
+        yield from beyond_classes(pod, facts)
+    if feasible or not facts.knows_nodes():
         return
     if pod.owner_kind != "DaemonSet" and not _names_nodes(pod):
         for reason in islice(why_pending(pod, facts, settings.gpus), _MOST_REASONS):

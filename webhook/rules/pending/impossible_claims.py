@@ -46,6 +46,31 @@ def impossible_claims(pod: Pod, facts: Facts) -> Iterator[Violation | Advice]:
     yield from _more_than_any_node(claims, requested, facts)
 
 
+def beyond_classes(pod: Pod, facts: Facts) -> Iterator[Violation]:
+    """GPUs that no node lists in a sufficient number, and that no node offers in this number for a DeviceClass either.
+
+    Asked about a pod that can run only where devices of a DeviceClass satisfy its requests. The scheduler never takes
+    some GPUs of a request from a device plugin and some from a DRA driver.
+    """
+    for name, amount in demand_of(pod).items():
+        most = _most_given(name, facts) if name in pod.gpus else None
+        if most and amount > most:
+            containers = [one for one in pod.containers if any(asked.resource == name for asked in one.gpu_requests)]
+            yield Violation(
+                f"{containers[0].path}.resources" if len(containers) == 1 else "spec",
+                f"requests {amount} {name}{'' if len(containers) == 1 else ' in all'}",
+                f"no node offers more than {most} for the DeviceClass that gives it",
+                f"Request {most} or fewer in one pod",
+            )
+
+
+def _most_given(resource: str, facts: Facts) -> int | None:
+    """The largest number of devices on one node of the DeviceClasses that give an extended resource, if known."""
+    giving = [name for name in facts.device_classes() or () if facts.extended_resource(name) == resource]
+    most = [facts.most_devices(name) for name in giving]
+    return None if None in most else max(filter(None, most), default=None)
+
+
 def _known_claims(pod: Pod, facts: Facts) -> Iterator[tuple[PodResourceClaim, Requests]]:
     """The claims of the pod whose requests are known. A claim that the pod names several times is one claim."""
     seen = set()
