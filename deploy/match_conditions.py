@@ -140,7 +140,8 @@ def workload_conditions(
 
 
 def claim_conditions() -> tuple[MatchCondition, ...]:
-    """The conditions of a webhook for CREATE of ResourceClaims: one that requests only known other devices is not sent.
+    """The conditions of a webhook for CREATE of ResourceClaims: one that requests only known other devices is not sent,
+    unless it has `adminAccess`.
 
     The class of a request stands in different places in v1beta1 and in later versions.
     """
@@ -150,9 +151,9 @@ def claim_conditions() -> tuple[MatchCondition, ...]:
 _IS_NO_OTHER = f"!%s.matches(r'^({OTHER_CLASSES})$')"
 _MAY_CLAIM_GPUS = f"""\
 has(object.spec.devices) && has(object.spec.devices.requests) && object.spec.devices.requests.exists(r,
-  has(r.exactly) ? {_IS_NO_OTHER % "r.exactly.deviceClassName"}
+  has(r.exactly) ? (has(r.exactly.adminAccess) && r.exactly.adminAccess) || {_IS_NO_OTHER % "r.exactly.deviceClassName"}
   : has(r.firstAvailable) ? r.firstAvailable.exists(one, {_IS_NO_OTHER % "one.deviceClassName"})
-  : !has(r.deviceClassName) || {_IS_NO_OTHER % "r.deviceClassName"})"""
+  : (has(r.adminAccess) && r.adminAccess) || !has(r.deviceClassName) || {_IS_NO_OTHER % "r.deviceClassName"})"""
 
 _IS_UNCONTROLLED = (
     "!has(object.metadata.ownerReferences) ||\n"

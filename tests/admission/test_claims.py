@@ -47,6 +47,26 @@ def test_a_claim_that_never_fits_is_refused_without_asking_the_ledger(site: Site
     assert site.entered == set()
 
 
+def test_a_claim_that_rules_refuse_is_not_entered(tmp_path: Path) -> None:
+    site = Site(tmp_path, gpus=20)
+    made = {"kind": "Pod", "apiVersion": "v1", "name": "p", "uid": "1", "controller": True}
+    for raw in (claim(9), claim(9, ownerReferences=[made])):
+        assert said(site, raw).startswith(
+            "gpuLimits: spec.devices.requests: requests 9 GPUs; the policy allows at most 8"
+        )
+    assert site.entered == set()
+    assert (said(site, claim(8), 2), site.entered) == ("", {2})
+    site.desk.close()
+
+
+def test_a_claim_for_extended_resources_is_not_judged_where_a_scheduler_makes_it(tmp_path: Path) -> None:
+    site = Site(tmp_path, gpus=20)
+    raw = {**claim(9), **for_extended_resources("p", stored_claim("c", 9))}
+    assert said(site, raw, userInfo={"username": SCHEDULER, "groups": []}) == ""
+    assert said(site, raw).startswith("gpuLimits: ")
+    site.desk.close()
+
+
 def test_dry_runs_leave_no_entry(site: Site) -> None:
     assert said(site, claim(2), dryRun=True) == ""
     assert "exceeded" in said(site, claim(3), dryRun=True)

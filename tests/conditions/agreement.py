@@ -66,6 +66,13 @@ def config_map_request(name: str, operation: str = "CREATE") -> Raw:
     return _request("v1", "ConfigMap", raw, None if operation == "CREATE" else raw)
 
 
+def claim_request(version: str, requests: list[Raw]) -> Raw:
+    """What an API server asks of a ResourceClaim that is created, in a version of `resource.k8s.io`."""
+    spec: Raw = {"devices": {"requests": requests}} if requests else {}
+    raw = {"apiVersion": f"resource.k8s.io/{version}", "kind": "ResourceClaim", "metadata": {"name": "c"}, "spec": spec}
+    return _request(f"resource.k8s.io/{version}", "ResourceClaim", raw, None)
+
+
 def _request(api_version: str, kind: str, obj: Raw, old: Raw | None) -> Raw:
     group, _, version = api_version.rpartition("/")
     return {

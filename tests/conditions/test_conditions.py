@@ -73,6 +73,36 @@ def test_of_config_maps_those_of_policies_are_sent_and_nothing_that_replicas_wri
     assert {one.error for one in said} == {""}
 
 
+GPU, NETWORK = "gpu.nvidia.com", "mrdma.google.com"
+
+
+@pytest.mark.parametrize(
+    ("requests", "is_sent"),
+    [
+        pytest.param([{"exactly": {"deviceClassName": GPU}}], True, id="a GPU"),
+        pytest.param([{"exactly": {"deviceClassName": "later.example.com"}}], True, id="a class that nobody knows"),
+        pytest.param([{"exactly": {"deviceClassName": NETWORK}}], False, id="a network device"),
+        pytest.param([{"exactly": {"deviceClassName": NETWORK, "adminAccess": False}}], False, id="no adminAccess"),
+        pytest.param([{"exactly": {"deviceClassName": NETWORK, "adminAccess": True}}], True, id="adminAccess"),
+        pytest.param([{"exactly": {"deviceClassName": one}} for one in (NETWORK, GPU)], True, id="one of two"),
+        pytest.param([{"firstAvailable": [{"deviceClassName": one} for one in (NETWORK, GPU)]}], True, id="either"),
+        pytest.param([{"firstAvailable": [{"deviceClassName": NETWORK}]}], False, id="a network device alone"),
+        pytest.param([{"deviceClassName": GPU}], True, id="a GPU in v1beta1"),
+        pytest.param([{"deviceClassName": NETWORK}], False, id="a network device in v1beta1"),
+        pytest.param([{"deviceClassName": NETWORK, "adminAccess": True}], True, id="adminAccess in v1beta1"),
+        pytest.param([{"later": {"deviceClassName": GPU}}], True, id="a shape of later versions"),
+        pytest.param([], False, id="no devices"),
+    ],
+)
+def test_claims_of_known_other_devices_are_kept_away_unless_they_have_administrative_access(
+    conditions: Evaluator, requests: list[dict[str, Any]], *, is_sent: bool
+) -> None:
+    version = "v1beta1" if any("deviceClassName" in one for one in requests) else "v1"
+    named = [{"name": f"r{number}", **one} for number, one in enumerate(requests)]
+    (said,) = conditions.ask([(("claims",), agreement.claim_request(version, named))])
+    assert (said["claims"].matches, said["claims"].error) == (is_sent, "")
+
+
 @pytest.mark.parametrize(
     ("expression", "error"),
     [

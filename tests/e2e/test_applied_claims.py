@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.applying import apply, kubectl_apply
+from tests.e2e.claimed import claiming
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.eventually import eventually
 from tests.e2e.installation import Installation
 from tests.e2e.test_claims import ADMIN, devices, exactly
 
@@ -41,8 +44,11 @@ class Team:
     def __init__(self, webhook: Installation, name: str) -> None:
         self.plane, self.name = webhook.plane, name
 
-    def applied(self, kind: str, *requests: Raw, by: Callable[..., tuple[int, str]] = apply) -> tuple[int, str]:
-        raw = {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": "gpus"}}
+    def applied(
+        self, kind: str, *requests: Raw, by: Callable[..., tuple[int, str]] = apply, **metadata: Any
+    ) -> tuple[int, str]:
+        """Exit status and standard error of `kubectl apply` of a claim or template."""
+        raw = {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": "gpus", **metadata}}
         spec = devices(*requests)
         return by(self.plane, self.name, {**raw, "spec": {"spec": spec} if kind == TEMPLATE else spec})
 
@@ -79,6 +85,31 @@ def test_a_template_of_any_version_is_judged_as_it_was_written(team: Team, versi
     place = "requests[0].deviceClassName" if version == "v1beta1" else "requests[0].exactly.deviceClassName"
     assert code == 1
     assert f"spec.spec.devices.{place}: requests devices of class h200.example.com; the policy denies" in told
+
+
+def test_a_claim_of_a_denied_class_is_refused_with_its_place_and_a_harmless_one_is_admitted(team: Team) -> None:
+    code, told = team.applied(CLAIM, exactly("gpu.nvidia.com"), exactly("h200.example.com"), by=kubectl_apply)
+    assert code == 1
+    assert "resourceClaims: spec.devices.requests[1].exactly.deviceClassName: requests devices of class h200" in told
+    assert team.applied(CLAIM, exactly("gpu.nvidia.com", count=8), by=kubectl_apply) == (0, "")
+
+
+def test_A50_a_template_that_nobody_judged_is_caught_at_the_claim_that_is_made_of_it(
+    team: Team, cluster: ControlPlane
+) -> None:
+    """The pod comes before its template, and a template that calls the pod its controller is not sent."""
+    code, said = apply(team.plane, team.name, claiming("early", resourceClaimTemplateName="gpus"))
+    assert code == 0, said
+    early = cluster.raw("GET", f"/api/v1/namespaces/{team.name}/pods/early")[1]["metadata"]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "early", "uid": early["uid"], "controller": True}
+    assert team.applied(TEMPLATE, exactly("h200.example.com"), ownerReferences=[owner]) == (0, "")
+
+    def events() -> str:
+        found = cluster.raw("GET", f"/api/v1/namespaces/{team.name}/events")[1]["items"]
+        return " ".join(one["message"] for one in found)
+
+    eventually(lambda: "resourceClaims: spec.devices.requests[0].exactly.deviceClassName" in events())
+    assert cluster.raw("GET", f"/apis/resource.k8s.io/v1/namespaces/{team.name}/resourceclaims")[1]["items"] == []
 
 
 def test_a_deployment_is_applied_with_its_template_in_the_same_file(team: Team) -> None:

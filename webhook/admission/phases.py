@@ -129,7 +129,7 @@ _PLATFORM = "system:serviceaccounts:kube-system"
 
 
 def claims(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts) -> Decision:
-    """Count a ResourceClaim that is about to be created in the quotas of its namespace.
+    """Judge a ResourceClaim that is about to be created, and count it in the quotas of its namespace.
 
     The claim that a scheduler makes for extended resources of a pod is left out: the pod was judged, and its entry
     counts them. Who made it decides, because anybody who may create claims may write its annotation.
@@ -137,14 +137,14 @@ def claims(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts) 
     group, _, _ = request.api_version.rpartition("/")
     if (group, request.kind) != (GROUP, CLAIM) or request.operation != "CREATE" or request.object is None:
         return UNCONCERNED
-    is_made_by_the_platform = request.user == SCHEDULER or _PLATFORM in request.user_groups
-    if is_made_by_the_platform and is_for_extended_resources(request.object):
+    is_of_the_platform = request.user == SCHEDULER or _PLATFORM in request.user_groups
+    if is_of_the_platform and is_for_extended_resources(request.object):
         return UNCONCERNED
-    outcome = Outcome(policies.for_namespace(request.namespace), request.object, ())
-    bound = policies.quotas_for(request.namespace)
-    if not bound:
-        return decide(outcome)
-    return replace(decide(outcome), claims=claims_of_claim(request.object, request.namespace, bound, facts))
+    raw, namespace, bound = request.object, request.namespace, policies.quotas_for(request.namespace)
+    decision = decide(outcome := engine.validate_claim(raw, namespace, policies.for_namespace(namespace), facts))
+    if not bound or outcome.refusals:
+        return decision
+    return replace(decision, claims=claims_of_claim(raw, namespace, bound, facts))
 
 
 def malformed(error: ShapeError) -> Decision:
@@ -236,9 +236,8 @@ def _checked(raw: Mapping[str, Any], new: Files, old: Files, store: PolicyStore)
     if release := _of_another_release(raw):
         return _allowed(_of_release(release, checked))
     if checked.errors:
-        return Decision(
-            AdmissionResponse(is_allowed=False, message=_refusal(checked))
-        )  # of 422 older kubectl shows no message
+        answer = AdmissionResponse(is_allowed=False, message=_refusal(checked))  # of 422 older kubectl shows nothing
+        return Decision(answer)
     return _allowed(_advice(checked))
 
 

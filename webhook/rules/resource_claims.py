@@ -6,8 +6,8 @@ when they are applied, too. Every alternative of a request counts, because the s
 cannot be checked is a violation: more than 128 claims of a pod, and a claim with more than 32 different alternatives or
 more than 512 characters of device classes.
 
-Nothing is said of a claim or template that does not exist when the pod is created, nor where the webhook may not read
-claims, nor of claims beyond the first 4,096 of a namespace.
+Nothing is said of a pod for a claim or template that does not exist when the pod is created, nor where the webhook may
+not read claims, nor for claims beyond the first 4,096 of a namespace. These claims are checked when they are created.
 
 A container may request the `extendedResourceName` of a device class instead of the class. That is not judged here: the
 same name may come from a device plugin, and `accelerators` says which names are GPUs.
