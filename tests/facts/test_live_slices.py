@@ -32,7 +32,7 @@ def test_slices_are_followed_in_whatever_version_the_api_server_has(server, tmp_
         eventually(lambda: most(facts) == 8)
         server.tell_event(path, "MODIFIED", resource_slice("b", "b", pool_slices=2), "106")
         eventually(lambda: most(facts) is None)
-        server.tell_event(path, "DELETED", resource_slice("b", "b"), "107")
+        server.tell_event(path, "DELETED", resource_slice("b", "b", pool_slices=2), "107")
         eventually(lambda: most(facts) == 8)
 
 

@@ -468,6 +468,9 @@ CLASSES = [
 ]
 
 
+SLICE = [resource_slice("n0", "n0", attributes={"driverVersion": "535.54.3"})]
+
+
 def by_dra(*drivers: str, requests: Any = (GPU_CLASS,), **more: Any) -> ClusterFacts:
     """Nodes whose GPUs only ResourceSlices offer, beside one without GPUs, and the template `t`."""
     nodes = [node(f"n{at}", labels={RUNTIME: driver.split(".")[0]}) for at, driver in enumerate(drivers)]
@@ -515,7 +518,7 @@ def test_a_pod_with_a_claim_is_kept_off_nodes_by_their_labels():
         pytest.param(claiming(CUDA_13), by_dra("535.54.3", templates=()), id="the template is not known"),
         pytest.param(
             claiming(CUDA_13),
-            by_dra("535.54.3", slices=[resource_slice("a", "", allNodes=True)]),
+            by_dra("535.54.3", slices=[*SLICE, resource_slice("a", "", allNodes=True)]),
             id="GPUs that every node has",
         ),
         pytest.param(claiming(CUDA_13, nodeSelector={"zone": "b"}), by_dra("535.54.3"), id="no node matches"),
@@ -523,6 +526,12 @@ def test_a_pod_with_a_claim_is_kept_off_nodes_by_their_labels():
 )
 def test_nothing_is_said_of_a_claim_where_gpus_and_nodes_are_not_certain(raw, facts):
     assert told(raw, facts, unknown="deny") == []
+
+
+def test_nothing_is_said_of_a_claim_that_only_watches_gpus():
+    watching = claim("t", TEMPLATE, GPU_CLASS)
+    watching["spec"]["spec"]["devices"]["requests"][0]["exactly"]["adminAccess"] = True
+    assert told(claiming(CUDA_13), by_dra("535.54.3", templates=[watching]), unknown="deny") == []
 
 
 def test_a_container_that_uses_a_part_of_a_claim_for_gpus_is_judged():

@@ -64,6 +64,12 @@ def found(raw: Any, facts: Cluster) -> list[Violation | Advice]:
             id="an alternative that fits",
         ),
         pytest.param(
+            one(MIG, 15) + one(GPU, 9, is_administrative=True),
+            "requests more devices than any node offers, whichever alternative is taken; no node will meet the "
+            "request. Request fewer devices in one of the alternatives.",
+            id="no alternative fits, to watch or to use",
+        ),
+        pytest.param(
             one(MIG, 15) + one(GPU, 9),
             "requests more devices than any node offers, whichever alternative is taken; no node will meet the "
             "request. Request fewer devices in one of the alternatives.",
@@ -219,3 +225,13 @@ def test_gpus_that_a_device_class_gives_by_their_usual_name_are_compared(facts, 
 def test_gpus_of_several_containers_are_added():
     (told,) = found(pod(container("a", gpus=5), container("b", gpus=4)), by_class(EIGHT))
     assert str(told).startswith("spec: requests 9 nvidia.com/gpu in all; no node offers more than 8")
+
+
+def test_classes_that_are_known_to_be_no_gpus_may_be_missing():
+    """Their driver may be installed by somebody else."""
+    other = "mrdma.google.com"
+    both = container(gpus=1, resource=f"deviceclass.resource.kubernetes.io/{GPU}")
+    for part in ("limits", "requests"):
+        both["resources"][part][f"deviceclass.resource.kubernetes.io/{other}"] = 1
+    assert found(pod(both), knowing(())) == []
+    assert found(claiming(), knowing((one(other),))) == []

@@ -191,9 +191,7 @@ def _only_class(request: DeviceRequest) -> str | None:
 
 
 def _is_beyond_in_every_alternative(request: DeviceRequest, facts: Facts) -> bool:
-    return bool(request) and all(
-        0 < (facts.most_devices(one.device_class) or 0) < one.least and not one.is_administrative for one in request
-    )
+    return bool(request) and all(0 < (facts.most_devices(one.device_class) or 0) < one.least for one in request)
 
 
 def _least(request: DeviceRequest) -> int:
