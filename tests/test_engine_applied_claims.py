@@ -1,5 +1,6 @@
 """Resource claims, and templates of claims, are judged when they are applied, as pods with such claims would be."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -143,7 +144,13 @@ def test_a_claim_that_is_too_large_to_be_kept_is_refused_by_every_rule_that_woul
     assert found(raw, gpuLimits={}) == []
 
 
-def test_findings_have_the_mode_of_their_rule_and_its_contact() -> None:
+def test_findings_name_the_contact_of_the_policy() -> None:
+    rules = tuple(replace(bound, contact="#gpu-help") for bound in STRICT.rules)
+    outcome = engine.validate_claim(claim(exactly(OTHER)), NAMESPACE, replace(STRICT, rules=rules), FACTS)
+    assert outcome.refusal.endswith("Request another class, or ask #gpu-help.")
+
+
+def test_findings_have_the_mode_of_their_rule() -> None:
     outcome = judged(claim(exactly(OTHER)), resourceClaims={**RULES["resourceClaims"], "mode": "warn"})
     assert (outcome.refusal, len(outcome.warnings)) == ("", 1)
     assert not judged(claim(exactly(OTHER)), resourceClaims={**RULES["resourceClaims"], "mode": "audit"}).warnings

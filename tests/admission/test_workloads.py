@@ -57,6 +57,23 @@ def test_an_object_whose_pods_would_be_refused_is_warned_of_or_refused(raw: dict
     assert ": requests 9 GPUs" in decision.answer.message
 
 
+def claim_template(**metadata: Any) -> dict[str, Any]:
+    request = {"name": "gpus", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 9}}
+    spec = {"spec": {"devices": {"requests": [request]}}}
+    raw = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "spec": spec}
+    return {**raw, "metadata": {"name": "nine", "namespace": NAMESPACE, **metadata}}
+
+
+def test_a_template_of_claims_is_warned_of_or_refused_as_a_workload_is() -> None:
+    decision = judged(claim_template())
+    assert (decision.result, len(decision.answer.warnings)) == ("allowed", 1)
+    decision = judged(claim_template(), using=ENFORCING)
+    assert (decision.result, decision.answer.code) == ("refused", 403)
+    assert decision.answer.message.startswith("gpuLimits: spec.spec.devices.requests: requests 9 GPUs; ")
+    assert decision.answer.audit_annotations["rules"] == "gpuLimits"
+    assert judged(claim_template(**CONTROLLED), using=ENFORCING) is UNCONCERNED
+
+
 @pytest.mark.parametrize("deep", ["[" * 1000 + "]" * 1000, '{"a":' * 1000 + "1" + "}" * 1000], ids=["lists", "maps"])
 def test_A54_what_is_too_deep_to_be_compared_with_what_it_was_is_judged(deep: str) -> None:
     """Custom resources may hold anything, and an answer that is none would have let this one through."""
