@@ -8,6 +8,7 @@ import pytest
 from tests.reviews import FACTS, NAMESPACE, policy
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
+from webhook.model.accelerators import DEVICE_CLASSES, Accelerators, Declared, Vendor
 from webhook.model.claims import CLAIM, TEMPLATE
 from webhook.outcome import Outcome
 
@@ -121,6 +122,15 @@ def test_nothing_is_said_of_claims_with_which_pods_may_be_admitted(requests: lis
 @pytest.mark.parametrize("kind", [CLAIM, TEMPLATE])
 def test_malformed_objects_are_left_to_the_api_server(kind: str, spec: Any) -> None:
     assert found({"apiVersion": "resource.k8s.io/v1", "kind": kind, "spec": spec}) == []
+
+
+def test_the_policy_says_which_other_classes_are_gpus() -> None:
+    raw = claim(exactly("big.example.org", count=9))
+    assert found(raw) == []
+    declared = replace(
+        STRICT, accelerators=Accelerators((Declared(f"{DEVICE_CLASSES}big.example.org", Vendor.NVIDIA),))
+    )
+    assert engine.validate_claim(raw, NAMESPACE, declared, FACTS).refusal.startswith("gpuLimits: ")
 
 
 def test_a_namespace_without_gpus_may_have_no_claim_of_them() -> None:
