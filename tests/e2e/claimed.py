@@ -1,5 +1,6 @@
 """Claims, templates of claims, and pods that get GPUs by them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from tests.e2e.objects import pod
@@ -30,7 +31,7 @@ def claiming(name: str, **named: str) -> Raw:
     return raw
 
 
-def path_of(namespace: str, raw: Raw) -> str:
+def path_of(namespace: str, raw: Mapping[str, Any]) -> str:
     """Where objects of this kind are created."""
-    start = "/api/v1" if raw["kind"] == "Pod" else API
-    return f"{start}/namespaces/{namespace}/{raw['kind'].lower()}s"
+    kind = raw.get("kind", "Pod")
+    return f"{'/api/v1' if kind == 'Pod' else API}/namespaces/{namespace}/{kind.lower()}s"

@@ -35,11 +35,14 @@ TENANT_TOKEN = "tenant-token"
 """User `tenant`, without any rights until a test grants some."""
 NODE_TOKEN = "node-token"
 """User `system:node:n1` of group system:nodes, without any rights until a test grants some."""
+SCHEDULER_TOKEN = "scheduler-token"
+"""User `system:kube-scheduler`, with the rights that every cluster gives it."""
 
 _USERS = f"""\
 {ADMIN_TOKEN},admin,admin,system:masters
 {TENANT_TOKEN},tenant,tenant,
 {NODE_TOKEN},system:node:n1,n1,system:nodes
+{SCHEDULER_TOKEN},system:kube-scheduler,scheduler,
 """
 
 
@@ -121,7 +124,8 @@ class ControlPlane:
         for kinds in (_MAKING_PODS, "pods"):
             self.kubectl("delete", kinds, "--all", "--all-namespaces", "--force", "--grace-period=0", "--wait=false")
         if "kube-scheduler" not in self._daemons:
-            self._start_component("kube-scheduler")
+            own = self.kubeconfig_for(SCHEDULER_TOKEN)
+            self._start_component("kube-scheduler", f"--kubeconfig={own}")
 
     def kubectl(
         self,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.e2e.claimed import path_of
 from tests.e2e.control_plane import ControlPlane
 
 THREADS = 64
@@ -22,7 +23,7 @@ LONGEST_PAUSE = 2.0
 
 @dataclass(slots=True)
 class Wish:
-    """A pod that somebody wants in a namespace. `attempts` failed so far."""
+    """A pod, or a resource claim, that somebody wants in a namespace. `attempts` failed so far."""
 
     namespace: str
     manifest: Mapping[str, Any]
@@ -32,7 +33,7 @@ class Wish:
     @property
     def path(self) -> str:
         """Where it is created."""
-        return f"/api/v1/namespaces/{self.namespace}/pods"
+        return path_of(self.namespace, self.manifest)
 
 
 class Storm:

@@ -10,7 +10,7 @@ from tests.e2e.eventually import eventually
 from tests.facts.asking import is_gone, is_live
 from tests.facts.claim_samples import claiming_pod, made_for, stored_claim
 from tests.facts.fake_api_server import CLAIMS, PODS, FakeApiServer, always, fake_api_server
-from tests.facts.pod_samples import stored, uid
+from tests.facts.pod_samples import AT, deleted, stored, uid
 from tests.facts.test_pod_source import QUICK
 from tests.quota.claim_samples import Classes
 from webhook.facts.claim_source import PodsAndClaims
@@ -70,6 +70,17 @@ def test_a_reservation_is_gone_once_its_claim_is_stored_and_the_claim_once_it_is
         server.tell_event(CLAIMS, "DELETED", made, "102")
         eventually(lambda: is_gone(found, uid("claim made")))
         assert is_live(found, ROOM), "Kubernetes makes it anew"
+
+
+def test_a_claim_that_is_being_deleted_counts_until_it_is_gone(server: FakeApiServer, tmp_path: Path) -> None:
+    """A finalizer keeps it while its devices are reserved."""
+    leaving = deleted(stored_claim("c", 3), AT, 0)
+    with following(server, tmp_path) as found:
+        server.objects[CLAIMS] = [leaving]
+        server.tell_event(CLAIMS, "MODIFIED", leaving, "101")
+        assert uid("claim c") in found.live_now(["team-a"], 5)
+        assert {one.called for one in found.list_now(["team-a"], 5)} == {"a", "claim c"}
+        assert not is_gone(found, uid("claim c"))
 
 
 def test_a_pod_that_has_ended_needs_no_room(server: FakeApiServer, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any
 
 from webhook.facts.facts import FactsStatus
-from webhook.facts.gpu_pods import StoredPod
+from webhook.facts.gpu_pods import StoredPod, uid_or_none
 from webhook.facts.live import CLAIMS, STALE_AFTER_SECONDS, claim_paths, status_of
 from webhook.facts.pod_cache import PodCache, is_covered
 from webhook.facts.pod_lists import PAGE, PodLists
@@ -87,11 +87,13 @@ class LiveClaims:
     def live_now(self, namespaces: Collection[str], seconds: float) -> Set[bytes]:
         """The uids of the claims in these namespaces, read after the call began. Raises LedgerError.
 
-        Where claims cannot be read, all that were seen are taken to exist.
+        A claim that is being deleted exists, however long that takes: its devices are reserved. Where claims cannot be
+        read, all that were seen are taken to exist.
         """
         if not self.watch.health.is_served:
             return {claim.uid for name in namespaces for claim in self.seen(name)}
-        return self._lists.uids(self.watch.path, namespaces, seconds)
+        found = self._lists.metadata(self.watch.path, namespaces, seconds)
+        return {uid for raw in found if (uid := uid_or_none(raw)) is not None}
 
     def list_now(self, patterns: Collection[str], seconds: float) -> Iterator[GpuPod]:
         """The claims in namespaces with these names and globs, read after the call began. Raises LedgerError."""

@@ -85,6 +85,14 @@ def counting_uid(raw: object, now: float) -> bytes | None:
         return None
 
 
+def uid_or_none(raw: object) -> bytes | None:
+    """The uid of an object by its metadata; None where it has no valid uid."""
+    try:
+        return uid_of(raw)
+    except ValueError:
+        return None
+
+
 def uid_of(raw: object) -> bytes:
     """The uid of a pod. Raises ValueError where it has none; other parts may be malformed."""
     return _uid(_parts(raw)[1])

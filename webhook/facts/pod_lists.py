@@ -82,19 +82,16 @@ class PodLists:
 
     def live(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:
         """The uids of the pods that count in these namespaces, within `seconds` in all. Raises LedgerError."""
-        return self.uids(PODS, namespaces, seconds, COUNTING)
+        found = (counting_uid(raw, self._now()) for raw in self.metadata(PODS, namespaces, seconds, COUNTING))
+        return frozenset(uid for uid in found if uid is not None)
 
-    def uids(self, path: str, namespaces: Collection[str], seconds: float, selector: str = "") -> frozenset[bytes]:
-        """The uids of the objects below `path` that count in these namespaces by their metadata. Raises LedgerError."""
+    def metadata(
+        self, path: str, namespaces: Collection[str], seconds: float, selector: str = ""
+    ) -> Iterator[Mapping[str, Any]]:
+        """The objects below `path` in these namespaces, with their metadata only. Raises LedgerError."""
         deadline = ListDeadline(seconds)
-        uids: set[bytes] = set()
         for namespace in sorted(namespaces):
-            here = Listed(_path(namespace, path), _METADATA_PAGE, selector, METADATA_LIST)
-            for raw in self._listed(here, deadline):
-                uid = counting_uid(raw, self._now())
-                if uid is not None:
-                    uids.add(uid)
-        return frozenset(uids)
+            yield from self._listed(Listed(_path(namespace, path), _METADATA_PAGE, selector, METADATA_LIST), deadline)
 
     def stored(self, namespace: str, name: str, seconds: float) -> bytes | None:
         """The uid of one pod, finished or not, as it is now; None where there is none. Raises LedgerError."""
