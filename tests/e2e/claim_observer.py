@@ -28,10 +28,17 @@ def by_pod(raw: Raw) -> int:
     return sum(int(amount) for name, amount in limits.items() if "gpu" in name)
 
 
+def key_of(raw: Raw) -> str:
+    """The uid; of a claim that the scheduler made for what a pod requests by number, that of the pod."""
+    metadata = raw["metadata"]
+    if metadata.get("annotations", {}).get(EXTENDED) != "true":
+        return str(metadata["uid"])
+    (owner,) = metadata["ownerReferences"]
+    return str(owner["uid"])
+
+
 def by_claim(raw: Raw) -> int:
-    """GPUs that a claim requests; none where the scheduler made it for what a pod requests by number."""
-    if raw["metadata"].get("annotations", {}).get(EXTENDED) == "true":
-        return 0
+    """GPUs that a claim requests."""
     return sum(int(one["exactly"]["count"]) for one in raw["spec"]["devices"]["requests"])
 
 
@@ -41,7 +48,7 @@ class ClaimObserver:
     def __init__(self, plane: ControlPlane, namespace: str) -> None:
         self._plane = plane
         self._lock = threading.Lock()
-        self._changes: list[tuple[int, str, int]] = []
+        self._changes: list[tuple[int, str, str, int]] = []
         self._connections: list[http.client.HTTPSConnection] = []
         self._threads: list[threading.Thread] = []
         self._ended = False
@@ -74,23 +81,24 @@ class ClaimObserver:
 
     def counting(self) -> dict[str, int]:
         """Uid -> GPUs of what counts now, read from the API server."""
-        found = {
-            raw["metadata"]["uid"]: amount(raw)
-            for path, amount in self._paths.items()
-            for raw in self._plane.raw("GET", path)[1]["items"]
-        }
+        found: dict[str, int] = {}
+        for path, amount in self._paths.items():
+            for raw in self._plane.raw("GET", path)[1]["items"]:
+                found[key_of(raw)] = max(found.get(key_of(raw), 0), amount(raw))
         return {uid: number for uid, number in found.items() if number}
 
     def peak(self) -> tuple[int, int]:
         """The most that was reserved at any instant, and the resourceVersion at which it was that much first."""
         assert all(thread.is_alive() for thread in self._threads), "the history breaks off"
-        held: dict[str, int] = {}
+        held: dict[str, dict[str, int]] = {}
         now, peak, peak_at = 0, 0, 0
         with self._lock:
             changes = sorted(self._changes)
-        for version, uid, amount in changes:
-            now += amount - held.get(uid, 0)
-            held[uid] = amount
+        for version, key, uid, amount in changes:
+            amounts = held.setdefault(key, {})
+            before = max(amounts.values(), default=0)
+            amounts[uid] = amount
+            now += max(amounts.values()) - before
             if now > peak:
                 peak, peak_at = now, version
         return peak, peak_at
@@ -107,5 +115,6 @@ class ClaimObserver:
                 event = json.loads(line)
                 raw = event["object"]
                 number = 0 if event["type"] == "DELETED" else amount(raw)
+                metadata = raw["metadata"]
                 with self._lock:
-                    self._changes.append((int(raw["metadata"]["resourceVersion"]), raw["metadata"]["uid"], number))
+                    self._changes.append((int(metadata["resourceVersion"]), key_of(raw), metadata["uid"], number))

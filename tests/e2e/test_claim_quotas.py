@@ -1,5 +1,7 @@
 """Quotas count GPUs that come by resource claims: those of pods, those that people claim, and each of them once."""
 
+import json
+import subprocess
 from collections.abc import Callable
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from tests.e2e.claimed import API, Raw, claim, claiming, path_of, requests, template
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
+from tests.e2e.installation import COMMAND
 from tests.e2e.objects import gpu_pod
 from tests.e2e.quota_fixtures import PATIENCE
 from tests.e2e.quota_site import QuotaSite
@@ -137,3 +140,20 @@ def test_A58_whoever_calls_a_claim_one_for_extended_resources_has_it_counted(tea
     raw = claim("forged", requests(5))
     raw["metadata"]["annotations"] = {"resource.kubernetes.io/extended-resource-claim": "true"}
     assert team.tried(raw)[0] == 403
+
+
+def test_an_audit_and_the_objects_for_tenants_have_claims_beside_pods(team: Team) -> None:
+    team.make(claim("three", requests(3)))
+    team.make(gpu_pod("one", 1))
+    path = f"/apis/gpupolicy.dev/v1alpha1/namespaces/{team.name}/gpuquotas"
+
+    def shown() -> list[str]:
+        found = team.plane.raw("GET", path)[1].get("items", ())
+        return [one.get("status", {}).get("gpus", {}).get("used", "") for one in found]
+
+    eventually(lambda: shown() == ["4"])
+    policies = team.quotas.replicas.running[0].policies.path
+    command = ["audit", "--cluster", f"--kubeconfig={team.plane.kubeconfig}", f"--policies={policies}", "--format=json"]
+    done = subprocess.run([*COMMAND, *command, f"--namespace={team.name}"], capture_output=True, text=True, check=False)
+    (quota,) = json.loads(done.stdout)["quotas"]
+    assert quota["gpus"] == {"hard": "4", "used": "4"}, done.stderr

@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.eventually import eventually
 from tests.facts.asking import is_gone, is_live
-from tests.facts.claim_samples import claiming_pod, made_for, stored_claim
+from tests.facts.claim_samples import claiming_pod, for_extended_resources, made_for, stored_claim
 from tests.facts.fake_api_server import CLAIMS, PODS, FakeApiServer, always, fake_api_server
 from tests.facts.pod_samples import AT, deleted, stored, uid
 from tests.facts.test_pod_source import QUICK
@@ -81,6 +81,24 @@ def test_a_claim_that_is_being_deleted_counts_until_it_is_gone(server: FakeApiSe
         assert uid("claim c") in found.live_now(["team-a"], 5)
         assert {one.called for one in found.list_now(["team-a"], 5)} == {"a", "claim c"}
         assert not is_gone(found, uid("claim c"))
+
+
+def test_a_pod_counts_until_the_claim_for_its_extended_resources_is_gone(server: FakeApiServer, tmp_path: Path) -> None:
+    special = for_extended_resources("a", stored_claim("special", 2))
+    server.objects[CLAIMS] = [special]
+    with following(server, tmp_path) as found:
+        assert {one.called for one in found.seen()} == {"a"}
+        server.objects[PODS] = []
+        server.tell_event(PODS, "DELETED", stored("a", gpus=2), "101")
+        eventually(lambda: {one.called for one in found.seen()} == {"claim special"})
+        assert {one.uid for one in found.seen()} == {uid("a")}
+        assert is_live(found, uid("a"))
+        assert not is_gone(found, uid("a"))
+        assert uid("a") in found.live_now(["team-a"], 5)
+        server.objects[CLAIMS] = []
+        server.tell_event(CLAIMS, "DELETED", special, "102")
+        eventually(lambda: is_gone(found, uid("a")))
+        assert uid("a") not in found.live_now(["team-a"], 5)
 
 
 def test_a_pod_that_has_ended_needs_no_room(server: FakeApiServer, tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ def test_what_the_entry_of_a_pod_counts_is_not_counted_again_by_the_claim_for_it
     special = [claim(for_extended_resources("p", stored_claim(name, 2))) for name in ("a", "b")]
     orphan = claim(for_extended_resources("gone", stored_claim("c", 5)))
     found = list(counted_once(pods, [*special, orphan], Classes()))
+    assert [one.uid for one in found] == [uid("p"), uid("claim b"), uid("gone")]
     assert [one.name for one in found] == ["p", "b", "c"], "one claim for each pod, whoever makes more"
     assert [units(one) for one in found] == [2, 2, 5]
 

@@ -21,9 +21,11 @@ from webhook.audit.review_objects import ReviewContext, ReviewedObject, review_o
 from webhook.facts.facts import ClusterFacts, ImageSource
 from webhook.facts.gpu_pods import stored_from_raw
 from webhook.facts.static_pods import StaticPods
+from webhook.facts.stored_claims import counted_once, stored_claim
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import GpuPod, MemoryStore, Pods
 from webhook.ledger.ledgers import Ledgers
+from webhook.model.claims import CLAIM
 from webhook.model.json_parts import mapped, part
 from webhook.model.workloads import is_pod
 from webhook.policy.policy_set import PolicySet
@@ -71,6 +73,7 @@ class Auditor:
         self._counts = Counts()
         self._errors: list[DocumentError] = []
         self._pods: list[GpuPod] = []
+        self._claims: list[GpuPod] = []
         self._named: Counter[tuple[str, ...]] = Counter()
 
     def add(self, document: Document | DocumentError) -> None:
@@ -88,9 +91,11 @@ class Auditor:
     def collected(self) -> Collected:
         """All findings. Call it once, at the end."""
         quotas: tuple[QuotaInUse, ...] = ()
+        counted: list[GpuPod] = []
         if self._place.is_cluster:
-            quotas = tuple(filter(self._sees_all_of, quotas_in_use(self._context.policies, self._pods)))
-        for finding in quota_overuse(quotas, self._pods, self._context.policies):
+            counted = list(counted_once(self._pods, self._claims, self._context.facts))
+            quotas = tuple(filter(self._sees_all_of, quotas_in_use(self._context.policies, counted)))
+        for finding in quota_overuse(quotas, counted, self._context.policies):
             self._findings.add(DraftFinding(finding, finding.field))
         return Collected(self._findings.gathered(), self._counts, tuple(self._errors), quotas)
 
@@ -120,10 +125,15 @@ class Auditor:
         return is_mirror or part(raw, "status", "phase") in _FINISHED
 
     def _count_in_quotas(self, document: Document) -> None:
-        if self._place.is_cluster and is_pod(document.api_version, document.kind):
-            stored = stored_from_raw(document.object, self._context.policies.accelerators)
+        if not self._place.is_cluster:
+            return
+        accelerators = self._context.policies.accelerators
+        if is_pod(document.api_version, document.kind):
+            stored = stored_from_raw(document.object, accelerators)
             if stored.gpu_pod is not None and stored.ends >= self._now:
                 self._pods.append(stored.gpu_pod)
+        elif document.kind == CLAIM and (claim := stored_claim(document.object, accelerators).gpu_pod) is not None:
+            self._claims.append(claim)
 
     def _sees_all_of(self, quota: QuotaInUse) -> bool:
         """Whether the audit covers all namespaces of a quota, and so all of its pods."""

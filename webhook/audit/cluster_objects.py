@@ -1,4 +1,4 @@
-"""The workloads and pods of a live cluster, one after the other: never more than a page of them is in memory.
+"""The workloads, pods and resource claims of a live cluster, one by one: never more than a page of them is in memory.
 
 Lists are read in pages from one consistent state (`limit` without a resourceVersion). A list of resourceVersion 0 would
 cost etcd nothing, but the API server ignores the limit for it: all pods of a cluster would come in one answer.
@@ -19,6 +19,7 @@ from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.kubernetes.api_server import JSON, METADATA, METADATA_LIST, ApiServer
 from webhook.kubernetes.discovery import PODS, ApiResource, Discovery
 from webhook.kubernetes.paged_list import Listed, PagedList, RetryingReader
+from webhook.model.claims import CLAIM, GROUP
 from webhook.model.globs import matcher
 from webhook.model.workloads import WORKLOADS, controller_of
 
@@ -166,6 +167,17 @@ class ClusterObjects:
             yield from self._workloads(kind)
         for found in self._read(PODS, COUNTING):
             yield found if isinstance(found, DocumentError) else self._pod(found)
+        yield from self._claims()
+
+    def _claims(self) -> Iterator[Document]:
+        """The resource claims, which count against quotas; none if they cannot be listed."""
+        try:
+            resource = self._discovery.find(GROUP, CLAIM)
+        except ApiServerError:
+            return
+        for found in self._read(resource) if resource is not None else ():
+            if not isinstance(found, DocumentError):
+                yield self._document(found)
 
     def _missing_namespaces(self) -> Iterator[DocumentError]:
         """Errors for namespaces that do not exist; the API server would answer their lists with no objects."""

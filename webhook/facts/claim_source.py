@@ -15,7 +15,7 @@ from webhook.facts.live import CLAIMS, STALE_AFTER_SECONDS, claim_paths, status_
 from webhook.facts.pod_cache import PodCache, is_covered
 from webhook.facts.pod_lists import PAGE, PodLists
 from webhook.facts.pod_source import LivePods
-from webhook.facts.stored_claims import counted_once, stored_claim
+from webhook.facts.stored_claims import counted_once, extended_pod, stored_claim
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
 from webhook.ledger.ledger_store import GpuPod
@@ -80,20 +80,24 @@ class LiveClaims:
         """Those of these reservations whose claims exist."""
         return self._cache.taken_over(keys)
 
+    def extended(self, pods: Set[bytes]) -> Set[bytes]:
+        """Those of these pods for whose extended resources a claim exists, so that devices are reserved for them."""
+        return self._cache.extended(pods)
+
     def has_any_in(self, namespace: str) -> bool:
         """Whether a claim is in a namespace, which then exists."""
         return self._cache.has_any_in(namespace)
 
     def live_now(self, namespaces: Collection[str], seconds: float) -> Set[bytes]:
-        """The uids of the claims in these namespaces, read after the call began. Raises LedgerError.
+        """The uids of the claims in these namespaces, and of pods that some are for, read after the call began.
 
-        A claim that is being deleted exists, however long that takes: its devices are reserved. Where claims cannot be
-        read, all that were seen are taken to exist.
+        Raises LedgerError. A claim that is being deleted exists, however long that takes: its devices are reserved.
+        Where claims cannot be read, all that were seen are taken to exist.
         """
         if not self.watch.health.is_served:
-            return {claim.uid for name in namespaces for claim in self.seen(name)}
+            return {uid for name in namespaces for one in self.seen(name) for uid in (one.uid, one.extends) if uid}
         found = self._lists.metadata(self.watch.path, namespaces, seconds)
-        return {uid for raw in found if (uid := uid_or_none(raw)) is not None}
+        return {uid for raw in found for uid in (uid_or_none(raw), extended_pod(raw)) if uid}
 
     def list_now(self, patterns: Collection[str], seconds: float) -> Iterator[GpuPod]:
         """The claims in namespaces with these names and globs, read after the call began. Raises LedgerError."""
@@ -123,6 +127,7 @@ class LiveClaims:
 class PodsAndClaims:
     """Implements `webhook.ledger.ledger_store.Pods` for the pods and the resource claims of a cluster.
 
+    A pod counts until the claim for its extended resources is gone, too: devices are reserved for it until then.
     Before `start` only the consistent lists send requests. Threads may share it.
     """
 
@@ -180,11 +185,13 @@ class PodsAndClaims:
 
     def live_among(self, uids: Set[bytes]) -> Set[bytes]:
         """The uids of pods and claims that counted when they were last reported, and of reservations still needed."""
-        return (self._pods.live_among(uids) | self._claims.live_among(uids)) - self._taken_over(uids)
+        live = (self._pods.live_among(uids) | self._claims.live_among(uids)) - self._claims.taken_over(uids)
+        return live | self._claims.extended(uids)
 
     def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
         """The uids of pods and claims that no longer count, and of reservations that are not needed any more."""
-        return self._pods.gone_among(uids) | self._claims.gone_among(uids) | self._taken_over(uids)
+        gone = self._pods.gone_among(uids) | self._claims.gone_among(uids) | self._claims.taken_over(uids)
+        return gone - self._claims.extended(uids)
 
     def has_any_in(self, namespace: str) -> bool:
         """Whether a GPU pod or a claim is in a namespace, which then exists."""
@@ -200,16 +207,13 @@ class PodsAndClaims:
         pods = self._pods.live_now(namespaces, seconds)
         claims = self._claims.live_now(namespaces, max(0.0, until - self._clock()))
         reserved = self._pods.reserved_by(pods)
-        return pods | claims | (reserved - self._taken_over(reserved))
+        return pods | claims | (reserved - self._claims.taken_over(reserved))
 
     def list_now(self, patterns: Collection[str], seconds: float) -> Iterable[GpuPod]:
         """All that counts in these namespaces, read after the call began. Raises LedgerError, also in the middle."""
         until = self._clock() + seconds
         pods = list(self._pods.list_now(patterns, seconds))
         yield from self._counted(pods, self._claims.list_now(patterns, max(0.0, until - self._clock())))
-
-    def _taken_over(self, uids: Set[bytes]) -> Set[bytes]:
-        return self._claims.taken_over(uids)
 
     def _counted(self, pods: Iterable[GpuPod], claims: Iterable[GpuPod]) -> Iterator[GpuPod]:
         return counted_once(pods, claims, self._classes())

@@ -25,6 +25,7 @@ class PodTable:
         self._named: dict[str, dict[str, bytes]] = {}
         self._ends: dict[bytes, float] = {}  # only of pods that end, which are few
         self._taken: dict[bytes, bytes] = {}  # key of a reservation -> uid of the claim that took it over
+        self._extended: dict[bytes, bytes] = {}  # uid of a pod -> uid of the claim for its extended resources
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -42,6 +43,8 @@ class PodTable:
         self._named.setdefault(pod.namespace, {})[pod.name] = pod.uid
         if pod.takes_over:
             self._taken[pod.takes_over] = pod.uid
+        if pod.extends:
+            self._extended[pod.extends] = pod.uid
         if ends < math.inf:
             self._ends[pod.uid] = ends
         else:
@@ -60,6 +63,8 @@ class PodTable:
         self._ends.pop(uid, None)
         if self._taken.get(pod.takes_over) == uid:
             del self._taken[pod.takes_over]
+        if self._extended.get(pod.extends) == uid:
+            del self._extended[pod.extends]
         others = self._in[pod.namespace]
         others.discard(uid)
         named = self._named[pod.namespace]
@@ -84,6 +89,10 @@ class PodTable:
     def taken_over(self, keys: Set[bytes]) -> Set[bytes]:
         """Those of these reservations whose claims are in the table."""
         return keys & self._taken.keys()
+
+    def extended(self, pods: Set[bytes]) -> Set[bytes]:
+        """Those of these pods for whose extended resources a claim is in the table."""
+        return pods & self._extended.keys()
 
     def has_any_in(self, namespace: str) -> bool:
         """Whether a pod of the table is in a namespace."""
@@ -173,6 +182,11 @@ class PodCache:
         """Those of these reservations whose claims exist."""
         with self._lock:
             return self._table.taken_over(keys)
+
+    def extended(self, pods: Set[bytes]) -> Set[bytes]:
+        """Those of these pods for whose extended resources a claim exists."""
+        with self._lock:
+            return self._table.extended(pods)
 
     def reserved_by(self, pods: Iterable[bytes]) -> Set[bytes]:
         """The keys of the reservations of these pods, where they were reported."""

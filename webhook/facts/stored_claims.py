@@ -42,6 +42,11 @@ def owner_of(raw: object) -> bytes:
     return b""
 
 
+def extended_pod(raw: object) -> bytes:
+    """The uid of the pod for whose extended resources the scheduler made a claim; empty for other claims."""
+    return owner_of(raw) if is_for_extended_resources(raw) else b""
+
+
 def reservation_of(raw: object) -> bytes:
     """The key of the reservation that a claim takes over; empty where it was not made from a template."""
     name, owner = mapped(raw, "metadata", "annotations").get(CLAIM_NAME), owner_of(raw)
@@ -58,29 +63,33 @@ def stored_claim(raw: object, accelerators: Accelerators = BUILT_IN) -> StoredPo
     if claim is None or not may_count:
         return StoredPod(uid, None)
     namespace = sys.intern(str(metadata.get("namespace") or "default"))
-    extends = owner_of(raw) if is_for_extended_resources(raw) else b""
-    return StoredPod(uid, GpuPod(uid, namespace, claim.name, NO_POD, requests, reservation_of(raw), extends))
+    found = GpuPod(uid, namespace, claim.name, NO_POD, requests, reservation_of(raw), extended_pod(raw))
+    return StoredPod(uid, found)
 
 
 def counted_once(pods: Iterable[GpuPod], claims: Iterable[GpuPod], classes: DeviceClasses | None) -> Iterator[GpuPod]:
     """Pods, and the claims that their entries do not count already, with the extended resources of DeviceClasses.
 
-    Of the claims that call themselves claims for extended resources of a pod, one is left out for each pod that there
-    is. Whoever may create claims may write that annotation.
+    Of the claims that call themselves claims for extended resources of a pod, the first one is left out where there is
+    that pod, and else stands under the uid of the pod, whose entry stays until then. Whoever may create claims may
+    write that annotation.
     """
-    extended: set[bytes] = set()
+    existing: set[bytes] = set()
     for pod in pods:
-        extended.add(pod.uid)
+        existing.add(pod.uid)
         yield pod
-    known: dict[int, Requests] = {}
+    extended: set[bytes] = set()
+    known: dict[int, tuple[Requests, Requests]] = {}  # by the id of the first, which is held so that it stays unique
     for claim in claims:
-        if claim.extends in extended:
-            extended.remove(claim.extends)
-            continue
-        if classes is None:
-            yield claim
-            continue
-        requests = known.get(id(claim.requests))
-        if requests is None:
-            requests = known[id(claim.requests)] = looked_up(claim.requests, classes)
-        yield GpuPod(claim.uid, claim.namespace, claim.name, claim.pod, requests, claim.takes_over)
+        uid = claim.uid
+        if claim.extends and claim.extends not in extended:
+            extended.add(claim.extends)
+            if claim.extends in existing:
+                continue
+            uid = claim.extends
+        requests = claim.requests
+        if classes is not None:
+            if id(requests) not in known:
+                known[id(requests)] = requests, looked_up(requests, classes)
+            requests = known[id(requests)][1]
+        yield GpuPod(uid, claim.namespace, claim.name, claim.pod, requests, claim.takes_over)
