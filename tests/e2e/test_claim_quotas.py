@@ -152,7 +152,7 @@ def test_an_audit_and_the_objects_for_tenants_have_claims_beside_pods(team: Team
         return [one.get("status", {}).get("gpus", {}).get("used", "") for one in found]
 
     eventually(lambda: shown() == ["4"])
-    policies = team.quotas.replicas.running[0].policies.path
+    policies = team.quotas.replicas.running[0].policies.directory
     command = ["audit", "--cluster", f"--kubeconfig={team.plane.kubeconfig}", f"--policies={policies}", "--format=json"]
     done = subprocess.run([*COMMAND, *command, f"--namespace={team.name}"], capture_output=True, text=True, check=False)
     (quota,) = json.loads(done.stdout)["quotas"]
