@@ -9,7 +9,7 @@ import pytest
 
 from tests.admission.test_service_quotas import Site
 from tests.facts.claim_samples import for_extended_resources, stored_claim
-from webhook.admission.phases import SCHEDULER
+from webhook.admission.claim_phase import SCHEDULER
 
 
 def claim(count: int = 1, device_class: str = "gpu.nvidia.com", **metadata: Any) -> dict[str, Any]:
@@ -85,12 +85,33 @@ def test_dry_runs_leave_no_entry(site: Site) -> None:
         pytest.param({"username": "eve", "groups": ["system:authenticated"]}, True, id="anybody"),
     ],
 )
-def test_A58_a_claim_for_extended_resources_is_counted_unless_a_scheduler_makes_it(
+def test_A58_a_claim_for_extended_resources_counts_by_the_entry_of_its_pod_if_a_scheduler_makes_it(
     site: Site, user: dict[str, Any], *, is_counted: bool
 ) -> None:
-    raw = for_extended_resources("p", stored_claim("c", 4))
-    raw = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **raw}
-    assert bool(said(site, raw, userInfo=user)) is is_counted
+    assert site.validate(2, 5) == ""
+    assert bool(said(site, extending(5, 2), 7, userInfo=user)) is is_counted
+    assert site.entered == {5}
+
+
+def extending(number: int, count: int) -> dict[str, Any]:
+    """A claim for extended resources of the pod with the uid of this number."""
+    raw = for_extended_resources("p", stored_claim("c", count))
+    raw["metadata"]["ownerReferences"][0]["uid"] = str(UUID(int=number))
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **raw}
+
+
+def test_a_claim_for_a_pod_that_was_deleted_meanwhile_needs_room_and_stands_for_the_pod(site: Site) -> None:
+    scheduler = {"username": SCHEDULER, "groups": []}
+    assert "exceeded GPU quota" in said(site, extending(5, 3), 7, userInfo=scheduler)
+    assert said(site, extending(5, 1), 7, userInfo=scheduler) == ""
+    assert site.entered == {5}
+
+
+def test_a_scheduler_goes_on_while_ledgers_are_away(tmp_path: Path) -> None:
+    site = Site(tmp_path, has_ledgers=False)
+    assert "cannot be reached" in said(site, claim(1))
+    assert said(site, extending(5, 1), userInfo={"username": SCHEDULER, "groups": []}) == ""
+    site.desk.close()
 
 
 def test_a_scheduler_has_no_other_claims_left_out(site: Site) -> None:

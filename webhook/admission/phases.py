@@ -10,10 +10,8 @@ from typing import Any
 
 from webhook import engine
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse
-from webhook.engine.quota_claims import NO_CLAIMS, QuotaClaims, claims_of, claims_of_claim
+from webhook.engine.quota_claims import NO_CLAIMS, QuotaClaims, claims_of
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.stored_claims import is_for_extended_resources
-from webhook.model.claims import CLAIM, GROUP
 from webhook.model.fixed import fixed
 from webhook.model.json_parts import mapped
 from webhook.model.shape import ShapeError, mapping, shortened
@@ -121,30 +119,6 @@ def validate(
     if not bound or request.subresource or outcome.refusals:
         return decision
     return replace(decision, claims=claims_of(raw, request.namespace, bound, facts, outcome.pod))
-
-
-SCHEDULER = "system:kube-scheduler"
-_PLATFORM = "system:serviceaccounts:kube-system"
-"""The group of the service accounts of kube-system, where other schedulers run."""
-
-
-def claims(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts) -> Decision:
-    """Judge a ResourceClaim that is about to be created, and count it in the quotas of its namespace.
-
-    The claim that a scheduler makes for extended resources of a pod is left out: the pod was judged, and its entry
-    counts them. Who made it decides, because anybody who may create claims may write its annotation.
-    """
-    group, _, _ = request.api_version.rpartition("/")
-    if (group, request.kind) != (GROUP, CLAIM) or request.operation != "CREATE" or request.object is None:
-        return UNCONCERNED
-    is_of_the_platform = request.user == SCHEDULER or _PLATFORM in request.user_groups
-    if is_of_the_platform and is_for_extended_resources(request.object):
-        return UNCONCERNED
-    raw, namespace, bound = request.object, request.namespace, policies.quotas_for(request.namespace)
-    decision = decide(outcome := engine.validate_claim(raw, namespace, policies.for_namespace(namespace), facts))
-    if not bound or outcome.refusals:
-        return decision
-    return replace(decision, claims=claims_of_claim(raw, namespace, bound, facts))
 
 
 def malformed(error: ShapeError) -> Decision:

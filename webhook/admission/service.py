@@ -12,14 +12,14 @@ from http import HTTPStatus
 from typing import Protocol
 from uuid import UUID
 
-from webhook.admission import phases
+from webhook.admission import claim_phase, phases
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse, objection_to
 from webhook.admission.decision_cache import DecisionCache
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision, decide
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline
 from webhook.engine import quota_claims
-from webhook.engine.quota_claims import NO_CLAIMS
+from webhook.engine.quota_claims import NO_CLAIMS, QuotaClaims
 from webhook.facts.facts import ClusterFacts, FactsSource, ImageSource
 from webhook.ledger.entries import UID_BYTES
 from webhook.ledger.ledger_store import GpuPod
@@ -70,7 +70,7 @@ def reserve(decision: Decision, request: AdmissionRequest, holder: HasLedgers | 
 
     def ask(claims: Sequence[Claim]) -> Sequence[Verdict]:
         nonlocal verdicts
-        verdicts = _ask(claims, request, holder, budget, decision.claims.takes_over)
+        verdicts = _ask(claims, request, holder, budget, decision.claims)
         return verdicts
 
     seen = (lambda namespace: _seen(namespace, holder, budget)) if holder is not None and tells_usage else None
@@ -88,17 +88,19 @@ def _ask(
     request: AdmissionRequest,
     holder: HasLedgers | None,
     budget: TimeBudget,
-    takes_over: bytes,
+    found: QuotaClaims,
 ) -> Sequence[Verdict]:
     if holder is None:
         return [_NO_LEDGERS] * len(claims)
-    ledgers, uid = holder.ledgers, _uid(request)
+    ledgers, uid = holder.ledgers, found.uid or _uid(request)
     name = _name(request) if is_pod(request.api_version, request.kind) else ""
 
     def reserved() -> Sequence[Verdict]:
         budget.may_block()
         deadline = time.monotonic() + budget.seconds
-        return ledgers.reserve(uid, claims, deadline, is_dry_run=request.is_dry_run, name=name, takes_over=takes_over)
+        return ledgers.reserve(
+            uid, claims, deadline, is_dry_run=request.is_dry_run, name=name, takes_over=found.takes_over
+        )
 
     return budget.deadline.outside(reserved)
 
@@ -207,7 +209,7 @@ class Service:
 
     def claims(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
         """Answer for ResourceClaims that are about to be created."""
-        decision = phases.claims(review, self.policies.current, facts)
+        decision = claim_phase.claims(review, self.policies.current, facts)
         return reserve(decision, review, self._ledgers, budget)
 
     def workloads(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:

@@ -11,7 +11,7 @@ from webhook.engine.quota_findings import finding_for, finding_of, only_advice
 from webhook.engine.running_rules import addressed_to
 from webhook.facts.claim_index import bounded
 from webhook.facts.gpu_pods import counted_pod
-from webhook.facts.stored_claims import reservation_of
+from webhook.facts.stored_claims import extended_pod, reservation_of
 from webhook.ledger.entries import MOST_RESOURCES
 from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.verdicts import (
@@ -29,7 +29,7 @@ from webhook.quota.claimed_devices import claims_demand, is_uncounted, looked_up
 from webhook.quota.demand import demand_of
 from webhook.quota.pod_demand import PodDemand, ResourceClaims, claimed_demands, pod_demand, uncountable, uncounted
 from webhook.quota.quota_wording import Objection, objections
-from webhook.quota.quotas import ClaimsMode, QuotaScope
+from webhook.quota.quotas import ClaimsMode, OnLedgerFailure, QuotaScope
 from webhook.rules.rule_settings import Mode
 
 
@@ -45,12 +45,14 @@ class BoundClaim:
 class QuotaClaims:
     """What a pod claims of the quotas of its namespace. `findings` hold whatever else is in use.
 
-    `takes_over` is the key of the reservation whose room the entry takes; empty for a pod.
+    `takes_over` is the key of the reservation whose room the entry takes; empty for a pod. `uid` is the uid under which
+    the entry stands; empty for that of the object.
     """
 
     claims: tuple[BoundClaim, ...] = ()
     findings: tuple[Finding, ...] = ()
     takes_over: bytes = b""
+    uid: bytes = b""
 
 
 NO_CLAIMS = QuotaClaims()
@@ -106,6 +108,20 @@ def claims_of_claim(
             claims.append(BoundClaim(Claim(bound.quota, demand, bound.mode is Mode.ENFORCE), bound))
             findings += [finding_of(bound, one) for one in objections(demand, bound.quota, namespace)]
     return QuotaClaims(tuple(claims), tuple(findings), reservation_of(raw))
+
+
+def claims_of_extended(
+    raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuota], known: ResourceClaims
+) -> QuotaClaims:
+    """What a ResourceClaim claims that the scheduler makes for extended resources of a pod.
+
+    The pod's entry stands for it. If the pod was deleted meanwhile, its entry is gone, and the claim needs a new one.
+    While ledgers are away it is admitted: the pod was, and waits for it.
+    """
+    found = claims_of_claim(raw, namespace, quotas, known)
+    lenient = (replace(one.bound, on_ledger_failure=OnLedgerFailure.ALLOW) for one in found.claims)
+    claims = tuple(BoundClaim(one.claim, bound) for one, bound in zip(found.claims, lenient, strict=True))
+    return QuotaClaims(claims, uid=extended_pod(raw))
 
 
 def _uncounted_in(requests: Requests, bound: BoundQuota) -> Iterator[Finding]:
