@@ -86,7 +86,7 @@ class Rounds:
             time.sleep(3)
             storm.calm()
             with suppress(AssertionError):  # what is missing is said below
-                eventually(lambda: self._is_settled(observer))
+                eventually(lambda: all(self._is_settled(observer) for _ in range(6)))
         found, entered = observer.counting(), self.site.entered(f"namespace.{self.namespace}")
         self.said.append(f"round {number}: {sum(found.values())} in use, peak {observer.peak()}: {storm.answers}")
         story = "\n".join([*self.said, *storm.strange, self.site.logs()])
@@ -97,6 +97,8 @@ class Rounds:
         self._clear(observer)
 
     def _is_settled(self, observer: ClaimObserver) -> bool:
+        """Whether the quota is full; asked several times, because claims of deleted pods still go."""
+        time.sleep(0.5)
         found = observer.counting()
         return sum(found.values()) == HARD and self.site.entered(f"namespace.{self.namespace}") == set(found)
 
