@@ -7,13 +7,17 @@ largest number of GPUs of a node has to be known.
 """
 
 import gc
+import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from typing import Any
+from uuid import UUID
 
 from tests.benchmarks.runs import demand, head, row, sized
 from webhook.facts.claim_index import MOST_IN_NAMESPACE, ClaimTable
+from webhook.facts.pod_cache import PodCache
 from webhook.facts.slice_index import SliceTable
+from webhook.facts.stored_claims import CLAIM_NAME, stored_claim
 from webhook.model.claims import CLAIM
 
 Raw = dict[str, Any]
@@ -30,6 +34,7 @@ def main() -> None:
         (f"{SLICES:,} slices of 8 GPUs, one for each node", SLICES, lambda: SliceTable.of(map(gpus, range(SLICES)))),
         (f"{SLICES:,} slices that differ in every device", SLICES, lambda: SliceTable.of(map(unlike, range(SLICES)))),
         (f"{CLAIMS:,} claims, alike", CLAIMS, lambda: ClaimTable.of(CLAIM, claims())),
+        (f"{CLAIMS:,} claims as quotas count them, made for pods", CLAIMS, counted_claims),
     ):
         found, taken = measured(table)
         is_known = found.most(DRIVER, "gpu") == 8 if isinstance(found, SliceTable) else True
@@ -37,7 +42,7 @@ def main() -> None:
         row(name, f"{len(found):,}", f"{taken / 2**20:.1f}", f"{taken / count:,.0f}")
 
 
-def measured(table: Callable[[], SliceTable | ClaimTable]) -> tuple[SliceTable | ClaimTable, int]:
+def measured(table: Callable[[], Sized]) -> tuple[Sized, int]:
     """A table, and the bytes that it takes."""
     gc.collect()
     tracemalloc.start()
@@ -46,6 +51,30 @@ def measured(table: Callable[[], SliceTable | ClaimTable]) -> tuple[SliceTable |
     taken = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     return found, taken
+
+
+class CountedClaims:
+    """The claims that a replica with quotas follows."""
+
+    def __init__(self) -> None:
+        self._cache = PodCache(time.time, time.monotonic, stored_claim)
+        self._cache.replace(made_for_pods())
+
+    def __len__(self) -> int:
+        return len(self._cache.seen())
+
+
+def counted_claims() -> CountedClaims:
+    """The claims of a cluster, each made for a pod of its own."""
+    return CountedClaims()
+
+
+def made_for_pods() -> Iterator[Raw]:
+    """Claims as Kubernetes makes them from templates."""
+    for number, raw in enumerate(claims()):
+        owner = {"apiVersion": "v1", "kind": "Pod", "uid": str(UUID(int=CLAIMS + number)), "controller": True}
+        made = {"uid": str(UUID(int=number)), "ownerReferences": [owner], "annotations": {CLAIM_NAME: "gpus"}}
+        yield {**raw, "metadata": {**raw["metadata"], **made}}
 
 
 def gpus(number: int) -> Raw:
