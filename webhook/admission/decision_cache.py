@@ -29,6 +29,7 @@ from webhook.model.likeness import Likeness, likeness_of
 from webhook.model.workloads import controller_of, is_pod
 from webhook.outcome import Finding, Injection, Outcome
 from webhook.policy.policy_set import PolicySet
+from webhook.quota.quotas import Demand
 
 MOST_KEPT = 1024
 """Most decisions in the cache."""
@@ -42,6 +43,7 @@ _LONGEST_UID = 64
 _MOST_FINDINGS = 8
 """Most findings of a cached decision. A refused pod is decided anew every time."""
 _OF_AN_OPERATION, _OF_A_FINDING, _OF_AN_IMAGE, _OF_A_CLAIM, _OF_A_DECISION = 600, 600, 1000, 2000, 1000
+_OF_A_ROOM, _OF_DEVICES = 500, 300
 """Bytes of memory that each of these takes besides its texts."""
 
 Decide = Callable[[AdmissionRequest, PolicySet, ClusterFacts, Sequence[PolicySet]], Decision]
@@ -135,7 +137,7 @@ class _CachedDecision:
             return None
         size = _OF_A_DECISION + 2 * (len(patch) + sum(map(len, texts))) + len(outcome.patch) * _OF_AN_OPERATION
         size += len(outcome.findings) * _OF_A_FINDING + len(images) * _OF_AN_IMAGE
-        size += len(decision.claims.claims) * _OF_A_CLAIM
+        size += sum(_OF_A_CLAIM + _size(one.claim.reserved) for one in decision.claims.claims)
         injections = tuple([Injection(one.rule, (), one.origin, one.line) for one in outcome.injections])
         shared = Outcome(outcome.policy, {}, outcome.findings, outcome.patch, injections)  # no part of the first pod
         return cls(decision.answer, shared, decision.claims, images, size)
@@ -149,6 +151,12 @@ class _CachedDecision:
         known = self.outcome
         outcome = Outcome(known.policy, request.object or {}, known.findings, known.patch, known.injections)
         return Decision(self.answer, outcome, self.claims)
+
+
+def _size(reserved: Sequence[tuple[str, Demand]]) -> int:
+    """About how many bytes the room takes that a pod brings for claims; each device request is there twice."""
+    devices = sum([len(request) for _, demand in reserved for request in demand.requests])
+    return len(reserved) * _OF_A_ROOM + 2 * devices * _OF_DEVICES
 
 
 class _SnapshotDecisions:
