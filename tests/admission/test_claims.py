@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from tests.admission.test_service_quotas import Site
-from tests.facts.claim_samples import for_extended_resources, stored_claim
+from tests.facts.claim_samples import for_extended_resources, made_for, stored_claim
 from webhook.admission.claim_phase import SCHEDULER
 
 
@@ -73,26 +73,6 @@ def test_dry_runs_leave_no_entry(site: Site) -> None:
     assert site.entered == set()
 
 
-@pytest.mark.parametrize(
-    ("user", "is_counted"),
-    [
-        pytest.param({"username": SCHEDULER, "groups": []}, False, id="the scheduler"),
-        pytest.param(
-            {"username": "system:serviceaccount:kube-system:second", "groups": ["system:serviceaccounts:kube-system"]},
-            False,
-            id="another scheduler",
-        ),
-        pytest.param({"username": "eve", "groups": ["system:authenticated"]}, True, id="anybody"),
-    ],
-)
-def test_A58_a_claim_for_extended_resources_counts_by_the_entry_of_its_pod_if_a_scheduler_makes_it(
-    site: Site, user: dict[str, Any], *, is_counted: bool
-) -> None:
-    assert site.validate(2, 5) == ""
-    assert bool(said(site, extending(5, 2), 7, userInfo=user)) is is_counted
-    assert site.entered == {5}
-
-
 def extending(number: int, count: int) -> dict[str, Any]:
     """A claim for extended resources of the pod with the uid of this number."""
     raw = for_extended_resources("p", stored_claim("c", count))
@@ -100,10 +80,34 @@ def extending(number: int, count: int) -> dict[str, Any]:
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **raw}
 
 
-def test_a_claim_for_a_pod_that_was_deleted_meanwhile_needs_room_and_stands_for_the_pod(site: Site) -> None:
-    scheduler = {"username": SCHEDULER, "groups": []}
-    assert "exceeded GPU quota" in said(site, extending(5, 3), 7, userInfo=scheduler)
-    assert said(site, extending(5, 1), 7, userInfo=scheduler) == ""
+BY_SCHEDULER = {"username": SCHEDULER, "groups": []}
+
+
+def test_a_claim_for_extended_resources_takes_the_entry_of_its_pod_over(site: Site) -> None:
+    assert site.validate(2, 5) == ""
+    assert said(site, extending(5, 2), 7, userInfo=BY_SCHEDULER) == ""
+    assert site.entered == {7}
+
+
+@pytest.mark.parametrize(
+    ("user", "raw"),
+    [
+        pytest.param({"username": "eve", "groups": ["system:authenticated"]}, extending(5, 2), id="of anybody"),
+        pytest.param(
+            {"username": "system:serviceaccount:kube-system:resource-claim-controller", "groups": []},
+            made_for("p", extending(5, 2)),
+            id="made from a template with the annotation",
+        ),
+        pytest.param(BY_SCHEDULER, made_for("p", extending(5, 2)), id="both"),
+        pytest.param(BY_SCHEDULER, extending(5, 3), id="larger than its pod"),
+        pytest.param(BY_SCHEDULER, extending(6, 2), id="of a pod that has no entry"),
+    ],
+)
+def test_A58_any_other_claim_for_extended_resources_has_to_fit(
+    site: Site, user: dict[str, Any], raw: dict[str, Any]
+) -> None:
+    assert site.validate(2, 5) == ""
+    assert "exceeded GPU quota" in said(site, raw, 7, userInfo=user)
     assert site.entered == {5}
 
 

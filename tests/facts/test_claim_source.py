@@ -18,7 +18,7 @@ from webhook.kubernetes.api_server import ApiServer
 from webhook.ledger.entries import reservation_key
 from webhook.ledger.ledger_store import LedgerError
 
-ROOM = reservation_key(uid("p"), "gpus")
+ROOM = reservation_key("team-a", uid("p"), "gpus")
 FORBIDDEN = always(403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no"})
 
 
@@ -83,22 +83,21 @@ def test_a_claim_that_is_being_deleted_counts_until_it_is_gone(server: FakeApiSe
         assert not is_gone(found, uid("claim c"))
 
 
-def test_a_pod_counts_until_the_claim_for_its_extended_resources_is_gone(server: FakeApiServer, tmp_path: Path) -> None:
-    special = for_extended_resources("a", stored_claim("special", 2))
+@pytest.mark.parametrize(("namespace", "is_gone_for_it"), [("team-a", True), ("team-b", False)])
+def test_the_entry_of_a_pod_goes_once_the_claim_for_its_extended_resources_is_entered(
+    server: FakeApiServer, tmp_path: Path, namespace: str, *, is_gone_for_it: bool
+) -> None:
+    special = for_extended_resources("a", stored_claim("special", 2, namespace=namespace))
     server.objects[CLAIMS] = [special]
+    entries = {uid("a"), uid("claim special")}
     with following(server, tmp_path) as found:
-        assert {one.called for one in found.seen()} == {"a"}
-        server.objects[PODS] = []
-        server.tell_event(PODS, "DELETED", stored("a", gpus=2), "101")
-        eventually(lambda: {one.called for one in found.seen()} == {"claim special"})
-        assert {one.uid for one in found.seen()} == {uid("a")}
-        assert is_live(found, uid("a"))
-        assert not is_gone(found, uid("a"))
-        assert uid("a") in found.live_now(["team-a"], 5)
-        server.objects[CLAIMS] = []
+        assert (uid("a") in found.gone_among(entries)) is is_gone_for_it
+        assert (uid("a") in found.live_among(entries)) is not is_gone_for_it
+        assert is_live(found, uid("a")), "while only the pod has an entry"
+        assert uid("claim special") in found.live_now([namespace], 5)
+        assert {one.called for one in found.seen()} == ({"special"} if is_gone_for_it else {"a", "claim special"})
         server.tell_event(CLAIMS, "DELETED", special, "102")
-        eventually(lambda: is_gone(found, uid("a")))
-        assert uid("a") not in found.live_now(["team-a"], 5)
+        eventually(lambda: uid("a") in found.live_among(entries))
 
 
 def test_a_pod_that_has_ended_needs_no_room(server: FakeApiServer, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def units(found: GpuPod) -> int:
 def test_a_claim_is_read_with_its_owner_and_what_it_requests() -> None:
     found = claim(made_for("p", stored_claim("c", 3)))
     assert (found.uid, found.namespace, found.name, found.called) == (uid("claim c"), "team-a", "c", "claim c")
-    assert found.takes_over == reservation_key(uid("p"), "gpus")
+    assert found.takes_over == reservation_key("team-a", uid("p"), "gpus")
     assert units(found) == 3
 
 
@@ -62,14 +62,29 @@ def test_a_claim_without_a_pod_that_owns_it_takes_nothing_over(references: objec
     assert owner_of(raw) == reservation_of(raw) == b""
 
 
-def test_what_the_entry_of_a_pod_counts_is_not_counted_again_by_the_claim_for_it() -> None:
-    pods = [gpu_pod(stored("p", gpus=2))]
+def test_a_claim_for_extended_resources_stands_for_its_pod() -> None:
+    pods = [gpu_pod(stored("p", gpus=2)), gpu_pod(stored("p", gpus=2)), gpu_pod(stored("q", gpus=1))]
     special = [claim(for_extended_resources("p", stored_claim(name, 2))) for name in ("a", "b")]
     orphan = claim(for_extended_resources("gone", stored_claim("c", 5)))
     found = list(counted_once(pods, [*special, orphan], Classes()))
-    assert [one.uid for one in found] == [uid("p"), uid("claim b"), uid("gone")]
-    assert [one.name for one in found] == ["p", "b", "c"], "one claim for each pod, whoever makes more"
-    assert [units(one) for one in found] == [2, 2, 5]
+    assert sorted(one.name for one in found) == ["a", "b", "c", "q"], "one claim for each pod, whoever makes more"
+    assert sum(map(units, found)) == 2 + 2 + 5 + 1
+    assert [one.pod is pods[0].pod for one in found].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(for_extended_resources("p", stored_claim("c", 30)), id="for more than the pod requests"),
+        pytest.param(for_extended_resources("p", stored_claim("c", 1, namespace="other")), id="in another namespace"),
+        pytest.param(made_for("p", for_extended_resources("p", stored_claim("c", 1))), id="made from a template"),
+    ],
+)
+def test_A58_other_claims_count_beside_the_pod_whatever_they_say(raw: dict[str, Any]) -> None:
+    pods = [gpu_pod(stored("p", gpus=2))]
+    found = list(counted_once(pods, [claim(raw)], Classes()))
+    assert {one.name for one in found} == {"p", "c"}
+    assert sum(map(units, found)) == 2 + raw["spec"]["devices"]["requests"][0]["exactly"]["count"]
 
 
 def test_classes_are_looked_up_once_they_are_known() -> None:

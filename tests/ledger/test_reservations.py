@@ -40,13 +40,13 @@ def keys(replica: Replica) -> set[bytes]:
 def made(replica: Replica, number: int, count: int, pod: int, name: str = "c0") -> object:
     """What a ledger says to a claim that is made for a pod."""
     claim = Claim(VISION, by_claim(count))
-    key = reservation_key(uid(pod), name)
+    key = reservation_key("vision", uid(pod), name)
     return replica.ledgers.reserve(uid(number), [claim], replica.clock() + 5, takes_over=key)
 
 
 def test_a_pod_is_entered_with_room_for_each_of_its_claims(replica: Replica) -> None:
     assert replica.ask(1, pod_with(1, 2, own=1)) == GRANTED
-    assert keys(replica) == {uid(1), reservation_key(uid(1), "c0"), reservation_key(uid(1), "c1")}
+    assert keys(replica) == {uid(1), reservation_key("vision", uid(1), "c0"), reservation_key("vision", uid(1), "c1")}
     assert replica.ask(2, Claim(VISION, demand(1))) == (exceeded(1, 4),)
     assert replica.ask(1, pod_with(1, 2, own=1)) == GRANTED, "asked again"
 
@@ -67,7 +67,7 @@ def test_a_claim_takes_the_room_over_that_its_pod_brought(replica: Replica) -> N
 def test_a_claim_that_has_grown_since_its_pod_was_entered_needs_room_for_the_rest(replica: Replica) -> None:
     replica.ask(1, pod_with(2, own=1))
     assert made(replica, 7, 4, pod=1) == (exceeded(4, 1),)
-    assert keys(replica) == {uid(1), reservation_key(uid(1), "c0")}
+    assert keys(replica) == {uid(1), reservation_key("vision", uid(1), "c0")}
     assert made(replica, 8, 3, pod=1) == GRANTED
     assert keys(replica) == {uid(1), uid(8)}
 
@@ -80,7 +80,7 @@ def test_A58_the_room_is_taken_over_once_whoever_calls_himself_made_for_the_pod(
 
 def test_claims_of_one_batch_do_not_take_the_same_room_over_twice(replica: Replica) -> None:
     replica.ask(1, pod_with(3, own=1))
-    ledger, key = replica.ledgers.of(VISION.key), reservation_key(uid(1), "c0")
+    ledger, key = replica.ledgers.of(VISION.key), reservation_key("vision", uid(1), "c0")
     batch = [
         PendingEntry(uid(number), Claim(VISION, by_claim(3)), replica.clock() + 5, takes_over=key) for number in (7, 8)
     ]
@@ -90,7 +90,7 @@ def test_claims_of_one_batch_do_not_take_the_same_room_over_twice(replica: Repli
 
 
 def test_the_pod_and_its_claim_may_come_in_one_batch(replica: Replica) -> None:
-    ledger, key = replica.ledgers.of(VISION.key), reservation_key(uid(1), "c0")
+    ledger, key = replica.ledgers.of(VISION.key), reservation_key("vision", uid(1), "c0")
     until = replica.clock() + 5
     batch = [
         PendingEntry(uid(1), pod_with(3), until),
@@ -105,7 +105,7 @@ def test_the_pod_and_its_claim_may_come_in_one_batch(replica: Replica) -> None:
 def test_a_dry_run_takes_nothing_over(replica: Replica) -> None:
     replica.ask(1, pod_with(4))
     claim = Claim(VISION, by_claim(4))
-    key = reservation_key(uid(1), "c0")
+    key = reservation_key("vision", uid(1), "c0")
     found = replica.ledgers.reserve(uid(7), [claim], replica.clock() + 5, is_dry_run=True, takes_over=key)
     assert found == GRANTED
     assert keys(replica) == {key}
@@ -116,9 +116,38 @@ def test_a_claim_that_takes_over_is_not_withheld_in_a_pot() -> None:
     shared = pot(8, "vision", "speech")
     first = replace(pod_with(4), quota=shared)
     assert replica.ask(1, first) == GRANTED
-    key = reservation_key(uid(1), "c0")
+    key = reservation_key("vision", uid(1), "c0")
     claim = Claim(shared, by_claim(4))
     assert replica.ledgers.reserve(uid(7), [claim], replica.clock() + 5, takes_over=key) == GRANTED
+
+
+def stands_for(replica: Replica, number: int, count: int, pod: int) -> object:
+    """What a ledger says to a claim that the scheduler makes for extended resources of a pod."""
+    claim, until = Claim(VISION, by_claim(count)), replica.clock() + 5
+    return replica.ledgers.reserve(uid(number), [claim], until, takes_over=uid(pod), stands_for=True)
+
+
+def test_the_claim_for_extended_resources_of_a_pod_goes_on_with_the_entry_of_the_pod(replica: Replica) -> None:
+    replica.ask(1, Claim(VISION, demand(4)))
+    assert stands_for(replica, 7, 3, pod=1) == GRANTED
+    held = replica.store.read(VISION.key, 5)
+    assert held is not None
+    assert dict(held.entries.by_uid) == {uid(7): demand(4)}
+    assert stands_for(replica, 7, 3, pod=1) == GRANTED, "asked again"
+    assert stands_for(replica, 8, 1, pod=1) == (exceeded(1, 4),), "once"
+
+
+def test_a_claim_for_more_than_its_pod_counts_needs_room_beside_it(replica: Replica) -> None:
+    replica.ask(1, Claim(VISION, demand(1)))
+    assert stands_for(replica, 7, 4, pod=1) == (exceeded(4, 1),)
+    assert stands_for(replica, 8, 3, pod=1) == GRANTED
+    assert keys(replica) == {uid(1), uid(8)}
+
+
+def test_a_claim_that_needs_no_more_than_its_room_is_granted_also_beyond_the_quota(replica: Replica) -> None:
+    replica.ask(1, pod_with(3))
+    replica.ask(2, Claim(VISION, demand(9), enforced=False))
+    assert made(replica, 7, 3, pod=1) == GRANTED
 
 
 def test_what_claims_request_is_written_and_read() -> None:
@@ -153,6 +182,7 @@ def test_what_is_no_request_is_told(requests: object, fault: str) -> None:
 
 
 def test_keys_of_reservations_differ_by_pod_and_by_claim() -> None:
-    found = {reservation_key(UUID(int=pod).bytes, name) for pod in (1, 2) for name in ("a", "b", "\ud800")}
+    pods, names = [UUID(int=number).bytes for number in (1, 2)], ("a", "b", "\ud800")
+    found = {reservation_key(place, pod, name) for place in ("x", "y") for pod in pods for name in names}
     assert {len(key) for key in found} == {16}
-    assert len(found) == 6
+    assert len(found) == 12

@@ -62,7 +62,11 @@ def test_all_devices_of_a_node_are_as_many_as_the_largest_node_has() -> None:
     large = Classes(most={"gpu.nvidia.com": 72})
     assert counted(GPUS, claimed(exactly(**ALL), classes=large)) == {"gpus": 32}
     none = Classes(most={"gpu.nvidia.com": 0})
-    assert counted(GPUS, claimed(exactly(**ALL), classes=none)) == {"gpus": 1}
+    assert counted(GPUS, claimed(exactly(**ALL), classes=none)) == {"gpus": 32}, "a node may come for it"
+
+
+def test_a_claim_that_is_too_large_to_be_kept_counts_as_the_most_that_a_claim_gets() -> None:
+    assert counted(GPUS, TOO_LARGE) == {"gpus": 32}
 
 
 def test_a_class_gives_gpus_by_its_extended_resource_or_by_the_policy() -> None:

@@ -13,23 +13,21 @@ from webhook.outcome import Outcome
 from webhook.policy.policy_set import PolicySet
 
 SCHEDULER = "system:kube-scheduler"
-_PLATFORM = "system:serviceaccounts:kube-system"
-"""The group of the service accounts of kube-system, where other schedulers run."""
+"""The user that makes claims for extended resources."""
 
 
 def claims(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts) -> Decision:
     """Judge a ResourceClaim that is about to be created, and count it in the quotas of its namespace.
 
-    The claim that a scheduler makes for extended resources of a pod is not judged, because the pod was, and counts by
-    the entry of the pod. Who made it decides, because anybody who may create claims may write its annotation.
+    The claim that a scheduler makes for extended resources of a pod is not judged, because the pod was, and takes
+    the entry of the pod over. Who made it decides, because anybody who may create claims may write its annotation.
     """
     raw, namespace = request.object, request.namespace
     group, _, _ = request.api_version.rpartition("/")
     if (group, request.kind) != (GROUP, CLAIM) or request.operation != "CREATE" or raw is None:
         return UNCONCERNED
     policy, bound = policies.for_namespace(namespace), policies.quotas_for(namespace)
-    is_of_the_platform = request.user == SCHEDULER or _PLATFORM in request.user_groups
-    if is_of_the_platform and is_for_extended_resources(raw):
+    if request.user == SCHEDULER and is_for_extended_resources(raw):
         found = claims_of_extended(raw, namespace, bound, facts)
         return Decision(AdmissionResponse(is_allowed=True), Outcome(policy, raw, ()), found) if bound else UNCONCERNED
     decision = decide(outcome := engine.validate_claim(raw, namespace, policy, facts))

@@ -92,14 +92,19 @@ def _ask(
 ) -> Sequence[Verdict]:
     if holder is None:
         return [_NO_LEDGERS] * len(claims)
-    ledgers, uid = holder.ledgers, found.uid or _uid(request)
+    ledgers, uid = holder.ledgers, _uid(request)
     name = _name(request) if is_pod(request.api_version, request.kind) else ""
 
     def reserved() -> Sequence[Verdict]:
         budget.may_block()
-        deadline = time.monotonic() + budget.seconds
         return ledgers.reserve(
-            uid, claims, deadline, is_dry_run=request.is_dry_run, name=name, takes_over=found.takes_over
+            uid,
+            claims,
+            time.monotonic() + budget.seconds,
+            is_dry_run=request.is_dry_run,
+            name=name,
+            takes_over=found.takes_over,
+            stands_for=found.stands_for,
         )
 
     return budget.deadline.outside(reserved)

@@ -45,14 +45,14 @@ class BoundClaim:
 class QuotaClaims:
     """What a pod claims of the quotas of its namespace. `findings` hold whatever else is in use.
 
-    `takes_over` is the key of the reservation whose room the entry takes; empty for a pod. `uid` is the uid under which
-    the entry stands; empty for that of the object.
+    `takes_over` is the key of the entry whose room the entry of a claim takes; empty for a pod. `stands_for` says that
+    it is the entry of a pod.
     """
 
     claims: tuple[BoundClaim, ...] = ()
     findings: tuple[Finding, ...] = ()
     takes_over: bytes = b""
-    uid: bytes = b""
+    stands_for: bool = False
 
 
 NO_CLAIMS = QuotaClaims()
@@ -115,20 +115,21 @@ def claims_of_extended(
 ) -> QuotaClaims:
     """What a ResourceClaim claims that the scheduler makes for extended resources of a pod.
 
-    The pod's entry stands for it. If the pod was deleted meanwhile, its entry is gone, and the claim needs a new one.
+    It takes the entry of the pod over. If the pod was deleted meanwhile, its entry is gone, and the claim has to fit.
     While ledgers are away it is admitted: the pod was, and waits for it.
     """
     found = claims_of_claim(raw, namespace, quotas, known)
     lenient = (replace(one.bound, on_ledger_failure=OnLedgerFailure.ALLOW) for one in found.claims)
     claims = tuple(BoundClaim(one.claim, bound) for one, bound in zip(found.claims, lenient, strict=True))
-    return QuotaClaims(claims, uid=extended_pod(raw))
+    return QuotaClaims(claims, takes_over=extended_pod(raw), stands_for=True)
 
 
 def _uncounted_in(requests: Requests, bound: BoundQuota) -> Iterator[Finding]:
     """That a claim may give GPUs which the quota cannot count, unless the quota allows that."""
     if bound.quota.counting.claims is not ClaimsMode.ALLOW and is_uncounted(requests, bound.quota.counting):
         found = finding_of(bound, Objection("spec.devices.requests", *uncountable(bound.quota)))
-        yield found if bound.quota.counting.claims is ClaimsMode.DENY else only_advice(found)
+        is_refused = bound.quota.counting.claims is ClaimsMode.DENY
+        yield found if is_refused else only_advice(found)
 
 
 def _with_verdicts(

@@ -15,7 +15,7 @@ from webhook.facts.live import CLAIMS, STALE_AFTER_SECONDS, claim_paths, status_
 from webhook.facts.pod_cache import PodCache, is_covered
 from webhook.facts.pod_lists import PAGE, PodLists
 from webhook.facts.pod_source import LivePods
-from webhook.facts.stored_claims import counted_once, extended_pod, stored_claim
+from webhook.facts.stored_claims import counted_once, stored_claim
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
 from webhook.ledger.ledger_store import GpuPod
@@ -80,24 +80,24 @@ class LiveClaims:
         """Those of these reservations whose claims exist."""
         return self._cache.taken_over(keys)
 
-    def extended(self, pods: Set[bytes]) -> Set[bytes]:
-        """Those of these pods for whose extended resources a claim exists, so that devices are reserved for them."""
-        return self._cache.extended(pods)
+    def standing_for(self, pods: Set[bytes]) -> list[GpuPod]:
+        """The claims that stand for these pods, by what the claims say."""
+        return self._cache.standing_for(pods)
 
     def has_any_in(self, namespace: str) -> bool:
         """Whether a claim is in a namespace, which then exists."""
         return self._cache.has_any_in(namespace)
 
     def live_now(self, namespaces: Collection[str], seconds: float) -> Set[bytes]:
-        """The uids of the claims in these namespaces, and of pods that some are for, read after the call began.
+        """The uids of the claims in these namespaces, read after the call began.
 
         Raises LedgerError. A claim that is being deleted exists, however long that takes: its devices are reserved.
         Where claims cannot be read, all that were seen are taken to exist.
         """
         if not self.watch.health.is_served:
-            return {uid for name in namespaces for one in self.seen(name) for uid in (one.uid, one.extends) if uid}
+            return {one.uid for name in namespaces for one in self.seen(name)}
         found = self._lists.metadata(self.watch.path, namespaces, seconds)
-        return {uid for raw in found for uid in (uid_or_none(raw), extended_pod(raw)) if uid}
+        return {uid for raw in found if (uid := uid_or_none(raw)) is not None}
 
     def list_now(self, patterns: Collection[str], seconds: float) -> Iterator[GpuPod]:
         """The claims in namespaces with these names and globs, read after the call began. Raises LedgerError."""
@@ -127,7 +127,6 @@ class LiveClaims:
 class PodsAndClaims:
     """Implements `webhook.ledger.ledger_store.Pods` for the pods and the resource claims of a cluster.
 
-    A pod counts until the claim for its extended resources is gone, too: devices are reserved for it until then.
     Before `start` only the consistent lists send requests. Threads may share it.
     """
 
@@ -185,13 +184,11 @@ class PodsAndClaims:
 
     def live_among(self, uids: Set[bytes]) -> Set[bytes]:
         """The uids of pods and claims that counted when they were last reported, and of reservations still needed."""
-        live = (self._pods.live_among(uids) | self._claims.live_among(uids)) - self._claims.taken_over(uids)
-        return live | self._claims.extended(uids)
+        return (self._pods.live_among(uids) | self._claims.live_among(uids)) - self._taken_over(uids)
 
     def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
         """The uids of pods and claims that no longer count, and of reservations that are not needed any more."""
-        gone = self._pods.gone_among(uids) | self._claims.gone_among(uids) | self._claims.taken_over(uids)
-        return gone - self._claims.extended(uids)
+        return self._pods.gone_among(uids) | self._claims.gone_among(uids) | self._taken_over(uids)
 
     def has_any_in(self, namespace: str) -> bool:
         """Whether a GPU pod or a claim is in a namespace, which then exists."""
@@ -213,7 +210,13 @@ class PodsAndClaims:
         """All that counts in these namespaces, read after the call began. Raises LedgerError, also in the middle."""
         until = self._clock() + seconds
         pods = list(self._pods.list_now(patterns, seconds))
-        yield from self._counted(pods, self._claims.list_now(patterns, max(0.0, until - self._clock())))
+        return self._counted(pods, self._claims.list_now(patterns, max(0.0, until - self._clock())))
+
+    def _taken_over(self, uids: Set[bytes]) -> Set[bytes]:
+        """Those of these entries whose room a claim has taken over, so that the claim counts in their place."""
+        standing = self._claims.standing_for(uids)
+        pods = {one.extends for one in standing if one.uid in uids and self._pods.is_in(one.extends, one.namespace)}
+        return self._claims.taken_over(uids) | pods
 
     def _counted(self, pods: Iterable[GpuPod], claims: Iterable[GpuPod]) -> Iterator[GpuPod]:
         return counted_once(pods, claims, self._classes())

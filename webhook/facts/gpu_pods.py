@@ -61,8 +61,8 @@ def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Store
         gpu_pod = GpuPod(uid, sys.intern(str(metadata.get("namespace") or "default")), _name(metadata), read)
     status = pod.get("status")
     finished = isinstance(status, dict) and status.get("phase") in _FINISHED
-    claims = mapped(pod.get("spec")).get("resourceClaims")
-    reserved = tuple(reservation_key(uid, one.name) for one in claims_of(claims) if one.kind == TEMPLATE)
+    claims, namespace = mapped(pod.get("spec")).get("resourceClaims"), str(metadata.get("namespace") or "default")
+    reserved = tuple(reservation_key(namespace, uid, one.name) for one in claims_of(claims) if one.kind == TEMPLATE)
     return StoredPod(uid, gpu_pod, -math.inf if finished else _end(metadata), reserved)
 
 

@@ -25,7 +25,7 @@ class PodTable:
         self._named: dict[str, dict[str, bytes]] = {}
         self._ends: dict[bytes, float] = {}  # only of pods that end, which are few
         self._taken: dict[bytes, bytes] = {}  # key of a reservation -> uid of the claim that took it over
-        self._extended: dict[bytes, bytes] = {}  # uid of a pod -> uid of the claim for its extended resources
+        self._standing: dict[bytes, GpuPod] = {}  # uid of a pod -> the claim for its extended resources
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -44,7 +44,7 @@ class PodTable:
         if pod.takes_over:
             self._taken[pod.takes_over] = pod.uid
         if pod.extends:
-            self._extended[pod.extends] = pod.uid
+            self._standing[pod.extends] = pod
         if ends < math.inf:
             self._ends[pod.uid] = ends
         else:
@@ -63,8 +63,8 @@ class PodTable:
         self._ends.pop(uid, None)
         if self._taken.get(pod.takes_over) == uid:
             del self._taken[pod.takes_over]
-        if self._extended.get(pod.extends) == uid:
-            del self._extended[pod.extends]
+        if (standing := self._standing.get(pod.extends)) is not None and standing.uid == uid:
+            del self._standing[pod.extends]
         others = self._in[pod.namespace]
         others.discard(uid)
         named = self._named[pod.namespace]
@@ -90,9 +90,14 @@ class PodTable:
         """Those of these reservations whose claims are in the table."""
         return keys & self._taken.keys()
 
-    def extended(self, pods: Set[bytes]) -> Set[bytes]:
-        """Those of these pods for whose extended resources a claim is in the table."""
-        return pods & self._extended.keys()
+    def standing_for(self, pods: Set[bytes]) -> list[GpuPod]:
+        """The claims in the table that stand for these pods."""
+        return [self._standing[uid] for uid in pods & self._standing.keys()]
+
+    def is_in(self, uid: bytes, namespace: str) -> bool:
+        """Whether a pod of the table is in a namespace."""
+        pod = self._pods.get(uid)
+        return pod is not None and pod.namespace == namespace
 
     def has_any_in(self, namespace: str) -> bool:
         """Whether a pod of the table is in a namespace."""
@@ -183,10 +188,14 @@ class PodCache:
         with self._lock:
             return self._table.taken_over(keys)
 
-    def extended(self, pods: Set[bytes]) -> Set[bytes]:
-        """Those of these pods for whose extended resources a claim exists."""
+    def standing_for(self, pods: Set[bytes]) -> list[GpuPod]:
+        """The claims that stand for these pods, by what the claims say."""
         with self._lock:
-            return self._table.extended(pods)
+            return self._table.standing_for(pods)
+
+    def is_in(self, uid: bytes, namespace: str) -> bool:
+        """Whether there is this pod in a namespace."""
+        return self._table.is_in(uid, namespace)
 
     def reserved_by(self, pods: Iterable[bytes]) -> Set[bytes]:
         """The keys of the reservations of these pods, where they were reported."""

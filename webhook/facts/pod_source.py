@@ -92,6 +92,10 @@ class LivePods:
         """The uids of pods that were reported and no longer count, as far as they are kept."""
         return self._cache.gone_among(uids)
 
+    def is_in(self, uid: bytes, namespace: str) -> bool:
+        """Whether there is this pod in a namespace."""
+        return self._cache.is_in(uid, namespace)
+
     def reserved_by(self, pods: Iterable[bytes]) -> Set[bytes]:
         """The keys of the reservations of these pods, where they were reported."""
         return self._cache.reserved_by(pods)

@@ -75,7 +75,7 @@ class StaticPods:
         metadata = mapped(raw, "metadata")
         namespace, name = str(metadata.get("namespace") or "default"), str(metadata.get("name") or "")
         for named in claims_of(part(raw, "spec", "resourceClaims")):
-            key = reservation_key(stored.uid, named.name)
+            key = reservation_key(namespace, stored.uid, named.name)
             requests = known.claim(named, namespace) if key in stored.reserved else None
             if requests and not self._table.taken_over({key}):
                 claimed = GpuPod(key, namespace, f"{name}-{named.name}", NO_POD, looked_up(requests, known))

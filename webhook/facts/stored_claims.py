@@ -6,6 +6,7 @@ pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from webhook.facts.claim_index import bounded
 from webhook.facts.gpu_pods import NO_POD, StoredPod, uid_of
@@ -14,7 +15,7 @@ from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, Requests, claim_of_kind
 from webhook.model.json_parts import listed, mapped
-from webhook.quota.claimed_devices import DeviceClasses, looked_up
+from webhook.quota.claimed_devices import DeviceClasses, looked_up, most_devices
 
 CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 """Annotation of a claim that Kubernetes made from a template: its name in the pod that owns it."""
@@ -23,8 +24,12 @@ EXTENDED = "resource.kubernetes.io/extended-resource-claim"
 
 
 def is_for_extended_resources(raw: object) -> bool:
-    """Whether a claim says that the scheduler made it for extended resources of a pod."""
-    return mapped(raw, "metadata", "annotations").get(EXTENDED) == "true"
+    """Whether a claim says that the scheduler made it for extended resources of a pod.
+
+    A claim that was made from a template has the annotations of the template, and another one that no other claim has.
+    """
+    annotations = mapped(raw, "metadata", "annotations")
+    return annotations.get(EXTENDED) == "true" and CLAIM_NAME not in annotations
 
 
 def owner_of(raw: object) -> bytes:
@@ -49,8 +54,11 @@ def extended_pod(raw: object) -> bytes:
 
 def reservation_of(raw: object) -> bytes:
     """The key of the reservation that a claim takes over; empty where it was not made from a template."""
-    name, owner = mapped(raw, "metadata", "annotations").get(CLAIM_NAME), owner_of(raw)
-    return reservation_key(owner, name) if owner and isinstance(name, str) else b""
+    metadata = mapped(raw, "metadata")
+    name, owner = mapped(metadata.get("annotations")).get(CLAIM_NAME), owner_of(raw)
+    if not owner or not isinstance(name, str):
+        return b""
+    return reservation_key(str(metadata.get("namespace") or "default"), owner, name)
 
 
 def stored_claim(raw: object, accelerators: Accelerators = BUILT_IN) -> StoredPod:
@@ -68,28 +76,39 @@ def stored_claim(raw: object, accelerators: Accelerators = BUILT_IN) -> StoredPo
 
 
 def counted_once(pods: Iterable[GpuPod], claims: Iterable[GpuPod], classes: DeviceClasses | None) -> Iterator[GpuPod]:
-    """Pods, and the claims that their entries do not count already, with the extended resources of DeviceClasses.
+    """Pods and claims, with the extended resources of DeviceClasses: what is both pod and claim once.
 
-    Of the claims that call themselves claims for extended resources of a pod, the first one is left out where there is
-    that pod, and else stands under the uid of the pod, whose entry stays until then. Whoever may create claims may
-    write that annotation.
+    A claim for extended resources of a pod stands for the pod, and counts what the pod counts. That holds for one claim
+    of each pod, in its namespace, with no more devices than the pod requests: whoever may create claims may write that
+    annotation.
     """
-    existing: set[bytes] = set()
-    for pod in pods:
-        existing.add(pod.uid)
-        yield pod
-    extended: set[bytes] = set()
     known: dict[int, tuple[Requests, Requests]] = {}  # by the id of the first, which is held so that it stays unique
+    special: dict[tuple[str, bytes], list[GpuPod]] = {}
     for claim in claims:
-        uid = claim.uid
-        if claim.extends and claim.extends not in extended:
-            extended.add(claim.extends)
-            if claim.extends in existing:
-                continue
-            uid = claim.extends
         requests = claim.requests
         if classes is not None:
             if id(requests) not in known:
                 known[id(requests)] = requests, looked_up(requests, classes)
             requests = known[id(requests)][1]
-        yield GpuPod(uid, claim.namespace, claim.name, claim.pod, requests, claim.takes_over)
+        counted = replace(claim, requests=requests)
+        if claim.extends:
+            special.setdefault((claim.namespace, claim.extends), []).append(counted)
+        else:
+            yield counted
+    stood_for: dict[tuple[str, bytes], GpuPod] = {}
+    for pod in pods:  # some come twice
+        place = pod.namespace, pod.uid
+        most = sum(pod.pod.gpus.values())
+        standing = [one for one in special.get(place, ()) if most_devices(one.requests) <= most]
+        if standing:
+            stood_for[place] = pod
+        else:
+            yield pod
+    for place, found in special.items():
+        waiting = stood_for.get(place)
+        for claim in sorted(found, key=lambda one: one.uid):
+            if waiting is not None and most_devices(claim.requests) <= sum(waiting.pod.gpus.values()):
+                yield replace(claim, pod=waiting.pod, requests=())
+                waiting = None
+            else:
+                yield claim

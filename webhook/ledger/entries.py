@@ -135,13 +135,14 @@ def uid_bytes(text: str) -> bytes:
     return UUID(text).bytes
 
 
-def reservation_key(pod: bytes, claim: str) -> bytes:
+def reservation_key(namespace: str, pod: bytes, claim: str) -> bytes:
     """The key of the entry that holds room for a claim which Kubernetes will make for a pod from a template.
 
-    `pod` is the uid of the pod, `claim` the name of the claim in the pod. The claim takes over the room with an entry
-    of its own, under its own uid.
+    `namespace` and `pod` are those of the pod and its uid, `claim` is the name of the claim in the pod. The claim takes
+    over the room with an entry of its own, under its own uid.
     """
-    return sha256(pod + claim.encode(errors="surrogatepass")).digest()[:UID_BYTES]
+    text = f"{namespace}/{claim}".encode(errors="surrogatepass")
+    return sha256(pod + text).digest()[:UID_BYTES]
 
 
 def entries_from_raw(raw: object) -> Entries:

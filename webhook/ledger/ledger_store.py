@@ -71,7 +71,7 @@ class GpuPod:
     the device requests of a claim, with the extended resources of their DeviceClasses; empty for a pod.
 
     `takes_over` is the key of the reservation that a claim was made from, `extends` the uid of the pod whose extended
-    resources the scheduler made the claim for, so that the pod's entry counts them; both empty for others.
+    resources the scheduler made the claim for; both empty for others.
     """
 
     uid: bytes
@@ -177,7 +177,8 @@ def entered_demand(seen: GpuPod, counting: Counting) -> Demand | None:
 def counted_otherwise(entries: Entries, demands: Mapping[bytes, Demand]) -> dict[bytes, Demand]:
     """The demands that differ from those in the entries. Equal pairs are compared once.
 
-    A claim's entry keeps requests of DeviceClasses that are not known any more: their devices may be in use.
+    The entry of a claim keeps what it counts of DeviceClasses and nodes that are not known any more: their devices may
+    be in use.
     """
     differs: dict[tuple[int, int], bool] = {}
     found: dict[bytes, Demand] = {}
@@ -185,7 +186,8 @@ def counted_otherwise(entries: Entries, demands: Mapping[bytes, Demand]) -> dict
         entered = entries.by_uid.get(uid, demand)
         pair = id(entered), id(demand)
         if pair not in differs:
-            differs[pair] = entered != demand and len(demand.requests) >= len(entered.requests)
+            is_less = bool(entered.requests) and sum(demand.units.values()) < sum(entered.units.values())
+            differs[pair] = entered != demand and not is_less
         if differs[pair]:
             found[uid] = demand
     return found

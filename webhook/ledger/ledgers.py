@@ -110,13 +110,14 @@ class Ledgers:
         is_dry_run: bool = False,
         name: str = "",
         takes_over: bytes = b"",
+        stands_for: bool = False,
     ) -> tuple[Verdict, ...]:
         """Enter a pod in the ledger of every claim, and return the verdicts in the order of `claims`.
 
-        `name` is the pod's, empty where it is not known. `takes_over` is the key of a reservation whose room the entry
-        takes. Ledgers are written one after the other, starting with those
-        that seem full. After the first refusal, the other ledgers only give verdicts. Entries that were written before
-        it stay until the pod is known not to come: another replica may be admitting the same pod now.
+        `name` is the pod's, empty where it is not known. `takes_over` and `stands_for` are as in PendingEntry. Ledgers
+        are written one after the other, starting with those that seem full. After the first refusal, the other ledgers
+        only give verdicts. Entries that were written before it stay until the pod is known not to come: another replica
+        may be admitting the same pod now.
         """
         if self.context.is_bounded and (objection := self._objection_to(uid, claims, deadline, name)) is not None:
             return (objection,) * len(claims)
@@ -124,7 +125,9 @@ class Ledgers:
         is_refused = False
         for index in sorted(range(len(claims)), key=lambda index: not self._seems_full(claims[index])):
             claim = claims[index]
-            pending = PendingEntry(uid, claim, deadline, is_dry_run or is_refused, name, takes_over=takes_over)
+            pending = PendingEntry(
+                uid, claim, deadline, is_dry_run or is_refused, name, takes_over=takes_over, stands_for=stands_for
+            )
             verdict = verdicts[index] = self.of(claim.quota.key).reserve(pending)
             is_refused = is_refused or (claim.enforced and not isinstance(verdict, Granted | Unanswered))
         return tuple(verdicts[index] for index in range(len(claims)))

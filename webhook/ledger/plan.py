@@ -70,12 +70,16 @@ class BatchPlan:
             self.verdicts[id(pending)] = Granted()
             return
         in_use = self._used_of(claim.quota)
-        if (taken_over := self._held(pending.takes_over)) is not None:
-            in_use = _less(in_use, taken_over, claim.quota)
-        over = excesses(claim.demand, in_use, claim.quota)
+        taken_over = self._held(pending.takes_over)
         has_room = taken_over is not None and _is_within(claim.demand, taken_over, claim.quota)
+        if pending.stands_for:
+            taken_over = taken_over if has_room else None
+            written = written if taken_over is None else {pending.uid: taken_over}
+        if taken_over is not None:
+            in_use = _less(in_use, taken_over, claim.quota)
+        over = () if has_room else excesses(claim.demand, in_use, claim.quota)
         verdict = Exceeded(over) if over else Granted() if has_room else self._withheld(pending, in_use)
-        if isinstance(verdict, Granted) or (over and not claim.enforced):
+        if not has_room and (isinstance(verdict, Granted) or (over and not claim.enforced)):
             verdict = self._crowded(claim, written) or verdict
         self.verdicts[id(pending)] = verdict
         self.has_exceeded = self.has_exceeded or isinstance(verdict, Exceeded)

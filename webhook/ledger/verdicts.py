@@ -27,7 +27,8 @@ class Claim:
         if not self.reserved:
             return {uid: self.demand}
         found = {} if self.own is None else {uid: self.own}
-        return found | {reservation_key(uid, name): demand for name, demand in self.reserved}
+        namespace = self.demand.namespace
+        return found | {reservation_key(namespace, uid, name): demand for name, demand in self.reserved}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,8 @@ class PendingEntry:
     """A pod that waits for an entry. `deadline` is on the monotonic clock. A dry run gets a verdict and no entry.
 
     `name` is the pod's, empty where it is not known. `is_cleared` says that the pod may hold more of a pot than other
-    pods before it is stored. `takes_over` is the key of a reservation whose room this entry takes; empty for none.
+    pods before it is stored. `takes_over` is the key of an entry whose room this entry takes; empty for none.
+    `stands_for` says that the entry taken over is that of a pod: what it counts goes on to count.
     """
 
     uid: bytes
@@ -107,6 +109,7 @@ class PendingEntry:
     name: str = ""
     is_cleared: bool = False
     takes_over: bytes = b""
+    stands_for: bool = False
     verdict: Verdict | None = None
 
 

@@ -15,6 +15,9 @@ from webhook.model.claims import MOST_ALLOCATED, TOO_LARGE, Devices, Requests
 from webhook.quota.demand import MOST_UNITS, entered_name
 from webhook.quota.quotas import ClaimedDevices, ClaimedRequest, Counting, Demand
 
+_ANY_GPU = "nvidia.com/gpu"
+"""What a claim counts as that is too large to be kept."""
+
 
 class DeviceClasses(Protocol):
     """What is known about the DeviceClasses of a cluster."""
@@ -39,7 +42,7 @@ def _looked_up(devices: Devices, classes: DeviceClasses) -> Devices:
     number = devices.number
     if number is None:
         most = classes.most_devices(devices.device_class)
-        number = MOST_ALLOCATED if most is None else max(1, min(most, MOST_ALLOCATED))
+        number = min(most, MOST_ALLOCATED) if most else MOST_ALLOCATED  # a node may come for this very claim
     return devices._replace(extended=classes.extended_resource(devices.device_class), number=number)
 
 
@@ -51,6 +54,9 @@ def claims_demand(claims: Iterable[Requests], namespace: str, counting: Counting
     added: dict[tuple[str, tuple[str, ...] | None], int] = {}
     choices: list[ClaimedRequest] = []
     for requests in claims:
+        if requests == TOO_LARGE:
+            added[_ANY_GPU, None] = min(added.get((_ANY_GPU, None), 0) + MOST_ALLOCATED, MOST_UNITS)
+            continue
         for request in requests:
             found = tuple(sorted(set(_gpus(request, counting)), key=_order))
             if len(found) == 1:
@@ -61,6 +67,12 @@ def claims_demand(claims: Iterable[Requests], namespace: str, counting: Counting
     single = [(ClaimedDevices(resource, number, models),) for (resource, models), number in added.items()]
     demanded = sorted([*single, *choices], key=lambda request: [_order(one) for one in request])
     return Demand(namespace, (), None, tuple(demanded)) if demanded else None
+
+
+def most_devices(requests: Requests) -> int:
+    """The most devices that a claim may get; its requests have been looked up."""
+    most = (max(((one.number or MOST_ALLOCATED) for one in request), default=MOST_ALLOCATED) for request in requests)
+    return sum(most)
 
 
 def together(demands: Iterable[Demand | None]) -> Demand | None:
