@@ -6,9 +6,12 @@ import pytest
 
 from tests.bound_quotas import TEAM, own, pot
 from tests.ledger.small_cluster import raw_pod
+from tests.quota.claim_samples import exactly, first_of
 from tests.reviews import FACTS, container, pod
 from webhook.engine.quota_claims import NO_CLAIMS, claims_of
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.gpu_pods import stored_from_raw
+from webhook.facts.snapshot import Snapshot
 from webhook.ledger.verdicts import Claim
 from webhook.model.shape import ShapeError
 from webhook.policy.policy_quotas import BoundQuota
@@ -84,3 +87,51 @@ def test_a_pod_that_says_too_much_about_its_nodes_is_counted_now_as_it_will_be_w
     assert [(finding.refuses, finding.message) for finding in claimed.findings] == [
         (True, "requests 4 H100; GPU quota 'research' allows 2 H100 in all")
     ]
+
+
+# What pods bring for the claims that are made for them.
+
+
+def known(name: str, *requests: dict[str, Any]) -> ClusterFacts:
+    """A cluster with a template of this name."""
+    named = [{"name": f"r{at}", **one} for at, one in enumerate(requests)]
+    spec = {"spec": {"devices": {"requests": named}}}
+    raw = {"metadata": {"name": name, "namespace": TEAM}, "spec": spec}
+    return ClusterFacts(Snapshot.of(templates=[raw]))
+
+
+def claiming(count: int, **named: str) -> dict[str, Any]:
+    """A pod with so many claims, which all name the same."""
+    raw = pod(0)
+    raw["metadata"]["namespace"] = TEAM
+    raw["spec"]["resourceClaims"] = [{"name": f"c{at}", **named} for at in range(count)]
+    return raw
+
+
+def test_a_pod_claims_room_for_each_claim_from_a_template_and_none_for_others() -> None:
+    facts = known("two", exactly(2))
+    (found,) = claims_of(claiming(2, resourceClaimTemplateName="two"), TEAM, [own(gpus=8)], facts).claims
+    assert found.claim.own is None
+    assert [name for name, _ in found.claim.reserved] == ["c0", "c1"]
+    assert found.claim.demand.units == {"deviceclass.resource.kubernetes.io/gpu.nvidia.com": 4}
+    assert claims_of(claiming(1, resourceClaimName="two"), TEAM, [own(gpus=8)], facts) == NO_CLAIMS
+    assert claims_of(claiming(1, resourceClaimTemplateName="none"), TEAM, [own(gpus=8)], facts) == NO_CLAIMS
+
+
+def test_a_pod_whose_claims_never_fit_together_is_refused() -> None:
+    found = claims_of(claiming(2, resourceClaimTemplateName="two"), TEAM, [pot(gpus=3)], known("two", exactly(2)))
+    assert [finding.message for finding in found.findings] == [
+        "requests 4 GPUs; GPU quota 'research' allows 3 GPUs in all"
+    ]
+
+
+def test_A44_a_pod_with_claims_in_very_many_alternatives_is_refused_without_counting_them() -> None:
+    either = first_of(exactly(1), exactly(2, "mig.nvidia.com"))
+    facts = known("many", *[either] * 8)
+    found = claims_of(claiming(4, resourceClaimTemplateName="many"), TEAM, [own(gpus=99)], facts)
+    assert [len(one.claim.reserved) for one in found.claims] == [4]
+    found = claims_of(claiming(5, resourceClaimTemplateName="many"), TEAM, [own(gpus=99)], facts)
+    assert not found.claims
+    (finding,) = found.findings
+    assert finding.refuses
+    assert "in more than 64 alternatives" in finding.message

@@ -80,12 +80,12 @@ class ClaimObserver:
             connection.close()
 
     def counting(self) -> dict[str, int]:
-        """Uid -> GPUs of what counts now, read from the API server."""
-        found: dict[str, int] = {}
+        """Uid -> GPUs of what counts now, read from the API server; a claim for a pod that is there instead of the pod."""
+        found: dict[str, tuple[str, int]] = {}
         for path, amount in self._paths.items():
             for raw in self._plane.raw("GET", path)[1]["items"]:
-                found[key_of(raw)] = max(found.get(key_of(raw), 0), amount(raw))
-        return {uid: number for uid, number in found.items() if number}
+                found[key_of(raw)] = raw["metadata"]["uid"], amount(raw)
+        return {uid: number for uid, number in found.values() if number}
 
     def peak(self) -> tuple[int, int]:
         """The most that was reserved at any instant, and the resourceVersion at which it was that much first."""

@@ -27,7 +27,7 @@ from webhook.outcome import Finding, Outcome
 from webhook.policy.policy_quotas import BoundQuota
 from webhook.quota.claimed_devices import claims_demand, is_uncounted, looked_up
 from webhook.quota.demand import demand_of
-from webhook.quota.pod_demand import PodDemand, ResourceClaims, claimed_demands, pod_demand, uncountable, uncounted
+from webhook.quota.pod_demand import ResourceClaims, pod_demand, too_large, uncountable, uncounted, with_claims
 from webhook.quota.quota_wording import Objection, objections
 from webhook.quota.quotas import ClaimsMode, OnLedgerFailure, QuotaScope
 from webhook.rules.rule_settings import Mode
@@ -80,7 +80,9 @@ def claims_of(
     for bound in quotas:
         counting = bound.quota.counting
         own = None if counted is None else demand_of(counted, namespace, counting)
-        parts = PodDemand(own, tuple(claimed_demands(pod, namespace, counting, known)))
+        parts = with_claims(own, pod, namespace, counting, known)
+        if parts.is_too_large:
+            return QuotaClaims(findings=tuple(finding_of(one, too_large()) for one in quotas))
         demand = parts.all
         if demand is None:
             continue

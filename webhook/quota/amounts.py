@@ -124,9 +124,10 @@ class _Known:
     """Whether no amount is above its limit."""
 
 
-_MOST_KEPT = 16_384
-"""Most demands that are cached, which take some megabytes."""
+_MOST_KEPT = 65_536
+"""Most parts of all cached demands together, which take some megabytes."""
 _kept: dict[tuple[int, Demand], _Known] = {}
+_kept_parts = 0
 
 
 def _known(demand: Demand, quota: Quota) -> _Known:
@@ -137,10 +138,18 @@ def _known(demand: Demand, quota: Quota) -> _Known:
         parts = [(at, *asked[limit].as_integer_ratio()) for at, limit in enumerate(quota.limits) if asked[limit]]
         fits = all(asks <= limit.hard for limit, asks in asked.items())
         known = _Known(quota, asked, tuple(parts) if quota.covers(demand.namespace) else (), fits)
-        if len(_kept) >= _MOST_KEPT:
-            _kept.clear()
-        _kept[key] = known
+        _keep(key, known)
     return known
+
+
+def _keep(key: tuple[int, Demand], known: _Known) -> None:
+    global _kept_parts  # noqa: PLW0603  # the size of the cache beside it
+    demand = key[1]
+    _kept_parts += 4 + len(demand.gpus) + sum([len(request) for request in demand.requests])
+    if _kept_parts > _MOST_KEPT:
+        _kept.clear()
+        _kept_parts = 4
+    _kept[key] = known
 
 
 def _amounts(demand: Demand, quota: Quota) -> Iterator[tuple[Limit, Fraction]]:

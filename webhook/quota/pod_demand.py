@@ -28,12 +28,21 @@ class ResourceClaims(DeviceClasses, Protocol):
         ...
 
 
+MOST_ALTERNATIVES = 64
+"""Most alternatives in all device requests of a pod's templates together; in a claim, requests without alternatives for
+one class are one."""
+
+
 @dataclass(frozen=True, slots=True)
 class PodDemand:
-    """What a pod counts: by its own requests, by each claim from a template (by its name in the pod), and in all."""
+    """What a pod counts: by its own requests, by each claim from a template (by its name in the pod), and in all.
+
+    `is_too_large` says that its claims have more alternatives than are counted.
+    """
 
     own: Demand | None
     reserved: tuple[tuple[str, Demand], ...] = ()
+    is_too_large: bool = False
 
     @property
     def all(self) -> Demand | None:
@@ -43,17 +52,28 @@ class PodDemand:
 
 def pod_demand(pod: Pod, namespace: str, counting: Counting, claims: ResourceClaims) -> PodDemand:
     """What a pod of a namespace counts."""
-    own = demand_of(pod, namespace, counting)
-    return (
-        PodDemand(own, tuple(claimed_demands(pod, namespace, counting, claims)))
-        if pod.resource_claims
-        else PodDemand(own)
-    )
+    return with_claims(demand_of(pod, namespace, counting), pod, namespace, counting, claims)
 
 
-def claimed_demands(
-    pod: Pod, namespace: str, counting: Counting, claims: ResourceClaims
-) -> Iterator[tuple[str, Demand]]:
+def with_claims(own: Demand | None, pod: Pod, namespace: str, counting: Counting, claims: ResourceClaims) -> PodDemand:
+    """What a pod counts with this demand of its own."""
+    reserved: list[tuple[str, Demand]] = []
+    alternatives = 0
+    for name, demand in _claimed(pod, namespace, counting, claims):
+        alternatives += sum([len(request) for request in demand.requests])
+        if alternatives > MOST_ALTERNATIVES:
+            return PodDemand(own, tuple(reserved), is_too_large=True)
+        reserved.append((name, demand))
+    return PodDemand(own, tuple(reserved))
+
+
+def too_large() -> Objection:
+    """The objection to a pod whose claims have more alternatives than are counted."""
+    found = f"requests devices by templates of claims in more than {MOST_ALTERNATIVES} alternatives"
+    return Objection(CLAIMS, found, f"at most {MOST_ALTERNATIVES} are counted", "Use fewer claims, or simpler ones")
+
+
+def _claimed(pod: Pod, namespace: str, counting: Counting, claims: ResourceClaims) -> Iterator[tuple[str, Demand]]:
     """What each claim counts that Kubernetes will make for a pod, by the claim's name in the pod."""
     names = set[str]()
     for named in claims_of(pod.resource_claims):

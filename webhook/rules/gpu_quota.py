@@ -28,7 +28,7 @@ from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators, accelerators_in
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
-from webhook.quota.pod_demand import pod_demand, uncounted
+from webhook.quota.pod_demand import pod_demand, too_large, uncounted
 from webhook.quota.quota_wording import objections
 from webhook.quota.quotas import (
     ClaimsMode,
@@ -167,7 +167,12 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
             yield Violation(one.where, one.found, one.allowed, one.remedy)
         else:
             yield Advice(one.where, f"{one.found}; {one.allowed}", one.remedy)
-    demand = pod_demand(pod, "", settings.quota.counting, facts).all
+    parts = pod_demand(pod, "", settings.quota.counting, facts)
+    if parts.is_too_large:
+        found = too_large()
+        yield Violation(found.where, found.found, found.allowed, found.remedy)
+        return
+    demand = parts.all
     if demand is None:
         return
     for objection in objections(demand, settings.quota, pod.namespace):
