@@ -80,7 +80,7 @@ class ClaimObserver:
             connection.close()
 
     def counting(self) -> dict[str, int]:
-        """Uid -> GPUs of what counts now, read from the API server; a claim for a pod that is there instead of the pod."""
+        """Uid -> GPUs of what counts now, read from the API server; a claim for a pod stands for the pod."""
         found: dict[str, tuple[str, int]] = {}
         for path, amount in self._paths.items():
             for raw in self._plane.raw("GET", path)[1]["items"]:

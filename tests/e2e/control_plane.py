@@ -116,8 +116,10 @@ class ControlPlane:
     def start_controller_manager(self) -> None:
         """Start the controllers that turn workloads into pods, once."""
         if "kube-controller-manager" not in self._daemons:
-            claims = f",{CLAIM_CONTROLLER}" if self.version >= (1, 34) else ""
-            self._start_component("kube-controller-manager", f"--controllers={CONTROLLERS}{claims}")
+            flags = [f"--controllers={CONTROLLERS}"]
+            if self.version >= (1, 34):  # each controller as the user that it is in a cluster
+                flags = [f"--controllers={CONTROLLERS},{CLAIM_CONTROLLER}", "--use-service-account-credentials=true"]
+            self._start_component("kube-controller-manager", *flags)
 
     def start_scheduler(self) -> None:
         """Start the scheduler, once. What earlier tests left goes, or it would take the place on the nodes."""

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from collections.abc import Callable
 
 import pytest
@@ -65,6 +66,12 @@ def knows(team: Team, name: str) -> None:
     eventually(lambda: all(is_known() for _ in range(9)))
 
 
+def events(team: Team) -> str:
+    """What has happened in the namespace, in words."""
+    found = team.plane.raw("GET", f"/api/v1/namespaces/{team.name}/events")[1]["items"]
+    return " ".join(one["message"] for one in found)
+
+
 def test_a_pod_brings_what_its_template_requests_and_the_claim_takes_the_room_over(team: Team) -> None:
     team.make(template("five", requests(5)))
     knows(team, "five")
@@ -110,11 +117,7 @@ def test_A50_a_template_that_is_swapped_between_pod_and_claim_brings_nothing_mor
     team.make(claiming("early", resourceClaimTemplateName="late"))
     team.make(template("late", requests(5)))
 
-    def events() -> str:
-        found = team.plane.raw("GET", f"/api/v1/namespaces/{team.name}/events")[1]["items"]
-        return " ".join(one["message"] for one in found)
-
-    eventually(lambda: "requests 5 GPUs; GPU quota" in events())
+    eventually(lambda: "requests 5 GPUs; GPU quota" in events(team))
     assert team.claims() == []
     assert team.used() == 0
 
@@ -140,6 +143,32 @@ def test_A58_whoever_calls_a_claim_one_for_extended_resources_has_it_counted(tea
     raw = claim("forged", requests(5))
     raw["metadata"]["annotations"] = {"resource.kubernetes.io/extended-resource-claim": "true"}
     assert team.tried(raw)[0] == 403
+
+
+def test_A58_the_annotations_of_a_template_exempt_its_claim_from_nothing(team: Team) -> None:
+    """Kubernetes copies them into the claim. The template comes after the pod, so that the pod is admitted."""
+    pod = claiming("early", resourceClaimTemplateName="late")
+    pod["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpu": "1"}
+    team.make(pod)
+    late = template("late", requests(4))
+    late["spec"]["metadata"] = {"annotations": {"resource.kubernetes.io/extended-resource-claim": "true"}}
+    team.make(late)
+    eventually(lambda: "exceeded GPU quota" in events(team))
+    assert (team.claims(), team.used()) == ([], 1)
+
+
+def test_a_claim_whose_deletion_hangs_counts_until_it_is_gone(team: Team) -> None:
+    raw = claim("four", requests(4))
+    raw["metadata"]["finalizers"] = ["example.com/hold"]
+    team.make(raw)
+    team.drop(raw)
+    (leaving,) = team.claims()
+    assert leaving["metadata"]["deletionTimestamp"]
+    for _ in range(3):
+        assert team.tried(gpu_pod("more", 1))[0] == 403
+        time.sleep(3)
+    assert team.plane.raw("PATCH", f"{path_of(team.name, raw)}/four", {"metadata": {"finalizers": None}})[0] == 200
+    eventually(lambda: team.tried(gpu_pod("more", 4))[0] == 201)
 
 
 def test_an_audit_and_the_objects_for_tenants_have_claims_beside_pods(team: Team) -> None:
