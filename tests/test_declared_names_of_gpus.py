@@ -144,7 +144,7 @@ def test_where_a_pod_fits_is_told_by_declared_names_too(raw: dict[str, Any], exp
 def test_a_node_has_no_gpu_more_because_it_can_be_monitored() -> None:
     facts = ClusterFacts.of(NODES, accelerators=DECLARED)
     assert facts.gpu_resources() == {OWN, "gpu.intel.com/i915"}
-    rows = [(row.resource, row.gpus) for row in capacity_of(facts.cluster.nodes.values(), DECLARED)]
+    rows = [(row.resource, row.gpus) for row in capacity_of(facts.cluster, DECLARED)]
     assert sorted(rows) == [(OWN, 4), ("gpu.intel.com/i915", 2)]
 
 

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from tests.facts.samples import resource_slice
 from webhook.audit.node_kinds import capacity_of
 from webhook.audit.report import Capacity
 from webhook.facts.facts import ClusterFacts
+from webhook.facts.snapshot import Snapshot
 
 H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/cuda.driver-version.full": "580.95.05"}
 
@@ -17,7 +19,7 @@ def node(number: int, capacity: dict[str, Any], labels: dict[str, str]) -> dict[
 
 def rows(*nodes: tuple[dict[str, Any], dict[str, str]]) -> tuple[Capacity, ...]:
     raws = [node(number, capacity, labels) for number, (capacity, labels) in enumerate(nodes)]
-    return capacity_of(ClusterFacts.of(raws).cluster.nodes.values())
+    return capacity_of(ClusterFacts.of(raws).cluster)
 
 
 def test_nodes_that_offer_the_same_are_one_row() -> None:
@@ -64,3 +66,19 @@ def test_a_node_that_does_not_say_what_it_has_is_counted_all_the_same() -> None:
 
 def test_nodes_without_gpus_are_left_out() -> None:
     assert rows(({"cpu": "8"}, {}), ({"nvidia.com/gpu": "0"}, H100), ({"nvidia.com/gpu": "many"}, H100)) == ()
+
+
+def test_gpus_for_claims_are_rows_of_their_own_by_device_class() -> None:
+    def devices(kind: str, number: int) -> list[dict[str, Any]]:
+        said = {"type": {"string": kind}, "productName": {"string": "NVIDIA H100 80GB HBM3"}}
+        versions = {"driverVersion": {"version": "580.95.5"}, "cudaDriverVersion": {"version": "13.0.0"}}
+        return [{"name": f"{kind}-{place}", "attributes": said | versions} for place in range(number)]
+
+    offered = {"n0": devices("gpu", 8) + devices("mig", 3), "n1": devices("gpu", 8)}
+    slices = [resource_slice(f"s-{name}", name, devices=those) for name, those in offered.items()]
+    nodes = [node(number, {}, {}) for number in range(2)]
+    found = capacity_of(Snapshot.of(nodes, slices=slices))
+    assert found == (
+        Capacity("NVIDIA H100 80GB HBM3", "gpu.nvidia.com", 2, 16, "580.95.5", "13.0"),
+        Capacity("NVIDIA H100 80GB HBM3", "mig.nvidia.com", 1, 3, "580.95.5", "13.0"),
+    )

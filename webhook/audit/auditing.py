@@ -234,7 +234,7 @@ class Audit:
             counts=collected.counts,
             findings=collected.gathered.findings,
             errors=collected.errors,
-            capacity=capacity_of(background.facts.cluster.nodes.values(), policies.accelerators, policies.cuda.tables),
+            capacity=capacity_of(background.facts.cluster, policies.accelerators, policies.cuda.tables),
             quotas=tuple(reported_quotas(collected.quotas) if pods is None else quotas_with_pods(policies, pods, None)),
             comparison=self._comparison(collected),
         )

@@ -16,6 +16,8 @@ from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.offer import Offer, offer_of
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.nodes import Node
+from webhook.facts.slice_index import SliceTable
+from webhook.facts.snapshot import Snapshot
 from webhook.gpus.gpu_names import PRODUCT_KEYS
 from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor
 from webhook.model.node import NodeClass, NodePool
@@ -123,22 +125,39 @@ _Kind = tuple[str, str, str, str]
 
 
 def capacity_of(
-    nodes: Iterable[Node], accelerators: Accelerators = BUILT_IN, tables: CudaTables = SHIPPED
+    cluster: Snapshot, accelerators: Accelerators = BUILT_IN, tables: CudaTables = SHIPPED
 ) -> tuple[Capacity, ...]:
     """The GPU nodes, with one row for each model, resource and driver, sorted by these.
 
-    A node with several resources, such as slices of different sizes, is in the row of each.
+    A node with several resources, such as slices of different sizes, is in the row of each. What it offers for claims
+    has the name of the DeviceClass as its resource.
     """
     counts: Counter[_Kind] = Counter()
     gpus: Counter[_Kind] = Counter()
-    for node in nodes:
-        for kind, count in _kinds(node, accelerators, tables):
-            counts[kind] += 1
-            gpus[kind] += count
+    for node in cluster.nodes.values():
+        offered = Counter[_Kind]()
+        for kind, count in (*_kinds(node, accelerators, tables), *_for_claims(node, cluster.slices)):
+            offered[kind] += count
+        counts.update(offered.keys())
+        gpus.update(offered)
     return tuple(
         Capacity(model, resource, nodes, gpus[model, resource, driver, cuda], driver, cuda)
         for (model, resource, driver, cuda), nodes in sorted(counts.items())
     )
+
+
+def _for_claims(node: Node, slices: SliceTable | None) -> Iterator[tuple[_Kind, int]]:
+    """What a node offers by ResourceSlices; without partitions, whose GPUs are listed as well."""
+    for kind, count in slices.devices(node.name).kinds if slices is not None else ():
+        if not kind.shares_counters or kind.type == "gpu":
+            device_class = _DEVICE_CLASSES.get((kind.driver, kind.type), kind.driver)
+            cuda = ".".join(kind.cuda_driver_version.split(".")[:2])
+            yield (kind.product, device_class, kind.driver_version, cuda), count
+
+
+_DEVICE_CLASSES = {("gpu.nvidia.com", "mig"): "mig.nvidia.com", ("gpu.nvidia.com", "vfio"): "vfio.gpu.nvidia.com"}
+"""Driver and type of devices -> their DeviceClass, where it is not called like the driver. Source: charts of NVIDIA's
+k8s-dra-driver-gpu."""
 
 
 def _kinds(node: Node, accelerators: Accelerators, tables: CudaTables) -> Iterator[tuple[_Kind, int]]:
