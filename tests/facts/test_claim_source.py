@@ -16,7 +16,8 @@ from tests.quota.claim_samples import Classes
 from webhook.facts.claim_source import PodsAndClaims
 from webhook.kubernetes.api_server import ApiServer
 from webhook.ledger.entries import reservation_key
-from webhook.ledger.ledger_store import LedgerError
+from webhook.ledger.ledger_store import LedgerError, entered_demand
+from webhook.quota.quotas import Counting
 
 ROOM = reservation_key("team-a", uid("p"), "gpus")
 FORBIDDEN = always(403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no"})
@@ -70,6 +71,14 @@ def test_a_reservation_is_gone_once_its_claim_is_stored_and_the_claim_once_it_is
         server.tell_event(CLAIMS, "DELETED", made, "102")
         eventually(lambda: is_gone(found, uid("claim made")))
         assert is_live(found, ROOM), "Kubernetes makes it anew"
+
+
+def test_a_reservation_is_gone_also_if_its_claim_gives_no_gpus_after_all(server: FakeApiServer, tmp_path: Path) -> None:
+    made = made_for("p", stored_claim("made", 1, "mrdma.google.com"))
+    with following(server, tmp_path) as found:
+        server.tell_event(CLAIMS, "ADDED", made, "101")
+        eventually(lambda: is_gone(found, ROOM))
+        assert [entered_demand(one, Counting()) for one in found.seen() if one.name == "made"] == [None]
 
 
 def test_a_claim_that_is_being_deleted_counts_until_it_is_gone(server: FakeApiServer, tmp_path: Path) -> None:

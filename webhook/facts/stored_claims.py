@@ -62,17 +62,21 @@ def reservation_of(raw: object) -> bytes:
 
 
 def stored_claim(raw: object, accelerators: Accelerators = BUILT_IN) -> StoredPod:
-    """Read a claim. Raises ValueError where it has no uid."""
+    """Read a claim. Raises ValueError where it has no uid.
+
+    A claim that gives no GPUs is kept only where a pod has room for it, which is not needed any more.
+    """
     uid, claim, metadata = uid_of(raw), claim_of_kind(CLAIM, raw), mapped(raw, "metadata")
     requests = bounded(claim.requests) if claim is not None else ()
     may_count = any(
         one.are_gpus(accelerators) or one.may_be_gpus(accelerators) for request in requests for one in request
     )
-    if claim is None or not may_count:
+    takes_over = reservation_of(raw)
+    if claim is None or not (may_count or takes_over):
         return StoredPod(uid, None)
     namespace = sys.intern(str(metadata.get("namespace") or "default"))
-    found = GpuPod(uid, namespace, claim.name, NO_POD, requests, reservation_of(raw), extended_pod(raw))
-    return StoredPod(uid, found)
+    requests = requests if may_count else ()
+    return StoredPod(uid, GpuPod(uid, namespace, claim.name, NO_POD, requests, takes_over, extended_pod(raw)))
 
 
 def counted_once(pods: Iterable[GpuPod], claims: Iterable[GpuPod], classes: DeviceClasses | None) -> Iterator[GpuPod]:
