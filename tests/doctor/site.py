@@ -20,6 +20,7 @@ from tests.e2e.load_balancer import free_ports
 from tests.e2e.objects import POLICIES
 from webhook.doctor.checklist import CHECKS, examine
 from webhook.doctor.cluster import DoctorCluster, connect
+from webhook.doctor.configurations import WITHOUT_PODS
 from webhook.doctor.doctor_report import DoctorFinding, DoctorReport, Status
 from webhook.doctor.installation import Installation as Examined
 from webhook.doctor.installation import Place
@@ -133,7 +134,9 @@ class Site:
         """Both configurations, such that a failing call shows on every server."""
         found = self.webhook.configurations()
         for configuration in found:
-            configuration["webhooks"][0]["failurePolicy"] = "Fail"
+            for webhook in (configuration["webhooks"][0], configuration["webhooks"][-1]):
+                if webhook["name"] not in WITHOUT_PODS:
+                    webhook["failurePolicy"] = "Fail"
         return found
 
     def registration(self) -> str:
