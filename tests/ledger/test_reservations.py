@@ -8,6 +8,7 @@ import pytest
 from tests.ledger.bookkeeping import IN_FLIGHT, Replica, demand, exceeded, of_namespace, pot, uid
 from webhook.ledger.context import LedgerTiming
 from webhook.ledger.entries import Entries, entries_from_raw, reservation_key
+from webhook.ledger.ledger_store import counted_otherwise
 from webhook.ledger.verdicts import Claim, Granted, PendingEntry
 from webhook.quota.quotas import ClaimedDevices, Demand
 
@@ -148,6 +149,22 @@ def test_a_claim_that_needs_no_more_than_its_room_is_granted_also_beyond_the_quo
     replica.ask(1, pod_with(3))
     replica.ask(2, Claim(VISION, demand(9), enforced=False))
     assert made(replica, 7, 3, pod=1) == GRANTED
+
+
+@pytest.mark.parametrize(
+    ("entered", "now", "is_corrected"),
+    [
+        pytest.param(by_claim(4), by_claim(3), False, id="a claim counts less"),
+        pytest.param(demand(4), by_claim(3), False, id="less than its pod counted"),
+        pytest.param(by_claim(3), by_claim(4), True, id="a claim counts more"),
+        pytest.param(demand(4), demand(3), True, id="a pod counts less by another policy"),
+        pytest.param(by_claim(3), by_claim(3), False, id="the same"),
+    ],
+)
+def test_what_a_claim_counts_is_never_lowered(entered: Demand, now: Demand, *, is_corrected: bool) -> None:
+    """Its class may be deleted, or its node gone, while devices are in use."""
+    found = counted_otherwise(Entries({uid(1): entered}), {uid(1): now})
+    assert found == ({uid(1): now} if is_corrected else {})
 
 
 def test_what_claims_request_is_written_and_read() -> None:

@@ -186,7 +186,8 @@ def counted_otherwise(entries: Entries, demands: Mapping[bytes, Demand]) -> dict
         entered = entries.by_uid.get(uid, demand)
         pair = id(entered), id(demand)
         if pair not in differs:
-            is_less = bool(entered.requests) and sum(demand.units.values()) < sum(entered.units.values())
+            is_of_claim = bool(entered.requests or demand.requests)
+            is_less = is_of_claim and sum(demand.units.values()) < sum(entered.units.values())
             differs[pair] = entered != demand and not is_less
         if differs[pair]:
             found[uid] = demand
