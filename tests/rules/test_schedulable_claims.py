@@ -35,7 +35,8 @@ def claiming(kind: str = TEMPLATE, times: int = 1, *containers: Any, **spec: Any
 
 
 def found(raw: Any, facts: Cluster) -> list[Violation | Advice]:
-    return list(RULE.validate(pod_from_raw(raw), settings_of(RULE, {}), facts))  # type: ignore[misc]
+    assert RULE.validate is not None
+    return list(RULE.validate(pod_from_raw(raw), settings_of(RULE, {}), facts))
 
 
 @pytest.mark.parametrize(
