@@ -41,7 +41,8 @@ def counted() -> Metrics:
     for result in LOOKUP_RESULTS:
         metrics.image_lookup(result)
     quota = Quota(QuotaScope.NAMESPACE, "team-one", ("team-one",), LIMITS)
-    usage = {quota.key: Usage(quota, dict.fromkeys(LIMITS, Fraction(17, 7)), entries=3)}
+    in_use, by_claims = (dict.fromkeys(LIMITS, Fraction(number, 7)) for number in (17, 3))
+    usage = {quota.key: Usage(quota, in_use, entries=3, by_claims=by_claims)}
     quotas = QuotaMetrics(metrics.registry, lambda: usage, lambda: 5.0)
     quotas.reserved(quota.key, 0.004)
     quotas.looked_up(0.02)

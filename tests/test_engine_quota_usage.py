@@ -1,6 +1,7 @@
 """What people see of a quota: exact numbers of every limit, in the namespaces whose pods it counts."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -48,6 +49,14 @@ def test_a_namespace_sees_every_limit_of_its_quota_with_exact_numbers() -> None:
             "resources": "nvidia.com/mig-1g.10gb 3 of 14",
         }
     }
+
+
+def test_what_claims_count_stands_beside_the_limits_that_they_count_against() -> None:
+    used, by_claims = {GPUS: Fraction(6), H100: Fraction(2)}, {GPUS: Fraction(3, 7), H100: Fraction(0)}
+    (status,) = statuses([replace(stands(GPUS, H100, used=used), by_claims=by_claims)]).values()
+    assert status is not None
+    assert status["gpus"] == {"hard": "8", "used": "6", "byClaims": "3/7"}
+    assert status["byModel"] == [{"name": "H100", "hard": "4", "used": "2"}]
 
 
 def test_what_is_not_limited_is_not_spoken_of() -> None:

@@ -44,6 +44,7 @@ LABELS = {
     "gpu_policy_images_pending": set(),
     "gpu_policy_image_results_shared": set(),
     "gpu_policy_quota_used": {"quota", "limit"},
+    "gpu_policy_quota_used_by_claims": {"quota", "limit"},
     "gpu_policy_quota_hard": {"quota", "limit"},
     "gpu_policy_quota_entries": {"quota"},
     "gpu_policy_quota_unconfirmed": {"quota"},
@@ -127,14 +128,16 @@ def test_quotas_beyond_the_bound_are_counted_together() -> None:
     for name in ("refused_total", "ledger_failures_total", "conflicts_total"):
         found = {s.labels["quota"]: s.value for s in shown if s.name == f"gpu_policy_quota_{name}"}
         assert found == dict.fromkeys(list(usage)[:MOST_QUOTAS], 1) | {"_other": 1000 - MOST_QUOTAS}
-    for name in ("used", "hard", "entries"):
+    for name in ("used", "used_by_claims", "hard", "entries"):
         assert len([s for s in shown if s.name == f"gpu_policy_quota_{name}"]) == MOST_QUOTAS
 
 
 def used_up(name: str) -> Usage:
     """A pot in which nothing is free."""
     limit = Limit(Measure.GPUS, "", Fraction(2))
-    return Usage(Quota(QuotaScope.POT, name, ("*",), (limit,)), {limit: Fraction(2)}, entries=2)
+    return Usage(
+        Quota(QuotaScope.POT, name, ("*",), (limit,)), {limit: Fraction(2)}, entries=2, by_claims={limit: Fraction(1)}
+    )
 
 
 def test_what_a_quota_allows_and_uses_is_shown_by_limit_in_numbers() -> None:
@@ -143,6 +146,7 @@ def test_what_a_quota_allows_and_uses_is_shown_by_limit_in_numbers() -> None:
         labels = {"quota": "namespace.team-one", "limit": limit}
         assert value("gpu_policy_quota_hard", labels) == hard
         assert value("gpu_policy_quota_used", labels) == 17 / 7
+        assert value("gpu_policy_quota_used_by_claims", labels) == 3 / 7
     assert value("gpu_policy_quota_entries", {"quota": "namespace.team-one"}) == 3
 
 

@@ -293,7 +293,7 @@ def _quotas() -> tuple[ReportedQuota, ...]:
             "namespace",
             "enforce",
             ("team-nlp",),
-            LimitUsage("", "8", "10"),
+            LimitUsage("", "8", "10", "3"),
             (LimitUsage("H100", "8", "8"),),
             (),
         ),

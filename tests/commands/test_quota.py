@@ -123,6 +123,19 @@ def test_programs_get_the_same_as_exact_texts(policies: Path, inventory: Path) -
     ]
 
 
+def test_what_claims_count_is_told_beside_what_all_count(policies: Path, inventory: Path) -> None:
+    objects = json.loads(inventory.read_text())
+    spec = {"devices": {"requests": [{"name": "gpus", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 2}}]}}
+    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "spec": spec}
+    uid = str(uuid5(NAMESPACE_URL, "claim"))
+    objects["items"].append({**claim, "metadata": {"name": "two", "namespace": "research-b", "uid": uid}})
+    inventory.write_text(json.dumps(objects))
+    found = run("research-b", "--policies", policies, "--inventory", inventory)
+    assert found.stdout.splitlines()[1].split("]  ")[1] == "3 over, 2 by claims", found.stdout
+    found = run("research-b", "--policies", policies, "--inventory", inventory, "--output", "json")
+    assert json.loads(found.stdout)[0]["gpus"] == {"hard": "4", "used": "7", "byClaims": "2"}
+
+
 def test_where_nothing_is_limited_it_says_what_would_limit_it(policies: Path, inventory: Path) -> None:
     found = run("elsewhere", "--policies", policies, "--inventory", inventory)
     assert found.exit_code == 0

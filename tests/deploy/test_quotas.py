@@ -57,8 +57,10 @@ def test_the_columns_of_kubectl_get_show_fields_that_there_are() -> None:
 
 
 def test_kubectl_get_shows_what_is_used_what_may_be_and_what_becomes_of_more() -> None:
-    columns = [column["name"] for column in version(QUOTA)["additionalPrinterColumns"]]
-    assert columns == ["Used", "Hard", "Models", "Resources", "Mode", "Age"]
+    columns = version(QUOTA)["additionalPrinterColumns"]
+    shown = [column["name"] for column in columns if not column.get("priority")]
+    assert shown == ["Used", "Hard", "Models", "Resources", "Mode", "Age"]
+    assert [column["name"] for column in columns if column.get("priority")] == ["By Claims"]  # with -o wide
 
 
 def test_whoever_may_view_a_namespace_may_read_its_quotas_and_nobody_may_write_them() -> None:

@@ -176,13 +176,14 @@ def test_an_audit_and_the_objects_for_tenants_have_claims_beside_pods(team: Team
     team.make(gpu_pod("one", 1))
     path = f"/apis/gpupolicy.dev/v1alpha1/namespaces/{team.name}/gpuquotas"
 
-    def shown() -> list[str]:
+    def shown() -> list[Raw]:
         found = team.plane.raw("GET", path)[1].get("items", ())
-        return [one.get("status", {}).get("gpus", {}).get("used", "") for one in found]
+        return [one.get("status", {}).get("gpus", {}) for one in found]
 
-    eventually(lambda: shown() == ["4"])
+    amount = {"hard": "4", "used": "4", "byClaims": "3"}
+    eventually(lambda: shown() == [amount])
     policies = team.quotas.replicas.running[0].policies.directory
     command = ["audit", "--cluster", f"--kubeconfig={team.plane.kubeconfig}", f"--policies={policies}", "--format=json"]
     done = subprocess.run([*COMMAND, *command, f"--namespace={team.name}"], capture_output=True, text=True, check=False)
     (quota,) = json.loads(done.stdout)["quotas"]
-    assert quota["gpus"] == {"hard": "4", "used": "4"}, done.stderr
+    assert quota["gpus"] == amount, done.stderr

@@ -1,6 +1,7 @@
 """What claims count: by class, by model, and by their worst alternative."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from tests.quota.claim_samples import Classes, claimed, exactly, first_of
 from webhook.model.accelerators import Accelerators, Declared, Vendor
 from webhook.model.claims import TOO_LARGE, Requests
-from webhook.quota.amounts import amounts
+from webhook.quota.amounts import amounts, used, used_by_claims
 from webhook.quota.claimed_devices import claims_demand, is_uncounted, together
 from webhook.quota.demand import MOST_UNITS
 from webhook.quota.quotas import CLASSES_CONTEXT, Counting, DeclaredClass, Demand, Quota, QuotaScope
@@ -33,6 +34,7 @@ def counted(of: Quota, *claims: Requests) -> dict[str, Fraction]:
 
 
 GPUS = quota(gpus=100)
+COUNTING = GPUS.counting
 
 
 @pytest.mark.parametrize(
@@ -54,6 +56,22 @@ GPUS = quota(gpus=100)
 )
 def test_a_claim_counts_the_most_that_the_scheduler_could_allocate(requests: list[Any], number: int) -> None:
     assert counted(GPUS, claimed(*requests)) == {"gpus": number}
+
+
+def test_the_part_of_claims_is_what_their_requests_count_whatever_their_pods_request_besides() -> None:
+    limited = quota(gpus=100, byModel={"H100": 100, "T4": 100}, byResource={"nvidia.com/gpu": 100})
+    claim = claims_demand([claimed(first_of(exactly(2, product=T4), exactly(1, product=H100)))], "team", COUNTING)
+    assert claim is not None
+    both = replace(claim, gpus=(("nvidia.com/gpu", 4),), models=("T4",))
+    counts = {claim: 3, both: 1, replace(both, gpus=(("nvidia.com/gpu", 1),)): 1, replace(both, requests=()): 7}
+    found = {limit.name or "gpus": amount for limit, amount in used_by_claims(counts, limited).items()}
+    assert found == {"gpus": 10, "H100": 5, "T4": 10, "nvidia.com/gpu": 10}
+    assert {limit.name or "gpus": amount for limit, amount in used(counts, limited).items()} == {
+        "gpus": 10 + 4 + 1 + 28,
+        "H100": 5,
+        "T4": 10 + 4 + 1 + 28,
+        "nvidia.com/gpu": 10 + 4 + 1 + 28,
+    }
 
 
 def test_all_devices_of_a_node_are_as_many_as_the_largest_node_has() -> None:

@@ -1,6 +1,7 @@
 """Metrics of quotas. A bounded number of quotas have series of their own; all others share one."""
 
 from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
@@ -74,6 +75,8 @@ class QuotaMetrics:
         )
         text = "In use of a quota, by limit: gpus, model:<name>, resource:<name>; in GPUs, or units of the resource."
         ScrapedGauge("gpu_policy_quota_used", text, ("quota", "limit"), self._used, registry=registry)
+        text = "The part of gpu_policy_quota_used that resource claims count."
+        ScrapedGauge("gpu_policy_quota_used_by_claims", text, ("quota", "limit"), self._by_claims, registry=registry)
         text = "What a quota allows, by limit: gpus, model:<name>, resource:<name>; in GPUs, or units of the resource."
         ScrapedGauge("gpu_policy_quota_hard", text, ("quota", "limit"), self._hard, registry=registry)
         text = "Pods entered in the ledger of a quota."
@@ -130,8 +133,14 @@ class QuotaMetrics:
         return sorted(self._usage().items())[:MOST_QUOTAS]
 
     def _used(self) -> Mapping[tuple[str, ...], float]:
+        return self._amounts(lambda usage: usage.used)
+
+    def _by_claims(self) -> Mapping[tuple[str, ...], float]:
+        return self._amounts(lambda usage: usage.by_claims)
+
+    def _amounts(self, of: Callable[[Usage], Mapping[Limit, Fraction]]) -> Mapping[tuple[str, ...], float]:
         return {
-            (key, _label(limit)): float(amount) for key, usage in self._shown() for limit, amount in usage.used.items()
+            (key, _label(limit)): float(amount) for key, usage in self._shown() for limit, amount in of(usage).items()
         }
 
     def _hard(self) -> Mapping[tuple[str, ...], float]:

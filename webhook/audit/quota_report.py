@@ -18,7 +18,7 @@ from webhook.ledger.ledger_store import GpuPod, entered_demand
 from webhook.outcome import printable
 from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import PolicySet
-from webhook.quota.amounts import used
+from webhook.quota.amounts import used, used_by_claims
 from webhook.quota.quota_wording import number
 from webhook.quota.quotas import Demand, Quota, QuotaScope
 
@@ -29,11 +29,15 @@ _WRITTEN_WITH = frozenset("0123456789./- ")
 
 @dataclass(frozen=True, slots=True)
 class LimitUsage:
-    """One limit of a quota, as texts of exact numbers. `name` is the model or the resource; empty for all GPUs."""
+    """One limit of a quota, as texts of exact numbers. `name` is the model or the resource; empty for all GPUs.
+
+    `by_claims` is the part of `used` that claims count; empty where none does.
+    """
 
     name: str
     hard: str
     used: str
+    by_claims: str = ""
 
     @property
     def share(self) -> Fraction | None:
@@ -55,7 +59,12 @@ class LimitUsage:
 
     def to_json(self) -> dict[str, str]:
         """The limit as a GPUQuota object shows it."""
-        return {**({"name": self.name} if self.name else {}), "hard": self.hard, "used": self.used}
+        return {
+            **({"name": self.name} if self.name else {}),
+            "hard": self.hard,
+            "used": self.used,
+            **({"byClaims": self.by_claims} if self.by_claims else {}),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +120,13 @@ def quotas_in_use(policies: PolicySet, pods: Iterable[GpuPod], namespaces: Itera
     names = {*by_namespace, *policies.names, *namespaces}
     bound = {one.quota.key: one for name in names for one in policies.quotas_for(name)}
     bound |= {one.quota.key: one for one in policies.pots}
-    return [
-        QuotaInUse(one, QuotaUsage(one.quota, one.mode, used(_counts(one.quota, by_namespace), one.quota), names))
-        for one in bound.values()
-    ]
+    return [QuotaInUse(one, _usage(one, by_namespace, names)) for one in bound.values()]
+
+
+def _usage(bound: BoundQuota, pods: Mapping[str, Iterable[GpuPod]], namespaces: Iterable[str]) -> QuotaUsage:
+    quota = bound.quota
+    counts = _counts(quota, pods)
+    return QuotaUsage(quota, bound.mode, used(counts, quota), namespaces, by_claims=used_by_claims(counts, quota))
 
 
 def reported_quotas(found: Iterable[QuotaInUse], namespace: str | None = None) -> list[ReportedQuota]:
@@ -171,7 +183,7 @@ def _parts(raws: object) -> tuple[LimitUsage, ...]:
 
 
 def _part(raw: Mapping[str, Any]) -> LimitUsage:
-    return LimitUsage(*(str(raw.get(key, "")) for key in ("name", "hard", "used")))
+    return LimitUsage(*(str(raw.get(key, "")) for key in ("name", "hard", "used", "byClaims")))
 
 
 def exact(text: str) -> Fraction | None:
@@ -195,7 +207,7 @@ def render(quotas: Sequence[ReportedQuota], console: Console, *, names_namespace
     parts = [part for quota in quotas for part in quota.parts]
     names = max((len(_name(part)) for part in parts), default=0)
     amounts = max((len(_amount(part)) for part in parts), default=0)
-    rests = max((len(part.rest) for part in parts), default=0)
+    rests = max((len(_rest(part)) for part in parts), default=0)
     bar = max(_NARROWEST_BAR, min(_WIDEST_BAR, _COLUMNS - names - amounts - rests - len("    []  ") - len("  ")))
     for quota in quotas:
         console.print(_title(quota), soft_wrap=True)
@@ -203,7 +215,7 @@ def render(quotas: Sequence[ReportedQuota], console: Console, *, names_namespace
             console.print(Text(f"  in {printable(_listed(quota.namespaces))}", style="dim"), soft_wrap=True)
         for part in quota.parts:
             line = Text(f"  {_name(part):<{names}}  {_amount(part):>{amounts}}  ")
-            line.append(f"[{_bar(part, bar)}]", style=_style(part)).append(f"  {part.rest}")
+            line.append(f"[{_bar(part, bar)}]", style=_style(part)).append(f"  {_rest(part)}")
             line.rstrip()
             console.print(line, soft_wrap=True)
 
@@ -229,6 +241,12 @@ def _name(part: LimitUsage) -> str:
 
 def _amount(part: LimitUsage) -> str:
     return printable(f"{part.used} of {part.hard}")
+
+
+def _rest(part: LimitUsage) -> str:
+    """The rest of the limit, and how much of the usage comes by claims."""
+    claimed = f"{part.by_claims} by claims" if part.by_claims else ""
+    return printable(", ".join(filter(None, (part.rest, claimed))))
 
 
 def _bar(part: LimitUsage, width: int) -> str:

@@ -23,7 +23,8 @@ class QuotaUsage:
     """The usage of a quota. `used` is None while it is not known.
 
     `namespaces` are all namespaces that are known to exist, whether or not the quota covers them. `version` is the
-    version of the ledger that `used` was counted from; empty without a ledger.
+    version of the ledger that `used` was counted from; empty without a ledger. `by_claims` is the part of `used` that
+    claims count.
     """
 
     quota: Quota
@@ -31,6 +32,7 @@ class QuotaUsage:
     used: Mapping[Limit, Fraction] | None
     namespaces: Iterable[str] = field(default=())
     version: str = ""
+    by_claims: Mapping[Limit, Fraction] = field(default_factory=dict)
 
 
 def quota_usages(counted: Mapping[str, Usage], policies: PolicySet) -> list[QuotaUsage]:
@@ -42,7 +44,7 @@ def quota_usages(counted: Mapping[str, Usage], policies: PolicySet) -> list[Quot
     for one in counted.values():
         bound |= {found.quota.key: found for found in policies.quotas_for(one.quota.name)}
     return [
-        QuotaUsage(one.quota, bound[key].mode, one.used, {*one.namespaces, *policies.names}, one.version)
+        QuotaUsage(one.quota, bound[key].mode, one.used, {*one.namespaces, *policies.names}, one.version, one.by_claims)
         for key, one in counted.items()
         if key in bound
     ]
@@ -78,6 +80,8 @@ def _status(usage: QuotaUsage, used: Mapping[Limit, Fraction]) -> Status:
     by_name: dict[Measure, list[dict[str, str]]] = {Measure.MODEL: [], Measure.RESOURCE: []}
     for limit in quota.limits:
         amount = {"hard": number(limit.hard), "used": number(used.get(limit, Fraction(0)))}
+        if claimed := usage.by_claims.get(limit):
+            amount["byClaims"] = number(claimed)
         if limit.measure is Measure.GPUS:
             status["gpus"] = amount
         else:

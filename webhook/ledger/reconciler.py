@@ -20,7 +20,7 @@ from webhook.ledger.ledger_store import GpuPod, LedgerError, StoredLedger, by_na
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import Correction
 from webhook.periodic_task import Attempts
-from webhook.quota.amounts import used
+from webhook.quota.amounts import used, used_by_claims
 from webhook.quota.quotas import Demand, Limit, Quota, QuotaScope
 
 _log = logging.getLogger("gpu_policy.quota")
@@ -60,7 +60,8 @@ class Quotas(Protocol):
 class Usage:
     """What is in use of one quota. `namespaces` have entries, `version` is the ledger's.
 
-    `unconfirmed` is the number of entries whose pods are not stored, as far as this replica knows.
+    `unconfirmed` is the number of entries whose pods are not stored, as far as this replica knows. `by_claims` is the
+    part of `used` that claims count.
     """
 
     quota: Quota
@@ -69,6 +70,7 @@ class Usage:
     namespaces: frozenset[str] = frozenset()
     version: str = ""
     unconfirmed: int = 0
+    by_claims: Mapping[Limit, Fraction] = field(default_factory=dict)
 
 
 class Reconciler:
@@ -185,7 +187,15 @@ class Reconciler:
         covered = frozenset(name for name in entries.namespaces if quota.covers(name))
         version = "" if held is None else held.version
         unconfirmed = ledger.unconfirmed.count(entries)
-        return Usage(quota, used(entries.counts, quota), len(entries.by_uid), covered, version, unconfirmed)
+        return Usage(
+            quota,
+            used(entries.counts, quota),
+            len(entries.by_uid),
+            covered,
+            version,
+            unconfirmed,
+            used_by_claims(entries.counts, quota),
+        )
 
     # One ledger
 

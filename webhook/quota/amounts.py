@@ -10,8 +10,9 @@ If a pod may land on several models, the largest weight counts. The `weights` of
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -99,6 +100,18 @@ def used(counts: Mapping[Demand, int], quota: Quota) -> dict[Limit, Fraction]:
     for (at, denominator), numerator in sums.items():
         in_use[quota.limits[at]] += Fraction(numerator, denominator)
     return in_use
+
+
+def used_by_claims(counts: Mapping[Demand, int], quota: Quota) -> dict[Limit, Fraction]:
+    """The part of `used` that claims count: claims in the namespace, and what pods bring for their templates.
+
+    What pods request by name in `resources` is no part of it, also where a DeviceClass stands behind the name.
+    """
+    claimed: Counter[Demand] = Counter()
+    for demand, count in counts.items():
+        if demand.requests:
+            claimed[replace(demand, gpus=(), models=None)] += count
+    return used(claimed, quota)
 
 
 def excesses(demand: Demand, used: Mapping[Limit, Fraction], quota: Quota) -> tuple[Excess, ...]:

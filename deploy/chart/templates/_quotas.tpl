@@ -18,4 +18,7 @@ properties:
   used:
     description: What is in use, also beyond hard where that was lowered.
     type: string
+  byClaims:
+    description: The part of used that resource claims count; missing where none does.
+    type: string
 {{- end }}

@@ -86,7 +86,7 @@ FINDINGS = st.builds(
     pod_group=SORTS,
     running=st.none() | st.builds(Running, NUMBERS, lists_of(TEXTS)),
 )
-PARTS = st.builds(LimitUsage, TEXTS, NUMBERS.map(str), NUMBERS.map(str))
+PARTS = st.builds(LimitUsage, TEXTS, NUMBERS.map(str), NUMBERS.map(str), st.just("") | TEXTS)
 QUOTAS = st.builds(
     ReportedQuota, TEXTS, TEXTS, TEXTS, lists_of(TEXTS), st.none() | PARTS, lists_of(PARTS, 2), lists_of(PARTS, 2)
 )

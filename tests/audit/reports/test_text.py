@@ -121,7 +121,8 @@ def test_capacity_and_quotas_are_told() -> None:
     text = printed(sample(), 120)
     assert re.search(r"NVIDIA-H100-80GB-HBM3 +nvidia.com/gpu +4 +32 +580.95.05 +13.0", text)
     assert re.search(r"unknown +amd.com/gpu +1 +8", text)
-    assert re.search(r"GPUs +10 of 8 +\[#+\] +2 over", text)
+    assert re.search(r"GPUs +10 of 8 +\[#+\] +2 over, 3 by claims\n", text)
+    assert re.search(r"H100 +8 of 8 +\[#+\] +full\n", text)
 
 
 def test_what_could_not_be_read_has_file_and_line() -> None:
