@@ -107,9 +107,20 @@ def _is_looser(one: Toleration, other: Toleration) -> bool:
     return mine < theirs if one.operator == "Gt" else mine > theirs
 
 
+GPU_REPLICAS = "nvidia.com/gpu.replicas"
+GPU_SHARING = "nvidia.com/gpu.sharing-strategy"
+MIG_STRATEGY = "nvidia.com/mig.strategy"
+GKE_CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"
+GKE_SHARING = "cloud.google.com/gke-gpu-sharing-strategy"
+GKE_PARTITION = "cloud.google.com/gke-gpu-partition-size"
+"""The labels that say how GPUs are divided and shared: of GPU Feature Discovery, and of Google Kubernetes Engine."""
+
 GPU_LABELS: tuple[str, ...] = (
     "cloud.google.com/gke-accelerator",
     "cloud.google.com/gke-gpu-driver-version",
+    GKE_PARTITION,
+    GKE_SHARING,
+    GKE_CLIENTS,
     "eks.amazonaws.com/instance-gpu-name",
     "gpu.nvidia.com/class",
     "k8s.amazonaws.com/accelerator",
@@ -135,10 +146,10 @@ GPU_LABELS: tuple[str, ...] = (
     "nvidia.com/gpu.family",
     "nvidia.com/gpu.memory",
     "nvidia.com/gpu.product",
-    "nvidia.com/gpu.replicas",
-    "nvidia.com/gpu.sharing-strategy",
+    GPU_REPLICAS,
+    GPU_SHARING,
     "nvidia.com/mig.capable",
-    "nvidia.com/mig.strategy",
+    MIG_STRATEGY,
 )
 """The node labels that rules may read, in order: what GPU Feature Discovery and clouds say about GPUs and drivers.
 Labels with another value on every node do not belong here, because each combination of values is a node class."""
