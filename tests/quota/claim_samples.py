@@ -1,9 +1,11 @@
 """Requests of claims, and what is known about DeviceClasses."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from webhook.model.claims import CLAIM, Requests, claim_of_kind
+from webhook.model.node import NodeClass
+from webhook.model.pod import Pod
 from webhook.quota.claimed_devices import looked_up
 
 
@@ -18,6 +20,12 @@ class Classes:
 
     def most_devices(self, device_class: str) -> int | None:
         return self._most.get(device_class)
+
+    def dividing_nodes(self, pod: Pod) -> Sequence[NodeClass]:  # noqa: ARG002  # no node is known
+        return ()
+
+    def node_class(self, name: str) -> NodeClass | None:  # noqa: ARG002  # as above
+        return None
 
 
 def exactly(count: int = 1, device_class: str = "gpu.nvidia.com", product: str = "", **more: Any) -> dict[str, Any]:

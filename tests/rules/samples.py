@@ -3,7 +3,7 @@
 import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jsonpatch
@@ -11,7 +11,7 @@ import jsonpatch
 from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.edits import Edit, apply
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
-from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
+from webhook.model.node import EVERYTHING, NodeClass, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.requirements import demand_of, is_compared
@@ -47,6 +47,9 @@ class Cluster:
 
     def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         return self.nodes if self.selects(pod) else ()
+
+    def dividing_nodes(self, pod: Pod) -> Sequence[NodeClass]:
+        return self.matching_nodes(replace(pod, tolerations=EVERYTHING))
 
     def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         demand = {name: amount for name, amount in demand_of(pod).items() if is_compared(name)}

@@ -16,9 +16,8 @@ from tests.strategies import checked
 from webhook.facts.facts import ClusterFacts
 from webhook.model import wording
 from webhook.model.claims import TEMPLATE, Devices
-from webhook.model.node import NodePool, Taint
+from webhook.model.node import EVERYTHING, NodePool, Taint
 from webhook.model.pod_reader import pod_from_raw
-from webhook.rules.pending.wants import EVERYTHING
 from webhook.rules.rule import Advice
 from webhook.rules.schedulable import RULE
 

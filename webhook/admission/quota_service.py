@@ -8,12 +8,12 @@ from typing import Protocol
 from webhook.admission.metrics import Metrics
 from webhook.admission.quota_metrics import QuotaMetrics
 from webhook.engine.quota_usage import QuotaUsage, quota_usages
+from webhook.facts.placements import KnownCluster
 from webhook.ledger.context import LEAST_IDLE, LONGEST_ROUND, LedgerContext, LedgerTiming, ReconcileIntervals
 from webhook.ledger.ledger_store import LedgerStore, Pods
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.reconciler import Reconciler, Usage
 from webhook.policy.policy_store import HELD_SECONDS, PolicyStore
-from webhook.quota.claimed_devices import DeviceClasses
 from webhook.quota.quotas import Quota, QuotaScope
 
 _ROUNDS = 1 / 9
@@ -25,8 +25,8 @@ _IDLE = 2
 class WatchedPods(Pods, Protocol):
     """Pods that are watched from `start` to `close`."""
 
-    def know(self, classes: Callable[[], DeviceClasses | None]) -> None:
-        """Have DeviceClasses looked up by what this returns; None while nothing is known yet."""
+    def know(self, cluster: Callable[[], KnownCluster | None]) -> None:
+        """Have DeviceClasses and nodes looked up by what this returns; None while nothing is known yet."""
         ...
 
     def listen(self, gone: Callable[[], None]) -> None:
@@ -84,7 +84,7 @@ class QuotaService:
         parts: QuotaParts,
         policies: PolicyStore,
         metrics: Metrics,
-        classes: Callable[[], DeviceClasses | None] = lambda: None,
+        cluster: Callable[[], KnownCluster | None] = lambda: None,
     ) -> None:
         self._parts = parts
         self._policies = policies
@@ -107,7 +107,7 @@ class QuotaService:
             listener=self._show,
         )
         parts.pods.listen(self._reconciler.wake)
-        parts.pods.know(classes)
+        parts.pods.know(cluster)
         self.has_pods_in = parts.pods.has_any_in
         """Whether a pod was seen in a namespace."""
 

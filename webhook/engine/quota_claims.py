@@ -30,6 +30,7 @@ from webhook.quota.demand import demand_of
 from webhook.quota.pod_demand import ResourceClaims, pod_demand, too_large, uncountable, uncounted, with_claims
 from webhook.quota.quota_wording import Objection, objections
 from webhook.quota.quotas import ClaimsMode, OnLedgerFailure, QuotaScope
+from webhook.quota.unit_parts import unit_parts
 from webhook.rules.rule_settings import Mode
 
 
@@ -79,16 +80,17 @@ def claims_of(
     claims: list[BoundClaim] = []
     for bound in quotas:
         counting = bound.quota.counting
-        own = None if counted is None else demand_of(counted, namespace, counting)
-        parts = with_claims(own, pod, namespace, counting, known)
-        if parts.is_too_large:
+        parts = unit_parts(pod, known, counting.catalogue.table)
+        own = None if counted is None else demand_of(counted, namespace, counting, parts)
+        whole = with_claims(own, pod, namespace, counting, known)
+        if whole.is_too_large:
             return QuotaClaims(findings=tuple(finding_of(one, too_large()) for one in quotas))
-        demand = parts.all
+        demand = whole.all
         if demand is None:
             continue
         is_enforced = bound.mode is Mode.ENFORCE
         claims.append(
-            BoundClaim(Claim(bound.quota, demand, is_enforced, parts.reserved, own if parts.reserved else None), bound)
+            BoundClaim(Claim(bound.quota, demand, is_enforced, whole.reserved, own if whole.reserved else None), bound)
         )
         if bound.quota.scope is QuotaScope.POT:  # the rule reports objections of the namespace's own quota
             findings += [finding_of(bound, objection) for objection in objections(demand, bound.quota)]

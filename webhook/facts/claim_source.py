@@ -12,6 +12,7 @@ from typing import Any
 from webhook.facts.facts import FactsStatus
 from webhook.facts.gpu_pods import StoredPod, uid_or_none
 from webhook.facts.live import CLAIMS, STALE_AFTER_SECONDS, claim_paths, status_of
+from webhook.facts.placements import KnownCluster, placed
 from webhook.facts.pod_cache import PodCache, is_covered
 from webhook.facts.pod_lists import PAGE, PodLists
 from webhook.facts.pod_source import LivePods
@@ -21,7 +22,6 @@ from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM
-from webhook.quota.claimed_devices import DeviceClasses
 
 _CLOSE_SECONDS = 1.5
 
@@ -143,13 +143,13 @@ class PodsAndClaims:
         self._started = self._closed = False
         self._pods = LivePods(server, accelerators=accelerators, timing=timing, clock=clock)
         self._claims = LiveClaims(server, accelerators=accelerators, timing=timing, clock=clock)
-        self._classes: Callable[[], DeviceClasses | None] = lambda: None
+        self._cluster: Callable[[], KnownCluster | None] = lambda: None
         self.named, self.stored_now = self._pods.named, self._pods.stored_now
         self.full_quota, self.has_namespace = self._pods.full_quota, self._pods.has_namespace
 
-    def know(self, classes: Callable[[], DeviceClasses | None]) -> None:
-        """Look DeviceClasses up by what this returns; None while nothing is known yet."""
-        self._classes = classes
+    def know(self, cluster: Callable[[], KnownCluster | None]) -> None:
+        """Look DeviceClasses and nodes up by what this returns; None while nothing is known yet."""
+        self._cluster = cluster
 
     def listen(self, gone: Callable[[], None]) -> None:
         """Call `gone` in the thread of a watch after pods or claims are gone. It has to be quick."""
@@ -180,7 +180,7 @@ class PodsAndClaims:
 
     def is_known(self) -> bool:
         """Whether pods and claims were listed once and are being followed now."""
-        return self._pods.is_known() and self._claims.is_known() and self._classes() is not None
+        return self._pods.is_known() and self._claims.is_known() and self._cluster() is not None
 
     def live_among(self, uids: Set[bytes]) -> Set[bytes]:
         """The uids of pods and claims that counted when they were last reported, and of reservations still needed."""
@@ -219,4 +219,5 @@ class PodsAndClaims:
         return self._claims.taken_over(uids) | pods
 
     def _counted(self, pods: Iterable[GpuPod], claims: Iterable[GpuPod]) -> Iterator[GpuPod]:
-        return counted_once(pods, claims, self._classes())
+        cluster = self._cluster()
+        return counted_once(placed(pods, cluster), claims, cluster)

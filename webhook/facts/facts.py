@@ -20,7 +20,7 @@ from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
-from webhook.model.node import NodeClass, NodePool, PriorityClass, RuntimeClass
+from webhook.model.node import EVERYTHING, NodeClass, NodePool, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of, is_compared, is_extended
 from webhook.model.resource_slices import NVIDIA
@@ -74,6 +74,17 @@ class ClusterFacts:
     def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """The matching nodes: of the cluster, then nodes that may have claimed devices, then of pools."""
         return self._classes(node_index.matching_nodes, pod)
+
+    def dividing_nodes(self, pod: Pod) -> Sequence[NodeClass]:
+        """The matching nodes whatever their taints; empty where no node and no pool divides its GPUs."""
+        if not (self.cluster.table.divides_gpus or (self.pools is not None and self.pools.divides_gpus)):
+            return ()
+        return self.matching_nodes(replace(pod, tolerations=EVERYTHING))
+
+    def node_class(self, name: str) -> NodeClass | None:
+        """The class of the node of this name, which counts as 1; None where there is none."""
+        node = self.cluster.nodes.get(name)
+        return None if node is None else node.kind
 
     def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """The feasible nodes: of the cluster, then nodes that may have claimed devices, then of pools.

@@ -58,7 +58,9 @@ def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Store
     gpu_pod = None
     decisive = _decisive(pod.get("spec"), accelerators)
     if decisive is not None and (read := _read(decisive, accelerators)).gpus:
-        gpu_pod = GpuPod(uid, sys.intern(str(metadata.get("namespace") or "default")), _name(metadata), read)
+        node = mapped(pod.get("spec")).get("nodeName")
+        namespace = sys.intern(str(metadata.get("namespace") or "default"))
+        gpu_pod = GpuPod(uid, namespace, _name(metadata), read, node=sys.intern(str(node)) if node else "")
     status = pod.get("status")
     finished = isinstance(status, dict) and status.get("phase") in _FINISHED
     claims, namespace = mapped(pod.get("spec")).get("resourceClaims"), str(metadata.get("namespace") or "default")

@@ -15,6 +15,7 @@ from weakref import ref
 
 from webhook.facts.node_sets import NO_AMOUNTS, NO_COLUMN, AmountColumn, LabelColumn, Mask, mask_of
 from webhook.facts.nodes import EVERYWHERE, Node
+from webhook.gpus.gpu_shares import SHAREABLE, share_of
 from webhook.model.accelerators import accelerator
 from webhook.model.node import COMPARING, NodeClass, RuntimeClass, Taint, Toleration, distinct
 from webhook.model.pod import Pod
@@ -87,6 +88,11 @@ class NodeTable:
     def gpu_resources(self) -> frozenset[str]:
         """The GPU resources of all nodes, now or earlier."""
         return frozenset(self._indexed().gpus)
+
+    @property
+    def divides_gpus(self) -> bool:
+        """Whether the labels of some node say that a unit of its GPUs may be a part of a GPU."""
+        return self._indexed().divides_gpus
 
     def amounts(self, resource: str) -> AmountColumn:
         """How much of a resource the nodes have."""
@@ -178,6 +184,7 @@ class _Traits:
         self.keys: frozenset[str] = frozenset().union(*key_sets.values())
         self.resources: frozenset[str] = frozenset().union(*resource_sets.values())
         self.kinds = [(kinds[which], mask_of(positions, size)) for which, positions in by_kind.items()]
+        self.divides_gpus = any(_is_divided(kind) for kind, _ in self.kinds)
         self.gpus: dict[str, Mask] = {}
         self.taints: dict[tuple[str, str], tuple[Mask, dict[str, Mask]]] = {}
         for kind, mask in self.kinds:
@@ -187,6 +194,12 @@ class _Traits:
                 tainted, by_value = self.taints.get((taint.key, taint.effect), (0, {}))
                 by_value[taint.value] = by_value.get(taint.value, 0) | mask
                 self.taints[taint.key, taint.effect] = (tainted | mask, by_value)
+
+
+def _is_divided(kind: NodeClass) -> bool:
+    """Whether labels say that units of its GPUs are parts. Labels at odds count, since other tables may know more."""
+    share = share_of(kind.labels)
+    return bool(share.fault) or any(share.part(resource) < 1 for resource in SHAREABLE)
 
 
 NAME_FIELD = "metadata.name"

@@ -4,9 +4,11 @@ import math
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from typing import Protocol
 from uuid import NAMESPACE_URL, uuid5
 
 from webhook.facts.gpu_pods import NO_POD, StoredPod, stored_from_raw
+from webhook.facts.placements import Placing, placed
 from webhook.facts.pod_cache import PodTable, is_covered
 from webhook.facts.stored_claims import counted_once, stored_claim
 from webhook.ledger.entries import reservation_key
@@ -20,6 +22,10 @@ from webhook.quota.pod_demand import ResourceClaims
 
 _MOST_NAMED = 20
 """Most messages about pods."""
+
+
+class FileFacts(ResourceClaims, Placing, Protocol):
+    """What a file says of claims and nodes."""
 
 
 class StaticPods:
@@ -38,7 +44,7 @@ class StaticPods:
         *,
         accelerators: Accelerators = BUILT_IN,
         claims: Iterable[object] = (),
-        known: ResourceClaims | None = None,
+        known: FileFacts | None = None,
     ) -> None:
         self._table = PodTable()
         self._now = now
@@ -63,12 +69,20 @@ class StaticPods:
                     self._leave_out(f"pods {other} and {name} have one metadata.uid, so only the last one counts")
                 self._table.put(stored.gpu_pod, stored.ends)
         if known is not None:
-            pods = list(self._table.seen(None, -math.inf))
-            for claim in counted_once(pods, _read(claims, accelerators), known):
-                if claim.uid not in self._table:
-                    self._table.put(claim, math.inf)
+            self._put_known(_read(claims, accelerators), known)
             for raw, stored in made:
                 self._put_reserved(raw, stored, known)
+
+    def _put_known(self, claims: Iterable[GpuPod], known: FileFacts) -> None:
+        """Count the claims, and pods with the nodes that they are on."""
+        pods = list(placed(self._table.seen(None, -math.inf), known))
+        for pod in pods:
+            found = self._table.get(pod.uid)
+            if pod.kinds and found is not None:
+                self._table.put(pod, found[1])
+        for claim in counted_once(pods, claims, known):
+            if claim.uid not in self._table:
+                self._table.put(claim, math.inf)
 
     def _put_reserved(self, raw: object, stored: StoredPod, known: ResourceClaims) -> None:
         """Count the claims that Kubernetes has not made for a pod yet."""
@@ -85,8 +99,8 @@ class StaticPods:
         if len(self.left_out) < _MOST_NAMED:
             self.left_out.append(what)
 
-    def know(self, classes: Callable[[], object]) -> None:
-        """Does nothing: the file says what its DeviceClasses give."""
+    def know(self, cluster: Callable[[], object]) -> None:
+        """Does nothing: the file says what its DeviceClasses give, and which nodes it has."""
 
     def listen(self, gone: Callable[[], None]) -> None:
         """Does nothing: pods in a file are never deleted."""

@@ -11,10 +11,12 @@ from typing import Protocol
 from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.entries import MOST_RESOURCES, Entries
 from webhook.model.claims import Requests
+from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.quota.claimed_devices import claims_demand
 from webhook.quota.demand import demand_of
 from webhook.quota.quotas import Counting, Demand
+from webhook.quota.unit_parts import parts_on
 
 
 class LedgerError(Exception):
@@ -72,6 +74,9 @@ class GpuPod:
 
     `takes_over` is the key of the reservation that a claim was made from, `extends` the uid of the pod whose extended
     resources the scheduler made the claim for; both empty for others.
+
+    `node` is the name of the node that a pod is on; empty for none. `kinds` are the classes of nodes whose labels say
+    what units of its GPUs are: of its own node where `is_placed`, or else of those that it could be scheduled to.
     """
 
     uid: bytes
@@ -81,6 +86,9 @@ class GpuPod:
     requests: Requests = ()
     takes_over: bytes = b""
     extends: bytes = b""
+    node: str = ""
+    kinds: tuple[NodeClass, ...] = ()
+    is_placed: bool = False
 
     @property
     def called(self) -> str:
@@ -152,10 +160,10 @@ class Pods(Protocol):
 
 def demands_of(pods: Sequence[GpuPod], counting: Counting) -> dict[bytes, Demand]:
     """Uid -> demand of each pod that gets an entry. The demand of equal pods is made once."""
-    known: dict[tuple[str, int, int], Demand | None] = {}
+    known: dict[tuple[str, int, int, int], Demand | None] = {}
     found: dict[bytes, Demand] = {}
     for seen in pods:
-        kind = seen.namespace, id(seen.pod), id(seen.requests)
+        kind = seen.namespace, id(seen.pod), id(seen.requests), id(seen.kinds)
         if kind not in known:
             known[kind] = entered_demand(seen, counting)
         demand = known[kind]
@@ -171,27 +179,38 @@ def entered_demand(seen: GpuPod, counting: Counting) -> Demand | None:
     """
     if seen.requests:
         return claims_demand([seen.requests], seen.namespace, counting)
-    return demand_of(seen.pod, seen.namespace, counting) if len(seen.pod.gpus) <= MOST_RESOURCES else None
+    if len(seen.pod.gpus) > MOST_RESOURCES:
+        return None
+    parts = parts_on((one.labels for one in seen.kinds), counting.catalogue.table)
+    return demand_of(seen.pod, seen.namespace, counting, parts)
 
 
-def counted_otherwise(entries: Entries, demands: Mapping[bytes, Demand]) -> dict[bytes, Demand]:
+def counted_otherwise(
+    entries: Entries, demands: Mapping[bytes, Demand], placed: Set[bytes] = frozenset()
+) -> dict[bytes, Demand]:
     """The demands that differ from those in the entries. Equal pairs are compared once.
 
     The entry of a claim keeps what it counts of DeviceClasses and nodes that are not known any more: their devices may
-    be in use.
+    be in use. The entry of a pod keeps what its units count until the pod is among the `placed`.
     """
-    differs: dict[tuple[int, int], bool] = {}
+    differs: dict[tuple[int, int, bool], bool] = {}
     found: dict[bytes, Demand] = {}
     for uid, demand in demands.items():
         entered = entries.by_uid.get(uid, demand)
-        pair = id(entered), id(demand)
+        pair = id(entered), id(demand), uid in placed
         if pair not in differs:
             is_of_claim = bool(entered.requests or demand.requests)
             is_less = is_of_claim and sum(demand.units.values()) < sum(entered.units.values())
-            differs[pair] = entered != demand and not is_less
+            is_kept = is_less or (uid not in placed and _in_units(entered) == _in_units(demand))
+            differs[pair] = entered != demand and not is_kept
         if differs[pair]:
             found[uid] = demand
     return found
+
+
+def _in_units(demand: Demand) -> tuple[object, ...]:
+    """A demand without what part of a GPU its units are."""
+    return demand.own_units, demand.models, demand.requests
 
 
 def by_namespace(pods: Sequence[GpuPod]) -> dict[str, list[GpuPod]]:

@@ -203,16 +203,17 @@ class Reconciler:
         """Correct one ledger; return whether that was possible."""
         ledger = self._ledgers.of(quota.key)
         demands = demands_of(seen, quota.counting)
+        placed = {one.uid for one in seen if one.is_placed}
         if ledger.held is None and quota.scope is QuotaScope.NAMESPACE and not demands and not ledger.has_failed:
             return True  # its first pod creates it
         try:
-            self._correct(ledger, quota, demands)
+            self._correct(ledger, quota, demands, placed)
         except LedgerError as error:
             _log.warning("quota %s: the ledger is not reconciled: %s", quota.key, error)
             return False
         return True
 
-    def _correct(self, ledger: Ledger, quota: Quota, demands: Mapping[bytes, Demand]) -> None:
+    def _correct(self, ledger: Ledger, quota: Quota, demands: Mapping[bytes, Demand], placed: Set[bytes]) -> None:
         held = ledger.held
         if held is None or not held.entries.patterns.issuperset(quota.patterns):
             entries = ledger.prepare(quota, self._deadline())
@@ -221,7 +222,7 @@ class Reconciler:
         correction = Correction(
             added={
                 **self._missing(ledger.key, entries, demands),
-                **(counted_otherwise(entries, demands) if self._quotas.are_settled else {}),
+                **(counted_otherwise(entries, demands, placed) if self._quotas.are_settled else {}),
             },
             removed=self._pods.gone_among(entries.by_uid.keys()) | self._stale(ledger, entries),
             patterns=frozenset(quota.patterns) if self._quotas.are_settled else None,

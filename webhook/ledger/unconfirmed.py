@@ -224,7 +224,7 @@ class ConfirmationWait:
             pending.uid,
         ):
             return AlreadyStored(name)
-        full = pods.full_quota(demand.namespace, dict(demand.gpus), self._seconds(pending.deadline))
+        full = pods.full_quota(demand.namespace, demand.own_units, self._seconds(pending.deadline))
         return InTreeExceeded(full) if full else None
 
     def _confirm(self, namespace: str, deadline: float) -> None:

@@ -70,6 +70,10 @@ class Toleration(NamedTuple):
         return self.operator == "Exists" or (self.operator == other.operator and self.value == other.value)
 
 
+EVERYTHING = (Toleration(operator="Exists"),)
+"""Tolerates every taint."""
+
+
 def toleration_from_raw(raw: Mapping[str, object]) -> Toleration:
     """A pod's toleration; missing parts take the API server's defaults."""
     seconds = raw.get("tolerationSeconds")

@@ -4,9 +4,10 @@ A weight says what one unit of a GPU resource counts, in whole GPUs, as an exact
 
 - a MIG slice counts 1/(most slices of its profile on one GPU of the pod's model),
 - a partition of an AMD GPU counts 1/(partitions in its mode),
-- a share by time-slicing or MPS counts 1, because nothing says how many pods share the GPU.
+- a share by time-slicing or MPS counts 1/(replicas), where the labels of nodes say how many pods share the GPU.
 
-If a pod may land on several models, the largest weight counts. The `weights` of a policy come before all of these.
+If a pod may land on several models, or on nodes with other shares, the largest weight counts. The `weights` of a policy
+come before all of these.
 """
 
 import re
@@ -20,6 +21,7 @@ from typing import NamedTuple
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import DEVICE_CLASSES, SHARED_SUFFIX
 from webhook.quota.quotas import Counting, Demand, Excess, Limit, Measure, Quota
+from webhook.quota.unit_parts import without_part
 
 WHOLE = Fraction(1)
 
@@ -166,7 +168,7 @@ def _keep(key: tuple[int, Demand], known: _Known) -> None:
 
 
 def _amounts(demand: Demand, quota: Quota) -> Iterator[tuple[Limit, Fraction]]:
-    own = [_Counted(name, Fraction(count), _models(name, demand.models, quota)) for name, count in demand.gpus]
+    own = [_counted(name, count, demand, quota) for name, count in demand.gpus]
     claimed = [
         [_Counted(one.resource, Fraction(one.number), one.models) for one in request] for request in demand.requests
     ]
@@ -176,11 +178,26 @@ def _amounts(demand: Demand, quota: Quota) -> Iterator[tuple[Limit, Fraction]]:
 
 
 class _Counted(NamedTuple):
-    """Units of a resource on GPUs of these models; None for any model."""
+    """Units of a resource on GPUs of these models; None for any model.
+
+    `part` is the part of a GPU that one unit is by the labels of nodes; None where they do not say.
+    """
 
     resource: str
     number: Fraction
     models: tuple[str, ...] | None
+    part: Fraction | None = None
+
+    def weight(self, counting: Counting) -> Fraction:
+        """What one unit weighs."""
+        if self.part is None or self.resource in counting.weights:
+            return weight(self.resource, self.models, counting)
+        return self.part
+
+
+def _counted(name: str, count: int, demand: Demand, quota: Quota) -> _Counted:
+    resource, part = without_part(name)
+    return _Counted(resource, Fraction(count), _models(resource, demand.models, quota), part)
 
 
 def _models(resource: str, models: tuple[str, ...] | None, quota: Quota) -> tuple[str, ...] | None:
@@ -197,7 +214,7 @@ def _against(limit: Limit, one: _Counted, quota: Quota) -> Fraction:
         return one.number if _may_be(one.resource, limit.name, quota) else Fraction(0)
     if limit.measure == Measure.MODEL and not _may_have_model(limit.name, one, quota):
         return Fraction(0)
-    return one.number * weight(one.resource, one.models, quota.counting)
+    return one.number * one.weight(quota.counting)
 
 
 def _may_be(resource: str, limited: str, quota: Quota) -> bool:

@@ -18,14 +18,16 @@ from webhook.model.wording import cut, few
 from webhook.quota.amounts import is_unknown_slice
 from webhook.quota.quota_wording import Objection
 from webhook.quota.quotas import ClaimsMode, Counting, Demand, Quota
+from webhook.quota.unit_parts import WHOLE_UNITS, UnitParts, with_part
 
 MOST_UNITS = 10**15
 """Most units of one resource that a pod counts: more than any limit allows, and exact in every reader of JSON."""
 
 
-def demand_of(pod: Pod, namespace: str, counting: Counting) -> Demand | None:
+def demand_of(pod: Pod, namespace: str, counting: Counting, parts: UnitParts = WHOLE_UNITS) -> Demand | None:
     """The GPUs that the scheduler reserves for a pod, and the models it may land on; None for a pod without GPUs.
 
+    `parts` says what units of its resources are, where they are no whole GPUs. Weights of the policy come before it.
     Attributes of a GPU, such as its share of memory (nvidia.com/gpumem), are no GPUs and never count.
     """
     if not pod.gpus:
@@ -35,6 +37,8 @@ def demand_of(pod: Pod, namespace: str, counting: Counting) -> Demand | None:
     for resource, count in pod.gpus.items():
         plain = resource in PLAIN
         name = resource if plain else entered_name(resource, counting.named, counting.accelerators, table)
+        if resource in parts and resource not in counting.weights:
+            name = with_part(resource, parts[resource])
         gpus[name] = min(gpus.get(name, 0) + count, MOST_UNITS)
     return Demand(namespace, tuple(sorted(gpus.items())), counting.catalogue.models_of(pod))
 

@@ -14,10 +14,11 @@ from webhook.quota.claimed_devices import DeviceClasses, claims_demand, is_uncou
 from webhook.quota.demand import BY_CLAIM, CLAIMS, REQUEST_COUNTED, allowed_by, demand_of, opens_more
 from webhook.quota.quota_wording import Objection
 from webhook.quota.quotas import ClaimsMode, Counting, Demand, Quota
+from webhook.quota.unit_parts import DividedNodes, unit_parts
 
 
-class ResourceClaims(DeviceClasses, Protocol):
-    """What is known about the resource claims of a cluster."""
+class ResourceClaims(DeviceClasses, DividedNodes, Protocol):
+    """What is known about the resource claims of a cluster, and about nodes whose GPUs are divided."""
 
     def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:
         """What a claim requests that a pod of the namespace names; None where it is not known."""
@@ -52,7 +53,8 @@ class PodDemand:
 
 def pod_demand(pod: Pod, namespace: str, counting: Counting, claims: ResourceClaims) -> PodDemand:
     """What a pod of a namespace counts."""
-    return with_claims(demand_of(pod, namespace, counting), pod, namespace, counting, claims)
+    parts = unit_parts(pod, claims, counting.catalogue.table)
+    return with_claims(demand_of(pod, namespace, counting, parts), pod, namespace, counting, claims)
 
 
 def with_claims(own: Demand | None, pod: Pod, namespace: str, counting: Counting, claims: ResourceClaims) -> PodDemand:

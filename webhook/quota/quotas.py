@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from webhook.gpus.gpu_catalogue import CATALOGUE, Catalogue
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators
 from webhook.model.globs import is_glob, matcher
+from webhook.quota.unit_parts import without_part
 
 
 class UnspecifiedModel(StrEnum):
@@ -145,9 +146,10 @@ ClaimedRequest = tuple[ClaimedDevices, ...]
 class Demand:
     """What a pod, or a resource claim, counts against the quotas of its namespace. Equal demands count alike.
 
-    `gpus` are resource names with the amounts that the scheduler reserves, sorted by name. `models` are the models of
-    the catalogue that the pod may land on, sorted; None where the pod does not restrict them. `requests` are the device
-    requests of claims, sorted, for which `models` say nothing: other pods may use a claim, too.
+    `gpus` are resource names with the amounts that the scheduler reserves, sorted by name; a name may say what part of
+    a GPU one unit is (`webhook.quota.unit_parts`). `models` are the models of the catalogue that the pod may land on,
+    sorted; None where the pod does not restrict them. `requests` are the device requests of claims, sorted, for which
+    `models` say nothing: other pods may use a claim, too.
     """
 
     namespace: str
@@ -156,9 +158,14 @@ class Demand:
     requests: tuple[ClaimedRequest, ...] = ()
 
     @property
+    def own_units(self) -> dict[str, int]:
+        """Resource -> units that the pod requests by number."""
+        return {without_part(name)[0]: count for name, count in self.gpus}
+
+    @property
     def units(self) -> dict[str, int]:
         """Resource -> most units that the pod or claim may get."""
-        units = dict(self.gpus)
+        units = self.own_units
         for request in self.requests:
             most: dict[str, int] = {}
             for one in request:

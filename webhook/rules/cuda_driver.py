@@ -29,11 +29,11 @@ from webhook.model.accelerators import Share, Vendor
 from webhook.model.container import Container
 from webhook.model.edits import RequireNodes
 from webhook.model.fixed import fixed
+from webhook.model.node import EVERYTHING
 from webhook.model.pod import Pod
 from webhook.model.requirements import living_terms, requiring
 from webhook.model.shape import FormatError
 from webhook.rules.claimed_nodes import claimed_nodes
-from webhook.rules.pending.wants import EVERYTHING
 from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
 from webhook.rules.rule_settings import RuleSettings
 

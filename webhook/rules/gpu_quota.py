@@ -7,6 +7,12 @@ The model of a pod follows from its nodeSelector and required node affinity. A p
 counts against the limit of each of them, and its slices count as the largest part that they could be:
 `nvidia.com/mig-1g.10gb` is 1/7 of an H100, 1/4 of an A100 of 40 GB, and 1/4 if the pod selects no model.
 
+Where the labels of nodes say that `nvidia.com/gpu` is a MIG slice (strategy `single`) or a share (time-slicing, MPS), a
+unit counts as this part of a GPU, and if the pod could run on nodes with other parts or whole GPUs, as the largest of
+them. Taints do not matter, because tolerations can be added later. A pod keeps what it counted when it was created
+until it is on a node; from then on it counts what its node has. A node whose labels are missing or contradict each
+other has whole GPUs.
+
 GPUs that come by resource claims count as well. A pod brings what the templates that it names request, and a claim that
 somebody makes counts from then until it is deleted, whether pods use it or not. [GPUs by DRA](dra.md#quotas) has the
 details.
@@ -96,7 +102,8 @@ class Settings(RuleSettings):
     new model."""
     weights: Mapping[GpuResource, Weight] = Field(default_factory=dict)
     """How many GPUs one unit of a resource counts as: `{"nvidia.com/gpu.shared": "1/4"}`. Unset: a MIG slice counts as
-    1/(most slices of its profile on one GPU), an AMD partition as 1/(partitions in its mode), everything else as 1."""
+    1/(most slices of its profile on one GPU), an AMD partition as 1/(partitions in its mode), a share as 1/(replicas)
+    if the labels of all nodes that the pod could run on say so, everything else as 1."""
     gpus: Amount | None = None
     """Most GPUs of all kinds together, as a whole number or an exact fraction such as "7/2"; 0 says that GPUs are not
     enabled. Unset: no maximum."""

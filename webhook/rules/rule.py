@@ -78,6 +78,13 @@ class Facts(Protocol):
         """
         ...
 
+    def dividing_nodes(self, pod: Pod) -> Sequence[NodeClass]:
+        """Classes of the nodes that the pod could be scheduled to, whatever their taints: tolerations may come later.
+
+        Empty where no known node divides its GPUs, in the MIG strategy single, by time-slicing or by MPS.
+        """
+        ...
+
     def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """Classes of the matching nodes with room for everything that the pod requests, if no other pod ran there.
 

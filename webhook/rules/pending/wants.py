@@ -7,14 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from webhook.model.node import Toleration
+from webhook.model.node import EVERYTHING
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of, living_terms, selector_of
 from webhook.model.selectors import Expression, Term
 from webhook.model.wording import asked, cut
-
-EVERYTHING = (Toleration(operator="Exists"),)
-"""Tolerates every taint."""
 
 AFFINITY = "spec.affinity.nodeAffinity"
 

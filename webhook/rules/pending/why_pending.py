@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 
 from webhook.gpus.gpu_table import GpuTable
 from webhook.model.accelerators import Share
-from webhook.model.node import NodeClass, Taint, Toleration
+from webhook.model.node import EVERYTHING, NodeClass, Taint, Toleration
 from webhook.model.pod import Pod
 from webhook.model.selectors import Expression
 from webhook.model.wording import cut, few, is_size, nearest, offered
 from webhook.rules.pending.missing_labels import LabelHints
 from webhook.rules.pending.wants import (
-    EVERYTHING,
     TELL,
     Affinity,
     Amount,

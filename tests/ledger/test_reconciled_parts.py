@@ -1,0 +1,102 @@
+"""What a pod counts of a divided GPU: as it was admitted, until it is on a node whose labels say what its units are."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from tests.ledger.bookkeeping import of_namespace, uid
+from tests.ledger.reconciling import Kept
+from tests.ledger.small_cluster import seen_pod
+from webhook.ledger.entries import Entries
+from webhook.ledger.ledger_store import counted_otherwise, demands_of, entered_demand
+from webhook.ledger.verdicts import Claim
+from webhook.model.node import NodeClass
+from webhook.quota.quotas import Demand
+
+VISION = of_namespace(8)
+PRODUCT, REPLICAS = "nvidia.com/gpu.product", "nvidia.com/gpu.replicas"
+STRATEGY = "nvidia.com/gpu.sharing-strategy"
+FOUR = (NodeClass({PRODUCT: "Tesla-T4-SHARED", REPLICAS: "4", STRATEGY: "time-slicing"}),)
+TWO = (NodeClass({PRODUCT: "Tesla-T4-SHARED", REPLICAS: "2", STRATEGY: "time-slicing"}),)
+WHOLE = (NodeClass({PRODUCT: "Tesla-T4", REPLICAS: "1", STRATEGY: "none"}),)
+AT_ODDS = (NodeClass({PRODUCT: "Tesla-T4-SHARED", REPLICAS: "0", STRATEGY: "none"}),)
+
+
+def on(kinds: tuple[NodeClass, ...], *, is_placed: bool = True, number: int = 1):
+    """A stored pod with two units, on a node of this kind, or with such nodes to choose from."""
+    return replace(seen_pod(number, "vision", 2), kinds=kinds, is_placed=is_placed)
+
+
+def used(replica: Kept) -> Fraction:
+    replica.reconciler.reconcile()
+    (usage,) = replica.reconciler.usage.values()
+    return next(iter(usage.used.values()))
+
+
+@pytest.mark.parametrize(
+    ("pod", "amount"),
+    [
+        pytest.param(on((), is_placed=False), "1/2", id="waits"),
+        pytest.param(on(WHOLE, is_placed=False), "1/2", id="waits, and nodes have changed"),
+        pytest.param(on(()), "1/2", id="is on a node whose labels say nothing"),
+        pytest.param(on(FOUR), "1/2", id="is where it was expected"),
+        pytest.param(on(TWO), "1", id="is on a node with larger shares"),
+        pytest.param(on(WHOLE), "2", id="is on a node with whole GPUs"),
+        pytest.param(on(AT_ODDS), "2", id="is on a node whose labels are at odds"),
+    ],
+)
+def test_a_pod_counts_as_admitted_until_its_node_says_what_it_has(pod, amount) -> None:
+    pod = replace(pod, is_placed=pod.is_placed and bool(pod.kinds))
+    replica = Kept().keeping(VISION)
+    admitted = Demand("vision", (("nvidia.com/gpu@1/4", 2),))
+    assert entered_demand(on(FOUR), VISION.counting) == admitted
+    replica.ask(1, Claim(VISION, admitted, enforced=True))
+    replica.truth.store(pod)
+    replica.view.catch_up()
+    assert used(replica) == Fraction(amount)
+    assert used(replica) == Fraction(amount)
+
+
+def test_a_pod_that_was_expected_on_whole_gpus_counts_less_once_it_has_a_share() -> None:
+    replica = Kept().keeping(VISION)
+    replica.enter(1, VISION, 2)
+    replica.truth.store(on(FOUR, is_placed=False))
+    replica.view.catch_up()
+    assert used(replica) == 2
+    replica.truth.store(on(FOUR))
+    replica.view.catch_up()
+    assert used(replica) == Fraction(1, 2)
+
+
+def test_a_pod_without_an_entry_gets_one_by_its_node() -> None:
+    replica = Kept().keeping(VISION)
+    replica.enter(7, VISION, 1)
+    replica.truth.store(on(FOUR))
+    replica.view.catch_up()
+    replica.rounds(2)
+    assert used(replica) == Fraction(3, 2)
+
+
+def test_pods_that_differ_in_nothing_but_their_nodes_are_told_apart() -> None:
+    pods = [on(kinds, number=number) for number, kinds in enumerate((FOUR, WHOLE, FOUR, TWO, ()), 1)]
+    found = demands_of(pods, VISION.counting)
+    assert [found[one.uid].gpus[0][0].removeprefix("nvidia.com/gpu") for one in pods] == [
+        "@1/4",
+        "",
+        "@1/4",
+        "@1/2",
+        "",
+    ]
+
+
+def test_a_pod_that_counts_otherwise_by_the_policy_is_corrected_also_while_it_waits() -> None:
+    entered = Demand("vision", (("nvidia.com/gpu@1/4", 2),))
+    for now, is_corrected in (
+        (Demand("vision", (("nvidia.com/gpu", 2),)), False),
+        (Demand("vision", (("nvidia.com/gpu", 3),)), True),
+        (Demand("vision", (("nvidia.com/gpu", 2),), ("T4",)), True),
+    ):
+        found = counted_otherwise(Entries({uid(1): entered}), {uid(1): now})
+        assert found == ({uid(1): now} if is_corrected else {})
+        assert counted_otherwise(Entries({uid(1): entered}), {uid(1): now}, {uid(1)}) == {uid(1): now}

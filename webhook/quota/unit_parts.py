@@ -1,0 +1,81 @@
+"""What part of a GPU one unit of `nvidia.com/gpu` is on the nodes that a pod may be scheduled to.
+
+The part is entered with the name of the resource, as in `nvidia.com/gpu@1/4`, which no resource of Kubernetes can be
+called. So an entry keeps what it counts, whatever becomes of nodes, until its pod is on a node.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Protocol
+
+from webhook.gpus.gpu_shares import SHAREABLE, share_of
+from webhook.gpus.gpu_table import GpuTable
+from webhook.model.node import NodeClass
+from webhook.model.pod import Pod
+
+UnitParts = Mapping[str, Fraction]
+"""Resource -> the largest part of a GPU that one unit may be, below 1."""
+
+WHOLE_UNITS: UnitParts = {}
+
+
+class DividedNodes(Protocol):
+    """What is known about nodes whose GPUs are divided."""
+
+    def dividing_nodes(self, pod: Pod) -> Sequence[NodeClass]:
+        """Classes of the nodes that a pod could be scheduled to, whatever their taints; tolerations can be added later.
+
+        Empty where no known node divides its GPUs, or none is known.
+        """
+        ...
+
+
+def unit_parts(pod: Pod, nodes: DividedNodes, table: GpuTable) -> UnitParts:
+    """What part of a GPU one unit of a pod's resources is at most, on whichever node the scheduler puts it."""
+    if SHAREABLE.isdisjoint(pod.gpus):
+        return WHOLE_UNITS
+    return parts_on((one.labels for one in nodes.dividing_nodes(pod)), table)
+
+
+def parts_on(labels: Iterable[Mapping[str, str]], table: GpuTable) -> UnitParts:
+    """What part of a GPU one unit is at most on nodes with these labels; whole where there is no such node."""
+    shares = [share_of(one, table) for one in labels]
+    if not shares:
+        return WHOLE_UNITS
+    largest = {resource: max(share.part(resource) for share in shares) for resource in SHAREABLE}
+    return {resource: part for resource, part in largest.items() if part < 1}
+
+
+_SEPARATOR = "@"
+
+
+def with_part(resource: str, part: Fraction) -> str:
+    """The name of a resource in a ledger whose units are this part of a GPU.
+
+    >>> with_part("nvidia.com/gpu", Fraction(1, 4))
+    'nvidia.com/gpu@1/4'
+    """
+    return f"{resource}{_SEPARATOR}{part}"
+
+
+@lru_cache(maxsize=1024)
+def without_part(name: str) -> tuple[str, Fraction | None]:
+    """A resource by its name in a ledger, and the part of a GPU that its units are; None where the name says none.
+
+    >>> without_part("nvidia.com/gpu@1/4")
+    ('nvidia.com/gpu', Fraction(1, 4))
+    """
+    resource, separator, text = name.partition(_SEPARATOR)
+    if not separator:
+        return name, None
+    numerator, _, denominator = text.partition("/")
+    if not (_is_number(numerator) and _is_number(denominator)):
+        return resource, None
+    part = Fraction(int(numerator), int(denominator))
+    return resource, part if part < 1 else None
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is a whole number from 1 of a few digits."""
+    return text.isascii() and text.isdigit() and len(text) < 7 and int(text) > 0
