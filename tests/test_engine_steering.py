@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.gpus.discovered_labels import MPS
 from tests.reviews import pod, policy, workload
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
@@ -72,3 +73,33 @@ def test_a_template_whose_image_no_node_can_run_is_told_so(kind: str) -> None:
     (finding,) = engine.validate_workload(workload(kind, cuda_pod()), "team", NEW_CUDA, old).findings
     assert (finding.kind, finding.warns) == (FindingKind.VIOLATION, True)
     assert "needs driver 580.65.06 or newer" in finding.message
+
+
+SHARES = policy({"sharedGpus": {}})
+BY_MPS = ClusterFacts.of(
+    [{"metadata": {"name": "t4", "labels": dict(MPS)}, "status": {"capacity": {"nvidia.com/gpu": "4"}}}]
+)
+
+
+@pytest.mark.parametrize(
+    ("resource", "refuses"),
+    [pytest.param("nvidia.com/gpu", 0, id="by labels"), pytest.param("nvidia.com/gpu.shared", 1, id="by name")],
+)
+def test_a_queue_may_choose_other_nodes_than_those_that_share_and_a_name_stays(resource: str, refuses: int) -> None:
+    """A rule may judge by nodes and by the pod alone; only what follows from nodes waits for the queue."""
+    raw = workload("Job", pod(0))
+    container = raw["spec"]["template"]["spec"]["containers"][0]
+    container["resources"] = {"limits": {resource: 2}}
+    assert len(engine.validate_workload(raw, "team", SHARES, BY_MPS).findings) == 1
+    raw["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+    assert len(engine.validate_workload(raw, "team", SHARES, BY_MPS).findings) == refuses
+
+
+def test_an_update_that_narrows_down_the_nodes_to_those_that_share_is_not_refused() -> None:
+    """A scheduler or a queue places a pod that was admitted."""
+    (new,) = engine.validate(pod(2), SHARES, BY_MPS).findings
+    assert new.refuses
+    gated = pod(2)
+    gated["spec"]["nodeSelector"] = {"pool": "later"}
+    (updated,) = engine.validate(pod(2), SHARES, BY_MPS, old=gated).findings
+    assert not updated.refuses

@@ -75,6 +75,8 @@ class Finding:
     """The name of a fault that several rules may report, so that it is reported once; empty for most findings."""
     number: int = attribute(default=1, compare=False)
     """The number of findings that this one stands for, if there are too many to keep all."""
+    follows_nodes: bool = attribute(default=False, compare=False)
+    """Whether it follows from the nodes that the pod may use, as `webhook.rules.rule.Rule` explains."""
 
     def __str__(self) -> str:
         return printable(f"{ended(self._head(self.where))}{self._tail}")

@@ -1,5 +1,6 @@
 """Facts with node pools, which count as matching nodes by the rules that hold for nodes, and with images."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.facts.samples import GPU_TAINT, expressions, fields, node, pod, priority_class, runtime_class
 from tests.facts.test_matching_nodes_properties import GPUS, KEYS, PODS, RUNTIME_CLASSES, TAINTS, VALUES
+from tests.gpus import discovered_labels as labels
 from tests.images.replicas import Clock, Registries, config, looking_up
 from webhook.facts.facts import ClusterFacts
 from webhook.model.image import NOT_LOOKED_UP
@@ -201,3 +203,25 @@ def test_a_pool_fits_exactly_when_a_node_without_a_known_name_would(pools, runti
     for _ in range(2):  # the second answer is a remembered one
         assert [replace(one, count=0) for one in as_nodes.matching_nodes(wanted)] == list(facts.matching_nodes(wanted))
         assert [replace(one, count=0) for one in as_nodes.feasible_nodes(wanted)] == list(facts.feasible_nodes(wanted))
+
+
+@pytest.mark.parametrize(
+    ("found", "divides"),
+    [
+        pytest.param(labels.UNLABELLED, False, id="unlabelled"),
+        pytest.param(labels.WHOLE, False, id="whole GPUs"),
+        pytest.param(labels.MIXED, False, id="MIG slices that have a name of their own"),
+        pytest.param(labels.SINGLE, True, id="MIG slices"),
+        pytest.param(labels.CONTRADICTING, True, id="labels that contradict each other"),
+        pytest.param(labels.TIME_SLICED, True, id="time-slicing"),
+        pytest.param(labels.TIME_SLICED_RENAMED, True, id="renamed"),
+        pytest.param(labels.GKE_MPS, True, id="GKE"),
+    ],
+)
+def test_whether_gpus_are_divided_is_known_of_nodes_and_of_pools(found: Mapping[str, str], divides: bool) -> None:
+    assert not ClusterFacts().divides_gpus()
+    by_node = ClusterFacts.of([node("plain"), node("n", labels=found, capacity={"nvidia.com/gpu": "4"})])
+    assert by_node.divides_gpus() is divides
+    assert not ClusterFacts(by_node.cluster.without_node("n")).divides_gpus()
+    pool = NodePool("p", tuple(found.items()), gpu_resources=frozenset({"nvidia.com/gpu"}))
+    assert ClusterFacts.of([node("plain")]).with_pools((pool,)).divides_gpus() is divides

@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonpatch
 
+from webhook.gpus.gpu_shares import WHOLE_GPU, GpuShare, share_of
 from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.edits import Edit, apply
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
@@ -47,6 +48,9 @@ class Cluster:
 
     def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         return self.nodes if self.selects(pod) else ()
+
+    def divides_gpus(self) -> bool:
+        return any(share_of(node.labels) not in (WHOLE_GPU, GpuShare(is_known=True)) for node in self.nodes)
 
     def dividing_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         return self.matching_nodes(replace(pod, tolerations=EVERYTHING))

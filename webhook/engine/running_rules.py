@@ -159,6 +159,7 @@ def _violation(bound: BoundRule, violation: Violation) -> Finding:
         line=bound.line,
         brief=violation.brief,
         fault=violation.fault,
+        follows_nodes=violation.follows_nodes or bound.rule.follows_nodes,
     )
 
 
@@ -174,6 +175,7 @@ def _advice(bound: BoundRule, advice: Advice) -> Finding:
         line=bound.line,
         brief=advice.brief,
         fault=advice.fault,
+        follows_nodes=advice.follows_nodes or bound.rule.follows_nodes,
     )
 
 

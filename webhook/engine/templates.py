@@ -92,6 +92,8 @@ def judge_template(template: Template, where: TemplateContext) -> JudgedTemplate
     pod = pod_from_raw(outcome.object, where.policy.accelerators, where.namespace)
     found = (*outcome.findings, *_unrepaired(template, outcome.injections), *_of_replicas(template, pod, where))
     findings = [finding for finding in found if not template.is_unknown(finding.field)]
+    if template.is_queued:
+        findings = [finding for finding in findings if not finding.follows_nodes]
     if not any(finding.refuses for finding in findings):
         of_pots = pot_findings(pod, where.namespace, where.quotas, where.facts)
         findings.extend(addressed_to(where.policy.contact, of_pots))

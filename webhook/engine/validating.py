@@ -52,15 +52,14 @@ def _new(
     A scheduler or a queue may narrow down where an admitted pod can run. Neither changes an image.
     """
     known: set[int] | None = None
-    softened: set[str] = set()
+    softens = False
     for finding in found:
         if known is None:
             before = pod_from_raw(old, policy.accelerators, pod.namespace)
             known = set(map(hash, violations(before, policy.validators, facts)))
-            if _images(pod) == _images(before):
-                softened = {bound.rule.key for bound in policy.validators if bound.rule.follows_nodes}
+            softens = _images(pod) == _images(before)
         if hash(finding) not in known:
-            yield replace(finding, refuses=False) if finding.rule in softened else finding
+            yield replace(finding, refuses=False) if softens and finding.follows_nodes else finding
 
 
 def _images(pod: Pod) -> list[tuple[str, str]]:

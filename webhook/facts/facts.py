@@ -75,9 +75,13 @@ class ClusterFacts:
         """The matching nodes: of the cluster, then nodes that may have claimed devices, then of pools."""
         return self._classes(node_index.matching_nodes, pod)
 
+    def divides_gpus(self) -> bool:
+        """Whether any node or pool may divide its GPUs, by its labels."""
+        return self.cluster.table.divides_gpus or (self.pools is not None and self.pools.divides_gpus)
+
     def dividing_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """The matching nodes whatever their taints; empty where no node and no pool divides its GPUs."""
-        if not (self.cluster.table.divides_gpus or (self.pools is not None and self.pools.divides_gpus)):
+        if not self.divides_gpus():
             return ()
         return self.matching_nodes(replace(pod, tolerations=EVERYTHING))
 

@@ -30,6 +30,7 @@ class Violation:
     `fails_validation` says that the API server refuses such a pod on its own, before any validating webhook sees it.
     `brief` says what was found and why it matters in few words, for a warning, where the two have many. `fault` names
     what advice of another rule may be about as well: people are told once, and the violation comes first.
+    `follows_nodes` is as in a Rule, for this violation alone.
     """
 
     where: str
@@ -39,6 +40,7 @@ class Violation:
     fails_validation: bool = False
     brief: str = ""
     fault: str = ""
+    follows_nodes: bool = False
 
     def __str__(self) -> str:
         return f"{self.where}: {self.found}; {self.allowed}. {self.remedy}."
@@ -48,7 +50,7 @@ class Violation:
 class Advice:
     """Something that people should know, and that never refuses a pod: what was found, and what to do about it.
 
-    `brief` and `fault` are as in a Violation.
+    `brief`, `fault` and `follows_nodes` are as in a Violation.
     """
 
     where: str
@@ -56,6 +58,7 @@ class Advice:
     remedy: str
     brief: str = ""
     fault: str = ""
+    follows_nodes: bool = False
 
     def __str__(self) -> str:
         return f"{self.where}: {self.found}. {self.remedy}."
@@ -75,6 +78,13 @@ class Facts(Protocol):
         tolerations, and that the node has (or once had) capacity of every GPU resource the pod asks for. Transient
         taints (`node.kubernetes.io/*`), cordons and free capacity are not. What the RuntimeClass that the pod names
         adds to it (node selector and tolerations) counts as if it stood in the pod.
+        """
+        ...
+
+    def divides_gpus(self) -> bool:
+        """Whether any known node or node pool may divide its GPUs: in the MIG strategy single, by time-slicing or MPS.
+
+        Asked before anything else about shares, because most clusters have none.
         """
         ...
 

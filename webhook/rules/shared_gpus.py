@@ -6,18 +6,29 @@ other containers use, too; two units do not promise twice the share. With `failR
 MPS and NVIDIA's advice for time-slicing, the plugin refuses more than one unit after the pod is scheduled: it fails
 with `UnexpectedAdmissionError` and stays until somebody deletes it.
 
-Without `renameByDefault` the resource of a shared GPU has the same name as that of a whole GPU, and the rule cannot
-tell them apart.
+Without `renameByDefault` the resource of a shared GPU has the same name as that of a whole GPU, and the labels of nodes
+tell them apart: those of GPU Feature Discovery, and of Google Kubernetes Engine. Where the labels of every node that
+the pod could run on say that its GPUs are shared, more than one unit is refused if the device plugin refuses it:
+NVIDIA's does for MPS, unless its configuration sets `failRequestsGreaterThanOne: false`, and GKE's does for
+time-sharing. For other time-slicing the setting cannot be seen from outside the node, so the pod gets a warning. For a
+pod that waits in a queue or for a scheduling gate, all nodes are taken into account, whatever their taints. Labels that
+are missing or contradict each other are no reason for either.
 
-Sources: README.md, api/config/v1/config.go and internal/rm/rm.go of NVIDIA/k8s-device-plugin.
+Sources: README.md, api/config/v1/config.go and internal/rm/rm.go of NVIDIA/k8s-device-plugin;
+pkg/gpu/nvidia/gpusharing of GoogleCloudPlatform/container-engine-accelerators, whose plugin allows several units of a
+GPU that is shared by MPS on nodes with one GPU.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from webhook.gpus.gpu_shares import GPU, Sharing, share_of
 from webhook.model.accelerators import Share
 from webhook.model.container import Container, GpuRequest
+from webhook.model.node import EVERYTHING, GKE_SHARING, NodeClass
 from webhook.model.pod import Pod
-from webhook.rules.rule import Example, Facts, Rule, Violation
+from webhook.model.wording import few
+from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
 from webhook.rules.rule_settings import RuleSettings
 
 
@@ -25,12 +36,14 @@ class Settings(RuleSettings):
     """Settings of `sharedGpus`."""
 
 
-def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     """Refuse more than one unit of a shared GPU in a container."""
     for container in pod.lasting_containers():
         for request in container.gpu_requests:
             if request.accelerator.is_shared and request.count > 1:
                 yield _violation(container, request)
+            elif request.count > 1 and request.resource == GPU and facts.divides_gpus():
+                yield from _by_nodes(pod, container, request, facts)
 
 
 def _violation(container: Container, request: GpuRequest) -> Violation:
@@ -41,6 +54,32 @@ def _violation(container: Container, request: GpuRequest) -> Violation:
         "more than 1 does not give more compute, and a device plugin set up as NVIDIA advises refuses it",
         f"Request 1, or {larger}",
     )
+
+
+def _by_nodes(pod: Pod, container: Container, request: GpuRequest, facts: Facts) -> Iterator[Violation | Advice]:
+    """What is said of several units that are shares by the labels of every node that the pod could run on."""
+    nodes = facts.matching_nodes(replace(pod, tolerations=EVERYTHING) if pod.is_held else pod)
+    if not nodes or not all(share_of(one.labels).is_shared(GPU) for one in nodes):
+        return
+    where = f"{container.path}.resources"
+    shares = few(sorted({str(share_of(one.labels)) for one in nodes}))
+    found = f"requests {request.count} {GPU}, each a share of a GPU on every node that it could run on ({shares})"
+    remedy = "Request 1, or select nodes whose GPUs are not shared"
+    if all(map(_refuses_several, nodes)):
+        is_of_gke = any(GKE_SHARING in one.labels for one in nodes)
+        allowed = "the device plugin refuses more than 1"
+        allowed += "" if is_of_gke else ", unless its failRequestsGreaterThanOne is false"
+        brief = f"requests {request.count} shares of a GPU; {allowed}"
+        yield Violation(where, found, allowed, remedy, brief=brief, follows_nodes=True)
+    else:
+        brief = f"requests {request.count} shares of a GPU; more than 1 does not give more compute"
+        yield Advice(where, f"{found}; more than 1 does not give more compute", remedy, brief, follows_nodes=True)
+
+
+def _refuses_several(nodes: NodeClass) -> bool:
+    """Whether the device plugin of nodes that share GPUs refuses more than one unit, unless it is told otherwise."""
+    expected = Sharing.TIME_SLICING if GKE_SHARING in nodes.labels else Sharing.MPS
+    return share_of(nodes.labels).sharing is expected
 
 
 _FOUR_SHARES = """
