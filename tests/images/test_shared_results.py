@@ -11,7 +11,7 @@ from tests.images.replicas import Clock, MemoryStore, config
 from webhook.images import shared_results
 from webhook.images.cache import NEVER, ImageCache, LookupResult
 from webhook.images.packing import pack, unpack
-from webhook.images.shared_results import Sharing
+from webhook.images.shared_results import ResultSharing
 from webhook.kubernetes.api_errors import ApiServerError
 
 TAG = "docker.io/library/app:1"
@@ -27,7 +27,7 @@ class Replica:
     ) -> None:
         self.cache = ImageCache()
         self.clock = clock
-        self.sharing = Sharing(self.cache, store, lambda _reference: HOUR, is_wanted=is_wanted, clock=clock)
+        self.sharing = ResultSharing(self.cache, store, lambda _reference: HOUR, is_wanted=is_wanted, clock=clock)
 
     def finds(self, image: str, reference: str = TAG) -> None:
         """A look-up finds an image."""

@@ -17,7 +17,7 @@ from webhook.images.cache import Entry, ImageCache, LookupResult
 from webhook.images.lookup_limits import ImageLookupError
 from webhook.images.lookup_queue import Backoff, LookupQueue, expiry, retry_delay
 from webhook.images.packing import MOST_PROBLEM
-from webhook.images.shared_results import ResultStore, Sharing, SyncLoop
+from webhook.images.shared_results import ResultSharing, ResultStore, SyncLoop
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.model.image import (
     NOT_LOOKED_UP,
@@ -70,7 +70,7 @@ class LookupService:
         self._queue = LookupQueue() if queue is None else queue  # an empty one is false
         self._sync_loop: SyncLoop | None = None
         if store is not None:
-            sharing = Sharing(self._cache, store, expiry, is_wanted=self._is_wanted, clock=clock)
+            sharing = ResultSharing(self._cache, store, expiry, is_wanted=self._is_wanted, clock=clock)
             self._sync_loop = SyncLoop(sharing)
         self._backoff = Backoff(clock)
         self._complaints: dict[tuple[str, str], float] = {}
@@ -133,7 +133,7 @@ class LookupService:
 
     def share(self, store: ResultStore) -> None:
         """Write every result into a store, once. Raises ApiServerError."""
-        sharing = Sharing(self._cache, store, expiry, is_wanted=self._is_wanted, clock=self._clock)
+        sharing = ResultSharing(self._cache, store, expiry, is_wanted=self._is_wanted, clock=self._clock)
         for key, _ in self._cache.entries():
             sharing.add(key)
         sharing.exchange()

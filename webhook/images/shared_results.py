@@ -54,7 +54,7 @@ class ResultStore(Protocol):
         ...
 
 
-class Sharing:
+class ResultSharing:
     """Synchronises a cache with the shared object. Only calls of the store take time."""
 
     def __init__(
@@ -220,7 +220,7 @@ _FIRST_SECONDS = 10.0
 class SyncLoop:
     """The thread that exchanges results. A failure is logged once and never ends the thread."""
 
-    def __init__(self, sharing: Sharing) -> None:
+    def __init__(self, sharing: ResultSharing) -> None:
         self._sharing = sharing
         self._wake = threading.Event()
         self._stop = threading.Event()
