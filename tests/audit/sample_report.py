@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from fractions import Fraction
 
 from webhook.audit.documents import DocumentError
 from webhook.audit.quota_report import LimitUsage, ReportedQuota
@@ -55,8 +56,10 @@ def sample() -> AuditReport:
         ),
         capacity=(
             Capacity("NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu", 4, 32, "580.95.05", "13.0"),
-            Capacity("Tesla-T4", "nvidia.com/gpu", 3, 3, "470.82.01", "11.4"),
-            Capacity("NVIDIA-A100-SXM4-40GB", "nvidia.com/mig-1g.5gb", 1, 7, "535.183.01", "12.2"),
+            Capacity("Tesla-T4", "nvidia.com/gpu", 3, 10, "470.82.01", "11.4", "shared by 4 (mps)", Fraction(1, 4)),
+            Capacity(
+                "NVIDIA-A100-SXM4-40GB", "nvidia.com/mig-1g.5gb", 1, 7, "535.183.01", "12.2", "1g.5gb", Fraction(1, 7)
+            ),
             Capacity("", "amd.com/gpu", 1, 8, "", ""),
         ),
         quotas=_quotas(),

@@ -1,6 +1,7 @@
 """`gpu-policy cuda` with a cluster: its kinds of nodes, what becomes of an image on each, and what the policy adds."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import yaml
 from tests.cuda_command import CUDA_12, CUDA_13, KEYS, answer, run
 from tests.facts.fake_api_server import NODES, fake_api_server
 from tests.facts.samples import GPU_TAINT, node
+from tests.gpus import discovered_labels as labels
 
 
 def gpu_node(name: str, driver: str, product: str, gpus: int, **labels: str) -> dict[str, Any]:
@@ -19,13 +21,21 @@ def gpu_node(name: str, driver: str, product: str, gpus: int, **labels: str) -> 
     return node(name, labels={**of_gpu, "kubernetes.io/arch": "amd64", **labels}, taints=[GPU_TAINT], capacity=capacity)
 
 
+V100 = {
+    "nvidia.com/gpu.count": "4",
+    "nvidia.com/gpu.replicas": "4",
+    "nvidia.com/gpu.sharing-strategy": "time-slicing",
+}
+"""Four GPUs, each shared by four."""
+
+
 @pytest.fixture
 def inventory(tmp_path: Path) -> Path:
     """Two A100 nodes that differ in nothing that matters, a V100 node with time-slicing, and nodes without CUDA."""
     items = [
         gpu_node("a100-0", "535.183.01", "NVIDIA-A100-SXM4-80GB", 8, rack="1"),
         gpu_node("a100-1", "535.183.01", "NVIDIA-A100-SXM4-80GB", 4, rack="2"),
-        gpu_node("v100-0", "580.65.06", "Tesla-V100-SXM2-32GB-SHARED", 16, **{"nvidia.com/gpu.count": "4"}),
+        gpu_node("v100-0", "580.65.06", "Tesla-V100-SXM2-32GB-SHARED", 16, **V100),
         node("amd-0", capacity={"amd.com/gpu": "8"}),
         node("cpu-0"),
     ]
@@ -62,6 +72,98 @@ def test_the_kinds_of_nodes_are_counted_with_their_gpus(inventory: Path) -> None
         ["PRODUCT", "DRIVER", "NEWEST", "CUDA", "ARCH", "NODES", "GPUS"],
         ["NVIDIA-A100-SXM4-80GB", "535.183.01", "12.2", "amd64", "2", "12"],
         ["Tesla-V100-SXM2-32GB", "580.65.06", "13.0", "amd64", "1", "4"],
+        ["shared", "by", "4", "(time-slicing)"],
+    ]
+
+
+A100 = "NVIDIA-A100-SXM4-40GB"
+
+
+@pytest.mark.parametrize(
+    ("found", "capacity", "share", "gpus"),
+    [
+        pytest.param(labels.UNLABELLED, {"nvidia.com/gpu": "4"}, None, 4, id="unlabelled"),
+        pytest.param(labels.WHOLE, {"nvidia.com/gpu": "4"}, None, 4, id="whole GPUs"),
+        pytest.param(
+            labels.MPS,
+            {"nvidia.com/gpu": "2"},
+            {"resource": "nvidia.com/gpu", "profile": None, "replicas": 2, "sharing": "mps"},
+            1,
+            id="MPS",
+        ),
+        pytest.param(
+            labels.TIME_SLICED_RENAMED,
+            {"nvidia.com/gpu.shared": "4"},
+            {"resource": "nvidia.com/gpu.shared", "profile": None, "replicas": 4, "sharing": "time-slicing"},
+            1,
+            id="time-slicing, renamed",
+        ),
+        pytest.param(
+            labels.SINGLE_TIME_SLICED,
+            {"nvidia.com/gpu": "14"},
+            {"resource": "nvidia.com/gpu", "profile": "1g.5gb", "replicas": 2, "sharing": "time-slicing"},
+            1,
+            id="MIG, single, time-slicing",
+        ),
+        pytest.param(
+            labels.discovered(f"{A100}-MIG-1g.5gb", 10, mig="single"),
+            {"nvidia.com/gpu": "10"},
+            {"resource": "nvidia.com/gpu", "profile": "1g.5gb", "replicas": 1, "sharing": "none"},
+            2,
+            id="MIG, single, on a second GPU",
+        ),
+        pytest.param(labels.MIXED, {"nvidia.com/mig-1g.5gb": "7"}, None, 2, id="MIG, mixed"),
+        pytest.param(
+            {"nvidia.com/gpu.product": A100}, {"nvidia.com/mig-1g.5gb": "8"}, None, 2, id="MIG, mixed, not counted"
+        ),
+        pytest.param(
+            labels.GKE_TIME_SHARING,
+            {"nvidia.com/gpu": "8"},
+            {"resource": "nvidia.com/gpu", "profile": None, "replicas": 8, "sharing": "time-slicing"},
+            1,
+            id="GKE, where no label counts GPUs",
+        ),
+    ],
+)
+def test_the_share_of_a_kind_is_told_and_its_gpus_are_physical_ones(
+    tmp_path: Path, found: Mapping[str, str], capacity: Mapping[str, str], share: object, gpus: int
+) -> None:
+    path = tmp_path / "inventory.yaml"
+    path.write_text(yaml.safe_dump(node("n", labels=found, capacity=capacity)))
+    (kind,) = json.loads(run("nodes", "--inventory", path, "--output", "json").stdout)
+    assert (kind["share"], kind["gpus"], kind["problems"]) == (share, gpus, [])
+
+
+@pytest.mark.parametrize(
+    ("found", "fault"),
+    [
+        pytest.param(labels.CONTRADICTING, "ends in -SHARED, and nvidia.com/gpu.sharing-strategy is", id="suffix"),
+        pytest.param(labels.INVALID, "no MIG profile that is known of this GPU", id="MIG, invalid"),
+    ],
+)
+def test_labels_about_shares_that_contradict_each_other_are_named(
+    tmp_path: Path, found: Mapping[str, str], fault: str
+) -> None:
+    path = tmp_path / "inventory.yaml"
+    path.write_text(yaml.safe_dump(node("n", labels=found, capacity={"nvidia.com/gpu": "4"})))
+    (kind,) = json.loads(run("nodes", "--inventory", path, "--output", "json").stdout)
+    assert kind["share"] is None
+    assert [fault in problem for problem in kind["problems"]] == [True]
+    assert fault in run("nodes", "--inventory", path).stdout
+
+
+def test_nodes_that_share_otherwise_are_another_kind_and_nodes_without_labels_are_not(tmp_path: Path) -> None:
+    product = {"nvidia.com/gpu.product": "Tesla-T4"}
+    four = {"nvidia.com/gpu": "4"}
+    items = [
+        node(f"n{at}", labels=found, capacity=four) for at, found in enumerate((labels.WHOLE, product, labels.MPS))
+    ]
+    path = tmp_path / "inventory.yaml"
+    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
+    kinds = json.loads(run("nodes", "--inventory", path, "--output", "json").stdout)
+    assert [(kind["product"], kind["count"], bool(kind["share"])) for kind in kinds] == [
+        ("Tesla-T4", 2, False),
+        ("Tesla-T4", 1, True),
     ]
 
 
@@ -97,7 +199,7 @@ def test_people_are_told_about_each_kind_of_node(inventory: Path, policies: Path
         f"{CUDA_13} needs CUDA 13.0.0: tag 13.0.0-base-ubuntu24.04 of nvidia/cuda",
         "forward-compat-only  2 nodes with NVIDIA-A100-SXM4-80GB, driver 535.183.01",
         "compatible           a pool with NVIDIA-H100-80GB-HBM3, driver 580.65.06",
-        "incompatible         1 node with Tesla-V100-SXM2-32GB, driver 580.65.06",
+        "incompatible         1 node with Tesla-V100-SXM2-32GB, shared by 4 (time-slicing), driver 580.65.06",
     ]
 
 

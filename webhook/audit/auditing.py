@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from webhook.audit.audit_findings import findings_of, quota_overuse
+from webhook.audit.capacity import capacity_of
 from webhook.audit.cluster_objects import NamespaceScope
 from webhook.audit.deduplication import Deduplicator, DraftFinding, Gathered, changed_injections, new_refusals
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.input_claims import InputClaims
-from webhook.audit.node_kinds import capacity_of
 from webhook.audit.owners import Owners
 from webhook.audit.quota_report import QuotaInUse, quotas_in_use, quotas_with_pods, reported_quotas
 from webhook.audit.report import AuditReport, Comparison, Counts

@@ -1,24 +1,24 @@
-"""The GPU nodes of a cluster, grouped by what they offer to CUDA.
+"""The GPU nodes of a cluster, grouped by what they offer to CUDA and how they share GPUs; `render_kinds` prints them.
 
-`render_kinds` prints the groups. `capacity_of` counts the GPUs of a cluster by model, resource and driver.
+Labels that cannot be read, or contradict each other, are problems of their kind.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from webhook.audit.report import Capacity
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.offer import Offer, offer_of
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.nodes import Node
-from webhook.facts.slice_index import SliceTable
-from webhook.facts.snapshot import Snapshot
-from webhook.gpus.gpu_names import PRODUCT_KEYS
+from webhook.gpus.gpu_catalogue import catalogue_of
+from webhook.gpus.gpu_names import NVIDIA_PRODUCT
+from webhook.gpus.gpu_shares import GPU, SHAREABLE, SHARED_GPU, WHOLE_GPU, GpuShare, share_of
 from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor
 from webhook.model.node import NodeClass, NodePool
 from webhook.model.pod_reader import pod_from_raw
@@ -26,19 +26,31 @@ from webhook.model.selectors import as_integer
 from webhook.model.versions import Version
 from webhook.model.wording import counted
 from webhook.outcome import printable
+from webhook.quota.amounts import weight
+from webhook.quota.quotas import Counting
 
 _FITS_EVERYWHERE = pod_from_raw({"spec": {"tolerations": [{"operator": "Exists"}]}})
 
 
 @dataclass(frozen=True, slots=True)
 class NodeKind:
-    """Nodes with an equal offer. `count` is 0 for a declared pool without nodes; `gpus` is the sum of all nodes."""
+    """Nodes with an equal offer and share. `count` is 0 for a declared pool without nodes.
+
+    `gpus` is the sum of all nodes, where MIG slices and shares count by the GPUs that they are at least. `share` says
+    what one unit of a GPU resource is.
+    """
 
     offer: Offer
     count: int
     gpus: int
     newest_cuda: Version | None = None
     """The newest CUDA that the driver runs, by the node's label or else by the driver's branch."""
+    share: GpuShare = WHOLE_GPU
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The labels that could not be read, or contradict each other."""
+        return (*self.offer.problems, self.share.fault) if self.share.fault else self.offer.problems
 
     def to_json(self) -> dict[str, object]:
         """The kind for programs; unknown values are null."""
@@ -51,13 +63,26 @@ class NodeKind:
             "arch": offer.arch or None,
             "count": self.count,
             "gpus": self.gpus,
-            "problems": list(offer.problems),
+            "share": self._share_to_json(),
+            "problems": list(self.problems),
+        }
+
+    def _share_to_json(self) -> dict[str, object] | None:
+        """What one unit is; null for a whole GPU, and where labels contradict each other."""
+        share = self.share
+        if not str(share):
+            return None
+        return {
+            "resource": SHARED_GPU if share.is_renamed else GPU,
+            "profile": share.profile or None,
+            "replicas": share.replicas,
+            "sharing": share.sharing,
         }
 
     def __str__(self) -> str:
-        """The nodes in words: how many, their GPU and their driver."""
+        """The nodes in words: how many, their GPU, its share and their driver."""
         nodes = counted(self.count, "node") if self.count else "a pool"
-        product = self.offer.product or "GPUs of an unknown kind"
+        product = ", ".join(filter(None, (self.offer.product or "GPUs of an unknown kind", str(self.share))))
         return f"{nodes} with {product}, driver {_spelled(self.offer.driver) or 'unknown'}"
 
 
@@ -72,19 +97,33 @@ def node_kinds(
     accelerators: Accelerators = BUILT_IN,
     tables: CudaTables = SHIPPED,
 ) -> list[NodeKind]:
-    """The kinds of the nodes with NVIDIA GPUs and of the pools, by product and driver."""
-    found: dict[Offer, list[Node]] = {}
+    """The kinds of the nodes with NVIDIA GPUs and of the pools, by product, driver and share."""
+    found: dict[tuple[Offer, GpuShare], list[Node]] = {}
     for node in nodes:
         if _has_nvidia_gpus(node.kind, accelerators):
-            found.setdefault(offer_of(node.kind.labels, tables.gpus, node.kind.by_slices), []).append(node)
+            offer = offer_of(node.kind.labels, tables.gpus, node.kind.by_slices)
+            found.setdefault((offer, _share(node.kind, tables)), []).append(node)
     for pool in ClusterFacts().with_pools(pools, accelerators).matching_nodes(_FITS_EVERYWHERE):
         if _has_nvidia_gpus(pool, accelerators):
-            found.setdefault(offer_of(pool.labels, tables.gpus), [])
+            found.setdefault((offer_of(pool.labels, tables.gpus), _share(pool, tables)), [])
+    counting = Counting(catalogue_of(tables.gpus))
     kinds = [
-        NodeKind(offer, len(alike), sum(map(_gpus, alike)), newest_cuda(offer, tables))
-        for offer, alike in found.items()
+        NodeKind(
+            offer, len(alike), sum(_gpus(node, share, counting) for node in alike), newest_cuda(offer, tables), share
+        )
+        for (offer, share), alike in found.items()
     ]
-    return sorted(kinds, key=lambda kind: (kind.offer.product, kind.offer.driver.parts if kind.offer.driver else ()))
+    return sorted(kinds, key=_order)
+
+
+def _share(nodes: NodeClass, tables: CudaTables) -> GpuShare:
+    """What one unit is. Nodes whose labels say that it is a GPU, and nodes that say nothing, are of one kind."""
+    return replace(share_of(nodes.labels, tables.gpus), is_known=True)
+
+
+def _order(kind: NodeKind) -> tuple[object, ...]:
+    driver = kind.offer.driver
+    return kind.offer.product, driver.parts if driver else (), str(kind.share), kind.share.fault
 
 
 def _has_nvidia_gpus(nodes: NodeClass, accelerators: Accelerators) -> bool:
@@ -92,10 +131,23 @@ def _has_nvidia_gpus(nodes: NodeClass, accelerators: Accelerators) -> bool:
     return any(gpu is not None and gpu.vendor is Vendor.NVIDIA for gpu in known)
 
 
-def _gpus(node: Node) -> int:
-    """The GPUs of one node: the physical ones where a label says how many, else its capacity."""
+def part_of_name(resource: str, product: str, counting: Counting) -> Fraction:
+    """How much of a GPU of this product one unit is, by the name of its resource."""
+    models = counting.catalogue.table.models_in(product)
+    return weight(resource, tuple(sorted(models)) or None, counting)
+
+
+def _gpus(node: Node, share: GpuShare, counting: Counting) -> int:
+    """The GPUs of one node: by the label that counts GPUs, or slices of GPUs, else by its capacity."""
     labelled = as_integer(node.label("nvidia.com/gpu.count"))
-    return node.gpus if labelled is None or labelled < 0 else labelled
+    if labelled is not None and labelled >= 0:
+        return ceil(Fraction(labelled, share.slices))
+    product = node.label(NVIDIA_PRODUCT) or ""
+    parts = {
+        name: share.part(name) if name in SHAREABLE else part_of_name(name, product, counting)
+        for name, _ in node.capacity
+    }
+    return ceil(sum(count * parts[name] for name, count in node.capacity))
 
 
 def _spelled(version: object) -> str | None:
@@ -103,7 +155,7 @@ def _spelled(version: object) -> str | None:
 
 
 def render_kinds(kinds: Iterable[NodeKind], console: Console) -> None:
-    """Print the kinds of nodes as a table, and then the labels that could not be read."""
+    """Print the kinds of nodes as a table, and then the labels that could not be read or contradict each other."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("PRODUCT", "DRIVER", "NEWEST CUDA", "ARCH"):
         table.add_column(title, overflow="fold")
@@ -113,61 +165,10 @@ def render_kinds(kinds: Iterable[NodeKind], console: Console) -> None:
     for kind in kinds:
         offer = kind.offer
         known = (offer.product, offer.driver, kind.newest_cuda, offer.arch)
-        table.add_row(*(Text(printable(str(part or "-"))) for part in known), str(kind.count), str(kind.gpus))
-        problems |= dict.fromkeys(offer.problems)
+        product, *others = [printable(str(part or "-")) for part in known]
+        named = f"{product}\n{kind.share}" if str(kind.share) else product
+        table.add_row(*map(Text, (named, *others)), str(kind.count), str(kind.gpus))
+        problems |= dict.fromkeys(kind.problems)
     console.print(table)
     for problem in problems:
         console.print(Text(printable(problem), style="yellow"), soft_wrap=True)
-
-
-_Kind = tuple[str, str, str, str]
-"""Model, resource, driver, newest CUDA."""
-
-
-def capacity_of(
-    cluster: Snapshot, accelerators: Accelerators = BUILT_IN, tables: CudaTables = SHIPPED
-) -> tuple[Capacity, ...]:
-    """The GPU nodes, with one row for each model, resource and driver, sorted by these.
-
-    A node with several resources, such as slices of different sizes, is in the row of each. What it offers for claims
-    has the name of the DeviceClass as its resource.
-    """
-    counts: Counter[_Kind] = Counter()
-    gpus: Counter[_Kind] = Counter()
-    for node in cluster.nodes.values():
-        offered = Counter[_Kind]()
-        for kind, count in (*_kinds(node, accelerators, tables), *_for_claims(node, cluster.slices)):
-            offered[kind] += count
-        counts.update(offered.keys())
-        gpus.update(offered)
-    return tuple(
-        Capacity(model, resource, nodes, gpus[model, resource, driver, cuda], driver, cuda)
-        for (model, resource, driver, cuda), nodes in sorted(counts.items())
-    )
-
-
-def _for_claims(node: Node, slices: SliceTable | None) -> Iterator[tuple[_Kind, int]]:
-    """What a node offers by ResourceSlices; without partitions, whose GPUs are listed as well."""
-    for kind, count in slices.devices(node.name).kinds if slices is not None else ():
-        if not kind.shares_counters or kind.type == "gpu":
-            device_class = _DEVICE_CLASSES.get((kind.driver, kind.type), kind.driver)
-            cuda = ".".join(kind.cuda_driver_version.split(".")[:2])
-            yield (kind.product, device_class, kind.driver_version, cuda), count
-
-
-_DEVICE_CLASSES = {("gpu.nvidia.com", "mig"): "mig.nvidia.com", ("gpu.nvidia.com", "vfio"): "vfio.gpu.nvidia.com"}
-"""Driver and type of devices -> their DeviceClass, where it is not called like the driver. Source: charts of NVIDIA's
-k8s-dra-driver-gpu."""
-
-
-def _kinds(node: Node, accelerators: Accelerators, tables: CudaTables) -> Iterator[tuple[_Kind, int]]:
-    offer = offer_of(node.kind.labels, tables.gpus, node.kind.by_slices)
-    driver, cuda = (str(version or "") for version in (offer.driver, newest_cuda(offer, tables)))
-    for resource, count in node.capacity:
-        gpu = accelerators.of(resource)
-        vendor = gpu.vendor if gpu is not None else None
-        if vendor is Vendor.NVIDIA:
-            yield (offer.product, resource, driver, cuda), count
-        else:
-            label = PRODUCT_KEYS.get(vendor) if vendor is not None else None
-            yield ((node.label(label) or "") if label else "", resource, "", ""), count

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from fractions import Fraction
 from hashlib import sha256
 
 from webhook.audit.documents import DocumentError
@@ -193,7 +194,9 @@ class Counts:
 class Capacity:
     """The nodes of one GPU model with one driver. `cuda` is the newest version that the driver offers, such as 12.4.
 
-    `gpus` counts `resource`. `model`, `driver` and `cuda` are empty if the nodes do not say them.
+    `gpus` counts units of `resource`. `unit` says what one unit is, such as `1g.5gb, shared by 2 (mps)`, and is empty
+    for a whole GPU; `part` is how much of a GPU it is. `model`, `driver` and `cuda` are empty if the nodes do not say
+    them.
     """
 
     model: str
@@ -202,6 +205,20 @@ class Capacity:
     gpus: int
     driver: str
     cuda: str
+    unit: str = ""
+    part: Fraction = Fraction(1)
+
+    @property
+    def physical(self) -> Fraction:
+        """The GPUs that all units are together."""
+        return self.gpus * self.part
+
+    @property
+    def one_unit(self) -> str:
+        """What one unit is, for people."""
+        if self.unit:
+            return self.unit
+        return "a GPU" if self.part == 1 else f"{self.part} GPU"
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,10 +136,12 @@ def docs(policies: Path | None) -> None:
 def nodes(inventory: Path | None, kubeconfig: Path | None, policies: Path | None, namespace: str, output: str) -> None:
     """Print the kinds of GPU nodes of a cluster.
 
-    Each line has the product, the driver, the newest CUDA that the driver runs, and the numbers of nodes and GPUs.
+    Each line has the product, what one unit of it is (a MIG slice, or a share by time-slicing or MPS), the driver, the
+    newest CUDA that the driver runs, and the numbers of nodes and GPUs. Labels that cannot be read or contradict each
+    other are named below.
 
     A node pool of the policy counts as 0 nodes. GPUs are counted by the label nvidia.com/gpu.count, else by the node's
-    capacity.
+    capacity; slices and shares count by how many of them one GPU has.
     """
     if inventory is None and kubeconfig is None:
         fail("no source of facts about the cluster; name --inventory or --kubeconfig")

@@ -73,6 +73,10 @@ class GpuShare:
         shared = SHARED_GPU if self.is_renamed else GPU
         return resource == shared and self.sharing is not Sharing.NONE
 
+    def unit(self, resource: str) -> str:
+        """What one unit of a resource is, for people; empty for a whole GPU."""
+        return str(self) if self.is_shared(resource) else self.profile if resource == GPU else ""
+
     def __str__(self) -> str:
         """The share for people, such as `1g.10gb, shared by 4 (time-slicing)`; empty for a whole GPU."""
         shared = f"shared by {self.replicas} ({self.sharing})" if self.sharing is not Sharing.NONE else ""

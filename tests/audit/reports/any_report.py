@@ -1,6 +1,7 @@
 """Reports with whatever texts: what a manifest can hold, what a format could take for its own, and half characters."""
 
 from datetime import UTC
+from fractions import Fraction
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -58,6 +59,7 @@ NASTY = (
 )
 TEXTS = st.sampled_from(NASTY) | st.text(st.characters(exclude_categories=()), max_size=12)
 NUMBERS = st.integers(0, 10**6)
+UNIT_PARTS = st.builds(Fraction, st.just(1), st.integers(1, 7 * 1024))
 MAYBE_LINES = st.none() | st.integers(1, 10**6)
 REFERENCES = st.builds(ObjectReference, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS)
 SOURCES = st.just(SourceLine()) | st.builds(SourceLine, TEXTS, MAYBE_LINES)
@@ -107,7 +109,7 @@ REPORTS = st.builds(
     counts=st.builds(Counts, *[NUMBERS] * 6),
     findings=lists_of(FINDINGS, 5),
     errors=lists_of(st.builds(DocumentError, TEXTS, NUMBERS, MAYBE_LINES, TEXTS)),
-    capacity=lists_of(st.builds(Capacity, TEXTS, TEXTS, NUMBERS, NUMBERS, TEXTS, TEXTS)),
+    capacity=lists_of(st.builds(Capacity, TEXTS, TEXTS, NUMBERS, NUMBERS, TEXTS, TEXTS, TEXTS, UNIT_PARTS)),
     quotas=lists_of(QUOTAS),
     comparison=st.none() | COMPARISONS,
 )

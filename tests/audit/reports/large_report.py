@@ -1,6 +1,7 @@
 """Reports as large clusters would have them: thousands of findings in dozens of namespaces, the same every time."""
 
 from datetime import UTC, datetime
+from fractions import Fraction
 from random import Random
 
 from webhook.audit.documents import DocumentError
@@ -119,7 +120,7 @@ _CAPACITY = (
     Capacity("NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu", 6, 48, "570.172.08", "12.8"),
     Capacity("NVIDIA-L40S", "nvidia.com/gpu", 18, 72, "550.163.01", "12.4"),
     Capacity("Tesla-T4", "nvidia.com/gpu", 31, 31, "470.82.01", "11.4"),
-    Capacity("NVIDIA-A100-SXM4-40GB", "nvidia.com/mig-1g.5gb", 4, 56, "535.183.01", "12.2"),
+    Capacity("NVIDIA-A100-SXM4-40GB", "nvidia.com/mig-1g.5gb", 4, 56, "535.183.01", "12.2", "1g.5gb", Fraction(1, 7)),
     Capacity("", "amd.com/gpu", 2, 16, "", ""),
 )
 

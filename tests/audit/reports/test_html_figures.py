@@ -242,3 +242,19 @@ def test_a_bar_never_ends_outside_itself(amounts: list[int], spare: int) -> None
 
 def test_a_segment_is_as_wide_as_its_share() -> None:
     assert [one.width for one in bar([("a", 1), ("b", Fraction(1, 2))], 2)] == ["50.000%", "25.000%"]
+
+
+def test_units_stand_beside_gpus_where_some_are_parts_of_a_gpu() -> None:
+    def heads(report: AuditReport) -> list[str]:
+        section = render(report).partition('id="capacity"')[2].partition("</thead>")[0]
+        return re.findall(r"<th [^>]*>([^<]*)</th>", section)
+
+    assert heads(sample()) == ["Model", "Driver", "Newest CUDA", "Resource", "One unit", "Nodes", "Units", "GPUs"]
+    whole = replace(sample(), capacity=sample().capacity[:1])
+    assert heads(whole) == ["Model", "Driver", "Newest CUDA", "Resource", "Nodes", "GPUs"]
+    assert figures.gpus(sample().capacity) == [
+        ("nvidia.com/gpu", 42, "34 1/2"),
+        ("amd.com/gpu", 8, ""),
+        ("nvidia.com/mig-1g.5gb", 7, "1"),
+    ]
+    assert [one.physical for one in figures.nodes(sample().capacity)] == ["32", "2 1/2", "8", "1"]

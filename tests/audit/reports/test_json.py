@@ -103,7 +103,7 @@ def leaves(value: Any) -> Any:
 def values(value: Any) -> Any:
     if is_dataclass(value):
         for field in fields(value):
-            if field.name != "created":
+            if field.name not in {"created", "part"}:  # part times gpus is there
                 yield from values(getattr(value, field.name))
     elif isinstance(value, tuple):
         for item in value:

@@ -117,6 +117,14 @@ def test_what_changes_stands_before_what_is_found() -> None:
     assert places == sorted(places)
 
 
+def test_units_stand_beside_gpus_where_some_are_parts_of_a_gpu() -> None:
+    text = as_markdown.render(sample())
+    assert "| Model | Resource | One unit | Nodes | Units | GPUs | Driver | Newest CUDA |" in text
+    assert "| `Tesla-T4` | `nvidia.com/gpu` | `shared by 4 (mps)` | 3 | 10 | `2 1/2` | `470.82.01` | `11.4` |" in text
+    whole = replace(sample(), capacity=sample().capacity[:1])
+    assert "| Model | Resource | Nodes | GPUs | Driver | Newest CUDA |" in as_markdown.render(whole)
+
+
 def test_a_finding_is_a_row() -> None:
     rows = as_markdown.render(with_findings(FOUND)).split("\n")
     assert (

@@ -119,8 +119,11 @@ def test_the_gpus_of_nodes_fit_on_a_terminal_of_80_columns() -> None:
 
 def test_capacity_and_quotas_are_told() -> None:
     text = printed(sample(), 120)
-    assert re.search(r"NVIDIA-H100-80GB-HBM3 +nvidia.com/gpu +4 +32 +580.95.05 +13.0", text)
-    assert re.search(r"unknown +amd.com/gpu +1 +8", text)
+    assert re.search(r"Model +Resource +One unit +Nodes +Units +GPUs +Driver", text)
+    assert re.search(r"NVIDIA-H100-80GB-HBM3 +nvidia.com/gpu +a GPU +4 +32 +32 +580.95.05 +13.0", text)
+    assert re.search(r"Tesla-T4 +nvidia.com/gpu +shared by 4 \(mps\) +3 +10 +2 1/2 +470.82.01", text)
+    assert re.search(r"nvidia.com/mig-1g.5gb +1g.5gb +1 +7 +1 +535.183.01", text)
+    assert re.search(r"unknown +amd.com/gpu +a GPU +1 +8 +8", text)
     assert re.search(r"GPUs +10 of 8 +\[#+\] +2 over, 3 by claims\n", text)
     assert re.search(r"H100 +8 of 8 +\[#+\] +full\n", text)
 

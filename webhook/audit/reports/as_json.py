@@ -18,6 +18,7 @@ from webhook.audit.report import (
     SourceLine,
 )
 from webhook.audit.reports.report_wording import instant
+from webhook.quota.quota_wording import number
 
 
 def dumps(document: Mapping[str, Any]) -> str:
@@ -155,6 +156,8 @@ def _capacity(capacity: Capacity) -> dict[str, Any]:
         "gpus": capacity.gpus,
         "driver": capacity.driver,
         "cuda": capacity.cuda,
+        "unit": capacity.unit,
+        "physicalGpus": number(capacity.physical),
     }
 
 

@@ -193,17 +193,9 @@ def _name(title: str, pod_group: PodGroup | None, source: SourceLine) -> str:
 
 def _cluster(page: Page, report: AuditReport) -> None:
     """The cluster: its GPUs, and the usage of its quotas."""
-    capacity = (
-        (
-            code(row.model or "unknown"),
-            code(row.resource),
-            f"{row.nodes:,}",
-            f"{row.gpus:,}",
-            *map(code, (row.driver, row.cuda)),
-        )
-        for row in report.capacity
-    )
-    page.table(("Model", "Resource", "Nodes", "GPUs", "Driver", "Newest CUDA"), capacity, summary="GPU capacity")
+    heads, rows = report_wording.capacity(report.capacity)
+    capacity = ([f"{cell:,}" if isinstance(cell, int) else code(cell) for cell in row] for row in rows)
+    page.table(heads, capacity, summary="GPU capacity")
     quotas = (
         (
             code(f"{quota.scope} {quota.name}"),

@@ -46,8 +46,7 @@ def render(report: AuditReport, console: Console) -> None:
     for level, title in _TITLES.items():
         printer.findings(title, tuple(report.at(level)), _STYLES[level])
     printer.table("Would be injected", ("Rule", "Objects"), report_wording.by_rule(report.at(Level.COMPLETE)))
-    capacity = [(c.model or "unknown", c.resource, c.nodes, c.gpus, c.driver, c.cuda) for c in report.capacity]
-    printer.table("GPU capacity", ("Model", "Resource", "Nodes", "GPUs", "Driver", "Newest CUDA"), capacity)
+    printer.table("GPU capacity", *report_wording.capacity(report.capacity))
     printer.quotas(report)
     printer.errors(report)
     printer.line(f"{report_wording.total(report)}.", "bold")

@@ -14,6 +14,7 @@ from webhook.audit.quota_report import LimitUsage, ReportedQuota
 from webhook.audit.report import AuditFinding, AuditReport, Capacity, Level, ObjectReference
 from webhook.audit.reports.report_wording import home
 from webhook.outcome import printable
+from webhook.quota.quota_wording import number
 
 _NARROWEST = Fraction(6, 1000)
 """Least width of a segment, as a share of the bar, so that every amount is visible."""
@@ -104,6 +105,11 @@ class NodesFigure:
     capacity: Capacity
     bar: Bar
 
+    @property
+    def physical(self) -> str:
+        """The GPUs that all units are together."""
+        return number(self.capacity.physical)
+
 
 @dataclass(frozen=True, slots=True)
 class LimitFigure:
@@ -178,19 +184,26 @@ def _worst(owner: ObjectReference, findings: Sequence[AuditFinding]) -> Worst:
 
 def nodes(capacity: Iterable[Capacity]) -> list[NodesFigure]:
     """The GPU nodes of a cluster, by resource; the largest number of GPUs first."""
-    capacity = sorted(capacity, key=lambda one: (one.resource != "nvidia.com/gpu", one.resource, -one.gpus, one.model))
-    most: dict[str, int] = {}
+    capacity = sorted(
+        capacity, key=lambda one: (one.resource != "nvidia.com/gpu", one.resource, -one.physical, one.model)
+    )
+    most: dict[str, Fraction] = {}
     for one in capacity:
-        most[one.resource] = max(most.get(one.resource, 0), one.gpus)
-    return [NodesFigure(one, bar((("some", one.gpus),), most[one.resource])) for one in capacity]
+        most[one.resource] = max(most.get(one.resource, Fraction(0)), one.physical)
+    return [NodesFigure(one, bar((("some", one.physical),), most[one.resource])) for one in capacity]
 
 
-def gpus(capacity: Iterable[Capacity]) -> list[tuple[str, int]]:
-    """How many of each resource the nodes have."""
-    sums: Counter[str] = Counter()
+def gpus(capacity: Iterable[Capacity]) -> list[tuple[str, int, str]]:
+    """How many units of each resource the nodes have, and how many GPUs they are, if that is another number."""
+    units: Counter[str] = Counter()
+    physical: dict[str, Fraction] = {}
     for one in capacity:
-        sums[one.resource] += one.gpus
-    return sorted(sums.items(), key=lambda one: (-one[1], one[0]))
+        units[one.resource] += one.gpus
+        physical[one.resource] = physical.get(one.resource, Fraction(0)) + one.physical
+    return [
+        (resource, count, "" if physical[resource] == count else number(physical[resource]))
+        for resource, count in sorted(units.items(), key=lambda one: (-one[1], one[0]))
+    ]
 
 
 def quotas(reported: Iterable[ReportedQuota]) -> list[QuotaUse]:

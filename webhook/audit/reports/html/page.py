@@ -198,6 +198,7 @@ def render(report: AuditReport) -> str:
         worst=figures.worst(report.findings),
         nodes=figures.nodes(report.capacity),
         gpus=figures.gpus(report.capacity),
+        shows_units=any(one.part != 1 or one.unit for one in report.capacity),
         quotas=figures.quotas(report.quotas),
         errors=[(place(SourceLine(error.source, error.line)), error.message) for error in report.errors],
         rows=found[:MOST_WITHOUT_SCRIPT],
