@@ -72,7 +72,7 @@ def test_gpu_nodes_that_are_known_reached_and_offered_once_are_well(tmp_path: Pa
     nodes = [node("a", taints=[GPU_TAINT]), node("b"), node("cpu", "example.com/fpga", labels={}, taints=[SKU])]
     (finding,) = said(tmp_path, nodes, TOLERANT, slices=[])
     assert finding.status is Status.OK
-    assert finding.found == "2 GPU nodes: drivers are known, taints are tolerated, no GPU is offered twice"
+    assert finding.found == "2 GPU nodes: drivers and shares are known, taints are tolerated, no GPU is offered twice"
 
 
 def test_a_cluster_without_gpu_nodes_is_well(tmp_path: Path) -> None:

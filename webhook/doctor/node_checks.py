@@ -1,4 +1,4 @@
-"""GPU nodes: whether their drivers are known, policies tolerate their taints, and each GPU is offered once."""
+"""GPU nodes: whether drivers and shares are known, policies tolerate taints, and each GPU is offered once."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -10,8 +10,10 @@ from webhook.cuda.offer import offer_of
 from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, skipped, warning
 from webhook.doctor.installation import Installation
+from webhook.doctor.share_checks import share_findings
 from webhook.facts.nodes import Node, node_from_raw
 from webhook.facts.slice_index import SliceTable
+from webhook.gpus.gpu_table import GPUS
 from webhook.model.accelerators import BUILT_IN, Accelerators, Share, Vendor
 from webhook.model.node import Taint, Toleration
 from webhook.model.resource_slices import SliceDriver
@@ -47,20 +49,22 @@ class _GpuNode:
 
 
 def look(installation: Installation) -> Iterator[DoctorFinding]:
-    """The drivers of GPU nodes are known, GPU pods tolerate their taints, and no GPU is offered twice."""
-    accelerators = BUILT_IN
-    with suppress(UnavailableError):  # without the policies the built-in names count
-        accelerators = installation.sound_policies.accelerators
+    """Drivers and shares of GPU nodes are known, GPU pods tolerate their taints, and no GPU is offered twice."""
+    accelerators, table = BUILT_IN, GPUS
+    with suppress(UnavailableError):  # without the policies the built-in names and GPUs count
+        policies = installation.sound_policies
+        accelerators, table = policies.accelerators, policies.cuda.tables.gpus
     nodes = [one for raw in installation.nodes if (one := _gpu_node(raw, accelerators)) is not None]
     if not nodes:
         yield ok("no node offers GPUs by a device plugin")
         return
-    findings = [*_without_driver(nodes, installation), *_offered_twice(nodes, installation)]
+    findings = [*_without_driver(nodes, installation), *share_findings([one.node for one in nodes], table)]
+    findings += _offered_twice(nodes, installation)
     yield from findings
     repelling = list(_not_tolerated(nodes, installation))
     yield from repelling
     if not findings and not repelling:
-        yield ok(f"{_counted(len(nodes))}: drivers are known, taints are tolerated, no GPU is offered twice")
+        yield ok(f"{_counted(len(nodes))}: drivers and shares are known, taints are tolerated, no GPU is offered twice")
 
 
 def _gpu_node(raw: Mapping[str, Any], accelerators: Accelerators) -> _GpuNode | None:

@@ -1,0 +1,182 @@
+"""Findings name nodes whose labels about shares contradict each other or their capacity, and only for certain."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.gpus import discovered_labels as labels
+from tests.gpus.discovered_labels import A100, SLICE, T4, discovered
+from webhook.doctor.doctor_report import DoctorFinding, Status
+from webhook.doctor.share_checks import share_findings
+from webhook.facts.nodes import Node, node_from_raw
+from webhook.gpus.gpu_table import GPUS
+
+GPU, SHARED = "nvidia.com/gpu", "nvidia.com/gpu.shared"
+
+
+def node(name: str, found: Mapping[str, str], **capacity: int) -> Node:
+    """A node with an amount of `gpu`, of `shared` units and of slices of 1g.5gb."""
+    names = {"gpu": GPU, "shared": SHARED, "slices": "nvidia.com/mig-1g.5gb"}
+    amounts = {names[key]: str(amount) for key, amount in capacity.items()}
+    made = node_from_raw({"metadata": {"name": name, "labels": dict(found)}, "status": {"capacity": amounts}})
+    assert made is not None
+    return made
+
+
+def findings(*nodes: Node) -> list[DoctorFinding]:
+    return list(share_findings(nodes, GPUS))
+
+
+@pytest.mark.parametrize(
+    ("found", "capacity"),
+    [
+        pytest.param(labels.UNLABELLED, {"gpu": 4}, id="unlabelled"),
+        pytest.param(labels.WHOLE, {"gpu": 4}, id="whole GPUs"),
+        pytest.param(labels.WHOLE, {"gpu": 0}, id="the device plugin restarts"),
+        pytest.param(labels.WHOLE, {}, id="the device plugin has not come yet"),
+        pytest.param(labels.WHOLE, {"gpu": 5}, id="GPUs of several models, of which labels count one"),
+        pytest.param(labels.WHOLE, {"gpu": 16}, id="more GPUs, which may be of several models"),
+        pytest.param(labels.TIME_SLICED, {"gpu": 4}, id="time-slicing"),
+        pytest.param(labels.TIME_SLICED, {"gpu": 8}, id="time-slicing of several models"),
+        pytest.param(labels.TIME_SLICED, {"gpu": 0}, id="time-slicing, the device plugin restarts"),
+        pytest.param(labels.TIME_SLICED_RENAMED, {"gpu": 0, "shared": 4}, id="time-slicing, renamed"),
+        pytest.param(labels.MPS, {"gpu": 2}, id="MPS"),
+        pytest.param(labels.MPS_RENAMED, {"shared": 2}, id="MPS, renamed"),
+        pytest.param(labels.SINGLE, {"gpu": 7}, id="MIG, single: labels count slices"),
+        pytest.param(labels.SINGLE_WITHOUT_MIG, {"gpu": 2}, id="MIG, single, and MIG is off"),
+        pytest.param(labels.SINGLE_TIME_SLICED, {"gpu": 14}, id="MIG, single, time-slicing"),
+        pytest.param(labels.SINGLE_RENAMED, {"shared": 14}, id="MIG, single, time-slicing, renamed"),
+        pytest.param(labels.MIXED, {"slices": 14}, id="MIG, mixed: GPUs with MIG count and are not offered"),
+        pytest.param(labels.MIXED_BESIDE_SHARED, {"gpu": 2, "slices": 7}, id="MIG, mixed, beside shared GPUs"),
+        pytest.param(discovered(A100, 2, mig="mixed"), {"gpu": 1, "slices": 7}, id="MIG, mixed, beside a whole GPU"),
+        pytest.param(discovered(A100, 1, "0"), {"gpu": 4}, id="MIG is on, and the strategy none"),
+        pytest.param(labels.GKE_TIME_SHARING, {"gpu": 8}, id="GKE, where no label counts GPUs"),
+        pytest.param({**labels.WHOLE, "nvidia.com/gpu.count": "many"}, {"gpu": 3}, id="an unreadable count"),
+        pytest.param({"nvidia.com/gpu.product": T4, "nvidia.com/gpu.count": "4"}, {"gpu": 3}, id="an old release"),
+    ],
+)
+def test_what_may_have_another_reason_is_not_told(found: Mapping[str, str], capacity: Mapping[str, int]) -> None:
+    assert findings(node("a", found, **capacity)) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "capacity", "why"),
+    [
+        pytest.param(
+            labels.TIME_SLICED,
+            {"gpu": 1},
+            "nvidia.com/gpu is 1 in capacity, and nvidia.com/gpu.count is 1 and nvidia.com/gpu.replicas 4, together 4",
+            id="shared by labels and whole by the device plugin",
+        ),
+        pytest.param(
+            labels.TIME_SLICED,
+            {"gpu": 6},
+            "nvidia.com/gpu is 6 in capacity, and nvidia.com/gpu.count is 1 and nvidia.com/gpu.replicas 4, together 4",
+            id="another number of replicas",
+        ),
+        pytest.param(
+            labels.WHOLE,
+            {"shared": 16},
+            "nvidia.com/gpu.shared is 16 in capacity, and labels mean whole units of nvidia.com/gpu",
+            id="whole by labels and shared by the device plugin",
+        ),
+        pytest.param(
+            labels.TIME_SLICED,
+            {"shared": 4},
+            "nvidia.com/gpu.shared is 4 in capacity, and labels mean units of nvidia.com/gpu (shared by 4 "
+            "(time-slicing))",
+            id="renamed by the device plugin alone",
+        ),
+        pytest.param(
+            labels.TIME_SLICED_RENAMED,
+            {"gpu": 1},
+            "nvidia.com/gpu is 1 in capacity, and labels mean units of nvidia.com/gpu.shared (shared by 4 "
+            "(time-slicing))",
+            id="renamed by labels alone",
+        ),
+        pytest.param(
+            labels.SINGLE,
+            {"gpu": 3},
+            "nvidia.com/gpu is 3 in capacity, and nvidia.com/gpu.count is 7",
+            id="MIG, single, other slices since",
+        ),
+        pytest.param(
+            labels.SINGLE,
+            {"gpu": 14},
+            "nvidia.com/gpu is 14 in capacity, and nvidia.com/gpu.count is 7",
+            id="MIG, single, where all slices are alike",
+        ),
+        pytest.param(
+            labels.WHOLE,
+            {"gpu": 3},
+            "nvidia.com/gpu is 3 in capacity, and nvidia.com/gpu.count is 4",
+            id="fewer whole GPUs",
+        ),
+    ],
+)
+def test_a_capacity_that_labels_cannot_mean_is_told(
+    found: Mapping[str, str], capacity: Mapping[str, int], why: str
+) -> None:
+    (one,) = findings(node("a", found, **capacity), node("b", labels.WHOLE, gpu=4))
+    assert one.status is Status.WARNING
+    assert one.found == f"1 of 2 GPU nodes has another capacity than labels about GPUs and shares say: a; on a, {why}"
+    assert one.expected == (
+        "nvidia.com/gpu.count times nvidia.com/gpu.replicas units, of the resource that the labels mean"
+    )
+    assert one.remedy.startswith("restart GPU Feature Discovery and the device plugin on these nodes (kubectl")
+
+
+@pytest.mark.parametrize(
+    ("found", "fault"),
+    [
+        pytest.param(labels.CONTRADICTING, "nvidia.com/gpu.product ends in -SHARED, and", id="suffix"),
+        pytest.param(labels.INVALID, '"INVALID" is no MIG profile that is known of this GPU', id="MIG, invalid"),
+        pytest.param(discovered(SLICE, 7, mig="mixed"), "names MIG slices, and nvidia.com/mig.strategy is", id="MIG"),
+    ],
+)
+def test_labels_that_contradict_each_other_are_told_and_not_compared(found: Mapping[str, str], fault: str) -> None:
+    (one,) = findings(node("a", found, gpu=3), node("b", labels.WHOLE, gpu=4))
+    assert one.status is Status.WARNING
+    assert one.found.startswith(
+        "1 of 2 GPU nodes has labels about shares that contradict each other, so that units count as whole GPUs: a; on "
+    )
+    assert fault in one.found
+
+
+def test_a_few_of_many_nodes_are_named() -> None:
+    (one,) = findings(*(node(f"n{at}", labels.TIME_SLICED, gpu=1) for at in range(9)))
+    assert one.found.startswith("9 of 9 GPU nodes have another capacity than labels about GPUs and shares say: n0, n1")
+    assert " and 6 more; on n0, nvidia.com/gpu is 1 in capacity" in one.found
+
+
+TEXTS = st.sampled_from(
+    ["", "0", "1", "4", "7", "x", "99999", "none", "mps", "time-slicing", "single", "mixed", T4, SLICE]
+)
+KEYS = st.sampled_from([*discovered(T4, 1, mig="single")])
+
+
+@given(found=st.dictionaries(KEYS, TEXTS), gpu=st.integers(0, 64), shared=st.integers(0, 64))
+def test_whatever_labels_and_capacity_say_there_is_an_answer(found: Mapping[str, str], gpu: int, shared: int) -> None:
+    for one in findings(node("a", found, gpu=gpu, shared=shared)):
+        assert one.status is Status.WARNING
+        assert len(one.found) < 600
+
+
+@given(
+    models=st.lists(st.tuples(st.integers(1, 8), st.integers(0, 7)), min_size=1, max_size=3), replicas=st.integers(1, 8)
+)
+def test_a_node_that_is_set_up_as_its_labels_say_is_never_told(models: list[tuple[int, int]], replicas: int) -> None:
+    """Each model has GPUs without MIG and GPUs with MIG, which labels count together; labels are of one model."""
+    units = sum(whole for whole, _ in models) * replicas
+    shared = replicas > 1
+    for whole, with_mig in models:
+        found = discovered(
+            f"{A100}-SHARED" if shared else A100,
+            whole + with_mig,
+            str(replicas),
+            "time-slicing" if shared else "none",
+            "mixed" if with_mig else "",
+        )
+        assert findings(node("a", found, gpu=units)) == []
