@@ -290,7 +290,7 @@ def test_shared_memory_never_exceeds_the_smallest_limit(raw, values):
 def test_a_rule_that_refuses_what_api_validation_refuses_says_so(rule: Rule) -> None:
     """Its source names `fails_validation` exactly where the rule announces it, or `/mutate` would not ask it."""
     source = inspect.getsource(inspect.getmodule(rule.validate or rule.mutate))
-    assert ("fails_validation=True" in source) == rule.may_fail_api_validation
+    assert ("fails_validation=" in source) == rule.may_fail_api_validation
 
 
 def source_of(rule: Rule) -> list[ast.stmt]:

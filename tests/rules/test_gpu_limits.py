@@ -269,6 +269,7 @@ CASE = RuleCase(
         requestsOnly=st.sampled_from(("deny", "repair", "repair")),
         maxPerContainer=st.integers(0, 8),
         maxPerPod=st.integers(0, 16),
+        countShares=st.booleans(),
     ),
     enforced={"maxPerPod": 8},
     injecting=REPAIR,

@@ -12,20 +12,28 @@ requests as an extended resource.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from dataclasses import replace
+from fractions import Fraction
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
+from webhook.cuda.cuda_tables import tables_in
+from webhook.gpus.gpu_catalogue import catalogue_of
+from webhook.gpus.gpu_shares import SHAREABLE
+from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import Share, Vendor
 from webhook.model.claim_object import ClaimObject
 from webhook.model.claims import MOST_CLAIMS, is_too_many
-from webhook.model.container import Container, GpuRequest
+from webhook.model.container import Container
 from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod
-from webhook.model.shape import spelled
 from webhook.model.wording import cut, few, not_enabled
-from webhook.model.workloads.placeholders import is_placeholder
+from webhook.quota.quota_wording import number
+from webhook.quota.unit_parts import UnitParts
 from webhook.rules.claimed_gpus import ClaimedGpus, at_least, claimed_gpus, gpus_of_claim, used_by
+from webhook.rules.gpu_amounts import flaw_of, is_requests_only, written, wrong_amounts
+from webhook.rules.gpu_parts import UNITS, gpus_of, gpus_of_pod, parts_of, spelled_gpus
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import InjectionSettings
 
@@ -39,11 +47,27 @@ class Settings(InjectionSettings):
     """What happens to GPUs that stand in requests but not in limits, which Kubernetes refuses: `deny` refuses the pod
     and says how to mend it, `repair` adds the same number to the limits. Templates of workloads are never repaired."""
     max_per_container: Annotated[int, Field(ge=0)] | None = None
-    """Most GPUs that one container may request; a MIG slice, a share of a GPU and a claimed device count as one each.
-    Unset: no maximum."""
+    """Most GPUs that one container may request; a MIG slice, a share of a GPU and a claimed device count as one each,
+    unless `countShares` says otherwise. Unset: no maximum."""
     max_per_pod: Annotated[int, Field(ge=0)] | None = None
     """Most GPUs that the scheduler may reserve for one pod, counted in the same way; 0 says that GPUs are not enabled.
     Unset: no maximum."""
+    count_shares: bool = False
+    """Whether MIG slices, partitions and shares count in both maxima as the part of a GPU that they are, instead of one
+    each: two `nvidia.com/mig-1g.10gb` of an H100 are 2/7 of a GPU, and so are two `nvidia.com/gpu` where the labels of
+    nodes say that they are such slices. If the pod could run on nodes with other parts or whole GPUs, the largest part
+    counts. Claimed devices count as one each."""
+
+    _table: GpuTable = PrivateAttr(default_factory=lambda: GPUS)  # a default is copied whole each time
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Remember the GPU models of the policies with these settings."""
+        self._table = tables_in(context).gpus
+
+    def parts(self, pod: Pod, facts: Facts) -> UnitParts:
+        """What one unit of the pod's resources counts with `countShares`, where it is less than one."""
+        has_maximum = self.max_per_pod is not None or self.max_per_container is not None
+        return parts_of(pod, facts, catalogue_of(self._table)) if has_maximum else UNITS
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:
@@ -52,28 +76,35 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:
         return
     for container in pod.lasting_containers():
         for request in container.gpu_requests:
-            if _is_requests_only(request) and _flaw(request) is None:
-                yield AddGpuLimit(container, request.resource, _written(request, 0))
+            if is_requests_only(request) and flaw_of(request) is None:
+                yield AddGpuLimit(container, request.resource, written(request, 0))
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     """Refuse requests of GPUs that Kubernetes or CUDA cannot meet, or that exceed a maximum of the policy."""
+    parts = settings.parts(pod, facts) if settings.count_shares and pod.gpus else UNITS
     for container in pod.containers:
-        yield from _amounts(container, settings)
+        where = f"{container.path}.resources"
+        for wrong in wrong_amounts(container, are_repaired=settings.requests_only == "repair"):
+            fails = wrong.fails_validation
+            yield Violation(where, wrong.found, wrong.allowed, wrong.remedy, fails_validation=fails)
         if len(container.gpu_requests) > 1:
             yield from _mixture(container)
-        if settings.max_per_container is not None and container.gpu_count > settings.max_per_container:
-            yield _too_many(f"{container.path}.resources", container.gpu_count, settings.max_per_container, "container")
+        most = settings.max_per_container
+        if most is not None and container.gpu_count > most and (gpus := gpus_of(container, parts)) > most:
+            found = _too_many(where, gpus, most, "container", container.gpu_count)
+            yield replace(found, follows_nodes=_follows_nodes(pod, settings, facts))
     for container in pod.containers if pod.may_be_more else ():
         yield from _beyond(container, settings)
     if pod.resource_claims:
-        yield from _by_claim(pod, settings, facts)
-    if settings.max_per_pod is not None and pod.gpu_count > settings.max_per_pod:
-        if settings.max_per_pod:
-            yield _too_many("spec", pod.gpu_count, settings.max_per_pod, "pod")
+        yield from _by_claim(pod, settings, facts, parts)
+    most = settings.max_per_pod
+    if most is not None and pod.gpu_count > most and (gpus := gpus_of_pod(pod, parts)) > most:
+        if most:
+            found = _too_many("spec", gpus, most, "pod", pod.gpu_count)
+            yield replace(found, follows_nodes=_follows_nodes(pod, settings, facts))
         else:
-            found = f"requests {pod.gpu_count} {'GPU' if pod.gpu_count == 1 else 'GPUs'}"
-            yield Violation("spec", found, *not_enabled(pod.namespace))
+            yield Violation("spec", f"requests {spelled_gpus(gpus, pod.gpu_count)}", *not_enabled(pod.namespace))
 
 
 def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Violation]:
@@ -85,10 +116,15 @@ def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iter
     elif most == 0 and claimed.most:
         yield Violation(claim.where, "requests GPUs", *not_enabled(claim.namespace))
     elif most is not None and claimed.most > most:
-        yield _too_many(claim.where, claimed.most, most, "pod")
+        yield _too_many(claim.where, Fraction(claimed.most), most, "pod")
 
 
-def _by_claim(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
+def _follows_nodes(pod: Pod, settings: Settings, facts: Facts) -> bool:
+    """Whether the GPUs that a pod counts follow from nodes, which a queue or a scheduler may still narrow down."""
+    return settings.count_shares and not SHAREABLE.isdisjoint(pod.gpus) and facts.divides_gpus()
+
+
+def _by_claim(pod: Pod, settings: Settings, facts: Facts, parts: UnitParts) -> Iterator[Violation | Advice]:
     """Maxima that the pod passes with the GPUs of its resource claims, and does not pass without them."""
     if settings.max_per_pod is None and settings.max_per_container is None:
         return
@@ -98,13 +134,14 @@ def _by_claim(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation 
         for container in pod.containers if claimed else ():
             used, where = used_by(container, claimed), f"{container.path}.resources.claims"
             numbers = [at_least(container, one) for one in used]
-            yield from _beyond_with(used, numbers, where, container.gpu_count, settings.max_per_container)
+            yield from _beyond_with(used, numbers, where, gpus_of(container, parts), settings.max_per_container)
     if settings.max_per_pod is not None:
         numbers = [one.most for one in claimed]
         if any(numbers) and not settings.max_per_pod and not pod.gpu_count:
             yield Violation("spec.resourceClaims", "requests GPUs by resource claims", *not_enabled(pod.namespace))
         else:
-            yield from _beyond_with(claimed, numbers, "spec.resourceClaims", pod.gpu_count, settings.max_per_pod)
+            counted = gpus_of_pod(pod, parts)
+            yield from _beyond_with(claimed, numbers, "spec.resourceClaims", counted, settings.max_per_pod)
 
 
 def _uncountable(pod: Pod, claimed: Sequence[ClaimedGpus]) -> Iterator[Violation]:
@@ -122,103 +159,30 @@ def _uncountable(pod: Pod, claimed: Sequence[ClaimedGpus]) -> Iterator[Violation
 
 
 def _beyond_with(
-    claimed: Sequence[ClaimedGpus], numbers: Sequence[int], where: str, counted: int, allowed: int
+    claimed: Sequence[ClaimedGpus], numbers: Sequence[int], where: str, counted: Fraction, allowed: int
 ) -> Iterator[Violation | Advice]:
     """A maximum that is passed with these claims, or may be passed because one of them is for all GPUs of a node.
 
     `numbers` are the GPUs that each claim brings at least, `counted` the GPUs that are requested without claims.
     """
-    number, what = sum(numbers), "pod" if where == "spec.resourceClaims" else "container"
+    brought, what = sum(numbers), "pod" if where == "spec.resourceClaims" else "container"
     if counted > allowed:
         return
-    if counted + number > allowed:
-        found = f"requests {counted + number} GPUs, {number} of them by resource claims"
+    if counted + brought > allowed:
+        found = f"requests {spelled_gpus(counted + brought)}, {brought} of them by resource claims"
         if not counted:
-            found = f"requests {number} {'GPU' if number == 1 else 'GPUs'} by resource claims"
+            found = f"requests {spelled_gpus(Fraction(brought))} by resource claims"
         rule, remedy = f"the policy allows at most {allowed} per {what}", f"Request {allowed} or fewer"
         if not allowed:
             rule, remedy = f"the policy allows none for a {what}", "Remove the claim"
         yield Violation(where, found, rule, remedy)
         return
     more = [one.more for one in claimed]
-    most = None if None in more else counted + number + sum(filter(None, more))
+    most = None if None in more else counted + brought + sum(filter(None, more))
     if most is None or most > allowed:
-        these = "all GPUs of a node" if most is None else f"all GPUs of a node, up to {most - counted},"
+        these = "all GPUs of a node" if most is None else f"all GPUs of a node, up to {number(most - counted)},"
         found = f"requests {these} by resource claims; the policy allows at most {allowed} per {what}"
         yield Advice(where, found, "Request a number of devices in the claim")
-
-
-def _amounts(container: Container, settings: Settings) -> Iterator[Violation]:
-    where = f"{container.path}.resources"
-    for request in container.gpu_requests:
-        flaw = _flaw(request)
-        if flaw is not None:
-            found, allowed, remedy = flaw
-            yield Violation(where, found, allowed, remedy, fails_validation=not request.accelerator.is_of_a_class)
-        elif request.accelerator.is_of_a_class:
-            continue  # Kubernetes treats it as a resource of its own, which may stand in requests only
-        elif request.limit is None and request.request == 0:
-            yield Violation(
-                where,
-                f"{request.resource} is {_written(request, 0)} in requests but missing in limits",
-                "Kubernetes refuses that, even for 0",
-                f"Remove {request.resource} from requests",
-                fails_validation=True,
-            )
-        elif _is_requests_only(request):
-            if settings.requests_only == "deny":
-                amount = _written(request, 0)
-                yield Violation(
-                    where,
-                    f"{request.resource} is {amount} in requests but missing in limits",
-                    "GPUs are allocated from limits",
-                    f"Move the {amount} to resources.limits",
-                    fails_validation=True,
-                )
-        elif request.request is not None and request.request != request.limit:
-            yield Violation(
-                where,
-                f"{request.resource} is {_written(request, 0)} in requests and {_written(request, 1)} in limits",
-                "GPUs cannot be overcommitted, so both must be equal",
-                "Write the same number in both, or in resources.limits only",
-                fails_validation=True,
-            )
-
-
-def _written(request: GpuRequest, part: int) -> str:
-    """The amount in requests (part 0) or limits (part 1) as the author wrote it, without quotes."""
-    written = request.written[part]
-    return written.strip() if isinstance(written, str) else spelled(written)
-
-
-def _is_requests_only(request: GpuRequest) -> bool:
-    is_missing = request.limit is None and bool(request.request)
-    return is_missing and not request.fault and not request.accelerator.is_of_a_class
-
-
-def _flaw(request: GpuRequest) -> tuple[str, str, str] | None:
-    """What is wrong with the number itself: found, allowed, remedy; None if nothing is."""
-    name = request.resource
-    if request.fault:
-        if any(map(is_placeholder, request.written)):
-            return f"{name} {request.fault}", "it is a placeholder of a template", "Fill in the template first"
-        return f"{name} {request.fault}", "GPUs are counted in whole numbers", "Write a whole number such as 1"
-    for index, (part, amount) in enumerate((("requests", request.request), ("limits", request.limit))):
-        if amount is None or (amount >= 0 and isinstance(amount, int)):
-            continue
-        written = _written(request, index)
-        if amount < 0:
-            return (
-                f"{name} is {written} in {part}, a negative number",
-                "GPUs are counted in whole numbers from 0",
-                "Write a whole number such as 1",
-            )
-        return (
-            f"{name} is {written} in {part}, a fraction of a GPU",
-            "GPUs are allocated whole",
-            f"Write a whole number such as 1, or request a shared GPU or a MIG slice instead of {name}",
-        )
-    return None
 
 
 def _mixture(container: Container) -> Iterator[Violation]:
@@ -256,21 +220,12 @@ def _beyond(container: Container, settings: Settings) -> Iterator[Advice]:
         )
 
 
-def _too_many(where: str, found: int, allowed: int, what: str) -> Violation:
-    gpus = "GPU" if found == 1 else "GPUs"
+def _too_many(where: str, gpus: Fraction, allowed: int, what: str, units: int | None = None) -> Violation:
+    found = f"requests {spelled_gpus(gpus, units)}"
     if allowed == 0:
-        return Violation(
-            where,
-            f"requests {found} {gpus}",
-            f"the policy allows none for a {what}",
-            f"Remove {'it' if found == 1 else 'them'}",
-        )
-    return Violation(
-        where,
-        f"requests {found} {gpus}",
-        f"the policy allows at most {allowed} per {what}",
-        f"Request {allowed} or fewer",
-    )
+        remedy = f"Remove {'it' if gpus <= 1 and units in {None, 1} else 'them'}"
+        return Violation(where, found, f"the policy allows none for a {what}", remedy)
+    return Violation(where, found, f"the policy allows at most {allowed} per {what}", f"Request {allowed} or fewer")
 
 
 RULE = Rule(
