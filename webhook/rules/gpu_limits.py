@@ -13,7 +13,6 @@ requests as an extended resource.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr
@@ -29,11 +28,10 @@ from webhook.model.container import Container
 from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod
 from webhook.model.wording import cut, few, not_enabled
-from webhook.quota.quota_wording import number
 from webhook.quota.unit_parts import UnitParts
 from webhook.rules.claimed_gpus import ClaimedGpus, at_least, claimed_gpus, gpus_of_claim, used_by
 from webhook.rules.gpu_amounts import flaw_of, is_requests_only, written, wrong_amounts
-from webhook.rules.gpu_parts import UNITS, gpus_of, gpus_of_pod, parts_of, spelled_gpus
+from webhook.rules.gpu_parts import UNITS, Gpus, gpus_of, gpus_of_pod, parts_of, spelled, spelled_gpus
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import InjectionSettings
 
@@ -93,7 +91,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         most = settings.max_per_container
         if most is not None and container.gpu_count > most and (gpus := gpus_of(container, parts)) > most:
             found = _too_many(where, gpus, most, "container", container.gpu_count)
-            yield replace(found, follows_nodes=_follows_nodes(pod, settings, facts))
+            yield replace(found, follows_nodes=True) if _follows_nodes(pod, settings, facts) else found
     for container in pod.containers if pod.may_be_more else ():
         yield from _beyond(container, settings)
     if pod.resource_claims:
@@ -102,7 +100,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     if most is not None and pod.gpu_count > most and (gpus := gpus_of_pod(pod, parts)) > most:
         if most:
             found = _too_many("spec", gpus, most, "pod", pod.gpu_count)
-            yield replace(found, follows_nodes=_follows_nodes(pod, settings, facts))
+            yield replace(found, follows_nodes=True) if _follows_nodes(pod, settings, facts) else found
         else:
             yield Violation("spec", f"requests {spelled_gpus(gpus, pod.gpu_count)}", *not_enabled(pod.namespace))
 
@@ -116,7 +114,7 @@ def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iter
     elif most == 0 and claimed.most:
         yield Violation(claim.where, "requests GPUs", *not_enabled(claim.namespace))
     elif most is not None and claimed.most > most:
-        yield _too_many(claim.where, Fraction(claimed.most), most, "pod")
+        yield _too_many(claim.where, claimed.most, most, "pod")
 
 
 def _follows_nodes(pod: Pod, settings: Settings, facts: Facts) -> bool:
@@ -159,7 +157,7 @@ def _uncountable(pod: Pod, claimed: Sequence[ClaimedGpus]) -> Iterator[Violation
 
 
 def _beyond_with(
-    claimed: Sequence[ClaimedGpus], numbers: Sequence[int], where: str, counted: Fraction, allowed: int
+    claimed: Sequence[ClaimedGpus], numbers: Sequence[int], where: str, counted: Gpus, allowed: int
 ) -> Iterator[Violation | Advice]:
     """A maximum that is passed with these claims, or may be passed because one of them is for all GPUs of a node.
 
@@ -171,7 +169,7 @@ def _beyond_with(
     if counted + brought > allowed:
         found = f"requests {spelled_gpus(counted + brought)}, {brought} of them by resource claims"
         if not counted:
-            found = f"requests {spelled_gpus(Fraction(brought))} by resource claims"
+            found = f"requests {spelled_gpus(brought)} by resource claims"
         rule, remedy = f"the policy allows at most {allowed} per {what}", f"Request {allowed} or fewer"
         if not allowed:
             rule, remedy = f"the policy allows none for a {what}", "Remove the claim"
@@ -180,7 +178,7 @@ def _beyond_with(
     more = [one.more for one in claimed]
     most = None if None in more else counted + brought + sum(filter(None, more))
     if most is None or most > allowed:
-        these = "all GPUs of a node" if most is None else f"all GPUs of a node, up to {number(most - counted)},"
+        these = "all GPUs of a node" if most is None else f"all GPUs of a node, up to {spelled(most - counted)},"
         found = f"requests {these} by resource claims; the policy allows at most {allowed} per {what}"
         yield Advice(where, found, "Request a number of devices in the claim")
 
@@ -220,7 +218,7 @@ def _beyond(container: Container, settings: Settings) -> Iterator[Advice]:
         )
 
 
-def _too_many(where: str, gpus: Fraction, allowed: int, what: str, units: int | None = None) -> Violation:
+def _too_many(where: str, gpus: Gpus, allowed: int, what: str, units: int | None = None) -> Violation:
     found = f"requests {spelled_gpus(gpus, units)}"
     if allowed == 0:
         remedy = f"Remove {'it' if gpus <= 1 and units in {None, 1} else 'them'}"

@@ -17,6 +17,9 @@ from webhook.quota.quotas import Counting
 from webhook.quota.unit_parts import UnitParts, unit_parts
 from webhook.rules.rule import Facts
 
+Gpus = Fraction | int
+"""A number of GPUs; a fraction where some units are parts of a GPU."""
+
 UNITS: UnitParts = {}
 """Every unit counts as one."""
 _WHOLE = Fraction(1)
@@ -36,25 +39,32 @@ def parts_of(pod: Pod, facts: Facts, catalogue: Catalogue) -> UnitParts:
     return parts
 
 
-def gpus_of(container: Container, parts: UnitParts) -> Fraction:
+def gpus_of(container: Container, parts: UnitParts) -> Gpus:
     """The GPUs that a container requests."""
+    if not parts:
+        return container.gpu_count
     return _together(((one.resource, one.count) for one in container.gpu_requests), parts)
 
 
-def gpus_of_pod(pod: Pod, parts: UnitParts) -> Fraction:
+def gpus_of_pod(pod: Pod, parts: UnitParts) -> Gpus:
     """The GPUs that the scheduler reserves for a pod."""
-    return _together(pod.gpus.items(), parts)
+    return _together(pod.gpus.items(), parts) if parts else pod.gpu_count
 
 
 def _together(units: Iterable[tuple[str, int]], parts: UnitParts) -> Fraction:
     return sum((count * parts.get(resource, _WHOLE) for resource, count in units), Fraction(0))
 
 
-def spelled_gpus(gpus: Fraction, units: int | None = None) -> str:
+def spelled_gpus(gpus: Gpus, units: int | None = None) -> str:
     """A number of GPUs for people, with the number of their units if it is another one.
 
-    >>> spelled_gpus(Fraction(1)), spelled_gpus(Fraction(15, 7), 15)
+    >>> spelled_gpus(1), spelled_gpus(Fraction(15, 7), 15)
     ('1 GPU', '2 1/7 GPUs (15 units)')
     """
     of_units = "" if units is None or units == gpus else f" ({counted(units, 'unit')})"
-    return f"{number(gpus)} {'GPU' if gpus <= 1 else 'GPUs'}{of_units}"
+    return f"{spelled(gpus)} {'GPU' if gpus <= 1 else 'GPUs'}{of_units}"
+
+
+def spelled(gpus: Gpus) -> str:
+    """A number of GPUs for people, without a unit."""
+    return str(gpus) if isinstance(gpus, int) else number(gpus)
