@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import checked, examples
 from webhook.cuda.assessment import assess, expected_labels
-from webhook.cuda.checks import Cause, Verdict
+from webhook.cuda.checks import Verdict
 from webhook.cuda.cuda_messages import remedy_for
 from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.evidence import ImageContext, need_of
@@ -14,6 +14,7 @@ from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import offer_from, offer_of
 from webhook.cuda.verdict import judge
+from webhook.gpus.steering import Cause
 from webhook.model.node import NodeClass
 from webhook.model.versions import parse_version
 

@@ -3,11 +3,12 @@
 import pytest
 
 from webhook.cuda import checks
-from webhook.cuda.checks import Cause, Verdict
+from webhook.cuda.checks import Verdict
 from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import BuiltFor, Need
 from webhook.cuda.offer import offer_from
+from webhook.gpus.steering import Cause
 from webhook.model.versions import parse_version
 
 V100, T4, A100, B200, GB10 = "Tesla-V100-SXM2-32GB", "Tesla-T4", "NVIDIA-A100-SXM4-80GB", "NVIDIA-B200", "NVIDIA-GB10"

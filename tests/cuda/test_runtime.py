@@ -2,10 +2,11 @@
 
 import pytest
 
-from webhook.cuda.checks import Cause, Verdict, driver_for_cuda
+from webhook.cuda.checks import Verdict, driver_for_cuda
 from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import offer_from
+from webhook.gpus.steering import Cause
 from webhook.model.versions import parse_version
 
 RUNS, FORWARD = Verdict.COMPATIBLE, Verdict.FORWARD_COMPAT_ONLY

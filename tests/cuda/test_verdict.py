@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from tests.cuda.test_gate import ENVS
 from tests.strategies import checked
-from webhook.cuda.checks import Cause, Verdict
+from webhook.cuda.checks import Verdict
 from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.gate import Gate
 from webhook.cuda.need import BuiltFor, Compat, ImageEnv, Need
 from webhook.cuda.offer import Offer, offer_from
 from webhook.cuda.verdict import judge, judge_without_gate
 from webhook.gpus.gpu_table import GPUS
+from webhook.gpus.steering import Cause
 from webhook.model.versions import Version, parse_version
 
 TOOLKITS = SHIPPED.toolkits

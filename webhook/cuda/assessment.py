@@ -5,74 +5,29 @@ without the label, nodes that are added later and autoscaled pools stay eligible
 will write later counts as if the node had it already.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from webhook.cuda.checks import Cause, Verdict
+from webhook.cuda.checks import Verdict
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.gate import Gate
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer, offer_of
 from webhook.cuda.verdict import Judgement, judge, judge_without_gate
-from webhook.model.node import NodeClass
-from webhook.model.selectors import Expression, Operator
-
-_RUNTIME_MAJOR = ("nvidia.com/cuda.runtime-version.major", "nvidia.com/cuda.runtime.major")
-_DRIVER_MAJOR = ("nvidia.com/cuda.driver-version.major", "nvidia.com/cuda.driver.major")
-_RUNTIME, _FULL = "nvidia.com/cuda.runtime-version.full", "nvidia.com/cuda.driver-version.full"
-_COMPUTE = "nvidia.com/gpu.compute.major"
-_FAMILY = "nvidia.com/gpu.family"
-
-_DRIVER = (*_RUNTIME_MAJOR, *_DRIVER_MAJOR, _RUNTIME, _FULL)
-_GPU = (
-    _COMPUTE,
-    _FAMILY,
-    "nvidia.com/gpu.product",
-    "cloud.google.com/gke-accelerator",
-    "k8s.amazonaws.com/accelerator",
-    "eks.amazonaws.com/instance-gpu-name",
-    "karpenter.k8s.aws/instance-gpu-name",
-    "karpenter.azure.com/sku-gpu-name",
-    "gpu.nvidia.com/class",
+from webhook.gpus.steering import (
+    COMPUTE,
+    DRIVER,
+    DRIVER_MAJOR,
+    FAMILY,
+    RUNTIME,
+    RUNTIME_MAJOR,
+    Cause,
+    Labels,
+    Steering,
+    steer,
 )
-_ARCHITECTURE = ("kubernetes.io/arch",)
-
-_KEYS: Mapping[Cause, tuple[str, ...]] = {
-    Cause.DRIVER: (*_DRIVER, *_GPU, *_ARCHITECTURE),
-    Cause.GPU: (*_GPU, *_DRIVER, *_ARCHITECTURE),
-    Cause.ARCHITECTURE: (*_ARCHITECTURE, *_GPU, *_DRIVER),
-}
-"""The labels that may exclude nodes, by cause of the verdict. Labels about the cause come first, coarse before fine."""
-
-Labels = Mapping[str, str]
-
-_NO_NAME = "undefined"
-"""What GPU Feature Discovery writes for an unknown family. The next GPU may get this value, so it excludes no node."""
-
-
-@dataclass(frozen=True, slots=True)
-class Steering:
-    """Node affinity that keeps a pod off nodes. `left` are the positions of the nodes that no label can exclude."""
-
-    exclusions: tuple[Expression, ...]
-    left: tuple[int, ...]
-
-
-def steer(unfit: Sequence[tuple[Labels, Cause]], others: Sequence[Labels]) -> Steering:
-    """Exclude as many of the unfit nodes as labels can, and none of the `others`."""
-    remaining = dict(enumerate(unfit))
-    values: dict[str, set[str]] = {}
-    for cause in dict.fromkeys(cause for _, cause in unfit):
-        keys = _KEYS.get(cause, ())
-        foreign = {key: {_NO_NAME, *(labels.get(key) for labels in others)} for key in keys}
-        while chosen := _best(keys, foreign, [(at, labels) for at, (labels, why) in remaining.items() if why is cause]):
-            key, covered = chosen
-            values.setdefault(key, set()).update(remaining[at][0][key] for at in covered)
-            excluded = values[key]
-            remaining = {at: node for at, node in remaining.items() if node[0].get(key) not in excluded}
-    exclusions = tuple(Expression(key, Operator.NOT_IN, tuple(sorted(found))) for key, found in values.items())
-    return Steering(exclusions, tuple(remaining))
+from webhook.model.node import NodeClass
 
 
 def expected_labels(labels: Labels, offer: Offer, tables: CudaTables = SHIPPED) -> Labels:
@@ -84,29 +39,17 @@ def expected_labels(labels: Labels, offer: Offer, tables: CudaTables = SHIPPED) 
 def _following_from(offer: Offer, tables: CudaTables) -> Labels:
     found: dict[str, str] = {}
     if offer.driver is not None:
-        found |= dict.fromkeys(_DRIVER_MAJOR, str(offer.driver.major))
-        found |= {_FULL: str(offer.driver)} if offer.is_driver_exact else {}
+        found |= dict.fromkeys(DRIVER_MAJOR, str(offer.driver.major))
+        found |= {DRIVER: str(offer.driver)} if offer.is_driver_exact else {}
     cuda = offer.cuda or (tables.drivers.reported_by(offer.driver) if offer.driver is not None else None)
     if cuda is not None:
-        found |= dict.fromkeys(_RUNTIME_MAJOR, str(cuda.major))
-        found[_RUNTIME] = str(cuda.cut(2))
+        found |= dict.fromkeys(RUNTIME_MAJOR, str(cuda.major))
+        found[RUNTIME] = str(cuda.cut(2))
     if offer.compute is not None:
-        found[_COMPUTE] = str(offer.compute.major)
+        found[COMPUTE] = str(offer.compute.major)
         generation = tables.generation_of(offer.compute)
-        found |= {_FAMILY: generation.family} if generation is not None else {}
+        found |= {FAMILY: generation.family} if generation is not None else {}
     return found
-
-
-def _best(
-    keys: Iterable[str], foreign: Mapping[str, set[str | None]], nodes: Sequence[tuple[int, Labels]]
-) -> tuple[str, list[int]] | None:
-    """The first label that excludes the most nodes, and their positions; None if no label excludes any."""
-    best: tuple[str, list[int]] | None = None
-    for key in keys:
-        covered = [at for at, labels in nodes if key in labels and labels[key] not in foreign[key]]
-        if covered and (best is None or len(covered) > len(best[1])):
-            best = key, covered
-    return best
 
 
 _WORST_FIRST = (Verdict.INCOMPATIBLE, Verdict.UNKNOWN, Verdict.FORWARD_COMPAT_ONLY, Verdict.COMPATIBLE)

@@ -13,6 +13,7 @@ from webhook.cuda.drivers import Threshold
 from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import Compat, Need
 from webhook.cuda.offer import Offer
+from webhook.gpus.steering import Cause
 from webhook.model.versions import Version
 
 
@@ -24,16 +25,6 @@ class Verdict(StrEnum):
     FORWARD_COMPAT_ONLY = "forward-compat-only"
     """Only with the cuda-compat package that the image brings."""
     UNKNOWN = "unknown"
-
-
-class Cause(StrEnum):
-    """What a verdict is about: the nodes' driver, GPU or CPU architecture, the image alone, or nothing."""
-
-    DRIVER = "driver"
-    GPU = "gpu"
-    ARCHITECTURE = "architecture"
-    IMAGE = "image"
-    NONE = "none"
 
 
 class CudaFinding(NamedTuple):

@@ -10,13 +10,14 @@ from dataclasses import replace
 from functools import lru_cache
 
 from webhook.cuda.assessment import NodeVerdict, merged_by_offer
-from webhook.cuda.checks import Cause, Verdict, framework
+from webhook.cuda.checks import Verdict, framework
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.suggestions import suggest
 from webhook.cuda.verdict import Judgement, deciding_finding, judge
+from webhook.gpus.steering import Cause
 from webhook.model.shape import shortened
 from webhook.model.versions import Version
 

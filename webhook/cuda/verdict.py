@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from webhook.cuda import checks
-from webhook.cuda.checks import Cause, CudaFinding, Verdict
+from webhook.cuda.checks import CudaFinding, Verdict
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.gate import Gate, legacy_gate
 from webhook.cuda.need import BuiltFor, Need
 from webhook.cuda.offer import Offer
+from webhook.gpus.steering import Cause
 
 
 def deciding_finding(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> CudaFinding:

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.cuda.assessment import steer
-from webhook.cuda.checks import Cause
+from webhook.gpus.steering import Cause, steer
 from webhook.model.selectors import Expression
 
 RUNTIME, DRIVER = "nvidia.com/cuda.runtime-version.major", "nvidia.com/cuda.driver-version.major"

@@ -1,0 +1,110 @@
+"""Node affinity that keeps a pod off nodes that do not suit it.
+
+A pod is kept off nodes by labels that only those nodes have. Steering always excludes (NotIn) and never demands: nodes
+without the label, nodes that are added later and autoscaled pools stay eligible.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from webhook.gpus.gpu_names import GKE_ACCELERATOR, NVIDIA_PRODUCT
+from webhook.model.node import GKE_CLIENTS, GKE_SHARING, GPU_REPLICAS, GPU_SHARING
+from webhook.model.selectors import Expression, Operator
+
+RUNTIME_MAJOR = ("nvidia.com/cuda.runtime-version.major", "nvidia.com/cuda.runtime.major")
+DRIVER_MAJOR = ("nvidia.com/cuda.driver-version.major", "nvidia.com/cuda.driver.major")
+RUNTIME, DRIVER = "nvidia.com/cuda.runtime-version.full", "nvidia.com/cuda.driver-version.full"
+COMPUTE = "nvidia.com/gpu.compute.major"
+FAMILY = "nvidia.com/gpu.family"
+MEMORY = "nvidia.com/gpu.memory"
+
+
+class Cause(StrEnum):
+    """What about nodes does not suit a pod."""
+
+    DRIVER = "driver"
+    GPU = "gpu"
+    ARCHITECTURE = "architecture"
+    """The architecture of their CPU."""
+    MODEL = "model"
+    """The model of their GPUs, or the MIG profile."""
+    MEMORY = "memory"
+    """The memory of one unit."""
+    SHARED = "shared"
+    """Other pods use their GPUs at the same time."""
+    WHOLE = "whole"
+    """One unit is a whole GPU."""
+    IMAGE = "image"
+    """Nothing: the image runs on no node."""
+    NONE = "none"
+    """Nothing."""
+
+
+_DRIVERS = (*RUNTIME_MAJOR, *DRIVER_MAJOR, RUNTIME, DRIVER)
+_NAMES = (
+    NVIDIA_PRODUCT,
+    GKE_ACCELERATOR,
+    "k8s.amazonaws.com/accelerator",
+    "eks.amazonaws.com/instance-gpu-name",
+    "karpenter.k8s.aws/instance-gpu-name",
+    "karpenter.azure.com/sku-gpu-name",
+    "gpu.nvidia.com/class",
+)
+_GPUS = (COMPUTE, FAMILY, *_NAMES)
+_ARCHITECTURES = ("kubernetes.io/arch",)
+
+_KEYS: Mapping[Cause, tuple[str, ...]] = {
+    Cause.DRIVER: (*_DRIVERS, *_GPUS, *_ARCHITECTURES),
+    Cause.GPU: (*_GPUS, *_DRIVERS, *_ARCHITECTURES),
+    Cause.ARCHITECTURE: (*_ARCHITECTURES, *_GPUS, *_DRIVERS),
+    Cause.MODEL: (*_NAMES, FAMILY, COMPUTE),
+    Cause.MEMORY: (MEMORY, *_NAMES),
+    Cause.SHARED: (GPU_SHARING, GKE_SHARING, GPU_REPLICAS, GKE_CLIENTS, *_NAMES),
+    Cause.WHOLE: (NVIDIA_PRODUCT, GPU_SHARING, GPU_REPLICAS, *_NAMES[1:]),
+}
+"""The labels that may exclude nodes, by cause. Labels about the cause come first, coarse before fine.
+
+Of a model and of whole GPUs the name comes first, because it is true of nodes that are added later, too: the next model
+of a family may be allowed, and slices are as little shared as whole GPUs."""
+
+Labels = Mapping[str, str]
+
+_NO_NAME = "undefined"
+"""What GPU Feature Discovery writes for an unknown family. The next GPU may get this value, so it excludes no node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steering:
+    """Node affinity that keeps a pod off nodes. `left` are the positions of the nodes that no label can exclude."""
+
+    exclusions: tuple[Expression, ...]
+    left: tuple[int, ...]
+
+
+def steer(unfit: Sequence[tuple[Labels, Cause]], others: Sequence[Labels]) -> Steering:
+    """Exclude as many of the unfit nodes as labels can, and none of the `others`."""
+    remaining = dict(enumerate(unfit))
+    values: dict[str, set[str]] = {}
+    for cause in dict.fromkeys(cause for _, cause in unfit):
+        keys = _KEYS.get(cause, ())
+        foreign = {key: {_NO_NAME, *(labels.get(key) for labels in others)} for key in keys}
+        while chosen := _best(keys, foreign, [(at, labels) for at, (labels, why) in remaining.items() if why is cause]):
+            key, covered = chosen
+            values.setdefault(key, set()).update(remaining[at][0][key] for at in covered)
+            excluded = values[key]
+            remaining = {at: node for at, node in remaining.items() if node[0].get(key) not in excluded}
+    exclusions = tuple(Expression(key, Operator.NOT_IN, tuple(sorted(found))) for key, found in values.items())
+    return Steering(exclusions, tuple(remaining))
+
+
+def _best(
+    keys: Iterable[str], foreign: Mapping[str, set[str | None]], nodes: Sequence[tuple[int, Labels]]
+) -> tuple[str, list[int]] | None:
+    """The first label that excludes the most nodes, and their positions; None if no label excludes any."""
+    best: tuple[str, list[int]] | None = None
+    for key in keys:
+        covered = [at for at, labels in nodes if key in labels and labels[key] not in foreign[key]]
+        if covered and (best is None or len(covered) > len(best[1])):
+            best = key, covered
+    return best
