@@ -17,6 +17,7 @@ from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.suggestions import suggest
 from webhook.cuda.verdict import Judgement, deciding_finding, judge
+from webhook.gpus.gpu_table import GpuTable
 from webhook.gpus.steering import Cause
 from webhook.model.shape import shortened
 from webhook.model.versions import Version
@@ -70,6 +71,20 @@ def in_brief(image: str, need: Need, verdicts: Sequence[NodeVerdict], at: int) -
     which = f"{first.offer.product}: " if first.offer.product and judgement.cause is Cause.DRIVER else ""
     said = f"{image} needs CUDA {need.cuda}; " if need.cuda is not None else ""
     return f"{said}{which}{why}"
+
+
+def in_few_words(one: NodeVerdict, gpus: GpuTable) -> str:
+    """Why these nodes cannot run a pod, as a clause that names their GPU."""
+    offer = one.result.offer
+    name = gpus.short_name(offer.product) if offer.product else "a GPU of unknown model"
+    match one.result.cause:
+        case Cause.DRIVER if offer.driver is not None:
+            return f"{name} has driver {offer.driver.major}"
+        case Cause.DRIVER if offer.cuda is not None:
+            return f"{name} has a driver for CUDA {offer.cuda}"
+        case Cause.ARCHITECTURE if offer.arch:
+            return f"{name} has an {offer.arch} CPU"
+    return f"{name} cannot run the image"
 
 
 def other_processor(image: str, need: Need, verdicts: Sequence[NodeVerdict], at: int) -> tuple[str, str] | None:

@@ -9,7 +9,16 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from webhook.engine.running_rules import ask_mutators, bounded, edits_of, facts_under, violations, without_repeats
+from webhook.engine.joint_steering import jointly
+from webhook.engine.running_rules import (
+    ask_mutators,
+    bounded,
+    edits_of,
+    facts_under,
+    violations,
+    without_repeats,
+    write,
+)
 from webhook.facts.facts import ClusterFacts
 from webhook.model.draft import Draft
 from webhook.model.edits import Annotate, Edit
@@ -18,7 +27,7 @@ from webhook.model.pod_reader import pod_from_raw
 from webhook.model.requirements import placed
 from webhook.outcome import Finding, FindingKind, Injection, Outcome
 from webhook.policy.policy_set import Policy
-from webhook.rules.rule import Facts
+from webhook.rules.rule import Facts, Stage
 
 ANNOTATION = "gpupolicy.dev/injected"
 """Annotation with the rules that completed a pod. It informs people and is never read."""
@@ -46,7 +55,10 @@ def mutate(
     for stage in policy.mutators:
         if stage and unseen:
             pod, unseen = placed(pod, unseen), []
-        injected = ask_mutators(stage, pod, facts, draft, findings)
+        injected = ask_mutators(stage, pod, facts, findings)
+        if stage and policy.steerers and stage[0].rule.stage is Stage.STEERING:
+            injected = jointly(injected, policy.steerers, pod, facts)
+        write(injected, draft)
         unseen += [edit for injection in injected for edit in injection.edits]
         injections += injected
     findings = without_repeats(findings, pod, policy, facts)

@@ -30,13 +30,8 @@ def facts_under(policy: Policy, facts: ClusterFacts) -> ClusterFacts:
     return facts.with_pools(policy.node_pools, policy.accelerators) if policy.node_pools else facts
 
 
-def ask_mutators(
-    stage: Iterable[BoundRule], pod: Pod, facts: Facts, draft: Draft, findings: list[Finding]
-) -> list[Injection]:
-    """Write what the enforced rules of a stage inject into `draft`, and return it. Everything else goes to `findings`.
-
-    Raises ShapeError for a pod whose patch is longer than the API server accepts.
-    """
+def ask_mutators(stage: Iterable[BoundRule], pod: Pod, facts: Facts, findings: list[Finding]) -> Sequence[Injection]:
+    """What the enforced rules of a stage inject. Everything else goes to `findings`."""
     injections: list[Injection] = []
     for bound in stage:
         values = _answers(bound, pod, facts)
@@ -49,9 +44,13 @@ def ask_mutators(
             injections.append(Injection(bound.rule.key, tuple(wanted), bound.origin, bound.line))
         elif wanted:
             findings.append(_would_add(bound, wanted))
+    return injections
+
+
+def write(injections: Iterable[Injection], draft: Draft) -> None:
+    """Write injections into `draft`. Raises ShapeError for a pod whose patch is longer than the API server accepts."""
     for injection in injections:
         _write(injection.edits, draft)
-    return injections
 
 
 def _write(edits: Sequence[Edit], draft: Draft) -> None:

@@ -5,8 +5,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
+from webhook.engine.joint_steering import refusal
 from webhook.engine.mutating import STAMP, mutate, stamp_of
 from webhook.engine.running_rules import addressed, bounded, edits_of, facts_under, listed, violations
 from webhook.facts.facts import ClusterFacts
@@ -14,6 +16,7 @@ from webhook.model.pod import Pod, changed
 from webhook.model.pod_reader import pod_from_raw
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_set import Policy
+from webhook.rules.rule import Facts
 from webhook.rules.rule_settings import IfMissing, InjectionSettings, Mode
 
 
@@ -36,12 +39,18 @@ def validate(  # noqa: PLR0913  # all that decides
     """
     pod = pod_from_raw(raw, policy.accelerators, namespace)
     own = facts_under(policy, facts)
-    found = violations(pod, policy.validators, own)
+    found = _violations(pod, policy, own)
     if old is None:
         findings = _of_a_new_pod(pod, bounded(found), policy, facts, earlier)
     else:
         findings = bounded(_new(found, pod, old, policy, own))
     return Outcome(policy, raw, tuple(findings), pod=pod)
+
+
+def _violations(pod: Pod, policy: Policy, facts: Facts) -> Iterator[Finding]:
+    """What the rules of a policy find in a pod, each by itself and all of them together."""
+    found = violations(pod, policy.validators, facts)
+    return chain(found, refusal(policy.steerers, pod, facts)) if policy.steerers else found
 
 
 def _new(
@@ -56,7 +65,7 @@ def _new(
     for finding in found:
         if known is None:
             before = pod_from_raw(old, policy.accelerators, pod.namespace)
-            known = set(map(hash, violations(before, policy.validators, facts)))
+            known = set(map(hash, _violations(before, policy, facts)))
             softens = _images(pod) == _images(before)
         if hash(finding) not in known:
             yield replace(finding, refuses=False) if softens and finding.follows_nodes else finding
@@ -132,7 +141,8 @@ def _only_recorded(finding: Finding) -> Finding:
 def _finds(policy: Policy, key: str, pod: Pod, facts: ClusterFacts) -> bool:
     """Whether the rule with this key finds a violation under the policy."""
     validators = [bound for bound in policy.validators if bound.rule.key == key]
-    found = violations(pod, validators, facts_under(policy, facts))
+    own = facts_under(policy, facts)
+    found = chain(violations(pod, validators, own), refusal(policy.steerers, pod, own))
     return any(finding.kind is FindingKind.VIOLATION for finding in found)
 
 

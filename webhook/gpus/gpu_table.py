@@ -162,6 +162,16 @@ class GpuTable:
                 found.update(model.name for model in marked or alike)
         return frozenset(found)
 
+    def short_name(self, text: str) -> str:
+        """What people call the GPU that a text names: its family, or the text itself for an unknown GPU.
+
+        >>> GPUS.short_name("NVIDIA-A100-SXM4-40GB"), GPUS.short_name("Tesla-T4-SHARED"), GPUS.short_name("NVS-310")
+        ('A100', 'T4', 'NVS-310')
+        """
+        names = self.models_in(text)
+        families = {model.family for model in self.in_quotas if model.name in names}
+        return families.pop() if len(families) == 1 else text
+
     @cached_property
     def profiles(self) -> Mapping[str, Mapping[str, int]]:
         """MIG profile or partition mode -> model -> the most slices or partitions on one GPU of the model."""

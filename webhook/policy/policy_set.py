@@ -82,6 +82,8 @@ class Policy:
     """The validators with violations that API validation would refuse."""
     contradicted: tuple[BoundRule, ...] = field(init=False)
     """The validators in mode `enforce` that validate a field which they also inject."""
+    steerers: tuple[BoundRule, ...] = field(init=False)
+    """The rules in mode `enforce` that say which nodes do not suit a pod; empty unless there are several."""
     labels: frozenset[str] = field(init=False)
     """The labels by which rules select pods."""
 
@@ -100,6 +102,7 @@ class Policy:
         object.__setattr__(self, "anticipators", anticipators)
         objecting = (bound for bound in validators if bound.rule.validates_own_injection)
         object.__setattr__(self, "contradicted", tuple(bound for bound in objecting if bound.mode is Mode.ENFORCE))
+        object.__setattr__(self, "steerers", _steerers(validators))
         labels = frozenset(label for bound in self.rules for label in bound.rule.labels(bound.settings))
         object.__setattr__(self, "labels", labels)
 
@@ -116,6 +119,12 @@ class Policy:
     def short_hash(self) -> str:
         """The first 12 characters of the hash, for people."""
         return self.hash[:12]
+
+
+def _steerers(validators: Sequence[BoundRule]) -> tuple[BoundRule, ...]:
+    enforced = [bound for bound in validators if bound.rule.unsuited is not None and bound.mode is Mode.ENFORCE]
+    found = [bound for bound in enforced if bound.rule.can_be_unsuited(bound.settings)]
+    return tuple(found) if len(found) > 1 else ()
 
 
 NO_POLICY = Policy(DEFAULT_FILE.removesuffix(".yaml"), (), content_hash({}), ())

@@ -11,16 +11,15 @@ certain that the pod gets such a GPU ([dra.md](dra.md)).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, PrivateAttr
+from pydantic import AfterValidator, Field
 
 from webhook.cuda import cuda_messages
 from webhook.cuda.assessment import Assessment, NodeVerdict, assess
+from webhook.cuda.checks import Verdict
 from webhook.cuda.cuda_messages import remedy_for
-from webhook.cuda.cuda_tables import SHIPPED, CudaTables, tables_in
 from webhook.cuda.environment import cuda_version
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
@@ -29,13 +28,14 @@ from webhook.model.accelerators import Share, Vendor
 from webhook.model.container import Container
 from webhook.model.edits import RequireNodes
 from webhook.model.fixed import fixed
-from webhook.model.node import EVERYTHING
+from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
-from webhook.model.requirements import living_terms, requiring
+from webhook.model.requirements import requiring
 from webhook.model.shape import FormatError
+from webhook.rules.candidates import released
 from webhook.rules.claimed_nodes import claimed_nodes
 from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
-from webhook.rules.rule_settings import RuleSettings
+from webhook.rules.unsuited import Judged, SteeringSettings, Unsuited, is_bound
 
 ANNOTATION = "cuda.gpupolicy.dev/"
 """Prefix of annotations that say what the image of one container needs: a CUDA version, or none."""
@@ -60,7 +60,7 @@ ImageGlob = Annotated[str, Field(min_length=1, max_length=512)]
 CudaVersion = Annotated[str, AfterValidator(_cuda)]
 
 
-class Settings(RuleSettings):
+class Settings(SteeringSettings):
     """Settings of `cudaDriver`."""
 
     unknown: Unknown = "allow"
@@ -77,17 +77,6 @@ class Settings(RuleSettings):
     any text, `?` for one character), each with the CUDA version that the images need, in quotes, or `none`. The longest
     glob that matches an image takes precedence over everything else that is known of it."""
 
-    _tables: CudaTables = PrivateAttr(default_factory=lambda: SHIPPED)  # a default is copied whole each time
-
-    def model_post_init(self, context: Any, /) -> None:
-        """Remember the tables of the policies that these settings belong to."""
-        self._tables = tables_in(context)
-
-    @cached_property
-    def tables(self) -> CudaTables:
-        """The tables by which images are judged: the tables of this release, with the rows of the platform."""
-        return self._tables
-
     @cached_property
     def mapping(self) -> tuple[tuple[str, str], ...]:
         """`images` as pairs, which are hashable."""
@@ -96,7 +85,7 @@ class Settings(RuleSettings):
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes]:
     """Exclude the nodes that cannot run the pod, as long as there are others."""
-    if not settings.steer or _is_bound(pod) or (survey := _survey(pod, settings, facts)) is None:
+    if not settings.steer or is_bound(pod) or (survey := _survey(pod, settings, facts)) is None:
         return
     for exclusion in survey.assessment.steering.exclusions:
         yield from requiring(pod, exclusion)
@@ -112,11 +101,25 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         yield from _refusals(survey)
         return
     if assessment.incompatible and not pod.is_held:
-        yield _mixed(survey, is_steered=settings.steer and not _is_bound(pod))
+        yield _mixed(survey, is_steered=settings.steer and not is_bound(pod))
     if not assessment.compatible:
         yield from _unknown(survey, settings.unknown)
     elif all(one.result.fails_gate for one in assessment.compatible):
         yield _gate(survey)
+
+
+def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
+    """The nodes that cannot run the images of a pod."""
+    survey = _survey(pod, settings, facts)
+    if survey is None or not survey.assessment.incompatible:
+        return None
+    found = [
+        Unsuited(one.result.cause, cuda_messages.in_few_words(one, settings.gpus))
+        if one.result.verdict is Verdict.INCOMPATIBLE
+        else None
+        for one in survey.assessment.verdicts
+    ]
+    return Judged(survey.nodes, tuple(found), settings.tables)
 
 
 @fixed(frozen=True, slots=True)
@@ -124,12 +127,13 @@ class _Survey:
     """What the containers of a pod need, and how the nodes that the pod could run on suit them."""
 
     uses: tuple[tuple[Container, Need], ...]
+    nodes: Sequence[NodeClass]
     assessment: Assessment
 
 
 def _survey(pod: Pod, settings: Settings, facts: Facts) -> _Survey | None:
     """The needs and verdicts of a pod; None if no container needs CUDA."""
-    placed = replace(pod, tolerations=EVERYTHING) if pod.is_held else pod
+    placed = released(pod)
     claimed = claimed_nodes(placed, facts) if pod.resource_claims else None
     is_by_number = pod.requests_gpus_of(Vendor.NVIDIA)
     if claimed is None and not is_by_number:
@@ -144,7 +148,7 @@ def _survey(pod: Pod, settings: Settings, facts: Facts) -> _Survey | None:
     is_allowed = settings.forward_compat == "allow"
     nodes = facts.matching_nodes(placed) if is_by_number or claimed is None else claimed.nodes
     assessment = assess(needs, nodes, settings.tables, is_forward_compat_allowed=is_allowed)
-    return _Survey(tuple(zip(containers, needs, strict=True)), assessment)
+    return _Survey(tuple(zip(containers, needs, strict=True)), nodes, assessment)
 
 
 def _uses_gpu(container: Container) -> bool:
@@ -167,11 +171,6 @@ def _need(container: Container, pod: Pod, settings: Settings, facts: Facts) -> N
         tables=settings.tables,
     )
     return need_of(container.image, claims)
-
-
-def _is_bound(pod: Pod) -> bool:
-    """Whether the pod names its nodes, as pods of DaemonSets do."""
-    return bool(pod.node_name) or any(term.fields for term in living_terms(pod))
 
 
 def _refusals(survey: _Survey) -> Iterator[Violation]:
@@ -282,6 +281,7 @@ RULE = Rule(
     settings=Settings,
     mutate=mutate,
     validate=validate,
+    unsuited=unsuited,
     stage=Stage.STEERING,
     depends_on_cluster_state=True,
     follows_nodes=True,

@@ -18,6 +18,7 @@ from webhook.model.node import NodeClass, PriorityClass, RuntimeClass, Toleratio
 from webhook.model.pod import Pod
 from webhook.model.selectors import Expression
 from webhook.rules.rule_settings import Mode, RuleSettings
+from webhook.rules.unsuited import Judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +274,10 @@ class Rule:
     validate_claim: ClaimValidator | None = None
     """Finds what is wrong with a resource claim, or a template of claims, when it is applied. What it refuses would
     keep every pod with such a claim from being admitted."""
+    unsuited: Callable[[Pod, Any, Facts], Judged | None] | None = None
+    """Says which nodes do not suit a pod; None if all do, or the pod is none of its concern. `mutate` excludes these
+    nodes, and `validate` refuses the pod if none is left, where no other rule has a say. Otherwise the engine does it
+    for all of them together."""
     stage: Stage = Stage.COMPLETION
     faults: frozenset[str] = frozenset()
     """The faults that its violations name. Advice of other rules about such a fault is left out."""
@@ -296,6 +301,8 @@ class Rule:
     """Whether `mutate` can yield anything for any pod under these settings. If not, it is not called."""
     can_validate: Callable[[Any], bool] = lambda _: True
     """Whether `validate` can yield anything for any pod under these settings. If not, it is not called."""
+    can_be_unsuited: Callable[[Any], bool] = lambda _: True
+    """Whether nodes can be unsuited under these settings. If not, `unsuited` is not called."""
     why_no_effect: Callable[[Any], str] = lambda _: ""
     """What to change if these settings have no effect on any pod; empty if they have one."""
     labels: Callable[[Any], Iterable[str]] = lambda _: ()

@@ -1,0 +1,101 @@
+"""Where several enforced rules say which nodes do not suit a pod, their answers are put together.
+
+A pod is kept off all these nodes by exclusions that are computed once, so that together they never exclude the last
+node in silence. A pod to which each rule leaves a node, and all of them together none, is refused with one violation
+that adds the reasons up.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from webhook.engine.running_rules import findings_of
+from webhook.model.edits import RequireNodes
+from webhook.model.pod import Pod
+from webhook.model.wording import PLATFORM_TEAM
+from webhook.outcome import Finding, Injection
+from webhook.policy.policy_set import BoundRule
+from webhook.rules.rule import Facts, Violation
+from webhook.rules.unsuited import Judged, excluding
+
+_MOST_REASONS = 8
+"""Reasons that a message names."""
+
+
+class _Opinion(NamedTuple):
+    """What one of the rules says of the nodes for a pod."""
+
+    bound: BoundRule
+    judged: Judged
+
+
+def jointly(
+    injections: Sequence[Injection], steerers: Sequence[BoundRule], pod: Pod, facts: Facts
+) -> Sequence[Injection]:
+    """The injections, with the exclusions of several rules replaced by those that all of them together need."""
+    opinions = _opinions(steerers, pod, facts)
+    if len(opinions) < 2:
+        return injections
+    own = {opinion.bound.rule.key for opinion in opinions}
+    edits = {
+        one.rule: [edit for edit in one.edits if one.rule not in own or not isinstance(edit, RequireNodes)]
+        for one in injections
+    }
+    if not _is_none_left(opinions):
+        steering = [opinion for opinion in opinions if opinion.bound.rule.can_mutate(opinion.bound.settings)]
+        for edit in excluding(pod, *[opinion.judged for opinion in steering]) if steering else ():
+            edits.setdefault(_author(steering, edit), []).append(edit)
+    known = {one.rule: (one.origin, one.line) for one in injections}
+    known |= {one.bound.rule.key: (one.bound.origin, one.bound.line) for one in opinions}
+    return [Injection(rule, tuple(found), *known[rule]) for rule, found in edits.items() if found]
+
+
+def refusal(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> Iterator[Finding]:
+    """A violation of a pod to which every rule leaves a node, and all rules together none."""
+    opinions = _opinions(steerers, pod, facts)
+    if len(opinions) < 2 or any(one.judged.is_none_left for one in opinions) or not _is_none_left(opinions):
+        return
+    ordered = sorted(opinions, key=lambda one: one.judged.found.count(None))
+    reasons = _reasons(ordered)
+    yield from findings_of(
+        ordered[0].bound,
+        [
+            Violation(
+                "spec",
+                f"no node is left that the pod could land on: {reasons}",
+                "a node must suit all rules of the policy",
+                f"Select other nodes by nodeSelector, affinity or tolerations, or tell {PLATFORM_TEAM}",
+                brief=f"no node is left that the pod could land on: {reasons}",
+            )
+        ],
+    )
+
+
+def _opinions(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> list[_Opinion]:
+    """What the rules say that have a say, all of the same nodes."""
+    judged = [(bound, bound.rule.unsuited(pod, bound.settings, facts)) for bound in steerers if bound.rule.unsuited]
+    found = [_Opinion(bound, one) for bound, one in judged if one is not None and any(one.found)]
+    return [one for one in found if len(one.judged.found) == len(found[0].judged.found)]
+
+
+def _is_none_left(opinions: Sequence[_Opinion]) -> bool:
+    return all(any(answers) for answers in zip(*[one.judged.found for one in opinions], strict=True))
+
+
+def _author(steering: Sequence[_Opinion], edit: RequireNodes) -> str:
+    """The first rule to which nodes do not suit that the edit excludes."""
+    for bound, judged in steering:
+        for nodes, unsuited in zip(judged.nodes, judged.found, strict=True):
+            if unsuited is not None and not edit.expression.accepts(nodes.labels.get(edit.expression.key)):
+                return bound.rule.key
+    return steering[0].bound.rule.key
+
+
+def _reasons(opinions: Sequence[_Opinion]) -> str:
+    """One reason for each node class: that of the first rule to which it is unsuited. Each reason is named once."""
+    firsts = (
+        next(one.reason for one in answers if one is not None)
+        for answers in zip(*[one.judged.found for one in opinions], strict=True)
+    )
+    distinct = list(dict.fromkeys(firsts))
+    more = len(distinct) - _MOST_REASONS
+    return ", ".join(distinct[:_MOST_REASONS]) + (f" and {more} more" if more > 0 else "")
