@@ -37,15 +37,16 @@ NODES = [
                     "desk": driver.split(".", maxsplit=1)[0],
                     "nvidia.com/gpu.product": "NVIDIA-GeForce-RTX-3090",
                     "nvidia.com/cuda.driver-version.full": driver,
+                    **sharing,
                 },
             },
             "status": {"capacity": {"nvidia.com/gpu": "1"}},
         }
-        for driver in ("470.82.01", "580.95.05")
+        for driver, sharing in (("470.82.01", {}), ("580.95.05", {"nvidia.com/gpu.sharing-strategy": "none"}))
     ),
 ]
 """A GPU server with a taint and without a word about its driver, and two GPU nodes without a taint: only the newer one
-runs CUDA 12."""
+runs CUDA 12, and says that its GPU is not shared."""
 RUNTIME_CLASS = {"metadata": {"name": "nvidia"}, "handler": "nvidia"}
 PRIORITY_CLASS = {"metadata": {"name": "training"}, "value": 1000}
 FACTS = ClusterFacts.of(NODES, [RUNTIME_CLASS], [PRIORITY_CLASS])

@@ -44,6 +44,8 @@ def write_policies(directory: Path, count: int, default: str = DEFAULT) -> None:
 def nodes(count: int) -> list[dict[str, Any]]:
     """A RuntimeClass and `count` GPU nodes as GPU Feature Discovery labels them, of four products.
 
+    The nodes with T4s have an old release of it, which says nothing about sharing.
+
     Each has a little more memory than the one before, as no two machines have the same.
     """
     runtime_class = {
@@ -70,6 +72,7 @@ def _node(number: int) -> dict[str, Any]:
         "nvidia.com/gpu.product": PRODUCTS[number % 4],
         "nvidia.com/gpu.count": "8",
         "nvidia.com/cuda.driver-version.full": f"{550 + number % 4 * 10}.54.15",
+        **({"nvidia.com/gpu.replicas": "1", "nvidia.com/gpu.sharing-strategy": "none"} if number % 4 < 3 else {}),
         **{f"feature.node.kubernetes.io/cpu-feature-{feature}": "true" for feature in range(50)},
     }
     return {

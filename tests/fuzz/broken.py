@@ -30,7 +30,8 @@ def with_rule(broken: Rule) -> tuple[Rule, ...]:
 
 def silent(rule: Rule) -> Rule:
     """The rule when it finds and completes nothing."""
-    return replace(rule, mutate=rule.mutate and _says_nothing, validate=rule.validate and _says_nothing)
+    changed = replace(rule, mutate=rule.mutate and _says_nothing, validate=rule.validate and _says_nothing)
+    return replace(changed, unsuited=None)
 
 
 def loud(rule: Rule) -> Rule:

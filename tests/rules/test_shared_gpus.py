@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz.oracles import amounts
 from tests.gpus import discovered_labels as labels
-from tests.rules.rule_case import RuleCase, RulePods, requesting
+from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting, tolerating_gpu_nodes
 from tests.rules.samples import Cluster, container, messages, pod, settings_of
 from webhook.facts.facts import ClusterFacts
 from webhook.model.node import NodeClass, NodePool
@@ -225,9 +225,15 @@ def test_what_follows_from_nodes_says_so_and_what_follows_from_the_name_does_not
 
 
 CASE = RuleCase(
-    pods=lambda raw: RulePods(breaks=requesting(raw, SHARED, "2"), keeps=requesting(raw, SHARED, "1")),
-    values=st.just({}),
+    pods=lambda raw: RulePods(
+        lacks=tolerating_gpu_nodes(raw),
+        breaks=requesting(raw, SHARED, "2"),
+        keeps=requesting(raw, SHARED, "1"),
+        completing={"isolation": "shared"},
+    ),
+    values=any_of(isolation=st.sampled_from(("any", "exclusive", "shared"))),
     enforced={},
+    injecting={"isolation": "shared"},
     fuzzed={},
     oracle=amounts.shared_gpus,
 )

@@ -133,6 +133,7 @@ def test_rules_that_complete_pods_without_the_settings_for_it_are_named() -> Non
     ]
     assert without != []
     text = rules_reference().partition("\n## Settings of rules that mutate pods\n")[2].partition("\n## ")[0]
-    assert f"\n{' and '.join(f'`{key}`' for key in without)} do not have this setting" in text
+    *most, last = [f"`{key}`" for key in without]
+    assert f"\n{', '.join(most)} and {last} do not have this setting" in text
     others = {"Others": [rule for rule in RULES if rule.key not in without]}
     assert "do not have this setting" not in rules_reference(others)

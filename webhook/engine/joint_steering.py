@@ -65,6 +65,7 @@ def refusal(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> Iterator[F
                 "a node must suit all rules of the policy",
                 f"Select other nodes by nodeSelector, affinity or tolerations, or tell {PLATFORM_TEAM}",
                 brief=f"no node is left that the pod could land on: {reasons}",
+                follows_nodes=True,
             )
         ],
     )

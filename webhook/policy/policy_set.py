@@ -83,7 +83,7 @@ class Policy:
     contradicted: tuple[BoundRule, ...] = field(init=False)
     """The validators in mode `enforce` that validate a field which they also inject."""
     steerers: tuple[BoundRule, ...] = field(init=False)
-    """The rules in mode `enforce` that say which nodes do not suit a pod; empty unless there are several."""
+    """The rules in mode `enforce` that say which nodes do not suit a pod, by key; empty unless there are several."""
     labels: frozenset[str] = field(init=False)
     """The labels by which rules select pods."""
 
@@ -124,7 +124,7 @@ class Policy:
 def _steerers(validators: Sequence[BoundRule]) -> tuple[BoundRule, ...]:
     enforced = [bound for bound in validators if bound.rule.unsuited is not None and bound.mode is Mode.ENFORCE]
     found = [bound for bound in enforced if bound.rule.can_be_unsuited(bound.settings)]
-    return tuple(found) if len(found) > 1 else ()
+    return tuple(sorted(found, key=lambda bound: bound.rule.key)) if len(found) > 1 else ()
 
 
 NO_POLICY = Policy(DEFAULT_FILE.removesuffix(".yaml"), (), content_hash({}), ())

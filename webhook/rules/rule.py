@@ -275,9 +275,8 @@ class Rule:
     """Finds what is wrong with a resource claim, or a template of claims, when it is applied. What it refuses would
     keep every pod with such a claim from being admitted."""
     unsuited: Callable[[Pod, Any, Facts], Judged | None] | None = None
-    """Says which nodes do not suit a pod; None if all do, or the pod is none of its concern. `mutate` excludes these
-    nodes, and `validate` refuses the pod if none is left, where no other rule has a say. Otherwise the engine does it
-    for all of them together."""
+    """Says which nodes do not suit a pod; None for a pod that all nodes suit. `mutate` excludes these nodes, `validate`
+    refuses the pod if no others are left. Where several rules have a say, the engine puts their answers together."""
     stage: Stage = Stage.COMPLETION
     faults: frozenset[str] = frozenset()
     """The faults that its violations name. Advice of other rules about such a fault is left out."""

@@ -1,4 +1,5 @@
-"""A container requests at most one unit of a shared GPU, because more units do not give more compute.
+"""A container requests at most one unit of a shared GPU, because more units do not give more compute. A policy can keep
+pods off shared GPUs, or small work off whole GPUs.
 
 Where NVIDIA's device plugin shares GPUs by time-slicing or MPS with `renameByDefault`, their resource is called
 `nvidia.com/gpu.shared`, and that of shared MIG slices `nvidia.com/mig-1g.10gb.shared`. One unit is access to a GPU that
@@ -14,36 +15,68 @@ time-sharing. For other time-slicing the setting cannot be seen from outside the
 pod that waits in a queue or for a scheduling gate, all nodes are taken into account, whatever their taints. Labels that
 are missing or contradict each other are no reason for either.
 
+`isolation` says which units of `nvidia.com/gpu` the pods of a namespace may get: GPUs of their own (`exclusive`), or
+shares and slices (`shared`). The labels of GPU Feature Discovery and of Google Kubernetes Engine tell units apart, also
+without `renameByDefault`. A pod is kept off nodes with other units as long as nodes are left, and refused if none is. A
+pod that requests a resource ending in `.shared` is refused by `exclusive`. A MIG slice is a GPU of one's own unless it
+is shared, and it is also a place for small work: both settings allow it. Nodes without such labels, and nodes whose
+labels contradict each other, stay eligible. GPUs by resource claims, GPUs of other vendors, and resources whose name
+says a MIG profile but not that the slice is shared, are not judged.
+
 Sources: README.md, api/config/v1/config.go and internal/rm/rm.go of NVIDIA/k8s-device-plugin;
 pkg/gpu/nvidia/gpusharing of GoogleCloudPlatform/container-engine-accelerators, whose plugin allows several units of a
 GPU that is shared by MPS on nodes with one GPU.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from webhook.gpus.gpu_shares import GPU, Sharing, share_of
 from webhook.model.accelerators import Share
 from webhook.model.container import Container, GpuRequest
-from webhook.model.node import EVERYTHING, GKE_SHARING, NodeClass
+from webhook.model.edits import RequireNodes
+from webhook.model.node import GKE_SHARING, NodeClass
 from webhook.model.pod import Pod
 from webhook.model.wording import few
-from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
-from webhook.rules.rule_settings import RuleSettings
+from webhook.rules.candidates import released
+from webhook.rules.gpu_isolation import Isolation, isolation_findings, judge_isolation, refused_shares
+from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
+from webhook.rules.unsuited import Judged, SteeringSettings, excluding
 
 
-class Settings(RuleSettings):
+class Settings(SteeringSettings):
     """Settings of `sharedGpus`."""
+
+    isolation: Isolation = "any"
+    """Which units of `nvidia.com/gpu` pods may get, on nodes whose labels say what a unit is. `any`: all of them.
+    `exclusive`: no GPU or MIG slice that other pods use at the same time, by time-slicing or MPS. `shared`: no whole
+    GPU, but shares of GPUs and MIG slices."""
+
+
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes]:
+    """Exclude the nodes whose units the pod must not get, as long as there are others."""
+    judged = unsuited(pod, settings, facts)
+    return excluding(pod, judged) if judged is not None else iter(())
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
-    """Refuse more than one unit of a shared GPU in a container."""
+    """Refuse more than one unit of a shared GPU in a container, and units that the isolation rules out."""
     for container in pod.lasting_containers():
         for request in container.gpu_requests:
-            if request.accelerator.is_shared and request.count > 1:
+            if request.count < 2 or settings.isolation == "exclusive":
+                continue
+            if request.accelerator.is_shared:
                 yield _violation(container, request)
-            elif request.count > 1 and request.resource == GPU and facts.divides_gpus():
+            elif request.resource == GPU and facts.divides_gpus():
                 yield from _by_nodes(pod, container, request, facts)
+    if settings.isolation == "exclusive":
+        yield from refused_shares(pod)
+    if settings.isolation != "any":
+        yield from isolation_findings(pod, settings.isolation, settings, facts)
+
+
+def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
+    """The nodes whose units the pod must not get."""
+    return judge_isolation(pod, settings.isolation, settings, facts)
 
 
 def _violation(container: Container, request: GpuRequest) -> Violation:
@@ -58,7 +91,7 @@ def _violation(container: Container, request: GpuRequest) -> Violation:
 
 def _by_nodes(pod: Pod, container: Container, request: GpuRequest, facts: Facts) -> Iterator[Violation | Advice]:
     """What is said of several units that are shares by the labels of every node that the pod could run on."""
-    nodes = facts.matching_nodes(replace(pod, tolerations=EVERYTHING) if pod.is_held else pod)
+    nodes = facts.matching_nodes(released(pod))
     if not nodes or not all(share_of(one.labels).is_shared(GPU) for one in nodes):
         return
     where = f"{container.path}.resources"
@@ -95,10 +128,19 @@ spec:
 
 RULE = Rule(
     key="sharedGpus",
-    promise="A container requests at most one unit of a shared GPU.",
+    promise="A container requests at most one unit of a shared GPU, and shares GPUs only where the policy allows it.",
     problem="People request several shares of a GPU to get more of it, do not get more, or find that their pod failed "
     "on its node with UnexpectedAdmissionError.",
-    examples=(Example(_FOUR_SHARES),),
+    examples=(
+        Example(_FOUR_SHARES),
+        Example(training_pod("tolerations: [{key: nvidia.com/gpu, operator: Exists}]"), {"isolation": "shared"}),
+    ),
     settings=Settings,
+    mutate=mutate,
     validate=validate,
+    unsuited=unsuited,
+    stage=Stage.STEERING,
+    depends_on_cluster_state=True,
+    can_mutate=lambda settings: settings.isolation != "any",
+    can_be_unsuited=lambda settings: settings.isolation != "any",
 )

@@ -4,7 +4,7 @@ Several rules may have a say. A node suits a pod if it suits every rule. So thei
 node is excluded: what each rule excludes by itself could add up to all nodes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -124,8 +124,3 @@ def _steering(nodes: Sequence[NodeClass], tables: CudaTables, causes: _Causes) -
         (nodes[at].labels, cause) for of_rule in causes for at, cause in enumerate(of_rule) if cause is not None
     ]
     return steer(by_cause, others)
-
-
-def is_excluded(labels: Mapping[str, str], by: Steering) -> bool:
-    """Whether a pod with these exclusions is kept off nodes with these labels."""
-    return any(not exclusion.accepts(labels.get(exclusion.key)) for exclusion in by.exclusions)

@@ -89,7 +89,8 @@ def _of_mutators(groups: Groups) -> str:
         "do not have this setting: what they inject depends on what is known of nodes and images at that moment, so a "
         "pod without it is not a violation."
     )
-    exceptions = wrapped(f"{' and '.join(others)} {why}")
+    listed = " and ".join(filter(None, (", ".join(others[:-1]), others[-1])))
+    exceptions = wrapped(f"{listed} {why}")
     return f"{settings}\n{exceptions}\n"
 
 

@@ -1,0 +1,104 @@
+"""The real scheduler puts pods on nodes that suit the isolation of their namespace."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.eventually import eventually
+from tests.e2e.gpu_nodes import add_node, cuda_pod, labels, remove_node
+from tests.e2e.installation import Installation
+from tests.e2e.objects import JUDGED
+
+Namespaces = Callable[[str], str]
+NODES = {
+    "slices": ("NVIDIA-A100-SXM4-80GB-MIG-1g.10gb", "8.0", "1", "none"),
+    "shares": ("Tesla-T4-SHARED", "7.5", "4", "time-slicing"),
+    "mps": ("NVIDIA-L4-SHARED", "8.9", "4", "mps"),
+    "whole": ("NVIDIA-H100-80GB-HBM3", "9.0", "1", "none"),
+}
+"""Product, compute capability, replicas and sharing strategy of each node; all have one driver and four units."""
+ALLOWED = {"exclusive": {"slices", "whole"}, "shared": {"slices", "shares", "mps"}}
+IMAGE = "registry.example.com/train:1"
+
+
+@pytest.fixture(scope="module")
+def site(installation: Installation) -> Iterator[Installation]:
+    """The webhook, registered, which knows the nodes and a policy for each isolation, and a scheduler."""
+    plane = installation.plane
+    plane.start_scheduler()
+    for isolation in ALLOWED:
+        rules = f"{JUDGED}    sharedGpus: {{mode: enforce, isolation: {isolation}}}\n"
+        installation.write_policy(isolation, f'spec:\n  namespaces: ["{isolation}-*"]\n  rules:\n{rules}')
+    try:
+        for name, (product, compute, replicas, strategy) in NODES.items():
+            found = labels("580.95.05", product, compute)
+            found |= {"nvidia.com/gpu.replicas": replicas, "nvidia.com/gpu.sharing-strategy": strategy}
+            add_node(plane, name, found, gpus=4)
+        installation.register()
+        eventually(installation.is_asked)
+        yield installation
+        installation.unregister()
+    finally:
+        for name in NODES:
+            remove_node(plane, name)
+
+
+def answer(plane: ControlPlane, namespace: str, pod: dict[str, Any], query: str = "") -> tuple[int, dict[str, Any]]:
+    """The status and the answer of the API server to a pod that is created."""
+    return plane.raw("POST", f"/api/v1/namespaces/{namespace}/pods{query}", pod)
+
+
+@pytest.mark.parametrize("isolation", ALLOWED)
+def test_the_scheduler_puts_pods_on_nodes_that_suit_and_leaves_the_others_alone(
+    site: Installation, make_namespace: Namespaces, isolation: str
+) -> None:
+    """One pod more than there are units that suit."""
+    plane, namespace = site.plane, make_namespace(isolation)
+    unsuited = NODES.keys() - ALLOWED[isolation]
+    dry = "?dryRun=All"
+    eventually(lambda: all(answer(plane, namespace, cuda_pod("p", IMAGE, at), dry)[0] == 403 for at in unsuited))
+    count = 4 * len(ALLOWED[isolation])
+    for number in range(count + 1):
+        status, stored = answer(plane, namespace, cuda_pod(f"p{number}", IMAGE))
+        assert status == 201, stored
+        terms = stored["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        (term,) = terms["nodeSelectorTerms"]
+        assert {entry["operator"] for entry in term["matchExpressions"]} == {"NotIn"}
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    eventually(lambda: all(map(_is_decided, plane.raw("GET", path)[1]["items"])))
+    placed = [pod["spec"].get("nodeName") for pod in plane.raw("GET", path)[1]["items"]]
+    assert {name: placed.count(name) for name in set(placed)} == {**dict.fromkeys(ALLOWED[isolation], 4), None: 1}
+    plane.raw("DELETE", f"{path}?gracePeriodSeconds=0")
+    eventually(lambda: plane.raw("GET", path)[1]["items"] == [])
+
+
+def _is_decided(pod: dict[str, Any]) -> bool:
+    conditions = pod.get("status", {}).get("conditions", [])
+    return bool(pod["spec"].get("nodeName")) or any(one.get("reason") == "Unschedulable" for one in conditions)
+
+
+def test_a_pod_that_each_rule_leaves_a_node_and_all_together_none_is_refused_with_all_reasons(
+    site: Installation, make_namespace: Namespaces
+) -> None:
+    """A pod for slices of old and shares of new: CUDA of no node runs it where its GPU would be its own."""
+    namespace = make_namespace("exclusive")
+    images = {"containers": cuda_pod("p", "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime")["spec"]["containers"]}
+    only = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["old", NODES["shares"][0]]}
+    affinity = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [only]}]}
+        }
+    }
+    found = labels("535.183.01", "old", "9.0") | {
+        "nvidia.com/gpu.replicas": "1",
+        "nvidia.com/gpu.sharing-strategy": "none",
+    }
+    add_node(site.plane, "old", found, gpus=4)
+    try:
+        pod = cuda_pod("p", IMAGE, **images, affinity=affinity)
+        reasons = "T4 is shared by time-slicing, old has driver 535"
+        eventually(lambda: reasons in str(answer(site.plane, namespace, pod, "?dryRun=All")[1].get("message", "")))
+    finally:
+        remove_node(site.plane, "old")

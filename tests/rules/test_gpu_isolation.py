@@ -1,0 +1,233 @@
+"""Pods get GPUs of their own, or shares and slices, where the labels of nodes say what a unit of nvidia.com/gpu is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.facts.samples import node
+from tests.rules.samples import container, pod, settings_of
+from tests.strategies import checked
+from webhook.facts.facts import ClusterFacts
+from webhook.gpus.gpu_shares import share_of
+from webhook.model.pod_reader import pod_from_raw
+from webhook.policy.node_pools import PoolSettings
+from webhook.rules.rule import Advice, Violation
+from webhook.rules.shared_gpus import RULE
+
+GPU, SHARED = "nvidia.com/gpu", "nvidia.com/gpu.shared"
+PRODUCT, REPLICAS, STRATEGY = "nvidia.com/gpu.product", "nvidia.com/gpu.replicas", "nvidia.com/gpu.sharing-strategy"
+MIG, SLICE = "nvidia.com/mig.strategy", "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"
+ACCELERATOR, PARTITION = "cloud.google.com/gke-accelerator", "cloud.google.com/gke-gpu-partition-size"
+CLIENTS, GKE_SHARING = "cloud.google.com/gke-max-shared-clients-per-gpu", "cloud.google.com/gke-gpu-sharing-strategy"
+
+
+def labels(product, replicas="1", strategy="none", **other):
+    """The labels of GPU Feature Discovery."""
+    return {PRODUCT: product, REPLICAS: replicas, STRATEGY: strategy, **other}
+
+
+WHOLE = labels("NVIDIA-H100-80GB-HBM3")
+MIXED = labels("NVIDIA-A100-SXM4-40GB", **{MIG: "mixed"})
+SINGLE = labels(SLICE, **{MIG: "single"})
+SINGLE_SHARED = labels(f"{SLICE}-SHARED", "2", "time-slicing", **{MIG: "single"})
+SLICED = labels("Tesla-T4-SHARED", "4", "time-slicing")
+RENAMED = labels("Tesla-T4", "4", "time-slicing")
+MPS = labels("NVIDIA-L4-SHARED", "3", "mps")
+CONTRADICTORY = labels("Tesla-T4-SHARED", "x", "time-slicing")
+PRODUCT_ONLY = {PRODUCT: "Tesla-T4"}
+GKE_WHOLE = {ACCELERATOR: "nvidia-l4"}
+GKE_SHARED = {ACCELERATOR: "nvidia-l4", CLIENTS: "8", GKE_SHARING: "time-sharing"}
+GKE_MPS = {ACCELERATOR: "nvidia-l4", CLIENTS: "8", GKE_SHARING: "mps"}
+GKE_SLICE = {ACCELERATOR: "nvidia-tesla-a100", PARTITION: "1g.5gb"}
+SETS = {
+    "whole": WHOLE,
+    "mixed": MIXED,
+    "single": SINGLE,
+    "single, time-slicing": SINGLE_SHARED,
+    "time-slicing": SLICED,
+    "MPS": MPS,
+    "contradictory": CONTRADICTORY,
+    "the product alone": PRODUCT_ONLY,
+    "none": {},
+    "GKE, whole": GKE_WHOLE,
+    "GKE, time-sharing": GKE_SHARED,
+    "GKE, MPS": GKE_MPS,
+    "GKE, slices": GKE_SLICE,
+}
+"""What nodes with capacity of nvidia.com/gpu have as labels, by what it is."""
+UNSUITED = {
+    "exclusive": {"single, time-slicing", "time-slicing", "MPS", "GKE, time-sharing", "GKE, MPS"},
+    "shared": {"whole", "mixed", "GKE, whole"},
+}
+
+
+def cluster(*kinds, resource=GPU):
+    return ClusterFacts.of([node(f"n{at}", labels=kind, capacity={resource: "8"}) for at, kind in enumerate(kinds)])
+
+
+def asking(gpus=1, resource=GPU, **spec):
+    return pod(container(gpus=gpus, resource=resource), **spec)
+
+
+def excluded(raw, facts, isolation):
+    settings = settings_of(RULE, {"isolation": isolation})
+    return [str(edit.expression) for edit in RULE.mutate(pod_from_raw(raw), settings, facts)]
+
+
+def told(raw, facts, isolation):
+    return list(RULE.validate(pod_from_raw(raw), settings_of(RULE, {"isolation": isolation}), facts))
+
+
+@pytest.mark.parametrize("isolation", ["exclusive", "shared"])
+@pytest.mark.parametrize("kind", SETS)
+def test_a_pod_is_refused_where_every_node_has_units_that_it_must_not_get(isolation, kind):
+    found = told(asking(), cluster(SETS[kind]), isolation)
+    assert [type(one) for one in found] == ([Violation] if kind in UNSUITED[isolation] else [])
+
+
+@pytest.mark.parametrize("isolation", ["exclusive", "shared"])
+@pytest.mark.parametrize("kind", SETS)
+def test_a_pod_is_kept_off_nodes_with_units_that_it_must_not_get(isolation, kind):
+    suited = {"exclusive": labels("NVIDIA-B200"), "shared": labels("NVIDIA-L40S-SHARED", "2", "time-slicing")}[
+        isolation
+    ]
+    facts = cluster(SETS[kind], suited)
+    raw = asking()
+    settings = settings_of(RULE, {"isolation": isolation})
+    edits = list(RULE.mutate(pod_from_raw(raw), settings, facts))
+    assert bool(edits) is (kind in UNSUITED[isolation])
+    assert all(edit.expression.accepts(suited.get(edit.expression.key)) for edit in edits)
+    assert all(edit.expression.operator == "NotIn" for edit in edits)
+
+
+def test_any_isolation_says_nothing():
+    assert told(asking(), cluster(SLICED), "any") == []
+    assert excluded(asking(), cluster(SLICED, WHOLE), "any") == []
+
+
+@pytest.mark.parametrize(
+    ("isolation", "kinds", "expected"),
+    [
+        pytest.param("exclusive", (SLICED, WHOLE), f"{STRATEGY} NotIn [time-slicing]", id="by how GPUs are shared"),
+        pytest.param("exclusive", (SLICED, MPS, WHOLE), f"{STRATEGY} NotIn [mps, time-slicing]", id="both ways"),
+        pytest.param("exclusive", (GKE_SHARED, GKE_WHOLE), f"{GKE_SHARING} NotIn [time-sharing]", id="GKE"),
+        pytest.param("exclusive", (SLICED, RENAMED), f"{PRODUCT} NotIn [Tesla-T4-SHARED]", id="an equal strategy"),
+        pytest.param("shared", (WHOLE, SLICED), f"{PRODUCT} NotIn [NVIDIA-H100-80GB-HBM3]", id="whole GPUs"),
+        pytest.param("shared", (GKE_WHOLE, GKE_SLICE), f"{ACCELERATOR} NotIn [nvidia-l4]", id="whole GPUs of GKE"),
+    ],
+)
+def test_labels_that_are_true_of_nodes_that_come_later_exclude(isolation, kinds, expected):
+    (found,) = excluded(asking(), cluster(*kinds), isolation)
+    assert found == expected
+
+
+def test_a_pod_that_only_gets_shares_is_told_which_and_what_to_select():
+    (found,) = told(asking(), cluster(SLICED, MPS, SINGLE_SHARED), "exclusive")
+    assert str(found) == (
+        "spec.containers[trainer].resources: requests 1 nvidia.com/gpu, and a unit is a share of a GPU on every node "
+        "that the pod could land on: T4 is shared by time-slicing, L4 is shared by MPS and 1g.5gb of A100 is shared by "
+        "time-slicing; the policy keeps pods on GPUs and MIG slices of their own. Select nodes whose GPUs are not "
+        "shared by nodeSelector, or tell the platform team."
+    )
+
+
+def test_a_pod_that_only_gets_whole_gpus_is_told_what_to_request():
+    nodes = [node("h100", labels=WHOLE, capacity={GPU: "8"}), node("t4", labels=RENAMED, capacity={SHARED: "4"})]
+    (found,) = told(asking(2), ClusterFacts.of(nodes), "shared")
+    assert str(found) == (
+        "spec.containers[trainer].resources: requests 2 nvidia.com/gpu, and a unit is a whole GPU on every node that "
+        "the pod could land on: H100 is a whole GPU; the policy keeps pods on shared GPUs and MIG slices. Request "
+        "nvidia.com/gpu.shared."
+    )
+
+
+def test_a_pod_that_selects_whole_gpus_by_labels_is_refused_although_there_are_shares():
+    facts = cluster(WHOLE, SLICED)
+    chosen = asking(nodeSelector={STRATEGY: "none"})
+    assert excluded(chosen, facts, "shared") == []
+    assert [type(one) for one in told(chosen, facts, "shared")] == [Violation]
+
+
+@pytest.mark.parametrize("resource", [SHARED, "nvidia.com/mig-1g.10gb.shared"])
+def test_who_asks_for_a_share_in_so_many_words_is_refused_where_pods_have_gpus_of_their_own(resource):
+    (found,) = told(asking(2, resource), cluster(), "exclusive")
+    assert str(found) == (
+        f"spec.containers[trainer].resources: requests 2 {resource}, which other pods use at the same time; the policy "
+        f"keeps pods on GPUs and MIG slices of their own. Request {resource.removesuffix('.shared')}."
+    )
+
+
+@pytest.mark.parametrize(
+    ("resource", "isolation"),
+    [
+        pytest.param("nvidia.com/mig-1g.10gb", "exclusive", id="a slice is a GPU of one's own"),
+        pytest.param("nvidia.com/mig-1g.10gb", "shared", id="a slice is a place for small work"),
+        pytest.param(SHARED, "shared", id="a share"),
+        pytest.param("amd.com/gpu", "shared", id="a GPU of another vendor"),
+    ],
+)
+def test_other_resources_are_not_told_apart(resource, isolation):
+    facts = cluster(WHOLE, SLICED, resource=resource)
+    assert (told(asking(1, resource), facts, isolation), excluded(asking(1, resource), facts, isolation)) == ([], [])
+
+
+def test_a_pod_for_which_no_node_is_known_is_not_refused():
+    assert told(asking(), ClusterFacts(), "exclusive") == []
+
+
+def test_a_pool_of_which_nothing_about_sharing_is_known_stays_eligible():
+    pool = PoolSettings(name="p", product="Tesla-T4").pool
+    for isolation, kind in (("exclusive", SLICED), ("shared", WHOLE)):
+        facts = cluster(kind).with_pools((pool,))
+        assert not any(isinstance(one, Violation) for one in told(asking(), facts, isolation))
+        assert all(
+            expression.expression.accepts("Tesla-T4")
+            for expression in RULE.mutate(pod_from_raw(asking()), settings_of(RULE, {"isolation": isolation}), facts)
+            if expression.expression.key == PRODUCT
+        )
+
+
+def test_a_pod_that_names_its_node_is_told_and_not_changed():
+    facts = cluster(SLICED, WHOLE)
+    bound = asking(nodeName="n0")
+    assert excluded(bound, facts, "exclusive") == []
+    assert [type(one) for one in told(bound, facts, "exclusive")] == [Violation]
+    assert told(asking(nodeName="n1"), facts, "exclusive") == []
+
+
+def test_a_pod_is_told_of_nodes_that_no_label_separates():
+    """Both have the product of the GPUs alone, and one of them says nothing about sharing."""
+    facts = cluster(GKE_WHOLE, {**GKE_WHOLE, "nvidia.com/gpu.product": "NVIDIA-L4-SHARED", **SLICED, PRODUCT: "a"})
+    (found,) = told(asking(), facts, "shared")
+    assert isinstance(found, Advice)
+    assert "no label separates them: L4 is a whole GPU" in found.found
+
+
+KINDS = st.lists(st.sampled_from(list(SETS.values())), min_size=1, max_size=5)
+
+
+@checked
+@given(
+    KINDS, st.sampled_from(["exclusive", "shared"]), st.sampled_from([{}, {STRATEGY: "none"}, {PRODUCT: "Tesla-T4"}])
+)
+def test_no_pod_loses_its_last_node_in_silence(kinds, isolation, selector):
+    facts = cluster(*kinds)
+    raw = asking(nodeSelector=selector)
+    settings = settings_of(RULE, {"isolation": isolation})
+    before = facts.matching_nodes(pod_from_raw(raw))
+    edits = list(RULE.mutate(pod_from_raw(raw), settings, facts))
+    left = [
+        one for one in before if all(edit.expression.accepts(one.labels.get(edit.expression.key)) for edit in edits)
+    ]
+    kept = [one for one in before if dict(one.labels) not in _wrong(isolation)]
+    assert [one for one in left if one in kept] == kept
+    assert bool(left) == bool(before)
+    is_refused = any(isinstance(one, Violation) for one in told(raw, facts, isolation))
+    assert is_refused == (bool(before) and not kept)
+
+
+def _wrong(isolation):
+    """The labels whose unit is a share, or a whole GPU; said a second time."""
+    found = [SETS[kind] for kind in UNSUITED[isolation]]
+    assert all(share_of(one).is_known for one in found)
+    return found

@@ -1,0 +1,180 @@
+"""Several enforced rules that say which nodes do not suit a pod: together they never take its last node in silence."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.facts.samples import node
+from tests.reviews import pod, policy, workload
+from tests.strategies import checked
+from webhook import engine
+from webhook.facts.facts import ClusterFacts
+from webhook.model.pod_reader import pod_from_raw
+from webhook.outcome import FindingKind
+from webhook.policy.policy_set import Policy
+
+PRODUCT, STRATEGY = "nvidia.com/gpu.product", "nvidia.com/gpu.sharing-strategy"
+DRIVER, RUNTIME = "nvidia.com/cuda.driver-version.full", "nvidia.com/cuda.runtime-version.major"
+OLD, NEW = "535.183.01", "580.95.05"
+IMAGE = "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime"
+
+SHARED = {PRODUCT: "Tesla-T4-SHARED", "nvidia.com/gpu.replicas": "4", STRATEGY: "time-slicing"}
+WHOLE = {PRODUCT: "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.replicas": "1", STRATEGY: "none"}
+
+
+def labels(kind: Mapping[str, str], driver: str) -> dict[str, str]:
+    """The labels of GPU Feature Discovery on nodes of a kind with this driver."""
+    return {**kind, DRIVER: driver, RUNTIME: {OLD: "12", NEW: "13"}[driver]}
+
+
+T4, A100, H100 = labels(SHARED, NEW), labels(WHOLE, OLD), labels({**WHOLE, PRODUCT: "NVIDIA-H100-80GB-HBM3"}, NEW)
+"""A node with shared GPUs, one with an old driver, and one that suits every pod."""
+
+
+def cluster(*kinds: Mapping[str, str]) -> ClusterFacts:
+    return ClusterFacts.of(
+        [node(f"n{at}", labels=kind, capacity={"nvidia.com/gpu": "8"}) for at, kind in enumerate(kinds)]
+    )
+
+
+def trainer(**spec: Any) -> dict[str, Any]:
+    raw = pod(1, spec=None)
+    raw["spec"] |= spec
+    raw["spec"]["containers"][0]["image"] = IMAGE
+    return raw
+
+
+def rules(*, cuda: str = "enforce", sharing: str = "enforce", steer: bool = True) -> Policy:
+    return policy(
+        {"cudaDriver": {"mode": cuda, "steer": steer}, "sharedGpus": {"mode": sharing, "isolation": "exclusive"}}
+    )
+
+
+def excluded(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
+    required = raw["spec"].get("affinity", {}).get("nodeAffinity", {})
+    terms = required.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", [])
+    return [expression for term in terms for expression in term["matchExpressions"]]
+
+
+def test_a_pod_is_kept_off_what_any_rule_finds_unsuited() -> None:
+    outcome = engine.simulate(trainer(), rules(), cluster(T4, A100, H100))
+    assert outcome.findings == ()
+    assert excluded(outcome.object) == [
+        {"key": STRATEGY, "operator": "NotIn", "values": ["time-slicing"]},
+        {"key": RUNTIME, "operator": "NotIn", "values": ["12"]},
+    ]
+    assert outcome.injected == ("sharedGpus", "cudaDriver")
+    assert engine.mutate(outcome.object, rules(), cluster(T4, A100, H100)).patch == ()
+
+
+def test_a_pod_to_which_each_rule_leaves_a_node_and_all_together_none_is_refused_with_all_reasons() -> None:
+    facts = cluster(T4, A100)
+    assert engine.mutate(trainer(), rules(), facts).patch == ()
+    (finding,) = engine.simulate(trainer(), rules(), facts).refusals
+    assert str(finding) == (
+        "cudaDriver: spec: no node is left that the pod could land on: T4 is shared by time-slicing, A100 has driver "
+        "535; a node must suit all rules of the policy. Select other nodes by nodeSelector, affinity or tolerations, "
+        "or tell the platform team."
+    )
+    for alone in (rules(sharing="disabled"), rules(cuda="disabled")):
+        assert engine.simulate(trainer(), alone, facts).refusals == ()
+
+
+def test_the_refusal_comes_from_the_rule_to_which_most_nodes_are_unsuited() -> None:
+    of_sharing = cluster(T4, labels({**SHARED, PRODUCT: "NVIDIA-L4-SHARED"}, NEW), A100)
+    (finding,) = engine.simulate(trainer(), rules(), of_sharing).refusals
+    assert finding.rule == "sharedGpus"
+    of_driver = cluster(T4, A100, labels({**WHOLE, PRODUCT: "NVIDIA-L40S"}, OLD))
+    (finding,) = engine.simulate(trainer(), rules(), of_driver).refusals
+    assert finding.rule == "cudaDriver"
+
+
+def test_where_one_rule_leaves_no_node_its_own_violation_is_the_only_one() -> None:
+    facts = cluster(A100, labels(SHARED, OLD))
+    together = engine.simulate(trainer(), rules(), facts).refusals
+    assert together == engine.simulate(trainer(), rules(sharing="disabled"), facts).refusals
+    assert len(together) == 1
+
+
+@pytest.mark.parametrize("mode", ["warn", "audit"])
+def test_a_rule_that_is_not_enforced_is_judged_by_itself(mode: str) -> None:
+    outcome = engine.simulate(trainer(), rules(sharing=mode), cluster(T4, A100))
+    assert outcome.refusals == ()
+    assert [expression["key"] for expression in excluded(outcome.object)] == [RUNTIME]
+    assert outcome.injected == ("cudaDriver",)
+
+
+def test_nodes_that_a_rule_does_not_steer_off_still_count_against_the_pod() -> None:
+    assert [one.rule for one in engine.simulate(trainer(), rules(steer=False), cluster(T4, A100)).refusals] == [
+        "cudaDriver"
+    ]
+    outcome = engine.simulate(trainer(), rules(steer=False), cluster(T4, A100, H100))
+    assert [expression["key"] for expression in excluded(outcome.object)] == [STRATEGY]
+
+
+def test_an_update_is_warned_of_nodes_that_a_queue_took_away() -> None:
+    narrowed = trainer(nodeSelector={"pool": "a"})
+    facts = cluster({**T4, "pool": "a"}, {**A100, "pool": "a"}, H100)
+    outcome = engine.validate(narrowed, rules(), facts, old=trainer())
+    assert outcome.refusals == ()
+    assert any("no node is left" in finding.message for finding in outcome.findings)
+    assert engine.validate(narrowed, rules(), facts, old=narrowed).findings == ()
+
+
+def test_a_template_whose_pods_would_be_refused_is_told_all_reasons() -> None:
+    findings = engine.validate_workload(workload("Deployment", trainer()), "team", rules(), cluster(T4, A100)).findings
+    assert any("T4 is shared by time-slicing, A100 has driver 535" in finding.message for finding in findings)
+
+
+def test_a_pod_that_a_queue_holds_counts_nodes_whose_taints_it_does_not_tolerate() -> None:
+    taint = {"key": "team", "value": "a", "effect": "NoSchedule"}
+    nodes = [
+        node("n0", labels=T4, capacity={"nvidia.com/gpu": "8"}),
+        node("n1", labels=H100, capacity={"nvidia.com/gpu": "8"}, taints=[taint]),
+        node("n2", labels=A100, capacity={"nvidia.com/gpu": "8"}),
+    ]
+    facts = ClusterFacts.of(nodes)
+    assert engine.simulate(trainer(), rules(), facts).refusals != ()
+    assert engine.simulate(trainer(schedulingGates=[{"name": "queue"}]), rules(), facts).refusals == ()
+
+
+SOME = st.sampled_from(
+    [
+        labels(kind, driver)
+        for kind in (SHARED, WHOLE, {**WHOLE, PRODUCT: "NVIDIA-L4"}, {**SHARED, PRODUCT: "NVIDIA-L4-SHARED"})
+        for driver in (OLD, NEW)
+    ]
+    + [{}, {PRODUCT: "Tesla-T4"}, {DRIVER: OLD}, {STRATEGY: "none"}]
+)
+
+
+def suits(kind: Mapping[str, str]) -> bool:
+    return kind.get(DRIVER) != OLD and kind.get(STRATEGY) != "time-slicing"
+
+
+@checked
+@given(
+    st.lists(SOME, min_size=1, max_size=5),
+    st.sampled_from([{}, {PRODUCT: "NVIDIA-L4"}]),
+    st.booleans(),
+    st.sampled_from(["", "n0"]),
+)
+def test_no_pod_loses_its_last_node_in_silence(
+    kinds: list[dict[str, str]], selector: dict[str, str], steer: bool, name: str
+) -> None:
+    facts, in_force = cluster(*kinds), rules(steer=steer)
+    raw = trainer(nodeSelector=selector, **({"nodeName": name} if name else {}))
+    before = facts.matching_nodes(pod_from_raw(raw))
+    outcome = engine.mutate(raw, in_force, facts)
+    after = facts.matching_nodes(pod_from_raw(outcome.object))
+    judged = engine.validate(outcome.object, in_force, facts)
+    suited = [one for one in before if suits(one.labels)]
+    assert [one.labels for one in after if suits(one.labels)] == [one.labels for one in suited]
+    assert bool(after) == bool(before)
+    assert bool(judged.refusals) == (bool(before) and not suited)
+    if not suited:
+        assert outcome.patch == ()
+    assert len([one for one in judged.findings if one.kind is FindingKind.VIOLATION]) <= 2
