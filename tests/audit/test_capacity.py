@@ -126,6 +126,14 @@ def test_slices_of_several_sizes_have_a_part_of_a_gpu_each() -> None:
             "2",
             id="MIG, mixed, renamed, shared by nobody",
         ),
+        pytest.param(
+            {**labels.MIXED, "nvidia.com/mig-1g.5gb.replicas": "2"},
+            "nvidia.com/mig-1g.5gb",
+            7,
+            "1g.5gb",
+            "1",
+            id="MIG, mixed, the plain name beside a renamed one",
+        ),
         pytest.param(labels.CONTRADICTING, "nvidia.com/gpu", 4, "", "4", id="labels that contradict each other"),
         pytest.param(labels.GKE_TIME_SHARING, "nvidia.com/gpu", 8, "shared by 8 (time-slicing)", "1", id="GKE"),
         pytest.param(

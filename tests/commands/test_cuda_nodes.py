@@ -167,6 +167,17 @@ def test_nodes_that_share_otherwise_are_another_kind_and_nodes_without_labels_ar
     ]
 
 
+def test_nodes_that_say_that_units_are_gpus_and_nodes_that_say_nothing_are_one_kind(tmp_path: Path) -> None:
+    by_cloud = {"k8s.amazonaws.com/accelerator": "nvidia-tesla-t4"}
+    saying = {**by_cloud, "nvidia.com/gpu.sharing-strategy": "none"}
+    items = [
+        node(f"n{at}", labels=found, capacity={"nvidia.com/gpu": "1"}) for at, found in enumerate((by_cloud, saying))
+    ]
+    path = tmp_path / "inventory.yaml"
+    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
+    assert [kind["count"] for kind in json.loads(run("nodes", "--inventory", path, "--output", "json").stdout)] == [2]
+
+
 def test_a_declared_pool_is_a_kind_without_nodes(inventory: Path, policies: Path) -> None:
     found = run("nodes", "--inventory", inventory, "--policies", policies).stdout
     assert ["NVIDIA-H100-80GB-HBM3", "580.65.06", "13.0", "amd64", "0", "0"] in map(str.split, found.splitlines())

@@ -52,6 +52,7 @@ def findings(*nodes: Node) -> list[DoctorFinding]:
         pytest.param(labels.MIXED_BESIDE_SHARED, {"gpu": 2, "slices": 7}, id="MIG, mixed, beside shared GPUs"),
         pytest.param(discovered(A100, 2, mig="mixed"), {"gpu": 1, "slices": 7}, id="MIG, mixed, beside a whole GPU"),
         pytest.param(discovered(A100, 1, "0"), {"gpu": 4}, id="MIG is on, and the strategy none"),
+        pytest.param(discovered(A100, 1, "0"), {"shared": 4}, id="MIG is on, the strategy none, and GPUs are shared"),
         pytest.param(labels.GKE_TIME_SHARING, {"gpu": 8}, id="GKE, where no label counts GPUs"),
         pytest.param({**labels.WHOLE, "nvidia.com/gpu.count": "many"}, {"gpu": 3}, id="an unreadable count"),
         pytest.param({"nvidia.com/gpu.product": T4, "nvidia.com/gpu.count": "4"}, {"gpu": 3}, id="an old release"),
@@ -132,6 +133,7 @@ def test_a_capacity_that_labels_cannot_mean_is_told(
     ("found", "fault"),
     [
         pytest.param(labels.CONTRADICTING, "nvidia.com/gpu.product ends in -SHARED, and", id="suffix"),
+        pytest.param(discovered(f"{T4}-SHARED", 8), "nvidia.com/gpu.product ends in -SHARED, and", id="and fewer GPUs"),
         pytest.param(labels.INVALID, '"INVALID" is no MIG profile that is known of this GPU', id="MIG, invalid"),
         pytest.param(discovered(SLICE, 7, mig="mixed"), "names MIG slices, and nvidia.com/mig.strategy is", id="MIG"),
     ],

@@ -132,8 +132,11 @@ def test_a_namespace_without_gpus_has_no_part_of_one_either() -> None:
     ids=["shares", "whole", "-"],
 )
 def test_what_nodes_decide_may_change_with_a_queue(nodes: list[Mapping[str, str]], follows: bool) -> None:
-    (one,) = told(pod(container(gpus=9)), cluster(*nodes), maxPerPod=2)
+    raw, facts = pod(container(gpus=9)), cluster(*nodes)
+    (one,) = told(raw, facts, maxPerPod=2)
     assert one.follows_nodes is follows
+    (one,) = told(raw, facts, maxPerPod=2, countShares=False)
+    assert not one.follows_nodes
 
 
 KINDS = st.sampled_from(
