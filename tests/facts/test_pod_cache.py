@@ -40,6 +40,13 @@ def test_a_pod_that_is_reported_is_live(cache, event):
     assert {"a", "b", "c"} == live(cache)
 
 
+def test_a_pod_that_gets_a_node_is_seen_there(cache):
+    (before,) = cache.seen("team-b")
+    cache.change("MODIFIED", stored("b", "team-b", nodeName="gpu-1"))
+    (after,) = cache.seen("team-b")
+    assert (before.node, after.node) == ("", "gpu-1")
+
+
 @pytest.mark.parametrize(
     ("event", "raw"),
     [

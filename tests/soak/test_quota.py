@@ -1,15 +1,20 @@
 """Ten storms over quotas of every kind, on three replicas that are killed and of which one hears late of every pod."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.gpu_nodes import add_node, remove_node
 from tests.e2e.installation import Installation
 from tests.e2e.load_balancer import HAPROXY
-from tests.e2e.quota_cases import CASES, POLICIES, Contest
+from tests.e2e.quota_cases import CASES, POLICIES, Case, Contest, Sort
 from tests.e2e.quota_race import Race
-from tests.e2e.quota_site import QuotaSite
+from tests.e2e.quota_site import QuotaSite, quota_policy
 
 IN_FLIGHT, PATIENCE = 15, 10
 """Seconds after which replicas take out entries without a pod, and after which the API server gives a create up. That
@@ -21,6 +26,55 @@ LATE = 30.0
 """Seconds that one replica hears of pods late, at most."""
 
 
+PRODUCT = "nvidia.com/gpu.product"
+
+
+def _labels(product: str, replicas: int, strategy: str, **more: str) -> dict[str, str]:
+    found = {"gpu.product": product, "gpu.replicas": str(replicas), "gpu.sharing-strategy": strategy, **more}
+    return {f"nvidia.com/{key}": value for key, value in found.items()}
+
+
+NODES = {
+    "storm-whole": _labels("NVIDIA-H200", 1, "none"),
+    "storm-quarters": _labels("NVIDIA-L4-SHARED", 4, "time-slicing"),
+    "storm-slices": _labels("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", 1, "none", **{"mig.strategy": "single"}),
+}
+WHOLE, QUARTERS, SLICES = ({PRODUCT: labels[PRODUCT]} for labels in NODES.values())
+PARTS = {WHOLE[PRODUCT]: Fraction(1), QUARTERS[PRODUCT]: Fraction(1, 4), SLICES[PRODUCT]: Fraction(1, 7)}
+
+
+def _in_parts(raw: Mapping[str, Any]) -> Fraction:
+    (container,) = raw["spec"]["containers"]
+    return PARTS[raw["spec"]["nodeSelector"][PRODUCT]] * int(container["resources"]["limits"]["nvidia.com/gpu"])
+
+
+SHARES = Case(
+    "shares",
+    "{mode: enforce, gpus: 37}",
+    [
+        Sort(count=2, selector=QUARTERS),
+        Sort(count=6, selector=QUARTERS),
+        Sort(count=4, selector=SLICES),
+        Sort(selector=WHOLE),
+        Sort(count=2, selector=WHOLE),
+    ],
+    {"gpus": Fraction(37)},
+    {"gpus": _in_parts},
+)
+"""Units of one name that are whole GPUs, quarters or sevenths, by the nodes that their pods select."""
+
+
+@contextmanager
+def _nodes(plane: ControlPlane) -> Iterator[None]:
+    try:
+        for name, labels in NODES.items():
+            add_node(plane, name, labels)
+        yield
+    finally:
+        for name in NODES:
+            remove_node(plane, name)
+
+
 @pytest.mark.skipif(HAPROXY is None, reason="no haproxy here; Debian's package is haproxy")
 def test_A11_ten_storms_never_pass_a_quota_and_each_fills_it(
     installation: Installation, make_namespace: Callable[[str], str], tmp_path: Path
@@ -28,9 +82,13 @@ def test_A11_ten_storms_never_pass_a_quota_and_each_fills_it(
     """400 pods for each quota of 37 from 64 threads, again and again in the same namespaces: never more than 37 at any
     instant, 37 in the end, and then the ledger has the pods that the API server has, uid for uid.
     """
-    with QuotaSite(installation, tmp_path, POLICIES, in_flight_seconds=IN_FLIGHT, proxied=1) as site:
+    policies = POLICIES | {"shares.yaml": quota_policy("shares", SHARES.policy)}
+    with (
+        _nodes(installation.plane),
+        QuotaSite(installation, tmp_path, policies, in_flight_seconds=IN_FLIGHT, proxied=1) as site,
+    ):
         site.proxies[0].watch_delay = LATE
-        with Race(site, [Contest(case, make_namespace) for case in STORMY], patience=PATIENCE) as race:
+        with Race(site, [Contest(case, make_namespace) for case in (*STORMY, SHARES)], patience=PATIENCE) as race:
             for _ in range(ROUNDS):
                 race.round(PODS, kills=2, deletions=20)
         print("\n".join(race.said))

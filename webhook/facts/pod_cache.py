@@ -280,8 +280,8 @@ class PodCache:
             self._ignore(error)
             return self._known(raw)
         if stored.gpu_pod is not None and (known := self._table.get(stored.uid)) is not None:
-            seen, _ = known
-            if (seen.pod, seen.requests) == (stored.gpu_pod.pod, stored.gpu_pod.requests):
+            seen, read = known[0], stored.gpu_pod
+            if (seen.pod, seen.requests, seen.node) == (read.pod, read.requests, read.node):
                 return replace(stored, gpu_pod=seen)
         return stored
 
