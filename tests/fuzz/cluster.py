@@ -21,10 +21,17 @@ _TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 _DRIVER = "nvidia.com/cuda.driver-version.full"
 OLD, NEW = "470.82.01", "580.95.05"
 """Drivers that cannot run CUDA 13, and that can."""
+SHARED_BY_TWO = {
+    "nvidia.com/gpu.count": "1",
+    "nvidia.com/gpu.replicas": "2",
+    "nvidia.com/gpu.sharing-strategy": "mps",
+    "nvidia.com/gpu.product": "Tesla-T4-SHARED",
+}
+"""The labels of a node whose only GPU two pods share by MPS."""
 NODES = [
     _node("big-old", {"nvidia.com/gpu": "8"}, {"pool": "gpu", "zone": "a", "gen": "old", _DRIVER: OLD}, _TAINT),
     _node("big-new", {"nvidia.com/gpu": "8"}, {"pool": "gpu", "zone": "b", "gen": "new", _DRIVER: NEW}, _TAINT),
-    _node("desk", {"nvidia.com/gpu": "1"}, {"pool": "gpu", "zone": "a", "gen": "new", _DRIVER: NEW}),
+    _node("desk", {"nvidia.com/gpu": "2"}, {"pool": "gpu", "zone": "a", "gen": "new", _DRIVER: NEW, **SHARED_BY_TWO}),
     _node("slices", {"nvidia.com/mig-1g.10gb": "7"}, {"pool": "gpu", "zone": "b"}, _TAINT),
     _node("amd", {"amd.com/gpu": "4"}, {"pool": "gpu", "zone": "a"}),
     _node("plain", {}, {"pool": "cpu", "zone": "a"}),

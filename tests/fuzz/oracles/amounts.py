@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 from tests.fuzz.oracles.containers import named
+from tests.fuzz.oracles.places import candidates, shares
 from tests.fuzz.raw import (
     SHARED,
     SLICES,
@@ -14,6 +15,7 @@ from tests.fuzz.raw import (
     count_of,
     gpu_faults,
     gpus_of,
+    is_uncertain,
     lasting,
     reserved,
 )
@@ -50,11 +52,25 @@ def gpu_limits(seen: Seen) -> Complaints:
 
 
 def shared_gpus(seen: Seen) -> Complaints:
-    """A container that asks for more than one shared GPU or shared slice is refused, and nobody else."""
+    """A container that asks for more than one shared GPU or slice is refused, by the name or by labels of nodes."""
     refused = {finding.field for finding in seen.violations("sharedGpus")}
+    spec, labels = seen.after["spec"], at(seen.after, "metadata", "labels") or {}
+    is_queued = bool(spec.get("schedulingGates")) or "kueue.x-k8s.io/queue-name" in labels
+    among = list(candidates(seen.after))
+    only_shares = bool(among) and all(map(shares, among))
+    is_certain = (
+        only_shares and seen.judged is not None and not (is_queued or spec.get("nodeName") or is_uncertain(seen.after))
+    )
     for where, one in named(seen.after, "resources"):
-        several = any(name.endswith(".shared") and count > 1 for name, count in gpus_of(one).items())
-        yield from exactly(where in refused, several, f"refused {where}")
+        asked = gpus_of(one)
+        by_name = any(name.endswith(".shared") and count > 1 for name, count in asked.items())
+        by_labels = asked.get(WHOLE[0], 0) > 1
+        if by_name or not by_labels or not among:
+            yield from exactly(where in refused, by_name, f"refused {where}")
+        elif where in refused and not only_shares:
+            yield f"refused {where}, although some node does not share its GPUs"
+        elif where not in refused and is_certain:
+            yield f"not refused {where}, although every node shares its GPUs"
 
 
 def memory_and_cpu(seen: Seen) -> Complaints:
@@ -82,6 +98,8 @@ def gpu_quota(seen: Seen) -> Complaints:
     hard = Fraction(seen.settings["gpuQuota"]["gpus"])
     refused = bool(seen.violations("gpuQuota"))
     certain = sum(count for name, count in asked.items() if name in WHOLE)
+    if any(map(shares, candidates(seen.after, whatever_taints=True))):
+        certain = 0
     if certain > hard and not refused:
         yield f"not refused, although {certain} GPUs are more than {hard}"
     if refused and sum(asked.values()) <= hard:

@@ -182,7 +182,7 @@ def cuda_driver(seen: Seen) -> Complaints:
     if (refused or steered) and not asks_nvidia(seen.before):
         yield "judged a pod without NVIDIA GPUs"
     unfit = [node for node in NODES if at(node, "metadata", "labels").get("nvidia.com/cuda.driver-version.full") == OLD]
-    open_to = [at(node, "metadata", "name") for node in _candidates(seen.after)]
+    open_to = [at(node, "metadata", "name") for node in candidates(seen.after)]
     if needs and not has_passthrough(seen.before) and not refused and open_to == ["big-old"] and not _gpu_faults(seen):
         yield "not refused, although the driver of every node that takes it is too old"
     names = any(maps(term, "matchFields") for term in at(seen.before, "spec", *AFFINITY) or ())
@@ -192,7 +192,7 @@ def cuda_driver(seen: Seen) -> Complaints:
     known = needs or any(not _is_known(one) for one in lasting(seen.before) if _uses_nvidia(one))
     if (refused or steered) and not known:
         yield "judged images that need no CUDA"
-    lost = [node for node in _candidates(seen.before) if steered and node not in _candidates(seen.after)]
+    lost = [node for node in candidates(seen.before) if steered and node not in candidates(seen.after)]
     if any(node not in unfit and at(node, "metadata", "labels")["pool"] == "gpu" for node in lost):
         yield "kept off a node whose driver is new enough"
 
@@ -210,9 +210,18 @@ def _is_known(container: Raw) -> bool:
     return str(container.get("image")).startswith("registry.example.com/train:")
 
 
-def _candidates(pod: Raw) -> Iterator[Raw]:
+def shares(node: Raw) -> bool:
+    """Whether its labels say that pods share its GPUs."""
+    return at(node, "metadata", "labels").get("nvidia.com/gpu.sharing-strategy") == "mps"
+
+
+def candidates(pod: Raw, *, whatever_taints: bool = False) -> Iterator[Raw]:
     """Nodes that have what the pod asks for at all."""
     spec, gpus = pod["spec"], reserved(pod)
     for node in NODES:
-        if placed(spec, node) and tolerates(spec, node) and gpus.keys() <= at(node, "status", "capacity").keys():
+        if (
+            placed(spec, node)
+            and (whatever_taints or tolerates(spec, node))
+            and gpus.keys() <= at(node, "status", "capacity").keys()
+        ):
             yield node
