@@ -42,11 +42,14 @@ NODES = [
             },
             "status": {"capacity": {"nvidia.com/gpu": "1"}},
         }
-        for driver, sharing in (("470.82.01", {}), ("580.95.05", {"nvidia.com/gpu.sharing-strategy": "none"}))
+        for driver, sharing in (
+            ("470.82.01", {"nvidia.com/gpu.replicas": "1", "nvidia.com/gpu.sharing-strategy": "none"}),
+            ("580.95.05", {}),
+        )
     ),
 ]
 """A GPU server with a taint and without a word about its driver, and two GPU nodes without a taint: only the newer one
-runs CUDA 12, and says that its GPU is not shared."""
+runs CUDA 12, and the older one says that its GPU is not shared."""
 RUNTIME_CLASS = {"metadata": {"name": "nvidia"}, "handler": "nvidia"}
 PRIORITY_CLASS = {"metadata": {"name": "training"}, "value": 1000}
 FACTS = ClusterFacts.of(NODES, [RUNTIME_CLASS], [PRIORITY_CLASS])

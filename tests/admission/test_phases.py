@@ -218,7 +218,7 @@ def test_old_servers_send_ephemeral_containers_as_a_kind_of_their_own(value: str
 
 def test_the_audit_log_learns_policy_hash_and_the_rules_that_spoke() -> None:
     annotations = validate(pod(9)).answer.audit_annotations
-    rules = "gpuLimits,cudaDriver,tolerations,nodeAffinity,priorityClass,runtimeClass,sharedMemory,ncclEnv"
+    rules = "gpuLimits,sharedGpus,cudaDriver,tolerations,nodeAffinity,priorityClass,runtimeClass,sharedMemory,ncclEnv"
     assert annotations == {"policy": "_default", "hash": ENFORCED.default.hash, "rules": rules}
 
 
