@@ -59,6 +59,22 @@ def test_what_claims_count_stands_beside_the_limits_that_they_count_against() ->
     assert status["byModel"] == [{"name": "H100", "hard": "4", "used": "2"}]
 
 
+@pytest.mark.parametrize(
+    ("units", "shown"),
+    [
+        pytest.param(9, {"hard": "8", "used": "6", "units": "9"}, id="shares and slices"),
+        pytest.param(6, {"hard": "8", "used": "6"}, id="whole GPUs"),
+        pytest.param(None, {"hard": "8", "used": "6"}, id="nobody has counted"),
+    ],
+)
+def test_units_stand_beside_gpus_where_they_are_others(units: int | None, shown: dict[str, str]) -> None:
+    usage = replace(stands(GPUS, H100, used={GPUS: Fraction(6), H100: Fraction(2)}), units=units)
+    (status,) = statuses([usage]).values()
+    assert status is not None
+    assert status["gpus"] == shown
+    assert status["byModel"] == [{"name": "H100", "hard": "4", "used": "2"}]
+
+
 def test_what_is_not_limited_is_not_spoken_of() -> None:
     (status,) = statuses([stands(H100, used={})]).values()
     assert status is not None

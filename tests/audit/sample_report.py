@@ -305,7 +305,7 @@ def _quotas() -> tuple[ReportedQuota, ...]:
             "pot",
             "warn",
             ("team-nlp", "team-vision"),
-            LimitUsage("", "24", "12 3/7"),
+            LimitUsage("", "24", "12 3/7", units="29"),
             (),
             (LimitUsage("nvidia.com/mig-1g.5gb", "14", "3"), LimitUsage("amd.com/gpu", "0", "0")),
         ),

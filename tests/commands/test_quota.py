@@ -86,13 +86,13 @@ def inventory(tmp_path: Path) -> Path:
 
 TABLE = """\
 namespace team-vision (enforce)
-  GPUs                    4 3/7 of 8  [#############-----------]  3 4/7 free
-  H100                    4 3/7 of 4  [########################]  3/7 over
-  T4                         0 of 16  [------------------------]  16 free
-  nvidia.com/mig-1g.10gb     3 of 14  [#####-------------------]  11 free
+  GPUs                    4 3/7 of 8  [##########---------]  3 4/7 free, 7 units
+  H100                    4 3/7 of 4  [###################]  3/7 over
+  T4                         0 of 16  [-------------------]  16 free
+  nvidia.com/mig-1g.10gb     3 of 14  [####---------------]  11 free
 pot research (warn)
   in research-a, research-b
-  GPUs                        5 of 4  [########################]  1 over
+  GPUs                        5 of 4  [###################]  1 over
 """
 
 
@@ -116,7 +116,7 @@ def test_programs_get_the_same_as_exact_texts(policies: Path, inventory: Path) -
             "scope": "namespace",
             "mode": "enforce",
             "namespaces": ["team-vision"],
-            "gpus": {"hard": "8", "used": "4 3/7"},
+            "gpus": {"hard": "8", "used": "4 3/7", "units": "7"},
             "byModel": [{"name": "H100", "hard": "4", "used": "4 3/7"}, {"name": "T4", "hard": "16", "used": "0"}],
             "byResource": [{"name": "nvidia.com/mig-1g.10gb", "hard": "14", "used": "3"}],
         }
@@ -156,10 +156,10 @@ def test_pods_count_with_the_share_of_their_node(policies: Path, tmp_path: Path)
     file = tmp_path / "cluster.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, *pods]}))
     found = run("research-b", "--policies", policies, "--inventory", file, "--output", "json")
-    assert json.loads(found.stdout)[0]["gpus"] == {"hard": "4", "used": "4 3/4"}
+    assert json.loads(found.stdout)[0]["gpus"] == {"hard": "4", "used": "4 3/4", "units": "7"}
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [nodes[0], pods[0], pods[3]]}))
     found = run("research-b", "--policies", policies, "--inventory", file, "--output", "json")
-    assert json.loads(found.stdout)[0]["gpus"] == {"hard": "4", "used": "1 1/4"}
+    assert json.loads(found.stdout)[0]["gpus"] == {"hard": "4", "used": "1 1/4", "units": "5"}
 
 
 def test_where_nothing_is_limited_it_says_what_would_limit_it(policies: Path, inventory: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.quota.claim_samples import Classes, claimed, exactly, first_of
 from webhook.model.accelerators import Accelerators, Declared, Vendor
 from webhook.model.claims import TOO_LARGE, Requests
-from webhook.quota.amounts import amounts, used, used_by_claims
+from webhook.quota.amounts import amounts, units_in_use, used, used_by_claims
 from webhook.quota.claimed_devices import claims_demand, is_uncounted, together
 from webhook.quota.demand import MOST_UNITS
 from webhook.quota.quotas import CLASSES_CONTEXT, Counting, DeclaredClass, Demand, Quota, QuotaScope
@@ -72,6 +72,17 @@ def test_the_part_of_claims_is_what_their_requests_count_whatever_their_pods_req
         "T4": 10 + 4 + 1 + 28,
         "nvidia.com/gpu": 10 + 4 + 1 + 28,
     }
+
+
+def test_units_are_counted_whatever_part_of_a_gpu_they_are_in_the_namespaces_of_the_quota() -> None:
+    request = claims_demand([claimed(first_of(exactly(2), exactly(3, "mig.nvidia.com")))], "team", COUNTING)
+    assert request is not None
+    counts = {
+        request: 2,
+        Demand("team", (("nvidia.com/gpu@1/4", 3), ("nvidia.com/mig-1g.10gb", 2))): 3,
+        Demand("elsewhere", (("nvidia.com/gpu", 5),)): 7,
+    }
+    assert units_in_use(counts, GPUS) == 2 * 3 + 3 * 5
 
 
 def test_all_devices_of_a_node_are_as_many_as_the_largest_node_has() -> None:

@@ -18,7 +18,7 @@ from webhook.ledger.ledger_store import GpuPod, entered_demand
 from webhook.outcome import printable
 from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import PolicySet
-from webhook.quota.amounts import used, used_by_claims
+from webhook.quota.amounts import units_in_use, used, used_by_claims
 from webhook.quota.quota_wording import number
 from webhook.quota.quotas import Demand, Quota, QuotaScope
 
@@ -31,13 +31,15 @@ _WRITTEN_WITH = frozenset("0123456789./- ")
 class LimitUsage:
     """One limit of a quota, as texts of exact numbers. `name` is the model or the resource; empty for all GPUs.
 
-    `by_claims` is the part of `used` that claims count; empty where none does.
+    `by_claims` is the part of `used` that claims count; empty where none does. `units` is how many units of resources
+    and devices `used` is; empty where each is a whole GPU.
     """
 
     name: str
     hard: str
     used: str
     by_claims: str = ""
+    units: str = ""
 
     @property
     def share(self) -> Fraction | None:
@@ -64,6 +66,7 @@ class LimitUsage:
             "hard": self.hard,
             "used": self.used,
             **({"byClaims": self.by_claims} if self.by_claims else {}),
+            **({"units": self.units} if self.units else {}),
         }
 
 
@@ -126,7 +129,14 @@ def quotas_in_use(policies: PolicySet, pods: Iterable[GpuPod], namespaces: Itera
 def _usage(bound: BoundQuota, pods: Mapping[str, Iterable[GpuPod]], namespaces: Iterable[str]) -> QuotaUsage:
     quota = bound.quota
     counts = _counts(quota, pods)
-    return QuotaUsage(quota, bound.mode, used(counts, quota), namespaces, by_claims=used_by_claims(counts, quota))
+    return QuotaUsage(
+        quota,
+        bound.mode,
+        used(counts, quota),
+        namespaces,
+        by_claims=used_by_claims(counts, quota),
+        units=units_in_use(counts, quota),
+    )
 
 
 def reported_quotas(found: Iterable[QuotaInUse], namespace: str | None = None) -> list[ReportedQuota]:
@@ -183,7 +193,7 @@ def _parts(raws: object) -> tuple[LimitUsage, ...]:
 
 
 def _part(raw: Mapping[str, Any]) -> LimitUsage:
-    return LimitUsage(*(str(raw.get(key, "")) for key in ("name", "hard", "used", "byClaims")))
+    return LimitUsage(*(str(raw.get(key, "")) for key in ("name", "hard", "used", "byClaims", "units")))
 
 
 def exact(text: str) -> Fraction | None:
@@ -244,9 +254,10 @@ def _amount(part: LimitUsage) -> str:
 
 
 def _rest(part: LimitUsage) -> str:
-    """The rest of the limit, and how much of the usage comes by claims."""
+    """The rest of the limit, how much of the usage comes by claims, and how many units it is."""
     claimed = f"{part.by_claims} by claims" if part.by_claims else ""
-    return printable(", ".join(filter(None, (part.rest, claimed))))
+    units = f"{part.units} {'unit' if part.units == '1' else 'units'}" if part.units else ""
+    return printable(", ".join(filter(None, (part.rest, claimed, units))))
 
 
 def _bar(part: LimitUsage, width: int) -> str:

@@ -24,7 +24,7 @@ class QuotaUsage:
 
     `namespaces` are all namespaces that are known to exist, whether or not the quota covers them. `version` is the
     version of the ledger that `used` was counted from; empty without a ledger. `by_claims` is the part of `used` that
-    claims count.
+    claims count. `units` is how many units of GPU resources and devices are used; None while that is not known.
     """
 
     quota: Quota
@@ -33,6 +33,7 @@ class QuotaUsage:
     namespaces: Iterable[str] = field(default=())
     version: str = ""
     by_claims: Mapping[Limit, Fraction] = field(default_factory=dict)
+    units: int | None = None
 
 
 def quota_usages(counted: Mapping[str, Usage], policies: PolicySet) -> list[QuotaUsage]:
@@ -44,7 +45,15 @@ def quota_usages(counted: Mapping[str, Usage], policies: PolicySet) -> list[Quot
     for one in counted.values():
         bound |= {found.quota.key: found for found in policies.quotas_for(one.quota.name)}
     return [
-        QuotaUsage(one.quota, bound[key].mode, one.used, {*one.namespaces, *policies.names}, one.version, one.by_claims)
+        QuotaUsage(
+            one.quota,
+            bound[key].mode,
+            one.used,
+            {*one.namespaces, *policies.names},
+            one.version,
+            one.by_claims,
+            one.units,
+        )
         for key, one in counted.items()
         if key in bound
     ]
@@ -82,6 +91,8 @@ def _status(usage: QuotaUsage, used: Mapping[Limit, Fraction]) -> Status:
         amount = {"hard": number(limit.hard), "used": number(used.get(limit, Fraction(0)))}
         if claimed := usage.by_claims.get(limit):
             amount["byClaims"] = number(claimed)
+        if limit.measure is Measure.GPUS and usage.units is not None and usage.units != used.get(limit, 0):
+            amount["units"] = str(usage.units)
         if limit.measure is Measure.GPUS:
             status["gpus"] = amount
         else:

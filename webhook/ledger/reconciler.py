@@ -20,7 +20,7 @@ from webhook.ledger.ledger_store import GpuPod, LedgerError, StoredLedger, by_na
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import Correction
 from webhook.periodic_task import Attempts
-from webhook.quota.amounts import used, used_by_claims
+from webhook.quota.amounts import units_in_use, used, used_by_claims
 from webhook.quota.quotas import Demand, Limit, Quota, QuotaScope
 
 _log = logging.getLogger("gpu_policy.quota")
@@ -61,7 +61,7 @@ class Usage:
     """What is in use of one quota. `namespaces` have entries, `version` is the ledger's.
 
     `unconfirmed` is the number of entries whose pods are not stored, as far as this replica knows. `by_claims` is the
-    part of `used` that claims count.
+    part of `used` that claims count, `units` how many units of GPU resources and devices it is.
     """
 
     quota: Quota
@@ -71,6 +71,7 @@ class Usage:
     version: str = ""
     unconfirmed: int = 0
     by_claims: Mapping[Limit, Fraction] = field(default_factory=dict)
+    units: int | None = None
 
 
 class Reconciler:
@@ -185,16 +186,15 @@ class Reconciler:
         held = ledger.held
         entries = Entries() if held is None else held.entries
         covered = frozenset(name for name in entries.namespaces if quota.covers(name))
-        version = "" if held is None else held.version
-        unconfirmed = ledger.unconfirmed.count(entries)
         return Usage(
             quota,
             used(entries.counts, quota),
             len(entries.by_uid),
             covered,
-            version,
-            unconfirmed,
-            used_by_claims(entries.counts, quota),
+            version="" if held is None else held.version,
+            unconfirmed=ledger.unconfirmed.count(entries),
+            by_claims=used_by_claims(entries.counts, quota),
+            units=units_in_use(entries.counts, quota),
         )
 
     # One ledger

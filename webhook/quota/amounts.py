@@ -116,6 +116,17 @@ def used_by_claims(counts: Mapping[Demand, int], quota: Quota) -> dict[Limit, Fr
     return used(claimed, quota)
 
 
+def units_in_use(counts: Mapping[Demand, int], quota: Quota) -> int:
+    """How many units, devices of claims included, pods use, whatever part of a GPU each of them is."""
+    covered = {namespace: quota.covers(namespace) for namespace in {demand.namespace for demand in counts}}
+    return sum(count * _units(demand) for demand, count in counts.items() if covered[demand.namespace])
+
+
+def _units(demand: Demand) -> int:
+    claimed = sum([max(one.number for one in request) for request in demand.requests])
+    return sum([count for _, count in demand.gpus]) + claimed
+
+
 def excesses(demand: Demand, used: Mapping[Limit, Fraction], quota: Quota) -> tuple[Excess, ...]:
     """The limits that one more pod with this demand would exceed, in the order of the quota."""
     return tuple(

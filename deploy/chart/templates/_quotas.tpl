@@ -21,4 +21,7 @@ properties:
   byClaims:
     description: The part of used that resource claims count; missing where none does.
     type: string
+  units:
+    description: How many units of GPU resources, and claimed devices, used is; missing where each is a whole GPU.
+    type: string
 {{- end }}

@@ -229,7 +229,7 @@ def test_quotas_are_shown_as_exact_numbers_the_fullest_first() -> None:
     amounts = ["".join(one.text.split()) for one in page.all("span", **{"class": "amount"})]
     assert amounts[:3] == ["10of8", "8of8", "123/7of24"]
     states = [one.text.strip() for one in page.all("span", **{"class": "state"})]
-    assert states[:3] == ["2 over, 3 by claims", "full", "11 4/7 free"]
+    assert states[:3] == ["2 over, 3 by claims", "full", "11 4/7 free, 29 units"]
 
 
 @given(amounts=st.lists(st.integers(0, 10**6), max_size=6), spare=st.integers(0, 10**6))

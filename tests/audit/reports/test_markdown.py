@@ -136,8 +136,8 @@ def test_a_finding_is_a_row() -> None:
 
 def test_the_usage_of_a_quota_has_what_claims_count_beside_it() -> None:
     rows = as_markdown.render(sample()).split("\n")
-    assert "| `namespace team-nlp` | `GPUs` | `10` | `3` | `8` | `enforce` |" in rows
-    assert "| `namespace team-nlp` | `H100` | `8` | `0` | `8` | `enforce` |" in rows
+    assert "| `namespace team-nlp` | `GPUs` | `10` | `3` | `10` | `8` | `enforce` |" in rows
+    assert "| `namespace team-nlp` | `H100` | `8` | `0` |  | `8` | `enforce` |" in rows
 
 
 def test_a_pod_that_something_else_made_is_told_with_its_owner() -> None:

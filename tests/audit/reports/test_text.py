@@ -126,6 +126,7 @@ def test_capacity_and_quotas_are_told() -> None:
     assert re.search(r"unknown +amd.com/gpu +a GPU +1 +8 +8", text)
     assert re.search(r"GPUs +10 of 8 +\[#+\] +2 over, 3 by claims\n", text)
     assert re.search(r"H100 +8 of 8 +\[#+\] +full\n", text)
+    assert re.search(r"GPUs +12 3/7 of 24 +\[#+-+\] +11 4/7 free, 29 units\n", text)
 
 
 def test_what_could_not_be_read_has_file_and_line() -> None:

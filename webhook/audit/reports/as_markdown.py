@@ -202,10 +202,11 @@ def _cluster(page: Page, report: AuditReport) -> None:
             code(part.name or "GPUs"),
             code(part.used),
             code(part.by_claims or "0"),
+            code(part.units or part.used) if part is quota.gpus else "",
             code(part.hard),
             code(quota.mode),
         )
         for quota in report.quotas
         for part in quota.parts
     )
-    page.table(("Quota", "Of", "Used", "By claims", "Hard", "Mode"), quotas, summary="GPU quotas")
+    page.table(("Quota", "Of", "Used", "By claims", "Units", "Hard", "Mode"), quotas, summary="GPU quotas")
