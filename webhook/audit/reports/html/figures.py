@@ -18,6 +18,8 @@ from webhook.quota.quota_wording import number
 
 _NARROWEST = Fraction(6, 1000)
 """Least width of a segment, as a share of the bar, so that every amount is visible."""
+_INVISIBLE = Fraction(1, 100_000)
+"""A share of the bar that is 0.000% or hardly more: segments before it took the room, each with its least width."""
 _NEARLY_FULL = Fraction(9, 10)
 
 
@@ -38,7 +40,7 @@ def bar(amounts: Iterable[tuple[str, int | Fraction]], whole: int | Fraction) ->
     segments = []
     start = Fraction(0)
     for style, amount in amounts:
-        if amount <= 0 or whole <= 0 or start >= 1:
+        if amount <= 0 or whole <= 0 or 1 - start < _INVISIBLE:
             continue
         width = min(max(Fraction(amount) / whole, _NARROWEST), 1 - start)
         segments.append(Segment(style, _percent(start), _percent(width)))
