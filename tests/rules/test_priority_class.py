@@ -9,7 +9,7 @@ from tests.rules.rule_case import RuleCase, RulePods, spec_with
 from tests.rules.samples import Cluster, advice, container, is_left_alone, mutated, pod, settings_of, violations
 from webhook.model.node import PriorityClass
 from webhook.rules.priority_class import RULE
-from webhook.rules.rule import PriorityClassName
+from webhook.rules.references import PriorityClassName
 
 NORMAL = PriorityClass("normal", 100, is_default=True)
 OTHERS = tuple(PriorityClass(name, 1000, preempts=False) for name in ("training", "production", "batch-low"))

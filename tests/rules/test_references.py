@@ -6,7 +6,7 @@ from tests.rules.samples import settings_of
 from webhook.model.node import Toleration
 from webhook.model.selectors import Expression
 from webhook.rules import RULES, node_affinity, runtime_class, tolerations
-from webhook.rules.rule import RuntimeClassName
+from webhook.rules.references import RuntimeClassName
 
 POOL = {"key": "example.com/pool", "operator": "In", "values": ["gpu", "spot"]}
 PRESENT = {"key": "nvidia.com/gpu.present", "operator": "Exists", "weight": 5}

@@ -18,7 +18,7 @@ from webhook.model.accelerators import BUILT_IN, Accelerators, Share, Vendor
 from webhook.model.node import Taint, Toleration
 from webhook.model.resource_slices import SliceDriver
 from webhook.model.wording import counted, few
-from webhook.rules.rule import RuntimeClassName
+from webhook.rules.references import RuntimeClassName
 from webhook.rules.rule_settings import Mode
 from webhook.rules.tolerations import Settings, TolerationSettings
 

@@ -9,7 +9,7 @@ from webhook.model.accelerators import accelerator
 from webhook.model.node import Taint, Toleration
 from webhook.model.selectors import Expression
 from webhook.model.wording import counted
-from webhook.rules.rule import PriorityClassName, Reference, RuntimeClassName
+from webhook.rules.references import PriorityClassName, Reference, RuntimeClassName
 from webhook.yaml_files.file_errors import FileErrors
 
 

@@ -16,7 +16,8 @@ from webhook.model.node import PriorityClass
 from webhook.model.pod import Pod
 from webhook.model.wording import cut
 from webhook.rules.names import ObjectGlob, ObjectName
-from webhook.rules.rule import Advice, Example, Facts, PriorityClassName, Rule, Violation
+from webhook.rules.references import PriorityClassName
+from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
 from webhook.rules.rule_settings import InjectionSettings
 
 _WHERE = "spec.priorityClassName"

@@ -14,9 +14,9 @@ from webhook.model.claim_object import ClaimObject
 from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.edits import Edit
 from webhook.model.image import ImageInfo
-from webhook.model.node import NodeClass, PriorityClass, RuntimeClass, Toleration
+from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
-from webhook.model.selectors import Expression
+from webhook.rules.references import Reference
 from webhook.rules.rule_settings import Mode, RuleSettings
 from webhook.rules.unsuited import Judged
 
@@ -187,29 +187,6 @@ class Stage(IntEnum):
     STEERING = 3
     """Sees the pod as it will be, and keeps it off some of the nodes that are left."""
 
-
-@dataclass(frozen=True, slots=True)
-class RuntimeClassName:
-    """The name of a RuntimeClass."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return f"RuntimeClass {self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class PriorityClassName:
-    """The name of a PriorityClass."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return f"PriorityClass {self.name}"
-
-
-Reference = RuntimeClassName | PriorityClassName | Expression | Toleration
-"""Something in the cluster that settings name: a class, a label of nodes, or a taint (as its toleration)."""
 
 Mutator = Callable[[Pod, Any, Facts], Iterable[Edit | Advice]]
 Validator = Callable[[Pod, Any, Facts], Iterable[Violation | Advice]]

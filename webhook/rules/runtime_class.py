@@ -14,7 +14,8 @@ from webhook.model.edits import SetRuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.selectors import contradicts
 from webhook.rules.names import ObjectName
-from webhook.rules.rule import Advice, Example, Facts, Rule, RuntimeClassName, training_pod
+from webhook.rules.references import RuntimeClassName
+from webhook.rules.rule import Advice, Example, Facts, Rule, training_pod
 from webhook.rules.rule_settings import InjectionSettings
 
 _TOOLKIT = "Install the NVIDIA container toolkit, or tell the platform team"
