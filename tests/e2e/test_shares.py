@@ -85,7 +85,7 @@ def _refusal(team: Sharers, spec: dict[str, Any]) -> str:
     ("product", "units", "used"),
     [
         pytest.param("Tesla-T4-SHARED", 3, "3/4", id="time-slicing"),
-        pytest.param("NVIDIA-L4-SHARED", 3, "1 1/2", id="MPS"),
+        pytest.param("NVIDIA-L4-SHARED", 1, "1/2", id="MPS"),
         pytest.param("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", 3, "3/7", id="slices"),
     ],
 )
