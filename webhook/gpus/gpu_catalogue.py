@@ -92,6 +92,10 @@ class Catalogue:
         """The models that a name stands for; empty for an unknown name."""
         return self._names.get(name, _NO_MODELS)
 
+    def called(self, models: Models) -> str:
+        """The name that stands for exactly these models; empty if there is none."""
+        return next((name for name in self._names if self._names[name] == models), "")
+
     def vendor(self, leaf: str) -> Vendor | None:
         """The vendor of a model; None if that is not known."""
         return self.table.vendors.get(leaf) or next((own.vendor for own in self.own if own.name == leaf), None)
@@ -138,6 +142,14 @@ class Catalogue:
                 return None
             found |= models
         return tuple(sorted(found))
+
+    def models_at(self, labels: Mapping[str, str]) -> Models:
+        """The models that GPUs of nodes with these labels may have; empty if the labels name no known model.
+
+        If labels contradict each other, all models that they name count.
+        """
+        said = {key: labels[key] for key in labels if key in self.keys}
+        return (self._models_of_term(said, ()) if said else None) or _NO_MODELS
 
     def models_of_product(self, product: str) -> tuple[str, ...] | None:
         """The models that a GPU of this product name may have, sorted; None if the name says no known model.

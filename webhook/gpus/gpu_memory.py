@@ -1,0 +1,115 @@
+"""How much memory one unit of a GPU resource has: a whole GPU, a MIG slice, or a share of either.
+
+A slice counts with the size in the name of its profile: `nvidia.com/mig-1g.10gb` has 10Gi. A whole GPU counts with what
+GPU Feature Discovery says, `nvidia.com/gpu.memory` in MiB, or else with what the name of its model says for certain,
+such as A100-40GB. A share has its part of that, by time-slicing as by MPS.
+
+What GPUs report is less than their name says: error correction takes a sixteenth of some, and the driver some more. A
+T4 of 16 GB reports 15360 MiB, or 15109 with older drivers, an A100 of 40 GB 39538 MiB, a B200 of 192 GB 183359. So two
+sizes that differ by less than 8 percent are one size here.
+
+Sources: docs/gpu-feature-discovery/README.md and internal/lm/resource.go of NVIDIA/k8s-device-plugin, and labels of
+nodes as operators publish them.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from webhook.gpus.gpu_shares import SHAREABLE, GpuShare
+from webhook.model.accelerators import SHARED_SUFFIX
+
+GPU_MEMORY = "nvidia.com/gpu.memory"
+"""The label of GPU Feature Discovery for the memory of a GPU in MiB, or of a slice in the MIG strategy `single`."""
+
+_MIB, _GIB = 2**20, 2**30
+_NEAR = 8
+"""Percent by which sizes differ that count as equal."""
+_SIZE = re.compile(r"(?:([0-9]+)c\.)?[0-9]+g\.([0-9]{1,4})gb(?:[.+].*)?", re.ASCII)
+_MIG_RESOURCE = "nvidia.com/mig-"
+_NAMED = re.compile(r".*-([0-9]{1,4})GB", re.ASCII)
+_LONGEST_NUMBER = 8
+"""Most characters of the label: 99 TiB."""
+
+
+class UnitMemory(NamedTuple):
+    """The memory of one unit in bytes: it has `least` at least and `most` at most; None stands for unknown."""
+
+    least: int | None = None
+    most: int | None = None
+
+    def is_below(self, size: int) -> bool:
+        """Whether it is certainly smaller than a size, by more than sizes differ that count as equal."""
+        return self.most is not None and self.most * 100 < size * (100 - _NEAR)
+
+    def is_above(self, size: int) -> bool:
+        """Whether it is certainly larger than a size, by more than sizes differ that count as equal."""
+        return self.least is not None and self.least * 100 > size * (100 + _NEAR)
+
+
+UNKNOWN = UnitMemory()
+
+
+def profile_of(resource: str) -> str:
+    """The MIG profile in the name of a resource, as NVIDIA spells it; empty for every other resource.
+
+    >>> profile_of("nvidia.com/mig-1g.10gb.me.shared"), profile_of("nvidia.com/gpu")
+    ('1g.10gb+me', '')
+    """
+    if not resource.startswith(_MIG_RESOURCE):
+        return ""
+    profile = resource.removeprefix(_MIG_RESOURCE).removesuffix(SHARED_SUFFIX)
+    size, _, attributes = profile.partition("gb.")
+    return f"{size}gb+{attributes}" if attributes else profile
+
+
+def memory_of(
+    resource: str, labels: Mapping[str, str], share: GpuShare, models: Iterable[str] | None = None
+) -> UnitMemory:
+    """The memory of a unit of a resource on nodes with these labels; `models` are the models that its GPU may have.
+
+    >>> memory_of("nvidia.com/gpu", {GPU_MEMORY: "15360"}, GpuShare(replicas=4)).most // 2**20
+    15360
+    """
+    if profile := profile_of(resource):
+        size = _size_of(profile)
+        is_divided = resource.endswith(SHARED_SUFFIX) or "c." in profile
+        return UnitMemory(None if is_divided else size, size)
+    if resource not in SHAREABLE or share.fault:
+        return UNKNOWN
+    found = _of_gpu(labels, share, models)
+    return _divided(found, share.replicas) if share.is_shared(resource) else found
+
+
+def _of_gpu(labels: Mapping[str, str], share: GpuShare, models: Iterable[str] | None) -> UnitMemory:
+    if share.profile:
+        size = _size_of(share.profile)
+        return UnitMemory(size, size)
+    size = _labelled(labels.get(GPU_MEMORY))
+    if size is not None:
+        return UnitMemory(size, size)
+    named = [_named(model) for model in models or ()]
+    known = [size for size in named if size is not None]
+    return UnitMemory(min(known), max(known)) if known and len(known) == len(named) else UNKNOWN
+
+
+def _divided(memory: UnitMemory, parts: int) -> UnitMemory:
+    return UnitMemory(*(None if size is None else size // parts for size in memory))
+
+
+def _size_of(profile: str) -> int | None:
+    found = _SIZE.fullmatch(profile)
+    return int(found.group(2)) * _GIB if found is not None and int(found.group(2)) else None
+
+
+def _named(model: str) -> int | None:
+    """The size that the name of a model says for certain."""
+    found = _NAMED.fullmatch(model)
+    return int(found.group(1)) * _GIB if found is not None else None
+
+
+def _labelled(text: str | None) -> int | None:
+    """The size in the label; None for what is no positive number, such as the 0 of a node in a bad MIG mode."""
+    if not text or len(text) > _LONGEST_NUMBER or not (text.isascii() and text.isdigit()):
+        return None
+    return int(text) * _MIB or None
