@@ -8,9 +8,11 @@ from tests.gpus.discovered_labels import MPS
 from tests.reviews import pod, policy, workload
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
+from webhook.model.pod_reader import pod_from_raw
 from webhook.outcome import FindingKind, Outcome
 from webhook.policy.policy_set import Policy
 
+DRIVER = "nvidia.com/cuda.driver-version.full"
 OLD_CUDA = policy({"cudaDriver": {"images": {"*": "11.4"}}})
 NEW_CUDA = policy({"cudaDriver": {"images": {"*": "13.0"}}})
 GENERATIONS_RAW = [
@@ -103,3 +105,42 @@ def test_an_update_that_narrows_down_the_nodes_to_those_that_share_is_not_refuse
     gated["spec"]["nodeSelector"] = {"pool": "later"}
     (updated,) = engine.validate(pod(2), SHARES, BY_MPS, old=gated).findings
     assert not updated.refuses
+
+
+ADD_UP = policy({"gpuTypes": {"denied": ["H100"]}, "cudaDriver": {}})
+MEMORY = "nvidia.com/gpu.memory"
+THREE_KINDS = [
+    {
+        "metadata": {"name": name, "labels": {"nvidia.com/gpu.product": product, MEMORY: memory, DRIVER: driver}},
+        "status": {"capacity": {"nvidia.com/gpu": "8"}},
+    }
+    for name, product, memory, driver in (
+        ("t4", "Tesla-T4", "15360", "580.95.05"),
+        ("h100", "NVIDIA-H100-80GB-HBM3", "81559", "580.95.05"),
+        ("a100", "NVIDIA-A100-SXM4-40GB", "40960", "535.183.01"),
+    )
+]
+NEW_A100 = {
+    "metadata": {"name": "new", "labels": {**THREE_KINDS[2]["metadata"]["labels"], DRIVER: "580.95.05"}},
+    "status": {"capacity": {"nvidia.com/gpu": "8"}},
+}
+
+
+def test_a_pod_to_which_memory_models_and_drivers_together_leave_no_node_is_told_each_reason_once() -> None:
+    """Each rule by itself leaves a node, and would have excluded the others in silence."""
+    raw = cuda_pod(**{"gpupolicy.dev/gpu-memory": "24Gi"})
+    facts = ClusterFacts.of(THREE_KINDS)
+    completed = engine.mutate(raw, ADD_UP, facts)
+    assert completed.object["spec"] == raw["spec"]
+    (found,) = engine.validate(completed.object, ADD_UP, facts).refusals
+    assert found.rule == "gpuTypes"
+    for reason in ("T4 is too small (15Gi)", "H100-80GB is denied", "A100 has driver 535"):
+        assert found.message.count(reason) == 1
+
+
+def test_a_pod_is_kept_off_the_nodes_of_all_rules_at_once_while_one_is_left() -> None:
+    facts = ClusterFacts.of([*THREE_KINDS, NEW_A100])
+    completed = engine.mutate(cuda_pod(**{"gpupolicy.dev/gpu-memory": "24Gi"}), ADD_UP, facts)
+    (left,) = facts.matching_nodes(pod_from_raw(completed.object))
+    assert left.labels == NEW_A100["metadata"]["labels"]
+    assert engine.validate(completed.object, ADD_UP, facts).refusals == ()

@@ -216,7 +216,7 @@ def test_what_is_remembered_has_a_bound_in_number(monkeypatch: pytest.MonkeyPatc
 
 def test_what_is_remembered_has_a_bound_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     some = [pod(2, labels={"a": str(number)}) for number in range(4)]
-    monkeypatch.setattr(decision_cache, "MOST_BYTES", 60_000)
+    monkeypatch.setattr(decision_cache, "MOST_BYTES", 70_000)
     assert asks(*some, *some) == 4
     monkeypatch.setattr(decision_cache, "MOST_BYTES", 20_000)
     assert asks(*some, *some) == 8

@@ -106,6 +106,7 @@ _TOO_MUCH: Mapping[str, Callable[[Pod], Iterator[Any]]] = {
     "tolerations": _tolerates,
     "nodeAffinity": _requires,
     "cudaDriver": _requires,
+    "gpuTypes": _requires,
     "ncclEnv": _sets("NCCL_DEBUG"),
     "driverCapabilities": _sets("NVIDIA_DRIVER_CAPABILITIES"),
     "visibleDevices": _sets("NVIDIA_VISIBLE_DEVICES"),

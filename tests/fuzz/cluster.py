@@ -30,7 +30,12 @@ SHARED_BY_TWO = {
 """The labels of a node whose only GPU two pods share by MPS."""
 NODES = [
     _node("big-old", {"nvidia.com/gpu": "8"}, {"pool": "gpu", "zone": "a", "gen": "old", _DRIVER: OLD}, _TAINT),
-    _node("big-new", {"nvidia.com/gpu": "8"}, {"pool": "gpu", "zone": "b", "gen": "new", _DRIVER: NEW}, _TAINT),
+    _node(
+        "big-new",
+        {"nvidia.com/gpu": "8"},
+        {"pool": "gpu", "zone": "b", "gen": "new", _DRIVER: NEW, "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+        _TAINT,
+    ),
     _node("desk", {"nvidia.com/gpu": "2"}, {"pool": "gpu", "zone": "a", "gen": "new", _DRIVER: NEW, **SHARED_BY_TWO}),
     _node("slices", {"nvidia.com/mig-1g.10gb": "7"}, {"pool": "gpu", "zone": "b"}, _TAINT),
     _node("amd", {"amd.com/gpu": "4"}, {"pool": "gpu", "zone": "a"}),

@@ -5,7 +5,7 @@ node in silence. A pod to which each rule leaves a node, and all of them togethe
 that adds the reasons up.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from webhook.engine.running_rules import findings_of
@@ -49,14 +49,14 @@ def jointly(
     return [Injection(rule, tuple(found), *known[rule]) for rule, found in edits.items() if found]
 
 
-def refusal(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> Iterator[Finding]:
+def refusal(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> Iterable[Finding]:
     """A violation of a pod to which every rule leaves a node, and all rules together none."""
     opinions = _opinions(steerers, pod, facts)
     if len(opinions) < 2 or any(one.judged.is_none_left for one in opinions) or not _is_none_left(opinions):
-        return
+        return ()
     ordered = sorted(opinions, key=lambda one: one.judged.found.count(None))
     reasons = _reasons(ordered)
-    yield from findings_of(
+    return findings_of(
         ordered[0].bound,
         [
             Violation(
@@ -72,10 +72,18 @@ def refusal(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> Iterator[F
 
 
 def _opinions(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> list[_Opinion]:
-    """What the rules say that have a say, all of the same nodes."""
-    judged = [(bound, bound.rule.unsuited(pod, bound.settings, facts)) for bound in steerers if bound.rule.unsuited]
-    found = [_Opinion(bound, one) for bound, one in judged if one is not None and any(one.found)]
-    return [one for one in found if len(one.judged.found) == len(found[0].judged.found)]
+    """What the rules say that have a say, all of the same nodes; nothing if one rule at most has a say.
+
+    The first rule is asked last, and only if others have a say: cudaDriver, which takes the longest.
+    """
+    found: list[_Opinion] = []
+    for bound in reversed(steerers):
+        if not found and bound is steerers[0]:
+            return []
+        judged = bound.rule.unsuited(pod, bound.settings, facts) if bound.rule.unsuited is not None else None
+        if judged is not None and any(judged.found):
+            found.append(_Opinion(bound, judged))
+    return [one for one in found[::-1] if len(one.judged.found) == len(found[-1].judged.found)]
 
 
 def _is_none_left(opinions: Sequence[_Opinion]) -> bool:

@@ -52,15 +52,17 @@ def mutate(
     facts = facts_under(policy, facts)
     injections: list[Injection] = []
     unseen: list[Edit] = []
+    steerers = policy.steerers if pod.accelerators or pod.resource_claims else ()
     for stage in policy.mutators:
         if stage and unseen:
             pod, unseen = placed(pod, unseen), []
         injected = ask_mutators(stage, pod, facts, findings)
-        if stage and policy.steerers and stage[0].rule.stage is Stage.STEERING:
-            injected = jointly(injected, policy.steerers, pod, facts)
-        write(injected, draft)
-        unseen += [edit for injection in injected for edit in injection.edits]
-        injections += injected
+        if stage and steerers and stage[0].rule.stage is Stage.STEERING:
+            injected = jointly(injected, steerers, pod, facts)
+        if injected:
+            write(injected, draft)
+            unseen += [edit for injection in injected for edit in injection.edits]
+            injections += injected
     findings = without_repeats(findings, pod, policy, facts)
     if any(finding.fails_validation for finding in chain(findings, violations(pod, policy.anticipators, facts))):
         findings.extend(bounded(violations(pod, policy.validators, facts)))

@@ -50,7 +50,9 @@ def validate(  # noqa: PLR0913  # all that decides
 def _violations(pod: Pod, policy: Policy, facts: Facts) -> Iterator[Finding]:
     """What the rules of a policy find in a pod, each by itself and all of them together."""
     found = violations(pod, policy.validators, facts)
-    return chain(found, refusal(policy.steerers, pod, facts)) if policy.steerers else found
+    has_gpus = pod.accelerators or pod.resource_claims
+    jointly = refusal(policy.steerers, pod, facts) if policy.steerers and has_gpus else ()
+    return chain(found, jointly) if jointly else found
 
 
 def _new(

@@ -8,6 +8,7 @@ from webhook.rules import (
     gpu_limits,
     gpu_nodes,
     gpu_quota,
+    gpu_types,
     image_pinning,
     memory_and_cpu,
     nccl_env,
@@ -31,6 +32,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
         node_affinity.RULE,
         replica_spread.RULE,
         gpu_nodes.RULE,
+        gpu_types.RULE,
     ),
     "How important a pod is, and how long it may run": (
         priority_class.RULE,

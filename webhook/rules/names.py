@@ -22,7 +22,7 @@ from webhook.model.wording import closest
 from webhook.quota.amounts import MIG_RESOURCES, is_unknown_slice
 
 
-def _bound(most: int, fits: str, what: str) -> Callable[[str], str]:
+def bound(most: int, fits: str, what: str) -> Callable[[str], str]:
     """A check that a text matches a pattern as a whole, with at most `most` characters after its slash."""
     pattern = re.compile(fits)
 
@@ -58,37 +58,37 @@ def is_one_of(resource: str, globs: ResourceGlobs) -> bool:
 
 
 LabelKey = Annotated[
-    str, AfterValidator(_bound(63, f"({_DOMAIN}/)?{_WORD}", "a label key; write one such as nvidia.com/gpu.present"))
+    str, AfterValidator(bound(63, f"({_DOMAIN}/)?{_WORD}", "a label key; write one such as nvidia.com/gpu.present"))
 ]
 """A valid key of a label."""
 
 TaintKey = Annotated[
-    str, AfterValidator(_bound(63, f"(({_DOMAIN}/)?{_WORD})?", "a taint key; write one such as nvidia.com/gpu"))
+    str, AfterValidator(bound(63, f"(({_DOMAIN}/)?{_WORD})?", "a taint key; write one such as nvidia.com/gpu"))
 ]
 """A valid key of a taint; empty for every taint."""
 
 LabelValueGlob = Annotated[
     str,
     AfterValidator(
-        _bound(63, "[A-Za-z0-9_.*?-]+", "a label value or glob; write letters, digits, - _ . and the wildcards * and ?")
+        bound(63, "[A-Za-z0-9_.*?-]+", "a label value or glob; write letters, digits, - _ . and the wildcards * and ?")
     ),
 ]
 """A glob of values of a label. A glob that no valid value can match is an error."""
 
 LabelValue = Annotated[
-    str, AfterValidator(_bound(63, f"({_WORD})?", "a label value of letters, digits and inner - _ . up to 63 in all"))
+    str, AfterValidator(bound(63, f"({_WORD})?", "a label value of letters, digits and inner - _ . up to 63 in all"))
 ]
 """A valid value of a label or taint; may be empty."""
 
 ObjectName = Annotated[
-    str, AfterValidator(_bound(253, _DOMAIN, "the name of an object; write lower-case letters, digits, - and ."))
+    str, AfterValidator(bound(253, _DOMAIN, "the name of an object; write lower-case letters, digits, - and ."))
 ]
 """A valid name of an object."""
 
 ObjectGlob = Annotated[
     str,
     AfterValidator(
-        _bound(
+        bound(
             253, "[a-z0-9.*?-]+", "the name of an object or a glob; write lower-case letters, digits, - . and * and ?"
         )
     ),
@@ -97,9 +97,7 @@ ObjectGlob = Annotated[
 
 NamespaceGlob = Annotated[
     str,
-    AfterValidator(
-        _bound(63, "[a-z0-9*?-]+", "a namespace or a glob; write lower-case letters, digits, - and * and ?")
-    ),
+    AfterValidator(bound(63, "[a-z0-9*?-]+", "a namespace or a glob; write lower-case letters, digits, - and * and ?")),
 ]
 """What namespaces are compared with; one that no namespace can have would never match."""
 
@@ -174,14 +172,14 @@ GpuResource = Annotated[str, AfterValidator(_gpu_resource)]
 """The name of a GPU resource."""
 
 
-def _is_all_known(info: ValidationInfo) -> bool:
+def are_all_names_known(info: ValidationInfo) -> bool:
     """Whether all names of GPUs and all rows of the platform are known, so that an unknown name is a mistake."""
     return accelerators_in(info.context) is not ANY and not has_other_rows(info.context)
 
 
 def _existing_resource(name: str, info: ValidationInfo) -> str:
     """Refuse a MIG slice that no known GPU has, unless `weights` has it: a limit for it would limit nothing."""
-    weights = info.data.get("weights") if _is_all_known(info) else None
+    weights = info.data.get("weights") if are_all_names_known(info) else None
     if weights is not None and name not in weights and is_unknown_slice(name, tables_in(info.context).gpus):
         close = closest(name, MIG_RESOURCES)
         hint = f"did you mean {close}? If it is right" if close else "if it is right"
@@ -209,10 +207,10 @@ ModelName = Annotated[str, AfterValidator(_model_name)]
 
 def _known_model(name: str, info: ValidationInfo) -> str:
     """Refuse a name that neither the catalogue nor `models` of the settings has."""
-    declared = info.data.get("models") if _is_all_known(info) else None
+    declared = info.data.get("models") if are_all_names_known(info) else None
     catalogue = catalogue_of(tables_in(info.context).gpus).extended(declared or {})
     if declared is not None and not catalogue.leaves(name):
-        meant = _meant(name, catalogue)
+        meant = meant_model(name, catalogue)
         if meant:
             remedy = f"did you mean {meant}? docs/rules.md names all, and others are declared under models"
         else:
@@ -221,7 +219,7 @@ def _known_model(name: str, info: ValidationInfo) -> str:
     return name
 
 
-def _meant(name: str, catalogue: Catalogue) -> str:
+def meant_model(name: str, catalogue: Catalogue) -> str:
     """The known name that is meant by another spelling or by the value of a label; empty if there is none."""
     found = catalogue.table.models_in(name)
     same = [known for known in catalogue.names if catalogue.leaves(known) == found]

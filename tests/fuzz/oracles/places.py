@@ -83,7 +83,7 @@ def node_affinity(seen: Seen) -> Complaints:
             yield f"{labels} was no node for the pod, and is one now"
         if now and not allowed and gpus and not refused and seen.completes("nodeAffinity"):
             yield f"{labels} is a node for the pod, though not what {required} allows"
-    if narrowed and not seen.has_injected("cudaDriver"):
+    if narrowed and not (seen.has_injected("cudaDriver") or seen.has_injected("gpuTypes")):
         yield "a node that the policy allows was taken away"
     if refused and (fits or not gpus):
         yield "refused, although there is a node for the pod that the policy allows"
@@ -193,8 +193,37 @@ def cuda_driver(seen: Seen) -> Complaints:
     if (refused or steered) and not known:
         yield "judged images that need no CUDA"
     lost = [node for node in candidates(seen.before) if steered and node not in candidates(seen.after)]
+    lost = [node for node in lost if not (seen.has_injected("gpuTypes") and _is_denied(node))]
     if any(node not in unfit and at(node, "metadata", "labels")["pool"] == "gpu" for node in lost):
         yield "kept off a node whose driver is new enough"
+
+
+def gpu_types(seen: Seen) -> Complaints:
+    """Pods are kept off the H100, which the policy denies, if there are other nodes, and are refused if not."""
+    refused, steered = bool(seen.violations("gpuTypes")), seen.has_injected("gpuTypes")
+    if not reserved(seen.after):
+        yield from exactly(refused or steered, False, "judged a pod without GPUs")
+        return
+    tolerations = at(seen.after, "spec", "tolerations")
+    before = list(candidates({**seen.before, "spec": {**seen.before["spec"], "tolerations": tolerations}}))
+    after = list(candidates(seen.after))
+    if steered and not any(map(_is_denied, before)):
+        yield "completed a pod that could land on no GPU which is denied"
+    if refused and not all(map(_is_denied, after)):
+        yield "refused, although a node with GPUs that are not denied takes it"
+    if after and all(map(_is_denied, after)) and not refused and not _gpu_faults(seen):
+        yield "not refused, although only GPUs that are denied are left"
+    names = any(maps(term, "matchFields") for term in at(seen.before, "spec", *AFFINITY) or ())
+    is_bound = names or bool(seen.before["spec"].get("nodeName"))
+    if seen.completes("gpuTypes") and not is_bound and any(map(_is_denied, after)) and not all(map(_is_denied, after)):
+        yield "not kept off a node with GPUs that are denied"
+    lost = [node for node in before if steered and node not in after]
+    if any(not _is_denied(node) for node in lost) and not seen.has_injected("cudaDriver"):
+        yield "kept off a node with GPUs that are not denied"
+
+
+def _is_denied(node: Raw) -> bool:
+    return "H100" in str(at(node, "metadata", "labels").get("nvidia.com/gpu.product"))
 
 
 def _gpu_faults(seen: Seen) -> bool:

@@ -1,0 +1,276 @@
+"""GPU pods run only on GPUs of the kinds that their namespace may use, with as much memory as they need.
+
+`allowed` and `denied` name models such as `T4`, families such as `A100`, MIG profiles such as `1g.10gb`, and resources
+such as `nvidia.com/mig-*`. A pod that selects a model, or requests a resource, which it may not use is refused. A pod
+that leaves its model open is kept off nodes whose GPUs it may not use, as far as labels tell them apart, and is refused
+only if it could land on no others. Nodes that do not say their model stay eligible.
+
+The annotation `gpupolicy.dev/gpu-memory: 40Gi` on a pod asks for GPUs with so much memory, and `memory` says how much
+GPUs have to have, and may have, for all pods of a namespace. What counts is the memory of what the pod gets: a slice
+has the size in the name of its MIG profile, a GPU the size in `nvidia.com/gpu.memory` or in the name of its model, and
+a share by time-slicing or MPS its part of that. GPUs report less than their name says, so 8 percent less, or more, is
+the same size: a GPU of 40 GB has 40Gi, and one of 16 GB that reports 15360 MiB has 16Gi.
+
+A pod that says neither which GPUs it wants nor which it prefers gets a preference for the models of `prefer`, if nodes
+that it could land on have them.
+
+A resource claim (DRA) is refused with its pods if it selects, by `productName`, a model that pods may not use. Claims
+that select none are not judged, and no claim is steered; `resourceClaims` says which device classes pods may use.
+Labels that `gpuQuota.models` declares, and models of `deviceClasses`, are not read here.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from webhook.gpus.gpu_catalogue import Catalogue, catalogue_of
+from webhook.gpus.gpu_kinds import UsableGpus, kind_of
+from webhook.model.accelerators import Accelerator
+from webhook.model.claim_object import ClaimObject
+from webhook.model.claims import claims_of
+from webhook.model.edits import PreferNodes, RequireNodes
+from webhook.model.node import NodeClass
+from webhook.model.pod import Pod
+from webhook.model.quantity import format_bytes, parse_quantity
+from webhook.model.shape import FormatError, spelled
+from webhook.model.wording import PLATFORM_TEAM, cut, few
+from webhook.rules.candidates import candidates
+from webhook.rules.claimed_models import barred_models
+from webhook.rules.gpu_preferences import preferences
+from webhook.rules.gpu_type_messages import ANNOTATION, allowed, reasons, said_of_gpus
+from webhook.rules.gpu_type_names import GpuKind, GpuModelName
+from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
+from webhook.rules.rule_settings import LARGEST_SIZE, ByteSize
+from webhook.rules.unsuited import Judged, SteeringSettings, Unsuited, excluding, is_bound
+from webhook.rules.usable_gpus import Misfit, Sizes, Usable, judged, judged_on, memory_on, size_text
+from webhook.yaml_files.camel_model import CamelModel
+
+_ELSE = f"Select GPUs that are allowed, or leave the choice open, or ask {PLATFORM_TEAM}"
+_ELSE_RESOURCE = f"Request GPUs that are allowed, or ask {PLATFORM_TEAM}"
+_LESS = f"Ask for less, or ask {PLATFORM_TEAM}"
+
+
+class MemorySettings(CamelModel):
+    """How much memory one unit of a GPU resource may have."""
+
+    min: ByteSize | None = None
+    """The least memory, such as 16Gi. A pod may ask for more by its annotation. Unset: any."""
+    max: ByteSize | None = None
+    """The most memory, such as 24Gi. A pod may not ask for more by its annotation. Unset: any."""
+
+
+class Settings(SteeringSettings):
+    """Settings of `gpuTypes`."""
+
+    allowed: Annotated[tuple[GpuKind, ...] | None, Field(examples=[["T4", "L4"]])] = None
+    """The only GPUs that pods may use: names of models or families, MIG profiles, and globs of resource names, such as
+    `[T4, L4, 1g.10gb, "amd.com/*"]`. Unset: all. `["*"]` allows all where the default file names some."""
+    denied: tuple[GpuKind, ...] = ()
+    """GPUs that pods may not use, in the same words. A GPU that is both allowed and denied is denied."""
+    memory: MemorySettings = Field(default_factory=MemorySettings)
+    """How much memory the GPUs, slices or shares of pods may have: `{min: 16Gi, max: 24Gi}`."""
+    prefer: tuple[GpuModelName, ...] = ()
+    """Models and families that pods get preferably if they do not say which, the best one first: `[T4, L4]`. Karpenter
+    treats preferences as requirements, and drops them where no node satisfies them."""
+
+    @model_validator(mode="after")
+    def _leaves_gpus(self) -> "Settings":
+        if self.allowed == ():
+            raise ValueError('allowed: names no GPU; name some, or write ["*"] for all')
+        if self.allowed is not None and not self.usable.gpus.left:
+            raise ValueError(
+                f"allowed: {few(self.allowed)}: all of it is denied, so that no GPU is left; change one of both"
+            )
+        least, most = self.memory.min, self.memory.max
+        if least is not None and most is not None and least > most:
+            raise ValueError(f"memory: min {size_text(least)} is above max {size_text(most)}; change one of both")
+        return self
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """The GPU models that names stand for."""
+        return catalogue_of(self.gpus)
+
+    @cached_property
+    def usable(self) -> Usable:
+        """What pods may use that ask for no memory."""
+        allowed = None if self.allowed is None else tuple([kind_of(name, self.catalogue) for name in self.allowed])
+        denied = tuple([kind_of(name, self.catalogue) for name in self.denied])
+        return Usable(UsableGpus(allowed, denied), Sizes(self.memory.min, self.memory.max), self.catalogue)
+
+    @cached_property
+    def is_silent(self) -> bool:
+        """Whether only pods that ask for memory are of any concern."""
+        return not self.usable and not self.prefer
+
+
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterable[RequireNodes | PreferNodes]:
+    """Exclude nodes with GPUs that the pod may not use, as long as there are others, and prefer what is preferred."""
+    if not pod.accelerators or (settings.is_silent and ANNOTATION not in pod.annotations):
+        return ()
+    return _edits(pod, settings, facts)
+
+
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
+    """Refuse a pod that names GPUs which it may not use, or that could land on no others."""
+    if pod.resource_claims:
+        yield from _claimed(pod, settings, facts)
+    usable = _usable(pod, settings) if pod.accelerators else None
+    if usable is None:
+        return
+    if found := [*_annotation_faults(pod, settings), *_named(pod, usable)]:
+        yield from found
+        return
+    misfits = [(nodes, misfit) for nodes, misfit in _misfits(pod, usable, facts) if misfit is not None]
+    if misfits and len(misfits) == len(candidates(pod, facts)):
+        yield _refusal(pod, usable, misfits)
+    elif misfits and not pod.is_held:
+        told = f"could land on nodes with GPUs that it may not use: {reasons([misfit for _, misfit in misfits])}"
+        yield Advice("spec", told, f"Select other nodes by nodeSelector, or tell {PLATFORM_TEAM}", follows_nodes=True)
+
+
+def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Violation]:
+    """Refuse claims and templates, when they are applied, that select models which pods may not use."""
+    for name in barred_models(claim.requests, settings.usable):
+        yield Violation(claim.where, f"selects {name}", said_of_gpus(settings.usable.gpus), _ELSE)
+
+
+def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
+    """The nodes with GPUs that the pod may not use."""
+    usable = _usable(pod, settings) if pod.accelerators else None
+    if usable is None:
+        return None
+    judged = _misfits(pod, usable, facts)
+    if not any(misfit for _, misfit in judged):
+        return None
+    found = tuple([misfit and Unsuited(misfit.cause, str(misfit)) for _, misfit in judged])
+    return Judged(candidates(pod, facts), found, settings.tables)
+
+
+def _edits(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes | PreferNodes]:
+    judged = unsuited(pod, settings, facts)
+    if judged is not None:
+        yield from excluding(pod, judged)
+    if settings.prefer and _gpus(pod) and not is_bound(pod):
+        nodes = candidates(pod, facts)
+        found = judged.found if judged is not None else (None,) * len(nodes)
+        suitable = [one for one, fault in zip(nodes, found, strict=True) if fault is None]
+        yield from preferences(pod, settings.prefer, suitable, settings.catalogue)
+
+
+_Misfits = Sequence[tuple[NodeClass, Misfit]]
+
+
+def _misfits(pod: Pod, usable: Usable, facts: Facts) -> Sequence[tuple[NodeClass, Misfit | None]]:
+    """The candidates of the pod, each with the reason why the pod may not use its GPUs."""
+    gpus = _gpus(pod)
+    if not gpus or not usable:
+        return ()
+    return [(nodes, judged_on(nodes, gpus, usable)) for nodes in candidates(pod, facts)]
+
+
+def _claimed(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
+    """The claims of the pod that select models which it may not use."""
+    for named in claims_of(pod.resource_claims) if settings.usable.gpus else ():
+        for name in barred_models(facts.claim(named, pod.namespace) or (), settings.usable):
+            found = f"{named.kind} {cut(named.target)} selects {name}"
+            yield Violation(f"spec.resourceClaims[{cut(named.name)}]", found, said_of_gpus(settings.usable.gpus), _ELSE)
+
+
+def _usable(pod: Pod, settings: Settings) -> Usable | None:
+    """What the pod may use; None if neither the policy nor the pod says anything of it."""
+    if ANNOTATION not in pod.annotations:
+        return None if settings.is_silent else settings.usable
+    if (size := _asked(pod)) is None:
+        return settings.usable
+    least, most = settings.usable.sizes
+    return replace(settings.usable, sizes=Sizes(max(size, least or 0), most))
+
+
+def _asked(pod: Pod) -> int | None:
+    """The bytes that the annotation asks for; None without it, and for what is no such amount."""
+    written = pod.annotations.get(ANNOTATION)
+    try:
+        size = parse_quantity(written) if isinstance(written, str) else 0
+    except FormatError:
+        return None
+    return size if isinstance(size, int) and 0 < size < LARGEST_SIZE else None
+
+
+def _annotation_faults(pod: Pod, settings: Settings) -> Iterator[Violation]:
+    """What is wrong with the memory that the annotation asks for."""
+    if ANNOTATION not in pod.annotations:
+        return
+    where, size, most = f"metadata.annotations[{ANNOTATION}]", _asked(pod), settings.memory.max
+    if size is None:
+        found = f"{spelled(pod.annotations[ANNOTATION])} is no amount of GPU memory"
+        yield Violation(where, found, "the pod asks for so much memory in each GPU", "Write a quantity such as 40Gi")
+    elif most is not None and size > most:
+        found, allowed = f"asks for {size_text(size)} of GPU memory", f"the policy allows at most {format_bytes(most)}"
+        yield Violation(where, found, allowed, f"Ask for {format_bytes(most)} or less, or ask {PLATFORM_TEAM}")
+
+
+def _gpus(pod: Pod) -> list[Accelerator]:
+    """The GPUs that the pod requests from device plugins."""
+    return [gpu for gpu in pod.accelerators if gpu.is_listed]
+
+
+def _named(pod: Pod, usable: Usable) -> Iterator[Violation]:
+    """What the pod names, and may certainly not use: resources, and models that it selects."""
+    barred = {gpu: misfit for gpu in pod.accelerators if (misfit := judged(gpu, frozenset(), usable)) is not None}
+    for container in pod.lasting_containers() if barred else ():
+        for request in container.gpu_requests:
+            if request.count and (misfit := barred.get(request.accelerator)) is not None:
+                found = f"requests {request.resource}"
+                if misfit.bar is None:
+                    found += f", of which one unit has {size_text(misfit.memory.most or 0)}"
+                rule = allowed(usable, _asked(pod), [misfit])
+                yield Violation(f"{container.path}.resources", found, rule, _ELSE_RESOURCE)
+    models = frozenset(usable.catalogue.models_of(pod) or ())
+    of_models = [judged(gpu, models, usable) for gpu in pod.accelerators if models and gpu not in barred]
+    if misfits := [misfit for misfit in of_models if misfit is not None]:
+        is_selector = any(key in usable.catalogue.keys for key in pod.node_selector)
+        where = "spec.nodeSelector" if is_selector else "spec.affinity.nodeAffinity"
+        found = f"selects {usable.catalogue.called(models) or few(sorted(models))}"
+        yield Violation(where, found, allowed(usable, _asked(pod), misfits), _ELSE)
+
+
+def _refusal(pod: Pod, usable: Usable, misfits: _Misfits) -> Violation:
+    """The refusal of a pod that could land on no GPU which it may use."""
+    found = [misfit for _, misfit in misfits]
+    rule, least = allowed(usable, _asked(pod), found), usable.sizes.min
+    told = f"could land on no GPU that it may use: {reasons(found)}"
+    if least is not None and all(one.is_small for one in found):
+        largest = max(memory_on(nodes, gpu, usable.catalogue).most or 0 for nodes, _ in misfits for gpu in _gpus(pod))
+        most = f"the most that a GPU, slice or share has on the nodes that it could land on is {size_text(largest)}"
+        told = f"needs {size_text(least)} of GPU memory, and {most}"
+        return Violation(_place(pod, least), told, rule, _LESS, follows_nodes=True)
+    return Violation("spec", told, rule, _ELSE, follows_nodes=True)
+
+
+def _place(pod: Pod, least: int) -> str:
+    return f"metadata.annotations[{ANNOTATION}]" if _asked(pod) == least else "spec"
+
+
+_SMALL_TEAM = {"allowed": ["T4", "L4"]}
+
+RULE = Rule(
+    key="gpuTypes",
+    promise="GPU pods run only on the kinds of GPUs that their namespace may use, with the memory that they need.",
+    problem="Small jobs take the largest GPUs, because nothing says which kinds a team may use, and people who need "
+    "40 GB have to know the names of all GPUs that have them.",
+    examples=(
+        Example(training_pod("nodeSelector: {nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3}"), _SMALL_TEAM),
+        Example(training_pod("tolerations: [{key: nvidia.com/gpu, operator: Exists}]"), _SMALL_TEAM),
+    ),
+    settings=Settings,
+    mutate=mutate,
+    validate=validate,
+    validate_claim=validate_claim,
+    unsuited=unsuited,
+    stage=Stage.STEERING,
+    depends_on_cluster_state=True,
+)
