@@ -96,6 +96,7 @@ OTHERWISE: list[tuple[str, str, dict[str, Any]]] = [
     ("inference", "cudaDriver", {"forwardCompat": "allow"}),
     ("inference", "cudaDriver", {"images": {}}),
     ("inference", "gpuLimits", {"maxPerPod": 8}),
+    ("inference", "sharedGpus", {"isolation": "any"}),
     ("inference", "visibleDevices", {"mode": "warn"}),
     ("notebooks", "timeLimit", {"max": "12h"}),
     ("notebooks", "timeLimit", {"selectors": [{"component": "singleuser-server"}]}),
