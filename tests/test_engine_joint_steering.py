@@ -31,7 +31,8 @@ def labels(kind: Mapping[str, str], driver: str) -> dict[str, str]:
 
 
 T4, A100, H100 = labels(SHARED, NEW), labels(WHOLE, OLD), labels({**WHOLE, PRODUCT: "NVIDIA-H100-80GB-HBM3"}, NEW)
-"""A node with shared GPUs, one with an old driver, and one that suits every pod."""
+L4 = labels({**SHARED, PRODUCT: "NVIDIA-L4-SHARED"}, NEW)
+"""A node with shared GPUs, one with an old driver, one that suits every pod, and another one with shared GPUs."""
 
 
 def cluster(*kinds: Mapping[str, str]) -> ClusterFacts:
@@ -84,7 +85,7 @@ def test_a_pod_to_which_each_rule_leaves_a_node_and_all_together_none_is_refused
 
 
 def test_the_refusal_comes_from_the_rule_to_which_most_nodes_are_unsuited() -> None:
-    of_sharing = cluster(T4, labels({**SHARED, PRODUCT: "NVIDIA-L4-SHARED"}, NEW), A100)
+    of_sharing = cluster(T4, L4, A100)
     (finding,) = engine.simulate(trainer(), rules(), of_sharing).refusals
     assert finding.rule == "sharedGpus"
     of_driver = cluster(T4, A100, labels({**WHOLE, PRODUCT: "NVIDIA-L40S"}, OLD))
@@ -115,9 +116,10 @@ def test_nodes_that_a_rule_does_not_steer_off_still_count_against_the_pod() -> N
     assert [expression["key"] for expression in excluded(outcome.object)] == [STRATEGY]
 
 
-def test_an_update_is_warned_of_nodes_that_a_queue_took_away() -> None:
+@pytest.mark.parametrize("others", [[], [L4]], ids=["said by cudaDriver", "said by sharedGpus"])
+def test_an_update_is_warned_of_nodes_that_a_queue_took_away(others: list[dict[str, str]]) -> None:
     narrowed = trainer(nodeSelector={"pool": "a"})
-    facts = cluster({**T4, "pool": "a"}, {**A100, "pool": "a"}, H100)
+    facts = cluster(*({**kind, "pool": "a"} for kind in (T4, A100, *others)), H100)
     outcome = engine.validate(narrowed, rules(), facts, old=trainer())
     assert outcome.refusals == ()
     assert any("no node is left" in finding.message for finding in outcome.findings)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.facts.samples import node
-from tests.rules.samples import container, pod, settings_of
+from tests.rules.samples import container, expression, pod, settings_of, terms
 from tests.strategies import checked
 from webhook.facts.facts import ClusterFacts
 from webhook.gpus.gpu_shares import share_of
@@ -193,6 +193,15 @@ def test_a_pod_that_names_its_node_is_told_and_not_changed():
     assert excluded(bound, facts, "exclusive") == []
     assert [type(one) for one in told(bound, facts, "exclusive")] == [Violation]
     assert told(asking(nodeName="n1"), facts, "exclusive") == []
+
+
+def test_a_pod_that_names_several_nodes_is_not_kept_off_one_of_them_and_told_of_it():
+    named = asking(affinity=terms({"matchFields": [expression("metadata.name", "In", ["n0", "n1"])]}))
+    facts = cluster(SLICED, WHOLE)
+    assert excluded(named, facts, "exclusive") == []
+    (found,) = told(named, facts, "exclusive")
+    assert isinstance(found, Advice)
+    assert "some nodes that the pod could land on have others: T4 is shared by time-slicing" in found.found
 
 
 def test_a_pod_is_told_of_nodes_that_no_label_separates():
