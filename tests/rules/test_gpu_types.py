@@ -108,6 +108,19 @@ def test_a_pod_that_says_nothing_is_kept_off_nodes_that_certainly_do_not_suit_it
     assert excluded(gpu_pod(), facts, values) == expected
 
 
+AMD = "amd.com/gpu.product-name"
+
+
+def test_nodes_with_gpus_of_other_vendors_are_told_apart_by_the_labels_of_these_vendors():
+    facts = cluster(
+        {AMD: "AMD_Instinct_MI300X_OAM"}, {AMD: "AMD_Instinct_MI210"}, {}, {PRODUCT: "Tesla-T4"}, resource="amd.com/gpu"
+    )
+    values = {"allowed": ["MI300X"], "prefer": ["MI300X"]}
+    raw = gpu_pod(resource="amd.com/gpu")
+    assert excluded(raw, facts, values) == [without(AMD, "AMD_Instinct_MI210")]
+    assert preferred(raw, facts, values) == [(100, AMD, ["AMD_Instinct_MI300X_OAM"])]
+
+
 def test_the_annotation_asks_for_memory_without_any_setting():
     assert excluded(gpu_pod("40Gi"), cluster(T4, A100, H100), {}) == [without(MEMORY, "15360")]
     assert excluded(gpu_pod(), cluster(T4, A100, H100), {}) == []

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from webhook.gpus.gpu_names import GKE_ACCELERATOR, NVIDIA_PRODUCT
+from webhook.gpus.gpu_names import AMD_PRODUCT, GKE_ACCELERATOR, INTEL_PRODUCT, NVIDIA_PRODUCT
 from webhook.model.node import GKE_CLIENTS, GKE_SHARING, GPU_REPLICAS, GPU_SHARING
 from webhook.model.selectors import Expression, Operator
 
@@ -50,6 +50,8 @@ _NAMES = (
     "karpenter.k8s.aws/instance-gpu-name",
     "karpenter.azure.com/sku-gpu-name",
     "gpu.nvidia.com/class",
+    AMD_PRODUCT,
+    INTEL_PRODUCT,
 )
 _GPUS = (COMPUTE, FAMILY, *_NAMES)
 _ARCHITECTURES = ("kubernetes.io/arch",)

@@ -120,12 +120,14 @@ GKE_PARTITION = "cloud.google.com/gke-gpu-partition-size"
 """The labels that say how GPUs are divided and shared: of GPU Feature Discovery, and of Google Kubernetes Engine."""
 
 GPU_LABELS: tuple[str, ...] = (
+    "amd.com/gpu.product-name",
     "cloud.google.com/gke-accelerator",
     "cloud.google.com/gke-gpu-driver-version",
     GKE_PARTITION,
     GKE_SHARING,
     GKE_CLIENTS,
     "eks.amazonaws.com/instance-gpu-name",
+    "gpu.intel.com/product",
     "gpu.nvidia.com/class",
     "k8s.amazonaws.com/accelerator",
     "karpenter.azure.com/sku-gpu-name",

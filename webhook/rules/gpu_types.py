@@ -3,7 +3,8 @@
 `allowed` and `denied` name models such as `T4`, families such as `A100`, MIG profiles such as `1g.10gb`, and resources
 such as `nvidia.com/mig-*`. A pod that selects a model, or requests a resource, which it may not use is refused. A pod
 that leaves its model open is kept off nodes whose GPUs it may not use, as far as labels tell them apart, and is refused
-only if it could land on no others. Nodes that do not say their model stay eligible.
+only if it could land on no others. Nodes say their model by the labels of GPU Feature Discovery, of AMD's and Intel's
+device plugins, and of clouds. Nodes that say none, or one that no table knows, stay eligible.
 
 The annotation `gpupolicy.dev/gpu-memory: 40Gi` on a pod asks for GPUs with so much memory, and `memory` says how much
 GPUs have to have, and may have, for all pods of a namespace. What counts is the memory of what the pod gets: a slice
