@@ -3,9 +3,12 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.gpus.discovered_labels import MPS
 from tests.reviews import pod, policy, workload
+from tests.strategies import checked
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
 from webhook.model.pod_reader import pod_from_raw
@@ -144,3 +147,53 @@ def test_a_pod_is_kept_off_the_nodes_of_all_rules_at_once_while_one_is_left() ->
     (left,) = facts.matching_nodes(pod_from_raw(completed.object))
     assert left.labels == NEW_A100["metadata"]["labels"]
     assert engine.validate(completed.object, ADD_UP, facts).refusals == ()
+
+
+_KINDS = st.builds(
+    lambda product, memory, driver, shared: {
+        **({"nvidia.com/gpu.product": product + ("-SHARED" if shared else "")} if product else {}),
+        **({MEMORY: memory} if memory else {}),
+        **({DRIVER: driver} if driver else {}),
+        **({"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.sharing-strategy": "mps"} if shared and product else {}),
+    },
+    st.sampled_from(("Tesla-T4", "NVIDIA-A100-SXM4-40GB", "NVIDIA-H100-80GB-HBM3", "")),
+    st.sampled_from(("15360", "40960", "81559", "")),
+    st.sampled_from(("535.183.01", "580.95.05", "")),
+    st.booleans(),
+)
+_TYPES = st.fixed_dictionaries(
+    {},
+    optional={
+        "allowed": st.sampled_from((["T4"], ["A100", "H100"], ["*"])),
+        "denied": st.sampled_from((["H100"], ["A100-80GB"])),
+        "prefer": st.sampled_from((["T4", "H100"],)),
+    },
+)
+
+
+@checked
+@given(
+    st.lists(_KINDS, min_size=1, max_size=5),
+    _TYPES,
+    st.sampled_from(("any", "exclusive", "shared")),
+    st.sampled_from(("", "16Gi", "40Gi", "80Gi")),
+)
+def test_three_rules_together_take_no_last_node_in_silence_and_none_that_says_nothing(
+    kinds: list[dict[str, str]], types: dict[str, Any], isolation: str, memory: str
+) -> None:
+    nodes = [
+        {"metadata": {"name": f"n{at}", "labels": kind}, "status": {"capacity": {"nvidia.com/gpu": "8"}}}
+        for at, kind in enumerate(kinds)
+    ]
+    facts = ClusterFacts.of(nodes)
+    under = policy({"gpuTypes": types, "cudaDriver": {}, "sharedGpus": {"isolation": isolation}})
+    raw = cuda_pod(**({"gpupolicy.dev/gpu-memory": memory} if memory else {}))
+    completed = engine.mutate(raw, under, facts)
+    left = facts.matching_nodes(pod_from_raw(completed.object))
+    assert left
+    assert engine.mutate(completed.object, under, facts).patch == ()
+    refused = engine.validate(completed.object, under, facts).refusals
+    if {} in kinds:
+        assert any(one.labels == {} for one in left)
+        assert refused == ()
+    assert bool(refused) == bool(engine.validate(raw, under, facts).refusals)
