@@ -79,10 +79,10 @@ def _is_decided(pod: dict[str, Any]) -> bool:
     return bool(pod["spec"].get("nodeName")) or any(one.get("reason") == "Unschedulable" for one in conditions)
 
 
-def test_a_pod_that_each_rule_leaves_a_node_and_all_together_none_is_refused_with_all_reasons(
+def test_a_pod_to_which_each_rule_leaves_a_node_and_all_together_none_is_refused_with_all_reasons(
     site: Installation, make_namespace: Namespaces
 ) -> None:
-    """A pod for slices of old and shares of new: CUDA of no node runs it where its GPU would be its own."""
+    """One node has a driver that is too old for the image, the other one shares its GPUs."""
     namespace = make_namespace("exclusive")
     images = {"containers": cuda_pod("p", "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime")["spec"]["containers"]}
     only = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["old", NODES["shares"][0]]}
