@@ -125,8 +125,9 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     if found := [*_annotation_faults(pod, settings), *_named(pod, usable)]:
         yield from found
         return
-    misfits = [(nodes, misfit) for nodes, misfit in _misfits(pod, usable, facts) if misfit is not None]
-    if misfits and len(misfits) == len(candidates(pod, facts)):
+    classes, of_nodes = _judged(pod, usable, facts)
+    misfits = [(nodes, misfit) for nodes, misfit in zip(classes, of_nodes, strict=True) if misfit is not None]
+    if misfits and len(misfits) == len(classes):
         yield _refusal(pod, usable, misfits)
     elif misfits and not pod.is_held:
         told = f"could land on nodes with GPUs that it may not use: {reasons([misfit for _, misfit in misfits])}"
@@ -144,20 +145,20 @@ def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
     usable = _usable(pod, settings) if pod.accelerators else None
     if usable is None:
         return None
-    judged = _misfits(pod, usable, facts)
-    if not any(misfit for _, misfit in judged):
+    classes, of_nodes = _judged(pod, usable, facts)
+    if not any(of_nodes):
         return None
-    found = tuple([misfit and Unsuited(misfit.cause, str(misfit)) for _, misfit in judged])
-    return Judged(candidates(pod, facts), found, settings.tables)
+    found = tuple([misfit and Unsuited(misfit.cause, str(misfit)) for misfit in of_nodes])
+    return Judged(classes, found, settings.tables)
 
 
 def _edits(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes | PreferNodes]:
-    judged = unsuited(pod, settings, facts)
-    if judged is not None:
-        yield from excluding(pod, judged)
+    answer = unsuited(pod, settings, facts)
+    if answer is not None:
+        yield from excluding(pod, answer)
     if settings.prefer and _gpus(pod) and not is_bound(pod):
-        nodes = candidates(pod, facts)
-        found = judged.found if judged is not None else (None,) * len(nodes)
+        nodes = candidates(pod, facts) if answer is None else answer.nodes
+        found = (None,) * len(nodes) if answer is None else answer.found
         suitable = [one for one, fault in zip(nodes, found, strict=True) if fault is None]
         yield from preferences(pod, settings.prefer, suitable, settings.catalogue)
 
@@ -165,12 +166,13 @@ def _edits(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes 
 _Misfits = Sequence[tuple[NodeClass, Misfit]]
 
 
-def _misfits(pod: Pod, usable: Usable, facts: Facts) -> Sequence[tuple[NodeClass, Misfit | None]]:
-    """The candidates of the pod, each with the reason why the pod may not use its GPUs."""
-    gpus = _gpus(pod)
+def _judged(pod: Pod, usable: Usable, facts: Facts) -> tuple[Sequence[NodeClass], Sequence[Misfit | None]]:
+    """The candidates of the pod, and for each the reason why the pod may not use its GPUs."""
+    gpus = tuple([gpu for gpu in pod.accelerators if gpu.is_listed])
     if not gpus or not usable:
-        return ()
-    return [(nodes, judged_on(nodes, gpus, usable)) for nodes in candidates(pod, facts)]
+        return (), ()
+    classes = candidates(pod, facts)
+    return classes, judged_on(classes, gpus, usable)
 
 
 def _claimed(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:

@@ -83,8 +83,28 @@ def judged(gpu: Accelerator, models: Models, usable: Usable) -> Misfit | None:
     return _judged(_unit(gpu, models, share, usable.catalogue), share, _NO_LABELS, usable)
 
 
-def judged_on(nodes: NodeClass, gpus: Sequence[Accelerator], usable: Usable) -> Misfit | None:
-    """Why nodes of a class do not suit a pod that requests these GPUs; None if they may suit."""
+def judged_on(classes: Sequence[NodeClass], gpus: tuple[Accelerator, ...], usable: Usable) -> tuple[Misfit | None, ...]:
+    """Why nodes of each class do not suit a pod that requests these GPUs; None if they may suit.
+
+    Most pods are judged on the same sequence of classes, so judgements are kept.
+    """
+    key = id(classes), gpus, usable
+    known = _kept.get(key)
+    if known is None:
+        known = classes, tuple([_judged_on(nodes, gpus, usable) for nodes in classes])
+        if len(_kept) * (len(classes) + 1) >= _MOST_KEPT:
+            _kept.clear()
+        _kept[key] = known
+    return known[1]
+
+
+_MOST_KEPT = 4096
+"""Judgements that are kept, approximately."""
+_kept: dict[tuple[int, tuple[Accelerator, ...], Usable], tuple[Sequence[NodeClass], tuple[Misfit | None, ...]]] = {}
+"""Each value holds on to its classes, so that no other sequence gets the same id meanwhile."""
+
+
+def _judged_on(nodes: NodeClass, gpus: Sequence[Accelerator], usable: Usable) -> Misfit | None:
     labels = tuple(nodes.labels.items())
     return next((found for gpu in gpus if (found := _judged_at(gpu, labels, usable)) is not None), None)
 
