@@ -23,7 +23,7 @@ from tests.benchmarks.cluster import PRIORITY_CLASS, nodes, write_policies
 from tests.benchmarks.runs import demand, head, need, row, sized
 from tests.benchmarks.served import Served, minimal, product, serve
 from tests.benchmarks.wrk import Load, Middle, Request, load, missing
-from tests.rules.every_rule import COMPLETING
+from tests.rules.every_rule import COMPLETING_ENFORCED
 from webhook import engine
 from webhook.facts.inventory import load_inventory
 from webhook.policy.loader import load as load_policies
@@ -33,7 +33,7 @@ ROUNDS, SECONDS = sized((3, 3), (1, 1))
 CONNECTIONS = sized((1, 8, 32, 100), (8,))
 GROWS_MIB = sized(24, 8)
 RESULTS = {"mutate": "patched", "validate": "allowed"}
-INJECTED = ",".join(COMPLETING)
+INJECTED = ",".join(COMPLETING_ENFORCED)
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.benchmarks.cluster import PRIORITY_CLASS, nodes, write_policies
 from tests.benchmarks.runs import demand, head, row, sized
-from tests.rules.every_rule import CASES, COMPLETING
+from tests.rules.every_rule import CASES, COMPLETING_ENFORCED
 from webhook import engine
 from webhook.facts.inventory import load_inventory
 from webhook.model.pod_reader import pod_from_raw
@@ -61,9 +61,8 @@ def _completed(raw: Mapping[str, Any], policy: Policy, facts: Facts) -> Mapping[
     """The pod with all injections, about which there is then nothing to say."""
     completed = engine.mutate(raw, policy, facts)
     injected, found = completed.injected, completed.findings
-    demand(
-        injected == COMPLETING and not found, f"completed by {injected} with {found}; expected is {COMPLETING} alone"
-    )
+    expected = COMPLETING_ENFORCED
+    demand(injected == expected and not found, f"completed by {injected} with {found}; expected is {expected} alone")
     found = engine.validate(completed.object, policy, facts).findings
     demand(not found, f"the completed pod is judged with {found}; nothing is expected")
     return completed.object

@@ -30,8 +30,13 @@ CASES: Mapping[str, RuleCase] = {rule.key: _case(rule.key) for rule in rules.RUL
 INJECTING: Mapping[str, Raw] = {key: case.injecting for key, case in CASES.items() if case.injecting is not None}
 """Settings under which every rule has something to inject into `wanting_pod()`."""
 
-COMPLETING = tuple(key for key, case in CASES.items() if case.completes_every_gpu_pod)
-"""The rules that complete every pod that requests two NVIDIA GPUs, in the order of the documents."""
+COMPLETING = tuple(
+    rule.key for rule in sorted(rules.RULES, key=lambda rule: rule.stage) if CASES[rule.key].completes_every_gpu_pod
+)
+"""The rules that complete every pod that requests two NVIDIA GPUs under `INJECTING`, in the order in which they do."""
+
+COMPLETING_ENFORCED = tuple(key for key in COMPLETING if CASES[key].completes_when_enforced)
+"""Those of them that complete it under `enforced()`."""
 
 ALL_VALUES = st.fixed_dictionaries({key: case.values for key, case in CASES.items()})
 """Settings of each rule, by its key."""

@@ -48,7 +48,7 @@ class RuleCase:
     - `fuzzed` are those of the fuzzer's policies, with every setting that `oracle` reads.
 
     `completes_every_gpu_pod`: under `injecting` it completes every pod that requests two NVIDIA GPUs, unless the
-    author wrote the same things.
+    author wrote the same things. `completes_when_enforced`: so it does under `enforced`.
 
     `oracle` says a second time, from the JSON alone, what the rule must and must not do. Where `reads_claims`, it also
     says it of pods that have resource claims.
@@ -61,6 +61,7 @@ class RuleCase:
     oracle: Oracle
     injecting: Raw | None = None
     completes_every_gpu_pod: bool = False
+    completes_when_enforced: bool = True
     reads_claims: bool = False
 
     def judging(self, rule: Rule, pods: RulePods) -> RuleSettings:

@@ -463,4 +463,5 @@ CASE = RuleCase(
     fuzzed={"denied": ["H100"]},
     oracle=places.gpu_types,
     completes_every_gpu_pod=True,
+    completes_when_enforced=False,
 )
