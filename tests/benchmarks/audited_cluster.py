@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import local
 from typing import Any
 
-from tests.benchmarks.cluster import PRIORITY_CLASS, nodes
+from tests.benchmarks.cluster import PRIORITY_CLASS, PRODUCTS, nodes
 from tests.benchmarks.runs import sized
 from tests.e2e.control_plane import ControlPlane
 
@@ -54,14 +54,17 @@ def expected() -> Counter[str]:
     tops = range(len(kinds))
     makers = sorted(tops, key=lambda number: kinds[number] in _MAKE_MAKERS)
     pods = [makers[number % len(makers)] for number in range(PODS)]
-    verdicts = Counter(_verdict(number) for number in (*tops, *pods))
+    verdicts = Counter(map(_verdict, tops)) + Counter(_verdict(top, at % NODES) for at, top in enumerate(pods))
     return verdicts + Counter(pods=PODS, workloads=len(tops), read=PODS + len(tops))
 
 
-def _verdict(number: int) -> str:
-    """What an audit says of a workload and of its pods: too many GPUs for their namespace, or GPUs without asking."""
+def _verdict(number: int, node: int | None = None) -> str:
+    """What an audit says of a workload, or of a pod of it on a node: too many GPUs for their namespace, GPUs without
+    asking, or GPUs of a model that is denied.
+    """
     gpus = _gpus(number)
-    if gpus > number % NAMESPACES % 8 + 1 or _takes_what_it_finds(number):
+    is_denied = node is not None and "H100" in PRODUCTS[node % len(PRODUCTS)]
+    if gpus > number % NAMESPACES % 8 + 1 or _takes_what_it_finds(number) or (gpus and is_denied):
         return "refused"
     return "completed" if gpus else "nothing"
 
