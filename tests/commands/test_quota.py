@@ -159,7 +159,7 @@ def test_pods_count_with_the_share_of_their_node(policies: Path, tmp_path: Path)
     assert json.loads(found.stdout)[0]["gpus"] == {"hard": "4", "used": "4 3/4", "units": "7"}
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [nodes[0], pods[0], pods[3]]}))
     found = run("research-b", "--policies", policies, "--inventory", file, "--output", "json")
-    assert json.loads(found.stdout)[0]["gpus"] == {"hard": "4", "used": "1 1/4", "units": "5"}
+    assert json.loads(found.stdout)[0]["gpus"] == {"hard": "4", "used": "2 3/4", "units": "5"}
 
 
 def test_where_nothing_is_limited_it_says_what_would_limit_it(policies: Path, inventory: Path) -> None:

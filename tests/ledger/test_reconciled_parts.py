@@ -17,15 +17,15 @@ from webhook.quota.quotas import Demand
 VISION = of_namespace(8)
 PRODUCT, REPLICAS = "nvidia.com/gpu.product", "nvidia.com/gpu.replicas"
 STRATEGY = "nvidia.com/gpu.sharing-strategy"
-FOUR = (NodeClass({PRODUCT: "Tesla-T4-SHARED", REPLICAS: "4", STRATEGY: "time-slicing"}),)
-TWO = (NodeClass({PRODUCT: "Tesla-T4-SHARED", REPLICAS: "2", STRATEGY: "time-slicing"}),)
-WHOLE = (NodeClass({PRODUCT: "Tesla-T4", REPLICAS: "1", STRATEGY: "none"}),)
-AT_ODDS = (NodeClass({PRODUCT: "Tesla-T4-SHARED", REPLICAS: "0", STRATEGY: "none"}),)
+FOUR = NodeClass({PRODUCT: "Tesla-T4-SHARED", REPLICAS: "4", STRATEGY: "time-slicing"})
+TWO = NodeClass({PRODUCT: "Tesla-T4-SHARED", REPLICAS: "2", STRATEGY: "time-slicing"})
+WHOLE = NodeClass({PRODUCT: "Tesla-T4", REPLICAS: "1", STRATEGY: "none"})
+AT_ODDS = NodeClass({PRODUCT: "Tesla-T4-SHARED", REPLICAS: "0", STRATEGY: "none"})
 
 
-def on(kinds: tuple[NodeClass, ...], *, is_placed: bool = True, number: int = 1):
-    """A stored pod with two units, on a node of this kind, or with such nodes to choose from."""
-    return replace(seen_pod(number, "vision", 2), kinds=kinds, is_placed=is_placed)
+def on(kind: NodeClass | None, *, number: int = 1):
+    """A stored pod with two units, on a node of this kind; None for none, or one whose labels say nothing."""
+    return replace(seen_pod(number, "vision", 2), kind=kind)
 
 
 def used(replica: Kept) -> Fraction:
@@ -37,9 +37,7 @@ def used(replica: Kept) -> Fraction:
 @pytest.mark.parametrize(
     ("pod", "amount"),
     [
-        pytest.param(on((), is_placed=False), "1/2", id="waits"),
-        pytest.param(on(WHOLE, is_placed=False), "1/2", id="waits, and nodes have changed"),
-        pytest.param(on(()), "1/2", id="is on a node whose labels say nothing"),
+        pytest.param(on(None), "1/2", id="waits, or is on a node whose labels say nothing"),
         pytest.param(on(FOUR), "1/2", id="is where it was expected"),
         pytest.param(on(TWO), "1", id="is on a node with larger shares"),
         pytest.param(on(WHOLE), "2", id="is on a node with whole GPUs"),
@@ -47,7 +45,6 @@ def used(replica: Kept) -> Fraction:
     ],
 )
 def test_a_pod_counts_as_admitted_until_its_node_says_what_it_has(pod, amount) -> None:
-    pod = replace(pod, is_placed=pod.is_placed and bool(pod.kinds))
     replica = Kept().keeping(VISION)
     admitted = Demand("vision", (("nvidia.com/gpu@1/4", 2),))
     assert entered_demand(on(FOUR), VISION.counting) == admitted
@@ -61,7 +58,7 @@ def test_a_pod_counts_as_admitted_until_its_node_says_what_it_has(pod, amount) -
 def test_a_pod_that_was_expected_on_whole_gpus_counts_less_once_it_has_a_share() -> None:
     replica = Kept().keeping(VISION)
     replica.enter(1, VISION, 2)
-    replica.truth.store(on(FOUR, is_placed=False))
+    replica.truth.store(on(None))
     replica.view.catch_up()
     assert used(replica) == 2
     replica.truth.store(on(FOUR))
@@ -79,7 +76,7 @@ def test_a_pod_without_an_entry_gets_one_by_its_node() -> None:
 
 
 def test_pods_that_differ_in_nothing_but_their_nodes_are_told_apart() -> None:
-    pods = [on(kinds, number=number) for number, kinds in enumerate((FOUR, WHOLE, FOUR, TWO, ()), 1)]
+    pods = [on(kind, number=number) for number, kind in enumerate((FOUR, WHOLE, FOUR, TWO, None), 1)]
     found = demands_of(pods, VISION.counting)
     assert [found[one.uid].gpus[0][0].removeprefix("nvidia.com/gpu") for one in pods] == [
         "@1/4",
@@ -90,13 +87,16 @@ def test_pods_that_differ_in_nothing_but_their_nodes_are_told_apart() -> None:
     ]
 
 
-def test_a_pod_that_counts_otherwise_by_the_policy_is_corrected_also_while_it_waits() -> None:
-    entered = Demand("vision", (("nvidia.com/gpu@1/4", 2),))
-    for now, is_corrected in (
-        (Demand("vision", (("nvidia.com/gpu", 2),)), False),
-        (Demand("vision", (("nvidia.com/gpu", 3),)), True),
-        (Demand("vision", (("nvidia.com/gpu", 2),), ("T4",)), True),
+def test_a_pod_that_waits_keeps_the_part_of_its_units_whatever_else_changes() -> None:
+    """Its author may narrow its nodes, while those that it could get at its admission are away."""
+    quarter, whole = "nvidia.com/gpu@1/4", "nvidia.com/gpu"
+    for entered, now, kept in (
+        (Demand("vision", ((quarter, 2),)), Demand("vision", ((whole, 2),)), None),
+        (Demand("vision", ((quarter, 2),)), Demand("vision", ((whole, 3),)), ((quarter, 3),)),
+        (Demand("vision", ((quarter, 2),)), Demand("vision", ((whole, 2),), ("T4",)), ((quarter, 2),)),
+        (Demand("vision", ((whole, 2),)), Demand("vision", ((quarter, 2),), ("T4",)), ((whole, 2),)),
+        (Demand("vision", ((whole, 2),)), Demand("vision", ((quarter, 2),)), None),
     ):
         found = counted_otherwise(Entries({uid(1): entered}), {uid(1): now})
-        assert found == ({uid(1): now} if is_corrected else {})
+        assert found == ({uid(1): replace(now, gpus=kept)} if kept else {})
         assert counted_otherwise(Entries({uid(1): entered}), {uid(1): now}, {uid(1)}) == {uid(1): now}

@@ -11,6 +11,7 @@ from typing import Any
 from webhook import engine
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse
 from webhook.engine.quota_claims import NO_CLAIMS, QuotaClaims, claims_of
+from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
 from webhook.model.fixed import fixed
 from webhook.model.json_parts import mapped
@@ -118,7 +119,8 @@ def validate(
     bound = policies.quotas_for(request.namespace)
     if not bound or request.subresource or outcome.refusals:
         return decision
-    return replace(decision, claims=claims_of(raw, request.namespace, bound, facts, outcome.pod))
+    known = facts_under(policy, facts)
+    return replace(decision, claims=claims_of(raw, request.namespace, bound, known, outcome.pod))
 
 
 def malformed(error: ShapeError) -> Decision:

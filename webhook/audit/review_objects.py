@@ -17,6 +17,7 @@ from webhook import engine
 from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.audit.input_claims import InputClaims
 from webhook.engine import TemplateOutcome, quota_claims
+from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
 from webhook.ledger.entries import uid_bytes
 from webhook.ledger.ledgers import Ledgers
@@ -177,7 +178,7 @@ def _reserved(outcome: Outcome, document: Document, namespace: str, context: Rev
         outcome,
         namespace,
         context.policies.quotas_for(namespace),
-        context.facts,
+        facts_under(context.policies.for_namespace(namespace), context.facts),
         lambda claims: ledgers.reserve(uid, claims, time.monotonic() + _LEDGER_SECONDS),
         ledgers.context.pods.seen,
     )

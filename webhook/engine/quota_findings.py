@@ -113,10 +113,10 @@ def finding_of(bound: BoundQuota, objection: Objection) -> Finding:
 
 def _largest(pods: Iterable[GpuPod], limit: Limit, quota: Quota) -> list[tuple[str, Fraction]]:
     """The pods that count most against a limit, and by name if several count alike."""
-    known: dict[tuple[int, int], Fraction] = {}
+    known: dict[tuple[int, int, int], Fraction] = {}
 
     def counted(seen: GpuPod) -> Fraction:
-        key = id(seen.pod), id(seen.requests)
+        key = id(seen.pod), id(seen.requests), id(seen.kind)
         if key not in known:
             known[key] = amount_of_stored(seen, limit, quota)
         return known[key]

@@ -95,7 +95,7 @@ def judge_template(template: Template, where: TemplateContext) -> JudgedTemplate
     if template.is_queued:
         findings = [finding for finding in findings if not finding.follows_nodes]
     if not any(finding.refuses for finding in findings):
-        of_pots = pot_findings(pod, where.namespace, where.quotas, where.facts)
+        of_pots = pot_findings(pod, where.namespace, where.quotas, facts_under(where.policy, where.facts))
         findings.extend(addressed_to(where.policy.contact, of_pots))
     return JudgedTemplate(template, pod, tuple(findings), outcome.injections)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from webhook.engine.applied_claims import claim_findings
 from webhook.engine.quota_findings import KEY as QUOTA_KEY
+from webhook.engine.running_rules import facts_under
 from webhook.engine.templates import JudgedTemplate, TemplateContext, TemplateOutcome, about, judge_template
 from webhook.facts.facts import ClusterFacts
 from webhook.model.bounds import STORABLE, least_stored
@@ -166,8 +167,9 @@ def _total(
 ) -> _QuotaTotal | None:
     shares: list[tuple[JudgedTemplate, Fraction]] = []
     is_open = False
+    facts = facts_under(where.policy, where.facts)
     for one in templates:
-        demand = pod_demand(one.pod, where.namespace, bound.quota.counting, where.facts).all
+        demand = pod_demand(one.pod, where.namespace, bound.quota.counting, facts).all
         if demand is not None and (amount := amounts(demand, bound.quota)[limit]):
             shares.append((one, amount))
             is_open |= is_unspecified(demand, bound.quota)

@@ -78,7 +78,7 @@ class StaticPods:
         pods = list(placed(self._table.seen(None, -math.inf), known))
         for pod in pods:
             found = self._table.get(pod.uid)
-            if pod.kinds and found is not None:
+            if pod.kind is not None and found is not None:
                 self._table.put(pod, found[1])
         for claim in counted_once(pods, claims, known):
             if claim.uid not in self._table:

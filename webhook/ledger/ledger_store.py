@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Protocol
 
@@ -16,7 +16,7 @@ from webhook.model.pod import Pod
 from webhook.quota.claimed_devices import claims_demand
 from webhook.quota.demand import demand_of
 from webhook.quota.quotas import Counting, Demand
-from webhook.quota.unit_parts import parts_on
+from webhook.quota.unit_parts import parts_on, without_part
 
 
 class LedgerError(Exception):
@@ -75,8 +75,8 @@ class GpuPod:
     `takes_over` is the key of the reservation that a claim was made from, `extends` the uid of the pod whose extended
     resources the scheduler made the claim for; both empty for others.
 
-    `node` is the name of the node that a pod is on; empty for none. `kinds` are the classes of nodes whose labels say
-    what units of its GPUs are: of its own node where `is_placed`, or else of those that it could be scheduled to.
+    `node` is the name of the node that a pod is on; empty for none. `kind` is the class of that node where its labels
+    say what units of its GPUs are.
     """
 
     uid: bytes
@@ -87,8 +87,7 @@ class GpuPod:
     takes_over: bytes = b""
     extends: bytes = b""
     node: str = ""
-    kinds: tuple[NodeClass, ...] = ()
-    is_placed: bool = False
+    kind: NodeClass | None = None
 
     @property
     def called(self) -> str:
@@ -163,7 +162,7 @@ def demands_of(pods: Sequence[GpuPod], counting: Counting) -> dict[bytes, Demand
     known: dict[tuple[str, int, int, int], Demand | None] = {}
     found: dict[bytes, Demand] = {}
     for seen in pods:
-        kind = seen.namespace, id(seen.pod), id(seen.requests), id(seen.kinds)
+        kind = seen.namespace, id(seen.pod), id(seen.requests), id(seen.kind)
         if kind not in known:
             known[kind] = entered_demand(seen, counting)
         demand = known[kind]
@@ -181,7 +180,7 @@ def entered_demand(seen: GpuPod, counting: Counting) -> Demand | None:
         return claims_demand([seen.requests], seen.namespace, counting)
     if len(seen.pod.gpus) > MOST_RESOURCES:
         return None
-    parts = parts_on((one.labels for one in seen.kinds), counting.catalogue.table)
+    parts = parts_on([] if seen.kind is None else [seen.kind.labels], counting.catalogue.table)
     return demand_of(seen.pod, seen.namespace, counting, parts)
 
 
@@ -191,26 +190,30 @@ def counted_otherwise(
     """The demands that differ from those in the entries. Equal pairs are compared once.
 
     The entry of a claim keeps what it counts of DeviceClasses and nodes that are not known any more: their devices may
-    be in use. The entry of a pod keeps what its units count until the pod is among the `placed`.
+    be in use. The entry of a pod keeps what its units count until the pod is among the `placed`: authors may narrow the
+    nodes of a pod that waits, and nodes that were counted at its admission may be away just then.
     """
-    differs: dict[tuple[int, int, bool], bool] = {}
+    changes: dict[tuple[int, int, bool], Demand | None] = {}
     found: dict[bytes, Demand] = {}
     for uid, demand in demands.items():
         entered = entries.by_uid.get(uid, demand)
         pair = id(entered), id(demand), uid in placed
-        if pair not in differs:
-            is_of_claim = bool(entered.requests or demand.requests)
-            is_less = is_of_claim and sum(demand.units.values()) < sum(entered.units.values())
-            is_kept = is_less or (uid not in placed and _in_units(entered) == _in_units(demand))
-            differs[pair] = entered != demand and not is_kept
-        if differs[pair]:
-            found[uid] = demand
+        if pair not in changes:
+            now = demand if uid in placed else _with_parts_of(entered, demand)
+            is_of_claim = bool(entered.requests or now.requests)
+            is_less = is_of_claim and sum(now.units.values()) < sum(entered.units.values())
+            changes[pair] = None if entered == now or is_less else now
+        change = changes[pair]
+        if change is not None:
+            found[uid] = change
     return found
 
 
-def _in_units(demand: Demand) -> tuple[object, ...]:
-    """A demand without what part of a GPU its units are."""
-    return demand.own_units, demand.models, demand.requests
+def _with_parts_of(entered: Demand, demand: Demand) -> Demand:
+    """The demand whose units are what they are in the entry, where it has the same resources."""
+    names = {without_part(name)[0]: name for name, _ in entered.gpus}
+    gpus = sorted((names.get(resource := without_part(name)[0], resource), count) for name, count in demand.gpus)
+    return demand if tuple(gpus) == demand.gpus else replace(demand, gpus=tuple(gpus))
 
 
 def by_namespace(pods: Sequence[GpuPod]) -> dict[str, list[GpuPod]]:

@@ -203,7 +203,7 @@ class Reconciler:
         """Correct one ledger; return whether that was possible."""
         ledger = self._ledgers.of(quota.key)
         demands = demands_of(seen, quota.counting)
-        placed = {one.uid for one in seen if one.is_placed}
+        placed = {one.uid for one in seen if one.kind is not None}
         if ledger.held is None and quota.scope is QuotaScope.NAMESPACE and not demands and not ledger.has_failed:
             return True  # its first pod creates it
         try:

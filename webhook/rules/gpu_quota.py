@@ -11,7 +11,7 @@ Where the labels of nodes say that `nvidia.com/gpu` is a MIG slice (strategy `si
 unit counts as this part of a GPU, and if the pod could run on nodes with other parts or whole GPUs, as the largest of
 them. Taints do not matter, because tolerations can be added later. A pod keeps what it counted when it was created
 until it is on a node; from then on it counts what its node has. A node whose labels are missing or contradict each
-other has whole GPUs.
+other has whole GPUs. Declare pools of whole GPUs that may have no node under `nodePools`: nobody else knows of them.
 
 GPUs that come by resource claims count as well. A pod brings what the templates that it names request, and a claim that
 somebody makes counts from then until it is deleted, whether pods use it or not. [GPUs by DRA](dra.md#quotas) has the
