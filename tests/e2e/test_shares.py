@@ -12,21 +12,17 @@ from tests.e2e.gpu_nodes import TAINT, add_node, change, remove_node
 from tests.e2e.objects import gpu_pod
 from tests.e2e.quota_fixtures import PATIENCE
 from tests.e2e.quota_site import QuotaSite
+from tests.gpus.discovered_labels import discovered
 
 PRODUCT = "nvidia.com/gpu.product"
 RESERVED = {"key": "reserved", "value": "for-others", "effect": "NoSchedule"}
 
 
-def labels(product: str, replicas: int, strategy: str, **more: str) -> dict[str, str]:
-    found = {"gpu.product": product, "gpu.replicas": str(replicas), "gpu.sharing-strategy": strategy, **more}
-    return {f"nvidia.com/{key}": value for key, value in found.items()}
-
-
 NODES = {
-    "shares-quarters": labels("Tesla-T4-SHARED", 4, "time-slicing"),
-    "shares-halves": labels("NVIDIA-L4-SHARED", 2, "mps"),
-    "shares-slices": labels("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", 1, "none", **{"mig.strategy": "single"}),
-    "shares-whole": labels("Tesla-T4", 1, "none"),
+    "shares-quarters": discovered("Tesla-T4-SHARED", 8, "4", "time-slicing"),
+    "shares-halves": discovered("NVIDIA-L4-SHARED", 8, "2", "mps"),
+    "shares-slices": discovered("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", 8, "1", "none", "single"),
+    "shares-whole": discovered("Tesla-T4", 8, "1", "none"),
 }
 
 

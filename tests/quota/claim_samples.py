@@ -1,11 +1,10 @@
 """Requests of claims, and what is known about DeviceClasses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from webhook.model.claims import CLAIM, Requests, claim_of_kind
 from webhook.model.node import NodeClass
-from webhook.model.pod import Pod
 from webhook.quota.claimed_devices import looked_up
 
 
@@ -14,6 +13,7 @@ class Classes:
 
     def __init__(self, extended: Mapping[str, str] | None = None, most: Mapping[str, int] | None = None) -> None:
         self._extended, self._most = extended or {}, most or {}
+        self._nodes: dict[str, NodeClass] = {}
 
     def extended_resource(self, device_class: str) -> str:
         return self._extended.get(device_class, "")
@@ -21,11 +21,8 @@ class Classes:
     def most_devices(self, device_class: str) -> int | None:
         return self._most.get(device_class)
 
-    def dividing_nodes(self, pod: Pod) -> Sequence[NodeClass]:  # noqa: ARG002  # no node is known
-        return ()
-
-    def node_class(self, name: str) -> NodeClass | None:  # noqa: ARG002  # as above
-        return None
+    def node_class(self, name: str) -> NodeClass | None:
+        return self._nodes.get(name)
 
 
 def exactly(count: int = 1, device_class: str = "gpu.nvidia.com", product: str = "", **more: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from tests.e2e.load_balancer import HAPROXY
 from tests.e2e.quota_cases import CASES, POLICIES, Case, Contest, Sort
 from tests.e2e.quota_race import Race
 from tests.e2e.quota_site import QuotaSite, quota_policy
+from tests.gpus.discovered_labels import discovered
 
 IN_FLIGHT, PATIENCE = 15, 10
 """Seconds after which replicas take out entries without a pod, and after which the API server gives a create up. That
@@ -29,15 +30,10 @@ LATE = 30.0
 PRODUCT = "nvidia.com/gpu.product"
 
 
-def _labels(product: str, replicas: int, strategy: str, **more: str) -> dict[str, str]:
-    found = {"gpu.product": product, "gpu.replicas": str(replicas), "gpu.sharing-strategy": strategy, **more}
-    return {f"nvidia.com/{key}": value for key, value in found.items()}
-
-
 NODES = {
-    "storm-whole": _labels("NVIDIA-H200", 1, "none"),
-    "storm-quarters": _labels("NVIDIA-L4-SHARED", 4, "time-slicing"),
-    "storm-slices": _labels("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", 1, "none", **{"mig.strategy": "single"}),
+    "storm-whole": discovered("NVIDIA-H200", 8, "1", "none"),
+    "storm-quarters": discovered("NVIDIA-L4-SHARED", 8, "4", "time-slicing"),
+    "storm-slices": discovered("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", 8, "1", "none", "single"),
 }
 WHOLE, QUARTERS, SLICES = ({PRODUCT: labels[PRODUCT]} for labels in NODES.values())
 PARTS = {WHOLE[PRODUCT]: Fraction(1), QUARTERS[PRODUCT]: Fraction(1, 4), SLICES[PRODUCT]: Fraction(1, 7)}
