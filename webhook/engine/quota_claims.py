@@ -77,10 +77,10 @@ def claims_of(
         return QuotaClaims(findings=tuple(findings)) if findings else NO_CLAIMS
     if counted is not None and len(counted.gpus) > MOST_RESOURCES:
         return QuotaClaims(findings=tuple(finding_of(bound, _too_many_kinds(pod)) for bound in quotas))
+    parts = unit_parts(pod, known, quotas[0].quota.counting.catalogue.table)  # one for all quotas of a policy set
     claims: list[BoundClaim] = []
     for bound in quotas:
         counting = bound.quota.counting
-        parts = unit_parts(pod, known, counting.catalogue.table)
         own = None if counted is None else demand_of(counted, namespace, counting, parts)
         whole = with_claims(own, pod, namespace, counting, known)
         if whole.is_too_large:
