@@ -44,9 +44,9 @@ def uid(number: int) -> bytes:
     return UUID(int=number).bytes
 
 
-def demand(count: int = 1, namespace: str = "vision") -> Demand:
-    """The demand of a pod for this many GPUs."""
-    return Demand(namespace, (("nvidia.com/gpu", count),))
+def demand(count: int = 1, namespace: str = "vision", resource: str = "nvidia.com/gpu") -> Demand:
+    """The demand of a pod for this many GPUs, or parts of GPUs."""
+    return Demand(namespace, ((resource, count),))
 
 
 def exceeded(asks: int, used: int, hard: int = 4) -> Exceeded:

@@ -12,11 +12,11 @@ POT = pot(16, "vision", "speech")
 TIMING = LedgerTiming(in_flight=IN_FLIGHT, longest_pause=0.0, waits=())
 
 
-def enter(replica, number, gpus, namespace="vision", quota=POT, **how):
+def enter(replica, number, gpus, namespace="vision", quota=POT, *, resource="nvidia.com/gpu", **how):
     """Have a pod entered in the pot."""
     name = f"pod-{number}"
     deadline = replica.clock() + 5
-    claims = [Claim(quota, demand(gpus, namespace))]
+    claims = [Claim(quota, demand(gpus, namespace, resource))]
     return replica.ledgers.reserve(uid(number), claims, deadline, name=name, **how)[0]
 
 

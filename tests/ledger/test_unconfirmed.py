@@ -112,9 +112,9 @@ def never_stored(replica, reconciler, number, gpus):
     reconciler.reconcile()
 
 
-def stored_and_gone(replica, reconciler, number, gpus):
+def stored_and_gone(replica, reconciler, number, gpus, resource="nvidia.com/gpu"):
     """Have a pod entered, stored and deleted, and its entry removed."""
-    assert enter(replica, number, gpus) == Granted()
+    assert enter(replica, number, gpus, resource=resource) == Granted()
     store(replica, number, gpus)
     replica.view.catch_up()
     reconciler.reconcile()
@@ -141,6 +141,14 @@ def test_A43_small_pods_that_are_stored_do_not_make_up_for_large_ones_that_are_n
     never_stored(replica, reconciler, 1, 16)
     never_stored(replica, reconciler, 2, 16)
     stored_and_gone(replica, reconciler, 3, 8)
+    assert isinstance(enter(replica, 4, 16), Withheld)
+
+
+def test_A43_shares_that_are_stored_do_not_make_up_for_as_many_whole_gpus(replica):
+    reconciler = Reconciler(replica.ledgers, OneQuota(), intervals=ReconcileIntervals())
+    never_stored(replica, reconciler, 1, 16)
+    never_stored(replica, reconciler, 2, 16)
+    stored_and_gone(replica, reconciler, 3, 16, resource="nvidia.com/gpu@1/4")
     assert isinstance(enter(replica, 4, 16), Withheld)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from webhook.gpus.gpu_catalogue import CATALOGUE
 from webhook.quota.amounts import amounts, excesses, used
-from webhook.quota.quotas import Counting, Demand, Excess, Limit, Measure, Quota, QuotaScope
+from webhook.quota.quotas import Counting, Demand, Limit, Measure, Quota, QuotaScope
 
 GPU = "nvidia.com/gpu"
 SLICE = "nvidia.com/mig-1g.10gb"
@@ -100,7 +100,7 @@ def test_a_limit_is_passed_only_by_what_is_above_it(asked, in_use, passed):
     limited = quota(GPUS)
     asks = amounts(asked, limited)[GPUS]
     found = excesses(asked, {GPUS: Fraction(in_use)}, limited)
-    assert found == ((Excess(GPUS, asks, Fraction(in_use)),) if passed else ())
+    assert [(one.limit, one.asks, one.used) for one in found] == ([(GPUS, asks, Fraction(in_use))] if passed else [])
 
 
 def test_a_pod_that_asks_nothing_of_an_overdrawn_limit_passes_it_by():
@@ -147,3 +147,17 @@ def test_quotas_that_differ_only_in_how_they_count_are_told_apart():
     asked = demand(("T4",), shared=4)
     plain, weighed = quota(GPUS), quota(GPUS, weights={SHARED: Fraction(1, 4)})
     assert [amounts(asked, one)[GPUS] for one in (plain, weighed, plain)] == [4, 1, 4]
+
+
+@pytest.mark.parametrize(
+    ("asked", "unit"),
+    [
+        pytest.param(demand(gpu=9), None, id="whole GPUs"),
+        pytest.param(demand(H100, slice=63), ("nvidia.com/mig-1g.10gb", Fraction(1, 7)), id="slices"),
+        pytest.param(demand(H100, gpu=8, slice=7), None, id="several resources"),
+        pytest.param(Demand("team", (("nvidia.com/gpu@1/4", 36),)), ("nvidia.com/gpu", Fraction(1, 4)), id="shares"),
+    ],
+)
+def test_an_excess_says_what_a_unit_counts_where_all_units_are_alike(asked, unit):
+    (found,) = excesses(asked, {GPUS: Fraction(0)}, quota(GPUS))
+    assert found.unit == unit

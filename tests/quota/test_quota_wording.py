@@ -21,8 +21,11 @@ def quota(*limits, name="team-vision"):
     return Quota(QuotaScope.NAMESPACE, name, (name,), limits, Counting(CATALOGUE))
 
 
-def excess(limit, asks, used):
-    return Excess(limit, Fraction(asks), Fraction(used))
+QUARTERS = ("nvidia.com/gpu", Fraction(1, 4))
+
+
+def excess(limit, asks, used, unit=None):
+    return Excess(limit, Fraction(asks), Fraction(used), unit)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +101,19 @@ def test_what_is_written_is_the_number(amount):
             "requested 4/7, used 7 5/7 of 8 (2/7 free); requested 4 nvidia.com/mig-1g.10gb, used 12 of 14 (2 free); "
             "free some or request less",
             id="of two limits in other units",
+        ),
+        pytest.param(
+            [excess(GPUS, "3/2", "29/4", QUARTERS)],
+            [],
+            "requested 1 1/2, used 7 1/4 of 8 (3/4 free); free some or request 3 nvidia.com/gpu",
+            id="shares are told as pods request them",
+        ),
+        pytest.param(
+            [excess(GPUS, "3/2", "29/4", QUARTERS), excess(H100, "3/2", 3, QUARTERS)],
+            [],
+            "requested 1 1/2, used 7 1/4 of 8 (3/4 free); requested 1 1/2 H100, used 3 of 4 (1 free); free some or "
+            "request 3 nvidia.com/gpu",
+            id="of two limits, the narrower counts in shares",
         ),
         pytest.param(
             [excess(GPUS, 4, 6), excess(H100, 4, 4)],

@@ -29,12 +29,13 @@ _LONGEST_MEMORY = 64
 class _Failures:
     """How often in a row entries of a namespace were removed unconfirmed, and when that was last.
 
-    `most` is resource -> largest amount that one of them requested, until a pod with as much is stored.
+    `most` is resource -> the most that one of them requested, until a pod with as much is stored; a share of a GPU is
+    less than a GPU.
     """
 
     times: int
     last: float
-    most: dict[str, int] = field(default_factory=dict)
+    most: dict[str, Fraction] = field(default_factory=dict)
 
 
 class UnconfirmedEntries:
@@ -126,7 +127,7 @@ class UnconfirmedEntries:
         failures = self._failures.get(demand.namespace)
         if failures is None:
             return
-        asked = demand.units
+        asked = demand.sizes
         failures.most = {name: most for name, most in failures.most.items() if asked.get(name, 0) < most}
         if not failures.most:
             del self._failures[demand.namespace]
@@ -139,8 +140,8 @@ class UnconfirmedEntries:
             longest = self._in_flight * _LONGEST_MEMORY
             self._failures = {name: one for name, one in self._failures.items() if now - one.last < longest}
             failures = self._failures[namespace] = _Failures(0, -float("inf"))
-        for name, count in demand.units.items():
-            failures.most[name] = max(failures.most.get(name, 0), count)
+        for name, count in demand.sizes.items():
+            failures.most[name] = max(failures.most.get(name, count), count)
         if now - failures.last > self._in_flight / 2:
             failures.times += 1
             failures.last = now

@@ -130,10 +130,19 @@ def _units(demand: Demand) -> int:
 def excesses(demand: Demand, used: Mapping[Limit, Fraction], quota: Quota) -> tuple[Excess, ...]:
     """The limits that one more pod with this demand would exceed, in the order of the quota."""
     return tuple(
-        Excess(limit, asks, used[limit])
+        Excess(limit, asks, used[limit], unit_of(demand, limit, quota))
         for limit, asks in amounts(demand, quota).items()
         if asks > 0 and used[limit] + asks > limit.hard
     )
+
+
+def unit_of(demand: Demand, limit: Limit, quota: Quota) -> tuple[str, Fraction] | None:
+    """The resource of a demand that has only one, and what a unit of it counts against a limit, if less than 1."""
+    if len(demand.gpus) != 1 or demand.requests or limit.measure is Measure.RESOURCE:
+        return None
+    counted = _counted(*demand.gpus[0], demand, quota)
+    one = counted.weight(quota.counting)
+    return (counted.resource, one) if 0 < one < 1 else None
 
 
 @dataclass(frozen=True, slots=True)

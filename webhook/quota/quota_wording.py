@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from webhook.model.wording import not_enabled
-from webhook.quota.amounts import amounts, fits_alone
+from webhook.quota.amounts import amounts, fits_alone, unit_of
 from webhook.quota.quotas import Demand, Excess, Limit, Measure, Quota, QuotaScope, UnspecifiedModel
 
 _SHOWN = 3
@@ -161,7 +161,20 @@ def _called(quota: Quota) -> str:
 
 def _smaller(excess: Excess) -> str:
     most = _askable(excess)
-    return f"Request {amount_of(most, excess.limit)} or fewer" if most else ""
+    return f"Request {_requestable(most, excess)} or fewer" if most else ""
+
+
+def _requestable(amount: Fraction, excess: Excess) -> str:
+    """An amount as a pod can request it: in units of its resource, where a unit is a part of a GPU.
+
+    >>> _requestable(Fraction(1, 2), Excess(Limit(Measure.GPUS, "", Fraction(1)), Fraction(2), Fraction(0),
+    ...                                     unit=("nvidia.com/gpu", Fraction(1, 4))))
+    '2 nvidia.com/gpu'
+    """
+    if excess.unit is None:
+        return amount_of(amount, excess.limit)
+    resource, part = excess.unit
+    return f"{number(amount / part)} {resource}"
 
 
 def _gpus(amount: Fraction, limit: Limit) -> str:
@@ -184,13 +197,15 @@ def _less(excesses: Sequence[Excess]) -> str:
     askable = [_askable(excess) for excess in excesses]
     if not all(askable):
         return "free some"
-    is_one_number = len({excess.asks for excess in excesses}) == 1
-    return f"free some or request {number(min(askable)) if is_one_number else 'less'}"
+    if len({(excess.asks, excess.unit) for excess in excesses}) > 1:
+        return "free some or request less"
+    least = min(excesses, key=_askable)
+    return f"free some or request {number(min(askable)) if least.unit is None else _requestable(min(askable), least)}"
 
 
 def _askable(excess: Excess) -> Fraction:
-    """The most that the pod could request instead, in multiples of its own smallest step; 0 for nothing."""
-    step = Fraction(1, excess.asks.denominator)
+    """The most that the pod could request instead, in whole units; 0 for nothing."""
+    step = Fraction(1, excess.asks.denominator) if excess.unit is None else excess.unit[1]
     return excess.free // step * step
 
 
@@ -227,7 +242,7 @@ def objections(demand: Demand, quota: Quota, namespace: str = "") -> Iterator[Ob
         yield Objection("spec", "requests devices of any GPU model by claims", allowed, _NAME_MODEL)
     for limit, asks in asked.items():
         if asks > limit.hard and not (is_refused and limit.measure is Measure.MODEL):
-            excess = Excess(limit, asks, Fraction(0))
+            excess = Excess(limit, asks, Fraction(0), unit_of(demand, limit, quota))
             found, allowed, remedy = alone_too_much(excess, quota, is_unspecified=is_open)
             if of_claims and limit.measure is Measure.MODEL:
                 remedy += f", or n{_NAME_MODEL[1:]}"

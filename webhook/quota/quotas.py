@@ -163,6 +163,16 @@ class Demand:
         return {without_part(name)[0]: count for name, count in self.gpus}
 
     @property
+    def sizes(self) -> dict[str, Fraction]:
+        """Resource -> most that the pod or claim may get; a unit counts as the part of a GPU that its name says."""
+        sizes = {resource: Fraction(number) for resource, number in self.units.items()}
+        for name, count in self.gpus:
+            resource, part = without_part(name)
+            if part is not None:
+                sizes[resource] -= (1 - part) * count
+        return sizes
+
+    @property
     def units(self) -> dict[str, int]:
         """Resource -> most units that the pod or claim may get."""
         units = self.own_units
@@ -182,6 +192,8 @@ class Excess:
     limit: Limit
     asks: Fraction
     used: Fraction
+    unit: tuple[str, Fraction] | None = None
+    """The one resource that the pod requests, and what a unit of it counts; None for several, and for whole GPUs."""
 
     @property
     def free(self) -> Fraction:
