@@ -24,14 +24,16 @@ from webhook.quota.quotas import Counting
 
 
 class _Row(NamedTuple):
-    """What nodes have in common that are counted in one row. `part` is how much of a GPU one unit is."""
+    """What nodes have in common that are counted in one row. `part` is how much of a GPU one unit is, as numerator and
+    denominator: rows are hashed for every node, and a Fraction takes long to hash.
+    """
 
     model: str
     resource: str
     driver: str
     cuda: str
     unit: str = ""
-    part: Fraction = Fraction(1)
+    part: tuple[int, int] = (1, 1)
 
 
 def capacity_of(
@@ -55,7 +57,7 @@ def capacity_of(
         nodes.update(offered.keys())
         units.update(offered)
     return tuple(
-        Capacity(row.model, row.resource, nodes[row], units[row], row.driver, row.cuda, row.unit, row.part)
+        Capacity(row.model, row.resource, nodes[row], units[row], row.driver, row.cuda, row.unit, Fraction(*row.part))
         for row in sorted(nodes)
     )
 
@@ -77,16 +79,16 @@ def _by_plugin(
             yield _Row(model, resource, "", "", *_unit(resource, node, model, counting)), count
 
 
-def _unit(resource: str, node: Node, model: str, counting: Counting) -> tuple[str, Fraction]:
+def _unit(resource: str, node: Node, model: str, counting: Counting) -> tuple[str, tuple[int, int]]:
     """What one unit of a resource is on a node, for people, and how much of a GPU."""
     if resource in SHAREABLE:
         share = share_of(node.kind.labels, counting.catalogue.table)
-        return share.unit(resource), share.part(resource)
+        return share.unit(resource), share.part(resource).as_integer_ratio()
     part = part_of_name(resource, model, counting)
     if not resource.startswith(_MIG):
-        return "", part
+        return "", part.as_integer_ratio()
     share = _shared_slice(resource.removesuffix(SHARED_SUFFIX), node, is_renamed=resource.endswith(SHARED_SUFFIX))
-    return str(share), part / share.replicas
+    return str(share), (part / share.replicas).as_integer_ratio()
 
 
 _MIG = "nvidia.com/mig-"
@@ -111,7 +113,8 @@ def _for_claims(node: Node, slices: SliceTable | None, counting: Counting) -> It
             cuda = ".".join(kind.cuda_driver_version.split(".")[:2])
             slice_name = f"{_MIG}{kind.profile.replace('+', '.')}"
             part = part_of_name(slice_name, kind.product, counting) if kind.profile else Fraction(1)
-            yield _Row(kind.product, device_class, kind.driver_version, cuda, kind.profile, part), count
+            row = _Row(kind.product, device_class, kind.driver_version, cuda, kind.profile, part.as_integer_ratio())
+            yield row, count
 
 
 _DEVICE_CLASSES = {("gpu.nvidia.com", "mig"): "mig.nvidia.com", ("gpu.nvidia.com", "vfio"): "vfio.gpu.nvidia.com"}

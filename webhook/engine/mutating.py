@@ -59,8 +59,9 @@ def mutate(
         injected = ask_mutators(stage, pod, facts, findings)
         if stage and steerers and stage[0].rule.stage is Stage.STEERING:
             injected = jointly(injected, steerers, pod, facts)
+        for injection in injected:
+            write(injection.edits, draft)
         if injected:
-            write(injected, draft)
             unseen += [edit for injection in injected for edit in injection.edits]
             injections += injected
     findings = without_repeats(findings, pod, policy, facts)

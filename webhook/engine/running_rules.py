@@ -47,13 +47,8 @@ def ask_mutators(stage: Iterable[BoundRule], pod: Pod, facts: Facts, findings: l
     return injections
 
 
-def write(injections: Iterable[Injection], draft: Draft) -> None:
-    """Write injections into `draft`. Raises ShapeError for a pod whose patch is longer than the API server accepts."""
-    for injection in injections:
-        _write(injection.edits, draft)
-
-
-def _write(edits: Sequence[Edit], draft: Draft) -> None:
+def write(edits: Sequence[Edit], draft: Draft) -> None:
+    """Write edits into `draft`. Raises ShapeError for a pod whose patch is longer than the API server accepts."""
     size = 0
     for edit in edits:
         edit.write(draft)

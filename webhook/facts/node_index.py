@@ -92,7 +92,7 @@ class NodeTable:
     @property
     def divides_gpus(self) -> bool:
         """Whether the labels of some node say that a unit of its GPUs may be a part of a GPU."""
-        return self._indexed().divides_gpus
+        return (self._traits or self._indexed()).divides_gpus
 
     def amounts(self, resource: str) -> AmountColumn:
         """How much of a resource the nodes have."""
