@@ -7,74 +7,39 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.facts.samples import claim, node
 from tests.fuzz.oracles import places
 from tests.reviews import policy
+from tests.rules.gpu_type_samples import (
+    A100,
+    GKE_T4,
+    GPU,
+    H100,
+    L4,
+    MEMORY,
+    PRODUCT,
+    SHARED_T4,
+    SILENT,
+    SLICE,
+    SLICED,
+    SMALL,
+    T4,
+    cluster,
+    excluded,
+    gpu_pod,
+    preferred,
+    refused,
+    told,
+    without,
+)
 from tests.rules.rule_case import RuleCase, RulePods, any_of, spec_with, tolerating_gpu_nodes
 from tests.rules.samples import container, mutated, pod, settings_of, term, terms
 from tests.strategies import checked
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
-from webhook.model.claims import TEMPLATE
 from webhook.model.node import NodePool
 from webhook.model.pod_reader import pod_from_raw
-from webhook.rules.gpu_types import ANNOTATION, RULE
-from webhook.rules.rule import Advice, Violation
-
-GPU, SLICE = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
-PRODUCT, MEMORY = "nvidia.com/gpu.product", "nvidia.com/gpu.memory"
-REPLICAS, STRATEGY = "nvidia.com/gpu.replicas", "nvidia.com/gpu.sharing-strategy"
-
-T4 = {PRODUCT: "Tesla-T4", MEMORY: "15360"}
-L4 = {PRODUCT: "NVIDIA-L4", MEMORY: "23034"}
-A100 = {PRODUCT: "NVIDIA-A100-SXM4-40GB", MEMORY: "40960"}
-H100 = {PRODUCT: "NVIDIA-H100-80GB-HBM3", MEMORY: "81559"}
-SLICED = {PRODUCT: "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb", MEMORY: "9728", "nvidia.com/mig.strategy": "single"}
-SHARED_T4 = {**T4, PRODUCT: "Tesla-T4-SHARED", REPLICAS: "4", STRATEGY: "time-slicing"}
-GKE_T4 = {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}
-SILENT: dict[str, str] = {}
-SMALL = {"allowed": ["T4", "L4"]}
-
-
-def cluster(*nodes: dict[str, str], resource: str = GPU) -> ClusterFacts:
-    """Nodes with eight GPUs each and these labels; n0, n1 and so on."""
-    return ClusterFacts.of([node(f"n{at}", labels=labels, capacity={resource: "8"}) for at, labels in enumerate(nodes)])
-
-
-def gpu_pod(memory: Any = None, resource: str = GPU, **spec: Any) -> dict[str, Any]:
-    raw = pod(container(gpus=1, resource=resource), **spec)
-    if memory is not None:
-        raw["metadata"]["annotations"] = {ANNOTATION: memory}
-    return raw
-
-
-def told(raw: dict[str, Any], facts: Any, values: dict[str, Any]) -> list[Violation | Advice]:
-    return list(RULE.validate(pod_from_raw(raw), settings_of(RULE, values), facts))
-
-
-def refused(raw: dict[str, Any], facts: Any, values: dict[str, Any]) -> list[str]:
-    return [str(one) for one in told(raw, facts, values) if isinstance(one, Violation)]
-
-
-def affinity(raw: dict[str, Any], facts: Any, values: dict[str, Any], part: str) -> list[Any]:
-    found = mutated(RULE, raw, values, facts)["spec"].get("affinity", {}).get("nodeAffinity", {})
-    return found.get(part) or []
-
-
-def excluded(raw: dict[str, Any], facts: Any, values: dict[str, Any]) -> list[dict[str, Any]]:
-    """The expressions of the first term after the mutator."""
-    required = affinity(raw, facts, values, "requiredDuringSchedulingIgnoredDuringExecution")
-    return list(required["nodeSelectorTerms"][0]["matchExpressions"]) if required else []
-
-
-def preferred(raw: dict[str, Any], facts: Any, values: dict[str, Any]) -> list[tuple[int, str, list[str]]]:
-    found = affinity(raw, facts, values, "preferredDuringSchedulingIgnoredDuringExecution")
-    expressions = [(one["weight"], *one["preference"]["matchExpressions"]) for one in found]
-    return [(weight, one["key"], one["values"]) for weight, one in expressions]
-
-
-def without(key: str, *values: str) -> dict[str, Any]:
-    return {"key": key, "operator": "NotIn", "values": list(values)}
+from webhook.rules.gpu_types import RULE
+from webhook.rules.rule import Advice
 
 
 @pytest.mark.parametrize(
@@ -121,41 +86,12 @@ def test_nodes_with_gpus_of_other_vendors_are_told_apart_by_the_labels_of_these_
     assert preferred(raw, facts, values) == [(100, AMD, ["AMD_Instinct_MI300X_OAM"])]
 
 
-def test_the_annotation_asks_for_memory_without_any_setting():
-    assert excluded(gpu_pod("40Gi"), cluster(T4, A100, H100), {}) == [without(MEMORY, "15360")]
-    assert excluded(gpu_pod(), cluster(T4, A100, H100), {}) == []
-
-
-def test_a_pod_asks_for_more_memory_than_the_policy_requires_and_never_for_less():
-    values = {"memory": {"min": "20Gi"}}
-    assert excluded(gpu_pod("4Gi"), cluster(T4, L4, A100), values) == [without(MEMORY, "15360")]
-    assert excluded(gpu_pod("40Gi"), cluster(T4, L4, A100), values) == [without(MEMORY, "15360", "23034")]
-
-
 def test_reasons_of_several_kinds_add_up_in_one_refusal():
     assert refused(gpu_pod("40Gi"), cluster(T4, H100), {"denied": ["H100"]}) == [
         "spec: could land on no GPU that it may use: T4 is too small (15Gi), H100-80GB is denied; the policy denies "
         "H100 and the annotation gpupolicy.dev/gpu-memory asks for 40Gi of GPU memory. Select GPUs that are "
         "allowed, or leave the choice open, or ask the platform team."
     ]
-
-
-@pytest.mark.parametrize(
-    ("facts", "largest"),
-    [
-        pytest.param(cluster(T4, H100), "79.6Gi", id="a GPU"),
-        pytest.param(cluster(T4, SLICED), "15Gi", id="a GPU beside slices"),
-        pytest.param(cluster(SHARED_T4), "3840Mi", id="a share"),
-    ],
-)
-def test_memory_that_nothing_has_is_told_with_the_largest_that_there_is(facts, largest):
-    (message,) = refused(gpu_pod("100Gi"), facts, {})
-    assert message == (
-        "metadata.annotations[gpupolicy.dev/gpu-memory]: needs 100Gi of GPU memory, and the most that a GPU, slice or "
-        f"share has on the nodes that it could land on is {largest}; the annotation gpupolicy.dev/gpu-memory asks for "
-        "100Gi of GPU memory. Ask for less, or ask the platform team."
-    )
-    assert excluded(gpu_pod("100Gi"), facts, {}) == []
 
 
 def test_a_pod_for_which_some_candidate_is_unknown_is_not_refused():
@@ -223,34 +159,6 @@ def test_an_alternative_that_is_not_allowed_is_excluded():
     assert without(PRODUCT, H100[PRODUCT]) in excluded(raw, cluster(T4, H100), SMALL)
 
 
-@pytest.mark.parametrize(
-    "memory",
-    ["lots", "", "-1", "0", "40 Gi", "1.5", "100Ei", "9" * 10_000, None, 40, {"a": 1}],
-    ids=lambda value: str(value)[:12],
-)
-def test_an_annotation_that_says_no_amount_is_a_violation_that_says_what_to_write(memory):
-    raw = gpu_pod()
-    raw["metadata"]["annotations"] = {ANNOTATION: memory}
-    (message,) = refused(raw, cluster(T4), {})
-    assert message.startswith("metadata.annotations[gpupolicy.dev/gpu-memory]: ")
-    assert message.endswith("; the pod asks for so much memory in each GPU. Write a quantity such as 40Gi.")
-    assert len(message) < 300
-    assert excluded(raw, cluster(T4, L4), {}) == []
-
-
-def test_an_annotation_above_the_maximum_of_the_policy_is_a_violation():
-    assert refused(gpu_pod("80Gi"), cluster(T4, H100), {"memory": {"max": "24Gi"}}) == [
-        "metadata.annotations[gpupolicy.dev/gpu-memory]: asks for 80Gi of GPU memory; the policy allows at most 24Gi. "
-        "Ask for 24Gi or less, or ask the platform team."
-    ]
-
-
-def test_the_annotation_of_a_pod_without_gpus_says_nothing():
-    raw = pod(container())
-    raw["metadata"]["annotations"] = {ANNOTATION: "lots"}
-    assert told(raw, cluster(T4), {}) == []
-
-
 def test_pods_that_name_their_node_are_judged_and_not_steered():
     raw = gpu_pod(nodeName="n1")
     assert excluded(raw, cluster(T4, H100), SMALL) == []
@@ -263,64 +171,6 @@ def test_what_steering_could_not_exclude_is_told():
     assert isinstance(found, Advice)
     assert "H100-80GB is not allowed here" in str(found)
     assert told(mutated(RULE, gpu_pod(), SMALL, cluster(T4, H100)), cluster(T4, H100), SMALL) == []
-
-
-PREFER = {"prefer": ["T4", "L4"]}
-
-
-@pytest.mark.parametrize(
-    ("values", "facts", "expected"),
-    [
-        pytest.param(
-            PREFER,
-            cluster(H100, L4, T4),
-            [(100, PRODUCT, ["Tesla-T4"]), (50, PRODUCT, ["NVIDIA-L4"])],
-            id="the first one most",
-        ),
-        pytest.param(PREFER, cluster(H100, L4), [(50, PRODUCT, ["NVIDIA-L4"])], id="what there is"),
-        pytest.param(PREFER, cluster(H100, SILENT), [], id="none of them is there"),
-        pytest.param(
-            PREFER,
-            cluster(T4, SHARED_T4, GKE_T4),
-            [
-                (100, PRODUCT, ["Tesla-T4", "Tesla-T4-SHARED"]),
-                (100, "cloud.google.com/gke-accelerator", ["nvidia-tesla-t4"]),
-            ],
-            id="every label that says it",
-        ),
-        pytest.param(
-            {**PREFER, "denied": ["T4"]}, cluster(T4, L4), [(50, PRODUCT, ["NVIDIA-L4"])], id="what is denied"
-        ),
-        pytest.param({"prefer": ["A100"]}, cluster(A100, T4), [(100, PRODUCT, [A100[PRODUCT]])], id="a family"),
-    ],
-)
-def test_a_pod_that_says_nothing_prefers_what_the_policy_prefers(values, facts, expected):
-    assert preferred(gpu_pod(), facts, values) == expected
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        pytest.param({"nodeSelector": {PRODUCT: "NVIDIA-L4"}}, id="it selects a model"),
-        pytest.param({"affinity": terms(term((PRODUCT, "In", ["NVIDIA-L4"])))}, id="it requires a model"),
-        pytest.param(
-            {
-                "affinity": {
-                    "nodeAffinity": {
-                        "preferredDuringSchedulingIgnoredDuringExecution": [
-                            {"weight": 1, "preference": term((PRODUCT, "In", ["NVIDIA-L4"]))}
-                        ]
-                    }
-                }
-            },
-            id="it prefers a model",
-        ),
-        pytest.param({"nodeName": "n0"}, id="it names its node"),
-    ],
-)
-def test_what_the_author_chose_comes_before_what_the_policy_prefers(spec):
-    raw = gpu_pod(**spec)
-    assert mutated(RULE, raw, PREFER, cluster(T4, L4)) == raw
 
 
 @pytest.mark.parametrize(
@@ -347,53 +197,6 @@ def test_settings_that_name_nothing_or_leave_nothing_are_refused_in_the_policy(v
     with pytest.raises(ValidationError) as error:
         settings_of(RULE, values)
     assert message in str(error.value)
-
-
-def selecting(*products: str, **exactly: Any) -> dict[str, Any]:
-    """A template `t` with one request, for the first of these products that is available."""
-    alternatives = [
-        {
-            "name": f"a{at}",
-            "deviceClassName": "gpu.nvidia.com",
-            "selectors": [{"cel": {"expression": f'device.attributes["gpu.nvidia.com"].productName == "{product}"'}}]
-            if product
-            else [],
-            **exactly,
-        }
-        for at, product in enumerate(products)
-    ]
-    raw = claim("t", TEMPLATE, "gpu.nvidia.com")
-    raw["spec"]["spec"]["devices"]["requests"] = [{"name": "gpu", "firstAvailable": alternatives}]
-    return raw
-
-
-CLAIMED_H100, CLAIMED_T4 = "NVIDIA H100 80GB HBM3", "Tesla T4"
-
-
-@pytest.mark.parametrize(
-    ("template", "values", "found"),
-    [
-        pytest.param(selecting(CLAIMED_H100), SMALL, "the policy allows only T4 and L4", id="not allowed"),
-        pytest.param(selecting(CLAIMED_H100), {"denied": ["H100"]}, "the policy denies H100", id="denied"),
-        pytest.param(selecting(CLAIMED_H100, "NVIDIA H200"), SMALL, "selects H100-80GB or H200", id="either of two"),
-        pytest.param(selecting(CLAIMED_T4), SMALL, "", id="allowed"),
-        pytest.param(selecting(CLAIMED_H100, CLAIMED_T4), SMALL, "", id="one alternative is allowed"),
-        pytest.param(selecting(CLAIMED_H100, ""), SMALL, "", id="one alternative says no model"),
-        pytest.param(selecting("NVIDIA Next 1"), SMALL, "", id="an unknown model"),
-        pytest.param(selecting(CLAIMED_H100), {"allowed": ["nvidia.com/*"]}, "", id="resources have other names"),
-        pytest.param(selecting(CLAIMED_H100, adminAccess=True), SMALL, "", id="for monitoring"),
-    ],
-)
-def test_a_claim_that_selects_a_model_which_may_not_be_used_is_refused_with_its_pods(template, values, found):
-    raw = pod(container(resources={"claims": [{"name": "gpu"}]}))
-    raw["metadata"]["namespace"] = "team"
-    raw["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "t"}]
-    messages = refused(raw, ClusterFacts.of([node("n")], templates=[template]), values)
-    assert [found in one for one in messages] == ([True] if found else [])
-    assert all(one.startswith("spec.resourceClaims[gpu]: ResourceClaimTemplate t selects ") for one in messages)
-    applied = {"apiVersion": "resource.k8s.io/v1", "kind": TEMPLATE, **template}
-    of_claim = engine.validate_claim(applied, "team", policy({"gpuTypes": values}), ClusterFacts()).findings
-    assert [found in one.message for one in of_claim] == ([True] if found else [])
 
 
 def test_an_update_that_narrows_down_the_nodes_brings_a_warning_and_one_that_selects_a_denied_model_is_refused():

@@ -1,0 +1,78 @@
+"""GPUs with as much memory as pods and policies ask for."""
+
+import pytest
+
+from tests.rules.gpu_type_samples import (
+    A100,
+    H100,
+    L4,
+    MEMORY,
+    SHARED_T4,
+    SLICED,
+    T4,
+    cluster,
+    excluded,
+    gpu_pod,
+    refused,
+    told,
+    without,
+)
+from tests.rules.samples import container, pod
+from webhook.rules.gpu_types import ANNOTATION
+
+
+def test_the_annotation_asks_for_memory_without_any_setting():
+    assert excluded(gpu_pod("40Gi"), cluster(T4, A100, H100), {}) == [without(MEMORY, "15360")]
+    assert excluded(gpu_pod(), cluster(T4, A100, H100), {}) == []
+
+
+def test_a_pod_asks_for_more_memory_than_the_policy_requires_and_never_for_less():
+    values = {"memory": {"min": "20Gi"}}
+    assert excluded(gpu_pod("4Gi"), cluster(T4, L4, A100), values) == [without(MEMORY, "15360")]
+    assert excluded(gpu_pod("40Gi"), cluster(T4, L4, A100), values) == [without(MEMORY, "15360", "23034")]
+
+
+@pytest.mark.parametrize(
+    ("facts", "largest"),
+    [
+        pytest.param(cluster(T4, H100), "79.6Gi", id="a GPU"),
+        pytest.param(cluster(T4, SLICED), "15Gi", id="a GPU beside slices"),
+        pytest.param(cluster(SHARED_T4), "3840Mi", id="a share"),
+    ],
+)
+def test_memory_that_nothing_has_is_told_with_the_largest_that_there_is(facts, largest):
+    (message,) = refused(gpu_pod("100Gi"), facts, {})
+    assert message == (
+        "metadata.annotations[gpupolicy.dev/gpu-memory]: needs 100Gi of GPU memory, and the most that a GPU, slice or "
+        f"share has on the nodes that it could land on is {largest}; the annotation gpupolicy.dev/gpu-memory asks for "
+        "100Gi of GPU memory. Ask for less, or ask the platform team."
+    )
+    assert excluded(gpu_pod("100Gi"), facts, {}) == []
+
+
+@pytest.mark.parametrize(
+    "memory",
+    ["lots", "", "-1", "0", "40 Gi", "1.5", "100Ei", "9" * 10_000, None, 40, {"a": 1}],
+    ids=lambda value: str(value)[:12],
+)
+def test_an_annotation_that_says_no_amount_is_a_violation_that_says_what_to_write(memory):
+    raw = gpu_pod()
+    raw["metadata"]["annotations"] = {ANNOTATION: memory}
+    (message,) = refused(raw, cluster(T4), {})
+    assert message.startswith("metadata.annotations[gpupolicy.dev/gpu-memory]: ")
+    assert message.endswith("; the pod asks for so much memory in each GPU. Write a quantity such as 40Gi.")
+    assert len(message) < 300
+    assert excluded(raw, cluster(T4, L4), {}) == []
+
+
+def test_an_annotation_above_the_maximum_of_the_policy_is_a_violation():
+    assert refused(gpu_pod("80Gi"), cluster(T4, H100), {"memory": {"max": "24Gi"}}) == [
+        "metadata.annotations[gpupolicy.dev/gpu-memory]: asks for 80Gi of GPU memory; the policy allows at most 24Gi. "
+        "Ask for 24Gi or less, or ask the platform team."
+    ]
+
+
+def test_the_annotation_of_a_pod_without_gpus_says_nothing():
+    raw = pod(container())
+    raw["metadata"]["annotations"] = {ANNOTATION: "lots"}
+    assert told(raw, cluster(T4), {}) == []
