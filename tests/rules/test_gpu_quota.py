@@ -70,7 +70,10 @@ def test_a_pod_that_would_fit_into_an_unused_quota_is_left_to_the_ledger(raw, se
         pytest.param(
             asking(8, SLICE, nodeSelector=H100),
             {"gpus": 1},
-            ["spec: requests 1 1/7 GPUs; the GPU quota allows 1 GPU in all. Request 1 or fewer."],
+            [
+                "spec: requests 1 1/7 GPUs; the GPU quota allows 1 GPU in all. Request 7 nvidia.com/mig-1g.10gb or "
+                "fewer."
+            ],
             id="more slices than a GPU has",
         ),
         pytest.param(

@@ -66,7 +66,19 @@ from webhook.rules.rule import Advice
             [without(PRODUCT, "Tesla-T4-SHARED")],
             id="a share has a part of the memory",
         ),
-        pytest.param({"memory": {"min": "20Gi"}}, cluster(GKE_T4, L4), [], id="a size that no label says"),
+        pytest.param(
+            {"memory": {"min": "20Gi"}},
+            cluster(GKE_T4, L4),
+            [without("cloud.google.com/gke-accelerator", "nvidia-tesla-t4")],
+            id="a model that is sold with less",
+        ),
+        pytest.param({"memory": {"min": "20Gi"}}, cluster({PRODUCT: "TITAN-V"}, L4), [], id="a size that nobody says"),
+        pytest.param(
+            {"memory": {"max": "8Gi"}},
+            cluster(GKE_T4, SLICED, T4),
+            [without(MEMORY, "15360", "9728")],
+            id="never too large by its model",
+        ),
     ],
 )
 def test_a_pod_that_says_nothing_is_kept_off_nodes_that_certainly_do_not_suit_it(values, facts, expected):

@@ -2,7 +2,8 @@
 
 A slice counts with the size in the name of its profile: `nvidia.com/mig-1g.10gb` has 10Gi. A whole GPU counts with what
 GPU Feature Discovery says, `nvidia.com/gpu.memory` in MiB, or else with what the name of its model says for certain,
-such as A100-40GB. A share has its part of that, by time-slicing as by MPS.
+such as A100-40GB. Of other models the table of GPUs says how much they have at most: an L4 has 24 GB, or less where a
+machine type gives a part of one. A share has its part of that, by time-slicing as by MPS.
 
 What GPUs report is less than their name says: error correction takes a sixteenth of some, and the driver some more. A
 T4 of 16 GB reports 15360 MiB, or 15109 with older drivers, an A100 of 40 GB 39538 MiB, a B200 of 192 GB 183359. So two
@@ -13,10 +14,11 @@ nodes as operators publish them.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from webhook.gpus.gpu_shares import SHAREABLE, GpuShare
+from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import SHARED_SUFFIX
 
 GPU_MEMORY = "nvidia.com/gpu.memory"
@@ -64,10 +66,16 @@ def profile_of(resource: str) -> str:
 
 
 def memory_of(
-    resource: str, labels: Mapping[str, str], share: GpuShare, models: Iterable[str] | None = None
+    resource: str,
+    labels: Mapping[str, str],
+    share: GpuShare,
+    models: Collection[str] | None = None,
+    table: GpuTable = GPUS,
 ) -> UnitMemory:
     """The memory of a unit of a resource on nodes with these labels; `models` are the models that its GPU may have.
 
+    >>> memory_of("nvidia.com/gpu", {}, GpuShare(), ("L4",)).most // 2**30
+    24
     >>> memory_of("nvidia.com/gpu", {GPU_MEMORY: "15360"}, GpuShare(replicas=4)).most // 2**20
     15360
     """
@@ -77,20 +85,23 @@ def memory_of(
         return UnitMemory(None if is_divided else size, size)
     if resource not in SHAREABLE or share.fault:
         return UNKNOWN
-    found = _of_gpu(labels, share, models)
+    found = _of_gpu(labels, share, models or (), table)
     return _divided(found, share.replicas) if share.is_shared(resource) else found
 
 
-def _of_gpu(labels: Mapping[str, str], share: GpuShare, models: Iterable[str] | None) -> UnitMemory:
+def _of_gpu(labels: Mapping[str, str], share: GpuShare, models: Collection[str], table: GpuTable) -> UnitMemory:
     if share.profile:
         size = _size_of(share.profile)
         return UnitMemory(size, size)
     size = _labelled(labels.get(GPU_MEMORY))
     if size is not None:
         return UnitMemory(size, size)
-    named = [_named(model) for model in models or ()]
+    named = [_named(model) for model in models]
     known = [size for size in named if size is not None]
-    return UnitMemory(min(known), max(known)) if known and len(known) == len(named) else UNKNOWN
+    if known and len(known) == len(named):
+        return UnitMemory(min(known), max(known))
+    listed = [table.memory[model] * _GIB for model in models if model in table.memory]
+    return UnitMemory(None, max(listed)) if listed and len(listed) == len(models) else UNKNOWN
 
 
 def _divided(memory: UnitMemory, parts: int) -> UnitMemory:

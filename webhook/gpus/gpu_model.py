@@ -57,6 +57,8 @@ class GpuModel:
     """Label keys, and values or globs of values that nodes with this model have."""
     slices: Mapping[str, int] = field(hash=False)
     """The most MIG slices of each profile, or partitions of each mode, on one GPU."""
+    memory: int | None
+    """The most memory of one GPU in GB, as its name or its vendor says; None if not known."""
     in_quotas: bool
     traits: GpuTraits | None
     """None if another row has them, or nothing is known."""
@@ -143,6 +145,8 @@ class GpuRow(CamelModel):
         default_factory=dict
     )
     """The most MIG slices of each profile on one GPU."""
+    memory: Annotated[int, Field(ge=1, le=9999, examples=[24])] | None = None
+    """Memory of one GPU in GB, the largest that is sold. Unset: that of its largest MIG profile, or not known."""
     partitions: Mapping[Annotated[str, Field(pattern=r"^[a-z]px$")], Amount] = Field(default_factory=dict)
     """The partitions of an AMD GPU in each mode."""
     source: Annotated[str, Field(min_length=1, max_length=200)]
@@ -165,7 +169,7 @@ class GpuRow(CamelModel):
     def _goes_together(self) -> "GpuRow":
         cuda = {"compute": self.compute, "brands": self.brands, "firstDriver": self.first_driver}
         of_vendor: Mapping[str, Mapping[str, object]] = {
-            "nvidia": {"mig": self.mig, **cuda},
+            "nvidia": {"mig": self.mig, "memory": self.memory, **cuda},
             "amd": {"partitions": self.partitions},
             "intel": {},
         }
@@ -179,6 +183,7 @@ class GpuRow(CamelModel):
             "labels": self.labels,
             "machines": self.machines,
             "mig": self.mig,
+            "memory": self.memory,
             "partitions": self.partitions,
         }
         if not self.quotas and (wrong := sorted(key for key, value in counted.items() if value)):
@@ -202,6 +207,7 @@ class GpuRow(CamelModel):
             product=self.product or "",
             values=(*((key, glob) for key, globs in self.labels.items() for glob in globs), *machines),
             slices={**self.mig, **self.partitions},
+            memory=self.memory or max(map(_gigabytes, self.mig), default=None),
             in_quotas=self.quotas,
             traits=self._traits(words),
             source=self.source,
@@ -221,6 +227,15 @@ class GpuRow(CamelModel):
             first_driver=parse_version(self.first_driver) if self.first_driver else None,
             arch=self.arch or "",
         )
+
+
+def _gigabytes(profile: str) -> int:
+    """The memory of a MIG slice, by the name of its profile.
+
+    >>> _gigabytes("7g.80gb"), _gigabytes("1g.10gb+me")
+    (80, 10)
+    """
+    return int(profile.partition(".")[2].partition("gb")[0])
 
 
 _ROWS: TypeAdapter[tuple[GpuRow, ...]] = TypeAdapter(tuple[GpuRow, ...])

@@ -181,6 +181,11 @@ class GpuTable:
                 found.setdefault(profile, {})[model.name] = most
         return found
 
+    @cached_property
+    def memory(self) -> Mapping[str, int]:
+        """Model -> the most memory of one GPU in GB. Models are left out whose memory is not known."""
+        return {model.name: model.memory for model in self.in_quotas if model.memory is not None}
+
     def fewest_slices(self, profile: str, models: Iterable[str] | None) -> int | None:
         """How many slices of a profile fit on one GPU of these models, on the model with the fewest.
 

@@ -9,8 +9,9 @@ device plugins, and of clouds. Nodes that say none, or one that no table knows, 
 The annotation `gpupolicy.dev/gpu-memory: 40Gi` on a pod asks for GPUs with so much memory, and `memory` says how much
 GPUs have to have, and may have, for all pods of a namespace. What counts is the memory of what the pod gets: a slice
 has the size in the name of its MIG profile, a GPU the size in `nvidia.com/gpu.memory` or in the name of its model, and
-a share by time-slicing or MPS its part of that. GPUs report less than their name says, so 8 percent less, or more, is
-the same size: a GPU of 40 GB has 40Gi, and one of 16 GB that reports 15360 MiB has 16Gi.
+a share by time-slicing or MPS its part of that. Where no label says a size, a GPU has at most what its model is sold
+with, such as 24 GB for an L4, so it may be too small and is never too large. GPUs report less than their name says, so
+8 percent less, or more, is the same size: a GPU of 40 GB has 40Gi, and one of 16 GB that reports 15360 MiB has 16Gi.
 
 A pod that says neither which GPUs it wants nor which it prefers gets a preference for the models of `prefer`, if nodes
 that it could land on have them.

@@ -113,7 +113,7 @@ def memory_on(nodes: NodeClass, gpu: Accelerator, catalogue: Catalogue) -> UnitM
     """The memory of one unit of a resource on nodes of a class."""
     share = share_of(nodes.labels, catalogue.table)
     unit = _unit(gpu, catalogue.models_at(nodes.labels), share, catalogue)
-    return memory_of(gpu.resource, nodes.labels, share, unit.models)
+    return memory_of(gpu.resource, nodes.labels, share, unit.models, catalogue.table)
 
 
 @lru_cache(maxsize=4096)
@@ -129,7 +129,7 @@ def _judged(unit: Unit, share: GpuShare, labels: Mapping[str, str], usable: Usab
     if usable.sizes == Sizes():
         return None
     least, most = usable.sizes
-    memory = memory_of(unit.resource, labels, share, unit.models)
+    memory = memory_of(unit.resource, labels, share, unit.models, usable.catalogue.table)
     is_small = least is not None and memory.is_below(least)
     if is_small or (most is not None and memory.is_above(most)):
         return Misfit(_name(unit, share, usable.catalogue), None, memory, is_small)
