@@ -197,3 +197,31 @@ def test_no_pod_loses_its_last_node_in_silence(
     if not suited:
         assert outcome.patch == ()
     assert engine.mutate(outcome.object, in_force, facts).patch == ()
+
+
+ONLY_T4 = {"gpuTypes": {"mode": "enforce", "allowed": ["T4"]}}
+BOTH = "L4 is shared by time-slicing, A100 has driver 535"
+NO_ROOM = "no node is left with room for all that it requests; it is kept off those that have it: "
+
+
+@pytest.mark.parametrize(
+    ("nodes", "gpus", "by", "reasons"),
+    [
+        pytest.param([(T4, 1), (A100, 8)], 4, policy(ONLY_T4), "A100-80GB is not allowed here", id="one rule takes it"),
+        pytest.param([(H100, 1), (A100, 8), (L4, 8)], 4, rules(), BOTH, id="two rules take them"),
+        pytest.param([(T4, 4), (A100, 8)], 4, policy(ONLY_T4), None, id="a node that is left has room"),
+        pytest.param([(T4, 1), (A100, 2)], 4, policy(ONLY_T4), None, id="no node had room before"),
+        pytest.param([(T4, 1), (A100, 8)], 1, policy(ONLY_T4), None, id="little is requested"),
+    ],
+)
+def test_a_pod_that_is_kept_off_all_nodes_with_room_is_told(
+    nodes: list[tuple[Mapping[str, str], int]], gpus: int, by: Policy, reasons: str | None
+) -> None:
+    """It would wait for ever, although nodes are left to it."""
+    facts = ClusterFacts.of(
+        [node(f"n{at}", labels=kind, capacity={"nvidia.com/gpu": str(size)}) for at, (kind, size) in enumerate(nodes)]
+    )
+    raw = trainer()
+    raw["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": gpus}}
+    told = [finding.message for finding in engine.mutate(raw, by, facts).findings if "room" in finding.message]
+    assert told == ([] if reasons is None else [NO_ROOM + reasons])

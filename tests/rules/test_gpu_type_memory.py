@@ -60,9 +60,22 @@ def test_an_annotation_that_says_no_amount_is_a_violation_that_says_what_to_writ
     raw["metadata"]["annotations"] = {ANNOTATION: memory}
     (message,) = refused(raw, cluster(T4), {})
     assert message.startswith("metadata.annotations[gpupolicy.dev/gpu-memory]: ")
-    assert message.endswith("; the pod asks for so much memory in each GPU. Write a quantity such as 40Gi.")
+    assert message.endswith(
+        "; the pod asks for so much memory in each GPU. Write a quantity with its unit, such as 40Gi."
+    )
     assert len(message) < 300
     assert excluded(raw, cluster(T4, L4), {}) == []
+
+
+@pytest.mark.parametrize(
+    ("memory", "size"),
+    [("40", "40"), ("40000", "40000"), ("40M", "40000000"), ("1e3", "1000")],
+    ids=["gigabytes", "megabytes", "a unit too small", "an exponent"],
+)
+def test_an_annotation_without_its_unit_is_a_violation(memory, size):
+    """Other schedulers read `gpu-memory` in MiB, so a bare number was meant as much more than its bytes."""
+    (message,) = refused(gpu_pod(memory), cluster(T4), {})
+    assert f'"{memory}" is no amount of GPU memory, but {size} bytes' in message
 
 
 def test_an_annotation_above_the_maximum_of_the_policy_is_a_violation():

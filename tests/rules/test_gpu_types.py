@@ -202,6 +202,9 @@ def test_what_steering_could_not_exclude_is_told():
             id="all that is allowed is denied",
         ),
         pytest.param({"memory": {"min": "40Gi", "max": "24Gi"}}, "min 40Gi is above max 24Gi", id="no size is left"),
+        pytest.param(
+            {"memory": {"min": "16"}}, "16 bytes are no amount of GPU memory; write it with its", id="no unit"
+        ),
         pytest.param({"memory": {"min": "0"}}, "is not a whole positive number of bytes", id="no size"),
     ],
 )

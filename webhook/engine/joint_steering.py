@@ -6,15 +6,17 @@ that adds the reasons up.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from webhook.engine.running_rules import findings_of
 from webhook.model.edits import RequireNodes
 from webhook.model.pod import Pod
+from webhook.model.requirements import placed
 from webhook.model.wording import PLATFORM_TEAM
 from webhook.outcome import Finding, Injection
 from webhook.policy.policy_set import BoundRule
-from webhook.rules.rule import Facts, Violation
+from webhook.rules.rule import Advice, Facts, Violation
 from webhook.rules.unsuited import Judged, excluding
 
 _MOST_REASONS = 8
@@ -71,6 +73,35 @@ def refusal(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> Iterable[F
     )
 
 
+def advice_without_room(
+    injections: Sequence[Injection], stage: Sequence[BoundRule], pod: Pod, facts: Facts
+) -> Iterable[Finding]:
+    """Advice about a pod that is kept off every node which has room for it, while nodes are left that are too small."""
+    edits = {one.rule: found for one in injections if (found := [e for e in one.edits if isinstance(e, RequireNodes)])}
+    if not edits or pod.is_held:
+        return ()
+    roomy = {id(nodes.labels) for nodes in facts.feasible_nodes(pod)}
+    if not roomy or facts.feasible_nodes(placed(pod, chain.from_iterable(edits.values()))):
+        return ()
+    steerers = [bound for bound in stage if bound.rule.key in edits and bound.rule.unsuited is not None]
+    opinions = [_Opinion(bound, judged) for bound in steerers if (judged := _judged(bound, pod, facts)) is not None]
+    reasons = [
+        unsuited.reason
+        for _, judged in opinions
+        for nodes, unsuited in zip(judged.nodes, judged.found, strict=True)
+        if unsuited is not None and id(nodes.labels) in roomy
+    ]
+    told = (
+        f"no node is left with room for all that it requests; it is kept off those that have it: {_distinct(reasons)}"
+    )
+    remedy = f"Request less, or select nodes that suit it, or tell {PLATFORM_TEAM}"
+    return findings_of(steerers[0], [Advice("spec", told, remedy, follows_nodes=True)]) if steerers else ()
+
+
+def _judged(bound: BoundRule, pod: Pod, facts: Facts) -> Judged | None:
+    return bound.rule.unsuited(pod, bound.settings, facts) if bound.rule.unsuited is not None else None
+
+
 def _opinions(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> list[_Opinion]:
     """What the rules say that have a say, all of the same nodes; nothing if one rule at most has a say.
 
@@ -80,7 +111,7 @@ def _opinions(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> list[_Op
     for bound in reversed(steerers):
         if not found and bound is steerers[0]:
             return []
-        judged = bound.rule.unsuited(pod, bound.settings, facts) if bound.rule.unsuited is not None else None
+        judged = _judged(bound, pod, facts)
         if judged is not None and any(judged.found):
             found.append(_Opinion(bound, judged))
     return [one for one in found[::-1] if len(one.judged.found) == len(found[-1].judged.found)]
@@ -105,6 +136,11 @@ def _reasons(opinions: Sequence[_Opinion]) -> str:
         next(one.reason for one in answers if one is not None)
         for answers in zip(*[one.judged.found for one in opinions], strict=True)
     )
-    distinct = list(dict.fromkeys(firsts))
+    return _distinct(firsts)
+
+
+def _distinct(reasons: Iterable[str]) -> str:
+    """Reasons in one text, each once."""
+    distinct = list(dict.fromkeys(reasons))
     more = len(distinct) - _MOST_REASONS
     return ", ".join(distinct[:_MOST_REASONS]) + (f" and {more} more" if more > 0 else "")

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from webhook.engine.joint_steering import jointly
+from webhook.engine.joint_steering import advice_without_room, jointly
 from webhook.engine.running_rules import (
     ask_mutators,
     bounded,
@@ -57,8 +57,9 @@ def mutate(
         if stage and unseen:
             pod, unseen = placed(pod, unseen), []
         injected = ask_mutators(stage, pod, facts, findings)
-        if stage and steerers and stage[0].rule.stage is Stage.STEERING:
-            injected = jointly(injected, steerers, pod, facts)
+        if stage and stage[0].rule.stage is Stage.STEERING:
+            injected = jointly(injected, steerers, pod, facts) if steerers else injected
+            findings += advice_without_room(injected, stage, pod, facts) if injected else ()
         for injection in injected:
             write(injection.edits, draft)
         if injected:

@@ -26,7 +26,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from webhook.gpus.gpu_catalogue import Catalogue, catalogue_of
 from webhook.gpus.gpu_kinds import UsableGpus, kind_of
@@ -55,12 +55,25 @@ _ELSE_RESOURCE = f"Request GPUs that are allowed, or ask {PLATFORM_TEAM}"
 _LESS = f"Ask for less, or ask {PLATFORM_TEAM}"
 
 
+LEAST_MEMORY = 2**27
+"""Bytes: no GPU, slice or share has less, so a smaller amount was written without its unit."""
+
+
+def _of_gpus(size: int) -> int:
+    if size < LEAST_MEMORY:
+        raise ValueError(f"{size} bytes are no amount of GPU memory; write it with its unit, such as 16Gi")
+    return size
+
+
+GpuMemorySize = Annotated[ByteSize, AfterValidator(_of_gpus)]
+
+
 class MemorySettings(CamelModel):
     """How much memory one unit of a GPU resource may have."""
 
-    min: ByteSize | None = None
+    min: GpuMemorySize | None = None
     """The least memory, such as 16Gi. A pod may ask for more by its annotation. Unset: any."""
-    max: ByteSize | None = None
+    max: GpuMemorySize | None = None
     """The most memory, such as 24Gi. A pod may not ask for more by its annotation. Unset: any."""
 
 
@@ -195,7 +208,13 @@ def _usable(pod: Pod, settings: Settings) -> Usable | None:
 
 
 def _asked(pod: Pod) -> int | None:
-    """The bytes that the annotation asks for; None without it, and for what is no such amount."""
+    """The bytes that the annotation asks for; None without it, and for what is no amount of GPU memory."""
+    size = _written(pod)
+    return size if size is not None and size >= LEAST_MEMORY else None
+
+
+def _written(pod: Pod) -> int | None:
+    """The bytes in the annotation, however few; None without it, and for what is no size."""
     written = pod.annotations.get(ANNOTATION)
     try:
         size = parse_quantity(written) if isinstance(written, str) else 0
@@ -211,7 +230,10 @@ def _annotation_faults(pod: Pod, settings: Settings) -> Iterator[Violation]:
     where, size, most = f"metadata.annotations[{ANNOTATION}]", _asked(pod), settings.memory.max
     if size is None:
         found = f"{spelled(pod.annotations[ANNOTATION])} is no amount of GPU memory"
-        yield Violation(where, found, "the pod asks for so much memory in each GPU", "Write a quantity such as 40Gi")
+        if few_bytes := _written(pod):
+            found += f", but {few_bytes} bytes"
+        remedy = "Write a quantity with its unit, such as 40Gi"
+        yield Violation(where, found, "the pod asks for so much memory in each GPU", remedy)
     elif most is not None and size > most:
         found, allowed = f"asks for {size_text(size)} of GPU memory", f"the policy allows at most {format_bytes(most)}"
         yield Violation(where, found, allowed, f"Ask for {format_bytes(most)} or less, or ask {PLATFORM_TEAM}")
