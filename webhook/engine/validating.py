@@ -3,7 +3,7 @@
 `simulate` runs the mutating and the validating phase of a pod that is about to be created.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -51,8 +51,16 @@ def _violations(pod: Pod, policy: Policy, facts: Facts) -> Iterator[Finding]:
     """What the rules of a policy find in a pod, each by itself and all of them together."""
     found = violations(pod, policy.validators, facts)
     has_gpus = pod.accelerators or pod.resource_claims
-    jointly = refusal(policy.steerers, pod, facts) if policy.steerers and has_gpus else ()
-    return chain(found, jointly) if jointly else found
+    jointly = list(refusal(policy.steerers, pod, facts)) if policy.steerers and has_gpus else []
+    if not jointly:
+        return found
+    steering = {bound.rule.key for bound in policy.steerers}
+    return chain((one for one in found if not _is_of_nodes(one, steering)), jointly)
+
+
+def _is_of_nodes(finding: Finding, steering: Set[str]) -> bool:
+    """Whether a finding is advice of one of these rules to select other nodes."""
+    return finding.kind is FindingKind.ADVICE and finding.follows_nodes and finding.rule in steering
 
 
 def _new(

@@ -88,6 +88,11 @@ class Catalogue:
         """Every name that a limit may have, sorted."""
         return tuple(sorted(self._names))
 
+    @property
+    def every_model(self) -> Models:
+        """All models."""
+        return _every_model(self)
+
     def leaves(self, name: str) -> Models:
         """The models that a name stands for; empty for an unknown name."""
         return self._names.get(name, _NO_MODELS)
@@ -177,6 +182,11 @@ class Catalogue:
                 return None
             found |= models
         return frozenset(found) if values else None
+
+
+@lru_cache(maxsize=64)
+def _every_model(catalogue: Catalogue) -> Models:
+    return frozenset().union(*map(catalogue.leaves, catalogue.names))
 
 
 def _own_models(additions: Sequence[Addition], table: GpuTable) -> tuple[OwnModel, ...]:

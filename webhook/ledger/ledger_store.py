@@ -180,8 +180,11 @@ def entered_demand(seen: GpuPod, counting: Counting) -> Demand | None:
         return claims_demand([seen.requests], seen.namespace, counting)
     if len(seen.pod.gpus) > MOST_RESOURCES:
         return None
-    parts = parts_on([] if seen.kind is None else [seen.kind.labels], counting.catalogue.table)
-    return demand_of(seen.pod, seen.namespace, counting, parts)
+    if seen.kind is None:
+        return demand_of(seen.pod, seen.namespace, counting)
+    labels = seen.kind.labels
+    parts = parts_on([labels], counting.catalogue.table)
+    return demand_of(seen.pod, seen.namespace, counting, parts, counting.catalogue.models_at(labels))
 
 
 def counted_otherwise(

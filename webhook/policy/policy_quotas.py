@@ -7,7 +7,7 @@ GPUs are counted.
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -20,7 +20,7 @@ from webhook.policy.document import RULES_PATH, check_names_differ, mapping_at, 
 from webhook.policy.error_wording import details_of, locate, message_for
 from webhook.policy.namespaces import MAX_NAME, fault_in
 from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND, Schema, for_editors, part_at, settings_schema
-from webhook.quota.quotas import OnLedgerFailure, Quota, QuotaScope
+from webhook.quota.quotas import KeptOff, OnLedgerFailure, Quota, QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule_settings import Mode
 from webhook.yaml_files.camel_model import CamelModel
@@ -61,6 +61,16 @@ class Pots:
 
     quotas: tuple[BoundQuota, ...] = ()
     written: tuple[Any, ...] = ()
+
+    def beside(self, kept_off: KeptOff | None) -> "Pots":
+        """The pots where policies keep pods off some models."""
+        if kept_off is None:
+            return self
+        quotas = (
+            replace(one, quota=replace(one.quota, counting=replace(one.quota.counting, kept_off=kept_off)))
+            for one in self.quotas
+        )
+        return Pots(tuple(quotas), self.written)
 
     def sharing(self, previous: Iterable[BoundQuota]) -> "Pots":
         """The pots, each replaced by an equal object of `previous` if there is one."""

@@ -169,7 +169,7 @@ class PolicySet:
         content = [default is not None, fallback.hash, {key: [p.name, p.hash] for key, p in claims.items()}]
         content += pots.written
         content += [{CUDA_KIND: cuda.written}] if cuda.written else []
-        find = _finder(claims, fallback)
+        find = policy_finder(claims, fallback)
         return cls(
             default=fallback,
             has_default=default is not None,
@@ -214,7 +214,7 @@ class PolicySet:
         return self.hash[:12]
 
 
-def _finder(claims: Mapping[str, Policy], fallback: Policy) -> Callable[[str], Policy]:
+def policy_finder(claims: Mapping[str, Policy], fallback: Policy) -> Callable[[str], Policy]:
     """A function that finds the policy of a namespace by name, or by the first glob that matches, and remembers it."""
     exact = {pattern: policy for pattern, policy in claims.items() if not is_glob(pattern)}
     ranked = sorted((pattern for pattern in claims if is_glob(pattern)), key=lambda glob: (-len(glob), glob))

@@ -10,6 +10,7 @@ Some pods may get GPUs that no quota can count. `opens_more` says so without ask
 import re
 from collections.abc import Iterator, Set
 
+from webhook.gpus.gpu_catalogue import Models
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import BUILT_IN, Accelerators, Share, Vendor, accelerator
 from webhook.model.container import Container
@@ -24,10 +25,13 @@ MOST_UNITS = 10**15
 """Most units of one resource that a pod counts: more than any limit allows, and exact in every reader of JSON."""
 
 
-def demand_of(pod: Pod, namespace: str, counting: Counting, parts: UnitParts = WHOLE_UNITS) -> Demand | None:
+def demand_of(
+    pod: Pod, namespace: str, counting: Counting, parts: UnitParts = WHOLE_UNITS, node: Models = frozenset()
+) -> Demand | None:
     """The GPUs that the scheduler reserves for a pod, and the models it may land on; None for a pod without GPUs.
 
     `parts` says what units of its resources are, where they are no whole GPUs. Weights of the policy come before it.
+    `node` are the models of the node that the pod is on, if that is known.
     Attributes of a GPU, such as its share of memory (nvidia.com/gpumem), are no GPUs and never count.
     """
     if not pod.gpus:
@@ -40,7 +44,7 @@ def demand_of(pod: Pod, namespace: str, counting: Counting, parts: UnitParts = W
         if resource in parts and resource not in counting.weights:
             name = with_part(resource, parts[resource])
         gpus[name] = min(gpus.get(name, 0) + count, MOST_UNITS)
-    return Demand(namespace, tuple(sorted(gpus.items())), counting.catalogue.models_of(pod))
+    return Demand(namespace, tuple(sorted(gpus.items())), counting.models_of(pod, namespace, node))
 
 
 PLAIN = frozenset(

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from webhook.gpus.gpu_catalogue import CATALOGUE, Catalogue
-from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators
+from webhook.gpus.gpu_catalogue import CATALOGUE, Catalogue, Models
+from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerator, Accelerators
 from webhook.model.globs import is_glob, matcher
+from webhook.model.pod import Pod
 from webhook.quota.unit_parts import without_part
 
 
@@ -43,6 +44,14 @@ class Measure(StrEnum):
     RESOURCE = "resource"
 
 
+class KeptOff(Protocol):
+    """The GPU models that policies keep pods off which select none."""
+
+    def models(self, namespace: str, gpu: Accelerator) -> Models:
+        """The models of which pods of a namespace get no units of this resource; empty if they may get any."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """A number that usage must not exceed. `name` is the model or the resource; empty for GPUs of every kind.
@@ -61,7 +70,8 @@ class Counting:
 
     `limited` has the resources that limits name. `accelerators` tells the vendors of resources. `claims` says what
     happens to pods whose GPUs no quota can count. `class_models` is DeviceClass -> the models that its devices have,
-    where the policy says it; None where it only says what a device weighs.
+    where the policy says it; None where it only says what a device weighs. `kept_off` are the models that pods which
+    select none do not get.
     """
 
     catalogue: Catalogue = CATALOGUE
@@ -71,6 +81,21 @@ class Counting:
     accelerators: Accelerators = BUILT_IN
     limited: frozenset[str] = frozenset()
     class_models: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    kept_off: KeptOff | None = None
+
+    def models_of(self, pod: Pod, namespace: str, node: Models = frozenset()) -> tuple[str, ...] | None:
+        """The models that a pod may get, sorted; None if its model is open.
+
+        A pod that selects none may get what its policy leaves it, or what the labels of its `node` say.
+        """
+        selected = self.catalogue.models_of(pod)
+        if selected is not None or self.kept_off is None:
+            return selected
+        barred = [self.kept_off.models(namespace, gpu) for gpu in pod.accelerators]
+        if not barred or not all(barred):
+            return None
+        left = self.catalogue.every_model - frozenset.intersection(*barred)
+        return tuple(sorted(node or left)) or None
 
     @cached_property
     def named(self) -> Set[str]:

@@ -40,6 +40,7 @@ from webhook.quota.quotas import (
     ClaimsMode,
     Counting,
     DeclaredClass,
+    KeptOff,
     Limit,
     Measure,
     OnLedgerFailure,
@@ -126,12 +127,21 @@ class Settings(RuleSettings):
     _accelerators: Accelerators = PrivateAttr(default_factory=lambda: BUILT_IN)
     _table: GpuTable = PrivateAttr(default_factory=lambda: GPUS)  # a default is copied whole each time
     _classes: Mapping[str, DeclaredClass] = PrivateAttr(default_factory=dict)
+    _kept_off: KeptOff | None = PrivateAttr(default=None)
 
     def model_post_init(self, context: Any, /) -> None:
         """Remember the names of GPUs, the GPU models and the DeviceClasses of the policies with these settings."""
         self._accelerators = accelerators_in(context)
         self._table = tables_in(context).gpus
         self._classes = classes_in(context)
+
+    def beside(self, kept_off: KeptOff) -> "Settings":
+        """These settings in a policy that keeps pods off some models."""
+        copy = self.model_copy()
+        for cached in ("counting", "quota"):
+            copy.__dict__.pop(cached, None)
+        copy._kept_off = kept_off
+        return copy
 
     @cached_property
     def limits(self) -> tuple[Limit, ...]:
@@ -157,6 +167,7 @@ class Settings(RuleSettings):
             self.claims,
             self._accelerators,
             class_models=models,
+            kept_off=self._kept_off,
         )
 
     @cached_property

@@ -28,7 +28,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from webhook.gpus.gpu_catalogue import Catalogue, catalogue_of
+from webhook.gpus.gpu_catalogue import Catalogue, Models, catalogue_of
 from webhook.gpus.gpu_kinds import UsableGpus, kind_of
 from webhook.model.accelerators import Accelerator
 from webhook.model.claim_object import ClaimObject
@@ -47,12 +47,13 @@ from webhook.rules.gpu_type_names import GpuKind, GpuModelName
 from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
 from webhook.rules.rule_settings import LARGEST_SIZE, ByteSize
 from webhook.rules.unsuited import Judged, SteeringSettings, Unsuited, excluding, is_bound
-from webhook.rules.usable_gpus import Misfit, Sizes, Usable, judged, judged_on, memory_on, size_text
+from webhook.rules.usable_gpus import Misfit, Sizes, Usable, judged, judged_on, memory_on, models_kept_off, size_text
 from webhook.yaml_files.camel_model import CamelModel
 
 _ELSE = f"Select GPUs that are allowed, or leave the choice open, or ask {PLATFORM_TEAM}"
 _ELSE_RESOURCE = f"Request GPUs that are allowed, or ask {PLATFORM_TEAM}"
 _LESS = f"Ask for less, or ask {PLATFORM_TEAM}"
+_LARGER = f"Select nodes with larger GPUs, or ask {PLATFORM_TEAM}"
 
 
 LEAST_MEMORY = 2**27
@@ -115,6 +116,10 @@ class Settings(SteeringSettings):
         allowed = None if self.allowed is None else tuple([kind_of(name, self.catalogue) for name in self.allowed])
         denied = tuple([kind_of(name, self.catalogue) for name in self.denied])
         return Usable(UsableGpus(allowed, denied), Sizes(self.memory.min, self.memory.max), self.catalogue)
+
+    def models(self, namespace: str, gpu: Accelerator) -> Models:  # noqa: ARG002  # one policy for all its namespaces
+        """The models of which pods get no units of this resource; see `webhook.quota.quotas.KeptOff`."""
+        return models_kept_off(gpu, self.usable)
 
     @cached_property
     def is_silent(self) -> bool:
@@ -272,13 +277,12 @@ def _refusal(pod: Pod, usable: Usable, misfits: _Misfits) -> Violation:
     if least is not None and all(one.is_small for one in found):
         largest = max(memory_on(nodes, gpu, usable.catalogue).most or 0 for nodes, _ in misfits for gpu in _gpus(pod))
         most = f"the most that a GPU, slice or share has on the nodes that it could land on is {size_text(largest)}"
+        if _asked(pod) != least:
+            told = f"has to have GPUs with {size_text(least)} of memory, and {most}"
+            return Violation("spec", told, rule, _LARGER, follows_nodes=True)
         told = f"needs {size_text(least)} of GPU memory, and {most}"
-        return Violation(_place(pod, least), told, rule, _LESS, follows_nodes=True)
+        return Violation(f"metadata.annotations[{ANNOTATION}]", told, rule, _LESS, follows_nodes=True)
     return Violation("spec", told, rule, _ELSE, follows_nodes=True)
-
-
-def _place(pod: Pod, least: int) -> str:
-    return f"metadata.annotations[{ANNOTATION}]" if _asked(pod) == least else "spec"
 
 
 _SMALL_TEAM = {"allowed": ["T4", "L4"]}

@@ -65,9 +65,9 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
             if request.count < 2 or settings.isolation == "exclusive":
                 continue
             if request.accelerator.is_shared:
-                yield _violation(container, request)
+                yield _violation(container, request, settings.isolation)
             elif request.resource == GPU and facts.divides_gpus():
-                yield from _by_nodes(pod, container, request, facts)
+                yield from _by_nodes(pod, container, request, settings.isolation, facts)
     if settings.isolation == "exclusive":
         yield from refused_shares(pod)
     if settings.isolation != "any":
@@ -79,17 +79,20 @@ def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
     return judge_isolation(pod, settings.isolation, settings, facts)
 
 
-def _violation(container: Container, request: GpuRequest) -> Violation:
+def _violation(container: Container, request: GpuRequest, isolation: Isolation) -> Violation:
     larger = "a larger slice" if request.accelerator.share is Share.SLICE else "whole GPUs (nvidia.com/gpu)"
+    remedy = "Request 1" if isolation == "shared" else f"Request 1, or {larger}"
     return Violation(
         f"{container.path}.resources",
         f"requests {request.count} {request.resource}",
         "more than 1 does not give more compute, and a device plugin set up as NVIDIA advises refuses it",
-        f"Request 1, or {larger}",
+        remedy,
     )
 
 
-def _by_nodes(pod: Pod, container: Container, request: GpuRequest, facts: Facts) -> Iterator[Violation | Advice]:
+def _by_nodes(
+    pod: Pod, container: Container, request: GpuRequest, isolation: Isolation, facts: Facts
+) -> Iterator[Violation | Advice]:
     """What is said of several units that are shares by the labels of every node that the pod could run on."""
     nodes = facts.matching_nodes(released(pod))
     if not nodes or not all(share_of(one.labels).is_shared(GPU) for one in nodes):
@@ -97,7 +100,7 @@ def _by_nodes(pod: Pod, container: Container, request: GpuRequest, facts: Facts)
     where = f"{container.path}.resources"
     shares = few(sorted({str(share_of(one.labels)) for one in nodes}))
     found = f"requests {request.count} {GPU}, each a share of a GPU on every node that it could run on ({shares})"
-    remedy = "Request 1, or select nodes whose GPUs are not shared"
+    remedy = "Request 1" if isolation == "shared" else "Request 1, or select nodes whose GPUs are not shared"
     if all(map(_refuses_several, nodes)):
         is_of_gke = any(GKE_SHARING in one.labels for one in nodes)
         allowed = "the device plugin refuses more than 1"

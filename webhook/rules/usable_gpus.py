@@ -78,9 +78,23 @@ def size_text(size: int) -> str:
 
 
 def judged(gpu: Accelerator, models: Models, usable: Usable) -> Misfit | None:
-    """Why units of a resource suit no pod, if their GPUs have one of these models, or any; None if they may suit."""
+    """Why units of a resource suit no pod, if their GPUs have one of these models, or any; None if they may suit.
+
+    A unit of a GPU may be a part of it, so no unit is too large by the name of its model.
+    """
     share = GpuShare()
-    return _judged(_unit(gpu, models, share, usable.catalogue), share, _NO_LABELS, usable)
+    unit = _unit(gpu, models, share, usable.catalogue)
+    sizes = usable.sizes._replace(max=None) if gpu.resource in SHAREABLE else usable.sizes
+    return _judged(unit, share, _NO_LABELS, usable, sizes)
+
+
+@lru_cache(maxsize=1024)
+def models_kept_off(gpu: Accelerator, usable: Usable) -> Models:
+    """The models of which no pod gets units of a resource; empty if every model of its vendor may suit."""
+    catalogue = usable.catalogue
+    own = of_vendor(catalogue.every_model, gpu.vendor, catalogue)
+    barred = frozenset(model for model in own if judged(gpu, frozenset({model}), usable) is not None)
+    return barred | (catalogue.every_model - own) if barred else barred
 
 
 def judged_on(classes: Sequence[NodeClass], gpus: tuple[Accelerator, ...], usable: Usable) -> tuple[Misfit | None, ...]:
@@ -120,15 +134,16 @@ def memory_on(nodes: NodeClass, gpu: Accelerator, catalogue: Catalogue) -> UnitM
 def _judged_at(gpu: Accelerator, labels: tuple[tuple[str, str], ...], usable: Usable) -> Misfit | None:
     by_key = dict(labels)
     share = share_of(by_key, usable.catalogue.table)
-    return _judged(_unit(gpu, usable.catalogue.models_at(by_key), share, usable.catalogue), share, by_key, usable)
+    unit = _unit(gpu, usable.catalogue.models_at(by_key), share, usable.catalogue)
+    return _judged(unit, share, by_key, usable, usable.sizes)
 
 
-def _judged(unit: Unit, share: GpuShare, labels: Mapping[str, str], usable: Usable) -> Misfit | None:
+def _judged(unit: Unit, share: GpuShare, labels: Mapping[str, str], usable: Usable, sizes: Sizes) -> Misfit | None:
     if (bar := usable.gpus.bar(unit)) is not None:
         return Misfit(_name(unit, share, usable.catalogue), bar)
-    if usable.sizes == Sizes():
+    least, most = sizes
+    if least is None and most is None:
         return None
-    least, most = usable.sizes
     memory = memory_of(unit.resource, labels, share, unit.models, usable.catalogue.table)
     is_small = least is not None and memory.is_below(least)
     if is_small or (most is not None and memory.is_above(most)):
