@@ -80,7 +80,12 @@ def test_a_unit_is_barred_only_where_that_is_certain(gpus, one, expected):
         ("1g.10gb", "nvidia.com/mig-*", ["1g.10gb"]),
         ("nvidia.com/mig-1g*", "nvidia.com/*", []),
         ("nvidia.com/*", "nvidia.com/mig-*", ["nvidia.com/*"]),
-        ("T4", "*", ["T4"]),
+        ("T4", "*", []),
+        ("T4", "nvidia.com/*", []),
+        ("T4 MI300X", "nvidia.com/*", ["MI300X"]),
+        ("A100", "A100-40GB A100-80GB", []),
+        ("1g.10gb", "nvidia.com/*", []),
+        ("nvidia.com/mig-*", "nvidia.com/mig-?", ["nvidia.com/mig-*"]),
     ],
 )
 def test_an_allowed_name_is_left_unless_it_is_wholly_denied(allowed, denied, left):

@@ -129,7 +129,8 @@ def test_a_unit_is_the_part_that_labels_say(labels: dict[str, str], gpu: str, sh
         ),
         pytest.param(
             found("NVIDIA-H100-80GB-HBM3-MIG-INVALID", "0", "", "single"),
-            '"INVALID" is no MIG profile that is known of this GPU',
+            "nvidia.com/gpu.product ends in -MIG-INVALID: nvidia.com/mig.strategy is single, and GPU Feature Discovery "
+            "found slices of several profiles, GPUs with and without MIG, or a GPU without slices",
             id="slices at odds",
         ),
         pytest.param(

@@ -55,3 +55,38 @@ def test_one_label_that_separates_all_beats_two_that_separate_some():
 
 def test_nodes_with_equal_labels_are_left():
     assert steer([({DRIVER: "535"}, Cause.DRIVER)], [{DRIVER: "535"}]).left == (0,)
+
+
+PARTITION, ACCELERATOR = "cloud.google.com/gke-gpu-partition-size", "cloud.google.com/gke-accelerator"
+CLIENTS, REPLICAS = "cloud.google.com/gke-max-shared-clients-per-gpu", "nvidia.com/gpu.replicas"
+MEMORY, TYPE = "nvidia.com/gpu.memory", "node.kubernetes.io/instance-type"
+A100_80 = {ACCELERATOR: "nvidia-a100-80gb"}
+SLICED = {**A100_80, PARTITION: "1g.10gb"}
+SHARED = {PRODUCT: "NVIDIA-A100-SXM4-80GB-SHARED", REPLICAS: "8", MEMORY: "81920"}
+
+
+@pytest.mark.parametrize(
+    ("cause", "unfit", "others", "expected"),
+    [
+        pytest.param(Cause.PROFILE, SLICED, [], (PARTITION, "1g.10gb"), id="a profile, where whole GPUs may come"),
+        pytest.param(Cause.PART_MEMORY, SLICED, [A100_80], (PARTITION, "1g.10gb"), id="a slice that is too small"),
+        pytest.param(
+            Cause.PART_MEMORY,
+            {ACCELERATOR: "nvidia-tesla-t4", CLIENTS: "4"},
+            [{ACCELERATOR: "nvidia-tesla-t4"}],
+            (CLIENTS, "4"),
+            id="a share on GKE that is too small",
+        ),
+        pytest.param(
+            Cause.PART_MEMORY, SHARED, [], (PRODUCT, SHARED[PRODUCT]), id="a share, whose GPU is not too small"
+        ),
+        pytest.param(Cause.MODEL, {TYPE: "p4d.24xlarge"}, [{TYPE: "g4dn.xlarge"}], (TYPE, "p4d.24xlarge"), id="a type"),
+        pytest.param(
+            Cause.MODEL, {TYPE: "p4d.24xlarge"}, [{PRODUCT: "Tesla-T4"}], None, id="types that others may have"
+        ),
+    ],
+)
+def test_what_is_excluded_stays_true_of_nodes_that_come_later(cause, unfit, others, expected):
+    exclusions = steer([(unfit, cause)], others).exclusions
+    wanted = () if expected is None else (Expression(expected[0], "NotIn", (expected[1],)),)
+    assert exclusions == wanted

@@ -7,6 +7,7 @@ from tests.rules.gpu_type_samples import (
     H100,
     L4,
     MEMORY,
+    PRODUCT,
     SHARED_T4,
     SLICED,
     T4,
@@ -18,7 +19,7 @@ from tests.rules.gpu_type_samples import (
     without,
 )
 from tests.rules.samples import container, pod
-from webhook.rules.gpu_types import ANNOTATION
+from webhook.rules.gpu_memory_annotation import ANNOTATION
 
 
 def test_the_annotation_asks_for_memory_without_any_setting():
@@ -89,3 +90,42 @@ def test_the_annotation_of_a_pod_without_gpus_says_nothing():
     raw = pod(container())
     raw["metadata"]["annotations"] = {ANNOTATION: "lots"}
     assert told(raw, cluster(T4), {}) == []
+
+
+def test_a_model_of_which_shares_may_be_small_is_not_too_large():
+    """The name says how much the whole GPU has."""
+    shared = {PRODUCT: "NVIDIA-A100-SXM4-80GB-SHARED", "nvidia.com/gpu.replicas": "8"}
+    of_shares, of_gpus = (gpu_pod(nodeSelector={PRODUCT: name}) for name in (shared[PRODUCT], "NVIDIA-A100-SXM4-80GB"))
+    assert refused(of_shares, cluster(shared), {"memory": {"max": "24Gi"}}) == []
+    whole = cluster({PRODUCT: "NVIDIA-A100-SXM4-80GB"})
+    assert len(refused(of_gpus, whole, {"memory": {"max": "24Gi"}})) == 1
+
+
+def test_memory_that_only_the_policy_requires_is_no_request_of_the_pod():
+    assert refused(gpu_pod(), cluster(T4), {"memory": {"min": "100Gi"}}) == [
+        "spec: has to have GPUs with 100Gi of memory, and the most that a GPU, slice or share has on the nodes that it "
+        "could land on is 15Gi; the policy requires 100Gi of GPU memory. Select nodes with larger GPUs, or ask the "
+        "platform team."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        pytest.param(gpu_pod("40Gi", resource="amd.com/gpu"), "the memory of amd.com/gpu is not known", id="AMD"),
+        pytest.param(
+            {
+                "metadata": {"name": "claims", "annotations": {ANNOTATION: "40Gi"}},
+                "spec": {
+                    "containers": [{"name": "main"}],
+                    "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
+                },
+            },
+            "the memory of devices of resource claims is not compared",
+            id="claims",
+        ),
+    ],
+)
+def test_an_annotation_that_has_no_effect_is_told(raw, why):
+    (advice,) = told(raw, cluster(T4), {})
+    assert f'{why}, so "40Gi" has no effect' in str(advice)

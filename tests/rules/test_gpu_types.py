@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.facts.samples import node
 from tests.fuzz.oracles import places
 from tests.reviews import policy
 from tests.rules.gpu_type_samples import (
@@ -36,6 +37,7 @@ from tests.rules.samples import container, mutated, pod, settings_of, term, term
 from tests.strategies import checked
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
+from webhook.model.accelerators import Accelerators, Declared, Vendor
 from webhook.model.node import NodePool
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.gpu_types import RULE
@@ -223,6 +225,25 @@ def test_an_update_that_narrows_down_the_nodes_brings_a_warning_and_one_that_sel
     (told_by_name,) = engine.validate(by_name, under, facts, old=before).findings
     (told_by_model,) = engine.validate(by_model, under, facts, old=before).findings
     assert (told_by_name.refuses, told_by_model.refuses) == (False, True)
+
+
+EKS_A100 = {"node.kubernetes.io/instance-type": "p4d.24xlarge"}
+EKS_T4 = {"node.kubernetes.io/instance-type": "g4dn.xlarge"}
+
+
+def test_nodes_without_labels_about_gpus_are_known_by_their_machine_type():
+    assert excluded(gpu_pod(), cluster(EKS_A100, EKS_T4), SMALL) == [without(*EKS_A100, *EKS_A100.values())]
+    assert len(refused(gpu_pod(), cluster(EKS_A100), SMALL)) == 1
+    assert excluded(gpu_pod(), cluster(EKS_A100, T4), SMALL) == []
+
+
+def test_labels_about_nvidias_gpus_say_nothing_about_devices_of_a_vendor_that_no_table_has():
+    known = Accelerators((Declared("example.com/vgpu", Vendor.OTHER),))
+    offering = node("n0", labels=A100, capacity={GPU: "8", "example.com/vgpu": "4"})
+    facts = ClusterFacts.of([offering], accelerators=known)
+    asking = pod_from_raw(gpu_pod(resource="example.com/vgpu"), known)
+    assert list(RULE.validate(asking, settings_of(RULE, {"denied": ["A100"]}), facts)) == []
+    assert list(RULE.mutate(asking, settings_of(RULE, SMALL), facts)) == []
 
 
 LABELS = st.sampled_from((T4, L4, A100, H100, SLICED, SHARED_T4, GKE_T4, SILENT, {PRODUCT: "NVIDIA-Next-1"}))

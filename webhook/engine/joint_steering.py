@@ -35,7 +35,7 @@ def jointly(
 ) -> Sequence[Injection]:
     """The injections, with the exclusions of several rules replaced by those that all of them together need."""
     opinions = _opinions(steerers, pod, facts)
-    if len(opinions) < 2:
+    if not opinions:
         return injections
     own = {opinion.bound.rule.key for opinion in opinions}
     edits = {
@@ -54,7 +54,7 @@ def jointly(
 def refusal(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> Iterable[Finding]:
     """A violation of a pod to which every rule leaves a node, and all rules together none."""
     opinions = _opinions(steerers, pod, facts)
-    if len(opinions) < 2 or any(one.judged.is_none_left for one in opinions) or not _is_none_left(opinions):
+    if not opinions or any(one.judged.is_none_left for one in opinions) or not _is_none_left(opinions):
         return ()
     ordered = sorted(opinions, key=lambda one: one.judged.found.count(None))
     reasons = _reasons(ordered)
@@ -103,7 +103,7 @@ def _judged(bound: BoundRule, pod: Pod, facts: Facts) -> Judged | None:
 
 
 def _opinions(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> list[_Opinion]:
-    """What the rules say that have a say, all of the same nodes; nothing if one rule at most has a say.
+    """What the rules say that have a say, all of the same nodes; nothing if fewer than two of them have a say.
 
     The first rule is asked last, and only if others have a say: cudaDriver, which takes the longest.
     """
@@ -114,6 +114,8 @@ def _opinions(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> list[_Op
         judged = _judged(bound, pod, facts)
         if judged is not None and any(judged.found):
             found.append(_Opinion(bound, judged))
+    if not found[1:]:
+        return []
     return [one for one in found[::-1] if len(one.judged.found) == len(found[-1].judged.found)]
 
 

@@ -61,7 +61,7 @@ def write(edits: Sequence[Edit], draft: Draft) -> None:
 
 
 def _too_much_to_add(what: str, most: int) -> ShapeError:
-    found = f"so many containers that the policy adds more than {most} {what}"
+    found = f"so many containers, or terms of node affinity, that the policy adds more than {most} {what}"
     return too_much(found, f"{most}, since the API server accepts no longer patch", "spec")
 
 

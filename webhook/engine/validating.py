@@ -51,7 +51,7 @@ def _violations(pod: Pod, policy: Policy, facts: Facts) -> Iterator[Finding]:
     """What the rules of a policy find in a pod, each by itself and all of them together."""
     found = violations(pod, policy.validators, facts)
     has_gpus = pod.accelerators or pod.resource_claims
-    jointly = list(refusal(policy.steerers, pod, facts)) if policy.steerers and has_gpus else []
+    jointly = refusal(policy.steerers, pod, facts) if policy.steerers and has_gpus else ()
     if not jointly:
         return found
     steering = {bound.rule.key for bound in policy.steerers}

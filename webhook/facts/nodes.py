@@ -4,14 +4,14 @@ Thousands of nodes stay in memory for as long as the process lives, and most of 
 sets of label keys and equal hardware are one object each, shared by all nodes that have them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from webhook.model.accelerators import BUILT_IN, Accelerators, accelerator
 from webhook.model.json_parts import listed, mapped
-from webhook.model.node import GPU_LABELS, NodeClass, Taint
+from webhook.model.node import GPU_LABELS, GPU_NAME_LABELS, LAST_RESORT_LABELS, NodeClass, Taint
 from webhook.model.requirements import is_compared, is_extended, rounded_up, thousandths_of
 from webhook.model.resource_slices import SliceDriver
 
@@ -141,19 +141,29 @@ def node_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Node | 
     labels = {key: value for key, raw in mapped(metadata.get("labels")).items() if (value := text_of(raw)) is not None}
     keys = tuple(sorted(str(key) for key in labels))
     by_name = {str(key): _shared(value) for key, value in labels.items()}
+    gpus = _gpu_resources({**mapped(status.get("capacity")), **mapped(status.get("allocatable"))}, accelerators)
     return Node(
         name,
         text_of(metadata.get("uid")) or "",
         _kind(
-            tuple((key, by_name[key]) for key in GPU_LABELS if key in by_name),
+            tuple((key, by_name[key]) for key in _telling(by_name, gpus) if key in by_name),
             _taints(mapped(node.get("spec")).get("taints")),
-            _gpu_resources({**mapped(status.get("capacity")), **mapped(status.get("allocatable"))}, accelerators),
+            gpus,
             _runtime_handlers(status.get("runtimeHandlers")),
         ),
         _places(keys),
         tuple(by_name[key] for key in keys),
         **_resources(amounts_of(mapped(status.get("capacity")), mapped(status.get("allocatable")), by_name)),
     )
+
+
+_ALL_LABELS = (*GPU_LABELS, *LAST_RESORT_LABELS)
+
+
+def _telling(labels: Container[str], gpus: frozenset[str]) -> tuple[str, ...]:
+    """The keys of the labels that tell the GPUs of a node."""
+    is_named = not gpus or any(key in labels for key in GPU_NAME_LABELS)
+    return GPU_LABELS if is_named else _ALL_LABELS
 
 
 def _taints(raw: object) -> tuple[Taint, ...]:

@@ -16,6 +16,8 @@ from webhook.gpus.gpu_table import GpuTable
 from webhook.model.accelerators import Vendor
 from webhook.model.globs import matcher
 
+_DOMAINS = {Vendor.NVIDIA: "nvidia.com", Vendor.AMD: "amd.com", Vendor.INTEL: "gpu.intel.com"}
+"""The domain of the resources of each vendor."""
 _PROFILE = re.compile(r"([0-9]+c\.)?[0-9]+g\.[0-9]+gb(\+[a-z.]+)?", re.ASCII)
 
 
@@ -33,12 +35,27 @@ class Kind:
     glob: str = ""
 
     def covers(self, other: "Kind") -> bool:
-        """Whether all GPUs of the other kind are certainly of this kind."""
+        """Whether all GPUs of the other kind are certainly of this kind. A kind without a glob is one of resources of
+        its vendors.
+        """
         if self.glob:
-            return bool(other.glob) and matcher(self.glob).fullmatch(other.glob) is not None
+            return self._covers_names(other.glob) if other.glob else self._covers_vendors(other)
         if self.profile:
             return self.profile == other.profile
         return bool(other.models) and other.models <= self.models
+
+    def _covers_names(self, glob: str) -> bool:
+        """Whether all names that another glob matches certainly match this glob."""
+        start, rest = self.glob.partition("*")[::2]
+        is_prefix = self.glob.endswith("*") and not rest and "?" not in start
+        return glob == self.glob or (is_prefix and glob.startswith(start))
+
+    def _covers_vendors(self, other: "Kind") -> bool:
+        """Whether this glob matches all resources of the vendors of models, or of all MIG slices."""
+        if self.glob == "*":
+            return True
+        vendors = {Vendor.NVIDIA} if other.profile else other.vendors
+        return all(vendor in _DOMAINS and self.glob == f"{_DOMAINS[vendor]}/*" for vendor in vendors)
 
 
 def is_profile(name: str) -> bool:
@@ -103,7 +120,9 @@ class UsableGpus:
     @property
     def left(self) -> Sequence[Kind]:
         """The allowed kinds that are not wholly denied."""
-        return [one for one in self.allowed or () if not any(denied.covers(one) for denied in self.denied)]
+        every = frozenset[str]().union(*[denied.models for denied in self.denied])
+        together = Kind("", models=every)
+        return [one for one in self.allowed or () if not any(denied.covers(one) for denied in (*self.denied, together))]
 
     def bar(self, unit: Unit) -> Bar | None:
         """Why a unit may certainly not be used; None if it may, or if that is not certain."""

@@ -30,6 +30,8 @@ MOST_REPLICAS = 1024
 
 _SHARED = "-SHARED"
 _MIG = "-MIG-"
+_INVALID = "INVALID"
+"""In the place of a profile, where the GPUs of a node do not fit the strategy `single`."""
 
 
 class Sharing(StrEnum):
@@ -177,6 +179,11 @@ def _slice(product: str, table: GpuTable) -> tuple[str, int]:
     profile = product.removesuffix(_SHARED)[len(name) :].removeprefix(_MIG)
     if not profile:
         return "", 1
+    if profile == _INVALID:
+        raise _ContradictionError(
+            f"{NVIDIA_PRODUCT} ends in {_MIG}{_INVALID}: {MIG_STRATEGY} is single, and GPU Feature Discovery found "
+            "slices of several profiles, GPUs with and without MIG, or a GPU without slices"
+        )
     return _profile(profile, table.models_at(NVIDIA_PRODUCT, name), table)
 
 

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from webhook.gpus.gpu_names import AMD_PRODUCT, GKE_ACCELERATOR, INTEL_PRODUCT, NVIDIA_PRODUCT
-from webhook.model.node import GKE_CLIENTS, GKE_SHARING, GPU_REPLICAS, GPU_SHARING
+from webhook.model.node import (
+    GKE_CLIENTS,
+    GKE_PARTITION,
+    GKE_SHARING,
+    GPU_REPLICAS,
+    GPU_SHARING,
+    LAST_RESORT_LABELS,
+)
 from webhook.model.selectors import Expression, Operator
 
 RUNTIME_MAJOR = ("nvidia.com/cuda.runtime-version.major", "nvidia.com/cuda.runtime.major")
@@ -28,9 +35,13 @@ class Cause(StrEnum):
     ARCHITECTURE = "architecture"
     """The architecture of their CPU."""
     MODEL = "model"
-    """The model of their GPUs, or the MIG profile."""
+    """The model of their GPUs."""
+    PROFILE = "profile"
+    """The MIG profile of one unit."""
     MEMORY = "memory"
-    """The memory of one unit."""
+    """The memory of one unit that is a whole GPU."""
+    PART_MEMORY = "part memory"
+    """The memory of one unit that is a slice or a share of a GPU."""
     SHARED = "shared"
     """Other pods use their GPUs at the same time."""
     WHOLE = "whole"
@@ -60,15 +71,18 @@ _KEYS: Mapping[Cause, tuple[str, ...]] = {
     Cause.DRIVER: (*_DRIVERS, *_GPUS, *_ARCHITECTURES),
     Cause.GPU: (*_GPUS, *_DRIVERS, *_ARCHITECTURES),
     Cause.ARCHITECTURE: (*_ARCHITECTURES, *_GPUS, *_DRIVERS),
-    Cause.MODEL: (*_NAMES, FAMILY, COMPUTE),
-    Cause.MEMORY: (MEMORY, *_NAMES),
+    Cause.MODEL: (*_NAMES, FAMILY, COMPUTE, *LAST_RESORT_LABELS),
+    Cause.PROFILE: (GKE_PARTITION, *_NAMES, FAMILY, COMPUTE),
+    Cause.MEMORY: (MEMORY, *_NAMES, *LAST_RESORT_LABELS),
+    Cause.PART_MEMORY: (GKE_PARTITION, *_NAMES[:1], GPU_REPLICAS, GKE_CLIENTS, *_NAMES[1:], MEMORY),
     Cause.SHARED: (GPU_SHARING, GKE_SHARING, GPU_REPLICAS, GKE_CLIENTS, *_NAMES),
     Cause.WHOLE: (NVIDIA_PRODUCT, GPU_SHARING, GPU_REPLICAS, *_NAMES[1:]),
 }
 """The labels that may exclude nodes, by cause. Labels about the cause come first, coarse before fine.
 
 Of a model and of whole GPUs the name comes first, because it is true of nodes that are added later, too: the next model
-of a family may be allowed, and slices are as little shared as whole GPUs."""
+of a family may be allowed, and slices are as little shared as whole GPUs. Of slices and shares the labels about parts
+come first: `nvidia.com/gpu.memory` is that of a whole GPU where it is shared."""
 
 Labels = Mapping[str, str]
 
@@ -85,11 +99,18 @@ class Steering:
 
 
 def steer(unfit: Sequence[tuple[Labels, Cause]], others: Sequence[Labels]) -> Steering:
-    """Exclude as many of the unfit nodes as labels can, and none of the `others`."""
+    """Exclude as many of the unfit nodes as labels can, and none of the `others`.
+
+    A label of LAST_RESORT_LABELS excludes nodes only if it is known of all others: classes of other nodes leave it out.
+    """
     remaining = dict(enumerate(unfit))
     values: dict[str, set[str]] = {}
     for cause in dict.fromkeys(cause for _, cause in unfit):
-        keys = _KEYS.get(cause, ())
+        keys = [
+            key
+            for key in _KEYS.get(cause, ())
+            if key not in LAST_RESORT_LABELS or all(key in labels for labels in others)
+        ]
         foreign = {key: {_NO_NAME, *(labels.get(key) for labels in others)} for key in keys}
         while chosen := _best(keys, foreign, [(at, labels) for at, (labels, why) in remaining.items() if why is cause]):
             key, covered = chosen

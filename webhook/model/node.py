@@ -165,8 +165,9 @@ Labels with another value on every node do not belong here, because each combina
 class NodeClass:
     """Nodes that are alike in everything that rules ask about; `count` is their number.
 
-    `labels` are the labels of GPU_LABELS that the nodes have, with equal values. `gpu_resources` are the GPU resource
-    names in their capacity. `runtime_handlers` are the names in status.runtimeHandlers; None where the nodes do not
+    `labels` are the labels of GPU_LABELS that the nodes have, with equal values, and those of LAST_RESORT_LABELS if
+    no label of GPU_NAME_LABELS names their GPUs. `gpu_resources` are the GPU resource names in their capacity.
+    `runtime_handlers` are the names in status.runtimeHandlers; None where the nodes do not
     publish them (before containerd 2 or CRI-O 1.31). `by_claim`: the class stands for unknown nodes with the devices of
     a DeviceClass. `by_slices` is what their ResourceSlices say of the NVIDIA driver; None where they offer no GPU by
     slices.
@@ -179,6 +180,32 @@ class NodeClass:
     count: int = 1
     by_claim: bool = False
     by_slices: SliceDriver | None = None
+
+
+GPU_NAME_LABELS: tuple[str, ...] = (
+    "amd.com/gpu.product-name",
+    "cloud.google.com/gke-accelerator",
+    "eks.amazonaws.com/instance-gpu-name",
+    "gpu.intel.com/product",
+    "gpu.nvidia.com/class",
+    "k8s.amazonaws.com/accelerator",
+    "karpenter.azure.com/sku-gpu-name",
+    "karpenter.k8s.aws/instance-gpu-name",
+    "nvidia.com/gpu.product",
+)
+"""The labels of GPU_LABELS that name the GPUs of a node."""
+
+LAST_RESORT_LABELS: tuple[str, ...] = (
+    "gpu.nvidia.com/model",
+    "accelerator",
+    "gpu-model",
+    "gpu-type",
+    "gpu_type",
+    "gpu",
+    "node.kubernetes.io/instance-type",
+)
+"""Labels that tell the GPUs of nodes without any of GPU_NAME_LABELS: people's own, and the machine type. Classes of
+other nodes leave them out, since nodes of one GPU model may have many of their values."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ _PROMISE = {
     "exclusive": "the policy keeps pods on GPUs and MIG slices of their own",
     "shared": "the policy keeps pods on shared GPUs and MIG slices",
 }
+_MOST_NAMED = 3
+"""Resources that a remedy names."""
 _WORDS = {Sharing.TIME_SLICING: "time-slicing", Sharing.MPS: "MPS"}
 
 
@@ -72,8 +74,15 @@ def refused_shares(pod: Pod) -> Iterator[Violation]:
                     f"{container.path}.resources",
                     f"requests {request.count} {request.resource}, which other pods use at the same time",
                     _PROMISE["exclusive"],
-                    f"Request {request.resource.removesuffix(SHARED_SUFFIX)}",
+                    _whole(request.resource),
                 )
+
+
+def _whole(resource: str) -> str:
+    """What to request instead of a share. What a name that a policy declares is a share of, nobody says."""
+    if resource.endswith(SHARED_SUFFIX):
+        return f"Request {resource.removesuffix(SHARED_SUFFIX)}"
+    return "Request GPUs that no other pod uses, or ask the platform team which there are"
 
 
 def _asks(container: Container) -> bool:
@@ -115,4 +124,8 @@ def _remedy(isolation: Isolation, facts: Facts) -> str:
     smaller = [
         name for name in sorted(facts.gpu_resources()) if name == SHARED_GPU or name.startswith("nvidia.com/mig-")
     ]
-    return f"Request {few(smaller)}" if smaller else "Select nodes whose GPUs are shared, or tell the platform team"
+    return (
+        f"Request {' or '.join(smaller[:_MOST_NAMED])}"
+        if smaller
+        else "Select nodes whose GPUs are shared, or tell the platform team"
+    )

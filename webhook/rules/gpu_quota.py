@@ -115,7 +115,8 @@ class Settings(RuleSettings):
     """Most units of each GPU resource, whatever part of a GPU they are: `{"nvidia.com/mig-1g.10gb": 14}`."""
     unspecified_model: UnspecifiedModel = UnspecifiedModel.COUNT
     """What happens to a pod that does not select a model, if `byModel` is set: `count` counts it against the limit of
-    each model, `deny` refuses it and says which label to select."""
+    each model that `gpuTypes` leaves it, `deny` refuses it and says which label to select, if `gpuTypes` leaves it all
+    of them."""
     claims: ClaimsMode = ClaimsMode.WARN
     """What happens to a pod that may get GPUs which cannot be counted, if a quota applies to it: `deny` refuses it,
     `warn` admits it with a warning, `allow` says nothing. Such a pod claims devices of a class that is neither known

@@ -4,10 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from webhook.gpus.gpu_kinds import Bar, Kind, UsableGpus
 from webhook.model.wording import few
+from webhook.rules.gpu_memory_annotation import ANNOTATION
 from webhook.rules.usable_gpus import Misfit, Usable, size_text
-
-ANNOTATION = "gpupolicy.dev/gpu-memory"
-"""The annotation with which a pod asks for GPUs with so much memory."""
 
 _MOST_REASONS = 8
 """Kinds of GPUs that one message names."""

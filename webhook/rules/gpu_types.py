@@ -4,7 +4,9 @@
 such as `nvidia.com/mig-*`. A pod that selects a model, or requests a resource, which it may not use is refused. A pod
 that leaves its model open is kept off nodes whose GPUs it may not use, as far as labels tell them apart, and is refused
 only if it could land on no others. Nodes say their model by the labels of GPU Feature Discovery, of AMD's and Intel's
-device plugins, and of clouds. Nodes that say none, or one that no table knows, stay eligible.
+device plugins, and of clouds, and where there are none by people's own labels and the machine type. Nodes that say
+none, or one that no table knows, stay eligible, and so do models that no node has yet: declare pools that scale from
+zero in `nodePools`. A pod that selects no model counts against the quotas of those models only that the rule leaves.
 
 The annotation `gpupolicy.dev/gpu-memory: 40Gi` on a pod asks for GPUs with so much memory, and `memory` says how much
 GPUs have to have, and may have, for all pods of a namespace. What counts is the memory of what the pod gets: a slice
@@ -26,7 +28,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from webhook.gpus.gpu_catalogue import Catalogue, Models, catalogue_of
 from webhook.gpus.gpu_kinds import UsableGpus, kind_of
@@ -36,16 +38,14 @@ from webhook.model.claims import claims_of
 from webhook.model.edits import PreferNodes, RequireNodes
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
-from webhook.model.quantity import format_bytes, parse_quantity
-from webhook.model.shape import FormatError, spelled
 from webhook.model.wording import PLATFORM_TEAM, cut, few
 from webhook.rules.candidates import candidates
 from webhook.rules.claimed_models import barred_models
+from webhook.rules.gpu_memory_annotation import ANNOTATION, GpuMemorySize, annotation_faults, asked, without_effect
 from webhook.rules.gpu_preferences import preferences
-from webhook.rules.gpu_type_messages import ANNOTATION, allowed, reasons, said_of_gpus
+from webhook.rules.gpu_type_messages import allowed, reasons, said_of_gpus
 from webhook.rules.gpu_type_names import GpuKind, GpuModelName
 from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
-from webhook.rules.rule_settings import LARGEST_SIZE, ByteSize
 from webhook.rules.unsuited import Judged, SteeringSettings, Unsuited, excluding, is_bound
 from webhook.rules.usable_gpus import Misfit, Sizes, Usable, judged, judged_on, memory_on, models_kept_off, size_text
 from webhook.yaml_files.camel_model import CamelModel
@@ -54,19 +54,6 @@ _ELSE = f"Select GPUs that are allowed, or leave the choice open, or ask {PLATFO
 _ELSE_RESOURCE = f"Request GPUs that are allowed, or ask {PLATFORM_TEAM}"
 _LESS = f"Ask for less, or ask {PLATFORM_TEAM}"
 _LARGER = f"Select nodes with larger GPUs, or ask {PLATFORM_TEAM}"
-
-
-LEAST_MEMORY = 2**27
-"""Bytes: no GPU, slice or share has less, so a smaller amount was written without its unit."""
-
-
-def _of_gpus(size: int) -> int:
-    if size < LEAST_MEMORY:
-        raise ValueError(f"{size} bytes are no amount of GPU memory; write it with its unit, such as 16Gi")
-    return size
-
-
-GpuMemorySize = Annotated[ByteSize, AfterValidator(_of_gpus)]
 
 
 class MemorySettings(CamelModel):
@@ -138,10 +125,12 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     """Refuse a pod that names GPUs which it may not use, or that could land on no others."""
     if pod.resource_claims:
         yield from _claimed(pod, settings, facts)
+    if ANNOTATION in pod.annotations:
+        yield from without_effect(pod)
     usable = _usable(pod, settings) if pod.accelerators else None
     if usable is None:
         return
-    if found := [*_annotation_faults(pod, settings), *_named(pod, usable)]:
+    if found := [*annotation_faults(pod, settings.memory.max), *_named(pod, usable)]:
         yield from found
         return
     classes, of_nodes = _judged(pod, usable, facts)
@@ -206,42 +195,10 @@ def _usable(pod: Pod, settings: Settings) -> Usable | None:
     """What the pod may use; None if neither the policy nor the pod says anything of it."""
     if ANNOTATION not in pod.annotations:
         return None if settings.is_silent else settings.usable
-    if (size := _asked(pod)) is None:
+    if (size := asked(pod)) is None:
         return settings.usable
     least, most = settings.usable.sizes
     return replace(settings.usable, sizes=Sizes(max(size, least or 0), most))
-
-
-def _asked(pod: Pod) -> int | None:
-    """The bytes that the annotation asks for; None without it, and for what is no amount of GPU memory."""
-    size = _written(pod)
-    return size if size is not None and size >= LEAST_MEMORY else None
-
-
-def _written(pod: Pod) -> int | None:
-    """The bytes in the annotation, however few; None without it, and for what is no size."""
-    written = pod.annotations.get(ANNOTATION)
-    try:
-        size = parse_quantity(written) if isinstance(written, str) else 0
-    except FormatError:
-        return None
-    return size if isinstance(size, int) and 0 < size < LARGEST_SIZE else None
-
-
-def _annotation_faults(pod: Pod, settings: Settings) -> Iterator[Violation]:
-    """What is wrong with the memory that the annotation asks for."""
-    if ANNOTATION not in pod.annotations:
-        return
-    where, size, most = f"metadata.annotations[{ANNOTATION}]", _asked(pod), settings.memory.max
-    if size is None:
-        found = f"{spelled(pod.annotations[ANNOTATION])} is no amount of GPU memory"
-        if few_bytes := _written(pod):
-            found += f", but {few_bytes} bytes"
-        remedy = "Write a quantity with its unit, such as 40Gi"
-        yield Violation(where, found, "the pod asks for so much memory in each GPU", remedy)
-    elif most is not None and size > most:
-        found, allowed = f"asks for {size_text(size)} of GPU memory", f"the policy allows at most {format_bytes(most)}"
-        yield Violation(where, found, allowed, f"Ask for {format_bytes(most)} or less, or ask {PLATFORM_TEAM}")
 
 
 def _gpus(pod: Pod) -> list[Accelerator]:
@@ -258,7 +215,7 @@ def _named(pod: Pod, usable: Usable) -> Iterator[Violation]:
                 found = f"requests {request.resource}"
                 if misfit.bar is None:
                     found += f", of which one unit has {size_text(misfit.memory.most or 0)}"
-                rule = allowed(usable, _asked(pod), [misfit])
+                rule = allowed(usable, asked(pod), [misfit])
                 yield Violation(f"{container.path}.resources", found, rule, _ELSE_RESOURCE)
     models = frozenset(usable.catalogue.models_of(pod) or ())
     of_models = [judged(gpu, models, usable) for gpu in pod.accelerators if models and gpu not in barred]
@@ -266,18 +223,18 @@ def _named(pod: Pod, usable: Usable) -> Iterator[Violation]:
         is_selector = any(key in usable.catalogue.keys for key in pod.node_selector)
         where = "spec.nodeSelector" if is_selector else "spec.affinity.nodeAffinity"
         found = f"selects {usable.catalogue.called(models) or few(sorted(models))}"
-        yield Violation(where, found, allowed(usable, _asked(pod), misfits), _ELSE)
+        yield Violation(where, found, allowed(usable, asked(pod), misfits), _ELSE)
 
 
 def _refusal(pod: Pod, usable: Usable, misfits: _Misfits) -> Violation:
     """The refusal of a pod that could land on no GPU which it may use."""
     found = [misfit for _, misfit in misfits]
-    rule, least = allowed(usable, _asked(pod), found), usable.sizes.min
+    rule, least = allowed(usable, asked(pod), found), usable.sizes.min
     told = f"could land on no GPU that it may use: {reasons(found)}"
     if least is not None and all(one.is_small for one in found):
         largest = max(memory_on(nodes, gpu, usable.catalogue).most or 0 for nodes, _ in misfits for gpu in _gpus(pod))
         most = f"the most that a GPU, slice or share has on the nodes that it could land on is {size_text(largest)}"
-        if _asked(pod) != least:
+        if asked(pod) != least:
             told = f"has to have GPUs with {size_text(least)} of memory, and {most}"
             return Violation("spec", told, rule, _LARGER, follows_nodes=True)
         told = f"needs {size_text(least)} of GPU memory, and {most}"

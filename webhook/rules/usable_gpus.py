@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from webhook.gpus.gpu_catalogue import Catalogue, Models
 from webhook.gpus.gpu_kinds import Bar, Unit, UsableGpus, of_vendor
-from webhook.gpus.gpu_memory import UNKNOWN, UnitMemory, memory_of, profile_of
+from webhook.gpus.gpu_memory import GPU_MEMORY, UNKNOWN, UnitMemory, memory_of, profile_of
 from webhook.gpus.gpu_shares import SHAREABLE, GpuShare, share_of
 from webhook.gpus.steering import Cause
 from webhook.model.accelerators import Accelerator, Share, Vendor
@@ -44,18 +44,22 @@ class Usable:
 class Misfit(NamedTuple):
     """Why a unit does not suit a pod: `bar`, or its memory if that is None. `name` is what people call the unit.
 
-    `is_small` says that it has too little memory, and not too much.
+    `is_small` says that it has too little memory, and not too much. `is_part` says that it is a slice or a share whose
+    GPU as a whole might suit.
     """
 
     name: str
     bar: Bar | None = None
     memory: UnitMemory = UNKNOWN
     is_small: bool = False
+    is_part: bool = False
 
     @property
     def cause(self) -> Cause:
         """What about nodes with such units does not suit."""
-        return Cause.MEMORY if self.bar is None else Cause.MODEL
+        if self.bar is None:
+            return Cause.PART_MEMORY if self.is_part else Cause.MEMORY
+        return Cause.PROFILE if self.is_part else Cause.MODEL
 
     def __str__(self) -> str:
         match self.bar:
@@ -140,24 +144,27 @@ def _judged_at(gpu: Accelerator, labels: tuple[tuple[str, str], ...], usable: Us
 
 def _judged(unit: Unit, share: GpuShare, labels: Mapping[str, str], usable: Usable, sizes: Sizes) -> Misfit | None:
     if (bar := usable.gpus.bar(unit)) is not None:
-        return Misfit(_name(unit, share, usable.catalogue), bar)
+        is_part = bool(unit.profile) and usable.gpus.bar(unit._replace(profile="")) is None
+        return Misfit(_name(unit, share, usable.catalogue), bar, is_part=is_part)
     least, most = sizes
     if least is None and most is None:
         return None
     memory = memory_of(unit.resource, labels, share, unit.models, usable.catalogue.table)
     is_small = least is not None and memory.is_below(least)
     if is_small or (most is not None and memory.is_above(most)):
-        return Misfit(_name(unit, share, usable.catalogue), None, memory, is_small)
+        is_part = share.is_shared(unit.resource) or (bool(unit.profile) and GPU_MEMORY not in labels)
+        return Misfit(_name(unit, share, usable.catalogue), None, memory, is_small, is_part)
     return None
 
 
 def _unit(gpu: Accelerator, models: Models, share: GpuShare, catalogue: Catalogue) -> Unit:
     """A unit of a resource, as far as labels of its node, and what the pod says, make it known.
 
-    Labels say nothing about GPUs for virtual machines, whose driver is another, and about GPUs that come by DRA.
+    Labels say nothing about GPUs for virtual machines, whose driver is another, about GPUs that come by DRA, and about
+    those of vendors that no table has.
     """
     vendor = None if gpu.vendor is Vendor.OTHER else gpu.vendor
-    if gpu.share is Share.PASSTHROUGH or gpu.by_dra:
+    if gpu.share is Share.PASSTHROUGH or gpu.by_dra or vendor is None:
         return Unit(gpu.resource, vendor)
     profile: str | None = profile_of(gpu.resource)
     if gpu.resource in SHAREABLE:
