@@ -134,7 +134,7 @@ def test_a_capacity_that_labels_cannot_mean_is_told(
     [
         pytest.param(labels.CONTRADICTING, "nvidia.com/gpu.product ends in -SHARED, and", id="suffix"),
         pytest.param(discovered(f"{T4}-SHARED", 8), "nvidia.com/gpu.product ends in -SHARED, and", id="and fewer GPUs"),
-        pytest.param(labels.INVALID, '"INVALID" is no MIG profile that is known of this GPU', id="MIG, invalid"),
+        pytest.param(labels.INVALID, "ends in -MIG-INVALID", id="MIG, invalid"),
         pytest.param(discovered(SLICE, 7, mig="mixed"), "names MIG slices, and nvidia.com/mig.strategy is", id="MIG"),
     ],
 )

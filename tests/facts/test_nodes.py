@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.facts.samples import counted, housed, node, pod
+from tests.gpus.discovered_labels import discovered
 from webhook.facts.nodes import Node, node_from_raw
 from webhook.facts.snapshot import Snapshot, priority_class_from_raw, runtime_class_from_raw
+from webhook.gpus.gpu_shares import share_of
 from webhook.model.node import PriorityClass
 
 JSON = st.recursive(
@@ -257,3 +259,32 @@ def test_nodes_share_what_they_have_in_common():
 def copied(texts: dict[str, str]) -> dict[str, str]:
     """Equal texts that are other objects."""
     return {"".join(list(key)): "".join(list(value)) for key, value in texts.items()}
+
+
+@pytest.mark.parametrize(
+    ("labels", "capacity", "is_whole"),
+    [
+        pytest.param(discovered("A100-SHARED", 8, "4", "time-slicing"), {"nvidia.com/gpu": "8"}, True, id="not yet"),
+        pytest.param(
+            discovered("A100-SHARED", 8, "4", "time-slicing"), {"nvidia.com/gpu": "32"}, False, id="all units"
+        ),
+        pytest.param(discovered("A100-SHARED", 8, "4", "time-slicing"), {"nvidia.com/gpu": "0"}, False, id="a restart"),
+        pytest.param(discovered("A100-SHARED", 8, "4", "time-slicing"), {"nvidia.com/gpu": "64"}, False, id="more"),
+        pytest.param(discovered("A100", 2, "4", "time-slicing"), {"nvidia.com/gpu.shared": "4"}, True, id="renamed"),
+        pytest.param(
+            discovered("NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", 56, mig="single"), {"nvidia.com/gpu": "8"}, True, id="MIG"
+        ),
+        pytest.param(
+            discovered("A100-SHARED", 8, "4", "time-slicing", "mixed"), {"nvidia.com/gpu": "8"}, False, id="mixed"
+        ),
+    ],
+)
+def test_a_node_that_offers_fewer_units_than_its_labels_mean_has_whole_gpus(labels, capacity, is_whole):
+    """The device plugin may read its configuration later than GPU Feature Discovery, or another one."""
+    made = node("n0", labels=labels, capacity=capacity)
+    read = node_from_raw(made)
+    assert read is not None
+    share = share_of(read.kind.labels)
+    resource = "nvidia.com/gpu.shared" if "nvidia.com/gpu.shared" in capacity else "nvidia.com/gpu"
+    assert (share.part(resource) == 1) is is_whole
+    assert bool(share.fault) is is_whole

@@ -100,3 +100,41 @@ def test_a_pod_that_waits_keeps_the_part_of_its_units_whatever_else_changes() ->
         found = counted_otherwise(Entries({uid(1): entered}), {uid(1): now})
         assert found == ({uid(1): replace(now, gpus=kept)} if kept else {})
         assert counted_otherwise(Entries({uid(1): entered}), {uid(1): now}, {uid(1)}) == {uid(1): now}
+
+
+def test_a_node_that_is_labelled_anew_makes_no_running_pod_count_less() -> None:
+    """A device plugin that starts to share GPUs leaves running pods the whole GPUs that they have."""
+    replica = Kept().keeping(VISION)
+    replica.enter(1, VISION, 2)
+    replica.truth.store(on(WHOLE))
+    replica.view.catch_up()
+    assert used(replica) == 2
+    replica.truth.store(on(FOUR))
+    replica.view.catch_up()
+    assert used(replica) == 2
+    replica.truth.store(on(WHOLE))
+    replica.view.catch_up()
+    assert used(replica) == 2
+
+
+def test_units_of_a_running_pod_may_come_to_count_more() -> None:
+    replica = Kept().keeping(VISION)
+    replica.enter(1, VISION, 2)
+    replica.truth.store(on(None))
+    replica.view.catch_up()
+    assert used(replica) == 2
+    replica.truth.store(on(FOUR))
+    replica.view.catch_up()
+    assert used(replica) == Fraction(1, 2)
+    replica.truth.store(on(TWO))
+    replica.view.catch_up()
+    assert used(replica) == 1
+
+
+def test_a_replica_that_starts_does_not_know_what_nodes_said_before() -> None:
+    quarter, whole = (Demand("vision", ((name, 2),)) for name in ("nvidia.com/gpu@1/4", "nvidia.com/gpu"))
+    entered = Entries({uid(1): whole})
+    assert counted_otherwise(entries=entered, demands={uid(1): quarter}, placed={uid(1)}, settled={uid(1)}) == {}
+    grown = replace(quarter, gpus=(("nvidia.com/gpu@1/4", 3),))
+    found = counted_otherwise(entries=entered, demands={uid(1): grown}, placed={uid(1)}, settled={uid(1)})
+    assert found == {uid(1): replace(whole, gpus=(("nvidia.com/gpu", 3),))}

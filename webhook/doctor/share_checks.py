@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from webhook.doctor.doctor_report import DoctorFinding, warning
 from webhook.facts.nodes import Node
-from webhook.gpus.gpu_shares import GPU, SHARED_GPU, GpuShare, share_of
+from webhook.gpus.gpu_shares import GPU, LACKING_UNITS, SHARED_GPU, GpuShare, share_of
 from webhook.gpus.gpu_table import GpuTable
 from webhook.model.node import GPU_REPLICAS, MIG_STRATEGY
 from webhook.model.selectors import as_integer
@@ -31,7 +31,7 @@ _RESTART = (
 
 def share_findings(nodes: Sequence[Node], table: GpuTable) -> Iterator[DoctorFinding]:
     """What labels of GPU nodes say about shares that cannot be true."""
-    shares = [(node, share_of(node.kind.labels, table)) for node in nodes]
+    shares = [(node, share_of({**node.kind.labels, LACKING_UNITS: ""}, table)) for node in nodes]
     at_odds = [(node.name, share.fault) for node, share in shares if share.fault]
     if at_odds:
         yield warning(

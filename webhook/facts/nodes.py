@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from webhook.gpus.gpu_shares import LACKING_UNITS, lacking_units
 from webhook.model.accelerators import BUILT_IN, Accelerators, accelerator
 from webhook.model.json_parts import listed, mapped
 from webhook.model.node import GPU_LABELS, GPU_NAME_LABELS, LAST_RESORT_LABELS, NodeClass, Taint
@@ -142,18 +143,21 @@ def node_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Node | 
     keys = tuple(sorted(str(key) for key in labels))
     by_name = {str(key): _shared(value) for key, value in labels.items()}
     gpus = _gpu_resources({**mapped(status.get("capacity")), **mapped(status.get("allocatable"))}, accelerators)
+    amounts = amounts_of(mapped(status.get("capacity")), mapped(status.get("allocatable")), by_name)
+    lacking = lacking_units(by_name, amounts)
+    of_class = tuple([(key, by_name[key]) for key in _telling(by_name, gpus) if key in by_name])
     return Node(
         name,
         text_of(metadata.get("uid")) or "",
         _kind(
-            tuple((key, by_name[key]) for key in _telling(by_name, gpus) if key in by_name),
+            (*of_class, (LACKING_UNITS, lacking)) if lacking else of_class,
             _taints(mapped(node.get("spec")).get("taints")),
             gpus,
             _runtime_handlers(status.get("runtimeHandlers")),
         ),
         _places(keys),
         tuple(by_name[key] for key in keys),
-        **_resources(amounts_of(mapped(status.get("capacity")), mapped(status.get("allocatable")), by_name)),
+        **_resources(amounts),
     )
 
 

@@ -28,6 +28,9 @@ SHAREABLE = frozenset({GPU, SHARED_GPU})
 MOST_REPLICAS = 1024
 """Most units of one GPU, or of one slice, that labels are believed."""
 
+LACKING_UNITS = "(lacking units)"
+"""A key beside the labels of a class of nodes, which no label can have: why labels about shares cannot be true."""
+
 _SHARED = "-SHARED"
 _MIG = "-MIG-"
 _INVALID = "INVALID"
@@ -103,21 +106,52 @@ _READ = (
     GKE_CLIENTS,
     GKE_SHARING,
     GKE_ACCELERATOR,
+    LACKING_UNITS,
 )
 """The labels that are read, in order of the values of `_share`."""
 
 
 @lru_cache(maxsize=1024)
 def _share(values: tuple[str | None, ...], table: GpuTable) -> GpuShare:
-    product, replicas, strategy, mig, partition, clients, gke_sharing, accelerator = values
+    product, replicas, strategy, mig, partition, clients, gke_sharing, accelerator, lacking = values
     if not any(values):
         return WHOLE_GPU
+    if lacking:
+        return GpuShare(fault=lacking, is_known=True)
     try:
         if partition or clients or gke_sharing:
             return _of_gke(partition or "", clients, gke_sharing or "", accelerator or "", table)
         return _of_discovery(product or "", replicas, strategy, mig, table)
     except _ContradictionError as error:
         return GpuShare(fault=str(error), is_known=True)
+
+
+def lacking_units(labels: Mapping[str, str], capacity: Mapping[str, int], table: GpuTable = GPUS) -> str:
+    """How a node offers fewer units than its labels about GPUs and shares mean; empty where it does not.
+
+    GPU Feature Discovery and the device plugin read one configuration at different times, or different ones. In the MIG
+    strategy mixed, GPUs with MIG are counted and not offered as nvidia.com/gpu.
+    """
+    share = share_of(labels, table)
+    count, replicas = labels.get(_COUNT, ""), labels.get(GPU_REPLICAS)
+    is_divided = share.replicas > 1 or share.profile
+    if share.fault or not is_divided or labels.get(MIG_STRATEGY) == "mixed" or not _is_positive(count):
+        return ""
+    own = SHARED_GPU if share.is_renamed else GPU
+    found, expected = capacity.get(own, 0), int(count) * share.replicas
+    if not 0 < found < expected:
+        return ""
+    meant = f"{_COUNT} is {count}"
+    if share.replicas > 1:
+        meant += f" and {GPU_REPLICAS} {replicas}, together {expected}"
+    return f"{own} is {found} in capacity, and {meant}"
+
+
+_COUNT = "nvidia.com/gpu.count"
+
+
+def _is_positive(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 5 and int(text) > 0
 
 
 class _ContradictionError(Exception):

@@ -188,21 +188,26 @@ def entered_demand(seen: GpuPod, counting: Counting) -> Demand | None:
 
 
 def counted_otherwise(
-    entries: Entries, demands: Mapping[bytes, Demand], placed: Set[bytes] = frozenset()
+    entries: Entries,
+    demands: Mapping[bytes, Demand],
+    placed: Set[bytes] = frozenset(),
+    settled: Set[bytes] = frozenset(),
 ) -> dict[bytes, Demand]:
     """The demands that differ from those in the entries. Equal pairs are compared once.
 
     The entry of a claim keeps what it counts of DeviceClasses and nodes that are not known any more: their devices may
     be in use. The entry of a pod keeps what its units count until the pod is among the `placed`: authors may narrow the
-    nodes of a pod that waits, and nodes that were counted at its admission may be away just then.
+    nodes of a pod that waits, and nodes that were counted at its admission may be away just then. The units of a pod
+    among the `settled` never count less than in the entry: it keeps its GPUs where its node is labelled anew.
     """
-    changes: dict[tuple[int, int, bool], Demand | None] = {}
+    changes: dict[tuple[int, int, bool, bool], Demand | None] = {}
     found: dict[bytes, Demand] = {}
     for uid, demand in demands.items():
         entered = entries.by_uid.get(uid, demand)
-        pair = id(entered), id(demand), uid in placed
+        pair = id(entered), id(demand), uid in placed, uid in settled
         if pair not in changes:
             now = demand if uid in placed else _with_parts_of(entered, demand)
+            now = _with_larger_parts(entered, now) if uid in settled else now
             is_of_claim = bool(entered.requests or now.requests)
             is_less = is_of_claim and sum(now.units.values()) < sum(entered.units.values())
             changes[pair] = None if entered == now or is_less else now
@@ -217,6 +222,17 @@ def _with_parts_of(entered: Demand, demand: Demand) -> Demand:
     names = {without_part(name)[0]: name for name, _ in entered.gpus}
     gpus = sorted((names.get(resource := without_part(name)[0], resource), count) for name, count in demand.gpus)
     return demand if tuple(gpus) == demand.gpus else replace(demand, gpus=tuple(gpus))
+
+
+def _with_larger_parts(entered: Demand, demand: Demand) -> Demand:
+    """The demand whose units count as much as in the entry at least, where it has the same resources."""
+    names = {without_part(name)[0]: name for name, _ in entered.gpus}
+    gpus = []
+    for name, count in demand.gpus:
+        resource, part = without_part(name)
+        before = names.get(resource, name)
+        gpus.append((before if (without_part(before)[1] or 1) > (part or 1) else name, count))
+    return demand if tuple(gpus) == demand.gpus else replace(demand, gpus=tuple(sorted(gpus)))
 
 
 def by_namespace(pods: Sequence[GpuPod]) -> dict[str, list[GpuPod]]:

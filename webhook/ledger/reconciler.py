@@ -204,16 +204,25 @@ class Reconciler:
         ledger = self._ledgers.of(quota.key)
         demands = demands_of(seen, quota.counting)
         placed = {one.uid for one in seen if one.kind is not None}
+        settled = self._rounds.placed.get(quota.key, placed)
         if ledger.held is None and quota.scope is QuotaScope.NAMESPACE and not demands and not ledger.has_failed:
             return True  # its first pod creates it
         try:
-            self._correct(ledger, quota, demands, placed)
+            self._correct(ledger, quota, demands, placed, settled)
         except LedgerError as error:
             _log.warning("quota %s: the ledger is not reconciled: %s", quota.key, error)
             return False
+        self._rounds.placed[quota.key] = placed
         return True
 
-    def _correct(self, ledger: Ledger, quota: Quota, demands: Mapping[bytes, Demand], placed: Set[bytes]) -> None:
+    def _correct(
+        self,
+        ledger: Ledger,
+        quota: Quota,
+        demands: Mapping[bytes, Demand],
+        placed: Set[bytes],
+        settled: Set[bytes],
+    ) -> None:
         held = ledger.held
         if held is None or not held.entries.patterns.issuperset(quota.patterns):
             entries = ledger.prepare(quota, self._deadline())
@@ -222,7 +231,7 @@ class Reconciler:
         correction = Correction(
             added={
                 **self._missing(ledger.key, entries, demands),
-                **(counted_otherwise(entries, demands, placed) if self._quotas.are_settled else {}),
+                **(counted_otherwise(entries, demands, placed, settled) if self._quotas.are_settled else {}),
             },
             removed=self._pods.gone_among(entries.by_uid.keys()) | self._stale(ledger, entries),
             patterns=frozenset(quota.patterns) if self._quotas.are_settled else None,
@@ -260,8 +269,9 @@ class Reconciler:
         idle = self._rounds.idle
         for key in idle.keys() - found.keys():
             del idle[key]
-        for key in self._rounds.missing.keys() - quotas.keys():
-            del self._rounds.missing[key]
+        for kept in (self._rounds.missing, self._rounds.placed):
+            for key in kept.keys() - quotas.keys():
+                del kept[key]
         for key, held in found.items():
             version, since = idle.get(key, ("", now))
             if version != held.version:
@@ -286,9 +296,14 @@ class Reconciler:
 
 @dataclass(slots=True)
 class _Rounds:
-    """What a reconciliation leaves to the next, by quota key: pods without entry; version of the ledger, since when."""
+    """What a reconciliation leaves to the next, by quota key: pods without entry; pods with corrected entries, on
+    nodes that say what units are; version of the ledger, since when.
+
+    In the first round, all pods on nodes count as corrected: their nodes may have been labelled anew before it.
+    """
 
     missing: dict[str, set[bytes]] = field(default_factory=dict)
+    placed: dict[str, set[bytes]] = field(default_factory=dict)
     idle: dict[str, tuple[str, float]] = field(default_factory=dict)
 
 
