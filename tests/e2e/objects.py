@@ -150,6 +150,24 @@ spec:
     gpuLimits: {{mode: disabled}}
     cudaDriver: {{mode: disabled}}
 {JUDGED}""",
+    "explained": """\
+spec:
+  namespaces: ["explained-*"]
+  rules:
+    gpuLimits: {mode: enforce, maxPerPod: 4}
+""",
+    "counted": """\
+spec:
+  namespaces: ["counted-*"]
+  rules:
+    gpuQuota: {mode: enforce, gpus: 2}
+""",
+    "placing": """\
+spec:
+  namespaces: ["placing-*"]
+  rules:
+    nodeAffinity: {mode: enforce, required: [{key: example.com/nowhere, operator: Exists}]}
+""",
     "steered": """\
 spec:
   namespaces: ["steered-*"]

@@ -3,7 +3,7 @@
 Nodes, classes, resource claims and slices of a live cluster are read once, before its objects.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -29,9 +29,14 @@ _NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)
 
 
 def read_facts(
-    server: ApiServer, accelerators: Accelerators = BUILT_IN
+    server: ApiServer,
+    accelerators: Accelerators = BUILT_IN,
+    on_node: Callable[[Mapping[str, Any]], object] = lambda _node: None,
 ) -> tuple[ClusterFacts, tuple[DocumentError, ...]]:
-    """What rules may ask about the cluster, and errors for parts that could not be read."""
+    """What rules may ask about the cluster, and errors for parts that could not be read.
+
+    `on_node` is called with each node, for callers that look at more of nodes than rules may ask.
+    """
     reader = RetryingReader(server)
     discovery = Discovery(reader)
     errors: list[DocumentError] = []
@@ -39,7 +44,8 @@ def read_facts(
     def read(resource: ApiResource | None) -> Iterator[dict[str, Any]]:
         return iter(()) if resource is None else _read(reader, resource, errors)
 
-    snapshot = EMPTY.with_accelerators(accelerators).with_nodes(read(_NODES))
+    nodes = _watched(read(_NODES), on_node)
+    snapshot = EMPTY.with_accelerators(accelerators).with_nodes(nodes)
     snapshot = snapshot.with_runtime_classes(read(_found(discovery, "node.k8s.io", "RuntimeClass", errors)))
     snapshot = snapshot.with_priority_classes(read(_found(discovery, "scheduling.k8s.io", "PriorityClass", errors)))
     snapshot = snapshot.with_device_classes(_all_of_kind("DeviceClass", discovery, reader, errors))
@@ -47,6 +53,13 @@ def read_facts(
         snapshot = snapshot.with_claims(kind, _claims(discovery, reader, kind))
     snapshot = snapshot.with_slices(_all_of_kind(SLICE, discovery, reader, []))
     return ClusterFacts(snapshot), tuple(errors)
+
+
+def _watched(raws: Iterable[dict[str, Any]], look: Callable[[Mapping[str, Any]], object]) -> Iterator[dict[str, Any]]:
+    """The objects, each after a look at it."""
+    for raw in raws:
+        look(raw)
+        yield raw
 
 
 def _claims(discovery: Discovery, reader: RetryingReader, kind: str) -> Iterator[dict[str, Any]]:

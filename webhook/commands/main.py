@@ -16,10 +16,11 @@ from webhook.commands.quota import quota
 from webhook.commands.review import review
 from webhook.commands.serve import serve
 from webhook.commands.test import test
+from webhook.commands.why import why
 
 
 @click.group(
-    commands=[serve, review, audit, test, policy, cuda, quota, doctor, certs],
+    commands=[serve, review, audit, test, policy, cuda, quota, why, doctor, certs],
     context_settings={"auto_envvar_prefix": "GPU_POLICY", "help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="gpu-policy-webhook", prog_name="gpu-policy", allow_from_autoenv=False)

@@ -20,6 +20,7 @@ from webhook.kubernetes.api_errors import (
     UnreachableError,
 )
 from webhook.kubernetes.api_server import ApiServer
+from webhook.model.json_parts import listed, part
 from webhook.model.selectors import Expression
 
 Object = dict[str, Any]
@@ -147,16 +148,43 @@ def first_context(kubeconfig: str) -> str | None:
 
     The Kubernetes client would take the last file.
     """
-    files = [Path(name) for name in kubeconfig.split(os.pathsep) if name]
+    files = [name for name in kubeconfig.split(os.pathsep) if name]
     if len(files) > 1:
-        for file in files:
-            try:
-                content = yaml.safe_load(file.read_text()) if file.is_file() else None
-            except (OSError, ValueError, yaml.YAMLError):
-                return None  # the client says what is wrong with it
-            if isinstance(content, dict) and content.get("current-context"):
-                return str(content["current-context"])
+        return next((name for file in files if (name := str(_content(file).get("current-context") or ""))), None)
     return None
+
+
+_POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+def namespace_of(kubeconfig: str | None, context: str | None) -> str:
+    """The namespace of a context, as kubectl finds it; `default` where it names none.
+
+    Without a kubeconfig it is that of ~/.kube/config, or of the pod that this process runs in.
+    """
+    usual = Path("~/.kube/config").expanduser()
+    if not kubeconfig and not usual.is_file():
+        try:
+            return _POD_NAMESPACE.read_text().strip() or "default"
+        except OSError:
+            return "default"
+    contents = [_content(file) for file in (kubeconfig or str(usual)).split(os.pathsep) if file]
+    wanted = context or next((one["current-context"] for one in contents if one.get("current-context")), None)
+    for content in contents:
+        for one in listed(content, "contexts"):
+            if part(one, "name") == wanted:
+                namespace = part(one, "context", "namespace")
+                return namespace if isinstance(namespace, str) and namespace else "default"
+    return "default"
+
+
+def _content(file: str) -> Object:
+    """The content of a kubeconfig; empty where it cannot be read, because the client says what is wrong with it."""
+    try:
+        content = yaml.safe_load(Path(file).read_text()) if Path(file).is_file() else None
+    except (OSError, ValueError, yaml.YAMLError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:

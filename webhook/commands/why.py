@@ -1,0 +1,103 @@
+"""The command `gpu-policy why`: explains why a pod or workload does not run.
+
+Imports stand inside the functions, so that the command pays only for what it uses.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.commands.inputs import fail, load_policies
+from webhook.commands.options import OUTPUT
+
+if TYPE_CHECKING:
+    from webhook.kubernetes.api_server import ApiServer
+    from webhook.policy.policy_set import PolicySet
+    from webhook.why.explanation import MissingAnswer
+
+
+@click.command()
+@click.argument("target", metavar="POD|WORKLOAD")
+@click.option(
+    "--namespace",
+    "-n",
+    help="Namespace of the pod or workload [default: that of the kubeconfig's context, or default].",
+)
+@click.option(
+    "--kubeconfig",
+    help="Kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, or the cluster that the process runs in].",
+)
+@click.option("--context", help="Context in the kubeconfig.")
+@click.option(
+    "--policies",
+    type=click.Path(path_type=Path),
+    help="Directory of policy files [default: the policies of the installation].",
+)
+@click.option(
+    "--installation",
+    default="gpu-policy/gpu-policy",
+    show_default=True,
+    metavar="NAMESPACE/NAME",
+    help="Namespace and name of the webhook's Deployment, which says where the policies are.",
+)
+@OUTPUT
+def why(
+    target: str,
+    namespace: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    policies: Path | None,
+    installation: str,
+    output: str,
+) -> None:
+    """Explain why a pod or workload does not run: one reason, its evidence, and what to do.
+
+    POD|WORKLOAD is a name, such as train-0, or kind/name, such as job/train, deploy/api or pytorchjob/train. The rights
+    of the role `view` in the namespace suffice; the answer says what more could be known with which right.
+
+    Exit status: 0 whatever the reason is; 2 if there is no such pod or workload, or the cluster does not answer.
+    """
+    from webhook.doctor.cluster import UnavailableError, find_server, namespace_of
+    from webhook.kubernetes.api_errors import ApiServerError
+    from webhook.why.gathering import explain
+    from webhook.why.targets import TargetError
+
+    kubeconfig = kubeconfig or os.environ.get("KUBECONFIG")
+    place = installation.partition("/")
+    if not (place[0] and place[2]) or "/" in place[2]:
+        fail(f"--installation is {installation}; write NAMESPACE/NAME, such as gpu-policy/gpu-policy")
+    known = None if policies is None else load_policies(policies)
+    try:
+        server = find_server(kubeconfig, context)
+    except UnavailableError as error:
+        fail(f"{error}; {error.remedy}" if error.remedy else str(error))
+    namespace = namespace or namespace_of(kubeconfig, context)
+    try:
+        answer = explain(server, target, namespace, known or _installed(server, place[0], place[2]))
+    except (TargetError, ApiServerError) as error:
+        fail(str(error))
+    if output == "json":
+        click.echo(json.dumps(answer.to_json(), indent=2))
+    else:
+        from rich.console import Console
+
+        from webhook.why.why_report import render
+
+        render(answer, Console(highlight=False))
+
+
+def _installed(server: "ApiServer", namespace: str, name: str) -> "PolicySet | MissingAnswer":
+    from webhook.why.known_policies import of_installation
+
+    return of_installation(server, namespace, name)
+
+
+def kubectl() -> None:
+    """`kubectl gpu-policy`: the commands of gpu-policy, as kubectl finds them by the name of this executable."""
+    from webhook.commands.main import main
+
+    main(prog_name=Path(sys.argv[0]).name.replace("kubectl-gpu_policy", "kubectl gpu-policy"))

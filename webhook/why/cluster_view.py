@@ -1,0 +1,151 @@
+"""The cluster around the pods of an answer: nodes, what is free on them, quotas and who holds them."""
+
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+
+from webhook.audit.object_sources import read_facts
+from webhook.audit.owners import reference_of
+from webhook.audit.quota_report import quotas_of_objects
+from webhook.engine.running_rules import facts_under
+from webhook.facts.facts import ClusterFacts
+from webhook.facts.gpu_pods import COUNTING
+from webhook.kubernetes.api_server import ApiServer
+from webhook.kubernetes.discovery import PODS, ApiResource
+from webhook.model.accelerators import BUILT_IN
+from webhook.model.pod_reader import pod_from_raw
+from webhook.model.workloads import controller_of
+from webhook.policy.policy_set import PolicySet
+from webhook.why.explanation import MissingAnswer
+from webhook.why.held_back import gates_of
+from webhook.why.node_usage import NodeState, NodeUsage, node_state
+from webhook.why.observed import Raw, Surroundings, text
+from webhook.why.reading import ClusterReader
+
+_NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)
+_MOST_HOLDERS = 1_000
+"""Owners whose GPUs are added up."""
+
+
+class ClusterView:
+    """Reads each part of the cluster once, with the rights of whoever asks."""
+
+    def __init__(self, server: ApiServer, reader: ClusterReader, namespace: str, policies: PolicySet | None) -> None:
+        self._server = server
+        self._reader = reader
+        self._namespace = namespace
+        self.policies = policies
+        self.policy = None if policies is None else policies.for_namespace(namespace)
+        self.accelerators = BUILT_IN if policies is None else policies.accelerators
+        self._states: dict[str, NodeState] = {}
+        self._absent: set[str] = set()
+        self._facts: ClusterFacts | None = None
+        self._is_read = False
+        self.faults: list[MissingAnswer] = []
+        """What could not be read of nodes and classes."""
+
+    def around(self, pods: Iterable[Raw]) -> Surroundings:
+        """What is known around these pods, as far as it matters to them."""
+        pods = list(pods)
+        waiting = [pod for pod in pods if not text(pod, "spec", "nodeName") and not gates_of(pod)]
+        around = Surroundings(self.policy)
+        if any(map(self.has_gpus, waiting)):
+            facts = self.facts()
+            around = replace(around, facts=facts, usage=None if facts is None else self._usage())
+        bound = {name for pod in pods if (name := text(pod, "spec", "nodeName"))}
+        return replace(around, states=self.states(bound))
+
+    def has_gpus(self, raw: Raw) -> bool:
+        """Whether a pod requests GPUs, as far as it can be read."""
+        with suppress(ValueError):
+            pod = pod_from_raw(raw, self.accelerators, self._namespace)
+            return bool(pod.gpus or pod.resource_claims or pod.requests_classes)
+        return True
+
+    def facts(self) -> ClusterFacts | None:
+        """The facts about the cluster under the policy; None if nodes may not be read."""
+        if not self._is_read:
+            self._is_read = True
+            states: dict[str, NodeState] = {}
+
+            def look(raw: Raw) -> None:
+                state = node_state(raw)
+                states[state.name] = state
+
+            facts, errors = read_facts(self._server, self.accelerators, look)
+            self.faults += [_missing(error.message) for error in errors]
+            if states:
+                self._states = states
+                self._facts = facts if self.policy is None else facts_under(self.policy, facts)
+        return self._facts
+
+    def states(self, names: Iterable[str]) -> dict[str, NodeState] | None:
+        """The states of all nodes if they were read, else of these; None if nodes may not be read.
+
+        A node that does not exist has no state.
+        """
+        if self._facts is not None:
+            return self._states
+        for name in names:
+            if name in self._states or name in self._absent or self._may_read_no_node:
+                continue
+            unknown = "whether its node is ready, and still has its GPUs"
+            found = self._reader.get(_NODES, "", name, unknown)
+            if found is None:
+                self._absent.add(name)
+            else:
+                self._states[name] = node_state(found)
+        return None if self._may_read_no_node else self._states
+
+    @property
+    def _may_read_no_node(self) -> bool:
+        return self._reader.is_missing("get", "nodes")
+
+    def _usage(self) -> NodeUsage | None:
+        """What the pods on all nodes request; None if pods of other namespaces may not be read."""
+        usage = NodeUsage(self.accelerators)
+        unknown = "how many GPUs are free on the nodes that fit, and who holds them"
+        for pod in self._reader.items(PODS, "", unknown, selector=COUNTING):
+            usage.add(pod)
+        return None if self._reader.is_missing("list", "pods") else usage
+
+    def with_quotas(self, around: Surroundings) -> Surroundings:
+        """The surroundings with the GPU quotas of the namespace, and who holds its GPUs."""
+        resource = self._reader.find("gpupolicy.dev", "GPUQuota")
+        quotas = []
+        if resource is not None:
+            unknown = "how much of the GPU quota is used"
+            quotas = quotas_of_objects(self._reader.items(resource, self._namespace, unknown))
+        held = Counter[str]()
+        for raw in self._reader.items(PODS, self._namespace, "who holds the GPUs of the namespace", selector=COUNTING):
+            with suppress(ValueError):
+                gpus = pod_from_raw(raw, self.accelerators, self._namespace).gpu_count
+                if gpus and (len(held) < _MOST_HOLDERS or _owner(raw) in held):
+                    held[_owner(raw)] += gpus
+        holders = sorted(held.items(), key=lambda one: (-one[1], one[0]))
+        return replace(around, quotas=tuple(quotas), holders=tuple(holders))
+
+
+def _owner(raw: Raw) -> str:
+    """The controller of a pod, or the pod itself, for people."""
+    owner = controller_of(raw)
+    if owner is None:
+        return reference_of(raw).title
+    return f"{text(owner, 'kind')} {text(owner, 'name')}"
+
+
+_UNKNOWN = {
+    "nodes": "whether a node fits, and how many GPUs are free",
+    "runtimeclasses.node.k8s.io": "which nodes RuntimeClasses select",
+    "deviceclasses.resource.k8s.io": "which DeviceClasses there are",
+}
+
+
+def _missing(message: str) -> MissingAnswer:
+    """The note about a kind that could not be listed, from the error about it."""
+    resource = next((word for word in message.split() if word in _UNKNOWN), "")
+    fault = "" if "answered 403" in message else message
+    if not resource:
+        return MissingAnswer("list", message.partition(" ")[0].rstrip(":").lower(), "", "all about its classes", fault)
+    return MissingAnswer("list", resource, "", _UNKNOWN[resource], fault)

@@ -1,0 +1,176 @@
+"""The answer of `gpu-policy why`, as values: one reason, its evidence, what to do, and what could not be read.
+
+All texts may come from tenants. They are cut here, and made printable where they are shown.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from webhook.audit.report import ObjectReference
+from webhook.model.shape import shortened
+
+LONGEST_TEXT = 2_000
+"""Characters of a message, a remedy or a piece of evidence."""
+MOST_EVIDENCE = 12
+"""Pieces of evidence in one answer."""
+
+
+class ReasonCode(StrEnum):
+    """The dominant reason, the gravest first. The names are a contract: docs/why.md explains each."""
+
+    REFUSED = "Refused"
+    OVER_QUOTA = "OverQuota"
+    FITS_NOWHERE = "FitsNowhere"
+    KEPT_OFF = "KeptOff"
+    WITHOUT_GPU = "WithoutGpu"
+    NODE_NOT_READY = "NodeNotReady"
+    IMAGE_FAILING = "ImageFailing"
+    NOT_STARTING = "NotStarting"
+    CRASHING = "Crashing"
+    FAILED = "Failed"
+    NODES_UNAVAILABLE = "NodesUnavailable"
+    UNSCHEDULABLE = "Unschedulable"
+    BUSY = "Busy"
+    QUEUED = "Queued"
+    GATED = "Gated"
+    NOT_SCHEDULED = "NotScheduled"
+    IMAGE_PULLING = "ImagePulling"
+    STARTING = "Starting"
+    NOT_READY = "NotReady"
+    SUSPENDED = "Suspended"
+    PAUSED = "Paused"
+    SCALED_TO_ZERO = "ScaledToZero"
+    NO_PODS = "NoPods"
+    TERMINATING = "Terminating"
+    UNKNOWN = "Unknown"
+    NO_GPUS = "NoGpus"
+    HEALTHY = "Healthy"
+    FINISHED = "Finished"
+
+    @property
+    def rank(self) -> int:
+        """0 for the gravest reason."""
+        return list(ReasonCode).index(self)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing is wrong."""
+        return self in {ReasonCode.HEALTHY, ReasonCode.FINISHED}
+
+
+@dataclass(frozen=True, slots=True)
+class Clue:
+    """A piece of evidence: what was seen, and where, such as `event FailedCreate of Job train` or `nodes`."""
+
+    source: str
+    message: str
+
+    def to_json(self) -> dict[str, str]:
+        """The clue for programs."""
+        return {"source": self.source, "message": self.message}
+
+
+@dataclass(frozen=True, slots=True)
+class MissingAnswer:
+    """Something that could not be read, and what is unknown for that reason.
+
+    `namespace` is empty for the whole cluster. `fault` says why; empty if the right is missing.
+    """
+
+    verb: str
+    resource: str
+    namespace: str
+    unknown: str
+    fault: str = ""
+
+    def __str__(self) -> str:
+        where = f" in namespace {self.namespace}" if self.namespace else " in the cluster"
+        if self.fault:
+            return f"{self.unknown} is not known: `{self.verb} {self.resource}`{where} failed: {self.fault}"
+        return f"to know {self.unknown}, you need `{self.verb} {self.resource}`{where}"
+
+    def to_json(self) -> dict[str, str]:
+        """What is missing, for programs."""
+        return {
+            "verb": self.verb,
+            "resource": self.resource,
+            "namespace": self.namespace,
+            "unknown": self.unknown,
+            "message": str(self),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One reason. `message` and `remedy` are sentences without a full stop; `remedy` is empty if there is none."""
+
+    code: ReasonCode
+    message: str
+    remedy: str = ""
+    evidence: tuple[Clue, ...] = ()
+
+    def with_evidence(self, *clues: Clue) -> "Explanation":
+        """The reason with further evidence, without repeats."""
+        found = tuple(dict.fromkeys((*self.evidence, *clues)))
+        return replace(self, evidence=found[:MOST_EVIDENCE])
+
+    @property
+    def bounded(self) -> "Explanation":
+        """The reason with all texts cut to 2,000 characters."""
+        clues = (Clue(shortened(one.source, 300), _cut(one.message)) for one in self.evidence[:MOST_EVIDENCE])
+        return Explanation(self.code, _cut(self.message), _cut(self.remedy), tuple(clues))
+
+
+@dataclass(frozen=True, slots=True)
+class PodsAlike:
+    """Pods of a workload with one reason: how many they are, and the names of the first ones."""
+
+    explanation: Explanation
+    count: int
+    names: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The pods for programs."""
+        return {
+            "reason": str(self.explanation.code),
+            "message": self.explanation.message,
+            "count": self.count,
+            "names": list(self.names),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The whole answer about an object. `pods` are those of a workload, the gravest reason first."""
+
+    object: ObjectReference
+    explanation: Explanation
+    missing: tuple[MissingAnswer, ...] = ()
+    pods: tuple[PodsAlike, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer for programs; its keys are a contract."""
+        found = self.explanation
+        return {
+            "apiVersion": self.object.api_version,
+            "kind": self.object.kind,
+            "namespace": self.object.namespace,
+            "name": self.object.name,
+            "reason": str(found.code),
+            "message": found.message,
+            "evidence": [clue.to_json() for clue in found.evidence],
+            "remedy": found.remedy,
+            "missing": [one.to_json() for one in self.missing],
+            "pods": [one.to_json() for one in self.pods],
+        }
+
+
+def gravest(found: Iterable[PodsAlike]) -> tuple[PodsAlike, ...]:
+    """Pods by reason, the gravest first; of one reason the most pods first."""
+    return tuple(sorted(found, key=lambda one: (one.explanation.code.rank, -one.count, one.names)))
+
+
+def _cut(text: str) -> str:
+    return shortened(text, LONGEST_TEXT)

@@ -1,0 +1,161 @@
+"""Reads what explains a pod or a workload, and has it explained."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from webhook import engine
+from webhook.audit.owners import reference_of
+from webhook.facts.facts import ClusterFacts
+from webhook.kubernetes.api_server import ApiServer
+from webhook.kubernetes.discovery import PODS
+from webhook.model.json_parts import part
+from webhook.model.pod_reader import pod_from_raw
+from webhook.model.workloads import controller_of, templates_of
+from webhook.policy.policy_set import PolicySet
+from webhook.why.cluster_view import ClusterView
+from webhook.why.explanation import Answer, Explanation, MissingAnswer, PodsAlike, ReasonCode, gravest
+from webhook.why.held_back import KAI, KUEUE, VOLCANO, entry_of, keeper_of
+from webhook.why.observed import ObservedPod, ObservedWorkload, QueueEntry, Raw, text
+from webhook.why.pod_reasons import why_pod
+from webhook.why.reading import ClusterReader
+from webhook.why.targets import find_target
+from webhook.why.workload_pods import grouped, parts_of
+from webhook.why.workload_reasons import why_workload
+
+_NEWEST_PARTS = 3
+"""Objects between a workload and its pods whose events are read."""
+_MOST_REFUSALS = 20
+_GROUPS = {
+    KAI: ("scheduling.run.ai", "pod-group-name"),
+    VOLCANO: ("scheduling.volcano.sh", "scheduling.k8s.io/group-name"),
+}
+"""API group of PodGroups, and the annotation of pods that names theirs."""
+_KUEUE_API, _JOB = "kueue.x-k8s.io", "kueue.x-k8s.io/job-uid"
+
+
+def explain(server: ApiServer, written: str, namespace: str, policies: PolicySet | MissingAnswer) -> Answer:
+    """The answer about a pod or workload. `policies` may be the note that says why they are not known.
+
+    Raises TargetError if there is no such object, and ApiServerError if nobody knows.
+    """
+    reader = ClusterReader(server)
+    target = find_target(reader, written, namespace)
+    known = None if isinstance(policies, MissingAnswer) else policies
+    gatherer = _Gatherer(reader, ClusterView(server, reader, namespace, known), namespace)
+    answer = gatherer.pod(target.raw) if target.resource == PODS else gatherer.workload(target.raw)
+    unknown = (policies,) if isinstance(policies, MissingAnswer) else ()
+    return replace(answer, missing=tuple(dict.fromkeys((*reader.missing, *gatherer.view.faults, *unknown))))
+
+
+class _Gatherer:
+    def __init__(self, reader: ClusterReader, view: ClusterView, namespace: str) -> None:
+        self._reader = reader
+        self.view = view
+        self._namespace = namespace
+
+    def pod(self, raw: Raw) -> Answer:
+        return Answer(reference_of(raw), why_pod(self._observed(raw), self.view.around([raw])))
+
+    def workload(self, raw: Raw) -> Answer:
+        parts = list(parts_of(raw, self._namespace, self._reader))
+        found = grouped(raw, parts, self._namespace, self._reader, self.view.states)
+        around = self.view.around(group.first for group in found.groups)
+        pods = [
+            PodsAlike(why_pod(self._observed(one.first), around), one.count, tuple(one.names)) for one in found.groups
+        ]
+        if found.others:
+            many = Explanation(ReasonCode.UNKNOWN, "pods differ too much to look at each")
+            pods.append(PodsAlike(many, found.others, ()))
+        seen = self._observed_workload(raw, parts, found.alive)
+        if seen.is_short:
+            around = self.view.with_quotas(around)
+        ordered = gravest(_merged(pods))
+        return Answer(reference_of(raw), why_workload(seen, ordered, around), pods=ordered)
+
+    def _observed(self, raw: Raw) -> ObservedPod:
+        """A pod with its events and what its queue says."""
+        events = self._reader.events([reference_of(raw)])
+        entry = None if text(raw, "spec", "nodeName") else self._entry(raw)
+        try:
+            pod = pod_from_raw(raw, self.view.accelerators, self._namespace)
+        except ValueError as error:
+            return ObservedPod(raw, None, events, entry, str(error))
+        return ObservedPod(raw, pod, events, entry)
+
+    def _observed_workload(self, raw: Raw, parts: Sequence[Raw], alive: int) -> ObservedWorkload:
+        """A workload with its events, and what the policies would say of its pods if it lacks some."""
+        reference = reference_of(raw)
+        events = self._reader.events([reference, *map(reference_of, parts[:_NEWEST_PARTS])])
+        made = [template.made for template in templates_of(raw)]
+        has_gpus = not made or any(map(self.view.has_gpus, made))
+        seen = ObservedWorkload(
+            raw, reference, tuple(parts), events, alive, desired_pods(raw), has_gpus=has_gpus, entry=self._entry(raw)
+        )
+        return replace(seen, refusal=self._refusal(raw)) if seen.is_short and has_gpus else seen
+
+    def _refusal(self, raw: Raw) -> str:
+        """What the policies say now of the pods that a workload makes; empty if nothing refuses them."""
+        policies, policy = self.view.policies, self.view.policy
+        if policies is None or policy is None:
+            return ""
+        facts, bound = self.view.facts() or ClusterFacts(), policies.quotas_for(self._namespace)
+        with suppress(ValueError):
+            found = engine.template_outcomes(raw, self._namespace, policy, facts, bound)
+            refused = [one for pods in found if pods.is_refused for one in pods.findings if one.refuses]
+            return "\n".join(list(dict.fromkeys(map(str, refused)))[:_MOST_REFUSALS])
+        return ""
+
+    def _entry(self, raw: Raw) -> QueueEntry | None:
+        """What its queue says of a pod or workload; None if no queue keeps it, or the queue says nothing."""
+        keeper = keeper_of(raw)
+        if keeper == KUEUE:
+            return self._of_kueue(raw)
+        if not keeper:
+            return None
+        group, annotation = _GROUPS[keeper]
+        resource, name = self._reader.find(group, "PodGroup"), text(raw, "metadata", "annotations", annotation)
+        if resource is None or not name:
+            return None
+        with suppress(ValueError):
+            found = self._reader.get(resource, self._namespace, name, f"why {keeper} lets it wait")
+            return None if found is None else entry_of(keeper, found)
+        return None
+
+    def _of_kueue(self, raw: Raw) -> QueueEntry | None:
+        """What the Workload says that Kueue keeps for this object or its owner."""
+        resource = self._reader.find(_KUEUE_API, "Workload")
+        if resource is None:
+            return None
+        uids = {text(raw, "metadata", "uid"), text(controller_of(raw), "uid")} - {""}
+        for found in self._reader.items(resource, self._namespace, "why Kueue lets it wait"):
+            owners = part(found, "metadata", "ownerReferences")
+            owned = {text(owner, "uid") for owner in (owners if isinstance(owners, list) else ())}
+            if uids & (owned | {text(found, "metadata", "labels", _JOB)}):
+                return entry_of(KUEUE, found)
+        return None
+
+
+def desired_pods(raw: Raw) -> int | None:
+    """How many pods a workload wants to have now; None if it does not say."""
+    if text(raw, "kind") == "DaemonSet":
+        wanted = part(raw, "status", "desiredNumberScheduled")
+        return wanted if type(wanted) is int else None
+    counts = [template.pods for template in templates_of(raw)]
+    known = [count for count in counts if count is not None]
+    if not counts or len(known) < len(counts):
+        return None
+    done, total = part(raw, "status", "succeeded"), part(raw, "spec", "completions")
+    if text(raw, "kind") == "Job" and type(done) is int and type(total) is int:
+        return min(sum(known), max(total - done, 0))
+    return None if text(raw, "kind") == "CronJob" else sum(known)
+
+
+def _merged(pods: Iterable[PodsAlike]) -> list[PodsAlike]:
+    """Pods with one reason and message together."""
+    found: dict[tuple[ReasonCode, str], PodsAlike] = {}
+    for one in pods:
+        key = one.explanation.code, one.explanation.message
+        known = found.get(key, PodsAlike(one.explanation, 0, ()))
+        found[key] = PodsAlike(known.explanation, known.count + one.count, (*known.names, *one.names)[:5])
+    return list(found.values())

@@ -1,0 +1,111 @@
+"""Who holds a pod or workload back before any scheduler looks at it: scheduling gates, queues, and people.
+
+Names are those of Kueue (kubernetes-sigs/kueue), KAI (kai-scheduler/KAI-Scheduler) and Volcano (volcano-sh/volcano).
+"""
+
+from webhook.model.json_parts import listed, part
+from webhook.model.pod import KUEUE_QUEUE
+from webhook.model.wording import cut, few
+from webhook.why.explanation import Clue, Explanation, ReasonCode
+from webhook.why.observed import ObservedPod, QueueEntry, Raw, condition, text
+
+KUEUE, KAI, VOLCANO = "Kueue", "KAI", "Volcano"
+_KUEUES_GATES = "kueue.x-k8s.io/"
+_SCHEDULERS = {"kai-scheduler": KAI, "volcano": VOLCANO}
+_QUEUE_LABELS = {
+    KAI: ("kai.scheduler/queue", "runai/queue"),
+    VOLCANO: ("scheduling.volcano.sh/queue-name", "volcano.sh/queue-name"),
+    KUEUE: (KUEUE_QUEUE,),
+}
+_MOST_GATES = 16
+
+
+def keeper_of(raw: Raw) -> str:
+    """The queue that decides when a pod, or a suspended workload, starts: Kueue, KAI or Volcano; empty for none."""
+    if any(gate.startswith(_KUEUES_GATES) for gate in gates_of(raw)):
+        return KUEUE
+    by_scheduler = _SCHEDULERS.get(text(raw, "spec", "schedulerName"), "")
+    if by_scheduler:
+        return by_scheduler
+    return KUEUE if text(raw, "metadata", "labels", KUEUE_QUEUE) else ""
+
+
+def queue_named_by(raw: Raw, keeper: str) -> str:
+    """The queue that labels or annotations of an object name; empty if none."""
+    places = (("metadata", "labels"), ("metadata", "annotations"))
+    names = (text(raw, *place, key) for key in _QUEUE_LABELS.get(keeper, ()) for place in places)
+    return next(filter(None, names), "")
+
+
+def gates_of(raw: Raw) -> tuple[str, ...]:
+    """The names of the scheduling gates of a pod."""
+    gates = listed(raw, "spec", "schedulingGates")[:_MOST_GATES]
+    return tuple(name for gate in gates if isinstance(name := part(gate, "name"), str))
+
+
+def entry_of(keeper: str, found: Raw) -> QueueEntry:
+    """What the object of a queue says: a Workload of Kueue, a PodGroup of KAI or of Volcano."""
+    source = f"{text(found, 'kind')} {text(found, 'metadata', 'name')}"
+    if keeper == KUEUE:
+        queue = text(found, "status", "admission", "clusterQueue") or text(found, "spec", "queueName")
+        return QueueEntry(keeper, queue, _of_kueue(found), source)
+    said = condition(found, "UnschedulableOnNodePool", "status", "schedulingConditions")
+    said = said or condition(found, "Unschedulable")
+    phase = text(found, "status", "phase")
+    message = text(said, "message") or (f"its PodGroup is {phase}" if phase else "")
+    return QueueEntry(keeper, text(found, "spec", "queue"), message, source)
+
+
+def _of_kueue(workload: Raw) -> str:
+    if part(workload, "spec", "active") is False:
+        return "its Workload is not active: somebody, or Kueue after too many attempts, has deactivated it"
+    for kind in ("QuotaReserved", "Admitted", "Evicted"):
+        found = condition(workload, kind)
+        if found and text(found, "status") != ("False" if kind == "Evicted" else "True") and text(found, "message"):
+            return text(found, "message")
+    checks = [
+        f"{text(check, 'name')} is {text(check, 'state')}: {text(check, 'message')}"
+        for check in listed(workload, "status", "admissionChecks")
+        if text(check, "state") not in {"", "Ready"}
+    ]
+    return few(checks) if checks else ""
+
+
+def gated(seen: ObservedPod) -> Explanation | None:
+    """A pod that a scheduling gate holds back."""
+    gates = gates_of(seen.raw)
+    if not gates or seen.node:
+        return None
+    clue = Clue("spec.schedulingGates", few(gates))
+    if keeper_of(seen.raw) == KUEUE:
+        return queued(seen.entry or QueueEntry(KUEUE, queue_named_by(seen.raw, KUEUE)), clue)
+    keep, them = ("gate {} keeps", "it") if len(gates) == 1 else ("gates {} keep", "them")
+    message = f"the scheduling {keep.format(few(gates))} it from being scheduled"
+    remedy = f"Whoever has set {them} has to remove {them}: look at the controller of {cut(gates[0].partition('/')[0])}"
+    return Explanation(ReasonCode.GATED, message, remedy, (clue,))
+
+
+def queued_by_scheduler(seen: ObservedPod) -> Explanation | None:
+    """A pod that KAI or Volcano has not scheduled, with what they say; they queue and schedule in one."""
+    keeper = _SCHEDULERS.get(seen.scheduler, "")
+    if seen.node or not keeper:
+        return None
+    own = condition(seen.raw, "PodScheduled")
+    entry = seen.entry or QueueEntry(keeper, queue_named_by(seen.raw, keeper))
+    clues = [Clue("condition PodScheduled", said)] if (said := text(own, "message")) else []
+    if not entry.message and clues:
+        entry = QueueEntry(keeper, entry.queue, clues[0].message, clues[0].source)
+    return queued(entry, *clues)
+
+
+def queued(entry: QueueEntry, *clues: Clue) -> Explanation:
+    """Something that a queue holds back."""
+    queue = f" in queue {cut(entry.queue)}" if entry.queue else ""
+    why = f": {entry.message}" if entry.message else "; it does not say why"
+    remedy = {
+        KUEUE: "Wait, or let other workloads of the queue end; kubectl describe workloads.kueue.x-k8s.io shows more",
+        KAI: "Wait, or let other pods of the queue end; kubectl describe podgroups.scheduling.run.ai shows more",
+        VOLCANO: "Wait until jobs of the queue end; kubectl describe podgroups.scheduling.volcano.sh tells more",
+    }[entry.keeper]
+    seen = (Clue(entry.source, entry.message),) if entry.source and entry.message else ()
+    return Explanation(ReasonCode.QUEUED, f"{entry.keeper} holds it back{queue}{why}", remedy, (*seen, *clues))

@@ -1,0 +1,166 @@
+"""What was read of a cluster about a pod or workload, before anything is concluded from it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from webhook.audit.quota_report import ReportedQuota
+from webhook.audit.report import ObjectReference
+from webhook.facts.facts import ClusterFacts
+from webhook.model.json_parts import listed, mapped, part
+from webhook.model.pod import Pod
+from webhook.policy.policy_set import Policy
+from webhook.why.node_usage import NodeState, NodeUsage
+
+Raw = Mapping[str, Any]
+"""An object as JSON has it."""
+
+_MOST_CONDITIONS = 100
+"""Conditions of one object that are looked at."""
+
+
+def text(raw: object, *path: str) -> str:
+    """The text at these keys; empty if there is none."""
+    found = part(raw, *path)
+    return found if isinstance(found, str) else ""
+
+
+def condition(raw: object, kind: str, *path: str) -> Raw:
+    """The condition of a type in `status.conditions`, or in the list at `path`; empty if there is none."""
+    for found in listed(raw, *(path or ("status", "conditions")))[:_MOST_CONDITIONS]:
+        if part(found, "type") == kind:
+            return mapped(found)
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class SeenEvent:
+    """The newest event of one reason about an object. `last` is its time as the API server writes it."""
+
+    about: ObjectReference
+    reason: str
+    message: str
+    last: str
+    count: int = 1
+    is_warning: bool = False
+
+    @property
+    def source(self) -> str:
+        """Where it was seen, for people."""
+        return f"event {self.reason} of {self.about.kind} {self.about.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueEntry:
+    """What a queue says of a pod or workload: who keeps it, which queue, and why it waits; empty if it does not say."""
+
+    keeper: str
+    queue: str = ""
+    message: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The cluster around a pod. What could not be read is None.
+
+    `facts` are those of the policy, with its node pools. `states` has the nodes by name, `usage` what the pods on them
+    request. `quotas` are those of the namespace; `holders` are the owners of its GPU pods with their GPUs, most first.
+    """
+
+    policy: Policy | None = None
+    facts: ClusterFacts | None = None
+    states: Mapping[str, NodeState] | None = None
+    usage: NodeUsage | None = None
+    quotas: tuple[ReportedQuota, ...] = ()
+    holders: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPod:
+    """A pod with its events, the newest first.
+
+    `pod` is what rules see; None if it cannot be read, and then `fault` says why.
+    """
+
+    raw: Raw
+    pod: Pod | None
+    events: tuple[SeenEvent, ...] = ()
+    entry: QueueEntry | None = None
+    fault: str = ""
+
+    @property
+    def phase(self) -> str:
+        """Pending, Running, Succeeded, Failed or Unknown; empty if the status says nothing."""
+        return text(self.raw, "status", "phase")
+
+    @property
+    def node(self) -> str:
+        """The node that it is bound to; empty if none."""
+        return text(self.raw, "spec", "nodeName")
+
+    @property
+    def scheduler(self) -> str:
+        """The name of its scheduler."""
+        return text(self.raw, "spec", "schedulerName") or "default-scheduler"
+
+    def event(self, *reasons: str) -> SeenEvent | None:
+        """The newest event of one of these reasons."""
+        return newest(self.events, *reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedWorkload:
+    """A workload with its parts, and their events, the newest first.
+
+    `parts` are the objects between it and its pods, such as ReplicaSets. `pods` is the number of its pods that are not
+    finished, `desired` how many it wants; None if it does not say. `refusal` is what the policies would say now of the
+    pods that it makes; empty if they would be admitted, or no policy is known.
+    """
+
+    raw: Raw
+    reference: ObjectReference
+    parts: tuple[Raw, ...] = ()
+    events: tuple[SeenEvent, ...] = ()
+    pods: int = 0
+    desired: int | None = None
+    refusal: str = ""
+    has_gpus: bool = True
+    entry: QueueEntry | None = None
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it lacks pods, as far as it says how many it wants."""
+        return self.pods < self.desired if self.desired is not None else not self.pods
+
+
+def newest(events: Iterable[SeenEvent], *reasons: str) -> SeenEvent | None:
+    """The newest event of one of these reasons; None if there is none."""
+    found = [event for event in events if event.reason in reasons]
+    return max(found, key=lambda event: event.last, default=None)
+
+
+@dataclass(slots=True)
+class EventCollector:
+    """Keeps the newest event of each reason and object, of any number of events."""
+
+    most: int = 60
+    _found: dict[tuple[str, str], SeenEvent] = field(default_factory=dict)
+
+    def add(self, event: SeenEvent) -> None:
+        """Look at one more event."""
+        key = event.about.uid, event.reason
+        known = self._found.get(key)
+        if known is not None and known.last > event.last:
+            return
+        if known is None and len(self._found) >= self.most:
+            oldest = min(self._found, key=lambda one: self._found[one].last)
+            if self._found[oldest].last >= event.last:
+                return
+            del self._found[oldest]
+        self._found[key] = event
+
+    @property
+    def events(self) -> tuple[SeenEvent, ...]:
+        """The kept events, the newest first."""
+        return tuple(sorted(self._found.values(), key=lambda event: event.last, reverse=True))

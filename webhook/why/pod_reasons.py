@@ -1,0 +1,104 @@
+"""One reason for a pod: detectors in the order of a pod's life. The first that has something to say decides."""
+
+from collections.abc import Callable
+
+from webhook.model.json_parts import listed, part
+from webhook.why.explanation import Clue, Explanation, ReasonCode
+from webhook.why.held_back import gated, queued_by_scheduler
+from webhook.why.observed import ObservedPod, Surroundings, text
+from webhook.why.on_node import lost_gpus, on_node
+from webhook.why.placement import unplaced
+
+Detector = Callable[[ObservedPod, Surroundings], Explanation | None]
+
+
+def why_pod(seen: ObservedPod, around: Surroundings) -> Explanation:
+    """The dominant reason of a pod, with its evidence and a remedy."""
+    for detect in _DETECTORS:
+        found = detect(seen, around)
+        if found is not None:
+            return found.bounded
+    raise AssertionError  # the last detector always finds a reason
+
+
+def _unreadable(seen: ObservedPod, around: Surroundings) -> Explanation | None:  # noqa: ARG001  # one signature
+    if seen.pod is not None:
+        return None
+    return Explanation(ReasonCode.UNKNOWN, f"the pod cannot be read: {seen.fault}", "Correct the pod")
+
+
+def _lost(seen: ObservedPod, around: Surroundings) -> Explanation | None:  # noqa: ARG001  # as above
+    return lost_gpus(seen)
+
+
+def _no_gpus(seen: ObservedPod, around: Surroundings) -> Explanation | None:  # noqa: ARG001  # as above
+    pod = seen.pod
+    if pod is None or pod.gpus or pod.resource_claims or pod.requests_classes:
+        return None
+    message = "it requests no GPU; gpu-policy why explains GPU pods"
+    return Explanation(
+        ReasonCode.NO_GPUS, message, "Use kubectl describe; to get a GPU, set a limit such as nvidia.com/gpu: 1"
+    )
+
+
+def _finished(seen: ObservedPod, around: Surroundings) -> Explanation | None:  # noqa: ARG001  # as above
+    if seen.phase == "Succeeded":
+        return Explanation(ReasonCode.FINISHED, "it has finished, and holds no GPU any more")
+    if seen.phase != "Failed":
+        return None
+    ended = [
+        f"container {text(one, 'name')} ended with exit code {part(one, 'state', 'terminated', 'exitCode')} "
+        f"{text(one, 'state', 'terminated', 'reason')}".rstrip()
+        for one in listed(seen.raw, "status", "containerStatuses")[:20]
+        if part(one, "state", "terminated", "exitCode")
+    ]
+    reason, said = text(seen.raw, "status", "reason"), text(seen.raw, "status", "message")
+    why = ": ".join(filter(None, (reason, said))) or "; ".join(ended) or "its status does not say why"
+    name = text(seen.raw, "metadata", "name")
+    remedy = f"See kubectl logs {name}; a pod that has failed does not start again by itself"
+    clues = tuple(Clue("status of the containers", one) for one in ended)
+    return Explanation(ReasonCode.FAILED, f"it has failed, and holds no GPU any more: {why}", remedy, clues)
+
+
+def _terminating(seen: ObservedPod, around: Surroundings) -> Explanation | None:
+    since = text(seen.raw, "metadata", "deletionTimestamp")
+    if not since:
+        return None
+    clues = [Clue("metadata.deletionTimestamp", since)]
+    finalizers = [one for one in listed(seen.raw, "metadata", "finalizers")[:10] if isinstance(one, str)]
+    clues += [Clue("metadata.finalizers", ", ".join(finalizers))] if finalizers else []
+    state = (around.states or {}).get(seen.node)
+    lost = (
+        f"; its node {seen.node} cannot confirm that it has ended: {state.fault}"
+        if state and not state.is_ready
+        else ""
+    )
+    held = f"; the finalizers {', '.join(finalizers)} keep it" if finalizers else ""
+    message = f"it is being deleted since {since}{lost}{held}"
+    return Explanation(ReasonCode.TERMINATING, message, "Wait until it has ended", tuple(clues))
+
+
+def _gated(seen: ObservedPod, around: Surroundings) -> Explanation | None:  # noqa: ARG001  # as above
+    return gated(seen)
+
+
+def _queued(seen: ObservedPod, around: Surroundings) -> Explanation | None:  # noqa: ARG001  # as above
+    return queued_by_scheduler(seen)
+
+
+def _unplaced(seen: ObservedPod, around: Surroundings) -> Explanation | None:
+    return None if seen.node else unplaced(seen, around)
+
+
+_DETECTORS: tuple[Detector, ...] = (
+    _unreadable,
+    _lost,
+    _no_gpus,
+    _finished,
+    _terminating,
+    _gated,
+    _queued,
+    _unplaced,
+    on_node,
+)
+"""In the order of asking."""

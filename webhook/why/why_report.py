@@ -1,0 +1,37 @@
+"""The answer of `gpu-policy why` for people at a terminal. Control characters of tenants' texts are replaced."""
+
+from rich.console import Console
+from rich.text import Text
+
+from webhook.model.wording import counted, ended
+from webhook.outcome import printable
+from webhook.why.explanation import Answer, ReasonCode
+
+_STYLES = {ReasonCode.HEALTHY: "green", ReasonCode.FINISHED: "green"}
+
+
+def render(answer: Answer, console: Console) -> None:
+    """Print the reason, the remedy, the evidence and what could not be read, in this order."""
+    found = answer.explanation
+    style = _STYLES.get(found.code, "bold red" if found.code.rank <= ReasonCode.UNSCHEDULABLE.rank else "yellow")
+    title = Text(f"{answer.object.title}: ", style="bold").append(str(found.code), style)
+    console.print(title, soft_wrap=True)
+    for line in ended(found.message).splitlines():
+        _line(console, line)
+    if found.remedy:
+        _line(console, f"What to do: {ended(found.remedy)}")
+    if len(answer.pods) > 1:
+        _line(console, "Pods:")
+        for one in answer.pods:
+            names = f" ({', '.join(one.names)}{', ...' if one.count > len(one.names) else ''})" if one.names else ""
+            _line(console, f"  {one.explanation.code}: {counted(one.count, 'pod')}{names}: {one.explanation.message}")
+    if found.evidence:
+        _line(console, "Evidence:")
+        for clue in found.evidence:
+            _line(console, f"  {clue.source}: {clue.message}")
+    for missing in answer.missing:
+        _line(console, f"Not known: {missing}", "dim")
+
+
+def _line(console: Console, text: str, style: str = "") -> None:
+    console.print(Text(f"  {printable(text)}", style=style), soft_wrap=True)

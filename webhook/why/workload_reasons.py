@@ -1,0 +1,132 @@
+"""One reason for a workload: why it lacks pods, or else the gravest reason of its pods."""
+
+from collections.abc import Iterator, Sequence
+
+from webhook.model.json_parts import part
+from webhook.model.pod import KUEUE_QUEUE
+from webhook.model.wording import counted, few
+from webhook.why.explanation import Clue, Explanation, PodsAlike, ReasonCode, gravest
+from webhook.why.held_back import KUEUE, queued
+from webhook.why.observed import ObservedWorkload, QueueEntry, Raw, SeenEvent, Surroundings, condition, newest, text
+from webhook.why.refusals import of_policies, refusal
+
+_FAILED = ("FailedCreate", "FailedCreatePod", "FailedCreatePodReason", "FailedDaemonPod")
+_MADE = ("SuccessfulCreate", "Created")
+_MOST_NAMES = 5
+_RESUMED = '{"spec":{"suspend":false}}'
+_SUSPENDED = (("spec", "suspend"), ("spec", "runPolicy", "suspend"))
+
+
+def why_workload(seen: ObservedWorkload, pods: Sequence[PodsAlike], around: Surroundings) -> Explanation:
+    """The dominant reason of a workload. `pods` are its pods by reason."""
+    found = _finished(seen) or _unmade(seen, around)
+    if found is None and pods:
+        found = _of_pods(gravest(pods))
+    return (found or _without_pods(seen)).bounded
+
+
+def _unmade(seen: ObservedWorkload, around: Surroundings) -> Explanation | None:
+    """Why the workload has fewer pods than it wants; None if it has all."""
+    if not seen.has_gpus:
+        message = "its pods request no GPU; gpu-policy why explains GPU workloads"
+        return Explanation(ReasonCode.NO_GPUS, message, "Use kubectl describe")
+    for detect in (_suspended, _scaled_to_zero):
+        if (found := detect(seen)) is not None:
+            return found
+    if not seen.is_short:
+        return None
+    return _refused(seen, around) or _paused(seen)
+
+
+def _finished(seen: ObservedWorkload) -> Explanation | None:
+    for kind in ("Complete", "Succeeded", "Completed"):
+        if text(condition(seen.raw, kind), "status") == "True":
+            return Explanation(ReasonCode.FINISHED, "it has finished, and its pods hold no GPUs any more")
+    failed = condition(seen.raw, "Failed")
+    if text(failed, "status") != "True":
+        return None
+    why = ": ".join(filter(None, (text(failed, "reason"), text(failed, "message"))))
+    remedy = "See the logs of its pods; delete it and create it again"
+    return Explanation(ReasonCode.FAILED, f"it has failed: {why}", remedy, (Clue("condition Failed", why),))
+
+
+def _suspended(seen: ObservedWorkload) -> Explanation | None:
+    if not any(part(seen.raw, *path) is True for path in _SUSPENDED):
+        return None
+    queue = text(seen.raw, "metadata", "labels", KUEUE_QUEUE)
+    if seen.entry is not None or queue:
+        return queued(seen.entry or QueueEntry(KUEUE, queue), Clue("spec.suspend", "true, which Kueue takes back"))
+    message = "it is suspended (suspend: true), so it makes no pods"
+    named = f"{seen.reference.kind.lower()} {seen.reference.name}"
+    remedy = f"kubectl patch {named} --type merge -p '{_RESUMED}'"
+    return Explanation(ReasonCode.SUSPENDED, message, remedy, (Clue("spec.suspend", "true"),))
+
+
+def _scaled_to_zero(seen: ObservedWorkload) -> Explanation | None:
+    for key in ("replicas", "parallelism"):
+        if part(seen.raw, "spec", key) == 0 and type(part(seen.raw, "spec", key)) is int:
+            remedy = f"kubectl scale {seen.reference.kind.lower()} {seen.reference.name} --replicas=1"
+            remedy = remedy if key == "replicas" else "Set spec.parallelism to 1 or more"
+            return Explanation(
+                ReasonCode.SCALED_TO_ZERO, f"it wants no pods (spec.{key}: 0)", remedy, (Clue(f"spec.{key}", "0"),)
+            )
+    return None
+
+
+def _paused(seen: ObservedWorkload) -> Explanation | None:
+    if part(seen.raw, "spec", "paused") is not True:
+        return None
+    remedy = f"kubectl rollout resume {seen.reference.kind.lower()} {seen.reference.name}"
+    return Explanation(
+        ReasonCode.PAUSED, "it is paused, so it makes no new pods", remedy, (Clue("spec.paused", "true"),)
+    )
+
+
+def _refused(seen: ObservedWorkload, around: Surroundings) -> Explanation | None:
+    """A refusal by the newest event, by a condition that outlives events, or by the policies as they are now."""
+    event = newest(seen.events, *_FAILED)
+    made = newest(seen.events, *_MADE)
+    if event is not None and (made is None or made.last <= event.last or not seen.pods):
+        return refusal(event.message, event.source, around).with_evidence(*_times(event))
+    for raw in (*seen.parts, seen.raw):
+        failure = condition(raw, "ReplicaFailure")
+        if text(failure, "status") == "True" and text(failure, "message"):
+            source = f"condition ReplicaFailure of {text(raw, 'kind')} {text(raw, 'metadata', 'name')}"
+            return refusal(text(failure, "message"), source, around)
+    return of_policies(seen.refusal, around) if seen.refusal else None
+
+
+def _times(event: SeenEvent) -> Iterator[Clue]:
+    if event.count > 1:
+        yield Clue(event.source, f"{counted(event.count, 'time')}, last at {event.last}")
+
+
+def _of_pods(pods: Sequence[PodsAlike]) -> Explanation:
+    """The gravest reason of the pods, with the number of pods for each reason."""
+    total = sum(one.count for one in pods)
+    first = pods[0]
+    found = first.explanation
+    whose = few(list(first.names)) if first.count <= len(first.names) else f"{first.count} of its {total} pods"
+    if total > 1:
+        whose = f"{first.count} of its {total} pods, such as {first.names[0]}" if first.names else whose
+    counts = [Clue("pods", f"{one.explanation.code}: {counted(one.count, 'pod')} ({few(one.names)})") for one in pods]
+    return Explanation(found.code, f"{whose}: {found.message}", found.remedy, found.evidence).with_evidence(*counts)
+
+
+def _without_pods(seen: ObservedWorkload) -> Explanation:
+    warnings = [Clue(one.source, one.message) for one in seen.events if one.is_warning]
+    if seen.reference.kind == "CronJob":
+        last = text(seen.raw, "status", "lastScheduleTime")
+        when = f"it made the last Job at {last}" if last else "it has not made a Job yet"
+        remedy = f"Wait for its schedule, {text(seen.raw, 'spec', 'schedule') or 'which is not set'}"
+        return Explanation(ReasonCode.NO_PODS, f"it has no pods now; {when}", remedy, tuple(warnings))
+    message = "it has no pods, and nothing says why"
+    if warnings:
+        message = f"it has no pods: {warnings[0].message}"
+    remedy = "Wait a moment; if it stays so, see whether the controller of this kind runs"
+    return Explanation(ReasonCode.NO_PODS, message, remedy, tuple(warnings))
+
+
+def names_of(raws: Sequence[Raw]) -> tuple[str, ...]:
+    """The names of the first objects."""
+    return tuple(text(raw, "metadata", "name") for raw in raws[:_MOST_NAMES])
