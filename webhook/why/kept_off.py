@@ -31,14 +31,14 @@ _MOST_EXPRESSIONS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class KeptOff:
+class ExcludedNodes:
     """What a policy injected to keep a pod off nodes, and the nodes that would have room for it otherwise."""
 
     injections: tuple[Injection, ...]
     nodes: tuple[str, ...]
 
 
-def kept_off(seen: ObservedPod, policy: Policy, facts: ClusterFacts) -> KeptOff | None:
+def kept_off(seen: ObservedPod, policy: Policy, facts: ClusterFacts) -> ExcludedNodes | None:
     """The nodes that only the policy keeps the pod off; None if there are none. `facts` have the policy's pools."""
     if seen.pod is None:
         return None
@@ -57,10 +57,10 @@ def kept_off(seen: ObservedPod, policy: Policy, facts: ClusterFacts) -> KeptOff 
         return None
     left = set(fitting_names(seen.pod, facts))
     nodes = tuple(name for name in fitting_names(freed, facts) if name not in left)
-    return KeptOff(tuple(found), nodes) if nodes else None
+    return ExcludedNodes(tuple(found), nodes) if nodes else None
 
 
-def explained(found: KeptOff, seen: ObservedPod, policy: Policy, facts: ClusterFacts) -> Explanation:
+def explained(found: ExcludedNodes, seen: ObservedPod, policy: Policy, facts: ClusterFacts) -> Explanation:
     """The reason of a pod to which the policy leaves no node with room."""
     rules = few([one.rule for one in found.injections])
     kinds = few([str(kind) for kind in _kinds(found.nodes, policy, facts)]) or few(found.nodes)
@@ -69,7 +69,7 @@ def explained(found: KeptOff, seen: ObservedPod, policy: Policy, facts: ClusterF
     return Explanation(ReasonCode.KEPT_OFF, message, remedy, tuple(clues(found, seen, policy, facts)))
 
 
-def clues(found: KeptOff, seen: ObservedPod, policy: Policy, facts: ClusterFacts) -> Iterator[Clue]:
+def clues(found: ExcludedNodes, seen: ObservedPod, policy: Policy, facts: ClusterFacts) -> Iterator[Clue]:
     """Which rule of which file keeps the pod off which nodes, and why."""
     for one in found.injections:
         labels = few([str(edit) for edit in _required(one)])
