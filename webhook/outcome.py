@@ -10,6 +10,7 @@ from webhook.model.fixed import fixed
 from webhook.model.pod import Pod
 from webhook.model.shape import shortened
 from webhook.model.wording import cut_at_a_word, cut_sentence, ended, fitted, shorter
+from webhook.policy.exceptions import AppliedException
 from webhook.policy.policy_set import Policy
 from webhook.rules.rule_settings import Mode
 
@@ -77,6 +78,8 @@ class Finding:
     """The number of findings that this one stands for, if there are too many to keep all."""
     follows_nodes: bool = attribute(default=False, compare=False)
     """Whether it follows from the nodes that the pod may use, as `webhook.rules.rule.Rule` explains."""
+    exception: AppliedException | None = attribute(default=None, compare=False)
+    """The exception because of which it refuses nothing; the message says so, too. None for most findings."""
 
     def __str__(self) -> str:
         return printable(f"{ended(self._head(self.where))}{self._tail}")
@@ -113,8 +116,8 @@ class Finding:
 
     @property
     def warns(self) -> bool:
-        """Whether the finding is a warning for the user."""
-        return not self.refuses and self.mode in (Mode.ENFORCE, Mode.WARN)
+        """Whether the finding is a warning for the user. Whoever is let through by an exception is told so."""
+        return not self.refuses and (self.mode in (Mode.ENFORCE, Mode.WARN) or self.exception is not None)
 
     @property
     def warning(self) -> str:
@@ -123,10 +126,19 @@ class Finding:
         If the text is too long, it has the place in the pod instead of the workload, the brief message, and fewer
         alternatives in the remedy. Only if this is too long, too, it is cut between words.
         """
-        text = str(self)
+        text = str(self) if self.exception is None else self._excepted
         if len(text) > LONGEST_WARNING:
             text = next((text for text in self._ways_to_say_it() if len(text) <= LONGEST_WARNING), "") or self._cut()
         return "".join(c if " " <= c <= "~" else "?" for c in text)
+
+    @property
+    def _excepted(self) -> str:
+        """The finding without its remedy, as long as an exception holds; what is said of the exception is never cut."""
+        text = ended(f"{self._opening(self.where)}{self.message}")
+        if len(text) <= LONGEST_WARNING:
+            return printable(text)
+        said, _, told = (self.brief or self.message).rpartition("; ")
+        return printable(f"{cut_at_a_word(self._short_opening + said, LONGEST_WARNING - len(told) - 3)}; {ended(told)}")
 
     @property
     def _short_opening(self) -> str:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from webhook import engine
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse
-from webhook.admission.phases import UNCONCERNED, Decision, decide
+from webhook.admission.phases import NO_TIME, UNCONCERNED, Decision, decide, in_force
 from webhook.engine.quota_claims import claims_of_claim, claims_of_extended
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.stored_claims import is_for_extended_resources
@@ -16,7 +16,7 @@ SCHEDULER = "system:kube-scheduler"
 """The user that makes claims for extended resources."""
 
 
-def claims(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts) -> Decision:
+def claims(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts, now: float = NO_TIME) -> Decision:
     """Judge a ResourceClaim that is about to be created, and count it in the quotas of its namespace.
 
     The claim that a scheduler makes for extended resources of a pod is not judged, because the pod was, and takes
@@ -26,7 +26,8 @@ def claims(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts) 
     group, _, _ = request.api_version.rpartition("/")
     if (group, request.kind) != (GROUP, CLAIM) or request.operation != "CREATE" or raw is None:
         return UNCONCERNED
-    policy, bound = policies.for_namespace(namespace), policies.quotas_for(namespace)
+    held = in_force(request, policies, now)
+    policy, bound = held.policy, held.quotas
     if request.user == SCHEDULER and is_for_extended_resources(raw):
         found = claims_of_extended(raw, namespace, bound, facts)
         return Decision(AdmissionResponse(is_allowed=True), Outcome(policy, raw, ()), found) if bound else UNCONCERNED

@@ -1,8 +1,9 @@
 """A cache of decisions for pods that are alike. A controller makes many such pods, and all of them get one answer.
 
-The key of a decision has all that it depends on: the pod's likeness (`webhook.model.likeness`), its namespace,
-the policies, the snapshot of the cluster, and what was known about its images. Registries are asked about the images of
-every pod. A new snapshot or policy drops all decisions. Quotas are not part of a decision: ledgers are asked for every
+The key of a decision has all that it depends on: the pod's likeness (`webhook.model.likeness`), its namespace, the
+policies with the exceptions that hold for it, the snapshot of the cluster, and what was known about its images.
+Registries are asked about the images of every pod. A new snapshot or policy drops all decisions, and a decision under
+an exception is not found any more once it has ended. Quotas are not part of a decision: ledgers are asked for every
 pod.
 
 Decisions are not cached for pods without a controller, for the first pod of a controller, and after two pods in a row
@@ -20,7 +21,7 @@ from weakref import ref
 import orjson
 
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse
-from webhook.admission.phases import NODES, Decision
+from webhook.admission.phases import NO_TIME, NODES, Decision, in_force
 from webhook.engine.quota_claims import QuotaClaims
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import Snapshot
@@ -28,7 +29,8 @@ from webhook.model.image import ImageInfo
 from webhook.model.likeness import Likeness, likeness_of
 from webhook.model.workloads import controller_of, is_pod
 from webhook.outcome import Finding, Injection, Outcome
-from webhook.policy.policy_set import PolicySet
+from webhook.policy.exceptions import AppliedException
+from webhook.policy.policy_set import Policy, PolicySet
 from webhook.quota.quotas import Demand
 
 MOST_KEPT = 1024
@@ -46,7 +48,7 @@ _OF_AN_OPERATION, _OF_A_FINDING, _OF_AN_IMAGE, _OF_A_CLAIM, _OF_A_DECISION = 600
 _OF_A_ROOM, _OF_DEVICES = 500, 300
 """Bytes of memory that each of these takes besides its texts."""
 
-Decide = Callable[[AdmissionRequest, PolicySet, ClusterFacts, Sequence[PolicySet]], Decision]
+Decide = Callable[[AdmissionRequest, PolicySet, ClusterFacts, Sequence[PolicySet], float], Decision]
 
 
 class DecisionCache:
@@ -62,26 +64,29 @@ class DecisionCache:
         self._tries: dict[str, int] = {}
         """Controller -> how many more pods in a row may be like no other, before its pods are no longer cached."""
 
-    def decision(self, request: AdmissionRequest, sets: tuple[PolicySet, ...], facts: ClusterFacts) -> Decision:
+    def decision(
+        self, request: AdmissionRequest, sets: tuple[PolicySet, ...], facts: ClusterFacts, now: float = NO_TIME
+    ) -> Decision:
         """The decision about a request under the first of the policy sets; the others are recent ones.
 
-        Raises what `decide` raises.
+        `now` is in seconds since 1970. Raises what `decide` raises.
         """
         controller = self._controller_to_try(request)
-        likeness = _likeness(request, sets) if controller else None
+        policies = [in_force(request, one, now).policy for one in sets] if controller else []
+        likeness = _likeness(request, policies) if controller else None
         if likeness is None:
-            return self._decide(request, sets[0], facts, sets[1:])
+            return self._decide(request, sets[0], facts, sets[1:], now)
         cached = self._cached
         if not cached.are_of(sets, facts.cluster):
             cached = self._cached = _SnapshotDecisions(sets, ref(facts.cluster))
-        key = _Key(request.namespace, likeness.text)
+        key = _Key(request.namespace, likeness.text, tuple([one.exceptions for one in policies if one.exceptions]))
         known = cached.decisions.get(key)
         if known is not None and known.holds(facts):
             self._tries[controller] = TRIES
             return known.about(request)
         self._tries[controller] = self._tries.get(controller, TRIES) - 1
         images = _RecordedImages(facts)
-        decision = self._decide(request, sets[0], facts.with_images(images), sets[1:])
+        decision = self._decide(request, sets[0], facts.with_images(images), sets[1:], now)
         if images.are_steady and (known := _CachedDecision.of_all(decision, images.known, likeness.volume)) is not None:
             cached.keep(key, known)
         return decision
@@ -111,6 +116,8 @@ class _Key(NamedTuple):
 
     namespace: str
     text: bytes
+    exceptions: tuple[tuple[AppliedException, ...], ...]
+    """Those that hold for the pod under each of the policy sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +216,9 @@ class _RecordedImages:
         return found
 
 
-def _likeness(request: AdmissionRequest, sets: Sequence[PolicySet]) -> Likeness | None:
+def _likeness(request: AdmissionRequest, policies: Sequence[Policy]) -> Likeness | None:
     """The likeness of the pod of a request; None where the cache is not used for it."""
-    labels = [policies.for_namespace(request.namespace).labels for policies in sets]
+    labels = [policy.labels for policy in policies]
     return likeness_of(request.object or {}, labels[0] if len(labels) == 1 else frozenset().union(*labels))
 
 

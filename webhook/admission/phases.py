@@ -5,6 +5,7 @@ ConfigMaps of policies are checked when they are applied, so that their author i
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -16,6 +17,7 @@ from webhook.facts.facts import ClusterFacts
 from webhook.model.fixed import fixed
 from webhook.model.json_parts import mapped
 from webhook.model.shape import ShapeError, mapping, shortened
+from webhook.model.subject import subject_of
 from webhook.model.workloads import is_made_or_ending, is_pod
 from webhook.outcome import (
     LONGEST_LINE,
@@ -27,7 +29,7 @@ from webhook.outcome import (
     printable,
 )
 from webhook.policy.config_maps import Checked, Files, check_files, files_of
-from webhook.policy.policy_set import Policy, PolicySet
+from webhook.policy.policy_set import InForce, Policy, PolicySet
 from webhook.policy.policy_store import PolicyStore
 from webhook.release import version
 from webhook.yaml_files.file_errors import FileErrors
@@ -35,6 +37,9 @@ from webhook.yaml_files.file_errors import FileErrors
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 NODES = "system:nodes"
 EPHEMERAL_SUBRESOURCE = "ephemeralcontainers"
+EPHEMERAL_KIND = "EphemeralContainers"
+NO_TIME = 0.0
+"""A time at which no exception holds."""
 _MOST_AUDITED = 200
 _LONGEST_ANNOTATION = 4096
 """Characters of an audit annotation."""
@@ -62,23 +67,34 @@ class Decision:
 UNCONCERNED = Decision(AdmissionResponse(is_allowed=True))
 
 
+def in_force(request: AdmissionRequest, policies: PolicySet, now: float) -> InForce:
+    """What holds for the object of a request at a moment, in seconds since 1970."""
+    raw = request.object or request.old_object or {}
+    kind = "Pod" if request.kind == EPHEMERAL_KIND else request.kind
+    return policies.in_force(request.namespace, lambda: subject_of(raw, kind), now)
+
+
 def mutate(
-    request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts, earlier: Sequence[PolicySet] = ()
+    request: AdmissionRequest,
+    policies: PolicySet,
+    facts: ClusterFacts,
+    earlier: Sequence[PolicySet] = (),
+    now: float = NO_TIME,
 ) -> Decision:
     """The mutating phase: mutate pods on CREATE.
 
-    `earlier` are the policy sets that another replica may still use.
+    `earlier` are the policy sets that another replica may still use. `now` is in seconds since 1970.
     """
     if not is_pod(request.api_version, request.kind) or request.object is None or _is_mirror_pod(request):
         return UNCONCERNED
     if request.operation != "CREATE" or request.subresource:
         return UNCONCERNED
-    policy = policies.for_namespace(request.namespace)
-    others = _others(policy, request, earlier)
+    policy = in_force(request, policies, now).policy
+    others = _others(policy, request, earlier, now)
     return decide(engine.mutate(request.object, policy, facts, earlier=others, namespace=request.namespace))
 
 
-def workloads(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts) -> Decision:
+def workloads(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts, now: float = NO_TIME) -> Decision:
     """Validate a workload by the pods that it would make: on CREATE all of them, on UPDATE what is new in them."""
     raw, old = request.object, None
     if raw is None or request.operation not in ("CREATE", "UPDATE") or request.subresource or is_made_or_ending(raw):
@@ -89,7 +105,8 @@ def workloads(request: AdmissionRequest, policies: PolicySet, facts: ClusterFact
         return UNCONCERNED
     namespace = request.namespace
     policy, quotas = policies.for_namespace(namespace), policies.quotas_for(namespace)
-    return decide(engine.validate_workload(raw, namespace, policy, facts, quotas, old=old))
+    excepting = partial(policies.in_force, namespace, now=now) if policies.exceptions.are_in(namespace) else None
+    return decide(engine.validate_workload(raw, namespace, policy, facts, quotas, old=old, excepting=excepting))
 
 
 def _says_more_than(raw: Mapping[str, Any], old: Mapping[str, Any] | None) -> bool:
@@ -101,22 +118,26 @@ def _says_more_than(raw: Mapping[str, Any], old: Mapping[str, Any] | None) -> bo
 
 
 def validate(
-    request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts, earlier: Sequence[PolicySet] = ()
+    request: AdmissionRequest,
+    policies: PolicySet,
+    facts: ClusterFacts,
+    earlier: Sequence[PolicySet] = (),
+    now: float = NO_TIME,
 ) -> Decision:
     """The validating phase: validate pods on CREATE, and on UPDATE what is new in them.
 
-    `earlier` are the policy sets that another replica may have used a moment ago.
+    `earlier` are the policy sets that another replica may have used a moment ago. `now` is in seconds since 1970.
     """
     raw, old = _as_pod(request, request.object), _as_pod(request, request.old_object)
     if raw is None or request.operation not in ("CREATE", "UPDATE") or _is_mirror_pod(request):
         return UNCONCERNED
-    policy = policies.for_namespace(request.namespace)
+    held = in_force(request, policies, now)
+    policy, bound = held.policy, held.quotas
     if request.operation == "UPDATE":
         old = old if old is not None else {}
         return decide(engine.validate(raw, policy, facts, old=old, namespace=request.namespace))
-    others = _others(policy, request, earlier)
+    others = _others(policy, request, earlier, now)
     decision = decide(outcome := engine.validate(raw, policy, facts, earlier=others, namespace=request.namespace))
-    bound = policies.quotas_for(request.namespace)
     if not bound or request.subresource or outcome.refusals:
         return decision
     known = facts_under(policy, facts)
@@ -129,9 +150,9 @@ def malformed(error: ShapeError) -> Decision:
     return Decision(AdmissionResponse(is_allowed=False, message=message, code=422))
 
 
-def _others(policy: Policy, request: AdmissionRequest, earlier: Sequence[PolicySet]) -> list[Policy]:
-    """The policies of other sets for the request's namespace, where they differ from `policy`."""
-    others = (policies.for_namespace(request.namespace) for policies in earlier)
+def _others(policy: Policy, request: AdmissionRequest, earlier: Sequence[PolicySet], now: float) -> list[Policy]:
+    """The policies of other sets for the request's object, where they differ from `policy`."""
+    others = [in_force(request, policies, now).policy for policies in earlier]
     return [other for other in others if other.hash != policy.hash]
 
 
@@ -141,7 +162,7 @@ def _as_pod(request: AdmissionRequest, raw: Mapping[str, Any] | None) -> Mapping
         return None
     if is_pod(request.api_version, request.kind):
         return raw
-    if request.kind == "EphemeralContainers" and request.subresource == EPHEMERAL_SUBRESOURCE:
+    if request.kind == EPHEMERAL_KIND and request.subresource == EPHEMERAL_SUBRESOURCE:
         return {"metadata": raw.get("metadata"), "spec": {"ephemeralContainers": raw.get("ephemeralContainers")}}
     return None
 
@@ -160,6 +181,8 @@ def decide(outcome: Outcome) -> Decision:
     annotations["rules"] = ",".join(concerned)
     if not outcome.findings:
         return Decision(AdmissionResponse(is_allowed=True, patch=outcome.patch, audit_annotations=annotations), outcome)
+    if used := exceptions_used(outcome):
+        annotations["exceptions"] = "; ".join(f"{name}: {text}" for name, text in used.items())[:_LONGEST_ANNOTATION]
     audited = (f"{f.rule}: {f.where}: {f.message}" for f in outcome.findings if not f.refuses and not f.warns)
     if text := "; ".join(islice(audited, _MOST_AUDITED)):
         annotations["audited"] = text[:_LONGEST_ANNOTATION]
@@ -175,6 +198,11 @@ def decide(outcome: Outcome) -> Decision:
     return Decision(answer, outcome)
 
 
+def exceptions_used(outcome: Outcome) -> dict[str, str]:
+    """The exceptions that let something through, by name: what is said of each."""
+    return {one.exception.name: one.exception.told() for one in outcome.findings if one.exception is not None}
+
+
 NAME_LABEL, VERSION_LABEL = "app.kubernetes.io/name", "app.kubernetes.io/version"
 CHART = "gpu-policy"
 """The value of NAME_LABEL in objects of the chart."""
@@ -185,10 +213,11 @@ _CHECK = "gpu-policy policy check DIRECTORY"
 _MORE = f"and {{}} more; {_CHECK} names all of them"
 
 
-def config_maps(request: AdmissionRequest, store: PolicyStore) -> Decision:
+def config_maps(request: AdmissionRequest, store: PolicyStore, now: float | None = None) -> Decision:
     """Refuse a ConfigMap whose policies have mistakes, on CREATE, and on UPDATE if its files change.
 
-    Doubts are warnings. `store` has the policies that this replica has mounted.
+    Doubts are warnings. `store` has the policies that this replica has mounted. `now` is when the ends of exceptions
+    are judged, in seconds since 1970; without it they are not.
     """
     raw = request.object
     if raw is None or not _is_about_a_config_map(request) or request.operation not in _BRINGING:
@@ -198,13 +227,13 @@ def config_maps(request: AdmissionRequest, store: PolicyStore) -> Decision:
         request.operation == "UPDATE" and new == old
     ):  # labels and finalizers may change although stored policies have mistakes
         return UNCONCERNED
-    return _checked(raw, new, old, store)
+    return _checked(raw, new, old, store, now)
 
 
-def _checked(raw: Mapping[str, Any], new: Files, old: Files, store: PolicyStore) -> Decision:
+def _checked(raw: Mapping[str, Any], new: Files, old: Files, store: PolicyStore, now: float | None) -> Decision:
     """The decision about a ConfigMap whose files change."""
     try:
-        checked = check_files(new, old, store.on_disk(), store.current)
+        checked = check_files(new, old, store.on_disk(), store.current, now)
     except FileErrors:
         return _allowed(["not checked: this replica cannot read the policies that it has mounted"])
     if checked.unchecked:

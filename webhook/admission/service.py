@@ -159,17 +159,21 @@ class _ImagesOfReview:
 class Service:
     """One replica: the policies and facts that it decides with, and whether it is ready.
 
-    Without `images` nothing is looked up in registries. Without `ledgers` no pod gets an entry in a quota.
+    Without `images` nothing is looked up in registries. Without `ledgers` no pod gets an entry in a quota. `clock`
+    tells the seconds since 1970, by which exceptions begin and end.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what a replica decides with
         self,
         policies: PolicyStore,
         facts: FactsSource,
         metrics: Metrics,
         images: ImageMemory | None = None,
         ledgers: HasLedgers | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        self._clock = clock
         self.policies = policies
         self.facts = facts
         self.metrics = metrics
@@ -205,25 +209,27 @@ class Service:
 
     def mutate(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
         """Answer the mutating phase."""
-        return self._mutated.decision(review, self._sets(), self._with_images(facts, review, budget))
+        return self._mutated.decision(review, self._sets(), self._with_images(facts, review, budget), self._clock())
 
     def validate(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
         """Answer the validating phase; the only answer that may have to wait, for the ledgers of quotas."""
-        decision = self._validated.decision(review, self._sets(), self._with_images(facts, review, budget))
+        decision = self._validated.decision(
+            review, self._sets(), self._with_images(facts, review, budget), self._clock()
+        )
         return reserve(decision, review, self._ledgers, budget)
 
     def claims(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
         """Answer for ResourceClaims that are about to be created."""
-        decision = claim_phase.claims(review, self.policies.current, facts)
+        decision = claim_phase.claims(review, self.policies.current, facts, self._clock())
         return reserve(decision, review, self._ledgers, budget)
 
     def workloads(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
         """Answer for objects that make pods."""
-        return phases.workloads(review, self.policies.current, self._with_images(facts, review, budget))
+        return phases.workloads(review, self.policies.current, self._with_images(facts, review, budget), self._clock())
 
     def config_maps(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:  # noqa: ARG002  # phases are called alike
         """Answer for ConfigMaps of policies."""
-        return phases.config_maps(review, self.policies)
+        return phases.config_maps(review, self.policies, self._clock())
 
     def _sets(self) -> tuple[PolicySet, ...]:
         """The policy set in force, and the recent ones that other replicas may still use."""

@@ -88,6 +88,7 @@ def _item_json(item: ReviewedObject) -> dict[str, Any]:
         "allowed": item.is_allowed,
         "violations": [
             {"rule": f.rule, "mode": f.mode, "field": f.field, "message": f"{f.message}. {f.remedy}."}
+            | ({} if f.exception is None else {"exception": f.exception.name})
             for f in item.violations
         ],
         "templates": [_template_json(pods) for pods in item.pods],

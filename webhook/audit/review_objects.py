@@ -6,7 +6,8 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any
 from uuid import uuid4
@@ -23,9 +24,10 @@ from webhook.ledger.entries import uid_bytes
 from webhook.ledger.ledgers import Ledgers
 from webhook.model.image import ImageInfo
 from webhook.model.json_parts import mapped
+from webhook.model.subject import subject_of
 from webhook.model.workloads import is_made_or_ending, is_pod, workload_of
 from webhook.outcome import Finding, FindingKind, Injection, Outcome, printable
-from webhook.policy.policy_set import Policy, PolicySet
+from webhook.policy.policy_set import InForce, Policy, PolicySet
 
 _LEDGER_SECONDS = 30.0
 """Longest time to list the pods that count against a quota."""
@@ -115,12 +117,18 @@ class ReviewContext:
 
     Pods are entered in `ledgers` one after the other, so that the last pods are refused where all pods together exceed
     a quota. `claims` are the resource claims that pods may name; without `claims` there is no finding about devices.
+    `now` is the moment for which exceptions are judged, in seconds since 1970.
     """
 
     policies: PolicySet
     facts: ClusterFacts
     ledgers: Ledgers
     claims: InputClaims | None = None
+    now: float = field(default_factory=time.time)
+
+    def in_force(self, namespace: str, raw: Mapping[str, Any], kind: str) -> InForce:
+        """What holds for an object of a kind."""
+        return self.policies.in_force(namespace, lambda: subject_of(raw, kind), self.now)
 
 
 def review(documents: Sequence[Document | DocumentError], namespace: str, context: ReviewContext) -> ReviewList:
@@ -151,19 +159,21 @@ def review_object(
     Raises ValueError, a ShapeError in nearly all cases, for a malformed pod or template.
     """
     where, name = _namespace(document, namespace), _name(document)
-    policy = context.policies.for_namespace(where)
+    held = context.in_force(where, document.object, document.kind)
+    policy = held.policy
     if is_pod(document.api_version, document.kind):
         outcome = engine.simulate(document.object, policy, context.facts, namespace=where)
         if not is_running:
-            outcome = _reserved(outcome, document, where, context)
+            outcome = _reserved(outcome, document, where, context, held)
         if context.claims is not None:
             outcome = context.claims.pod_with_claims(outcome, where)
         return ReviewedObject(document, where, name, policy, outcome.findings, outcome)
     if engine.is_claim(document.object):
         found = engine.validate_claim(document.object, where, policy, context.facts).findings
         return ReviewedObject(document, where, name, policy, found)
-    bound = context.policies.quotas_for(where)
-    pods = engine.template_outcomes(document.object, where, policy, context.facts, bound)
+    policy, bound = context.policies.for_namespace(where), context.policies.quotas_for(where)
+    excepting = partial(context.policies.in_force, where, now=context.now)
+    pods = engine.template_outcomes(document.object, where, policy, context.facts, bound, excepting=excepting)
     if not pods:
         return ReviewedObject(document, own_namespace(document), name, None)
     if context.claims is not None:
@@ -172,13 +182,13 @@ def review_object(
     return ReviewedObject(document, where, name, policy, findings, None, pods)
 
 
-def _reserved(outcome: Outcome, document: Document, namespace: str, context: ReviewContext) -> Outcome:
+def _reserved(outcome: Outcome, document: Document, namespace: str, context: ReviewContext, held: InForce) -> Outcome:
     ledgers, uid = context.ledgers, _uid(mapped(document.object, "metadata"))
     return quota_claims.reserved(
         outcome,
         namespace,
-        context.policies.quotas_for(namespace),
-        facts_under(context.policies.for_namespace(namespace), context.facts),
+        held.quotas,
+        facts_under(held.policy, context.facts),
         lambda claims: ledgers.reserve(uid, claims, time.monotonic() + _LEDGER_SECONDS),
         ledgers.context.pods.seen,
     )

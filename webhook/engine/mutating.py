@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from webhook.engine.exceptions_used import with_excepted_injections
 from webhook.engine.joint_steering import advice_without_room, jointly
 from webhook.engine.running_rules import (
     ask_mutators,
@@ -65,7 +66,7 @@ def mutate(
         if injected:
             unseen += [edit for injection in injected for edit in injection.edits]
             injections += injected
-    findings = without_repeats(findings, pod, policy, facts)
+    findings = with_excepted_injections(without_repeats(findings, pod, policy, facts), original, policy, facts)
     if any(finding.fails_validation for finding in chain(findings, violations(pod, policy.anticipators, facts))):
         findings.extend(bounded(violations(pod, policy.validators, facts)))
     if any(finding.refuses for finding in findings):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from webhook.engine.quota_findings import finding_for, finding_of, only_advice
+from webhook.engine.quota_findings import advice_of, finding_for, finding_of, usual_limits
 from webhook.engine.running_rules import addressed_to
 from webhook.facts.claim_index import bounded
 from webhook.facts.gpu_pods import counted_pod
@@ -17,7 +17,6 @@ from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.verdicts import (
     Claim,
     Exceeded,
-    Granted,
     Verdict,
 )
 from webhook.model.claims import CLAIM, Requests, claim_of_kind
@@ -89,9 +88,9 @@ def claims_of(
         if demand is None:
             continue
         is_enforced = bound.mode is Mode.ENFORCE
-        claims.append(
-            BoundClaim(Claim(bound.quota, demand, is_enforced, whole.reserved, own if whole.reserved else None), bound)
-        )
+        remaining = own if whole.reserved else None
+        claim = Claim(bound.quota, demand, is_enforced, whole.reserved, remaining, usual_limits(bound))
+        claims.append(BoundClaim(claim, bound))
         if bound.quota.scope is QuotaScope.POT:  # the rule reports objections of the namespace's own quota
             findings += [finding_of(bound, objection) for objection in objections(demand, bound.quota)]
     return QuotaClaims(tuple(claims), tuple(findings))
@@ -109,7 +108,8 @@ def claims_of_claim(
         findings += _uncounted_in(requests, bound)
         demand = claims_demand([requests], namespace, bound.quota.counting)
         if demand is not None:
-            claims.append(BoundClaim(Claim(bound.quota, demand, bound.mode is Mode.ENFORCE), bound))
+            asked = Claim(bound.quota, demand, bound.mode is Mode.ENFORCE, usual=usual_limits(bound))
+            claims.append(BoundClaim(asked, bound))
             findings += [finding_of(bound, one) for one in objections(demand, bound.quota, namespace)]
     return QuotaClaims(tuple(claims), tuple(findings), reservation_of(raw))
 
@@ -131,9 +131,9 @@ def claims_of_extended(
 def _uncounted_in(requests: Requests, bound: BoundQuota) -> Iterator[Finding]:
     """That a claim may give GPUs which the quota cannot count, unless the quota allows that."""
     if bound.quota.counting.claims is not ClaimsMode.ALLOW and is_uncounted(requests, bound.quota.counting):
-        found = finding_of(bound, Objection("spec.devices.requests", *uncountable(bound.quota)))
+        objection = Objection("spec.devices.requests", *uncountable(bound.quota))
         is_refused = bound.quota.counting.claims is ClaimsMode.DENY
-        yield found if is_refused else only_advice(found)
+        yield finding_of(bound, objection) if is_refused else advice_of(bound, objection)
 
 
 def _with_verdicts(
@@ -145,9 +145,9 @@ def _with_verdicts(
     in use.
     """
     findings = [
-        finding_for(one.bound, one.claim.demand, verdict, pods)
+        finding
         for one, verdict in zip(claims, verdicts, strict=True)
-        if not isinstance(verdict, Granted)
+        if (finding := finding_for(one.bound, one.claim.demand, verdict, pods)) is not None
     ]
     return _with_findings(outcome, findings) if findings else outcome
 
@@ -208,8 +208,7 @@ def uncounted_of_pots(pod: Pod, quotas: Sequence[BoundQuota], known: ResourceCla
         if bound.quota.scope is QuotaScope.POT:
             is_denied = bound.quota.counting.claims is ClaimsMode.DENY
             for objection in uncounted(pod, bound.quota, known):
-                found = finding_of(bound, objection)
-                yield found if is_denied else only_advice(found)
+                yield finding_of(bound, objection) if is_denied else advice_of(bound, objection)
 
 
 def pot_findings(pod: Pod, namespace: str, quotas: Sequence[BoundQuota], known: ResourceClaims) -> Iterator[Finding]:

@@ -5,13 +5,16 @@ from dataclasses import replace
 from fractions import Fraction
 from heapq import nsmallest
 
+from webhook.engine.exceptions_used import excepted
 from webhook.ledger.ledger_store import GpuPod, entered_demand
 from webhook.ledger.verdicts import (
     AlreadyStored,
     Crowded,
     Exceeded,
+    Granted,
     InTreeExceeded,
     Unanswered,
+    Verdict,
     Withheld,
 )
 from webhook.model.shape import shortened
@@ -37,15 +40,43 @@ _KeptOut = Withheld | Crowded | AlreadyStored | InTreeExceeded
 """Verdicts on a pod that is kept out because of other pods in its namespace."""
 
 
-def only_advice(finding: Finding) -> Finding:
-    """The finding as advice, which refuses nothing."""
-    return replace(finding, kind=FindingKind.ADVICE, refuses=False)
+def advice_of(bound: BoundQuota, objection: Objection) -> Finding:
+    """The advice that an objection is, which refuses nothing."""
+    return replace(_objected(bound, objection), kind=FindingKind.ADVICE, refuses=False)
 
 
-def finding_for(
+def usual_limits(bound: BoundQuota) -> Quota | None:
+    """The quota without an exception, if its limits refuse pods and are others."""
+    usual = bound.usual
+    if usual is None or usual.mode is not Mode.ENFORCE or usual.quota.limits == bound.quota.limits:
+        return None
+    return usual.quota
+
+
+def _as_excepted(bound: BoundQuota, finding: Finding) -> Finding:
+    """The finding as it is recorded, if it would refuse without an exception to the quota."""
+    exception, usual = bound.exception, bound.usual
+    if exception is None or usual is None or usual.mode is not Mode.ENFORCE or bound.mode is Mode.ENFORCE:
+        return finding
+    return excepted(finding, exception)
+
+
+def finding_for(bound: BoundQuota, demand: Demand, verdict: Verdict, pods: Iterable[GpuPod] | None) -> Finding | None:
+    """The finding that the verdict on a demand becomes; None for a pod that fits without an exception.
+
+    `pods` is as in `webhook.engine.quota_claims.entered`.
+    """
+    if not isinstance(verdict, Granted):
+        found = _finding_for(bound, demand, verdict, pods)
+        return found if isinstance(verdict, Unanswered) else _as_excepted(bound, found)
+    if not verdict.beyond or bound.exception is None or bound.usual is None:
+        return None
+    return excepted(_finding_for(bound.usual, demand, Exceeded(verdict.beyond), ()), bound.exception)
+
+
+def _finding_for(
     bound: BoundQuota, demand: Demand, verdict: Exceeded | Unanswered | _KeptOut, pods: Iterable[GpuPod] | None
 ) -> Finding:
-    """The finding that the verdict on a demand becomes. `pods` is as in `webhook.engine.quota_claims.entered`."""
     if isinstance(verdict, Withheld | Crowded | AlreadyStored | InTreeExceeded):
         return finding_of(bound, _WITHOUT_USAGE if pods is None else _objection(verdict, bound.quota))
     if isinstance(verdict, Exceeded):
@@ -98,6 +129,10 @@ _WITHOUT_USAGE = Objection(
 
 def finding_of(bound: BoundQuota, objection: Objection) -> Finding:
     """The finding that an objection is, in the mode of its quota."""
+    return _as_excepted(bound, _objected(bound, objection))
+
+
+def _objected(bound: BoundQuota, objection: Objection) -> Finding:
     return Finding(
         KEY,
         bound.mode,

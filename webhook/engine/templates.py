@@ -1,9 +1,11 @@
 """One pod template: what would happen to its pods, with places in the object where its author finds them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
+from webhook.engine.exceptions_used import with_exceptions
 from webhook.engine.quota_claims import pot_findings
 from webhook.engine.running_rules import addressed_to, facts_under, findings_of
 from webhook.engine.validating import simulate
@@ -12,13 +14,14 @@ from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import shortened
+from webhook.model.subject import Subject, subject_of_template
 from webhook.model.wording import counted
 from webhook.model.workloads import Template
 from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.policy_quotas import BoundQuota
-from webhook.policy.policy_set import Policy
+from webhook.policy.policy_set import InForce, Policy
 from webhook.policy.schema import WorkloadsMode
-from webhook.rules.rule import Stage
+from webhook.rules.rule import Facts, Stage
 from webhook.rules.rule_settings import Mode
 
 _LONGEST_NAME = 40
@@ -43,35 +46,50 @@ class TemplateOutcome:
         return any(finding.refuses for finding in self.findings)
 
 
+Excepting = Callable[[Callable[[], Subject]], InForce]
+"""Says what holds in a namespace for the pods that a function describes, with exceptions."""
+
+
 @dataclass(frozen=True, slots=True)
 class TemplateContext:
-    """The policy, facts and quotas that templates are judged by, and their namespace."""
+    """The policy, facts and quotas that templates are judged by, and their namespace.
+
+    `excepting` says what holds for particular pods; without it there are no exceptions.
+    """
 
     namespace: str
     policy: Policy
     facts: ClusterFacts
     quotas: Sequence[BoundQuota] = ()
+    excepting: Excepting | None = None
 
     @property
     def completing(self) -> Policy:
         """The policy that completes pods which are made for one node each, without the rules that steer them."""
-        rules = tuple(bound for bound in self.policy.rules if bound.rule.stage is not Stage.STEERING)
-        return replace(self.policy, rules=rules)
+        return self.policy.only(lambda bound: bound.rule.stage is not Stage.STEERING)
 
     @property
     def queued(self) -> Policy:
         """The policy that judges pods whose nodes a queue will choose, without the rules that judge by nodes."""
-        return replace(self.policy, rules=tuple(bound for bound in self.policy.rules if not bound.rule.follows_nodes))
+        return self.policy.only(lambda bound: not bound.rule.follows_nodes)
+
+    def of(self, workload: Mapping[str, Any], template: Template) -> "TemplateContext":
+        """What the pods of one template of a workload are judged by, with the exceptions that hold for them."""
+        if self.excepting is None:
+            return self
+        found = self.excepting(lambda: subject_of_template(workload, template))
+        return self if found.policy is self.policy else replace(self, policy=found.policy, quotas=found.quotas)
 
 
 @dataclass(frozen=True)
 class JudgedTemplate:
-    """A template and its findings, whose fields are places in a pod of the template."""
+    """A template and its findings, whose fields are places in a pod of the template. Its pods count in `quotas`."""
 
     template: Template
     pod: Pod
     findings: tuple[Finding, ...]
     injections: tuple[Injection, ...]
+    quotas: Sequence[BoundQuota] = ()
 
     @cached_property
     def outcome(self) -> TemplateOutcome:
@@ -81,11 +99,12 @@ class JudgedTemplate:
         return TemplateOutcome(self.template, self.pod.gpu_count, placed, self.injections)
 
 
-def judge_template(template: Template, where: TemplateContext) -> JudgedTemplate:
-    """Judge a pod of the template, completed as it will be when it is created.
+def judge_template(workload: Mapping[str, Any], template: Template, where: TemplateContext) -> JudgedTemplate:
+    """Judge a pod of a template of a workload, completed as it will be when it is created.
 
     Raises ShapeError, with a place in the pod, for a malformed template.
     """
+    where = where.of(workload, template)
     completing = where.completing if template.is_per_node else None
     policy = where.queued if template.is_queued else where.policy
     outcome = simulate(template.made, policy, where.facts, completing=completing, namespace=where.namespace)
@@ -97,7 +116,7 @@ def judge_template(template: Template, where: TemplateContext) -> JudgedTemplate
     if not any(finding.refuses for finding in findings):
         of_pots = pot_findings(pod, where.namespace, where.quotas, facts_under(where.policy, where.facts))
         findings.extend(addressed_to(where.policy.contact, of_pots))
-    return JudgedTemplate(template, pod, tuple(findings), outcome.injections)
+    return JudgedTemplate(template, pod, tuple(findings), outcome.injections, where.quotas)
 
 
 def _of_replicas(template: Template, pod: Pod, where: TemplateContext) -> Iterator[Finding]:
@@ -109,10 +128,19 @@ def _of_replicas(template: Template, pod: Pod, where: TemplateContext) -> Iterat
         return
     facts = facts_under(where.policy, where.facts)
     refuses = where.policy.workloads is WorkloadsMode.ENFORCE
-    for bound in where.policy.rules:
+    found = _found_in_replicas(pod, template.pods, where.policy, facts)
+    if where.policy.usual is not None:
+        found = with_exceptions(
+            found, _found_in_replicas(pod, template.pods, where.policy.usual, facts), where.policy, pod
+        )
+    for finding in found:
+        yield replace(finding, refuses=finding.refuses and refuses)
+
+
+def _found_in_replicas(pod: Pod, pods: int, policy: Policy, facts: Facts) -> Iterable[Finding]:
+    for bound in policy.rules:
         if bound.rule.validate_replicas is not None:
-            for finding in findings_of(bound, bound.rule.validate_replicas(pod, template.pods, bound.settings, facts)):
-                yield replace(finding, refuses=finding.refuses and refuses)
+            yield from findings_of(bound, bound.rule.validate_replicas(pod, pods, bound.settings, facts))
 
 
 def about(template: Template, pod: Pod | None = None) -> str:

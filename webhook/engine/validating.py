@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from webhook.engine.exceptions_used import with_exceptions
 from webhook.engine.joint_steering import refusal
 from webhook.engine.mutating import STAMP, mutate, stamp_of
 from webhook.engine.running_rules import addressed, bounded, edits_of, facts_under, listed, violations
@@ -34,9 +35,25 @@ def validate(  # noqa: PLR0913  # all that decides
     On CREATE (`old` is None), injections are reported, too, that the pod lacks under `policy` and under every one of
     the `earlier` policies. A value that an earlier policy injected, or a policy that is not known here, is not a
     violation. On UPDATE, only violations that the old pod did not have are reported. If no image changed, a violation
-    of a rule that judges by nodes is a warning. `namespace` is where the pod is; if empty, the pod itself says it.
-    Raises ShapeError for a malformed pod.
+    of a rule that judges by nodes is a warning. Under a policy with exceptions, what would refuse the pod without them
+    is recorded. `namespace` is where the pod is; if empty, the pod itself says it. Raises ShapeError for a malformed
+    pod.
     """
+    judged = _judged(raw, policy, facts, old, earlier, namespace)
+    if policy.usual is None:
+        return judged
+    usual = _judged(raw, policy.usual, facts, old, (policy, *earlier), namespace)
+    return replace(judged, findings=with_exceptions(judged.findings, usual.findings, policy, judged.pod))
+
+
+def _judged(  # noqa: PLR0913, PLR0917  # as `validate`
+    raw: Mapping[str, Any],
+    policy: Policy,
+    facts: ClusterFacts,
+    old: Mapping[str, Any] | None,
+    earlier: Sequence[Policy],
+    namespace: str,
+) -> Outcome:
     pod = pod_from_raw(raw, policy.accelerators, namespace)
     own = facts_under(policy, facts)
     found = _violations(pod, policy, own)

@@ -5,14 +5,22 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from webhook.engine.applied_claims import claim_findings
+from webhook.engine.applied_claims import is_claim, validate_claim
 from webhook.engine.quota_findings import KEY as QUOTA_KEY
 from webhook.engine.running_rules import facts_under
-from webhook.engine.templates import JudgedTemplate, TemplateContext, TemplateOutcome, about, judge_template
+from webhook.engine.templates import (
+    Excepting,
+    JudgedTemplate,
+    TemplateContext,
+    TemplateOutcome,
+    about,
+    judge_template,
+)
 from webhook.facts.facts import ClusterFacts
 from webhook.model.bounds import STORABLE, least_stored
 from webhook.model.json_parts import mapped
 from webhook.model.shape import ShapeError
+from webhook.model.subject import subject_of
 from webhook.model.workloads import Template, number_of_templates, templates_of
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_quotas import BoundQuota
@@ -61,16 +69,22 @@ class _QuotaTotal:
     is_only: bool
 
 
-def template_outcomes(
-    raw: Mapping[str, Any], namespace: str, policy: Policy, facts: ClusterFacts, quotas: Sequence[BoundQuota] = ()
+def template_outcomes(  # noqa: PLR0913  # all that decides
+    raw: Mapping[str, Any],
+    namespace: str,
+    policy: Policy,
+    facts: ClusterFacts,
+    quotas: Sequence[BoundQuota] = (),
+    *,
+    excepting: Excepting | None = None,
 ) -> tuple[TemplateOutcome, ...]:
     """What would happen to the pods of each template in an object; empty for an object that makes no pods.
 
-    A limit that the pods of several templates exceed together is reported with the first of these templates. Raises
-    ShapeError for a malformed template.
+    `excepting` says what holds for particular pods instead of `policy` and `quotas`. A limit that the pods of several
+    templates exceed together is reported with the first of these templates. Raises ShapeError for a malformed template.
     """
-    where = TemplateContext(namespace, policy, facts, quotas)
-    judged = [_judged(template, where) for template in templates_of(raw)]
+    where = TemplateContext(namespace, policy, facts, quotas, excepting)
+    judged = [_judged(raw, template, where) for template in templates_of(raw)]
     found = list(_totals(judged, where))
     return tuple(
         _with(one.outcome, [total for total in found if total.first.template is one.template]) for one in judged
@@ -85,16 +99,17 @@ def validate_workload(  # noqa: PLR0913  # all that decides
     quotas: Sequence[BoundQuota] = (),
     *,
     old: Mapping[str, Any] | None = None,
+    excepting: Excepting | None = None,
 ) -> Outcome:
     """Judge a workload by the pods that it would make, and a template of resource claims by its claims, in the policy's
     mode for workloads.
 
-    On UPDATE (`old` is given), only new findings are reported. A malformed template brings a warning in mode `warn`; in
-    mode `enforce`, ShapeError is raised.
+    On UPDATE (`old` is given), only new findings are reported. `excepting` is as in `template_outcomes`. A malformed
+    template brings a warning in mode `warn`; in mode `enforce`, ShapeError is raised.
     """
     if policy.workloads is WorkloadsMode.DISABLED:
         return Outcome(policy, raw)
-    where = TemplateContext(namespace, policy, facts, quotas)
+    where = TemplateContext(namespace, policy, facts, quotas, excepting)
     found = list(_findings(raw, where))
     if old is not None and found:
         known = {one.key for one in _findings(old, where)}
@@ -110,7 +125,7 @@ def validate_workload(  # noqa: PLR0913  # all that decides
 
 def _findings(raw: Mapping[str, Any], where: TemplateContext) -> Iterator[_WorkloadFinding]:
     """The findings about an object. Templates beyond the limits of an admission review are not judged."""
-    for finding in claim_findings(raw, where.namespace, where.policy, where.facts):
+    for finding in _claimed(raw, where):
         yield _WorkloadFinding(finding, finding)
     judged: list[JudgedTemplate] = []
     found, stored = 0, 0
@@ -120,7 +135,7 @@ def _findings(raw: Mapping[str, Any], where: TemplateContext) -> Iterator[_Workl
             yield _unjudged(template, number, number_of_templates(raw))
             break
         try:
-            one = judge_template(template, where)
+            one = judge_template(raw, template, where)
         except ShapeError as error:
             yield _malformed(template, error)
             continue
@@ -132,9 +147,19 @@ def _findings(raw: Mapping[str, Any], where: TemplateContext) -> Iterator[_Workl
         yield _WorkloadFinding(total.key, _placed(total))
 
 
-def _judged(template: Template, where: TemplateContext) -> JudgedTemplate:
+def _claimed(raw: Mapping[str, Any], where: TemplateContext) -> Sequence[Finding]:
+    """The findings about a template of resource claims, with the exceptions that hold for it."""
+    if not is_claim(raw):
+        return ()
+    policy = (
+        where.policy if where.excepting is None else where.excepting(lambda: subject_of(raw, str(raw["kind"]))).policy
+    )
+    return validate_claim(raw, where.namespace, policy, where.facts).findings
+
+
+def _judged(raw: Mapping[str, Any], template: Template, where: TemplateContext) -> JudgedTemplate:
     try:
-        return judge_template(template, where)
+        return judge_template(raw, template, where)
     except ShapeError as error:
         raise error.at(template.place) from None
 
@@ -155,9 +180,11 @@ def _totals(judged: Sequence[JudgedTemplate], where: TemplateContext) -> Iterato
     """
     admitted = [one for one in judged if not one.outcome.is_refused]
     counted = [one for one in admitted if one.template.pods and (one.pod.gpus or one.pod.resource_claims)]
-    for bound in where.quotas:
-        for limit in bound.quota.limits if counted else ():
-            found = _total(bound, limit, counted, where)
+    bounds = {id(bound): bound for one in counted for bound in one.quotas}
+    for bound in bounds.values():
+        counting = [one for one in counted if any(own is bound for own in one.quotas)]
+        for limit in bound.quota.limits:
+            found = _total(bound, limit, counting, where)
             if found is not None:
                 yield found
 

@@ -81,6 +81,8 @@ class BatchPlan:
         verdict = Exceeded(over) if over else Granted() if has_room else self._withheld(pending, in_use)
         if not has_room and (isinstance(verdict, Granted) or (over and not claim.enforced)):
             verdict = self._crowded(claim, written) or verdict
+        if claim.usual is not None and isinstance(verdict, Granted):
+            verdict = Granted(excesses(claim.demand, self._used_of(claim.usual), claim.usual))
         self.verdicts[id(pending)] = verdict
         self.has_exceeded = self.has_exceeded or isinstance(verdict, Exceeded)
         self.has_withheld = self.has_withheld or isinstance(verdict, Withheld)

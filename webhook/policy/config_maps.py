@@ -88,22 +88,23 @@ def _contents(config_map: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
             raise ShapeError(value, "base64", "binaryData", key) from None
 
 
-def check_files(new: Files, old: Files, mounted: Contents, current: PolicySet) -> Checked:
+def check_files(new: Files, old: Files, mounted: Contents, current: PolicySet, now: float | None = None) -> Checked:
     """What is wrong with the files of a ConfigMap that is about to change from `old` to `new`.
 
-    `mounted` is the whole directory now, which may be a minute or two behind. `current` are the policies in use.
+    `mounted` is the whole directory now, which may be a minute or two behind. `current` are the policies in use. `now`
+    is as in `webhook.policy.loader.build`.
     """
     others = {name: content for name, content in mounted.files if name not in new and old.get(name) != content}
     together = {**others, **new}
     if unchecked := _too_much(together):
         return Checked(unchecked=unchecked)
-    found = _built(together, current)
+    found = _built(together, current, now)
     if not others:
         return found
-    alone = _places(_errors_of(new))
+    alone = _places(_errors_of(new, now))
     doubts = [*(error for error in found.errors if _place(error) not in alone), *found.doubts]
     if doubts and (shadows := _shadows(new, old, mounted)):
-        with_shadows = _built({**together, **shadows}, current)
+        with_shadows = _built({**together, **shadows}, current, now)
         either_way = _places([*with_shadows.errors, *with_shadows.doubts])
         doubts = [doubt for doubt in doubts if _place(doubt) in either_way]
     return Checked(
@@ -131,24 +132,24 @@ def _too_much(files: Files) -> str:
     return ""
 
 
-def _built(files: Files, current: PolicySet) -> Checked:
+def _built(files: Files, current: PolicySet, now: float | None) -> Checked:
     """What is wrong with files if they are the whole directory."""
     try:
         contents = contents_of(_HERE, files)
-        policies = build(contents)
+        policies = build(contents, now=now)
     except FileErrors as error:
         return Checked(errors=tuple(replace(one, path="") if one.path == str(_HERE) else one for one in error.errors))
     return Checked(doubts=tuple(losses(current, policies, contents)), notices=policies.notices)
 
 
-def _errors_of(files: Files) -> Sequence[FileError]:
+def _errors_of(files: Files, now: float | None) -> Sequence[FileError]:
     """What is wrong with files if they are a part of the directory, whatever the other files say."""
     try:
         contents = contents_of(_HERE, files)
     except FileErrors:
         return ()  # no policy file is among them
     try:
-        build(contents, elsewhere={DEFAULT_FILE, CUDA_FILE} - files.keys())
+        build(contents, elsewhere={DEFAULT_FILE, CUDA_FILE} - files.keys(), now=now)
     except FileErrors as error:
         return error.errors
     return ()

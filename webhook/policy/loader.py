@@ -1,6 +1,7 @@
 """Reads a directory into a set of policies, or reports all mistakes in it, each with file, line and key."""
 
 import json
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -19,12 +20,22 @@ from webhook.policy.device_class_settings import DeclaredClasses
 from webhook.policy.directory import Contents, read_directory
 from webhook.policy.document import RULES_PATH, merge_rule
 from webhook.policy.error_wording import MODES, details_of, locate, message_for
+from webhook.policy.exception_settings import ExceptionFile, load_exceptions
 from webhook.policy.kept_off_models import KeptOffByNamespace, with_kept_off
 from webhook.policy.namespaces import ClaimedNamespaces
 from webhook.policy.policy_quotas import NO_POTS, read_pots
 from webhook.policy.policy_set import NO_POLICY, BoundRule, Policy, PolicySet, content_hash
 from webhook.policy.policy_source import PolicySource, read_source
-from webhook.policy.schema import CUDA_FILE, CUDA_KIND, DEFAULT_FILE, QUOTAS_FILE, WorkloadsMode, rule_schema
+from webhook.policy.schema import (
+    CUDA_FILE,
+    CUDA_KIND,
+    DEFAULT_FILE,
+    EXCEPTIONS_FILE,
+    MOST_DAYS,
+    QUOTAS_FILE,
+    WorkloadsMode,
+    rule_schema,
+)
 from webhook.rules import RULES, gpu_quota
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import Mode, RuleSettings
@@ -32,9 +43,12 @@ from webhook.yaml_files.file_errors import Faults
 from webhook.yaml_files.yaml_lines import YamlNode
 
 
-def load(directory: Path | str, rules: Sequence[Rule] = RULES) -> PolicySet:
-    """The policies in a directory. Raises FileErrors with all mistakes, sorted by file and line."""
-    return build(read_directory(Path(directory)), rules)
+def load(directory: Path | str, rules: Sequence[Rule] = RULES, now: float | None = None) -> PolicySet:
+    """The policies in a directory. Raises FileErrors with all mistakes, sorted by file and line.
+
+    `now` is when the ends of exceptions are judged, in seconds since 1970; by default it is now.
+    """
+    return build(read_directory(Path(directory)), rules, now=time.time() if now is None else now)
 
 
 def build(
@@ -43,11 +57,14 @@ def build(
     previous: PolicySet | None = None,
     *,
     elsewhere: Collection[str] = (),
+    now: float | None = None,
 ) -> PolicySet:
     """The policies in files that were read. Raises FileErrors.
 
     Policies that are equal to one of `previous` are shared with it, so that a reload keeps no second copy. Files named
-    in `elsewhere` may exist outside `contents`, so what they may declare is not reported as missing.
+    in `elsewhere` may exist outside `contents`, so what they may declare is not reported as missing. With `now`, an
+    exception whose end is too far ahead is a mistake; without it, the exception does not hold until its end is near
+    enough, so that a set which was loaded once can always be loaded.
     """
     faults = Faults()
     faults.extend(contents.faults)
@@ -69,7 +86,8 @@ def build(
     accelerators = default.accelerators if default is not None else ANY if is_default_unknown else BUILT_IN
     has_other_rows = CUDA_FILE in elsewhere or any(fault.path == cuda_path for fault in faults.errors)
     shared = _Shared(accelerators, cuda, has_other_rows)
-    binder = _Binder(rules, default, shared, faults, previous)
+    exceptions_file = files.pop(EXCEPTIONS_FILE, None)
+    binder = _Binder(rules, default, shared, faults, previous, keeps_written=exceptions_file is not None)
     pots = NO_POTS
     if QUOTAS_FILE in files:
         path = str(contents.path / QUOTAS_FILE)
@@ -81,11 +99,20 @@ def build(
         source = read_source(file, str(contents.path / file), content, rules, faults, accelerators, cuda.tables)
         if source is not None:
             policies |= dict.fromkeys(claimed.add(source.claims), binder.bind(source))
-    faults.raise_if_any()
     pots = pots.beside(KeptOffByNamespace.of(binder.default or NO_POLICY, policies))
     if previous is not None:
         pots = pots.sharing(previous.pots)
-    return PolicySet.of(binder.default, policies, (*notices, *binder.notices), pots, cuda)
+    max_days = default.max_days if default is not None else MOST_DAYS
+    policy_set = PolicySet.of(binder.default, policies, (*notices, *binder.notices), pots, cuda, max_days=max_days)
+    if exceptions_file is not None:
+        written = ExceptionFile(
+            str(contents.path / EXCEPTIONS_FILE), exceptions_file, tuple(rules), None if is_default_unknown else now
+        )
+        exceptions, remarks = load_exceptions(written, policy_set, binder.context, binder.contexts, faults)
+        told = (*policy_set.notices, *remarks)
+        policy_set = PolicySet.of(binder.default, policies, told, pots, cuda, exceptions, max_days)
+    faults.raise_if_any()
+    return policy_set
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,15 +223,20 @@ class _Besides:
 class _Binder:
     """Merges, validates and binds the rules of one policy after the other. Equal settings and policies are shared."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what policies are made of, and what for
         self,
         rules: Sequence[Rule],
         default: PolicySource | None,
         shared: _Shared,
         faults: Faults,
         previous: PolicySet | None,
+        *,
+        keeps_written: bool = False,
     ) -> None:
         self._rules = rules
+        self._keeps_written = keeps_written
+        self.contexts: dict[str, Mapping[str, Any]] = {}
+        """Name of a policy -> the context with which its settings are validated, if it has one of its own."""
         self._shared = shared
         self._faults = faults
         self.notices: list[str] = []
@@ -222,6 +254,7 @@ class _Binder:
         self._default_besides = _Besides(
             _Pools.of(default), _Workloads.of(default), shared, contact, self.default_classes
         )
+        self.context = shared.context | self.default_classes.context
         self.default = (
             self._policy(default.name, self._default_files, self._default_rules, self._default_besides)
             if default is not None
@@ -232,6 +265,8 @@ class _Binder:
         """The policy of a namespace's file, merged over the default. Faulty rules are left out, and recorded."""
         merged = dict(self._default_rules)
         besides = self._default_besides.under(source)
+        if source.device_classes and self._keeps_written:
+            self.contexts[source.name] = self._shared.context | besides.classes.context
         for rule in self._rules:
             own, inherited = source.rules.get(rule.key), self._default_nodes.get(rule.key)
             if own is not None:
@@ -260,7 +295,8 @@ class _Binder:
         if remedy := rule.why_no_effect(settings):
             message = f"does nothing in mode {settings.mode}; {remedy}"
             self.notices.append(f"{node.file}:{node.line}: spec.rules.{rule.key}: {message}")
-        return _Merged(written, BoundRule(rule, settings.mode, settings, origin, node.line))
+        kept = written if self._keeps_written else None
+        return _Merged(written, BoundRule(rule, settings.mode, settings, origin, node.line, written=kept))
 
     def _validate(self, rule: Rule, node: YamlNode, text: str, classes: DeclaredClasses) -> RuleSettings | None:
         try:

@@ -18,6 +18,7 @@ from webhook.model.globs import is_glob, matcher
 from webhook.model.shape import spelled
 from webhook.policy.document import RULES_PATH, check_names_differ, mapping_at, merge, read_document, read_head
 from webhook.policy.error_wording import details_of, locate, message_for
+from webhook.policy.exceptions import AppliedException
 from webhook.policy.namespaces import MAX_NAME, fault_in
 from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND, Schema, for_editors, part_at, settings_schema
 from webhook.quota.quotas import KeptOff, OnLedgerFailure, Quota, QuotaScope
@@ -39,6 +40,10 @@ class BoundQuota:
     on_ledger_failure: OnLedgerFailure
     origin: str
     line: int = field(default=0, compare=False)
+    exception: AppliedException | None = None
+    """The exception by which it differs from `usual`."""
+    usual: "BoundQuota | None" = None
+    """The quota without the exception; None if there is no exception."""
 
     @classmethod
     def of(  # noqa: PLR0913, PLR0917  # all that a quota is bound with
@@ -81,6 +86,14 @@ class Pots:
 
 NO_POTS = Pots()
 """The pots of an empty file, or of no file."""
+
+
+def excepted_pots(pots: Iterable[BoundQuota], exception: AppliedException) -> list[BoundQuota]:
+    """The pots for pods that are excepted from `gpuQuota`: they count in them, and are not refused."""
+    mode = exception.exception.mode
+    return [
+        replace(pot, mode=mode, exception=exception, usual=pot) if pot.mode is Mode.ENFORCE else pot for pot in pots
+    ]
 
 
 def pot_finder(pots: Sequence[BoundQuota]) -> Callable[[str], tuple[BoundQuota, ...]]:

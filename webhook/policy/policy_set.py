@@ -8,15 +8,19 @@ namespace at the same rank, so the order of files makes no difference.
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import Any
 
 from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.fixed import fixed
 from webhook.model.globs import is_glob, matcher
 from webhook.model.node import NodePool
+from webhook.model.subject import Subject
 from webhook.policy.cuda_file import SHIPPED_ONLY, PlatformTables
-from webhook.policy.policy_quotas import NO_POTS, BoundQuota, Pots, pot_finder
-from webhook.policy.schema import CUDA_KIND, DEFAULT_FILE, WorkloadsMode
+from webhook.policy.exceptions import NO_EXCEPTIONS, AppliedException, PolicyExceptions, excepted_rules
+from webhook.policy.policy_quotas import NO_POTS, BoundQuota, Pots, excepted_pots, pot_finder
+from webhook.policy.schema import CUDA_KIND, DEFAULT_FILE, EXCEPTIONS_KIND, MOST_DAYS, WorkloadsMode
 from webhook.quota.quotas import QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule import Rule, Stage
@@ -24,6 +28,8 @@ from webhook.rules.rule_settings import Mode, RuleSettings
 
 REMEMBERED = 10_000
 """Namespaces whose policy and quotas are remembered after globs were compared with their names."""
+_EXCEPTED = 4_096
+"""Policies under exceptions that are remembered."""
 
 
 def content_hash(content: object) -> str:
@@ -45,6 +51,8 @@ class BoundRule:
     line: int = field(default=0, compare=False)
     contact: str = ""
     """Whom users should ask; empty if the policy names nobody."""
+    written: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)
+    """The settings as written, after merging; None in a set without exceptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,10 @@ class Policy:
     """Whom users should ask; empty if no file names anybody."""
     device_classes: Mapping[str, object] = field(default_factory=dict, hash=False)
     """What its files say of DeviceClasses, as they have it."""
+    exceptions: tuple[AppliedException, ...] = ()
+    """The exceptions by which it differs from `usual`."""
+    usual: "Policy | None" = None
+    """The policy without exceptions; None for a policy that is not under any."""
     mutators: tuple[tuple[BoundRule, ...], ...] = field(init=False)
     """The rules that mutate under their settings: one tuple for each stage, in the order of stages."""
     injectors: tuple[BoundRule, ...] = field(init=False)
@@ -115,6 +127,21 @@ class Policy:
                 )
         return None
 
+    def exception_to(self, rule: str) -> AppliedException | None:
+        """The exception that holds for a rule; None without any."""
+        return next((one for one in self.exceptions if rule in one.rules), None)
+
+    def only(self, keep: Callable[[BoundRule], bool]) -> "Policy":
+        """The policy with some of its rules, with and without exceptions."""
+        usual = None if self.usual is None else self.usual.only(keep)
+        return replace(self, rules=tuple(filter(keep, self.rules)), usual=usual)
+
+    def under(self, applied: tuple[AppliedException, ...], exceptions: PolicyExceptions) -> "Policy":
+        """The policy as it is for pods for which exceptions hold."""
+        rules = excepted_rules(self.name, self.rules, applied, exceptions.read)
+        said = [[one.name, one.rules, repr(one.exception)] for one in applied]
+        return replace(self, rules=rules, hash=content_hash([self.hash, said]), exceptions=applied, usual=self)
+
     @property
     def short_hash(self) -> str:
         """The first 12 characters of the hash, for people."""
@@ -129,6 +156,14 @@ def _steerers(validators: Sequence[BoundRule]) -> tuple[BoundRule, ...]:
 
 NO_POLICY = Policy(DEFAULT_FILE.removesuffix(".yaml"), (), content_hash({}), ())
 """The policy without any file: no rules."""
+
+
+@fixed(frozen=True, slots=True)
+class InForce:
+    """What holds for a pod: its policy, and the quotas that it counts against."""
+
+    policy: Policy
+    quotas: tuple[BoundQuota, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,17 +186,24 @@ class PolicySet:
     cuda: PlatformTables
     """The tables by which images are judged in all namespaces."""
     hash: str
+    exceptions: PolicyExceptions
+    """The exceptions, whether or not they hold now."""
+    max_days: int
+    """How many days ahead exceptions may end."""
     _policy: Callable[[str], Policy]
     _quotas: Callable[[str], tuple[BoundQuota, ...]]
+    _excepted: Callable[[str, tuple[AppliedException, ...]], InForce]
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0913, PLR0917  # all parts of a set
         cls,
         default: Policy | None,
         claims: Mapping[str, Policy],
         notices: Sequence[str] = (),
         pots: Pots = NO_POTS,
         cuda: PlatformTables = SHIPPED_ONLY,
+        exceptions: PolicyExceptions = NO_EXCEPTIONS,
+        max_days: int = MOST_DAYS,
     ) -> "PolicySet":
         """The set with the policies of the names and globs in `claims`. All other namespaces have `default`."""
         fallback = default or NO_POLICY
@@ -169,7 +211,9 @@ class PolicySet:
         content = [default is not None, fallback.hash, {key: [p.name, p.hash] for key, p in claims.items()}]
         content += pots.written
         content += [{CUDA_KIND: cuda.written}] if cuda.written else []
+        content += [{EXCEPTIONS_KIND: [*exceptions.written, max_days]}] if exceptions.written else []
         find = policy_finder(claims, fallback)
+        quotas = _quota_finder(find, pots.quotas)
         return cls(
             default=fallback,
             has_default=default is not None,
@@ -180,9 +224,23 @@ class PolicySet:
             names=tuple(sorted(pattern for pattern in claims if not is_glob(pattern))),
             cuda=cuda,
             hash=content_hash(content),
+            exceptions=exceptions,
+            max_days=max_days,
             _policy=find,
-            _quotas=_quota_finder(find, pots.quotas),
+            _quotas=quotas,
+            _excepted=lru_cache(maxsize=_EXCEPTED)(partial(_excepted, find, quotas, exceptions)),
         )
+
+    def in_force(self, namespace: str, subject: Callable[[], Subject], now: float) -> InForce:
+        """What holds for a pod at a moment, in seconds since 1970, with the exceptions that hold for it.
+
+        `subject` says which pod it is; it is called only if there are exceptions for the namespace.
+        """
+        if self.exceptions.all and self.exceptions.are_in(namespace):
+            applied = self.exceptions.applied(namespace, subject(), now)
+            if applied:
+                return self._excepted(namespace, applied)
+        return InForce(self._policy(namespace), self._quotas(namespace))
 
     def for_namespace(self, name: str) -> Policy:
         """The policy of a namespace: one look-up, after globs were compared with its name once.
@@ -225,6 +283,28 @@ def policy_finder(claims: Mapping[str, Policy], fallback: Policy) -> Callable[[s
         return next((policy for glob, policy in globs if name and glob.fullmatch(name)), fallback)
 
     return lambda name: exact.get(name) or resolve(name)
+
+
+def _excepted(
+    policy_of: Callable[[str], Policy],
+    quotas_of: Callable[[str], tuple[BoundQuota, ...]],
+    exceptions: PolicyExceptions,
+    namespace: str,
+    applied: tuple[AppliedException, ...],
+) -> InForce:
+    """What holds in a namespace for pods for which exceptions hold."""
+    usual = policy_of(namespace)
+    policy = usual.under(applied, exceptions)
+    quotas = quotas_of(namespace)
+    exception = policy.exception_to(gpu_quota.RULE.key)
+    if exception is None:
+        return InForce(policy, quotas)
+    pots = [bound for bound in quotas if bound.quota.scope is QuotaScope.POT]
+    if gpu_quota.RULE.key in exception.exception.rules:
+        pots = excepted_pots(pots, exception)
+    before = next((bound for bound in quotas if bound.quota.scope is not QuotaScope.POT), None)
+    own = policy.quota_of(namespace) if before is not None else None  # nobody else's pods count in a new ledger
+    return InForce(policy, (*(() if own is None else (replace(own, exception=exception, usual=before),)), *pots))
 
 
 def _quota_finder(

@@ -19,6 +19,9 @@ from webhook.policy.schema import (
     CUDA_FILE,
     CUDA_KIND,
     DEFAULT_FILE,
+    EXCEPTIONS_FILE,
+    EXCEPTIONS_KIND,
+    MOST_DAYS,
     QUOTAS_FILE,
     QUOTAS_KIND,
     PolicyFile,
@@ -35,6 +38,7 @@ POOLS_PATH: KeyPath = ("spec", "nodePools")
 WORKLOADS_PATH: KeyPath = ("spec", "workloads")
 ACCELERATORS_PATH = ("spec", "accelerators")
 CLASSES_PATH: KeyPath = ("spec", "deviceClasses")
+EXCEPTIONS_PATH: KeyPath = ("spec", "exceptions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,8 @@ class PolicySource:
 
     Nothing is merged yet. `pools` are the node pools, and `workloads` the mode for workloads; None if the file leaves
     them out, or has a mistake in them. `accelerators` are the names of GPUs, with the declared ones. `contact` is whom
-    users should ask. `device_classes` are the DeviceClasses that the file declares.
+    users should ask. `device_classes` are the DeviceClasses that the file declares. `max_days` is how many days ahead
+    exceptions may end.
     """
 
     file: str
@@ -56,6 +61,7 @@ class PolicySource:
     accelerators: Accelerators = BUILT_IN
     contact: str | None = None
     device_classes: DeclaredClasses = field(default_factory=DeclaredClasses)
+    max_days: int = MOST_DAYS
 
 
 def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is read with
@@ -79,6 +85,7 @@ def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is rea
     context = {CONTEXT: accelerators, **context_of(tables)}
     document = read_head(root, PolicyFile, _document_schema(tuple(rules)), faults, context)
     _check_accelerators(root, file, faults)
+    _check_limits_of_exceptions(root, file, faults)
     name = file.removesuffix(".yaml")
     check_name(root, name, "" if file == DEFAULT_FILE else fault_in(name), faults)
     check_names_differ(root, POOLS_PATH, faults)
@@ -97,7 +104,9 @@ def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is rea
     said_classes = document.spec.device_classes if document is not None else None
     classes = DeclaredClasses(said_classes, mapping_at(root, CLASSES_PATH))
     claims = _claims(root, file, faults)
-    return PolicySource(file, path, name, claims, kept, pools, workloads, accelerators, contact, classes)
+    limits = document.spec.exceptions if document is not None else None
+    max_days = limits.max_days if limits is not None else MOST_DAYS
+    return PolicySource(file, path, name, claims, kept, pools, workloads, accelerators, contact, classes, max_days)
 
 
 def _accelerators(root: YamlNode) -> Accelerators:
@@ -120,6 +129,14 @@ def _check_accelerators(root: YamlNode, file: str, faults: Faults) -> None:
     check_names_differ(root, (*ACCELERATORS_PATH, "extra"), faults)
 
 
+def _check_limits_of_exceptions(root: YamlNode, file: str, faults: Faults) -> None:
+    """Add a fault for the limits of exceptions in any file but the default: the exceptions are in one file for all."""
+    node = mapping_at(root, ("spec",)).get(str(EXCEPTIONS_PATH[-1]))
+    if node is not None and file != DEFAULT_FILE:
+        message = f"limits of exceptions are the same in all namespaces; move them to {DEFAULT_FILE}"
+        faults.add(root.file, node.line, EXCEPTIONS_PATH, message)
+
+
 @lru_cache(maxsize=16)
 def _document_schema(rules: tuple[Rule, ...]) -> Schema:
     return policy_schema(rules)
@@ -128,7 +145,8 @@ def _document_schema(rules: tuple[Rule, ...]) -> Schema:
 def _is_of_another_kind(root: YamlNode, faults: Faults) -> bool:
     """Whether the file has a kind of document that belongs into another file."""
     kind = mapping_at(root, ()).get("kind")
-    place = {QUOTAS_KIND: QUOTAS_FILE, CUDA_KIND: CUDA_FILE}.get(str(kind.value)) if kind is not None else None
+    places = {QUOTAS_KIND: QUOTAS_FILE, CUDA_KIND: CUDA_FILE, EXCEPTIONS_KIND: EXCEPTIONS_FILE}
+    place = places.get(str(kind.value)) if kind is not None else None
     if kind is None or place is None:
         return False
     faults.add(root.file, kind.line, "kind", f"{kind.value} stand in {place} only; move them there")

@@ -41,7 +41,9 @@ QUOTAS_FILE = "_quotas.yaml"
 QUOTAS_KIND = "GPUQuotaPots"
 CUDA_FILE = PLATFORM_FILE
 CUDA_KIND = "GPUCudaTables"
-RESERVED_FILES = (DEFAULT_FILE, QUOTAS_FILE, CUDA_FILE)
+EXCEPTIONS_FILE = "_exceptions.yaml"
+EXCEPTIONS_KIND = "GPUPolicyExceptions"
+RESERVED_FILES = (DEFAULT_FILE, QUOTAS_FILE, CUDA_FILE, EXCEPTIONS_FILE)
 """The only files whose names may start with an underscore."""
 
 Schema = dict[str, Any]
@@ -60,6 +62,17 @@ class Workloads(CamelModel):
     mode: WorkloadsMode
     """What happens to a workload whose pods would be refused: `warn` admits it with a warning, `enforce` refuses it,
     `disabled` does not check workloads at all."""
+
+
+MOST_DAYS = 90
+"""Days for which an exception may hold, unless `_default.yaml` says otherwise."""
+
+
+class ExceptionLimits(CamelModel):
+    """What exceptions may do, which stand in `_exceptions.yaml`."""
+
+    max_days: Annotated[int, Field(ge=1, le=3650)] = MOST_DAYS
+    """How many days ahead the end of an exception may be."""
 
 
 _LONGEST_CONTACT = 60
@@ -99,6 +112,8 @@ class PolicySpec(CamelModel):
     replace those of `_default.yaml` with the same name; pots go by `_default.yaml`."""
     accelerators: AcceleratorSettings | None = None
     """Resource names of GPUs that are not built in. They are declared in `_default.yaml` only, for all namespaces."""
+    exceptions: ExceptionLimits | None = None
+    """What the exceptions of `_exceptions.yaml` may do. It stands in `_default.yaml` only, for all namespaces."""
 
 
 class PolicyFile(CamelModel):
@@ -123,7 +138,7 @@ def policy_schema(rules: Sequence[Rule] = RULES) -> Schema:
         "type": "object",
         "description": spec["rules"]["description"],
         "additionalProperties": False,
-        "properties": {rule.key: _optional(rule) for rule in rules},
+        "properties": {rule.key: optional(rule) for rule in rules},
     }
     return {"$schema": "http://json-schema.org/draft-07/schema#", "title": "GPUPolicy", **schema}
 
@@ -171,7 +186,7 @@ def _child(schema: Schema, key: str | int) -> Schema:
     return {}
 
 
-def _optional(rule: Rule) -> Schema:
+def optional(rule: Rule) -> Schema:
     """The schema of a rule in a file of a namespace, which inherits what it leaves out."""
     schema = {key: value for key, value in rule_schema(rule).items() if key != "required"}
     pairs = [sorted(pair) for group in rule.settings.exclusive for pair in combinations(sorted(group), 2)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from webhook import engine
@@ -151,8 +152,9 @@ def _applied(item: ReviewedObject, context: ReviewContext) -> tuple[str, Sequenc
     found = item.findings
     if item.outcome is None and item.policy is not None:
         quotas = context.policies.quotas_for(item.namespace)
+        excepting = partial(context.policies.in_force, item.namespace, now=context.now)
         found = engine.validate_workload(
-            item.document.object, item.namespace, item.policy, context.facts, quotas
+            item.document.object, item.namespace, item.policy, context.facts, quotas, excepting=excepting
         ).findings
     refusals = [finding for finding in found if finding.refuses]
     messages = refusals or [finding for finding in found if finding.warns]

@@ -1,0 +1,262 @@
+"""The format of `_exceptions.yaml`: models, and the JSON Schema for editors."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from webhook.model.shape import FormatError, spelled
+from webhook.policy.exception_match import Match
+from webhook.policy.exception_times import DAYS, Weekly, read_clock, read_day, read_instant, read_zone
+from webhook.policy.namespaces import MAX_NAME, fault_in
+from webhook.policy.schema import EXCEPTIONS_KIND, Schema, for_editors, optional
+from webhook.rules.rule import Rule
+from webhook.yaml_files.camel_model import CamelModel
+
+_MOST_PATTERNS = 200
+"""Names or globs in one list."""
+_LONGEST_PATTERN = 512
+_LONGEST_TEXT = 60
+"""Characters of a ticket or an owner, of which messages have to hold the ticket."""
+_LONGEST_REASON = 1_000
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+
+
+def _name(value: str) -> str:
+    if len(value) > MAX_NAME or not _NAME.fullmatch(value):
+        raise ValueError(
+            f"{spelled(value)} cannot be the name of an exception; write up to {MAX_NAME} lower-case letters, digits "
+            "and inner dashes, such as bert-legacy"
+        )
+    return value
+
+
+def _namespace(value: str) -> str:
+    if fault := fault_in(value):
+        raise ValueError(fault)
+    return value
+
+
+def _at_least_one(value: tuple[str, ...]) -> tuple[str, ...]:
+    if not value:
+        raise ValueError("names nothing; write at least one name or glob, or remove the key")
+    return _not_too_many(value)
+
+
+def _not_too_many(value: tuple[str, ...]) -> tuple[str, ...]:
+    if len(value) > _MOST_PATTERNS:
+        raise ValueError(
+            f"has {len(value)} entries, and {_MOST_PATTERNS} are allowed; write globs or a second exception"
+        )
+    return value
+
+
+def _some_rules(value: tuple[str, ...]) -> tuple[str, ...]:
+    if not value:
+        raise ValueError("names no rule; write at least one, or remove the key")
+    return value
+
+
+def _on_one_line(value: str) -> str:
+    text = value.strip().rstrip(".")
+    if not text or not value.isprintable() or len(value) > _LONGEST_TEXT:
+        raise ValueError(
+            f"{spelled(value)} cannot stand in a message; write up to {_LONGEST_TEXT} characters on one line, such as "
+            "OPS-123"
+        )
+    return text
+
+
+def _reason(value: str) -> str:
+    text = " ".join(value.split())
+    if not text or len(text) > _LONGEST_REASON:
+        raise ValueError(f"{spelled(value)} is no reason; write why, in up to {_LONGEST_REASON} characters")
+    return text
+
+
+def _read_with(read: Callable[[str], object]) -> AfterValidator:
+    def check(value: str) -> str:
+        try:
+            read(value)
+        except FormatError as error:
+            raise ValueError(str(error)) from None
+        return value
+
+    return AfterValidator(check)
+
+
+_Pattern = Annotated[str, Field(min_length=1, max_length=_LONGEST_PATTERN)]
+_Patterns = Annotated[tuple[_Pattern, ...], AfterValidator(_at_least_one), Field(json_schema_extra={"minItems": 1})]
+_Clock = Annotated[str, _read_with(read_clock), Field(examples=["20:00"])]
+
+
+class MatchSettings(CamelModel):
+    """Which pods are meant. All keys that are written have to hold."""
+
+    kinds: _Patterns | None = None
+    """Kinds of the pod or of a workload that makes it, such as Deployment or Job, and globs of kinds."""
+    names: _Patterns | None = None
+    """Names of the pod or of a workload that makes it, and globs. With `kinds`, one object has to have both."""
+    labels: Annotated[dict[_Pattern, str], Field(json_schema_extra={"minProperties": 1})] | None = None
+    """Labels of the pod, all of which it has to have."""
+    containers: _Patterns | None = None
+    """Names of containers, and globs of names. Findings about other containers of the pod stay as they are."""
+    images: _Patterns | None = None
+    """Images of containers: globs of the image as written or in full, or a digest. With `containers`, one container has
+    to have both."""
+    all: Literal[True] | None = None
+    """`true` means all pods of the namespaces, and excludes the other keys."""
+
+    @model_validator(mode="after")
+    def _means_something(self) -> "MatchSettings":
+        written = [key for key in ("kinds", "names", "labels", "containers", "images") if getattr(self, key)]
+        if self.all and written:
+            raise ValueError(f"all means every pod, so it excludes {' and '.join(written)}; keep one of the two")
+        if not self.all and not written:
+            raise ValueError(
+                "matches nothing in particular; write names, kinds, labels, containers or images, or `all: true` for "
+                "every pod of the namespaces"
+            )
+        return self
+
+    @property
+    def match(self) -> Match:
+        """The match as a value."""
+        return Match(self.kinds or (), self.names or (), self.labels or {}, self.containers or (), self.images or ())
+
+
+class WeeklySettings(CamelModel):
+    """Windows of the week. Between them the exception does not hold."""
+
+    days: Annotated[
+        tuple[Annotated[str, _read_with(read_day), Field(examples=["Sat"])], ...], AfterValidator(_at_least_one)
+    ] = DAYS
+    """Days on which a window begins: Mon, Tue, Wed, Thu, Fri, Sat, Sun. Unset: every day."""
+    from_: _Clock = Field(default="00:00", alias="from")
+    """When a window begins, in hours and minutes. Unset: 00:00."""
+    to: _Clock = "24:00"
+    """When it ends. A time that is not after `from` is one of the next day. Unset: 24:00, the end of the day."""
+    timezone: Annotated[str, _read_with(read_zone), Field(examples=["Europe/Berlin"])] = "UTC"
+    """The time zone of both, by its name in the IANA database."""
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "WeeklySettings":
+        if not self.model_fields_set - {"timezone"}:
+            raise ValueError("says nothing; write days, from or to, or remove the key")
+        if read_clock(self.from_) == read_clock(self.to):
+            raise ValueError(f"from and to are both {self.to}; leave both out for the whole day")
+        if read_clock(self.from_) == read_clock("24:00"):
+            raise ValueError('from is "24:00", the end of the day; write "00:00", and the day after it')
+        return self
+
+    @property
+    def weekly(self) -> Weekly:
+        """The windows as a value."""
+        days = frozenset(map(read_day, self.days))
+        return Weekly(days, read_clock(self.from_), read_clock(self.to), self.timezone)
+
+
+class ExceptionSettings(CamelModel):
+    """Pods that are excepted from rules for a time, or for which other settings hold."""
+
+    name: Annotated[str, AfterValidator(_name), Field(examples=["bert-legacy"])]
+    """Name of the exception; unique. Messages, reports and metrics have it."""
+    namespaces: Annotated[
+        tuple[Annotated[str, AfterValidator(_namespace)], ...],
+        AfterValidator(_at_least_one),
+        Field(json_schema_extra={"minItems": 1}),
+    ]
+    """Namespaces of the pods: exact names and globs with `*` and `?`."""
+    match: MatchSettings
+    """Which pods are meant. All keys that are written have to hold."""
+    rules: Annotated[tuple[str, ...], AfterValidator(_some_rules), Field(json_schema_extra={"minItems": 1})] | None = (
+        None
+    )
+    """Rules that refuse and complete none of these pods. What they find is recorded, in the mode below. `gpuQuota`
+    means pots, too."""
+    mode: Literal["audit", "warn"] = "audit"
+    """What happens to findings of `rules`: `audit` records them, `warn` also warns of each."""
+    settings: dict[str, dict[str, Any]] | None = None
+    """Settings of rules that hold for these pods, merged over those of the namespace's policy: maps key by key, lists
+    and single values are replaced. A rule that is disabled in the namespace stays disabled."""
+    until: Annotated[str, _read_with(read_instant), Field(examples=["2027-01-15"])]
+    """The end: a day, at whose end in UTC it ends, or a time with its zone. At most `maxDays` ahead, which is a setting
+    of `_default.yaml`."""
+    from_: Annotated[str, _read_with(read_instant), Field(examples=["2026-12-01"])] | None = Field(
+        default=None, alias="from"
+    )
+    """The beginning: a day, at whose beginning in UTC it begins, or a time with its zone. Unset: at once."""
+    weekly: WeeklySettings | None = None
+    """Windows of the week. Between them the exception does not hold. Unset: it holds all the time."""
+    reason: Annotated[str, AfterValidator(_reason), Field(examples=["migration to 8 GPUs"])]
+    """Why these pods are excepted."""
+    ticket: Annotated[str, AfterValidator(_on_one_line), Field(examples=["OPS-123"])] | None = None
+    """Where this was decided. Messages name it."""
+    owner: Annotated[str, AfterValidator(_on_one_line), Field(examples=["team-nlp"])] | None = None
+    """Who asked for it."""
+
+    @model_validator(mode="after")
+    def _does_something(self) -> "ExceptionSettings":
+        if not self.rules and not self.settings:
+            raise ValueError("excepts from nothing; write rules, or settings such as {gpuLimits: {maxPerPod: 16}}")
+        both = [key for key in self.rules or () if key in (self.settings or {})]
+        if both:
+            raise ValueError(f"{both[0]} is in both rules and settings; keep one of the two")
+        if self.from_ is not None and read_instant(self.from_).begins >= read_instant(self.until).ends:
+            raise ValueError(f"until is not after from, {self.from_}; correct one of the two")
+        return self
+
+
+class ExceptionsMetadata(CamelModel):
+    """What the file is called."""
+
+    name: Literal["_exceptions"]
+    """The file's name without `.yaml`."""
+
+
+class ExceptionsSpec(CamelModel):
+    """The exceptions."""
+
+    exceptions: tuple[dict[str, Any], ...]
+    """Exceptions from policies, each with its end; `[]` for none."""
+
+
+class ExceptionsFile(CamelModel):
+    """Exceptions from policies of gpu-policy-webhook, each with an end and a reason."""
+
+    api_version: Literal["gpupolicy.dev/v1alpha1"]
+    """Version of this format."""
+    kind: Literal["GPUPolicyExceptions"]
+    """What the file holds."""
+    metadata: ExceptionsMetadata
+    """What the file is called."""
+    spec: ExceptionsSpec
+    """The exceptions."""
+
+
+@lru_cache(maxsize=16)
+def exceptions_schema(rules: tuple[Rule, ...]) -> Schema:
+    """JSON Schema (draft-07) of `_exceptions.yaml`. Callers share it and must not change it."""
+    schema = for_editors(ExceptionsFile.model_json_schema(by_alias=True))
+    one = for_editors(ExceptionSettings.model_json_schema(by_alias=True))
+    one["properties"]["rules"]["items"] = {"type": "string", "enum": [rule.key for rule in rules]}
+    settings = {key: value for key, value in one["properties"]["settings"].items() if key == "description"}
+    properties = {rule.key: optional(rule) for rule in rules}
+    one["properties"]["settings"] = {
+        "type": "object",
+        **settings,
+        "minProperties": 1,
+        "additionalProperties": False,
+        "properties": properties,
+    }
+    schema["properties"]["spec"]["properties"]["exceptions"]["items"] = one
+    return {"$schema": "http://json-schema.org/draft-07/schema#", "title": EXCEPTIONS_KIND, **schema}
+
+
+def exceptions_schema_text(rules: Sequence[Rule]) -> str:
+    """The content of docs/exceptions-schema.json."""
+    return json.dumps(exceptions_schema(tuple(rules)), indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,148 @@
+"""Which pods an exception is about, and which of two exceptions is more specific.
+
+The rank of a match is compared part by part: the namespace, the number of keys that are written, names, images,
+containers, kinds, labels. In each of these an exact text comes before a glob, and a longer glob before a shorter one.
+Ranks depend on what was matched: a list has the rank of its most specific entry that holds.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from webhook.model.globs import closest, is_glob, matcher, overlap
+from webhook.model.image import parse_reference
+from webhook.model.shape import FormatError
+from webhook.model.subject import Subject
+from webhook.policy import namespaces
+
+Rank = tuple[tuple[int, int], ...]
+"""The greater, the more specific."""
+
+_NO_KEY = (0, 0)
+
+
+def pattern_rank(pattern: str) -> tuple[int, int]:
+    """The rank of one name or glob: exact texts first, then globs by their length."""
+    return (1, len(pattern)) if is_glob(pattern) else (2, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What has to hold of a pod; an empty part always holds. `names` and `kinds` hold of one object: the pod, or a
+    workload that makes it. `containers` and `images` hold of one container.
+    """
+
+    kinds: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    containers: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+
+    def rank(self, subject: Subject) -> Rank | None:
+        """How specific the match is for a pod; None if it does not hold."""
+        if any(subject.labels.get(key) != value for key, value in self.labels.items()):
+            return None
+        called = max(self._members(subject), default=None)
+        held = max(self._containers(subject.containers), default=None)
+        if called is None or held is None:
+            return None
+        count = sum(map(bool, (self.kinds, self.names, self.labels, self.containers, self.images)))
+        return ((count, 0), called[0], *held, called[1], (len(self.labels), 0))
+
+    def _members(self, subject: Subject) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+        """The ranks of name and kind, for each object that has both."""
+        for kind, name in subject.members:
+            of_name, of_kind = _rank_in(self.names, (name,)), _rank_in(self.kinds, (kind,))
+            if of_name is not None and of_kind is not None:
+                yield of_name, of_kind
+
+    def _containers(self, containers: Iterable[tuple[str, str]]) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+        """The ranks of image and name, for each container that has both."""
+        if not self.is_about_containers:
+            yield _NO_KEY, _NO_KEY
+            return
+        for name, image in containers:
+            of_image, of_name = _rank_in(self.images, image_texts(image)), _rank_in(self.containers, (name,))
+            if of_image is not None and of_name is not None:
+                yield of_image, of_name
+
+    @property
+    def is_about_containers(self) -> bool:
+        """Whether it says which containers are meant."""
+        return bool(self.containers or self.images)
+
+    def is_about(self, name: str, image: str) -> bool:
+        """Whether this container is meant."""
+        return any(self._containers([(name, image)]))
+
+    def may_tie(self, other: "Match") -> bool:
+        """Whether both may hold of one pod with the same rank. If that is not certain either way, they may."""
+        if any(other.labels.get(key, value) != value for key, value in self.labels.items()):
+            return False
+        if len(self.labels) != len(other.labels):
+            return False
+        pairs = (
+            (self.kinds, other.kinds),
+            (self.names, other.names),
+            (self.containers, other.containers),
+            (self.images, other.images),
+        )
+        return all(_may_tie(*pair) for pair in pairs)
+
+
+def _rank_in(patterns: Sequence[str], texts: Sequence[str]) -> tuple[int, int] | None:
+    """The rank of the most specific pattern that one of the texts has; None for none."""
+    if not patterns:
+        return _NO_KEY
+    found = [pattern for text in texts if (pattern := closest(patterns, text)) is not None]
+    return max(map(pattern_rank, found), default=None)
+
+
+def _may_tie(one: Sequence[str], other: Sequence[str]) -> bool:
+    if not (one and other):
+        return not one and not other
+    return any(pattern_rank(a) == pattern_rank(b) and overlap(a, b) for a in one for b in other)
+
+
+def image_texts(image: str) -> tuple[str, ...]:
+    """The texts of an image that globs are compared with: as written, in full, and its digest.
+
+    >>> image_texts("nginx")
+    ('nginx', 'docker.io/library/nginx:latest')
+    """
+    try:
+        reference = parse_reference(image)
+    except FormatError:
+        return (image,)
+    texts = (image, str(reference), reference.digest)
+    return tuple(dict.fromkeys(text for text in texts if text))
+
+
+def namespace_rank(patterns: Sequence[str], namespace: str) -> tuple[int, int] | None:
+    """The rank of the most specific pattern for a namespace; None if none holds. No pattern is about an empty name."""
+    return _rank_in(patterns, (namespace,)) if namespace else None
+
+
+def shared_namespace(one: Sequence[str], other: Sequence[str]) -> str:
+    """A namespace for which both lists of patterns hold at the same rank; empty if none is found."""
+    for a in one:
+        for b in other:
+            if pattern_rank(a) != pattern_rank(b):
+                continue
+            found = namespaces.overlap(a, b) if is_glob(a) else a if a == b else None
+            if found and namespace_rank(one, found) == namespace_rank(other, found):
+                return found
+    return ""
+
+
+def may_hold_for(patterns: Sequence[str], claim: str) -> bool:
+    """Whether a namespace that has the name, or matches the glob, may be among those that the patterns name."""
+    for pattern in patterns:
+        if not is_glob(claim):
+            if matcher(pattern).fullmatch(claim) or pattern == claim:
+                return True
+        elif not is_glob(pattern):
+            if matcher(claim).fullmatch(pattern):
+                return True
+        elif namespaces.overlap(pattern, claim) is not None:
+            return True
+    return False

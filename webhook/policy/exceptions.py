@@ -1,0 +1,170 @@
+"""Which exceptions hold for a pod at a moment, and the policy that it has by them. This is the only place that decides.
+
+Of several exceptions about one rule, the most specific one holds alone; of equally specific ones, the one that ends
+first. The loader refuses two about which this does not decide, so the order in the file makes no difference.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from webhook.model.fixed import fixed
+from webhook.model.subject import Subject
+from webhook.policy.exception_file import PolicyException
+from webhook.policy.exception_match import Rank, namespace_rank
+from webhook.policy.schema import EXCEPTIONS_FILE
+from webhook.rules.rule import Rule
+from webhook.rules.rule_settings import Mode, RuleSettings
+
+if TYPE_CHECKING:
+    from webhook.policy.policy_set import BoundRule
+
+REMEMBERED = 10_000
+"""Namespaces whose exceptions are remembered after globs were compared with their names."""
+
+_STRICTNESS = {Mode.ENFORCE: 3, Mode.WARN: 2, Mode.AUDIT: 1, Mode.DISABLED: 0}
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedException:
+    """An exception that holds for a pod: for which `rules` it is the one that counts, and until when."""
+
+    exception: PolicyException
+    rules: tuple[str, ...]
+    until: str
+
+    @property
+    def name(self) -> str:
+        """Name of the exception."""
+        return self.exception.name
+
+    def told(self, what: str = "admitted") -> str:
+        """What messages say of it.
+
+        `admitted until 2026-12-01 by exception bert-legacy, OPS-123`
+        """
+        ticket = f", {self.exception.ticket}" if self.exception.ticket else ""
+        return f"{what} until {self.until} by exception {self.name}{ticket}"
+
+
+ReadSettings = Callable[[str, Rule, Mapping[str, Any]], RuleSettings]
+"""Validates settings of a rule as written, under the policy with this name. Raises pydantic's ValidationError."""
+
+
+def _no_settings(policy: str, rule: Rule, written: Mapping[str, Any]) -> RuleSettings:  # noqa: ARG001  # as ReadSettings
+    raise AssertionError(f"no exception has settings of {rule.key}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PolicyExceptions:
+    """The exceptions of a set of policies, in the order of the file, and how their settings are read."""
+
+    all: tuple[PolicyException, ...] = ()
+    written: tuple[Any, ...] = ()
+    read: ReadSettings = _no_settings
+    _of: Callable[[str], tuple[tuple[PolicyException, tuple[int, int]], ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        @lru_cache(maxsize=REMEMBERED)
+        def of(namespace: str) -> tuple[tuple[PolicyException, tuple[int, int]], ...]:
+            ranked = ((one, namespace_rank(one.namespaces, namespace)) for one in self.all)
+            return tuple((one, rank) for one, rank in ranked if rank is not None)
+
+        object.__setattr__(self, "_of", of)
+
+    def are_in(self, namespace: str) -> bool:
+        """Whether there are exceptions for a namespace, at whatever time."""
+        return bool(self._of(namespace))
+
+    def applied(self, namespace: str, subject: Subject, now: float) -> tuple[AppliedException, ...]:
+        """The exceptions that hold for a pod at a moment, in seconds since 1970."""
+        found: list[tuple[tuple[Rank, float], PolicyException, str]] = []
+        for one, of_namespace in self._of(namespace):
+            if (until := one.period.until(now)) and (rank := one.match.rank(subject)) is not None:
+                found.append((((of_namespace, *rank), -one.period.ends), one, until))
+        return _first_of_each_rule(found)
+
+
+def _first_of_each_rule(
+    found: list[tuple[tuple[Rank, float], PolicyException, str]],
+) -> tuple[AppliedException, ...]:
+    """For each rule the first exception by rank and end; the name decides where nothing else does."""
+    if not found:
+        return ()
+    found.sort(key=lambda one: one[1].name)
+    found.sort(key=lambda one: one[0], reverse=True)
+    taken: set[str] = set()
+    applied = []
+    for _, one, until in found:
+        rules = tuple(rule for rule in one.concerned if rule not in taken)
+        taken.update(rules)
+        if rules:
+            applied.append(AppliedException(one, rules, until))
+    return tuple(applied)
+
+
+def excepted_rules(
+    policy: str, rules: Sequence["BoundRule"], applied: Iterable[AppliedException], read: ReadSettings
+) -> tuple["BoundRule", ...]:
+    """The rules of a policy as they are under exceptions. An exception adds no rule."""
+    by_rule = {rule: one.exception for one in applied for rule in one.rules}
+    return tuple(
+        excepted(policy, bound, by_rule[bound.rule.key], read) if bound.rule.key in by_rule else bound
+        for bound in rules
+    )
+
+
+def excepted(policy: str, bound: "BoundRule", exception: PolicyException, read: ReadSettings) -> "BoundRule":
+    """A rule of a policy as it is under an exception.
+
+    Raises pydantic's ValidationError for settings that the rule refuses; the loader has tried all of them.
+    """
+    if bound.rule.key in exception.rules:
+        mode = min(bound.mode, exception.mode, key=_STRICTNESS.__getitem__)
+        return replace(bound, mode=mode, settings=bound.settings.model_copy(update={"mode": mode}))
+    written = merged(bound.rule, bound.written or {}, exception.settings[bound.rule.key])
+    settings = read(policy, bound.rule, written)
+    return replace(
+        bound, mode=settings.mode, settings=settings, origin=EXCEPTIONS_FILE, line=exception.line, written=written
+    )
+
+
+def merged(rule: Rule, base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as written, merged as `webhook.policy.document.merge_rule` merges them."""
+    dropped = {key for group in rule.settings.exclusive if group & over.keys() for key in group - over.keys()}
+    return _merged({key: value for key, value in base.items() if key not in dropped}, over)
+
+
+def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(base)
+    for key, value in over.items():
+        below = found.get(key)
+        is_merged = isinstance(below, Mapping) and isinstance(value, Mapping)
+        found[key] = _merged(below or {}, value) if is_merged else value
+    return found
+
+
+@fixed(frozen=True, slots=True)
+class ExceptionSettingsReader:
+    """Reads settings under exceptions, each text once. `contexts` are by name of a policy; others have `context`."""
+
+    context: Mapping[str, Any] = field(hash=False)
+    contexts: Mapping[str, Mapping[str, Any]] = field(hash=False)
+    _known: dict[tuple[str, str, int], RuleSettings] = field(default_factory=dict, hash=False)
+
+    def __call__(self, policy: str, rule: Rule, written: Mapping[str, Any]) -> RuleSettings:
+        """The settings as values. Raises ValidationError."""
+        context = self.contexts.get(policy, self.context)
+        text = json.dumps(written, sort_keys=True)
+        key = rule.key, text, id(context)
+        known = self._known.get(key)
+        if known is None:
+            known = rule.settings.model_validate_json(text, by_alias=True, by_name=False, context=dict(context))
+            self._known[key] = known
+        return known
+
+
+NO_EXCEPTIONS = PolicyExceptions()
+"""A set of policies without exceptions."""
