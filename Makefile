@@ -66,6 +66,7 @@ docs: $(READY) ## Generate what is generated; needs helm
 	$(BIN)/gpu-policy policy schema > docs/policy-schema.json
 	$(BIN)/gpu-policy policy schema --kind GPUQuotaPots > docs/quotas-schema.json
 	$(BIN)/gpu-policy policy schema --kind GPUCudaTables > docs/cuda-tables-schema.json
+	$(BIN)/gpu-policy policy schema --kind GPUPolicyExceptions > docs/exceptions-schema.json
 	$(BIN)/gpu-policy policy schema --kind GPUPolicyTest > docs/policy-test-schema.json
 	$(BIN)/gpu-policy cuda docs > docs/cuda.md
 	$(BIN)/python -m deploy.generate

@@ -33,6 +33,8 @@ def counted() -> Metrics:
     metrics = Metrics()
     metrics.watch_readiness(lambda: True)
     metrics.watch_facts(lambda: 7.0, lambda: True)
+    metrics.watch_exceptions(lambda: {"bert-legacy": 1_800_057_600.0})
+    metrics.page()  # a series is counted from the page on that shows its exception first
     ends = {"ca": 700 * DAY, "leaf": 90 * DAY, "ca_bundle": 90 * DAY}
     metrics.watch_certificates(lambda: ends, lambda: False, lambda: -1.0)
     timeouts = {"mutating": 5.0, "validating": 5.0}

@@ -19,6 +19,7 @@ GENERATED = [
     "README.md",
     "deploy/chart/files/policies/_default.yaml",
     "deploy/install.yaml",
+    "docs/exceptions-schema.json",
     "docs/policy-schema.json",
     "docs/policy-test-schema.json",
     "docs/rules.md",

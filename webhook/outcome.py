@@ -200,6 +200,11 @@ class Outcome:
         return tuple([injection.rule for injection in self.injections])
 
     @property
+    def exceptions(self) -> Mapping[str, AppliedException]:
+        """The exceptions that let something through, by name."""
+        return {one.exception.name: one.exception for one in self.findings if one.exception is not None}
+
+    @property
     def refusals(self) -> tuple[Finding, ...]:
         """The findings that refuse the pod; empty if it is allowed."""
         return tuple(finding for finding in self.findings if finding.refuses)

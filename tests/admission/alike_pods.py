@@ -69,10 +69,15 @@ class Counted:
         self._decide = PHASES[phase]
 
     def __call__(
-        self, request: AdmissionRequest, policies: PolicySet, facts: Facts, recent: Sequence[PolicySet] = ()
+        self,
+        request: AdmissionRequest,
+        policies: PolicySet,
+        facts: Facts,
+        recent: Sequence[PolicySet] = (),
+        now: float = 0.0,
     ) -> Decision:
         self.times += 1
-        return self._decide(request, policies, facts, recent)
+        return self._decide(request, policies, facts, recent, now)
 
 
 def remembering(phase: str = "mutate", *, uid: str = "1") -> tuple[Counted, DecisionCache]:

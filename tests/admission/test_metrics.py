@@ -23,6 +23,8 @@ LABELS = {
     "gpu_policy_requests_total": {"phase", "operation", "result"},
     "gpu_policy_namespace_decisions_total": {"namespace", "result"},
     "gpu_policy_findings_total": {"rule", "mode", "kind"},
+    "gpu_policy_exceptions_used_total": {"exception"},
+    "gpu_policy_exception_end_timestamp_seconds": {"exception"},
     "gpu_policy_injections_total": {"rule"},
     "gpu_policy_errors_total": {"reason"},
     "gpu_policy_request_duration_seconds_bucket": {"phase", "le"},

@@ -34,6 +34,8 @@ OF_THE_CLUSTER = set(OF_THE_API_SERVER) | {name for name, labels in recorded().i
 """What is the same for all installations in a cluster."""
 NOT_SHOWN = {
     "apiserver_admission_webhook_admission_duration_seconds_count",
+    "gpu_policy_exception_end_timestamp_seconds",
+    "gpu_policy_exceptions_used_total",
     "gpu_policy_quota_ledger_duration_seconds_count",
     "gpu_policy_quota_ledger_duration_seconds_sum",
     "gpu_policy_request_duration_seconds_count",

@@ -38,13 +38,19 @@ class PolicyDirectory:
         body = textwrap.indent(textwrap.dedent(lists).strip("\n"), "  ")
         self.write("_cuda.yaml", f"{head}\n{body}\n" if lists else f"{head} {{}}\n")
 
-    def load(self) -> PolicySet:
-        return load(self.path)
+    def exceptions(self, exceptions: str) -> None:
+        """Write _exceptions.yaml; `exceptions` is YAML for the list, which begins on line 6."""
+        head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicyExceptions\nmetadata: {name: _exceptions}\nspec:\n"
+        listed = textwrap.indent(textwrap.dedent(exceptions).strip("\n"), "    ")
+        self.write("_exceptions.yaml", f"{head}  exceptions:\n{listed}\n")
 
-    def errors(self) -> list[str]:
+    def load(self, now: float | None = None) -> PolicySet:
+        return load(self.path, now=now)
+
+    def errors(self, now: float | None = None) -> list[str]:
         """The errors of loading, without the directory."""
         with pytest.raises(FileErrors) as caught:
-            self.load()
+            self.load(now)
         return [str(error).replace(f"{self.path}/", "") for error in caught.value.errors]
 
 

@@ -130,13 +130,13 @@ def test_a_broken_default_does_not_add_noise_to_files_that_inherit_from_it(polic
         (
             "_quota.yaml",
             "names that start with an underscore are reserved; known ones are _default.yaml, _quotas.yaml, "
-            "_cuda.yaml. Rename or remove it",
+            "_cuda.yaml, _exceptions.yaml. Rename or remove it",
         ),
         ("_quotas.yml", "policy files end in .yaml; rename it to _quotas.yaml"),
         (
             "_Quotas.yaml",
             "names that start with an underscore are reserved; known ones are _default.yaml, _quotas.yaml, "
-            "_cuda.yaml. Rename or remove it",
+            "_cuda.yaml, _exceptions.yaml. Rename or remove it",
         ),
         ("team-a.yml", "policy files end in .yaml; rename it to team-a.yaml"),
         ("team-a.YAML", "policy files end in .yaml; rename it to team-a.yaml"),

@@ -68,10 +68,10 @@ def test_people_find_counts_times_and_the_first_errors_in_it() -> None:
         "seconds": 41.8,
         "policies": report.hash,
         "objects": {"pods": 1200, "workloads": 340, "others": 7},
-        "findings": [{"rule": report.findings[0].rule, "refuse": 4, "warn": 0, "audit": 0, "complete": 0}],
+        "findings": [{"rule": report.findings[0].rule, "refuse": 4, "warn": 0, "skip": 0, "audit": 0, "complete": 0}],
         "namespaces": [
-            {"namespace": "team-a", "refuse": 2, "warn": 0, "audit": 0, "complete": 0},
-            {"namespace": "team-b", "refuse": 2, "warn": 0, "audit": 0, "complete": 0},
+            {"namespace": "team-a", "refuse": 2, "warn": 0, "skip": 0, "audit": 0, "complete": 0},
+            {"namespace": "team-b", "refuse": 2, "warn": 0, "skip": 0, "audit": 0, "complete": 0},
         ],
         "reports": {"kind": "PolicyReport", "objects": 3, "bytes": 4096, "written": 2, "removed": 1},
         "errors": 2,
@@ -95,7 +95,7 @@ def test_the_worst_namespaces_are_kept_by_name_and_the_others_together() -> None
     rows = kept(report)["namespaces"]
     assert len(rows) == MOST_NAMESPACES + 1
     assert [row["namespace"] for row in rows[:3]] == ["team-0500", "team-0999", "team-0000"]
-    assert rows[-1] == {"namespace": "_other", "refuse": 0, "warn": 800, "audit": 0, "complete": 0}
+    assert rows[-1] == {"namespace": "_other", "refuse": 0, "warn": 800, "skip": 0, "audit": 0, "complete": 0}
 
 
 def test_what_is_kept_is_small_whatever_was_found() -> None:

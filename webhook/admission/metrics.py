@@ -73,6 +73,12 @@ class Metrics:
         injections = self._counter("gpu_policy_injections", ["rule"], "Pods completed, by rule.")
         text = f"Requests not answered with a decision, by reason ({', '.join(REASONS)})."
         errors = self._counter("gpu_policy_errors", ["reason"], text)
+        exceptions = self._counter(
+            "gpu_policy_exceptions_used",
+            ["exception"],
+            "Admission reviews in which an exception let something through, without dry runs.",
+        )
+        self._exception_of = Series(exceptions)
         latency = Histogram(
             "gpu_policy_request_duration_seconds",
             "Time to answer an admission review, without TLS and reading the request.",
@@ -125,6 +131,17 @@ class Metrics:
             "1 if the API server answers this replica, 0 if the last known facts are used meanwhile.",
             lambda: {(): reachable()},
         )
+
+    def watch_exceptions(self, ends: Callable[[], Mapping[str, float]]) -> None:
+        """Show when exceptions end, in seconds since 1970 by name, and begin to count how often each is used."""
+
+        def shown() -> Mapping[tuple[str, ...], float]:
+            found: dict[tuple[str, ...], float] = {(name,): end for name, end in ends().items()}
+            for labels in found:
+                self._exception_of[labels].inc(0)
+            return found
+
+        self._watch("gpu_policy_exception_end_timestamp_seconds", "End of an exception, Unix time.", shown, "exception")
 
     def watch_certificates(
         self,
@@ -218,6 +235,8 @@ class Metrics:
                 self._injection_of[(rule,)].inc()
             for finding in outcome.findings:
                 self._finding_of[finding.rule, finding.mode, finding.kind].inc()
+            for name in () if request.is_dry_run else outcome.exceptions:
+                self._exception_of[(name,)].inc()
 
     def error(self, reason: str) -> None:
         """Count a request that got no decision, for one of REASONS."""

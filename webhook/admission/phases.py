@@ -181,8 +181,8 @@ def decide(outcome: Outcome) -> Decision:
     annotations["rules"] = ",".join(concerned)
     if not outcome.findings:
         return Decision(AdmissionResponse(is_allowed=True, patch=outcome.patch, audit_annotations=annotations), outcome)
-    if used := exceptions_used(outcome):
-        annotations["exceptions"] = "; ".join(f"{name}: {text}" for name, text in used.items())[:_LONGEST_ANNOTATION]
+    if used := outcome.exceptions:
+        annotations["exceptions"] = "; ".join(one.told() for one in used.values())[:_LONGEST_ANNOTATION]
     audited = (f"{f.rule}: {f.where}: {f.message}" for f in outcome.findings if not f.refuses and not f.warns)
     if text := "; ".join(islice(audited, _MOST_AUDITED)):
         annotations["audited"] = text[:_LONGEST_ANNOTATION]
@@ -196,11 +196,6 @@ def decide(outcome: Outcome) -> Decision:
         audit_annotations=annotations,
     )
     return Decision(answer, outcome)
-
-
-def exceptions_used(outcome: Outcome) -> dict[str, str]:
-    """The exceptions that let something through, by name: what is said of each."""
-    return {one.exception.name: one.exception.told() for one in outcome.findings if one.exception is not None}
 
 
 NAME_LABEL, VERSION_LABEL = "app.kubernetes.io/name", "app.kubernetes.io/version"

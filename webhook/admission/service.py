@@ -184,6 +184,7 @@ class Service:
         """CPU time that one decision may take."""
         self.is_draining = False
         metrics.watch_readiness(lambda: not self.not_ready())
+        metrics.watch_exceptions(lambda: {one.name: one.period.ends for one in policies.current.exceptions.all})
         metrics.watch_facts(
             lambda: facts.status(time.monotonic()).age_seconds, lambda: facts.status(time.monotonic()).server_reachable
         )

@@ -113,6 +113,7 @@ def _from_finding(finding: Finding, make: _MakeFinding) -> AuditFinding:
         remedy=finding.remedy,
         file=finding.origin,
         line=finding.line,
+        exception=finding.exception.name if finding.exception is not None else "",
     )
 
 

@@ -3,6 +3,7 @@
 Objects are reviewed one after the other. Only findings are kept, not objects.
 """
 
+import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from webhook.audit.documents import Document, DocumentError
 from webhook.audit.input_claims import InputClaims
 from webhook.audit.owners import Owners
 from webhook.audit.quota_report import QuotaInUse, quotas_in_use, quotas_with_pods, reported_quotas
-from webhook.audit.report import AuditReport, Comparison, Counts
+from webhook.audit.report import AuditReport, Comparison, Counts, Level
 from webhook.audit.review_objects import ReviewContext, ReviewedObject, review_object
 from webhook.facts.facts import ClusterFacts, ImageSource
 from webhook.facts.gpu_pods import stored_from_raw
@@ -160,7 +161,7 @@ def _with(item: ReviewedObject, counts: Counts) -> Counts:
         counts = replace(counts, queued=counts.queued + 1)
     if not item.is_allowed:
         return replace(counts, refused=counts.refused + 1)
-    if any(finding.warns for finding in item.findings):
+    if any(Level.of(finding) is Level.WARN for finding in item.findings):
         return replace(counts, warned=counts.warned + 1)
     return replace(counts, completed=counts.completed + 1) if item.is_completed else counts
 
@@ -188,11 +189,21 @@ class AuditPolicies:
 
     @classmethod
     def of(
-        cls, directory: str, policies: PolicySet, background: Background, images: ImageSource | None = None
+        cls,
+        directory: str,
+        policies: PolicySet,
+        background: Background,
+        images: ImageSource | None = None,
+        *,
+        now: float | None = None,
     ) -> "AuditPolicies":
-        """These policies with ledgers of their own; `images` answers questions about images."""
+        """These policies with ledgers of their own; `images` answers questions about images.
+
+        `now` is the moment for which exceptions are judged, in seconds since 1970; by default it is now.
+        """
         ledgers = Ledgers(LedgerContext(MemoryStore(), background.pods))
-        return cls(directory, ReviewContext(policies, background.facts.with_images(images), ledgers, background.claims))
+        facts, moment = background.facts.with_images(images), time.time() if now is None else now
+        return cls(directory, ReviewContext(policies, facts, ledgers, background.claims, moment))
 
 
 class Audit:

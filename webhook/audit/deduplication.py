@@ -49,7 +49,14 @@ class _Entry:
         """Add an equal finding about other pods."""
         first = self.found.finding
         if finding.level.rank < first.level.rank:
-            graver = replace(first, level=finding.level, mode=finding.mode, file=finding.file, line=finding.line)
+            graver = replace(
+                first,
+                level=finding.level,
+                mode=finding.mode,
+                file=finding.file,
+                line=finding.line,
+                exception=finding.exception,
+            )
             self.found = replace(self.found, finding=graver)
         if finding.running is not None:
             self.count += finding.running.count

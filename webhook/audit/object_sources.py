@@ -108,6 +108,8 @@ class ObjectSource:
     owners: Owners
     place: AuditScope
     background: Background
+    now: float | None = None
+    """The API server's clock in seconds since 1970; None for objects of files."""
 
 
 def of_files(documents: Sequence[Document | DocumentError], namespace: str, background: Background) -> ObjectSource:
@@ -138,7 +140,7 @@ def of_cluster(
         facts, errors = read_facts(server, accelerators)
     objects = ClusterObjects(server, scope, on_progress)
     place = AuditScope(True, scope=scope)
-    return ObjectSource(chain(errors, objects), objects.owners, place, Background(facts))
+    return ObjectSource(chain(errors, objects), objects.owners, place, Background(facts), server.now())
 
 
 def read_background(

@@ -23,6 +23,8 @@ class Level(StrEnum):
     """The pods would be refused."""
     WARN = "warn"
     """The pods would be admitted, and their author warned."""
+    SKIP = "skip"
+    """The pods would be refused, were there no exception; they are admitted, and their author told so."""
     AUDIT = "audit"
     """The pods would be admitted, and the finding only recorded."""
     COMPLETE = "complete"
@@ -43,12 +45,15 @@ class Level(StrEnum):
         """The level of a finding of the engine."""
         if finding.refuses:
             return cls.REFUSE
+        if finding.exception is not None:
+            return cls.SKIP
         return cls.WARN if finding.warns else cls.AUDIT
 
 
 _SEVERITIES: Mapping[Level, str] = {
     Level.REFUSE: "high",
     Level.WARN: "medium",
+    Level.SKIP: "low",
     Level.AUDIT: "low",
     Level.COMPLETE: "info",
 }
@@ -153,6 +158,8 @@ class AuditFinding:
     """Given if the finding is about the template of a workload."""
     running: Running | None = None
     """Given if existing pods have the finding."""
+    exception: str = ""
+    """The name of the exception without which the pods would be refused; given with `Level.SKIP`."""
 
     @property
     def identity(self) -> tuple[str, ...]:

@@ -172,7 +172,8 @@ def review_object(
         found = engine.validate_claim(document.object, where, policy, context.facts).findings
         return ReviewedObject(document, where, name, policy, found)
     policy, bound = context.policies.for_namespace(where), context.policies.quotas_for(where)
-    excepting = partial(context.policies.in_force, where, now=context.now)
+    has_exceptions = context.policies.exceptions.are_in(where)
+    excepting = partial(context.policies.in_force, where, now=context.now) if has_exceptions else None
     pods = engine.template_outcomes(document.object, where, policy, context.facts, bound, excepting=excepting)
     if not pods:
         return ReviewedObject(document, own_namespace(document), name, None)

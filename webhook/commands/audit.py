@@ -228,7 +228,7 @@ def _report(source: "ObjectSource", sets: "Sequence[tuple[str, PolicySet]]", ask
 
     images = None if ask is None else LookedUpImages(ask)
     proposed, *others = [
-        AuditPolicies.of(directory, policies, source.background, images) for directory, policies in sets
+        AuditPolicies.of(directory, policies, source.background, images, now=source.now) for directory, policies in sets
     ]
     audit = Audit(proposed, source.owners, source.place, datetime.now(UTC), in_force=next(iter(others), None))
     documents = source.documents

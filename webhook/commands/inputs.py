@@ -47,13 +47,16 @@ def manifests_of(paths: Sequence[str], *, is_strict: bool) -> "list[Document | D
     return list(read_all(paths, sys.stdin.buffer, None if is_strict else warn))
 
 
-def load_policies(directory: Path) -> "PolicySet":
-    """The policies of a directory; exits with status 2 after printing every mistake in them."""
+def load_policies(directory: Path, *, judges_ends: bool = True) -> "PolicySet":
+    """The policies of a directory; exits with status 2 after printing every mistake in them.
+
+    With `judges_ends` an exception whose end is too far ahead is a mistake.
+    """
     from webhook.policy.loader import load
     from webhook.yaml_files.file_errors import FileErrors
 
     try:
-        return load(directory)
+        return load(directory, now=time.time() if judges_ends else None)
     except FileErrors as error:
         fail(str(error))
 

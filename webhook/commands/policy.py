@@ -46,6 +46,8 @@ def check(policies: Path, kubeconfig: Path | None, directory: Path | None) -> No
     parts = counted(len(policy_set.policies), "policy", "policies")
     if policy_set.pots:
         parts += f", {counted(len(policy_set.pots), 'pot')} of quota"
+    if exceptions := policy_set.exceptions.all:
+        parts += f", {counted(len(exceptions), 'exception')}"
     if rows := policy_set.cuda.counts:
         parts += f", rows for the tables of CUDA ({rows})"
     click.echo(f"{directory or policies}: {parts}, hash {policy_set.hash}")
@@ -65,9 +67,58 @@ def show(policies: Path, namespace: str) -> None:
 
 
 @policy.command()
+@POLICIES
+@click.option(
+    "--expiring",
+    metavar="TIME",
+    help="Only those that end within this time, such as 14d or 12h, and have not ended yet.",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of standard output.",
+)
+def exceptions(policies: Path, expiring: str | None, output: str) -> None:
+    """Print the exceptions of _exceptions.yaml.
+
+    Those that end first come first.
+    """
+    import json
+    import time
+
+    from webhook.policy import exception_list
+
+    now, within = time.time(), _seconds(expiring)
+    found = exception_list.listed(load_policies(policies, judges_ends=False).exceptions.all, now, within)
+    if output == "json":
+        items = [exception_list.as_json(one, now) for one in found]
+        head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUPolicyExceptionList"}
+        click.echo(json.dumps({**head, "items": items}, indent=2))
+    elif not found:
+        click.echo("no exceptions" if within is None else f"no exception ends within {expiring}")
+    for one in found if output == "text" else ():
+        for line in exception_list.lines(one, now):
+            click.echo(line)
+
+
+def _seconds(written: str | None) -> float | None:
+    """A time such as 14d in seconds; exits with status 2 if it is none."""
+    import re
+
+    units = {"d": 86_400, "h": 3_600, "m": 60}
+    found = re.fullmatch(r"([0-9]{1,4})([dhm])", written or "")
+    if written is not None and found is None:
+        fail(f"--expiring: {written} is no time; write days, hours or minutes such as 14d, 12h or 30m")
+    return None if found is None else float(int(found[1]) * units[found[2]])
+
+
+@policy.command()
 @click.option(
     "--kind",
-    type=click.Choice(["GPUPolicy", "GPUQuotaPots", "GPUCudaTables", "GPUPolicyTest"]),
+    type=click.Choice(["GPUPolicy", "GPUQuotaPots", "GPUCudaTables", "GPUPolicyExceptions", "GPUPolicyTest"]),
     default="GPUPolicy",
     show_default=True,
     help="Kind of the files.",
@@ -75,10 +126,11 @@ def show(policies: Path, namespace: str) -> None:
 def schema(kind: str) -> None:
     """Print the JSON Schema of a kind of file, for editors.
 
-    The kinds are policies (GPUPolicy), _quotas.yaml (GPUQuotaPots), _cuda.yaml (GPUCudaTables) and tests of policies
-    (GPUPolicyTest).
+    The kinds are policies (GPUPolicy), _quotas.yaml (GPUQuotaPots), _cuda.yaml (GPUCudaTables), _exceptions.yaml
+    (GPUPolicyExceptions) and tests of policies (GPUPolicyTest).
     """
     from webhook.policy.cuda_rows import cuda_schema_text
+    from webhook.policy.exception_format import exceptions_schema_text
     from webhook.policy.policy_quotas import quotas_schema_text
     from webhook.policy.schema import policy_schema_text
     from webhook.policy_tests.format import policy_test_schema_text
@@ -87,6 +139,7 @@ def schema(kind: str) -> None:
         "GPUPolicy": policy_schema_text,
         "GPUQuotaPots": quotas_schema_text,
         "GPUCudaTables": cuda_schema_text,
+        "GPUPolicyExceptions": exceptions_schema_text,
         "GPUPolicyTest": policy_test_schema_text,
     }
     click.echo(texts[kind](), nl=False)

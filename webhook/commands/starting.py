@@ -64,7 +64,7 @@ def check(
     images: ImageSettings | None,
 ) -> None:
     """Exit with status 2 and a message if a replica could not work with these files and names."""
-    load_policies(policies)
+    load_policies(policies, judges_ends=False)
     if inventory is not None:
         inventory_of(inventory)
     if registration is not None:
@@ -152,7 +152,9 @@ def replica(
         sources,
         namespace_series=namespace_series,
         images=look_ups,
-        quotas=_quota_parts(quotas, inventory, load_policies(policies).accelerators, tells_usage=tells_usage),
+        quotas=_quota_parts(
+            quotas, inventory, load_policies(policies, judges_ends=False).accelerators, tells_usage=tells_usage
+        ),
         companions=companions,
         decision_seconds=decision_seconds,
     )

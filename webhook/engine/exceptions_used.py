@@ -22,20 +22,27 @@ def with_exceptions(
 ) -> tuple[Finding, ...]:
     """The findings under a policy with exceptions, of which `usual` would be the findings without them.
 
-    A refusal that is `usual` only stays one if it is about a container that the exception is not about. `pod` is None
-    for an object without containers.
+    A refusal that is `usual` only stays one if it is about a container that the exception is not about. A pod that is
+    refused anyway is told nothing of exceptions. `pod` is None for an object without containers.
     """
     found = list(findings)
     known = set(found)
+    lifted: list[tuple[Finding, AppliedException]] = []
     for one in usual:
         if not one.refuses or one.kind is FindingKind.MISSING or one in known:
             continue
         exception = _exception_for(one.rule, policy)
         if exception is None:
             continue
-        found = [other for other in found if not _is_same(other, one)]
-        found.append(excepted(one, exception) if _is_about(exception, one.field, pod) else one)
-    return tuple(found)
+        if _is_about(exception, one.field, pod):
+            lifted.append((one, exception))
+        else:
+            found = [other for other in found if not _is_same(other, one)]
+            found.append(one)
+    if not lifted or any(one.refuses for one in found):
+        return tuple(found)
+    others = [one for one in found if not any(_is_same(one, other) for other, _ in lifted)]
+    return (*others, *(excepted(one, exception) for one, exception in lifted))
 
 
 def excepted(finding: Finding, exception: AppliedException, what: str = "admitted") -> Finding:

@@ -1,6 +1,6 @@
 """One pod template: what would happen to its pods, with places in the object where its author finds them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,7 @@ from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import shortened
-from webhook.model.subject import Subject, subject_of_template
+from webhook.model.subject import PodSubject, subject_of_template
 from webhook.model.wording import counted
 from webhook.model.workloads import Template
 from webhook.outcome import Finding, FindingKind, Injection
@@ -46,7 +46,7 @@ class TemplateOutcome:
         return any(finding.refuses for finding in self.findings)
 
 
-Excepting = Callable[[Callable[[], Subject]], InForce]
+Excepting = Callable[[Callable[[], PodSubject]], InForce]
 """Says what holds in a namespace for the pods that a function describes, with exceptions."""
 
 
@@ -128,16 +128,23 @@ def _of_replicas(template: Template, pod: Pod, where: TemplateContext) -> Iterat
         return
     facts = facts_under(where.policy, where.facts)
     refuses = where.policy.workloads is WorkloadsMode.ENFORCE
-    found = _found_in_replicas(pod, template.pods, where.policy, facts)
-    if where.policy.usual is not None:
-        found = with_exceptions(
-            found, _found_in_replicas(pod, template.pods, where.policy.usual, facts), where.policy, pod
-        )
-    for finding in found:
-        yield replace(finding, refuses=finding.refuses and refuses)
+    policy, usual = where.policy, where.policy.usual
+    if usual is not None:
+        found = _found_in_replicas(pod, template.pods, policy, facts)
+        without = _found_in_replicas(pod, template.pods, usual, facts)
+        yield from (_refusing(one, refuses=refuses) for one in with_exceptions(found, without, policy, pod))
+        return
+    for bound in policy.rules:
+        if bound.rule.validate_replicas is not None:
+            for finding in findings_of(bound, bound.rule.validate_replicas(pod, template.pods, bound.settings, facts)):
+                yield replace(finding, refuses=finding.refuses and refuses)
 
 
-def _found_in_replicas(pod: Pod, pods: int, policy: Policy, facts: Facts) -> Iterable[Finding]:
+def _refusing(finding: Finding, *, refuses: bool) -> Finding:
+    return replace(finding, refuses=finding.refuses and refuses)
+
+
+def _found_in_replicas(pod: Pod, pods: int, policy: Policy, facts: Facts) -> Iterator[Finding]:
     for bound in policy.rules:
         if bound.rule.validate_replicas is not None:
             yield from findings_of(bound, bound.rule.validate_replicas(pod, pods, bound.settings, facts))

@@ -7,6 +7,7 @@ bound to a node by name fits no pool.
 A `FactsSource` gives the facts of this moment and says how far to trust them: a live cluster, or `StaticFacts`.
 """
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -271,6 +272,10 @@ class FactsSource(Protocol):
         """How far the facts can be trusted at `now`, in seconds of time.monotonic()."""
         ...
 
+    def now(self) -> float:
+        """The time in seconds since 1970, by the clock of the cluster."""
+        ...
+
     def start(self) -> None:
         """Begin to follow the cluster, in new threads."""
         ...
@@ -296,6 +301,10 @@ class StaticFacts:
     def status(self, now: float) -> FactsStatus:  # noqa: ARG002  # the age of a file's facts is 0 at any time
         """Always loaded and never stale: a file does not follow a cluster."""
         return FactsStatus(True, False, 0.0, True, self._detail)
+
+    def now(self) -> float:
+        """The clock of this machine, because a file has none."""
+        return time.time()
 
     def start(self) -> None:
         """Does nothing."""

@@ -87,6 +87,8 @@ class LiveFacts:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         server = ApiServer(kubeconfig, context)
+        self.now = server.now
+        """The API server's clock, in seconds since 1970."""
         self._stale_after = stale_after
         self._snapshot = EMPTY.with_accelerators(accelerators)
         self._lock = Lock()

@@ -20,6 +20,7 @@ from webhook.kubernetes.api_errors import (
     refusal_of,
 )
 from webhook.kubernetes.responses import parsed, reason, time_of
+from webhook.kubernetes.server_clock import ServerClock
 
 CONNECT_SECONDS = 5.0
 """Longest time for a connection to the API server."""
@@ -57,11 +58,11 @@ class ApiServer:
         self._configuration, self._pool = self._log_in()
         self.clock_skew = 0.0
         """Seconds that this machine's clock was ahead of the API server's at its last answer, to about a second."""
-        self._epoch = time.time() - time.monotonic()
+        self._clock = ServerClock()
 
     def now(self) -> float:
         """The API server's clock in seconds since 1970, to about a second, also if this machine's clock changes."""
-        return self._epoch + time.monotonic()
+        return self._clock.now()
 
     def get(self, path: str, query: Mapping[str, str], seconds: float, accept: str = JSON) -> dict[str, Any]:
         """The JSON object at `path`; no pause in the answer may be longer than `seconds`.
@@ -178,7 +179,7 @@ class ApiServer:
     def _set_clock(self, seconds: float | None) -> None:
         if seconds is not None:
             self.clock_skew = time.time() - seconds
-            self._epoch = seconds - time.monotonic()
+            self._clock.observe(seconds)
 
     def _log_in(self) -> tuple[Any, Any]:
         """The client's configuration and connection pool; reads tokens and certificates again."""

@@ -42,7 +42,7 @@ Member = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class PodSubject:
     """A pod, or another object that is judged: what it is called, and what makes it.
 
     `containers` are name and image of each container, init containers included.
@@ -53,20 +53,20 @@ class Subject:
     containers: tuple[tuple[str, str], ...]
 
 
-def subject_of(raw: Mapping[str, Any], kind: str = "Pod") -> Subject:
+def subject_of(raw: Mapping[str, Any], kind: str = "Pod") -> PodSubject:
     """A pod, or an object of another kind that is judged by itself. Malformed parts count as missing."""
     metadata, labels = mapped(raw, "metadata"), _labels(raw)
     members = [(kind, _name(metadata)), *_makers(raw, labels)]
-    return Subject(tuple(dict.fromkeys(members)), labels, tuple(_containers(mapped(raw, "spec"))))
+    return PodSubject(tuple(dict.fromkeys(members)), labels, tuple(_containers(mapped(raw, "spec"))))
 
 
-def subject_of_template(workload: Mapping[str, Any], template: Template) -> Subject:
+def subject_of_template(workload: Mapping[str, Any], template: Template) -> PodSubject:
     """The pods that a workload makes from one of its templates."""
     kind, name = _text(workload.get("kind")), _name(mapped(workload, "metadata"))
     made = template.made
     labels = _labels(made)
     members = [*_made_by(kind, name, template), *_makers(workload, {}), *_labelled(labels), (kind, name)]
-    return Subject(tuple(dict.fromkeys(members)), labels, tuple(_containers(mapped(made, "spec"))))
+    return PodSubject(tuple(dict.fromkeys(members)), labels, tuple(_containers(mapped(made, "spec"))))
 
 
 def _made_by(kind: str, name: str, template: Template) -> Iterator[Member]:

@@ -13,6 +13,7 @@ from webhook.policy.exception_match import Match
 from webhook.policy.exception_times import DAYS, Weekly, read_clock, read_day, read_instant, read_zone
 from webhook.policy.namespaces import MAX_NAME, fault_in
 from webhook.policy.schema import EXCEPTIONS_KIND, Schema, for_editors, optional
+from webhook.rules import RULES
 from webhook.rules.rule import Rule
 from webhook.yaml_files.camel_model import CamelModel
 
@@ -257,6 +258,6 @@ def exceptions_schema(rules: tuple[Rule, ...]) -> Schema:
     return {"$schema": "http://json-schema.org/draft-07/schema#", "title": EXCEPTIONS_KIND, **schema}
 
 
-def exceptions_schema_text(rules: Sequence[Rule]) -> str:
+def exceptions_schema_text(rules: Sequence[Rule] = RULES) -> str:
     """The content of docs/exceptions-schema.json."""
     return json.dumps(exceptions_schema(tuple(rules)), indent=2, ensure_ascii=False) + "\n"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from webhook.model.globs import closest, is_glob, matcher, overlap
 from webhook.model.image import parse_reference
 from webhook.model.shape import FormatError
-from webhook.model.subject import Subject
+from webhook.model.subject import PodSubject
 from webhook.policy import namespaces
 
 Rank = tuple[tuple[int, int], ...]
@@ -37,7 +37,7 @@ class Match:
     containers: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
 
-    def rank(self, subject: Subject) -> Rank | None:
+    def rank(self, subject: PodSubject) -> Rank | None:
         """How specific the match is for a pod; None if it does not hold."""
         if any(subject.labels.get(key) != value for key, value in self.labels.items()):
             return None
@@ -48,7 +48,7 @@ class Match:
         count = sum(map(bool, (self.kinds, self.names, self.labels, self.containers, self.images)))
         return ((count, 0), called[0], *held, called[1], (len(self.labels), 0))
 
-    def _members(self, subject: Subject) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    def _members(self, subject: PodSubject) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
         """The ranks of name and kind, for each object that has both."""
         for kind, name in subject.members:
             of_name, of_kind = _rank_in(self.names, (name,)), _rank_in(self.kinds, (kind,))

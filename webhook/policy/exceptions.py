@@ -11,10 +11,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from webhook.model.fixed import fixed
-from webhook.model.subject import Subject
+from webhook.model.subject import PodSubject
 from webhook.policy.exception_file import PolicyException
 from webhook.policy.exception_match import Rank, namespace_rank
 from webhook.policy.schema import EXCEPTIONS_FILE
+from webhook.quota.quotas import KeptOff
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import Mode, RuleSettings
 
@@ -64,6 +65,8 @@ class PolicyExceptions:
     all: tuple[PolicyException, ...] = ()
     written: tuple[Any, ...] = ()
     read: ReadSettings = _no_settings
+    kept_off_by: Callable[[Sequence["BoundRule"]], KeptOff | None] = lambda _rules: None
+    """The models that the rules of one policy keep pods off, as quotas count them."""
     _of: Callable[[str], tuple[tuple[PolicyException, tuple[int, int]], ...]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,9 +79,13 @@ class PolicyExceptions:
 
     def are_in(self, namespace: str) -> bool:
         """Whether there are exceptions for a namespace, at whatever time."""
-        return bool(self._of(namespace))
+        return bool(self.all and self._of(namespace))
 
-    def applied(self, namespace: str, subject: Subject, now: float) -> tuple[AppliedException, ...]:
+    def is_in(self, namespace: str, exception: PolicyException) -> bool:
+        """Whether an exception is for a namespace."""
+        return any(one is exception for one, _ in self._of(namespace))
+
+    def applied(self, namespace: str, subject: PodSubject, now: float) -> tuple[AppliedException, ...]:
         """The exceptions that hold for a pod at a moment, in seconds since 1970."""
         found: list[tuple[tuple[Rank, float], PolicyException, str]] = []
         for one, of_namespace in self._of(namespace):

@@ -1,7 +1,6 @@
 """Reads a directory into a set of policies, or reports all mistakes in it, each with file, line and key."""
 
 import json
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -44,11 +43,8 @@ from webhook.yaml_files.yaml_lines import YamlNode
 
 
 def load(directory: Path | str, rules: Sequence[Rule] = RULES, now: float | None = None) -> PolicySet:
-    """The policies in a directory. Raises FileErrors with all mistakes, sorted by file and line.
-
-    `now` is when the ends of exceptions are judged, in seconds since 1970; by default it is now.
-    """
-    return build(read_directory(Path(directory)), rules, now=time.time() if now is None else now)
+    """The policies in a directory. Raises FileErrors with all mistakes, by file and line. `now` is as in `build`."""
+    return build(read_directory(Path(directory)), rules, now=now)
 
 
 def build(

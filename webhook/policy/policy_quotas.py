@@ -59,6 +59,11 @@ class BoundQuota:
         quota = Quota(scope, name, patterns, settings.limits, settings.counting)
         return cls(quota, settings.mode, settings.on_ledger_failure, origin, line)
 
+    def beside(self, kept_off: KeptOff | None) -> "BoundQuota":
+        """The quota where a policy keeps pods off some models."""
+        counting = replace(self.quota.counting, kept_off=kept_off)
+        return replace(self, quota=replace(self.quota, counting=counting))
+
 
 @dataclass(frozen=True, slots=True)
 class Pots:
@@ -71,11 +76,7 @@ class Pots:
         """The pots where policies keep pods off some models."""
         if kept_off is None:
             return self
-        quotas = (
-            replace(one, quota=replace(one.quota, counting=replace(one.quota.counting, kept_off=kept_off)))
-            for one in self.quotas
-        )
-        return Pots(tuple(quotas), self.written)
+        return Pots(tuple(one.beside(kept_off) for one in self.quotas), self.written)
 
     def sharing(self, previous: Iterable[BoundQuota]) -> "Pots":
         """The pots, each replaced by an equal object of `previous` if there is one."""

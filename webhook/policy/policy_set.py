@@ -16,13 +16,13 @@ from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.fixed import fixed
 from webhook.model.globs import is_glob, matcher
 from webhook.model.node import NodePool
-from webhook.model.subject import Subject
+from webhook.model.subject import PodSubject
 from webhook.policy.cuda_file import SHIPPED_ONLY, PlatformTables
 from webhook.policy.exceptions import NO_EXCEPTIONS, AppliedException, PolicyExceptions, excepted_rules
 from webhook.policy.policy_quotas import NO_POTS, BoundQuota, Pots, excepted_pots, pot_finder
 from webhook.policy.schema import CUDA_KIND, DEFAULT_FILE, EXCEPTIONS_KIND, MOST_DAYS, WorkloadsMode
 from webhook.quota.quotas import QuotaScope
-from webhook.rules import gpu_quota
+from webhook.rules import gpu_quota, gpu_types
 from webhook.rules.rule import Rule, Stage
 from webhook.rules.rule_settings import Mode, RuleSettings
 
@@ -138,7 +138,7 @@ class Policy:
 
     def under(self, applied: tuple[AppliedException, ...], exceptions: PolicyExceptions) -> "Policy":
         """The policy as it is for pods for which exceptions hold."""
-        rules = excepted_rules(self.name, self.rules, applied, exceptions.read)
+        rules = excepted_rules(self.name, self.rules, applied, exceptions)
         said = [[one.name, one.rules, repr(one.exception)] for one in applied]
         return replace(self, rules=rules, hash=content_hash([self.hash, said]), exceptions=applied, usual=self)
 
@@ -231,12 +231,12 @@ class PolicySet:
             _excepted=lru_cache(maxsize=_EXCEPTED)(partial(_excepted, find, quotas, exceptions)),
         )
 
-    def in_force(self, namespace: str, subject: Callable[[], Subject], now: float) -> InForce:
+    def in_force(self, namespace: str, subject: Callable[[], PodSubject], now: float) -> InForce:
         """What holds for a pod at a moment, in seconds since 1970, with the exceptions that hold for it.
 
         `subject` says which pod it is; it is called only if there are exceptions for the namespace.
         """
-        if self.exceptions.all and self.exceptions.are_in(namespace):
+        if self.exceptions.are_in(namespace):
             applied = self.exceptions.applied(namespace, subject(), now)
             if applied:
                 return self._excepted(namespace, applied)
@@ -297,14 +297,17 @@ def _excepted(
     policy = usual.under(applied, exceptions)
     quotas = quotas_of(namespace)
     exception = policy.exception_to(gpu_quota.RULE.key)
-    if exception is None:
-        return InForce(policy, quotas)
     pots = [bound for bound in quotas if bound.quota.scope is QuotaScope.POT]
-    if gpu_quota.RULE.key in exception.exception.rules:
+    if policy.exception_to(gpu_types.RULE.key) is not None:  # the pod may get models that others are kept off
+        kept_off = exceptions.kept_off_by(policy.rules)
+        pots = [bound.beside(kept_off) for bound in pots]
+    if exception is not None and gpu_quota.RULE.key in exception.exception.rules:
         pots = excepted_pots(pots, exception)
     before = next((bound for bound in quotas if bound.quota.scope is not QuotaScope.POT), None)
     own = policy.quota_of(namespace) if before is not None else None  # nobody else's pods count in a new ledger
-    return InForce(policy, (*(() if own is None else (replace(own, exception=exception, usual=before),)), *pots))
+    if own is not None and exception is not None:
+        own = replace(own, exception=exception, usual=before)
+    return InForce(policy, (*(() if own is None else (own,)), *pots))
 
 
 def _quota_finder(

@@ -14,7 +14,15 @@ from webhook.model.globs import is_glob, matcher
 from webhook.policy.node_pools import as_declared
 from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet
-from webhook.policy.schema import API_VERSION, CUDA_FILE, DEFAULT_FILE, as_written, part_at, rule_schema
+from webhook.policy.schema import (
+    API_VERSION,
+    CUDA_FILE,
+    DEFAULT_FILE,
+    EXCEPTIONS_FILE,
+    as_written,
+    part_at,
+    rule_schema,
+)
 from webhook.quota.quota_wording import number
 from webhook.quota.quotas import QuotaScope
 from webhook.rules import RULES
@@ -69,6 +77,7 @@ def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) 
         lines.append(f"    # {origins.get(key, 'disabled, or named in no file')}")
         lines += ["    " + line for line in _yaml({key: value})]
     lines += ["# " + line for line in _quotas(policies, namespace)]
+    lines += ["# " + line for line in _exceptions(policies, namespace)]
     return "\n".join(lines) + "\n"
 
 
@@ -92,6 +101,15 @@ def _quotas(policies: PolicySet, namespace: str) -> list[str]:
     if not found:
         return ["quotas: none"]
     return ["quotas, all of which hold:", *("  " + quota_text(bound) for bound in found)]
+
+
+def _exceptions(policies: PolicySet, namespace: str) -> Iterator[str]:
+    """The exceptions for a namespace, one line for each, whether or not they hold now."""
+    found = [one for one in policies.exceptions.all if policies.exceptions.is_in(namespace, one)]
+    if found:
+        yield f"exceptions, from {EXCEPTIONS_FILE}:"
+    for one in found:
+        yield f"  {one.name}: {', '.join(one.concerned)} until {one.period.text} ({one.reason})"
 
 
 def settings_as_written(bound: BoundRule) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from webhook.audit.documents import Document, DocumentError, Warn, read_all, read_text
 from webhook.policy.document import check_names_differ, read_head
+from webhook.policy.exception_times import read_instant
 from webhook.policy.schema import API_VERSION
 from webhook.policy_tests.format import KIND, Case, CaseSettings, PolicyTestFile, Suite, node_at, policy_test_schema
 from webhook.yaml_files.file_errors import Faults, FileError, FileErrors, KeyPath, key_text
@@ -129,6 +130,7 @@ def _case(root: YamlNode, path: KeyPath, settings: CaseSettings, warn: Warn | No
         settings.expect,
         node_at(root, path),
         path,
+        None if settings.at is None else read_instant(settings.at).begins,
     )
 
 

@@ -19,7 +19,16 @@ from webhook.model.shape import ShapeError
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build, load
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.schema import API_VERSION, CUDA_FILE, CUDA_KIND, DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND
+from webhook.policy.schema import (
+    API_VERSION,
+    CUDA_FILE,
+    CUDA_KIND,
+    DEFAULT_FILE,
+    EXCEPTIONS_FILE,
+    EXCEPTIONS_KIND,
+    QUOTAS_FILE,
+    QUOTAS_KIND,
+)
 from webhook.policy_tests.files import beside
 from webhook.policy_tests.format import Suite
 from webhook.yaml_files.file_errors import FileError, FileErrors, key_text
@@ -57,7 +66,8 @@ def _head(name: str, node: YamlNode) -> dict[str, YamlNode]:
     def node_of(value: str | dict[str, YamlNode]) -> YamlNode:
         return YamlNode(value, node.file, node.line)
 
-    kind = {QUOTAS_FILE: QUOTAS_KIND, CUDA_FILE: CUDA_KIND}.get(name, "GPUPolicy")
+    kinds = {QUOTAS_FILE: QUOTAS_KIND, CUDA_FILE: CUDA_KIND, EXCEPTIONS_FILE: EXCEPTIONS_KIND}
+    kind = kinds.get(name, "GPUPolicy")
     stem = node_of(name.removesuffix(".yaml"))
     return {"apiVersion": node_of(API_VERSION), "kind": node_of(kind), "metadata": node_of({"name": stem})}
 

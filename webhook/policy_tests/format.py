@@ -14,7 +14,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from webhook.audit.documents import Document
 from webhook.model.globs import is_glob
-from webhook.model.shape import spelled
+from webhook.model.shape import FormatError, spelled
+from webhook.policy.exception_times import read_instant
 from webhook.policy.namespaces import fault_in
 from webhook.policy.schema import Schema, for_editors
 from webhook.rules import RULES
@@ -55,6 +56,14 @@ def _at_least_one(value: Entries) -> Entries:
     if not value:
         what = "list" if isinstance(value, tuple) else "map"
         raise ValueError(f"found an empty {what}; write at least one entry")
+    return value
+
+
+def _moment(value: str) -> str:
+    try:
+        read_instant(value)
+    except FormatError as error:
+        raise ValueError(str(error)) from None
     return value
 
 
@@ -174,6 +183,9 @@ class CaseSettings(CamelModel):
     """Why it is so, for those who read it."""
     namespace: Annotated[str, AfterValidator(_namespace)] = "default"
     """Namespace of the resources that name none."""
+    at: Annotated[str, AfterValidator(_moment), Field(examples=["2026-12-01T10:00:00Z"])] | None = None
+    """When the resources are applied: a time with its zone, or a day, for its beginning in UTC. Exceptions hold or not
+    at this moment. Unset: now."""
     resources: Annotated[tuple[Text | dict[str, Any], ...], *Some]
     """Pods and workloads as they are applied, in this order: objects, and names of files or folders with manifests,
     relative to this file."""
@@ -243,6 +255,8 @@ class Case:
     node: YamlNode
     path: KeyPath
     """Where in the file the case stands."""
+    at: float | None = None
+    """When the resources are applied, in seconds since 1970; None for now."""
 
     @property
     def file(self) -> str:

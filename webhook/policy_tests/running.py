@@ -1,5 +1,6 @@
 """Runs tests of policies. No case changes the policies or the cluster of another case."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -74,7 +75,7 @@ def _run_case(case: Case, policies: PolicySet, inventory: Inventory) -> CaseResu
         return CaseResult(case, errors=case.errors)
     ledgers = Ledgers(LedgerContext(MemoryStore(), inventory.pods))
     facts = with_input_claims(inventory.facts, case.documents, case.namespace)
-    context = ReviewContext(policies, facts, ledgers)
+    context = ReviewContext(policies, facts, ledgers, now=time.time() if case.at is None else case.at)
     items: list[ReviewedObject] = []
     errors: list[FileError] = []
     for document in case.documents:

@@ -141,7 +141,8 @@ def status_in(found: Mapping[str, Any]) -> AuditStatus | None:
 
 
 def _read(rows: Any, label: str, most: int) -> Counts:
-    return {(str(row[label]), level): int(row[level]) for row in rows[: most + 1] for level in Level}
+    """The counts; those of levels that an older release did not write are 0."""
+    return {(str(row[label]), level): int(row.get(level, 0)) for row in rows[: most + 1] for level in Level}
 
 
 def stale_after(found: Mapping[str, Any]) -> float | None:
@@ -175,7 +176,7 @@ def show(
     )
     text = "Objects that the last audit looked at, by kind (pods, workloads, others)."
     watch("objects", text, lambda one: {(kind,): count for kind, count in one.objects.items()}, "kind")
-    text = "Findings of the last audit, by rule and level (refuse, warn, audit, complete)."
+    text = "Findings of the last audit, by rule and level (refuse, warn, skip, audit, complete)."
     watch("findings", text, lambda one: _series(one.by_rule), "rule", "level")
     text = (
         "Findings of the last audit, by namespace and level; _other stands for all namespaces that have no series of "

@@ -174,7 +174,7 @@ def _explained(error: Exception, what: str = "") -> _StopError:
     return _StopError(f"{what}{error}", _PAUSE_SECONDS if isinstance(error, UnreachableError) else None)
 
 
-LEVELS = (Level.REFUSE, Level.WARN, Level.AUDIT)
+LEVELS = (Level.REFUSE, Level.WARN, Level.SKIP, Level.AUDIT)
 """The levels that are published. A report of completed pods would list every GPU pod, and no fault."""
 
 

@@ -72,7 +72,7 @@ class Replica:
         self._quotas = (
             None if quotas is None else QuotaService(quotas, self._policies, self._metrics, lambda: self._facts.facts)
         )
-        self._service = Service(self._policies, self._facts, self._metrics, images, self._quotas)
+        self._service = Service(self._policies, self._facts, self._metrics, images, self._quotas, clock=self._facts.now)
         self._service.decision_seconds = decision_seconds
         self._metrics.know_namespaces(self._is_known)
         self._wsgi = create_app(self._service).wsgi_app

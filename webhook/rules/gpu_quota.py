@@ -136,8 +136,8 @@ class Settings(RuleSettings):
         self._table = tables_in(context).gpus
         self._classes = classes_in(context)
 
-    def beside(self, kept_off: KeptOff) -> "Settings":
-        """These settings in a policy that keeps pods off some models."""
+    def beside(self, kept_off: KeptOff | None) -> "Settings":
+        """These settings in a policy that keeps pods off some models; None for one that keeps them off none."""
         copy = self.model_copy()
         for cached in ("counting", "quota"):
             copy.__dict__.pop(cached, None)

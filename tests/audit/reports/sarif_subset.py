@@ -67,7 +67,18 @@ _RESULT = _object(
     {
         "relatedLocations": _list(
             _object({"id": {"const": 1}, "message": _message(), "physicalLocation": _PHYSICAL}), 1, 1
-        )
+        ),
+        "suppressions": _list(
+            _object(
+                {
+                    "kind": {"enum": ["inSource", "external"]},
+                    "status": {"enum": ["accepted", "underReview", "rejected"]},
+                    "justification": {"type": "string"},
+                }
+            ),
+            1,
+            1,
+        ),
     },
 )
 _NOTIFICATION = _object(

@@ -131,6 +131,7 @@ def test_a_finding_reads_like_this() -> None:
         "policy": {"name": "_default", "file": "_default.yaml", "line": 9},
         "source": {"file": "manifests/nightly.yaml", "line": 14},
         "running": None,
+        "exception": None,
     }
 
 

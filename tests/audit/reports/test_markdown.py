@@ -157,7 +157,7 @@ def test_a_report_that_is_too_long_is_cut_and_says_how_much_is_left_out() -> Non
     assert MOST - 2_000 < len(text.encode()) <= MOST
     assert text.count("<details>") == text.count("</details>")
     rows = len(re.findall(r"^\| `+ ?CronJob", text, re.MULTILINE))
-    left_out = 3 * 2_000 - rows + (" `sharedMemory` " in text)
+    left_out = 4 * 2_000 - rows + (" `sharedMemory` " in text)
     assert f"\n{left_out:,} rows are left out" in text
     assert text.endswith("because a comment holds no more; `gpu-policy audit --format json` has all.\n")
 

@@ -119,6 +119,7 @@ def _finding(finding: AuditFinding) -> dict[str, Any]:
         "policy": {"name": finding.policy, "file": finding.file, "line": finding.line or None},
         "source": _source(finding.source),
         "running": _running(finding.running),
+        "exception": finding.exception or None,
     }
 
 

@@ -134,7 +134,7 @@ def _is_character(c: str) -> bool:
 
 
 _NAME = "gpu-policy audit"
-_SHOWN = (Level.REFUSE, Level.WARN)
+_SHOWN = (Level.REFUSE, Level.WARN, Level.SKIP)
 """Levels with an XML element of their own; findings of other levels are output."""
 
 
@@ -178,7 +178,7 @@ def _cases(findings: Iterable[AuditFinding]) -> Iterator[JUnitCase]:
             file,
             group[0].source.line or 0 if file else 0,
             failures=(_failure(rule, shown),) if gravest is Level.REFUSE else (),
-            skipped=_text(shown) if gravest is Level.WARN else "",
+            skipped=_text(shown) if gravest in (Level.WARN, Level.SKIP) else "",
             output=_text(finding for finding in group if finding.level is not gravest or gravest not in _SHOWN),
         )
 

@@ -135,6 +135,7 @@ def render(report: AuditReport) -> str:
     page.table(("What",), errors, summary=f"Could not be read: {len(report.errors):,}")
     _findings(page, "Would be refused", report.at(Level.REFUSE))
     _findings(page, "Would be warned about", report.at(Level.WARN))
+    _findings(page, "Admitted by an exception", report.at(Level.SKIP))
     _findings(page, "Would only be recorded", report.at(Level.AUDIT))
     completed = report_wording.by_rule(report.at(Level.COMPLETE))
     page.table(("Rule", "Objects"), ((code(rule), f"{n:,}") for rule, n in completed), summary="Would be injected")

@@ -134,7 +134,13 @@ MOST_ERRORS = 500
 LONGEST_MESSAGE = 1_000
 """Most characters of a message. Tenants write texts, and GitHub refuses a file that is too large."""
 
-_LEVELS = {Level.REFUSE: "error", Level.WARN: "warning", Level.AUDIT: "note", Level.COMPLETE: "note"}
+_LEVELS = {
+    Level.REFUSE: "error",
+    Level.WARN: "warning",
+    Level.SKIP: "error",
+    Level.AUDIT: "note",
+    Level.COMPLETE: "note",
+}
 _NOTICES = {
     "unreadable": "Something could not be read, and was not audited.",
     "left-out": "There is more than this file can hold.",
@@ -188,6 +194,7 @@ def _result(finding: AuditFinding, directory: str, number: int, *, is_new: bool)
         **_related(finding, directory),
         # All findings about a document have its first line, so GitHub needs an identity that tells them apart.
         "partialFingerprints": {"primaryLocationLineHash": f"{finding.id}:1", "gpuPolicyFinding/v1": finding.id},
+        **_suppressed(finding),
         "properties": {
             "meaning": finding.level,
             "mode": finding.mode,
@@ -197,6 +204,14 @@ def _result(finding: AuditFinding, directory: str, number: int, *, is_new: bool)
             **({"runningPods": finding.running.count} if finding.running is not None else {}),
         },
     }
+
+
+def _suppressed(finding: AuditFinding) -> dict[str, Any]:
+    """That an exception admits the pods, in the file of exceptions (3.27.23 and 3.35 of the specification)."""
+    if finding.level is not Level.SKIP:
+        return {}
+    justification = _message(f"Exception {finding.exception}.")
+    return {"suppressions": [{"kind": "external", "status": "accepted", "justification": justification}]}
 
 
 def _related(finding: AuditFinding, directory: str) -> dict[str, Any]:

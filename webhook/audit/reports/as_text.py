@@ -31,8 +31,19 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> Table:
 MOST = 50
 """Most entries of one section at a terminal."""
 
-_STYLES = {Level.REFUSE: "red", Level.WARN: "yellow", Level.AUDIT: "dim", Level.COMPLETE: "green"}
-_TITLES = {Level.REFUSE: "Would be refused", Level.WARN: "Would be warned about", Level.AUDIT: "Would only be recorded"}
+_STYLES = {
+    Level.REFUSE: "red",
+    Level.WARN: "yellow",
+    Level.SKIP: "cyan",
+    Level.AUDIT: "dim",
+    Level.COMPLETE: "green",
+}
+_TITLES = {
+    Level.REFUSE: "Would be refused",
+    Level.WARN: "Would be warned about",
+    Level.SKIP: "Admitted by an exception",
+    Level.AUDIT: "Would only be recorded",
+}
 
 
 def render(report: AuditReport, console: Console) -> None:

@@ -23,8 +23,14 @@ NAME = "gpu-policy-audit"
 """Beginning of the objects' names; a dot and a number from 1 follow."""
 LABELS: Mapping[str, str] = {"app.kubernetes.io/managed-by": "gpu-policy-webhook"}
 
-RESULTS: Mapping[Level, str] = {Level.REFUSE: "fail", Level.WARN: "warn", Level.AUDIT: "warn", Level.COMPLETE: "pass"}
-"""Level -> result. A recorded finding is a `warn`, because `skip` would hide it."""
+RESULTS: Mapping[Level, str] = {
+    Level.REFUSE: "fail",
+    Level.WARN: "warn",
+    Level.SKIP: "skip",
+    Level.AUDIT: "warn",
+    Level.COMPLETE: "pass",
+}
+"""Level -> result. A finding that is only recorded is a `warn`: `skip` means that somebody decided about it."""
 
 _LONGEST_MESSAGE = 1024
 _LONGEST_NAME = 253
@@ -192,6 +198,8 @@ def _properties(finding: AuditFinding) -> dict[str, str]:
         }
     if finding.running is not None:
         found["runningPods"] = finding.running.count
+    if finding.exception:
+        found["exception"] = finding.exception
     return {key: _text(str(value)) for key, value in found.items() if value != ""}
 
 

@@ -4,7 +4,7 @@
   const root = document.documentElement;
   root.classList.add("js");
   const CHUNK = 100; // rows that are made at a time
-  const LEVELS = ["refuse", "warn", "audit", "complete"];
+  const LEVELS = ["refuse", "warn", "skip", "audit", "complete"];
   const NUMBERS = new Set(["running"]);
   const DETAILS = [
     ["field", "Field"], ["message", "Found"], ["remedy", "Remedy"], ["pods", "Pods"], ["object", "Seen in"],

@@ -1,0 +1,304 @@
+"""Mistakes in `_exceptions.yaml` are told all at once, with file, line and key; what only time brings is no mistake."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+NOW = datetime(2026, 11, 25, 12, tzinfo=UTC).timestamp()
+RULES = "gpuLimits: {mode: enforce, maxPerPod: 8}\ngpuQuota: {mode: enforce, gpus: 16}"
+SOUND = """\
+- name: bert-legacy
+  namespaces: [team-nlp]
+  match: {names: ["bert-*"]}
+  rules: [gpuLimits]
+  until: "2027-01-15"
+  reason: migration to 8 GPUs
+  ticket: OPS-123
+"""
+PLACE = "_exceptions.yaml:6: spec.exceptions[0]"
+
+
+@pytest.fixture
+def directory(policies):
+    policies.policy("_default", RULES)
+    return policies
+
+
+def test_an_exception_is_read_as_it_is_written(directory) -> None:
+    directory.exceptions(SOUND)
+    (found,) = directory.load(NOW).exceptions.all
+    assert (found.name, found.namespaces, found.match.names) == ("bert-legacy", ("team-nlp",), ("bert-*",))
+    assert (found.rules, found.mode, found.ticket, found.line) == (("gpuLimits",), "audit", "OPS-123", 6)
+    assert found.period.ends == datetime(2027, 1, 16, tzinfo=UTC).timestamp()
+
+
+def test_an_unquoted_date_is_a_day(directory) -> None:
+    directory.exceptions(SOUND.replace('"2027-01-15"', "2027-01-15"))
+    assert directory.load(NOW).exceptions.all[0].period.text == "2027-01-15"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param(
+            "  reason: migration to 8 GPUs\n",
+            "",
+            [f"{PLACE}.reason: missing; write a string such as migration to 8 GPUs"],
+            id="no reason",
+        ),
+        pytest.param(
+            '  until: "2027-01-15"\n', "", [f"{PLACE}.until: missing; write a string such as 2027-01-15"], id="no end"
+        ),
+        pytest.param(
+            "[gpuLimits]",
+            "[gpuLimit]",
+            ["_exceptions.yaml:9: spec.exceptions[0].rules[0]: unknown rule; known rules are "],
+            id="unknown rule",
+        ),
+        pytest.param(
+            "rules: [gpuLimits]",
+            "settings: {gpuLimit: {maxPerPod: 9}}",
+            ["_exceptions.yaml:9: spec.exceptions[0].settings.gpuLimit: unknown rule; known rules are "],
+            id="settings of an unknown rule",
+        ),
+        pytest.param(
+            "2027-01-15",
+            "2027-02-24",
+            [
+                "_exceptions.yaml:10: spec.exceptions[0].until: 2027-02-24 is more than 90 days ahead; write an "
+                "earlier end, 2027-02-23 at the latest, or allow more by spec.exceptions.maxDays of _default.yaml"
+            ],
+            id="too far ahead",
+        ),
+        pytest.param(
+            '{names: ["bert-*"]}',
+            "{}",
+            [
+                "_exceptions.yaml:8: spec.exceptions[0].match: matches nothing in particular; write names, kinds, "
+                "labels, containers or images, or `all: true` for every pod of the namespaces"
+            ],
+            id="empty match",
+        ),
+        pytest.param(
+            '{names: ["bert-*"]}',
+            '{names: ["bert-*"], all: true}',
+            ["_exceptions.yaml:8: spec.exceptions[0].match: all means every pod, so it excludes names"],
+            id="all and more",
+        ),
+        pytest.param(
+            "[team-nlp]", "[]", ["_exceptions.yaml:7: spec.exceptions[0].namespaces: names nothing"], id="where"
+        ),
+        pytest.param(
+            "[team-nlp]",
+            "[Team]",
+            ['_exceptions.yaml:7: spec.exceptions[0].namespaces[0]: "Team" cannot be'],
+            id="name",
+        ),
+        pytest.param(
+            "rules: [gpuLimits]",
+            "settings: {gpuLimits: {maxPerPd: 16}}",
+            ["_exceptions.yaml:9: spec.exceptions[0].settings.gpuLimits.maxPerPd: unknown key"],
+            id="unknown setting",
+        ),
+        pytest.param(
+            "rules: [gpuLimits]",
+            "settings: {gpuLimits: {maxPerPod: many}}",
+            ['_exceptions.yaml:9: spec.exceptions[0].settings.gpuLimits.maxPerPod: "many" is a string; write a whole'],
+            id="type of a setting",
+        ),
+        pytest.param(
+            "rules: [gpuLimits]",
+            "settings: {gpuLimits: {mode: disabled}}",
+            ["_exceptions.yaml:9: spec.exceptions[0].settings.gpuLimits.mode: nothing would be recorded; write audit"],
+            id="silence",
+        ),
+        pytest.param(
+            "rules: [gpuLimits]",
+            'settings: {gpuQuota: {gpus: 20, weights: {"nvidia.com/gpu": 1}}}',
+            ["_exceptions.yaml:9: spec.exceptions[0].settings.gpuQuota.weights: says how pods count"],
+            id="how pods count",
+        ),
+        pytest.param(
+            "rules: [gpuLimits]",
+            "rules: [gpuLimits]\n  settings: {gpuLimits: {maxPerPod: 9}}",
+            [f"{PLACE}: gpuLimits is in both rules and settings; keep one of the two"],
+            id="both",
+        ),
+        pytest.param(
+            "  rules: [gpuLimits]\n", "", [f"{PLACE}: excepts from nothing; write rules, or settings"], id="nothing"
+        ),
+        pytest.param(
+            "  ticket:",
+            "  mode: disabled\n  ticket:",
+            ['_exceptions.yaml:12: spec.exceptions[0].mode: "disabled" is not allowed; write one of audit, warn'],
+            id="mode",
+        ),
+        pytest.param(
+            "  ticket:",
+            "  weekly: {days: [Sat], timezone: Europe/Berln}\n  ticket:",
+            [
+                '_exceptions.yaml:12: spec.exceptions[0].weekly.timezone: "Europe/Berln" is no time zone that is known '
+                "here; write one such as Europe/Berlin or UTC; did you mean Europe/Berlin?"
+            ],
+            id="time zone",
+        ),
+        pytest.param(
+            "  ticket:",
+            '  from: "2027-01-16"\n  ticket:',
+            [f"{PLACE}: until is not after from, 2027-01-16; correct one of the two"],
+            id="ends before it begins",
+        ),
+        pytest.param(
+            "  ticket: OPS-123",
+            "  tikcet: OPS-123",
+            ["_exceptions.yaml:12: spec.exceptions[0].tikcet: unknown key"],
+            id="key",
+        ),
+        pytest.param(
+            'until: "2027-01-15"', "until:", ["_exceptions.yaml:10: spec.exceptions[0].until: is empty"], id="null"
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_its_line_and_key(directory, old: str, new: str, expected: list[str]) -> None:
+    assert old in SOUND
+    directory.exceptions(SOUND.replace(old, new))
+    errors = directory.errors(NOW)
+    assert len(errors) == len(expected), errors
+    for error, beginning in zip(errors, expected, strict=True):
+        assert error.startswith(beginning)
+
+
+def test_all_mistakes_of_all_files_are_told_at_once(directory) -> None:
+    directory.policy("team-nlp", "gpuLimits: {maxPerPod: no}")
+    directory.exceptions(SOUND.replace("gpuLimits", "gpuLimit") + SOUND.replace("OPS-123", '""'))
+    assert [error.partition(": ")[0] for error in directory.errors(NOW)] == [
+        "_exceptions.yaml:9",
+        "_exceptions.yaml:13",
+        "_exceptions.yaml:19",
+        "team-nlp.yaml:6",
+    ]
+
+
+def test_the_last_day_that_is_allowed_ends_with_that_day(directory) -> None:
+    directory.exceptions(SOUND.replace("2027-01-15", "2027-02-23"))
+    assert directory.load(NOW).exceptions.all
+
+
+def test_the_default_policy_says_how_far_ahead_an_end_may_be(directory) -> None:
+    text = (directory.path / "_default.yaml").read_text()
+    directory.write("_default.yaml", text.replace("spec:", "spec:\n  exceptions: {maxDays: 10}"))
+    directory.exceptions(SOUND)
+    assert "2027-01-15 is more than 10 days ahead" in directory.errors(NOW)[0]
+
+
+def test_only_the_default_policy_says_so(directory) -> None:
+    directory.write(
+        "team.yaml",
+        """\
+        apiVersion: gpupolicy.dev/v1alpha1
+        kind: GPUPolicy
+        metadata: {name: team}
+        spec:
+          exceptions: {maxDays: 10}
+          rules: {}
+        """,
+    )
+    message = "limits of exceptions are the same in all namespaces; move them to _default.yaml"
+    assert directory.errors() == [f"team.yaml:5: spec.exceptions: {message}"]
+
+
+def test_an_end_in_the_past_is_a_remark_and_no_mistake(directory) -> None:
+    directory.exceptions(SOUND)
+    later = datetime(2027, 1, 16, tzinfo=UTC).timestamp()
+    assert directory.load(later - 1).notices == ()
+    (notice,) = directory.load(later).notices
+    assert notice.endswith("_exceptions.yaml:10: exception bert-legacy ended 2027-01-15; remove it")
+
+
+def test_a_replica_loads_a_set_whatever_its_clock_says(directory) -> None:
+    """Without a moment to judge by, no end is too far ahead; the exception does not hold until it is near enough."""
+    directory.exceptions(SOUND.replace("2027-01-15", "2031-01-15"))
+    assert directory.load(None).exceptions.all[0].period.until(NOW) == ""
+
+
+def test_settings_are_tried_under_every_policy_that_they_may_be_merged_over(directory) -> None:
+    directory.policy("team-nlp", "gpuQuota: {byModel: {H100: 4}}")
+    directory.exceptions(
+        SOUND.replace("rules: [gpuLimits]", "settings: {gpuQuota: {unspecifiedModel: maybe}}").replace(
+            "[team-nlp]", '["team-*"]'
+        )
+    )
+    (error,) = directory.errors(NOW)
+    assert error.startswith("_exceptions.yaml:9: spec.exceptions[0].settings.gpuQuota.unspecifiedModel: ")
+
+
+def test_an_exception_to_a_rule_that_is_disabled_everywhere_is_a_remark(directory) -> None:
+    directory.policy("team-nlp", "gpuLimits: {mode: disabled}")
+    directory.exceptions(SOUND)
+    (notice,) = directory.load(NOW).notices
+    assert notice.endswith(
+        "_exceptions.yaml:6: exception bert-legacy does nothing about gpuLimits, which is disabled in all of its "
+        "namespaces; remove the rule from it"
+    )
+
+
+def test_two_that_are_equally_specific_and_end_together_are_a_mistake_that_names_both(directory) -> None:
+    directory.exceptions(SOUND + SOUND.replace("bert-legacy", "other").replace("bert-*", "*-base"))
+    (error,) = directory.errors(NOW)
+    assert error.startswith("_exceptions.yaml:13: spec.exceptions[1]: other and bert-legacy of ")
+    assert "_exceptions.yaml:6 are about gpuLimits, equally specific, and have the same end" in error
+    assert "in namespace team-nlp" in error
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("2027-01-15", "2027-01-14"),
+        ("bert-*", "bert-base-*"),
+        ("bert-*", "gpt-*2"),
+        ("[team-nlp]", "[team-speech]"),
+        ("[team-nlp]", '["team-*"]'),
+        ("[gpuLimits]", "[gpuQuota]"),
+        ('{names: ["bert-*"]}', '{names: ["bert-*"], kinds: [Job]}'),
+        ('{names: ["bert-*"]}', '{labels: {app: bert}}'),
+    ],
+)  # fmt: skip
+def test_two_of_which_one_comes_first_are_none(directory, old: str, new: str) -> None:
+    assert old in SOUND
+    directory.exceptions(SOUND + SOUND.replace("bert-legacy", "other").replace(old, new))
+    exceptions = directory.load(NOW).exceptions.all
+    assert len(exceptions) == 2
+
+
+def test_windows_that_never_meet_are_no_contradiction(directory) -> None:
+    days = ("{days: [Mon, Tue], timezone: Europe/Berlin}", "{days: [Wed], timezone: Europe/Berlin}")
+    first, second = (SOUND + f"  weekly: {one}\n" for one in days)
+    directory.exceptions(first + second.replace("bert-legacy", "other"))
+    assert len(directory.load(NOW).exceptions.all) == 2
+    directory.exceptions(first + second.replace("bert-legacy", "other").replace("Wed", "Tue"))
+    assert len(directory.errors(NOW)) == 1
+
+
+def test_names_are_unique(directory) -> None:
+    directory.exceptions(SOUND + SOUND.replace("2027-01-15", "2027-01-14"))
+    assert directory.errors(NOW)[0] == (
+        '_exceptions.yaml:13: spec.exceptions[1].name: "bert-legacy" is the name of spec.exceptions[0] too; rename one '
+        "of them"
+    )
+
+
+def test_the_file_belongs_to_its_name(directory) -> None:
+    directory.exceptions(SOUND)
+    (directory.path / "_exceptions.yaml").rename(directory.path / "more.yaml")
+    assert directory.errors() == [
+        "more.yaml:2: kind: GPUPolicyExceptions stand in _exceptions.yaml only; move them there"
+    ]
+
+
+def test_the_hash_of_a_set_depends_on_its_exceptions(directory) -> None:
+    without = directory.load()
+    directory.exceptions(SOUND)
+    within = directory.load()
+    directory.exceptions(SOUND.replace("OPS-123", "OPS-124"))
+    assert len({without.hash, within.hash, directory.load().hash}) == 3
+    assert without.default.hash == within.default.hash

@@ -1,0 +1,273 @@
+"""Exceptions decide alike in the webhook, in `review`, in `audit` and in `gpu-policy test`, to the second of an end."""
+
+import copy
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from tests.clock import Clock
+from tests.replicas import Replica
+from tests.reviews import FACTS, against, container, patched, pod, request, workload
+from webhook import engine
+from webhook.admission import phases
+from webhook.audit.documents import Document
+from webhook.audit.report import Level
+from webhook.audit.review_objects import ReviewContext, review
+from webhook.commands.main import main
+from webhook.policy.loader import load
+from webhook.policy.policy_set import PolicySet
+
+HEAD = "apiVersion: gpupolicy.dev/v1alpha1\n"
+END = datetime(2027, 1, 16, tzinfo=UTC).timestamp()
+TOLD = "admitted until 2027-01-15 by exception bert-legacy, OPS-123"
+ENTRY: dict[str, Any] = {
+    "name": "bert-legacy",
+    "namespaces": ["team"],
+    "match": {"names": ["bert-*"]},
+    "rules": ["gpuLimits"],
+    "until": "2027-01-15",
+    "reason": "migration to 8 GPUs",
+    "ticket": "OPS-123",
+}
+RULES = "gpuLimits: {mode: enforce, maxPerPod: 8}\n    tolerations: {mode: enforce, add: [{key: gpu}]}"
+
+
+def written(directory: Path, *entries: dict[str, Any], rules: str = RULES) -> PolicySet:
+    """The policies of a directory with these exceptions."""
+    text = f"{HEAD}kind: GPUPolicy\nmetadata: {{name: _default}}\nspec:\n  rules:\n    {rules}\n"
+    (directory / "_default.yaml").write_text(text)
+    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUPolicyExceptions", "metadata": {"name": "_exceptions"}}
+    (directory / "_exceptions.yaml").write_text(yaml.safe_dump({**head, "spec": {"exceptions": list(entries)}}))
+    return load(directory)
+
+
+def of_a_deployment(raw: dict[str, Any], name: str = "bert-base") -> dict[str, Any]:
+    """The pod as the ReplicaSet of a Deployment makes it."""
+    made = copy.deepcopy(raw)
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": f"{name}-7c9d8f6b5d",
+        "uid": "1",
+        "controller": True,
+    }
+    made["metadata"] = {
+        "namespace": "team",
+        "generateName": f"{name}-7c9d8f6b5d-",
+        "labels": {"pod-template-hash": "7c9d8f6b5d"},
+        "ownerReferences": [owner],
+    }
+    return made
+
+
+def admitted(raw: dict[str, Any], policies: PolicySet, now: float) -> tuple[bool, tuple[str, ...]]:
+    """What both phases of the webhook answer."""
+    mutated = phases.mutate(request(raw), policies, FACTS, (), now)
+    validated = phases.validate(request(patched(raw, mutated)), policies, FACTS, (), now)
+    warnings = (*mutated.answer.warnings, *validated.answer.warnings)
+    return mutated.answer.is_allowed and validated.answer.is_allowed, warnings
+
+
+def verdicts(raw: dict[str, Any], policies: PolicySet, now: float) -> dict[str, tuple[bool, bool]]:
+    """Whether the pods are admitted, and whether the exception is told, by everybody who says so."""
+    found: dict[str, tuple[bool, bool]] = {}
+    if raw["kind"] == "Pod":
+        allowed, warnings = admitted(raw, policies, now)
+        found["webhook"] = allowed, any(TOLD in one for one in warnings)
+    else:
+        answer = phases.workloads(request(raw), policies, FACTS, now).answer
+        found["workloads"] = (
+            not any("at most 8 per pod" in one and TOLD not in one for one in answer.warnings),
+            any(TOLD in one for one in answer.warnings),
+        )
+    context = ReviewContext(policies, FACTS, against(policies).ledgers, now=now)
+    (item,) = review([Document("f.yaml", 1, 1, raw)], "team", context).items
+    found["review"] = item.is_allowed, any(TOLD in one for one in item.warnings)
+    report = audited_at(raw, policies, now)
+    skipped = list(report.at(Level.SKIP))
+    found["audit"] = report.exit_status() == 0, any(TOLD in one.message for one in skipped)
+    return found
+
+
+def audited_at(raw: dict[str, Any], policies: PolicySet, now: float):
+    from webhook.audit.auditing import Audit, AuditPolicies, Background
+    from webhook.audit.object_sources import of_files
+
+    document = Document("f.yaml", 1, 1, raw)
+    source = of_files([document], "default", Background(FACTS))
+    using = AuditPolicies.of("policies", policies, source.background, now=now)
+    audit = Audit(using, source.owners, source.place, datetime.fromtimestamp(now, UTC))
+    audit.add(document)
+    return audit.report(source.background)
+
+
+OBJECTS = {
+    "pod": pod(16, name="bert-1"),
+    "generated pod": {**pod(16), "metadata": {"generateName": "bert-", "namespace": "team"}},
+    "pod of a Deployment": of_a_deployment(pod(16)),
+    "Deployment": {**workload("Deployment", pod(16)), "metadata": {"name": "bert-base", "namespace": "team"}},
+    "CronJob": {**workload("CronJob", pod(16)), "metadata": {"name": "bert-nightly", "namespace": "team"}},
+}
+
+
+@pytest.mark.parametrize("what", OBJECTS)
+def test_everybody_admits_it_a_second_before_the_end_and_nobody_at_it(tmp_path, what: str) -> None:
+    policies = written(tmp_path, ENTRY)
+    before, after = verdicts(OBJECTS[what], policies, END - 1), verdicts(OBJECTS[what], policies, END)
+    assert set(before.values()) == {(True, True)}, before
+    assert set(after.values()) == {(False, False)}, after
+
+
+@pytest.mark.parametrize(
+    "other",
+    [pod(16, name="gpt-1"), pod(16, name="bert-1", namespace="other"), of_a_deployment(pod(16), "gpt")],
+    ids=["name", "namespace", "owner"],
+)
+def test_others_are_refused_all_the_time(tmp_path, other: dict[str, Any]) -> None:
+    policies = written(tmp_path, ENTRY)
+    decision = phases.validate(request(other, namespace=other["metadata"]["namespace"]), policies, FACTS, (), END - 1)
+    assert not decision.answer.is_allowed
+
+
+def test_tests_of_policies_give_the_time(tmp_path) -> None:
+    written(tmp_path, ENTRY)
+    case = {"resources": [OBJECTS["pod"], OBJECTS["Deployment"]]}
+    cases = [
+        {**case, "name": "the last second", "at": "2027-01-15T23:59:59Z", "expect": {"allowed": True}},
+        {**case, "name": "the end", "at": "2027-01-16T00:00:00Z", "expect": {"refused": [{"rule": "gpuLimits"}]}},
+    ]
+    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUPolicyTest", "metadata": {"name": "ends"}}
+    path = tmp_path / "tests" / "ends.yaml"
+    path.parent.mkdir()
+    path.write_text(yaml.safe_dump({**head, "spec": {"policies": "..", "cases": cases}}))
+    answer = CliRunner().invoke(main, ["test", str(path)])
+    assert answer.exit_code == 0, answer.output
+
+
+def test_the_command_says_it_in_json(tmp_path) -> None:
+    until = datetime.fromtimestamp(datetime.now(UTC).timestamp() + 5 * 86_400, UTC)
+    written(tmp_path, {**ENTRY, "until": f"{until:%Y-%m-%d}"})
+    path = tmp_path / "manifests" / "pod.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(OBJECTS["pod"]))
+    answer = CliRunner().invoke(main, ["review", "--policies", str(tmp_path), "-o", "json", str(path)])
+    (item,) = json.loads(answer.output)["items"]
+    told = f"admitted until {until:%Y-%m-%d} by exception bert-legacy, OPS-123"
+    assert (answer.exit_code, item["allowed"]) == (0, True)
+    assert any(told in one for one in item["warnings"])
+    (violation,) = [one for one in item["violations"] if one["rule"] == "gpuLimits"]
+    assert (violation["exception"], violation["mode"]) == ("bert-legacy", "audit")
+    assert told in violation["message"]
+    audit = CliRunner().invoke(main, ["audit", "--policies", str(tmp_path), "--format", "json", str(path)])
+    found = [one for one in json.loads(audit.output)["findings"] if one["level"] == "skip"]
+    assert (audit.exit_code, [one["exception"] for one in found]) == (0, ["bert-legacy"])
+
+
+def test_an_answer_says_it_in_a_warning_and_in_an_audit_annotation_and_a_metric(tmp_path) -> None:
+    written(tmp_path, ENTRY)
+    replica = Replica(tmp_path)
+    clock = Clock(END - 1)
+    replica.service._clock = clock
+    warnings = replica.ask("/validate", OBJECTS["pod"])["warnings"]
+    assert [one for one in warnings if one.endswith(f"; {TOLD}.")] == [
+        f"gpuLimits: spec: requests 16 GPUs; the policy allows at most 8 per pod; {TOLD}."
+    ]
+    annotations = replica.ask("/validate", OBJECTS["pod"], dryRun=True)["auditAnnotations"]
+    assert annotations["exceptions"] == TOLD
+    assert replica.count("gpu_policy_exceptions_used_total", exception="bert-legacy") == 1
+    assert replica.count("gpu_policy_exception_end_timestamp_seconds", exception="bert-legacy") == END
+    clock.now = END
+    assert not replica.ask("/validate", OBJECTS["pod"])["allowed"]
+
+
+def test_pods_that_are_alike_get_no_cached_answer_after_the_end(tmp_path) -> None:
+    written(tmp_path, ENTRY)
+    replica = Replica(tmp_path)
+    clock = Clock(END - 1)
+    replica.service._clock = clock
+    made = of_a_deployment(pod(16))
+    assert [replica.ask("/validate", made)["allowed"] for _ in range(4)] == [True] * 4
+    clock.now = END
+    assert not replica.ask("/validate", made)["allowed"]
+    clock.now = END - 1
+    assert not replica.ask("/validate", of_a_deployment(pod(16), "gpt"))["allowed"]
+
+
+def test_settings_hold_instead_and_are_told_where_they_matter(tmp_path) -> None:
+    entry = {key: value for key, value in ENTRY.items() if key != "rules"}
+    policies = written(tmp_path, {**entry, "settings": {"gpuLimits": {"maxPerPod": 12}}})
+    assert verdicts(pod(12, name="bert-1"), policies, END - 1)["webhook"] == (True, True)
+    assert verdicts(pod(13, name="bert-1"), policies, END - 1)["webhook"] == (False, False)
+    assert verdicts(pod(8, name="bert-1"), policies, END - 1)["webhook"] == (True, False)
+
+
+def test_what_is_not_injected_is_told(tmp_path) -> None:
+    policies = written(tmp_path, {**ENTRY, "rules": ["tolerations"]})
+    found = phases.mutate(request(pod(1, name="bert-1")), policies, FACTS, (), END - 1)
+    assert not found.answer.patch
+    (warning,) = found.answer.warnings
+    assert warning == (
+        "tolerations: spec: would add toleration gpu=; left out until 2027-01-15 by exception bert-legacy, OPS-123."
+    )
+    assert admitted(pod(1, name="bert-1"), policies, END - 1)[0]
+    assert phases.mutate(request(pod(1, name="bert-1")), policies, FACTS, (), END).answer.patch
+
+
+def test_findings_in_other_containers_stay_refusals(tmp_path) -> None:
+    rules = "gpuLimits: {mode: enforce, maxPerContainer: 4}"
+    policies = written(tmp_path, {**ENTRY, "match": {"containers": ["c0"]}}, rules=rules)
+
+    def refused(raw: dict[str, Any]) -> list[str]:
+        held = phases.in_force(request(raw), policies, END - 1)
+        return [one.field for one in engine.simulate(raw, held.policy, FACTS, namespace="team").refusals]
+
+    assert refused(pod(8)) == []
+    assert refused(pod(8, 8)) == ["spec.containers[c1].resources"]
+    assert refused(pod(4, 8)) == ["spec.containers[c1].resources"]
+
+
+def test_an_image_is_matched_by_glob_or_digest_together_with_the_name_of_its_container(tmp_path) -> None:
+    digest = f"sha256:{'a' * 64}"
+    match = {"images": [digest, "docker.io/library/*"], "containers": ["main"]}
+    policies = written(tmp_path, {**ENTRY, "match": match})
+
+    def is_let_in(name: str, image: str) -> bool:
+        limits = {"nvidia.com/gpu": 16}
+        raw = pod(spec={"containers": [{**container(name, limits=limits), "image": image}]})
+        return admitted(raw, policies, END - 1)[0]
+
+    assert is_let_in("main", f"registry.corp/a@{digest}")
+    assert is_let_in("main", "nginx:1")
+    assert not is_let_in("other", "nginx:1")
+    assert not is_let_in("main", "registry.corp/library/nginx")
+
+
+def test_nothing_that_a_tenant_writes_into_an_annotation_counts(tmp_path) -> None:
+    policies = written(tmp_path, ENTRY)
+    raw = pod(16, name="gpt", annotations={"gpupolicy.dev/exception": "bert-legacy", "exceptions": "bert-legacy"})
+    assert admitted(raw, policies, END - 1) == (False, ())
+
+
+def test_a_long_finding_is_cut_and_its_exception_is_not(tmp_path) -> None:
+    name, ticket = "b" * 63, "T" * 60
+    policies = written(tmp_path, {**ENTRY, "name": name, "ticket": ticket})
+    (warning,) = admitted(pod(16, name="bert-1"), policies, END - 1)[1]
+    assert warning.endswith(f"; admitted until 2027-01-15 by exception {name}, {ticket}.")
+    assert len(warning) <= 256
+
+
+def test_mode_warn_keeps_the_finding_a_warning(tmp_path) -> None:
+    policies = written(tmp_path, {**ENTRY, "mode": "warn"})
+    decision = phases.validate(request(pod(16, name="bert-1")), policies, FACTS, (), END - 1)
+    (finding,) = [one for one in decision.outcome.findings if one.rule == "gpuLimits"]
+    assert (finding.mode, finding.refuses) == ("warn", False)
+
+
+def test_a_pod_that_needs_no_exception_is_not_told_of_one(tmp_path) -> None:
+    policies = written(tmp_path, ENTRY)
+    assert admitted(pod(8, name="bert-1"), policies, END - 1) == (True, ())
