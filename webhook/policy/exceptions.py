@@ -16,6 +16,7 @@ from webhook.policy.exception_file import PolicyException
 from webhook.policy.exception_match import Rank, namespace_rank
 from webhook.policy.schema import EXCEPTIONS_FILE
 from webhook.quota.quotas import KeptOff
+from webhook.rules import gpu_quota
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import Mode, RuleSettings
 
@@ -113,13 +114,20 @@ def _first_of_each_rule(
 
 
 def excepted_rules(
-    policy: str, rules: Sequence["BoundRule"], applied: Iterable[AppliedException], read: ReadSettings
+    policy: str, rules: Sequence["BoundRule"], applied: Iterable[AppliedException], exceptions: PolicyExceptions
 ) -> tuple["BoundRule", ...]:
     """The rules of a policy as they are under exceptions. An exception adds no rule."""
     by_rule = {rule: one.exception for one in applied for rule in one.rules}
-    return tuple(
-        excepted(policy, bound, by_rule[bound.rule.key], read) if bound.rule.key in by_rule else bound
+    found = [
+        excepted(policy, bound, by_rule[bound.rule.key], exceptions.read) if bound.rule.key in by_rule else bound
         for bound in rules
+    ]
+    kept_off = exceptions.kept_off_by(found)
+    return tuple(
+        replace(bound, settings=bound.settings.beside(kept_off))
+        if isinstance(bound.settings, gpu_quota.Settings) and bound.settings.limits
+        else bound
+        for bound in found
     )
 
 
