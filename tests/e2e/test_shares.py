@@ -19,8 +19,8 @@ RESERVED = {"key": "reserved", "value": "for-others", "effect": "NoSchedule"}
 
 
 NODES = {
-    "shares-quarters": discovered("Tesla-T4-SHARED", 8, "4", "time-slicing"),
-    "shares-halves": discovered("NVIDIA-L4-SHARED", 8, "2", "mps"),
+    "shares-quarters": discovered("Tesla-T4-SHARED", 2, "4", "time-slicing"),
+    "shares-halves": discovered("NVIDIA-L4-SHARED", 4, "2", "mps"),
     "shares-slices": discovered("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", 8, "1", "none", "single"),
     "shares-whole": discovered("Tesla-T4", 8, "1", "none"),
 }

@@ -138,3 +138,12 @@ def test_a_replica_that_starts_does_not_know_what_nodes_said_before() -> None:
     grown = replace(quarter, gpus=(("nvidia.com/gpu@1/4", 3),))
     found = counted_otherwise(entries=entered, demands={uid(1): grown}, placed={uid(1)}, settled={uid(1)})
     assert found == {uid(1): replace(whole, gpus=(("nvidia.com/gpu", 3),))}
+
+
+def test_the_first_pod_of_a_namespace_is_corrected_where_it_is_on_a_node_at_once() -> None:
+    replica = Kept().keeping(VISION)
+    replica.rounds(1)
+    replica.enter(1, VISION, 2)
+    replica.truth.store(on(FOUR))
+    replica.view.catch_up()
+    assert used(replica) == Fraction(1, 2)

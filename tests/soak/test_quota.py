@@ -32,7 +32,7 @@ PRODUCT = "nvidia.com/gpu.product"
 
 NODES = {
     "storm-whole": discovered("NVIDIA-H200", 8, "1", "none"),
-    "storm-quarters": discovered("NVIDIA-L4-SHARED", 8, "4", "time-slicing"),
+    "storm-quarters": discovered("NVIDIA-L4-SHARED", 2, "4", "time-slicing"),
     "storm-slices": discovered("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", 8, "1", "none", "single"),
 }
 WHOLE, QUARTERS, SLICES = ({PRODUCT: labels[PRODUCT]} for labels in NODES.values())

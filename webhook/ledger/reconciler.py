@@ -170,6 +170,7 @@ class Reconciler:
         self._clean_up(quotas, found)
         if is_complete:
             self._reconciled = begun
+            self._rounds.is_first = False
 
     def _all_quotas(self, namespaces: Iterable[str], keys: Iterable[str]) -> dict[str, Quota]:
         quotas = {quota.key: quota for quota in self._quotas.pots}
@@ -204,7 +205,7 @@ class Reconciler:
         ledger = self._ledgers.of(quota.key)
         demands = demands_of(seen, quota.counting)
         placed = {one.uid for one in seen if one.kind is not None}
-        settled = self._rounds.placed.get(quota.key, placed)
+        settled = self._rounds.placed.setdefault(quota.key, placed if self._rounds.is_first else set())
         if ledger.held is None and quota.scope is QuotaScope.NAMESPACE and not demands and not ledger.has_failed:
             return True  # its first pod creates it
         try:
@@ -304,6 +305,7 @@ class _Rounds:
 
     missing: dict[str, set[bytes]] = field(default_factory=dict)
     placed: dict[str, set[bytes]] = field(default_factory=dict)
+    is_first: bool = True
     idle: dict[str, tuple[str, float]] = field(default_factory=dict)
 
 
