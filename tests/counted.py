@@ -15,6 +15,7 @@ from webhook.audit.report import Level
 from webhook.ledger.reconciler import Usage
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 from webhook.replica.audit_status import AuditStatus, show
+from webhook.replica.warning_events import RESULTS
 
 DAY = 86400.0
 AUDITED = AuditStatus(
@@ -39,6 +40,7 @@ def counted() -> Metrics:
     metrics.watch_certificates(lambda: ends, lambda: False, lambda: -1.0)
     timeouts = {"mutating": 5.0, "validating": 5.0}
     metrics.watch_registration(lambda: {"mutating": True, "validating": False}, timeouts)
+    metrics.count_warning_events(RESULTS, lambda: 0)
     metrics.watch_images(lambda: 40, lambda: 2, lambda: True)
     for result in LOOKUP_RESULTS:
         metrics.image_lookup(result)

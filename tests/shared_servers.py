@@ -23,6 +23,7 @@ _OUTSIDE = {
     "tests/kubernetes/test_webhook_configurations.py": _ONE,
     "tests/replica/test_audit_status.py": _ANOTHER,
     "tests/replica/test_quota_status.py": _ANOTHER,
+    "tests/replica/test_warning_events.py": _ANOTHER,
     "tests/test_benchmarks.py": _ONE,
 }
 """Files elsewhere with tests that need an API server."""

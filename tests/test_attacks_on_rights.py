@@ -63,7 +63,7 @@ def test_A8_policies_are_data_without_addresses_or_expressions() -> None:
 
 
 def test_A1_A8_A17_A27_the_webhook_may_read_of_tenants_only_what_counts_and_write_only_what_is_its_own() -> None:
-    """No replica could take a configuration away, or write anything for a request.
+    """No replica could take a configuration away. For a request it writes ledgers, and Events about stored pods.
 
     Creating cannot be limited to a name; in its own namespace it creates the Secret that somebody deleted, and the
     ConfigMaps in which quotas are kept.
@@ -82,6 +82,8 @@ def test_A1_A8_A17_A27_the_webhook_may_read_of_tenants_only_what_counts_and_writ
         "mutatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
         "validatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
         "pods": ({"get", "list", "watch"}, None),  # which are counted
+        "events": ({"create"}, None),  # with warnings, about pods that are stored; none is changed or deleted
+        "replicasets": ({"get"}, None),  # whose Deployment gets the Event
         "namespaces": ({"get"}, None),  # one at a time, so that no ledger is begun for one that does not exist
         "resourcequotas": ({"list"}, None),  # which refuse pods of their own namespace after us
         # What was counted is written there, one object for each quota; no answer depends on it.

@@ -6,7 +6,7 @@ import pytest
 
 from deploy.generate import INSTALL_VALUES, render
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, rendered_text, shipped
-from tests.deploy.value_sets import CERT_MANAGER, EXISTING, LOOKING_UP, SELF, UNCOUNTED, value_sets
+from tests.deploy.value_sets import CERT_MANAGER, EXISTING, LOOKING_UP, SELF, SILENT, UNCOUNTED, value_sets
 
 CLUSTER_WIDE = {
     "ClusterRole",
@@ -116,6 +116,8 @@ COUNTING = (
     | {("ClusterRole", "gpuquotas", "*", verb) for verb in ("get", "list", "watch", "create", "update", "delete")}
     | {("Role", "configmaps", "*", verb) for verb in ("get", "list", "create", "update", "delete")}
 )
+CONFIRMING = {("ClusterRole", "pods", "*", "get")}
+TELLING = {("ClusterRole", "events", "*", "create"), ("ClusterRole", "replicasets", "*", "get")}
 KEEPING = {
     ("ClusterRole", "mutatingwebhookconfigurations", "gpu-policy", "update"),
     ("ClusterRole", "validatingwebhookconfigurations", "gpu-policy", "update"),
@@ -130,13 +132,15 @@ SHARING = {("Role", "configmaps", "gpu-policy-images", verb) for verb in ("get",
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        pytest.param(SELF, READING | COUNTING | KEEPING, id="self"),
-        pytest.param(CERT_MANAGER, READING | COUNTING, id="certManager"),
-        pytest.param(EXISTING, READING | COUNTING, id="existing"),
-        pytest.param(LOOKING_UP, READING | COUNTING | KEEPING | SHARING, id="look-ups"),
-        pytest.param(LOOKING_UP | CERT_MANAGER, READING | COUNTING | SHARING, id="look-ups, certManager"),
-        pytest.param(UNCOUNTED, READING | KEEPING, id="without quotas"),
-        pytest.param(UNCOUNTED | CERT_MANAGER, READING, id="without quotas, certManager"),
+        pytest.param(SELF, READING | TELLING | COUNTING | KEEPING, id="self"),
+        pytest.param(CERT_MANAGER, READING | TELLING | COUNTING, id="certManager"),
+        pytest.param(EXISTING, READING | TELLING | COUNTING, id="existing"),
+        pytest.param(LOOKING_UP, READING | TELLING | COUNTING | KEEPING | SHARING, id="look-ups"),
+        pytest.param(LOOKING_UP | CERT_MANAGER, READING | TELLING | COUNTING | SHARING, id="look-ups, certManager"),
+        pytest.param(UNCOUNTED, READING | TELLING | CONFIRMING | KEEPING, id="without quotas"),
+        pytest.param(UNCOUNTED | CERT_MANAGER, READING | TELLING | CONFIRMING, id="without quotas, certManager"),
+        pytest.param(SILENT, READING | COUNTING | KEEPING, id="without Events"),
+        pytest.param(UNCOUNTED | SILENT, READING | KEEPING, id="without quotas and Events"),
     ],
 )
 def test_replicas_may_write_only_what_they_keep(values: Raw, expected: set[Any]) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from deploy.generate import FLOW_CONTROL
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
-from tests.deploy.value_sets import UNCOUNTED
+from tests.deploy.value_sets import SILENT, UNCOUNTED
 
 LEDGER_VERBS = ("get", "list", "create", "update", "delete")
 QUOTA = shipped().one("CustomResourceDefinition", "gpuquotas.gpupolicy.dev")
@@ -83,6 +83,14 @@ def test_a_dry_run_is_said_to_leave_no_trace() -> None:
 
 
 @needs_helm
+def test_events_are_written_for_no_dry_run_either() -> None:
+    found = {entry["name"]: entry["sideEffects"] for entry in rendered(UNCOUNTED).entries}
+    assert {name for name, effects in found.items() if effects == "NoneOnDryRun"} == {"validate.gpupolicy.dev"}
+    assert "--warning-events" in rendered(UNCOUNTED).container["args"]
+    assert "--warning-events" not in rendered(UNCOUNTED | SILENT).container["args"]
+
+
+@needs_helm
 def test_the_ledgers_are_in_the_namespace_of_the_release() -> None:
     objects = rendered({"quota": {"inFlightSeconds": 330}}, namespace="platform")
     assert ("--quota-ledgers", "platform") in objects.options
@@ -94,7 +102,7 @@ def test_the_ledgers_are_in_the_namespace_of_the_release() -> None:
 
 @needs_helm
 def test_without_quotas_nothing_is_left_of_them() -> None:
-    objects = rendered(UNCOUNTED)
+    objects = rendered(UNCOUNTED | SILENT)
     assert not {"CustomResourceDefinition", "FlowSchema", "PriorityLevelConfiguration"} & {
         one["kind"] for one in objects
     }

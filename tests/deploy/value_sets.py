@@ -17,6 +17,9 @@ EXISTING = {"certificates": {"source": "existing", "existing": {"secretName": "m
 
 LOOKING_UP: dict[str, Any] = {"registries": {"enabled": True}}
 
+SILENT: dict[str, Any] = {"warnings": {"events": False}}
+"""Without Events that have warnings."""
+
 UNCOUNTED: dict[str, Any] = {"quota": {"enabled": False}}
 
 TEAM = yaml.safe_dump(
@@ -44,6 +47,7 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
         "topologySpreadConstraints": [],
         "resources": {"requests": {"cpu": "10m"}, "limits": {"memory": "512Mi"}},
         "drainSeconds": 0,
+        "warnings": {"events": False},
         "logLevel": "debug",
         "image": {"tag": "dev", "pullPolicy": "Never"},
     },

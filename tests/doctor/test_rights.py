@@ -32,6 +32,8 @@ def granted(role: dict[str, Any]) -> Iterator[tuple[str, str, str, str, str]]:
         ),
         pytest.param({"registries": {"enabled": True}}, id="look-ups"),
         pytest.param({"quota": {"enabled": False}}, id="no quotas"),
+        pytest.param({"warnings": {"events": False}}, id="no Events"),
+        pytest.param({"warnings": {"events": False}, "quota": {"enabled": False}}, id="no quotas and no Events"),
     ],
 )
 def test_the_rights_that_are_needed_are_those_that_the_chart_grants(values: dict[str, Any]) -> None:

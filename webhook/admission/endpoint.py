@@ -136,6 +136,7 @@ class ReviewEndpoint:
         seconds = time.perf_counter() - asked.started
         self._service.metrics.count(asked.name, review, decision, seconds)
         logs.log_decision(asked.name, review, decision, seconds)
+        self._service.tell(asked.name, review, decision)
         return answer
 
 

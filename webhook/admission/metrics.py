@@ -216,6 +216,22 @@ class Metrics:
             lambda: {} if (fine := shared()) is None else {(): fine},
         )
 
+    def count_warning_events(self, results: Sequence[str], waiting: Callable[[], int]) -> Counter:
+        """Begin to count what becomes of warnings about pods with controllers, and show how many pods wait."""
+        text = (
+            f"Warnings about pods of controllers, by what became of their Event ({', '.join(results)}); unconfirmed "
+            "are those of pods that were not stored."
+        )
+        counter = self._counter("gpu_policy_warning_events", ["result"], text)
+        for result in results:
+            counter.labels(result).inc(0)
+        self._watch(
+            "gpu_policy_warning_events_waiting",
+            "Pods of controllers that wait for the Events about their warnings.",
+            lambda: {(): waiting()},
+        )
+        return counter
+
     def policies(self, content_hash: str, *, is_current: bool, failures: int) -> None:
         """Show the policy set in force and how its last reload went."""
         self._policy_hash = content_hash

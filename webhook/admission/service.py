@@ -6,18 +6,20 @@ Quotas are the last step of the validating phase: a pod that nothing refuses is 
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from http import HTTPStatus
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
+from webhook import engine
 from webhook.admission import claim_phase, phases
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse, objection_to
 from webhook.admission.decision_cache import DecisionCache
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision, decide
-from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline
+from webhook.admission.warned_pods import WarningListener
+from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline, TookTooLongError
 from webhook.engine import quota_claims
 from webhook.engine.quota_claims import NO_CLAIMS, QuotaClaims
 from webhook.facts.facts import ClusterFacts, FactsSource, ImageSource
@@ -28,7 +30,10 @@ from webhook.ledger.verdicts import AlreadyStored, Claim, Unanswered, Verdict
 from webhook.model.fixed import fixed
 from webhook.model.image import ImageInfo
 from webhook.model.json_parts import part
+from webhook.model.shape import ShapeError
+from webhook.model.subject import subject_of
 from webhook.model.workloads import is_pod
+from webhook.outcome import Finding
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.policy_store import PolicyStore
 
@@ -160,7 +165,8 @@ class Service:
     """One replica: the policies and facts that it decides with, and whether it is ready.
 
     Without `images` nothing is looked up in registries. Without `ledgers` no pod gets an entry in a quota. `clock`
-    tells the seconds since 1970, by which exceptions begin and end.
+    tells the seconds since 1970, by which exceptions begin and end. `listener` hears the decisions of the validating
+    phase.
     """
 
     def __init__(  # noqa: PLR0913  # what a replica decides with
@@ -172,6 +178,7 @@ class Service:
         ledgers: HasLedgers | None = None,
         *,
         clock: Callable[[], float] = time.time,
+        listener: WarningListener | None = None,
     ) -> None:
         self._clock = clock
         self.policies = policies
@@ -179,6 +186,7 @@ class Service:
         self.metrics = metrics
         self._images = images
         self._ledgers = ledgers
+        self._listener = listener
         self._mutated, self._validated = DecisionCache(phases.mutate), DecisionCache(phases.validate)
         self.decision_seconds = DECISION_SECONDS
         """CPU time that one decision may take."""
@@ -231,6 +239,28 @@ class Service:
     def config_maps(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:  # noqa: ARG002  # phases are called alike
         """Answer for ConfigMaps of policies."""
         return phases.config_maps(review, self.policies, self._clock())
+
+    def tell(self, phase: str, review: AdmissionRequest, decision: Decision) -> None:
+        """Tell the listener of a decision whose answer is made."""
+        if self._listener is not None and phase == "validate":
+            self._listener.hear(review, decision)
+
+    def not_injected(self, namespace: str, raw: Mapping[str, Any]) -> Sequence[Finding]:
+        """What the rules that mutate say about a stored pod, such as what they would inject in mode `enforce`.
+
+        No look-up of an image is started. Nothing is said of a pod that takes too long or cannot be read.
+        """
+        facts = self.facts.facts
+        if facts is None:
+            return ()
+        deadline = DecisionDeadline(self.decision_seconds, math.inf)
+        if self._images is not None:
+            facts = facts.with_images(_ImagesOfReview(self._images, deadline, is_dry_run=True), namespace)
+        held = self.policies.current.in_force(namespace, lambda: subject_of(raw, "Pod"), self._clock())
+        try:
+            return deadline.within(lambda: engine.mutate(raw, held.policy, facts, namespace=namespace)).findings
+        except (ShapeError, TookTooLongError):
+            return ()
 
     def _sets(self) -> tuple[PolicySet, ...]:
         """The policy set in force, and the recent ones that other replicas may still use."""

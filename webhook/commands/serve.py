@@ -10,15 +10,16 @@ import click
 
 from webhook.commands.inputs import fail
 from webhook.commands.options import INVENTORY, KUBECONFIG, POLICIES
-from webhook.commands.starting import check, check_source_of_facts, prepare, replica, run_apart
-from webhook.replica.settings import (
-    AuditSettings,
-    ConfigMapPlace,
-    ImageSettings,
-    InstallationSettings,
-    KeptCertificates,
-    QuotaSettings,
+from webhook.commands.starting import (
+    audit_settings,
+    check,
+    check_source_of_facts,
+    image_settings,
+    prepare,
+    replica,
+    run_apart,
 )
+from webhook.replica.settings import InstallationSettings, KeptCertificates, QuotaSettings
 
 
 @click.command()
@@ -100,6 +101,11 @@ from webhook.replica.settings import (
     help="ConfigMap with the status of the last audit of the cluster, which the metrics show.",
 )
 @click.option(
+    "--warning-events",
+    is_flag=True,
+    help="Write warnings about pods that controllers make into Events on the controllers, at most 20 a minute.",
+)
+@click.option(
     "--client-ca", type=click.Path(path_type=Path), help="Answer only clients with a certificate of this CA (PEM)."
 )
 @click.option(
@@ -173,6 +179,7 @@ def serve(
     quota_in_flight_seconds: float,
     quota_names: str,
     audit_status: str | None,
+    warning_events: bool,
     client_ca: Path | None,
     client_names: tuple[str, ...],
     host: str,
@@ -202,7 +209,7 @@ def serve(
         if inventory is not None:
             fail("--certificate-secret and --registration need a cluster; leave them out, or leave out --inventory")
         installation = InstallationSettings(certificates, cert, registration, kubeconfig)
-    images = _image_settings(registries, registry_credentials, image_results, kubeconfig)
+    images = image_settings(registries, registry_credentials, image_results, kubeconfig)
     if images is not None and images.results is not None and inventory is not None:
         fail("--image-results needs a cluster; leave it out, or leave out --inventory")
     quotas = None
@@ -210,7 +217,9 @@ def serve(
         if inventory is not None:
             fail("--quota-ledgers needs a cluster; leave it out, because --inventory keeps ledgers in memory")
         quotas = QuotaSettings(quota_ledgers, quota_in_flight_seconds, kubeconfig)
-    audits = _audit_settings(audit_status, namespace_series, inventory, kubeconfig)
+    if warning_events and inventory is not None:
+        fail("--warning-events needs a cluster; leave it out, or leave out --inventory")
+    audits = audit_settings(audit_status, namespace_series, inventory, kubeconfig)
     run_apart(partial(check, policies, inventory, registration, certificate_names, images))
     check_source_of_facts(inventory, kubeconfig)
     if installation is not None:
@@ -241,6 +250,7 @@ def serve(
         *companions,
         decision_seconds=decision_seconds,
         tells_usage=tells_usage,
+        writes_events=warning_events,
     )
     run_server(settings, sources)
 
@@ -270,29 +280,3 @@ def _presented(certificates: KeptCertificates | None, cert: Path | None, key: Pa
     if cert is None or key is None:
         fail("no certificate to serve: name --cert and --key, or --certificate-secret")
     return cert, key
-
-
-def _image_settings(
-    registries: Path | None, credentials: Path | None, results: str | None, kubeconfig: Path | None
-) -> ImageSettings | None:
-    if registries is None:
-        if credentials is not None or results is not None:
-            fail("--registry-credentials and --image-results need --registries, the list of registries")
-        return None
-    try:
-        return ImageSettings.of(registries, credentials, results, kubeconfig)
-    except ValueError as error:
-        fail(str(error))
-
-
-def _audit_settings(
-    status: str | None, namespace_series: int, inventory: Path | None, kubeconfig: Path | None
-) -> AuditSettings | None:
-    if status is None:
-        return None
-    if inventory is not None:
-        fail("--audit-status needs a cluster; leave it out, or leave out --inventory")
-    try:
-        return AuditSettings(ConfigMapPlace.of("--audit-status", status), namespace_series, kubeconfig)
-    except ValueError as error:
-        fail(str(error))

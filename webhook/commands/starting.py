@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from webhook.commands.inputs import UNUSABLE, fail, inventory_of, load_policies, refuse_two_sources
 from webhook.model.accelerators import Accelerators
-from webhook.replica.settings import AuditSettings, ImageSettings, InstallationSettings, QuotaSettings
+from webhook.replica.settings import AuditSettings, ConfigMapPlace, ImageSettings, InstallationSettings, QuotaSettings
 
 if TYPE_CHECKING:
     from webhook.admission.quota_service import QuotaParts
@@ -54,6 +54,34 @@ def check_source_of_facts(inventory: Path | None, kubeconfig: Path | None) -> No
         fail(
             "no source of facts about the cluster: this process does not run in a pod; give --inventory or --kubeconfig"
         )
+
+
+def image_settings(
+    registries: Path | None, credentials: Path | None, results: str | None, kubeconfig: Path | None
+) -> ImageSettings | None:
+    """The look-ups of images by the options of `serve`; None without registries. Exits with status 2 for a mistake."""
+    if registries is None:
+        if credentials is not None or results is not None:
+            fail("--registry-credentials and --image-results need --registries, the list of registries")
+        return None
+    try:
+        return ImageSettings.of(registries, credentials, results, kubeconfig)
+    except ValueError as error:
+        fail(str(error))
+
+
+def audit_settings(
+    status: str | None, namespace_series: int, inventory: Path | None, kubeconfig: Path | None
+) -> AuditSettings | None:
+    """The status of audits by the options of `serve`; None without one. Exits with status 2 for a mistake."""
+    if status is None:
+        return None
+    if inventory is not None:
+        fail("--audit-status needs a cluster; leave it out, or leave out --inventory")
+    try:
+        return AuditSettings(ConfigMapPlace.of("--audit-status", status), namespace_series, kubeconfig)
+    except ValueError as error:
+        fail(str(error))
 
 
 def check(
@@ -129,6 +157,7 @@ def replica(
     *,
     decision_seconds: float,
     tells_usage: bool,
+    writes_events: bool,
 ) -> "Replica":
     """The replica. It is made in the worker process, because it imports a lot."""
     from webhook.replica.replica import Companion, Replica, ReplicaSources
@@ -147,6 +176,11 @@ def replica(
         from webhook.replica.image_lookups import lookups_of
 
         look_ups = lookups_of(images)
+    events = None
+    if writes_events:
+        from webhook.replica.warning_events import WarningEvents
+
+        events = WarningEvents(kubeconfig)
     sources = ReplicaSources(policies=policies, inventory=inventory, kubeconfig=kubeconfig)
     return Replica(
         sources,
@@ -155,6 +189,7 @@ def replica(
         quotas=_quota_parts(
             quotas, inventory, load_policies(policies, judges_ends=False).accelerators, tells_usage=tells_usage
         ),
+        events=events,
         companions=companions,
         decision_seconds=decision_seconds,
     )

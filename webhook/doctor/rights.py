@@ -64,6 +64,8 @@ def needed(workload: WebhookDeployment, place: Place) -> Iterator[Right]:
         yield Right("create", "", "secrets", "certificates are made on the first start", "", place.namespace)
     if ledgers := workload.quota_ledgers:
         yield from _of_quotas(ledgers)
+    if "warning-events" in workload.arguments:
+        yield from _of_warning_events(reads_pods=not ledgers)
     if results := workload.image_results:
         for verb in ("get", "update"):
             purpose = "results of image look-ups are shared there"
@@ -92,6 +94,14 @@ def _of_quotas(ledgers: str) -> Iterator[Right]:
         yield Right(verb, "", "configmaps", "the ledgers of quotas are kept there", "", ledgers)
     for verb in ("get", "list", "watch", "create", "update", "delete"):
         yield Right(verb, "gpupolicy.dev", "gpuquotas", "usage is shown to users")
+
+
+def _of_warning_events(*, reads_pods: bool) -> Iterator[Right]:
+    """The rights for Events with warnings; `reads_pods` if nothing else needs the right to read pods."""
+    yield Right("create", "", "events", "warnings about pods are shown on their controllers")
+    yield Right("get", "apps", "replicasets", "warnings are shown on the Deployment of a ReplicaSet")
+    if reads_pods:
+        yield Right("get", "", "pods", "warnings are shown only about pods that are stored")
 
 
 def _has(account: str, right: Right, installation: Installation) -> bool:

@@ -1,7 +1,7 @@
 """One replica as the server runs it: the application, and the threads that keep policies and facts current."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,10 +10,12 @@ from webhook.admission.app import create_app
 from webhook.admission.metrics import NAMESPACE_SERIES, Metrics
 from webhook.admission.quota_service import QuotaParts, QuotaService
 from webhook.admission.service import ImageMemory, Service
+from webhook.admission.warned_pods import WarningListener
 from webhook.admission.watchdog import DECISION_SECONDS
 from webhook.facts.facts import FactsSource, StaticFacts
 from webhook.facts.inventory import load_inventory
 from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.outcome import Finding
 from webhook.policy.policy_store import PolicyStore, ReloadStatus
 
 _LOG = logging.getLogger("gpu_policy")
@@ -50,10 +52,18 @@ class Lookups(Companion, ImageMemory, Protocol):
     """A companion that looks images up, and answers questions about them."""
 
 
+class Events(Companion, WarningListener, Protocol):
+    """A companion that hears warnings, and writes Events about them."""
+
+    def know(self, injections: Callable[[str, Mapping[str, Any]], Iterable[Finding]]) -> None:
+        """Set the function that says what rules would inject into a stored pod."""
+
+
 class Replica:
     """The WSGI application of one replica: made after the fork, drained on SIGTERM, closed at the end.
 
-    Without `images` nothing is looked up in registries. Without `quotas` no pod gets an entry in a quota.
+    Without `images` nothing is looked up in registries. Without `quotas` no pod gets an entry in a quota. Without
+    `events` only the answers have the warnings.
     """
 
     def __init__(  # noqa: PLR0913  # all but one by name
@@ -63,6 +73,7 @@ class Replica:
         namespace_series: int = NAMESPACE_SERIES,
         images: Lookups | None = None,
         quotas: QuotaParts | None = None,
+        events: Events | None = None,
         companions: Sequence[Companion] = (),
         decision_seconds: float = DECISION_SECONDS,
     ) -> None:
@@ -72,14 +83,18 @@ class Replica:
         self._quotas = (
             None if quotas is None else QuotaService(quotas, self._policies, self._metrics, lambda: self._facts.facts)
         )
-        self._service = Service(self._policies, self._facts, self._metrics, images, self._quotas, clock=self._facts.now)
+        self._service = Service(
+            self._policies, self._facts, self._metrics, images, self._quotas, clock=self._facts.now, listener=events
+        )
         self._service.decision_seconds = decision_seconds
+        if events is not None:
+            events.know(self._service.not_injected)
         self._metrics.know_namespaces(self._is_known)
         self._wsgi = create_app(self._service).wsgi_app
         self._reloaded(self._policies.status)
         self._policies.watch()
         self._facts.start()
-        self._companions = companions if images is None else (*companions, images)
+        self._companions = [*companions, *(one for one in (images, events) if one is not None)]
         for companion in self._companions:
             companion.start(self._metrics)
         if self._quotas is not None:

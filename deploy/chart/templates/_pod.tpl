@@ -36,6 +36,9 @@
 {{- if .Values.audit.enabled }}
 - --audit-status={{ .Release.Namespace }}/{{ include "gpu-policy.name" . }}-audit
 {{- end }}
+{{- if .Values.warnings.events }}
+- --warning-events
+{{- end }}
 - --port={{ .Values.port }}
 - --metrics-port={{ int64 .Values.metrics.port }}
 - --drain-seconds={{ .Values.drainSeconds }}

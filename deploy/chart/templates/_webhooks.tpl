@@ -52,7 +52,7 @@ clientConfig:
   {{- end }}
 failurePolicy: {{ include "gpu-policy.failurePolicy" . }}
 matchPolicy: Equivalent
-sideEffects: {{ ternary "NoneOnDryRun" "None" (and (has $phase (list "validate" "claims")) $root.Values.quota.enabled) }}
+sideEffects: {{ ternary "NoneOnDryRun" "None" (or (and (has $phase (list "validate" "claims")) $root.Values.quota.enabled) (and (eq $phase "validate") $root.Values.warnings.events)) }}
 {{- if eq $phase "policies" }}
 timeoutSeconds: 5
 {{ include "gpu-policy.selection.policies" $root }}

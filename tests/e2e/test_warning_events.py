@@ -1,0 +1,78 @@
+"""Warnings about pods of controllers, from `kubectl apply` to `kubectl describe`."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.eventually import eventually
+from tests.e2e.installation import Installation
+from tests.e2e.objects import deployment, gpu_pod, job
+from tests.e2e.registration import Registration
+from webhook.replica.warning_events import REASON
+
+
+@pytest.fixture(scope="module")
+def telling(installation: Installation, control_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """The webhook with Events, and controllers that make pods."""
+    installation.stop()
+    installation.start("--warning-events")
+    control_plane.start_controller_manager()
+    with Registration(installation) as registration:
+        registration.restore()
+        yield control_plane
+    installation.stop()
+    installation.start()
+
+
+def told(plane: ControlPlane, namespace: str) -> dict[str, dict[str, Any]]:
+    """The Events with warnings, by the rule that their message begins with."""
+    items = plane.raw("GET", f"/api/v1/namespaces/{namespace}/events")[1]["items"]
+    return {one["message"].partition(":")[0]: one for one in items if one["reason"] == REASON}
+
+
+def test_kubectl_describe_shows_what_rules_in_mode_warn_say_about_pods_of_a_deployment(
+    telling: ControlPlane, make_namespace: Any
+) -> None:
+    """Violations as well as what would be injected, although no replica is asked twice about one pod."""
+    namespace = make_namespace("warned")
+    telling.raw("POST", f"/apis/apps/v1/namespaces/{namespace}/deployments", deployment("web", gpu_pod("web")))
+    eventually(lambda: {"gpuLimits", "sharedMemory"} <= told(telling, namespace).keys(), seconds=60)
+    events = told(telling, namespace)
+    assert {(one["involvedObject"]["kind"], one["involvedObject"]["name"]) for one in events.values()} == {
+        ("Deployment", "web")
+    }
+    assert re.fullmatch(r"gpuLimits: .* \(Pod web-\S+, mode warn of policy warned\)", events["gpuLimits"]["message"]), (
+        events["gpuLimits"]["message"]
+    )
+    assert "would add" in events["sharedMemory"]["message"]
+    described = telling.kubectl("describe", "deployment", "web", namespace=namespace).stdout
+    assert described.count(REASON) == len(events)
+
+
+def test_a_job_is_told_itself_and_only_where_rules_warn(telling: ControlPlane, make_namespace: Any) -> None:
+    warned, audited = make_namespace("warned"), make_namespace("audited")
+    for namespace in (audited, warned):
+        telling.raw("POST", f"/apis/batch/v1/namespaces/{namespace}/jobs", job("train", gpu_pod("train")))
+    eventually(lambda: "gpuLimits" in told(telling, warned), seconds=60)
+    assert told(telling, warned)["gpuLimits"]["involvedObject"]["kind"] == "Job"
+    assert told(telling, audited) == {}
+
+
+def test_a_dry_run_and_a_pod_of_nobody_tell_nothing(
+    telling: ControlPlane, installation: Installation, make_namespace: Any
+) -> None:
+    """A Job of the same namespace comes later, and its Event says that the others had their chance."""
+    namespace = make_namespace("warned")
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "dry", "uid": "d" * 8, "controller": True}
+    dry = gpu_pod("dry")
+    dry["metadata"]["ownerReferences"] = [owner]
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    assert telling.raw("POST", f"{path}?dryRun=All", dry)[0] == 201
+    assert telling.raw("POST", path, gpu_pod("alone"))[0] == 201
+    telling.raw("POST", f"/apis/batch/v1/namespaces/{namespace}/jobs", job("train", gpu_pod("train")))
+    eventually(lambda: "gpuLimits" in told(telling, namespace), seconds=60)
+    assert {one["involvedObject"]["name"] for one in told(telling, namespace).values()} == {"train"}
+    assert 'gpu_policy_warning_events_total{result="written"}' in installation.get("/metrics")[1]

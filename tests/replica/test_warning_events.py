@@ -1,0 +1,209 @@
+"""Events with warnings on a real API server: on the controller that people look at, once an hour, about stored pods."""
+
+import itertools
+import logging
+from typing import Any
+
+import pytest
+
+from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
+from tests.replica.quota_cluster import Clock
+from webhook.admission.admission_review import AdmissionRequest
+from webhook.admission.metrics import Metrics
+from webhook.admission.phases import decide
+from webhook.outcome import Finding, FindingKind, Outcome
+from webhook.policy.policy_set import NO_POLICY
+from webhook.replica.warning_events import MOST_A_MINUTE, REASON, RESULTS, WarningEvents
+from webhook.rules.rule_settings import Mode
+
+UNUSED = itertools.count()
+
+
+def finding(rule: str = "gpuLimits", message: str = "too many GPUs") -> Finding:
+    """A violation of a rule in mode `warn`."""
+    return Finding(rule, Mode.WARN, FindingKind.VIOLATION, "spec.containers[main]", message, "Request fewer")
+
+
+class Team:
+    """A namespace with pods and what controls them, all of them stored."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+        self.name = plane.namespace(f"warned-{next(UNUSED)}-{id(self) % 10**6}")
+
+    def stored(self, api: str, plural: str, raw: dict[str, Any]) -> dict[str, Any]:
+        """Create an object; returns what was stored."""
+        status, answer = self.plane.raw("POST", f"{api}/namespaces/{self.name}/{plural}", raw)
+        assert status == 201, answer
+        return dict(answer)
+
+    def controller(self, name: str = "web", kind: str = "ReplicaSet", owners: Any = ()) -> dict[str, Any]:
+        """A Deployment or ReplicaSet; returns the reference to it as a controller."""
+        spec: dict[str, Any] = {"selector": {"matchLabels": {"a": name}}, "replicas": 0}
+        containers = [{"name": "main", "image": "a:1"}]
+        spec["template"] = {"metadata": {"labels": {"a": name}}, "spec": {"containers": containers}}
+        metadata = {"name": name, "ownerReferences": list(owners)}
+        made = self.stored("/apis/apps/v1", f"{kind.lower()}s", {"metadata": metadata, "spec": spec})
+        return {
+            "apiVersion": "apps/v1",
+            "kind": kind,
+            "name": name,
+            "uid": made["metadata"]["uid"],
+            "controller": True,
+        }
+
+    def pod(self, owner: dict[str, Any], name: str = "web-1") -> dict[str, Any]:
+        """A stored pod of a controller."""
+        spec = {"containers": [{"name": "main", "image": "a:1"}]}
+        metadata = {"name": name, "ownerReferences": [owner]}
+        return self.stored("/api/v1", "pods", {"metadata": metadata, "spec": spec})
+
+    def events(self) -> list[dict[str, Any]]:
+        """The Events with warnings."""
+        _, answer = self.plane.raw("GET", f"/api/v1/namespaces/{self.name}/events")
+        return [one for one in answer["items"] if one["reason"] == REASON]
+
+
+class Replica:
+    """The Events of one replica whose rounds are made by the test."""
+
+    def __init__(self, plane: ControlPlane, token: str = "") -> None:
+        self.clock = Clock()
+        kubeconfig = plane.kubeconfig_for(token) if token else plane.kubeconfig
+        self.events = WarningEvents(kubeconfig, clock=self.clock)
+        self.metrics = Metrics()
+        self.events._counter = self.metrics.count_warning_events(RESULTS, lambda: 0)
+
+    def hear(self, team: str, raw: dict[str, Any], *findings: Finding) -> None:
+        """A decision that admits this pod with these findings."""
+        request = AdmissionRequest(
+            "u", "CREATE", team, raw["metadata"]["name"], "v1", "Pod", "", "user", (), False, raw, None
+        )
+        self.events.hear(request, decide(Outcome(NO_POLICY, raw, findings or (finding(),))))
+
+    def write(self, rounds: int = 1) -> None:
+        """Some rounds, a second apart, the first when pods have settled."""
+        self.clock.now += 3.0
+        for _ in range(rounds):
+            self.events.write_some()
+            self.clock.now += 1.0
+
+    def counted(self) -> dict[str, int]:
+        """What became of warnings, without zeros."""
+        name = "gpu_policy_warning_events_total"
+        counts = {one: self.metrics.registry.get_sample_value(name, {"result": one}) or 0 for one in RESULTS}
+        return {result: int(count) for result, count in counts.items() if count}
+
+
+@pytest.fixture
+def team(control_plane: ControlPlane) -> Team:
+    """A new namespace."""
+    return Team(control_plane)
+
+
+def test_the_deployment_gets_the_event_of_a_pod_of_its_replica_set(control_plane: ControlPlane, team: Team) -> None:
+    deployment = team.controller(kind="Deployment")
+    replica_set = team.controller("web-5d", owners=[deployment])
+    one = Replica(control_plane)
+    one.hear(team.name, team.pod(replica_set))
+    one.write()
+    (event,) = team.events()
+    regarding = event["involvedObject"]
+    assert {key: regarding[key] for key in ("kind", "name", "uid")} == {
+        key: deployment[key] for key in ("kind", "name", "uid")
+    }
+    assert (event["type"], event["count"], event["related"]["name"]) == ("Warning", 1, "web-1")
+    assert event["message"] == (
+        "gpuLimits: spec.containers[main]: too many GPUs. Request fewer. (Pod web-1, mode warn of policy _default)"
+    )
+    described = control_plane.kubectl("describe", "deployment", "web", namespace=team.name).stdout
+    assert "GpuPolicyWarning" in described
+    assert one.counted() == {"written": 1}
+
+
+def test_a_replica_set_of_nobody_gets_the_event_itself(control_plane: ControlPlane, team: Team) -> None:
+    one = Replica(control_plane)
+    one.hear(team.name, team.pod(team.controller()))
+    one.write()
+    assert [event["involvedObject"]["kind"] for event in team.events()] == ["ReplicaSet"]
+
+
+def test_replicas_write_one_event_together_for_all_pods_of_an_hour(control_plane: ControlPlane, team: Team) -> None:
+    owner = team.controller()
+    pods = [team.pod(owner, f"web-{number}") for number in range(3)]
+    replicas = [Replica(control_plane) for _ in pods]
+    for one in replicas:
+        for raw in pods:
+            one.hear(team.name, raw)
+        one.write()
+    assert len(team.events()) == 1
+    assert [one.counted() for one in replicas] == [{"written": 1}, {"known": 1}, {"known": 1}]
+
+
+def test_each_rule_has_an_event_which_says_how_much_more_it_has(control_plane: ControlPlane, team: Team) -> None:
+    one = Replica(control_plane)
+    one.hear(team.name, team.pod(team.controller()), finding(), finding(message="b"), finding("sharedMemory"))
+    one.write()
+    messages = sorted(event["message"] for event in team.events())
+    assert [message.partition(":")[0] for message in messages] == ["gpuLimits", "sharedMemory"]
+    assert messages[0].endswith("(Pod web-1, mode warn of policy _default, and 1 more warning)")
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        pytest.param({"uid": "made-up"}, id="a pod of this name with another uid"),
+        pytest.param({"name": "gone"}, id="a pod that is not stored"),
+        pytest.param({"owner": "made-up"}, id="a pod that another controller made"),
+    ],
+)
+def test_A59_made_up_reviews_write_nothing(control_plane: ControlPlane, team: Team, forged: dict[str, str]) -> None:
+    owner = team.controller()
+    raw = team.pod(owner)
+    metadata = {**raw["metadata"], **{key: value for key, value in forged.items() if key != "owner"}}
+    metadata["ownerReferences"] = [{**owner, "uid": forged.get("owner", owner["uid"])}]
+    one = Replica(control_plane)
+    one.hear(team.name, {**raw, "metadata": metadata})
+    one.write()
+    assert (team.events(), one.counted()) == ([], {"unconfirmed": 1})
+
+
+def test_A59_a_storm_writes_twenty_events_a_minute_and_says_what_it_dropped(
+    control_plane: ControlPlane, team: Team
+) -> None:
+    owner = team.controller()
+    one = Replica(control_plane)
+    for number in range(250):
+        forged = {**owner, "uid": f"{owner['uid'][:-4]}{number:04}", "name": f"job-{number}"}
+        raw = {"metadata": {"name": f"p-{number}", "uid": str(number), "ownerReferences": [forged]}}
+        if number < 30:  # the other pods are never looked for in these minutes
+            raw = team.pod(forged, f"p-{number}")
+        one.hear(team.name, raw)
+    one.write(rounds=59)
+    assert len(team.events()) == MOST_A_MINUTE
+    one.write(rounds=30)
+    assert len(team.events()) == 30
+    assert one.counted()["dropped"] == 50
+
+
+def test_without_the_rights_nothing_is_written_and_the_log_says_so_once(
+    control_plane: ControlPlane, team: Team, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = Replica(control_plane, TENANT_TOKEN)
+    raw = team.pod(team.controller())
+    with caplog.at_level(logging.WARNING, "gpu_policy.warnings"):
+        for _ in range(2):
+            one.hear(team.name, raw)
+            one.clock.now += 3.0
+            one.events._round()
+    assert one.counted() == {"failed": 2}
+    assert [("403" in record.message, record.levelname) for record in caplog.records] == [(True, "WARNING")]
+
+
+def test_a_bug_in_hearing_costs_no_answer_and_is_logged_once(
+    control_plane: ControlPlane, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = Replica(control_plane)
+    for _ in range(2):
+        one.events.hear(None, None)  # type: ignore[arg-type]  # the bug
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
