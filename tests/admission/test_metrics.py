@@ -45,6 +45,8 @@ LABELS = {
     "gpu_policy_images_known": set(),
     "gpu_policy_images_pending": set(),
     "gpu_policy_image_results_shared": set(),
+    "gpu_policy_warning_events_total": {"result"},
+    "gpu_policy_warning_events_waiting": set(),
     "gpu_policy_quota_used": {"quota", "limit"},
     "gpu_policy_quota_used_by_claims": {"quota", "limit"},
     "gpu_policy_quota_hard": {"quota", "limit"},
