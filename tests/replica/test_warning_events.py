@@ -53,9 +53,10 @@ class Team:
         }
 
     def pod(self, owner: dict[str, Any], name: str = "web-1") -> dict[str, Any]:
-        """A stored pod of a controller."""
+        """A stored pod of a controller, which stays although real controllers do not want it."""
         spec = {"containers": [{"name": "main", "image": "a:1"}]}
-        metadata = {"name": name, "ownerReferences": [owner]}
+        kept = {"labels": {"a": owner["name"]}, "finalizers": ["example.com/kept"]}
+        metadata = {"name": name, "ownerReferences": [owner], **kept}
         return self.stored("/api/v1", "pods", {"metadata": metadata, "spec": spec})
 
     def events(self) -> list[dict[str, Any]]:
