@@ -42,7 +42,8 @@ class Team:
         spec: dict[str, Any] = {"selector": {"matchLabels": {"a": name}}, "replicas": 0}
         containers = [{"name": "main", "image": "a:1"}]
         spec["template"] = {"metadata": {"labels": {"a": name}}, "spec": {"containers": containers}}
-        metadata = {"name": name, "ownerReferences": list(owners)}
+        wanted = {"a": owners[0]["name"] if owners else name}
+        metadata = {"name": name, "labels": wanted, "ownerReferences": list(owners)}
         made = self.stored("/apis/apps/v1", f"{kind.lower()}s", {"metadata": metadata, "spec": spec})
         return {
             "apiVersion": "apps/v1",
