@@ -213,7 +213,8 @@ class Reconciler:
         except LedgerError as error:
             _log.warning("quota %s: the ledger is not reconciled: %s", quota.key, error)
             return False
-        self._rounds.placed[quota.key] = placed
+        if self._quotas.are_settled:
+            self._rounds.placed[quota.key] = placed
         return True
 
     def _correct(
