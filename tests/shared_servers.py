@@ -24,6 +24,7 @@ _OUTSIDE = {
     "tests/replica/test_audit_status.py": _ANOTHER,
     "tests/replica/test_quota_status.py": _ANOTHER,
     "tests/replica/test_warning_events.py": _ANOTHER,
+    "tests/replica/test_policy_objects.py": _ANOTHER,
     "tests/test_benchmarks.py": _ONE,
 }
 """Files elsewhere with tests that need an API server."""

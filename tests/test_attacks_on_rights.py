@@ -87,6 +87,7 @@ def test_A1_A8_A17_A27_the_webhook_may_read_of_tenants_only_what_counts_and_writ
         "namespaces": ({"get"}, None),  # one at a time, so that no ledger is begun for one that does not exist
         "resourcequotas": ({"list"}, None),  # which refuse pods of their own namespace after us
         # What was counted is written there, one object for each quota; no answer depends on it.
+        "gpupolicies": ({"get", "list", "watch", "create", "update", "delete"}, None),  # to be read by people alone
         "gpuquotas": ({"get", "list", "watch", "create", "update", "delete"}, None),
     }
     assert {name for rule in rules for name in rule["apiGroups"] if "gpuquotas" in rule["resources"]} == {
@@ -108,11 +109,20 @@ def test_A8_what_tenants_may_do_with_quotas_is_to_look_at_their_own() -> None:
     assert {label for label in viewing["metadata"]["labels"] if "aggregate-to" in label} == {
         "rbac.authorization.k8s.io/aggregate-to-view"
     }
-    (rule,) = viewing["rules"]
-    assert (rule["apiGroups"], rule["resources"]) == (["gpupolicy.dev"], ["gpuquotas"])
-    assert set(rule["verbs"]) == {"get", "list", "watch"}
-    (definition,) = shipped().of("CustomResourceDefinition")
-    assert (definition["spec"]["names"]["plural"], definition["spec"]["scope"]) == ("gpuquotas", "Namespaced")
+    shown = [["gpuquotas"], ["gpupolicies"]]
+    assert [(rule["apiGroups"], rule["resources"]) for rule in viewing["rules"]] == [
+        (["gpupolicy.dev"], one) for one in shown
+    ]
+    assert all(set(rule["verbs"]) == {"get", "list", "watch"} for rule in viewing["rules"])
+    definitions = [definition["spec"] for definition in shipped().of("CustomResourceDefinition")]
+    assert [[one["names"]["plural"]] for one in definitions] == shown
+    assert {one["scope"] for one in definitions} == {"Namespaced"}
+
+
+def test_A1_a_policy_file_is_no_object_of_any_kind_of_the_cluster() -> None:
+    """Whoever applies one to the cluster by mistake is told so, and whoever puts such an object into a file is, too."""
+    kinds = {definition["spec"]["names"]["kind"] for definition in shipped().of("CustomResourceDefinition")}
+    assert kinds == {"GPUQuota", "EffectiveGPUPolicy"}
 
 
 # A12: kubectl debug is not matched.

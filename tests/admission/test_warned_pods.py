@@ -48,7 +48,7 @@ class Telling:
         directory.mkdir(exist_ok=True)
         (directory / "_default.yaml").write_text(policy)
         self.replica, self.listener = Replica(directory), Listener()
-        self.replica.service._listener = self.listener
+        self.replica.service._listeners = [self.listener]
 
     def about(self, raw: dict[str, Any] | None, path: str = "/validate", **request: Any) -> HeardWarnings | None:
         """What is told after a review."""
@@ -116,5 +116,5 @@ def test_a_message_is_bounded_and_has_no_control_characters() -> None:
 
 def test_the_answer_is_the_same_whether_or_not_somebody_listens(tmp_path: Path) -> None:
     listened, alone = Telling(tmp_path / "a").replica, Telling(tmp_path / "b").replica
-    alone.service._listener = None
+    alone.service._listeners = []
     assert listened.ask("/validate", pod()) == alone.ask("/validate", pod())

@@ -6,7 +6,7 @@ import pytest
 
 from deploy.generate import INSTALL_VALUES, render
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, rendered_text, shipped
-from tests.deploy.value_sets import CERT_MANAGER, EXISTING, LOOKING_UP, SELF, SILENT, UNCOUNTED, value_sets
+from tests.deploy.value_sets import CERT_MANAGER, EXISTING, LOOKING_UP, SELF, SILENT, UNCOUNTED, UNSHOWN, value_sets
 
 CLUSTER_WIDE = {
     "ClusterRole",
@@ -117,7 +117,9 @@ COUNTING = (
     | {("Role", "configmaps", "*", verb) for verb in ("get", "list", "create", "update", "delete")}
 )
 CONFIRMING = {("ClusterRole", "pods", "*", "get")}
+SHOWING = {("ClusterRole", "gpupolicies", "*", verb) for verb in ("get", "list", "watch", "create", "update", "delete")}
 TELLING = {("ClusterRole", "events", "*", "create"), ("ClusterRole", "replicasets", "*", "get")}
+TOLD = READING | SHOWING | TELLING
 KEEPING = {
     ("ClusterRole", "mutatingwebhookconfigurations", "gpu-policy", "update"),
     ("ClusterRole", "validatingwebhookconfigurations", "gpu-policy", "update"),
@@ -132,15 +134,15 @@ SHARING = {("Role", "configmaps", "gpu-policy-images", verb) for verb in ("get",
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        pytest.param(SELF, READING | TELLING | COUNTING | KEEPING, id="self"),
-        pytest.param(CERT_MANAGER, READING | TELLING | COUNTING, id="certManager"),
-        pytest.param(EXISTING, READING | TELLING | COUNTING, id="existing"),
-        pytest.param(LOOKING_UP, READING | TELLING | COUNTING | KEEPING | SHARING, id="look-ups"),
-        pytest.param(LOOKING_UP | CERT_MANAGER, READING | TELLING | COUNTING | SHARING, id="look-ups, certManager"),
-        pytest.param(UNCOUNTED, READING | TELLING | CONFIRMING | KEEPING, id="without quotas"),
-        pytest.param(UNCOUNTED | CERT_MANAGER, READING | TELLING | CONFIRMING, id="without quotas, certManager"),
-        pytest.param(SILENT, READING | COUNTING | KEEPING, id="without Events"),
-        pytest.param(UNCOUNTED | SILENT, READING | KEEPING, id="without quotas and Events"),
+        pytest.param(SELF, TOLD | COUNTING | KEEPING, id="self"),
+        pytest.param(CERT_MANAGER, TOLD | COUNTING, id="certManager"),
+        pytest.param(EXISTING, TOLD | COUNTING, id="existing"),
+        pytest.param(LOOKING_UP, TOLD | COUNTING | KEEPING | SHARING, id="look-ups"),
+        pytest.param(LOOKING_UP | CERT_MANAGER, TOLD | COUNTING | SHARING, id="look-ups, certManager"),
+        pytest.param(UNCOUNTED, TOLD | CONFIRMING | KEEPING, id="without quotas"),
+        pytest.param(UNCOUNTED | CERT_MANAGER, TOLD | CONFIRMING, id="without quotas, certManager"),
+        pytest.param(SILENT, READING | SHOWING | COUNTING | KEEPING, id="without Events"),
+        pytest.param(UNCOUNTED | SILENT | UNSHOWN, READING | KEEPING, id="without quotas, Events and policies"),
     ],
 )
 def test_replicas_may_write_only_what_they_keep(values: Raw, expected: set[Any]) -> None:

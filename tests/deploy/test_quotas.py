@@ -7,7 +7,7 @@ import pytest
 
 from deploy.generate import FLOW_CONTROL
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
-from tests.deploy.value_sets import SILENT, UNCOUNTED
+from tests.deploy.value_sets import SILENT, UNCOUNTED, UNSHOWN
 
 LEDGER_VERBS = ("get", "list", "create", "update", "delete")
 QUOTA = shipped().one("CustomResourceDefinition", "gpuquotas.gpupolicy.dev")
@@ -67,7 +67,8 @@ def test_whoever_may_view_a_namespace_may_read_its_quotas_and_nobody_may_write_t
     role = shipped().one("ClusterRole", "gpu-policy-view")
     assert role["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
     assert role["rules"] == [
-        {"apiGroups": ["gpupolicy.dev"], "resources": ["gpuquotas"], "verbs": ["get", "list", "watch"]}
+        {"apiGroups": ["gpupolicy.dev"], "resources": [shown], "verbs": ["get", "list", "watch"]}
+        for shown in ("gpuquotas", "gpupolicies")
     ]
 
 
@@ -102,7 +103,7 @@ def test_the_ledgers_are_in_the_namespace_of_the_release() -> None:
 
 @needs_helm
 def test_without_quotas_nothing_is_left_of_them() -> None:
-    objects = rendered(UNCOUNTED | SILENT)
+    objects = rendered(UNCOUNTED | SILENT | UNSHOWN)
     assert not {"CustomResourceDefinition", "FlowSchema", "PriorityLevelConfiguration"} & {
         one["kind"] for one in objects
     }
@@ -113,7 +114,7 @@ def test_without_quotas_nothing_is_left_of_them() -> None:
 
 @needs_helm
 def test_a_second_release_leaves_the_custom_resource_to_the_first() -> None:
-    objects = rendered({"quota": {"crd": False}})
+    objects = rendered({"quota": {"crd": False}, "policies": {"crd": False}})
     assert objects.of("CustomResourceDefinition") == []
     assert ("--quota-ledgers", "gpu-policy") in objects.options
 

@@ -20,6 +20,9 @@ LOOKING_UP: dict[str, Any] = {"registries": {"enabled": True}}
 SILENT: dict[str, Any] = {"warnings": {"events": False}}
 """Without Events that have warnings."""
 
+UNSHOWN: dict[str, Any] = {"policies": {"objects": False}}
+"""Without objects that show policies."""
+
 UNCOUNTED: dict[str, Any] = {"quota": {"enabled": False}}
 
 TEAM = yaml.safe_dump(
@@ -48,6 +51,7 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
         "resources": {"requests": {"cpu": "10m"}, "limits": {"memory": "512Mi"}},
         "drainSeconds": 0,
         "warnings": {"events": False},
+        "policies": {"objects": False, "crd": False},
         "logLevel": "debug",
         "image": {"tag": "dev", "pullPolicy": "Never"},
     },

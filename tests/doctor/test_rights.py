@@ -33,6 +33,7 @@ def granted(role: dict[str, Any]) -> Iterator[tuple[str, str, str, str, str]]:
         pytest.param({"registries": {"enabled": True}}, id="look-ups"),
         pytest.param({"quota": {"enabled": False}}, id="no quotas"),
         pytest.param({"warnings": {"events": False}}, id="no Events"),
+        pytest.param({"policies": {"objects": False}}, id="no objects of policies"),
         pytest.param({"warnings": {"events": False}, "quota": {"enabled": False}}, id="no quotas and no Events"),
     ],
 )

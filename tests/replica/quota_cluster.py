@@ -14,7 +14,8 @@ from tests.e2e.eventually import eventually
 from webhook.engine.quota_usage import QuotaUsage
 from webhook.kubernetes.api_server import ApiServer
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
-from webhook.replica.quota_status import QuotaStatus, StatusTiming
+from webhook.replica.quota_status import QuotaStatus
+from webhook.replica.status_objects import StatusTiming
 from webhook.rules.rule_settings import Mode
 
 GROUP = "/apis/gpupolicy.dev/v1alpha1"

@@ -25,7 +25,9 @@ from tests.replica.quota_cluster import (
 )
 from webhook.engine.quota_usage import QuotaUsage, statuses
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
-from webhook.replica.quota_status import API, INSTALLATION, MANAGED_BY, QuotaStatus, StatusTiming
+from webhook.replica.quota_status import QuotaStatus
+from webhook.replica.shown_kind import API, INSTALLATION, MANAGED_BY
+from webhook.replica.status_objects import StatusTiming
 from webhook.rules.rule_settings import Mode
 
 __all__ = ["namespaces", "plane", "publisher"]

@@ -85,7 +85,7 @@ def account(server: ControlPlane, request: pytest.FixtureRequest) -> Iterator[tu
     """The server with the rights of the replicas, and whether these keep certificates."""
     objects = [document for document in objects_for(server, request.param) if document["kind"] in ROLES]
     text = yaml.safe_dump_all(objects)
-    definition = objects_for(server, request.param).one("CustomResourceDefinition")
+    definition = objects_for(server, request.param).one("CustomResourceDefinition", "gpuquotas.gpupolicy.dev")
     server.kubectl("apply", "-f", "-", input=yaml.safe_dump(definition))
     server.kubectl("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")
     server.kubectl("apply", "-f", "-", input=text)
@@ -139,6 +139,7 @@ NEVER, KEEPERS, ALWAYS = range(3)
         pytest.param("create", "configmaps", NAMESPACE, ALWAYS, id="create its ledgers"),
         pytest.param("update", "configmaps/gpu-quota.pot.a", NAMESPACE, ALWAYS, id="write its ledgers"),
         pytest.param("delete", "configmaps/gpu-quota.pot.a", NAMESPACE, ALWAYS, id="delete its ledgers"),
+        pytest.param("update", "gpupolicies.gpupolicy.dev/effective", "default", ALWAYS, id="show a policy"),
         pytest.param("create", "gpuquotas.gpupolicy.dev", "default", ALWAYS, id="show a quota"),
         pytest.param("delete", "gpuquotas.gpupolicy.dev/pot.a", "default", ALWAYS, id="take it away again"),
         pytest.param("create", "resourcequotas", "default", NEVER, id="create quotas of Kubernetes"),

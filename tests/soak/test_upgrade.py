@@ -18,6 +18,7 @@ from tests.e2e.objects import gpu_pod
 from tests.e2e.replica_set import Replica
 
 NAME, NAMESPACE = "gpu-policy", "upgraded"
+CRDS = ("gpuquotas.gpupolicy.dev", "gpupolicies.gpupolicy.dev")
 TENANT = "judged-upgrade"
 
 
@@ -86,7 +87,7 @@ def test_upgrades_and_rollbacks_leave_no_gap(
         f"--registration={registration}",
     ]
     replica = Replica(tmp_path / "replica", port, POLICIES, arguments)
-    plane.kubectl("delete", "crd", "gpuquotas.gpupolicy.dev", "--ignore-not-found")  # helm takes none over
+    plane.kubectl("delete", "crd", *CRDS, "--ignore-not-found")  # helm takes none over
     helm("install", NAME, str(CHART), "--values=-", *where, values=before)
     try:
         replica.start()

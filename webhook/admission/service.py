@@ -18,7 +18,7 @@ from webhook.admission.admission_review import AdmissionRequest, AdmissionRespon
 from webhook.admission.decision_cache import DecisionCache
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision, decide
-from webhook.admission.warned_pods import WarningListener
+from webhook.admission.warned_pods import DecisionListener
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline, TookTooLongError
 from webhook.engine import quota_claims
 from webhook.engine.quota_claims import NO_CLAIMS, QuotaClaims
@@ -165,7 +165,7 @@ class Service:
     """One replica: the policies and facts that it decides with, and whether it is ready.
 
     Without `images` nothing is looked up in registries. Without `ledgers` no pod gets an entry in a quota. `clock`
-    tells the seconds since 1970, by which exceptions begin and end. `listener` hears the decisions of the validating
+    tells the seconds since 1970, by which exceptions begin and end. `listeners` hear the decisions of the validating
     phase.
     """
 
@@ -178,7 +178,7 @@ class Service:
         ledgers: HasLedgers | None = None,
         *,
         clock: Callable[[], float] = time.time,
-        listener: WarningListener | None = None,
+        listeners: Sequence[DecisionListener] = (),
     ) -> None:
         self._clock = clock
         self.policies = policies
@@ -186,7 +186,7 @@ class Service:
         self.metrics = metrics
         self._images = images
         self._ledgers = ledgers
-        self._listener = listener
+        self._listeners = listeners
         self._mutated, self._validated = DecisionCache(phases.mutate), DecisionCache(phases.validate)
         self.decision_seconds = DECISION_SECONDS
         """CPU time that one decision may take."""
@@ -241,9 +241,10 @@ class Service:
         return phases.config_maps(review, self.policies, self._clock())
 
     def tell(self, phase: str, review: AdmissionRequest, decision: Decision) -> None:
-        """Tell the listener of a decision whose answer is made."""
-        if self._listener is not None and phase == "validate":
-            self._listener.hear(review, decision)
+        """Tell the listeners of a decision whose answer is made."""
+        if phase == "validate":
+            for listener in self._listeners:
+                listener.hear(review, decision)
 
     def not_injected(self, namespace: str, raw: Mapping[str, Any]) -> Sequence[Finding]:
         """What the rules that mutate say about a stored pod, such as what they would inject in mode `enforce`.

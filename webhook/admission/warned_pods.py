@@ -61,7 +61,7 @@ class WarnedPod:
     may_lack: bool
 
 
-class WarningListener(Protocol):
+class DecisionListener(Protocol):
     """Is told of the decisions of the validating phase about pods."""
 
     def hear(self, request: AdmissionRequest, decision: Decision) -> None:

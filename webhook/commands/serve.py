@@ -106,6 +106,12 @@ from webhook.replica.settings import InstallationSettings, KeptCertificates, Quo
     help="Write warnings about pods that controllers make into Events on the controllers, at most 20 a minute.",
 )
 @click.option(
+    "--policy-objects",
+    metavar="NAMESPACE",
+    help="Show people the policies of their namespaces in objects (kubectl get gpupolicies). A label of the objects is "
+    "this namespace, that of the installation.",
+)
+@click.option(
     "--client-ca", type=click.Path(path_type=Path), help="Answer only clients with a certificate of this CA (PEM)."
 )
 @click.option(
@@ -180,6 +186,7 @@ def serve(
     quota_names: str,
     audit_status: str | None,
     warning_events: bool,
+    policy_objects: str | None,
     client_ca: Path | None,
     client_names: tuple[str, ...],
     host: str,
@@ -217,8 +224,8 @@ def serve(
         if inventory is not None:
             fail("--quota-ledgers needs a cluster; leave it out, because --inventory keeps ledgers in memory")
         quotas = QuotaSettings(quota_ledgers, quota_in_flight_seconds, kubeconfig)
-    if warning_events and inventory is not None:
-        fail("--warning-events needs a cluster; leave it out, or leave out --inventory")
+    if (warning_events or policy_objects is not None) and inventory is not None:
+        fail("--warning-events and --policy-objects need a cluster; leave them out, or leave out --inventory")
     audits = audit_settings(audit_status, namespace_series, inventory, kubeconfig)
     run_apart(partial(check, policies, inventory, registration, certificate_names, images))
     check_source_of_facts(inventory, kubeconfig)
@@ -251,6 +258,7 @@ def serve(
         decision_seconds=decision_seconds,
         tells_usage=tells_usage,
         writes_events=warning_events,
+        policy_objects=policy_objects,
     )
     run_server(settings, sources)
 

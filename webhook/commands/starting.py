@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 from webhook.commands.inputs import UNUSABLE, fail, inventory_of, load_policies, refuse_two_sources
 from webhook.model.accelerators import Accelerators
-from webhook.replica.settings import AuditSettings, ConfigMapPlace, ImageSettings, InstallationSettings, QuotaSettings
+from webhook.replica.settings import (
+    AuditSettings,
+    ConfigMapPlace,
+    ImageSettings,
+    InstallationSettings,
+    PolicyObjectSettings,
+    QuotaSettings,
+)
 
 if TYPE_CHECKING:
     from webhook.admission.quota_service import QuotaParts
@@ -158,6 +165,7 @@ def replica(
     decision_seconds: float,
     tells_usage: bool,
     writes_events: bool,
+    policy_objects: str | None,
 ) -> "Replica":
     """The replica. It is made in the worker process, because it imports a lot."""
     from webhook.replica.replica import Companion, Replica, ReplicaSources
@@ -181,6 +189,11 @@ def replica(
         from webhook.replica.warning_events import WarningEvents
 
         events = WarningEvents(kubeconfig)
+    shown = None
+    if policy_objects is not None:
+        from webhook.replica.policy_objects import PolicyObjects
+
+        shown = PolicyObjects(PolicyObjectSettings(policy_objects, kubeconfig))
     sources = ReplicaSources(policies=policies, inventory=inventory, kubeconfig=kubeconfig)
     return Replica(
         sources,
@@ -190,6 +203,7 @@ def replica(
             quotas, inventory, load_policies(policies, judges_ends=False).accelerators, tells_usage=tells_usage
         ),
         events=events,
+        shown=shown,
         companions=companions,
         decision_seconds=decision_seconds,
     )

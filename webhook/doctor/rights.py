@@ -11,6 +11,8 @@ from webhook.kubernetes.api_errors import RefusedError
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
+_ALL_OF_OBJECTS = ("get", "list", "watch", "create", "update", "delete")
+
 
 @dataclass(frozen=True, slots=True)
 class Right:
@@ -62,10 +64,7 @@ def needed(workload: WebhookDeployment, place: Place) -> Iterator[Right]:
         for verb in ("get", "update"):
             yield Right(verb, "", "secrets", "certificates are kept there", secret, place.namespace)
         yield Right("create", "", "secrets", "certificates are made on the first start", "", place.namespace)
-    if ledgers := workload.quota_ledgers:
-        yield from _of_quotas(ledgers)
-    if "warning-events" in workload.arguments:
-        yield from _of_warning_events(reads_pods=not ledgers)
+    yield from _of_shown(workload)
     if results := workload.image_results:
         for verb in ("get", "update"):
             purpose = "results of image look-ups are shared there"
@@ -84,6 +83,17 @@ def _of_facts() -> Iterator[Right]:
         yield Right(verb, "resource.k8s.io", "resourceslices", "rules ask how many GPUs nodes offer for claims")
 
 
+def _of_shown(workload: WebhookDeployment) -> Iterator[Right]:
+    """The rights for quotas, and for what people are shown."""
+    if ledgers := workload.quota_ledgers:
+        yield from _of_quotas(ledgers)
+    if "policy-objects" in workload.arguments:
+        for verb in _ALL_OF_OBJECTS:
+            yield Right(verb, "gpupolicy.dev", "gpupolicies", "people are shown the policies of their namespaces")
+    if "warning-events" in workload.arguments:
+        yield from _of_warning_events(reads_pods=not ledgers)
+
+
 def _of_quotas(ledgers: str) -> Iterator[Right]:
     """The rights for ledgers of quotas in a namespace."""
     for verb in ("get", "list", "watch"):
@@ -92,7 +102,7 @@ def _of_quotas(ledgers: str) -> Iterator[Right]:
     yield Right("list", "", "resourcequotas", "pods that a ResourceQuota would refuse are not counted")
     for verb in ("get", "list", "create", "update", "delete"):
         yield Right(verb, "", "configmaps", "the ledgers of quotas are kept there", "", ledgers)
-    for verb in ("get", "list", "watch", "create", "update", "delete"):
+    for verb in _ALL_OF_OBJECTS:
         yield Right(verb, "gpupolicy.dev", "gpuquotas", "usage is shown to users")
 
 

@@ -17,7 +17,6 @@ from webhook.audit.reports.policy_results import NAME, Format, Naming, objects
 from webhook.kubernetes.api_errors import ApiServerError, RefusedError, UnreachableError
 from webhook.kubernetes.api_paths import delete_options
 from webhook.kubernetes.api_server import ApiServer
-from webhook.replica.quota_status import labels_of
 from webhook.replica.report_objects import (
     ANSWER_SECONDS,
     FORMATS,
@@ -32,6 +31,7 @@ from webhook.replica.report_objects import (
     served,
 )
 from webhook.replica.settings import ConfigMapPlace
+from webhook.replica.shown_kind import labels_of
 
 _ATTEMPTS = 3
 _PAUSE_SECONDS = 0.5

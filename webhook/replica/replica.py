@@ -10,7 +10,7 @@ from webhook.admission.app import create_app
 from webhook.admission.metrics import NAMESPACE_SERIES, Metrics
 from webhook.admission.quota_service import QuotaParts, QuotaService
 from webhook.admission.service import ImageMemory, Service
-from webhook.admission.warned_pods import WarningListener
+from webhook.admission.warned_pods import DecisionListener
 from webhook.admission.watchdog import DECISION_SECONDS
 from webhook.facts.facts import FactsSource, StaticFacts
 from webhook.facts.inventory import load_inventory
@@ -52,18 +52,25 @@ class Lookups(Companion, ImageMemory, Protocol):
     """A companion that looks images up, and answers questions about them."""
 
 
-class Events(Companion, WarningListener, Protocol):
+class Events(Companion, DecisionListener, Protocol):
     """A companion that hears warnings, and writes Events about them."""
 
     def know(self, injections: Callable[[str, Mapping[str, Any]], Iterable[Finding]]) -> None:
         """Set the function that says what rules would inject into a stored pod."""
 
 
+class ShownPolicies(Companion, DecisionListener, Protocol):
+    """A companion that shows people the policy of their namespace."""
+
+    def follow(self, policies: PolicyStore) -> None:
+        """Show these policies, also after they change."""
+
+
 class Replica:
     """The WSGI application of one replica: made after the fork, drained on SIGTERM, closed at the end.
 
     Without `images` nothing is looked up in registries. Without `quotas` no pod gets an entry in a quota. Without
-    `events` only the answers have the warnings.
+    `events` only the answers have the warnings. Without `shown` policies are shown nowhere.
     """
 
     def __init__(  # noqa: PLR0913  # all but one by name
@@ -74,6 +81,7 @@ class Replica:
         images: Lookups | None = None,
         quotas: QuotaParts | None = None,
         events: Events | None = None,
+        shown: ShownPolicies | None = None,
         companions: Sequence[Companion] = (),
         decision_seconds: float = DECISION_SECONDS,
     ) -> None:
@@ -83,18 +91,21 @@ class Replica:
         self._quotas = (
             None if quotas is None else QuotaService(quotas, self._policies, self._metrics, lambda: self._facts.facts)
         )
+        listeners = [one for one in (events, shown) if one is not None]
         self._service = Service(
-            self._policies, self._facts, self._metrics, images, self._quotas, clock=self._facts.now, listener=events
+            self._policies, self._facts, self._metrics, images, self._quotas, clock=self._facts.now, listeners=listeners
         )
         self._service.decision_seconds = decision_seconds
         if events is not None:
             events.know(self._service.not_injected)
+        if shown is not None:
+            shown.follow(self._policies)
         self._metrics.know_namespaces(self._is_known)
         self._wsgi = create_app(self._service).wsgi_app
         self._reloaded(self._policies.status)
         self._policies.watch()
         self._facts.start()
-        self._companions = [*companions, *(one for one in (images, events) if one is not None)]
+        self._companions = [*companions, *(one for one in (images, events, shown) if one is not None)]
         for companion in self._companions:
             companion.start(self._metrics)
         if self._quotas is not None:

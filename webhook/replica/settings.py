@@ -98,6 +98,14 @@ class AuditSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyObjectSettings:
+    """The objects that show policies; `namespace` is that of the installation. `kubeconfig` is None in the cluster."""
+
+    namespace: str
+    kubeconfig: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class QuotaSettings:
     """The ledgers of quotas; `kubeconfig` is None inside the cluster."""
 

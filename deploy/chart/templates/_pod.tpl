@@ -36,6 +36,9 @@
 {{- if .Values.audit.enabled }}
 - --audit-status={{ .Release.Namespace }}/{{ include "gpu-policy.name" . }}-audit
 {{- end }}
+{{- if .Values.policies.objects }}
+- --policy-objects={{ .Release.Namespace }}
+{{- end }}
 {{- if .Values.warnings.events }}
 - --warning-events
 {{- end }}
