@@ -15,6 +15,7 @@ from webhook.audit.report import (
     Counts,
     Level,
     ObjectReference,
+    PendingPods,
     PodGroup,
     Running,
     SourceLine,
@@ -79,6 +80,10 @@ def sample() -> AuditReport:
                 ChangedInjection(EVIL, SourceLine(f"{HOSTILE}.yaml", 9), None, (HOSTILE,), ()),
             ),
         ),
+        pending=(
+            PendingPods(EVIL, "Unschedulable", HOSTILE, HOSTILE, Running(1, (HOSTILE,))),
+            PendingPods(JOB, "Busy", "1 of 8 nvidia.com/gpu are free", "Wait", Running(12, ("bert-0", "bert-1"))),
+        ),
     )
 
 
@@ -88,7 +93,9 @@ def sample_of_files() -> AuditReport:
         replace(finding, source=SourceLine("manifests/all in one.yaml", 1 + 20 * number), running=None)
         for number, finding in enumerate(_findings())
     )
-    return replace(sample(), is_of_cluster=False, findings=findings, capacity=(), quotas=(), comparison=None)
+    return replace(
+        sample(), is_of_cluster=False, findings=findings, capacity=(), quotas=(), comparison=None, pending=()
+    )
 
 
 def empty() -> AuditReport:

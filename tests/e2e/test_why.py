@@ -11,7 +11,8 @@ from tests.e2e.control_plane import TENANT_TOKEN
 from tests.e2e.custom_kinds import defined
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import Installation
-from tests.e2e.why_situations import KINDS, SITUATIONS, Situation, Stage, busy
+from tests.e2e.objects import deployment, gpu_pod, job, pod
+from tests.e2e.why_situations import KINDS, SITUATIONS, Situation, Stage, busy, cordoned, fits_nowhere, refused_job
 
 Namespaces = Callable[[str], str]
 
@@ -83,6 +84,57 @@ def test_the_role_view_suffices_for_the_namespace_and_says_what_more_rights_woul
     site.plane.raw("DELETE", f"/api/v1/namespaces/{stage.namespace}/pods?gracePeriodSeconds=0")
 
 
+def test_an_audit_of_the_cluster_gives_the_same_reasons_for_all_that_is_pending(
+    site: Installation, make_namespace: Namespaces
+) -> None:
+    """Once for each owner and reason, with what is free in the whole cluster."""
+    stages = [Stage(site.plane, make_namespace("explained")) for _ in range(3)]
+    targets = [situation(stage) for situation, stage in zip((busy, cordoned, fits_nowhere), stages, strict=True)]
+    own = {
+        stage.namespace: why(site, target, "-n", stage.namespace) for stage, target in zip(stages, targets, strict=True)
+    }
+    done = gpu_policy(
+        *("audit", "--cluster", "--kubeconfig", site.plane.kubeconfig, "--policies", site.policies),
+        *("--format", "json", "--fail-on", "never"),
+    )
+    assert done.exit_code == 0, done.stderr
+    pending = {one["owner"]["namespace"]: one for one in json.loads(done.stdout)["pending"]}
+    for namespace, answer in own.items():
+        found = pending[namespace]
+        assert (found["reason"], found["message"], found["remedy"]) == (
+            answer["reason"],
+            answer["message"],
+            answer["remedy"],
+        )
+        assert found["pods"] == {"count": 1, "names": ["train-0"]}
+    for stage in stages:
+        site.plane.raw("DELETE", f"/api/v1/namespaces/{stage.namespace}/pods?gracePeriodSeconds=0")
+
+
+def test_without_policies_those_of_the_installation_count(site: Installation, make_namespace: Namespaces) -> None:
+    """They are read from the ConfigMap that its Deployment mounts; without one the answer says what is not known."""
+    stage, home = Stage(site.plane, make_namespace("explained")), Stage(site.plane, make_namespace("release"))
+    target = refused_job(stage)
+    options = ("why", target, "-n", stage.namespace, "--kubeconfig", site.plane.kubeconfig, "-o", "json")
+    options = (*options, "--installation", f"{home.namespace}/gpu-policy")
+    (missing,) = json.loads(gpu_policy(*options).stdout)["missing"]
+    assert missing["resource"] == "deployments.apps"
+    files = {file.name: file.read_text() for file in site.policies.glob("*.yaml")}
+    home.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "policies"}, "data": files})
+    made = deployment("gpu-policy", pod("p", {}))
+    spec = made["spec"]["template"]["spec"]
+    spec["volumes"] = [{"name": "policies", "configMap": {"name": "policies"}}]
+    spec["containers"][0] |= {
+        "args": ["serve", "--policies=/policies"],
+        "volumeMounts": [{"name": "policies", "mountPath": "/policies"}],
+    }
+    made["spec"]["replicas"] = 0
+    home.create(made)
+    answer = json.loads(gpu_policy(*options).stdout)
+    assert answer["missing"] == []
+    assert any("gpuLimits is set in explained.yaml:" in clue["message"] for clue in answer["evidence"])
+
+
 def test_without_any_right_the_message_says_which_one_is_missing(
     site: Installation, make_namespace: Namespaces
 ) -> None:
@@ -109,8 +161,6 @@ def test_a_name_that_means_nothing_is_answered_with_what_to_write(
     site: Installation, make_namespace: Namespaces, written: str, said: str
 ) -> None:
     """Status 2, with the nearest name."""
-    from tests.e2e.objects import deployment, gpu_pod, job
-
     stage = Stage(site.plane, make_namespace("explained"))
     stage.create(gpu_pod("train-0", 1, schedulerName="nobody"))
     for made in (deployment("same", gpu_pod("p", 1)), job("same", gpu_pod("p", 1))):

@@ -124,20 +124,23 @@ def of_files(documents: Sequence[Document | DocumentError], namespace: str, back
     )
 
 
-def of_cluster(
+def of_cluster(  # noqa: PLR0913  # all that is known of the cluster
     server: ApiServer,
     scope: NamespaceScope,
     on_progress: Callable[[Progress], None],
     facts: ClusterFacts | None = None,
     accelerators: Accelerators = BUILT_IN,
+    *,
+    on_node: Callable[[Mapping[str, Any]], object] = lambda _node: None,
 ) -> ObjectSource:
     """The objects of a cluster. They are read while they are iterated; `on_progress` is called with the progress.
 
-    `facts` are known facts about the cluster; without them its nodes and classes are read first.
+    `facts` are known facts about the cluster; without them its nodes and classes are read first, and `on_node` is
+    called with each node.
     """
     errors: tuple[DocumentError, ...] = ()
     if facts is None:
-        facts, errors = read_facts(server, accelerators)
+        facts, errors = read_facts(server, accelerators, on_node)
     objects = ClusterObjects(server, scope, on_progress)
     place = AuditScope(True, scope=scope)
     return ObjectSource(chain(errors, objects), objects.owners, place, Background(facts), server.now())

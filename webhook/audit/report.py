@@ -253,6 +253,17 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class PendingPods:
+    """GPU pods of one owner that are Pending for one reason: one of docs/why.md, with its message and remedy."""
+
+    owner: ObjectReference
+    reason: str
+    message: str
+    remedy: str
+    pods: Running
+
+
+@dataclass(frozen=True, slots=True)
 class AuditReport:
     """The results of an audit. Findings are sorted by level, then by namespace, kind and name of the owner."""
 
@@ -268,6 +279,8 @@ class AuditReport:
     capacity: tuple[Capacity, ...] = ()
     quotas: Sequence[ReportedQuota] = ()
     comparison: Comparison | None = None
+    pending: tuple[PendingPods, ...] = ()
+    """The GPU pods of a cluster that are Pending, the gravest reason first."""
 
     def at(self, level: Level) -> Iterator[AuditFinding]:
         """The findings of one level."""

@@ -5,9 +5,8 @@ Imports stand inside the functions, so that the command pays only for what it us
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ import click
 from webhook.audit.writing import FORMATS, fault_of, rendered, write_file, write_output
 from webhook.commands.inputs import UNUSABLE, fail, inventory_of, load_policies, manifests_of, registries_of
 from webhook.commands.options import INVENTORY, POLICIES, STRICT, registry_options
+from webhook.commands.progress import shown_progress
 
 if TYPE_CHECKING:
     from webhook.audit.auditing import Background
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from webhook.model.accelerators import Accelerators
     from webhook.policy.policy_set import PolicySet
     from webhook.replica.settings import ConfigMapPlace
+    from webhook.why.waiting_pods import WaitingPods
 
 _EXCLUDED = ("kube-system",)
 
@@ -128,6 +129,7 @@ def audit(
     (2 takes precedence over 1).
     """
     from webhook.audit.report import FailOn
+    from webhook.why.waiting_pods import WaitingPods
 
     request = _Request(paths, cluster, inventory, kubeconfig, context, namespaces, excluded, strict)
     request.check()
@@ -136,8 +138,9 @@ def audit(
         fail(fault)
     ask = registries_of(resolve, registries, registry_credentials, None, None)
     sets = [(str(directory), load_policies(directory)) for directory in (policies, against) if directory is not None]
-    with _progress(is_shown=cluster) as on_progress:
-        report = _report(request.source(on_progress, sets[0][1].accelerators), sets, ask)
+    with shown_progress(is_shown=cluster) as on_progress:
+        waiting = WaitingPods(sets[0][1], request.scope) if cluster else None
+        report = _report(request.source(on_progress, sets[0][1].accelerators, waiting), sets, ask, waiting)
     _write(report, form, output)
     status = report.exit_status(FailOn(fail_on))
     if (publish or place) and not _publish(report, request, publish, place):
@@ -193,13 +196,17 @@ class _Request:
         except UnavailableError as error:
             fail(f"{error}; {error.remedy}" if error.remedy else str(error))
 
-    def source(self, on_progress: Callable[["Progress"], None], accelerators: "Accelerators") -> "ObjectSource":
+    def source(
+        self, on_progress: Callable[["Progress"], None], accelerators: "Accelerators", waiting: "WaitingPods | None"
+    ) -> "ObjectSource":
         """The objects, and the facts about their cluster; `accelerators` are the names of GPUs."""
         from webhook.audit import object_sources
 
         if self.is_cluster:
             facts = None if self.inventory is None else inventory_of(self.inventory, accelerators).facts
-            return object_sources.of_cluster(self.server(), self.scope, on_progress, facts, accelerators)
+            on_node = waiting.add_node if waiting is not None else lambda _node: None
+            server, scope = self.server(), self.scope
+            return object_sources.of_cluster(server, scope, on_progress, facts, accelerators, on_node=on_node)
         documents = manifests_of(self.paths, is_strict=self.is_strict)
         return object_sources.of_files(
             documents, next(iter(self.namespaces), "default"), self._background(accelerators)
@@ -221,8 +228,16 @@ class _Request:
         return background
 
 
-def _report(source: "ObjectSource", sets: "Sequence[tuple[str, PolicySet]]", ask: "Ask | None") -> "AuditReport":
-    """Review every object under the proposed policies and, if there are two sets, under the policies in force."""
+def _report(
+    source: "ObjectSource",
+    sets: "Sequence[tuple[str, PolicySet]]",
+    ask: "Ask | None",
+    waiting: "WaitingPods | None",
+) -> "AuditReport":
+    """Review every object under the proposed policies and, if there are two sets, under the policies in force.
+
+    `waiting` explains the pods of a cluster that are Pending.
+    """
     from webhook.audit.auditing import Audit, AuditPolicies
     from webhook.audit.review_objects import LookedUpImages, with_images_looked_up
 
@@ -231,13 +246,16 @@ def _report(source: "ObjectSource", sets: "Sequence[tuple[str, PolicySet]]", ask
         AuditPolicies.of(directory, policies, source.background, images, now=source.now) for directory, policies in sets
     ]
     audit = Audit(proposed, source.owners, source.place, datetime.now(UTC), in_force=next(iter(others), None))
-    documents = source.documents
+    facts, documents = source.background.facts, source.documents
+    if waiting is not None:
+        documents = waiting.passing(documents, source.owners, facts)
     if images is not None:
         contexts = [one.context for one in (proposed, *others)]
         documents = with_images_looked_up(documents, source.place.namespace, contexts, images)
     for document in documents:
         audit.add(document)
-    return audit.report(source.background)
+    report = audit.report(source.background)
+    return report if waiting is None else replace(report, pending=waiting.explained(facts))
 
 
 def _write(report: "AuditReport", form: str, output: Path | None) -> None:
@@ -246,26 +264,6 @@ def _write(report: "AuditReport", form: str, output: Path | None) -> None:
         write_output(text) if output is None else write_file(text, output)
     except OSError as error:
         fail(f"{output or 'standard output'} cannot be written: {error.strerror}")
-
-
-@contextmanager
-def _progress(*, is_shown: bool) -> "Iterator[Callable[[Progress], None]]":
-    """A function that shows the progress of reading a cluster, at a terminal; elsewhere it does nothing."""
-    if not is_shown or not sys.stderr.isatty():
-        yield lambda _progress: None
-        return
-    from rich import progress
-    from rich.console import Console
-
-    columns = progress.TextColumn("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn()
-    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("cluster", total=None)
-
-        def on_progress(made: "Progress") -> None:
-            total = None if made.remaining is None else made.objects + made.remaining
-            bar.update(task, description=made.kind, completed=made.objects, total=total)
-
-        yield on_progress
 
 
 def _place_of(publish: str | None, status: str | None, *, is_cluster: bool) -> "ConfigMapPlace | None":

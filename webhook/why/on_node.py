@@ -177,9 +177,7 @@ def _crashing(seen: ObservedPod, around: Surroundings) -> Explanation | None:  #
 
 def _waiting(seen: ObservedPod, around: Surroundings) -> Explanation | None:  # noqa: ARG001  # one signature
     """A pod whose containers are being started."""
-    if not _is_before_start(seen) and seen.phase != "Pending":
-        return None
-    if seen.phase == "Running":
+    if seen.phase not in {"", "Pending"}:
         return None
     pulling, pulled = seen.event("Pulling"), seen.event("Pulled", "Created", "Started")
     if pulling is not None and (pulled is None or pulled.last < pulling.last):

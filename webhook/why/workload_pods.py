@@ -96,7 +96,7 @@ def grouped(raw: Raw, parts: Sequence[Raw], namespace: str, reader: ClusterReade
         if text(controller_of(pod), "uid") not in uids:
             continue
         pods.alive += text(pod, "status", "phase") not in FINISHED
-        key = _likeness(pod, states_of)
+        key = likeness(pod, states_of)
         if key not in found and len(found) >= _MOST_GROUPS:
             pods.others += 1
             continue
@@ -108,7 +108,7 @@ def grouped(raw: Raw, parts: Sequence[Raw], namespace: str, reader: ClusterReade
     return pods
 
 
-def _likeness(pod: Raw, states_of: StatesOf) -> tuple[object, ...]:
+def likeness(pod: Raw, states_of: StatesOf) -> tuple[object, ...]:
     """What pods of one workload have in common that have one reason."""
     statuses = [
         one for key in ("initContainerStatuses", "containerStatuses") for one in listed(pod, "status", key)[:50]

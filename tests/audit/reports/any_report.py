@@ -19,6 +19,7 @@ from webhook.audit.report import (
     Counts,
     Level,
     ObjectReference,
+    PendingPods,
     PodGroup,
     Running,
     SourceLine,
@@ -112,4 +113,7 @@ REPORTS = st.builds(
     capacity=lists_of(st.builds(Capacity, TEXTS, TEXTS, NUMBERS, NUMBERS, TEXTS, TEXTS, TEXTS, UNIT_PARTS)),
     quotas=lists_of(QUOTAS),
     comparison=st.none() | COMPARISONS,
+    pending=lists_of(
+        st.builds(PendingPods, REFERENCES, st.just("Busy"), TEXTS, TEXTS, st.builds(Running, NUMBERS, lists_of(TEXTS)))
+    ),
 )

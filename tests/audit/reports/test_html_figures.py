@@ -106,7 +106,7 @@ def test_what_was_found_comes_before_what_could_not_be_read_and_before_the_clust
     errors = tuple(DocumentError("a.yaml", at, at, "not YAML") for at in range(1, 40))
     page = ParsedPage(render(replace(sample(), errors=errors)))
     sections = [one.attributes["id"] for one in page.all("section") if "id" in one.attributes]
-    assert sections == ["overview", "comparison", "findings", "errors", "capacity", "quotas"]
+    assert sections == ["overview", "comparison", "findings", "errors", "pending", "capacity", "quotas"]
     linked = [one.attributes["href"].removeprefix("#") for one in page.all("a")]
     assert [one for one in dict.fromkeys(linked) if one in sections] == ["findings", *sections[:2], *sections[3:]]
     text = page.one("main").text

@@ -148,7 +148,7 @@ def test_a_pod_that_something_else_made_is_told_with_its_owner() -> None:
 
 def test_details_are_folded_and_every_fold_is_closed() -> None:
     text = as_markdown.render(sample())
-    assert text.count("<details>") == text.count("</details>") == 10
+    assert text.count("<details>") == text.count("</details>") == 11
 
 
 def test_a_report_that_is_too_long_is_cut_and_says_how_much_is_left_out() -> None:

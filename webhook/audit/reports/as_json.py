@@ -13,6 +13,7 @@ from webhook.audit.report import (
     Comparison,
     Counts,
     ObjectReference,
+    PendingPods,
     PodGroup,
     Running,
     SourceLine,
@@ -85,6 +86,7 @@ def render(report: AuditReport) -> str:
             "capacity": [_capacity(capacity) for capacity in report.capacity],
             "quotas": [quota.to_json() for quota in report.quotas],
             "comparison": _comparison(report.comparison) if report.comparison is not None else None,
+            "pending": (_pending(pending) for pending in report.pending),
         }
     )
 
@@ -159,6 +161,16 @@ def _capacity(capacity: Capacity) -> dict[str, Any]:
         "cuda": capacity.cuda,
         "unit": capacity.unit,
         "physicalGpus": number(capacity.physical),
+    }
+
+
+def _pending(pending: PendingPods) -> dict[str, Any]:
+    return {
+        "owner": _reference(pending.owner),
+        "reason": pending.reason,
+        "message": pending.message,
+        "remedy": pending.remedy,
+        "pods": _running(pending.pods),
     }
 
 

@@ -194,6 +194,11 @@ def _name(title: str, pod_group: PodGroup | None, source: SourceLine) -> str:
 
 def _cluster(page: Page, report: AuditReport) -> None:
     """The cluster: its GPUs, and the usage of its quotas."""
+    pending = (
+        (code(one.owner.title), code(one.reason), f"{one.pods.count:,}", code(report_wording.why(one)))
+        for one in report.pending
+    )
+    page.table(("Owner", "Reason", "Pods", "Why"), pending, summary="Pending GPU pods")
     heads, rows = report_wording.capacity(report.capacity)
     capacity = ([f"{cell:,}" if isinstance(cell, int) else code(cell) for cell in row] for row in rows)
     page.table(heads, capacity, summary="GPU capacity")

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from webhook.audit import quota_report
-from webhook.audit.report import AuditFinding, AuditReport, ChangedInjection, Comparison, Level
+from webhook.audit.report import AuditFinding, AuditReport, ChangedInjection, Comparison, Level, PendingPods
 from webhook.audit.reports import report_wording
 from webhook.outcome import printable
 
@@ -57,6 +57,7 @@ def render(report: AuditReport, console: Console) -> None:
     for level, title in _TITLES.items():
         printer.findings(title, tuple(report.at(level)), _STYLES[level])
     printer.table("Would be injected", ("Rule", "Objects"), report_wording.by_rule(report.at(Level.COMPLETE)))
+    printer.pending(report.pending)
     printer.table("GPU capacity", *report_wording.capacity(report.capacity))
     printer.quotas(report)
     printer.errors(report)
@@ -125,6 +126,17 @@ class _Printer:
         if finding.remedy:
             self.line(report_wording.remedy(finding), depth=3)
         self.line("; ".join(_tail(finding)), "dim", depth=3)
+
+    def pending(self, pending: Sequence[PendingPods]) -> None:
+        """Print why pods are Pending; print nothing if none is."""
+        if not pending:
+            return
+        self.title(f"Pending: {report_wording.counted(sum(one.pods.count for one in pending), 'GPU pod')}")
+        for one in pending[:MOST]:
+            pods = report_wording.counted(one.pods.count, "pod")
+            self.line(f"{one.owner.title}  {one.reason}  {pods}: {report_wording.listed(one.pods)}", "yellow", depth=1)
+            self.line(report_wording.why(one), depth=2)
+        self.rest(len(pending) - MOST)
 
     def comparison(self, comparison: Comparison) -> None:
         """Print what the policies change."""

@@ -10,6 +10,7 @@ from webhook.audit.report import (
     Comparison,
     Counts,
     ObjectReference,
+    PendingPods,
     PodGroup,
     Running,
     SourceLine,
@@ -19,6 +20,8 @@ from webhook.outcome import printable
 from webhook.quota.quota_wording import number
 
 STDIN = "-"
+_LONGEST_WHY = 500
+"""Characters of the reason why pods are Pending."""
 NOWHERE = "(no namespace)"
 """The heading for objects that are in no namespace."""
 
@@ -114,6 +117,12 @@ def found(finding: AuditFinding) -> str:
 def remedy(finding: AuditFinding) -> str:
     """The remedy of a finding with a period; empty where there is none."""
     return printable(f"{finding.remedy}.") if finding.remedy else ""
+
+
+def why(pending: PendingPods) -> str:
+    """Why pods are Pending, and what to do, in at most 500 characters."""
+    remedy = f" {pending.remedy}." if pending.remedy else ""
+    return shortened(f"{pending.message}.{remedy}", _LONGEST_WHY)
 
 
 def place(source: SourceLine) -> str:

@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from webhook.audit.report import AuditFinding, AuditReport, ChangedInjection, Comparison, Level, PodGroup, SourceLine
 from webhook.audit.reports.html import figures
-from webhook.audit.reports.report_wording import counted, home, listed, looked_at, place, policy_place
+from webhook.audit.reports.report_wording import counted, home, listed, looked_at, place, policy_place, why
 from webhook.outcome import printable
 
 _MEANT_BY_MARKUP = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
@@ -205,6 +205,7 @@ def render(report: AuditReport) -> str:
         most_shown=MOST_SHOWN,
         link=figures.link,
         counted=counted,
+        why=why,
         looked_at=looked_at(report.counts),
     )
 

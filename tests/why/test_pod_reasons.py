@@ -1,0 +1,306 @@
+"""The reason of a pod, by each detector, from what was read."""
+
+from typing import Any
+
+import pytest
+
+from tests.why.samples import around, event, node, pod, seen
+from webhook.why.explanation import ReasonCode
+from webhook.why.observed import ObservedPod, QueueEntry, Surroundings
+from webhook.why.pod_reasons import why_pod
+
+NOWHERE = {"nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM"}}
+SCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+
+
+def said(message: str) -> dict[str, Any]:
+    """The status of a pod of which the scheduler says this."""
+    return {"conditions": [{**SCHEDULED, "message": message}]}
+
+
+def waits(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
+    """The status of a pod whose container waits."""
+    state = {"waiting": {"reason": reason, "message": message}}
+    return {"containerStatuses": [{"name": "main", "image": "trainer:1", "state": state, **more}]}
+
+
+@pytest.mark.parametrize(
+    ("raw", "surroundings", "reason", "words"),
+    [
+        pytest.param(pod(0), Surroundings(), "NoGpus", "requests no GPU", id="no GPU"),
+        pytest.param(pod(status={"phase": "Succeeded"}), Surroundings(), "Finished", "has finished", id="finished"),
+        pytest.param(
+            pod(status={"phase": "Failed", "reason": "Evicted", "message": "low on memory"}),
+            Surroundings(),
+            "Failed",
+            "Evicted: low on memory",
+            id="evicted",
+        ),
+        pytest.param(
+            pod(status={"phase": "Failed", "reason": "OutOfnvidia.com/gpu", "message": "m"}),
+            Surroundings(),
+            "WithoutGpu",
+            "OutOfnvidia.com/gpu",
+            id="turned away for GPUs",
+        ),
+        pytest.param(
+            pod(status={"phase": "Failed", "reason": "OutOfcpu", "message": "m"}),
+            Surroundings(),
+            "Failed",
+            "OutOfcpu",
+            id="turned away for cpu",
+        ),
+        pytest.param(
+            pod(schedulingGates=[{"name": "a/b"}, {"name": "c/d"}]),
+            Surroundings(),
+            "Gated",
+            "gates a/b and c/d keep",
+            id="two gates",
+        ),
+        pytest.param(
+            pod(schedulingGates=[{"name": "kueue.x-k8s.io/topology"}]), Surroundings(), "Queued", "Kueue", id="Kueue"
+        ),
+        pytest.param(pod(schedulerName="volcano"), Surroundings(), "Queued", "Volcano", id="Volcano"),
+        pytest.param(
+            pod(schedulerName="kai-scheduler", status=said("over limit")),
+            Surroundings(),
+            "Queued",
+            "over limit",
+            id="KAI",
+        ),
+        pytest.param(pod(), Surroundings(), "NotScheduled", "default-scheduler", id="nothing is known"),
+        pytest.param(
+            pod(status=said("0/9 nodes are available. preemption: none")),
+            Surroundings(),
+            "Unschedulable",
+            "0/9 nodes are available.",
+            id="no nodes may be read",
+        ),
+        pytest.param(
+            pod(**NOWHERE), around(node("a")), "FitsNowhere", "Correct the value", id="a label that is nearly right"
+        ),
+        pytest.param(pod(9), around(node("a"), policy=None), "FitsNowhere", "9 nvidia.com/gpu", id="without a policy"),
+        pytest.param(
+            pod(2),
+            around(node("a", 4), pods=(pod(3, nodeName="a"),)),
+            "Busy",
+            "1 of 4 nvidia.com/gpu on 1 fitting node are free, at most 1 on one node",
+            id="busy",
+        ),
+        pytest.param(
+            pod(3),
+            around(node("a", 4), node("b", 4), pods=(pod(2, "x", nodeName="a"), pod(2, "y", nodeName="b"))),
+            "Busy",
+            "4 of 8 nvidia.com/gpu on 2 fitting nodes are free, at most 2 on one node",
+            id="scattered",
+        ),
+        pytest.param(pod(4), around(node("a", 8, allocatable=3)), "Busy", "3 of 3", id="GPUs that are ill"),
+        pytest.param(
+            pod(status=said("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")),
+            around(node("a"), counts=False),
+            "Busy",
+            "1 node would fit",
+            id="busy as the scheduler says it",
+        ),
+        pytest.param(
+            pod(),
+            around(node("a", unschedulable=True), node("b", ready="False")),
+            "NodesUnavailable",
+            "all 2 nodes",
+            id="no node takes pods",
+        ),
+        pytest.param(
+            pod(status=said("pod has unbound immediate PersistentVolumeClaims")),
+            around(node("a")),
+            "Unschedulable",
+            "PersistentVolumeClaims",
+            id="a volume",
+        ),
+        pytest.param(
+            pod(nodeName="a"), around(node("a", ready="Unknown")), "NodeNotReady", "does not report", id="a dark node"
+        ),
+        pytest.param(pod(nodeName="b"), around(node("a")), "NodeNotReady", "no such node", id="a node that is gone"),
+        pytest.param(
+            pod(nodeName="a"),
+            around(node("a", allocatable=0)),
+            "WithoutGpu",
+            "offers 0 nvidia.com/gpu",
+            id="GPUs that are gone",
+        ),
+        pytest.param(
+            pod(nodeName="a"),
+            around(node("a", 8, allocatable=3), pods=(pod(4, "x", nodeName="a"),)),
+            "WithoutGpu",
+            "its pods request 4",
+            id="too few GPUs are left",
+        ),
+        pytest.param(
+            pod(nodeName="a", status=waits("InvalidImageName", "bad")),
+            around(node("a")),
+            "ImageFailing",
+            "InvalidImageName",
+            id="a bad name of an image",
+        ),
+        pytest.param(
+            pod(nodeName="a", status=waits("RunContainerError", "no command")),
+            around(node("a")),
+            "NotStarting",
+            "no command",
+            id="no command",
+        ),
+        pytest.param(
+            pod(
+                nodeName="a",
+                status={
+                    "phase": "Running",
+                    **waits(
+                        "CrashLoopBackOff", restartCount=3, lastState={"terminated": {"exitCode": 1, "reason": "Error"}}
+                    ),
+                },
+            ),
+            around(node("a")),
+            "Crashing",
+            "exit code 1 Error",
+            id="a crash",
+        ),
+        pytest.param(pod(nodeName="a"), around(node("a")), "Starting", "has not taken it yet", id="just bound"),
+        pytest.param(
+            pod(nodeName="a", status={"phase": "Running"}),
+            Surroundings(),
+            "Healthy",
+            "with 1 nvidia.com/gpu",
+            id="runs, on a node that nobody may read",
+        ),
+        pytest.param(
+            pod(
+                nodeName="a",
+                status={
+                    "phase": "Running",
+                    "conditions": [{"type": "Ready", "status": "False", "message": "main is not ready"}],
+                },
+            ),
+            around(node("a")),
+            "NotReady",
+            "main is not ready",
+            id="not ready",
+        ),
+        pytest.param(
+            pod(nodeName="a", status={"phase": "Unknown"}),
+            Surroundings(),
+            "Unknown",
+            "does not report",
+            id="an unknown phase",
+        ),
+    ],
+)
+def test_a_pod_has_one_reason(raw: dict[str, Any], surroundings: Surroundings, reason: str, words: str) -> None:
+    """The reason, and words of its message or remedy."""
+    found = why_pod(seen(raw), surroundings)
+    assert (str(found.code), words in f"{found.message} {found.remedy}") == (reason, True), found
+
+
+def test_a_pod_that_is_deleted_says_what_keeps_it() -> None:
+    raw = pod(nodeName="a")
+    raw["metadata"] |= {"deletionTimestamp": "2026-11-01T10:00:00Z", "finalizers": ["example.com/kept"]}
+    found = why_pod(seen(raw), around(node("a", ready="Unknown")))
+    assert found.code is ReasonCode.TERMINATING
+    assert "example.com/kept" in found.message
+    assert "cannot confirm" in found.message
+
+
+@pytest.mark.parametrize(
+    ("events", "reason"),
+    [
+        pytest.param((event("Pulling", "Pulling image", warns=False),), "ImagePulling", id="pulling"),
+        pytest.param(
+            (event("Pulled", "", "2026-11-01T10:00:01Z", warns=False), event("Pulling", warns=False)),
+            "Starting",
+            id="pulled",
+        ),
+        pytest.param((event("FailedMount", "secret not found"),), "NotStarting", id="a volume that is missing"),
+        pytest.param((event("FailedMount", "it went well later", warns=False),), "Starting", id="no warning"),
+    ],
+)
+def test_events_of_the_node_tell_what_the_status_does_not(events: tuple[Any, ...], reason: str) -> None:
+    raw = pod(nodeName="a", status=waits("ContainerCreating"))
+    assert str(why_pod(seen(raw, *events), around(node("a"))).code) == reason
+
+
+def test_a_queue_says_why_it_lets_a_pod_wait() -> None:
+    raw = pod(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
+    entry = QueueEntry("Kueue", "team", "2 more needed", "Workload train")
+    found = why_pod(ObservedPod(raw, seen(raw).pod, (), entry), Surroundings())
+    assert found.message == "Kueue holds it back in queue team: 2 more needed"
+    assert found.evidence[0].source == "Workload train"
+
+
+def test_a_pod_that_cannot_be_read_is_unknown_with_the_fault() -> None:
+    found = why_pod(ObservedPod(pod(), None, fault="spec.containers: no list"), Surroundings())
+    assert found.code is ReasonCode.UNKNOWN
+    assert "spec.containers: no list" in found.message
+
+
+def test_texts_of_tenants_are_cut() -> None:
+    """A scheduler's message of a megabyte, and a name of a gate as long."""
+    for raw in (pod(status=said("x" * 2**20)), pod(schedulingGates=[{"name": "g" * 2**20}] * 1000)):
+        found = why_pod(seen(raw), around(node("a"), pods=(pod(8, "x", nodeName="a"),)))
+        assert len(found.message) <= 2000
+        assert all(len(clue.message) <= 2000 for clue in found.evidence)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param({"conditions": "none"}, id="conditions"),
+        pytest.param({"conditions": [None, 1, {"type": "PodScheduled", "message": 5}]}, id="items"),
+        pytest.param(
+            {"containerStatuses": [None, {"state": 7}, {"state": {"waiting": {"reason": ["x"]}}}]}, id="states"
+        ),
+        pytest.param({"phase": 5, "reason": {}, "message": []}, id="texts"),
+    ],
+)
+@pytest.mark.parametrize("spec", [{}, {"nodeName": "a"}, {"schedulingGates": [None, 3, {"name": 4}]}], ids=str)
+def test_no_shape_of_a_status_is_an_error(status: dict[str, Any], spec: dict[str, Any]) -> None:
+    """Whoever may write the status of a pod may write anything."""
+    assert why_pod(seen(pod(status=status, **spec)), around(node("a"))).message
+
+
+def test_the_nodes_that_the_policy_keeps_a_pod_off_are_named_with_the_rule_and_its_file() -> None:
+    """By asking the engine again: an author's own exclusion of other words is no injection."""
+    from tests.why.samples import POLICY
+    from webhook import engine
+
+    old, small = node("old", 8), node("small", 2)
+    old["metadata"]["labels"] |= {
+        "nvidia.com/gpu.product": "Tesla-V100-SXM2-32GB",
+        "nvidia.com/cuda.driver-version.full": "470.82.01",
+        "nvidia.com/cuda.driver-version.major": "470",
+        "nvidia.com/gpu.compute.major": "7",
+        "nvidia.com/gpu.compute.minor": "0",
+    }
+    small["metadata"]["labels"] |= {
+        "nvidia.com/cuda.driver-version.full": "580.95.05",
+        "nvidia.com/cuda.driver-version.major": "580",
+        "nvidia.com/gpu.compute.major": "9",
+        "nvidia.com/gpu.compute.minor": "0",
+    }
+    known = around(old, small)
+    assert known.facts is not None
+    raw = pod(4)
+    raw["spec"]["containers"][0]["image"] = "nvidia/cuda:13.0.1-runtime-ubuntu24.04"
+    stored = dict(engine.mutate(raw, POLICY, known.facts, namespace="team").object)
+    found = why_pod(seen(stored), known)
+    assert found.code is ReasonCode.KEPT_OFF
+    assert "cudaDriver" in found.message
+    assert "Tesla-V100-SXM2-32GB, driver 470.82.01" in found.message
+    assert any(clue.source.startswith("policy _default.yaml:") for clue in found.evidence)
+    raw["spec"]["affinity"] = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["old"]}]}
+                ]
+            }
+        }
+    }
+    assert why_pod(seen(raw), known).code is ReasonCode.FITS_NOWHERE

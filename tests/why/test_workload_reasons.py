@@ -1,0 +1,203 @@
+"""The reason of a workload: why it lacks pods, or the gravest of its pods."""
+
+from typing import Any
+
+import pytest
+
+from tests.why.samples import POLICY, event, observed, workload
+from webhook.audit.quota_report import LimitUsage, ReportedQuota
+from webhook.why.explanation import Explanation, PodsAlike, ReasonCode, gravest
+from webhook.why.observed import ObservedWorkload, Surroundings
+from webhook.why.workload_reasons import why_workload
+
+OURS = 'Error creating: admission webhook "validate.gpupolicy.dev" denied the request: '
+GRAVE = "gpuLimits: spec: requests 9 nvidia.com/gpu; at most 8 are allowed. Request 8."
+
+
+@pytest.mark.parametrize(
+    ("seen", "reason", "words"),
+    [
+        pytest.param(
+            observed(workload(), event("FailedCreate", OURS + GRAVE)),
+            "Refused",
+            "gpu-policy refuses its pods (gpuLimits)",
+            id="refused",
+        ),
+        pytest.param(
+            observed(workload(), event("FailedCreate", f"{OURS}2 violations:\n- {GRAVE}\n- gpuQuota: spec: full")),
+            "Refused",
+            "(gpuLimits and gpuQuota)",
+            id="two rules",
+        ),
+        pytest.param(
+            observed(workload(), event("FailedCreate", OURS + "gpuQuota: spec: the quota is full")),
+            "OverQuota",
+            "the GPU quota refuses",
+            id="the GPU quota",
+        ),
+        pytest.param(
+            observed(
+                workload(),
+                event(
+                    "FailedCreate", 'pods "a" is forbidden: exceeded quota: few, requested: requests.nvidia.com/gpu=4'
+                ),
+            ),
+            "OverQuota",
+            "ResourceQuota few",
+            id="a ResourceQuota",
+        ),
+        pytest.param(
+            observed(
+                workload(), event("FailedCreate", 'admission webhook "images.example.com" denied the request: unsigned')
+            ),
+            "Refused",
+            "images.example.com refuses its pods: unsigned",
+            id="another webhook",
+        ),
+        pytest.param(
+            observed(
+                workload(),
+                event("FailedCreate", 'admission webhook "x.gpupolicy.dev.evil.com" denied the request: gpuQuota: x'),
+            ),
+            "Refused",
+            "x.gpupolicy.dev.evil.com",
+            id="a name that ends otherwise",
+        ),
+        pytest.param(
+            observed(workload(), event("FailedCreate", 'failed calling webhook "validate.gpupolicy.dev": timeout')),
+            "Refused",
+            "gpu-policy does not answer",
+            id="no answer",
+        ),
+        pytest.param(
+            observed(
+                workload(), event("FailedCreate", "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no")
+            ),
+            "Refused",
+            "ValidatingAdmissionPolicy p",
+            id="a policy of Kubernetes",
+        ),
+        pytest.param(
+            observed(
+                workload(),
+                event("FailedCreate", 'pods "a" is forbidden: violates PodSecurity "restricted:latest": root'),
+            ),
+            "Refused",
+            "Pod Security (restricted:latest)",
+            id="Pod Security",
+        ),
+        pytest.param(
+            observed(workload(), event("FailedCreate", "spec.x: Invalid value")),
+            "Refused",
+            "the API server refuses",
+            id="the API server",
+        ),
+        pytest.param(observed(workload(), refusal=GRAVE), "Refused", "gpuLimits", id="no event is left"),
+        pytest.param(
+            observed(workload(status={"conditions": [{"type": "ReplicaFailure", "status": "True", "message": GRAVE}]})),
+            "Refused",
+            GRAVE,
+            id="a condition",
+        ),
+        pytest.param(
+            observed(workload(spec={"suspend": True})), "Suspended", "kubectl patch job train", id="suspended"
+        ),
+        pytest.param(
+            observed(workload(spec={"runPolicy": {"suspend": True}})),
+            "Suspended",
+            "suspended",
+            id="suspended by Kubeflow",
+        ),
+        pytest.param(observed(workload(spec={"parallelism": 0})), "ScaledToZero", "parallelism", id="no pods wanted"),
+        pytest.param(
+            observed(workload("Deployment", spec={"replicas": 0}), desired=0),
+            "ScaledToZero",
+            "kubectl scale deployment train",
+            id="no replicas",
+        ),
+        pytest.param(
+            observed(workload("Deployment", spec={"paused": True})),
+            "Paused",
+            "kubectl rollout resume deployment train",
+            id="paused",
+        ),
+        pytest.param(
+            observed(workload(status={"conditions": [{"type": "Complete", "status": "True"}]})),
+            "Finished",
+            "finished",
+            id="complete",
+        ),
+        pytest.param(
+            observed(
+                workload(
+                    status={"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}
+                )
+            ),
+            "Failed",
+            "BackoffLimitExceeded",
+            id="failed",
+        ),
+        pytest.param(observed(workload(), has_gpus=False), "NoGpus", "no GPU", id="no GPUs"),
+        pytest.param(observed(workload()), "NoPods", "nothing says why", id="nothing is known"),
+        pytest.param(
+            observed(workload(), event("Odd", "the operator is away")),
+            "NoPods",
+            "the operator is away",
+            id="a warning of any kind",
+        ),
+        pytest.param(
+            observed({**workload(), "kind": "CronJob"}, desired=None),
+            "NoPods",
+            "has not made a Job",
+            id="before its time",
+        ),
+    ],
+)
+def test_a_workload_without_pods_has_one_reason(seen: ObservedWorkload, reason: str, words: str) -> None:
+    """The reason, and words of its message or remedy."""
+    found = why_workload(seen, (), Surroundings())
+    assert (str(found.code), words in f"{found.message} {found.remedy}") == (reason, True), found
+
+
+def pods(code: ReasonCode, count: int, *names: str) -> PodsAlike:
+    """Pods with one reason."""
+    return PodsAlike(Explanation(code, f"it is {code}"), count, names)
+
+
+def test_the_gravest_reason_of_the_pods_counts() -> None:
+    """However few pods have it; the evidence has all of them."""
+    alike = (pods(ReasonCode.HEALTHY, 90, "a"), pods(ReasonCode.BUSY, 9, "b"), pods(ReasonCode.IMAGE_FAILING, 1, "c"))
+    found = why_workload(observed(workload(), pods=100, desired=100), gravest(alike), Surroundings())
+    assert found.code is ReasonCode.IMAGE_FAILING
+    assert found.message.startswith("1 of its 100 pods, such as c")
+    assert [clue.message for clue in found.evidence] == [
+        "ImageFailing: 1 pod (c)",
+        "Busy: 9 pods (b)",
+        "Healthy: 90 pods (a)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("alive", "made", "reason"),
+    [
+        pytest.param(4, "2026-11-01T09:00:00Z", "Healthy", id="all pods are there"),
+        pytest.param(3, "2026-11-01T09:00:00Z", "Refused", id="one is refused"),
+        pytest.param(3, "2026-11-01T11:00:00Z", "Healthy", id="another was made after the refusal"),
+    ],
+)
+def test_an_old_refusal_counts_only_while_pods_are_missing(alive: int, made: str, reason: str) -> None:
+    """Events stay for an hour, also after a workload was mended."""
+    events = event("FailedCreate", OURS + GRAVE), event("SuccessfulCreate", "", made, warns=False)
+    seen = observed(workload(), *events, pods=alive, desired=4)
+    assert str(why_workload(seen, (pods(ReasonCode.HEALTHY, alive, "a"),), Surroundings()).code) == reason
+
+
+def test_a_refusal_names_the_file_of_the_rule_and_who_holds_the_quota() -> None:
+    quota = ReportedQuota("team", "namespace", "enforce", ("team",), LimitUsage("", "8", "7"), (), ())
+    known = Surroundings(POLICY, quotas=(quota,), holders=(("Job big", 7),))
+    found = why_workload(observed(workload(), event("FailedCreate", OURS + "gpuQuota: spec: full")), (), known)
+    texts: dict[str, Any] = {clue.source: clue.message for clue in found.evidence}
+    assert texts["GPUQuota team"] == "GPUs: 7 of 8 used"
+    assert texts["pods of the namespace"] == "Job big holds 7"
+    found = why_workload(observed(workload(), event("FailedCreate", OURS + GRAVE)), (), known)
+    assert any("gpuLimits is set in _default.yaml:" in clue.message for clue in found.evidence)

@@ -1,0 +1,144 @@
+"""Why the GPU pods of a whole cluster are Pending, for audits: the same detectors, without events and queues.
+
+Pods pass one by one. Pods of one owner that are alike are explained once. Of each namespace few are kept, so that no
+namespace can keep another one from its answers; those beyond are counted.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from webhook.audit.cluster_objects import NamespaceScope
+from webhook.audit.documents import Document, DocumentError
+from webhook.audit.owners import Owners
+from webhook.audit.report import ObjectReference, PendingPods, Running
+from webhook.engine.running_rules import facts_under
+from webhook.facts.facts import ClusterFacts
+from webhook.model.json_parts import mapped
+from webhook.model.pod_reader import pod_from_raw
+from webhook.model.workloads import is_pod
+from webhook.policy.policy_set import PolicySet
+from webhook.why.explanation import Explanation, ReasonCode
+from webhook.why.node_usage import NodeState, NodeUsage, node_state
+from webhook.why.observed import ObservedPod, Raw, Surroundings, text
+from webhook.why.pod_reasons import why_pod
+from webhook.why.workload_pods import likeness
+
+MOST_GROUPS = 100
+"""Groups of Pending pods that are explained in one namespace."""
+_MOST_BYTES = 2**20
+"""Bytes of the pods that are kept of one namespace."""
+_MOST_NAMES = 5
+_UNLOOKED = Explanation(
+    ReasonCode.UNKNOWN,
+    "the namespace has more kinds of Pending pods than an audit looks at",
+    "Ask for one of them: gpu-policy why POD",
+)
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Pending pods of one owner that are alike; `raw` is the first."""
+
+    owner: ObjectReference
+    raw: Raw
+    count: int = 0
+    names: list[str] = field(default_factory=list)
+
+
+class WaitingPods:
+    """Looks at the objects of an audit as they pass, and then explains those that are Pending."""
+
+    def __init__(self, policies: PolicySet, scope: NamespaceScope) -> None:
+        self._policies = policies
+        self._sees_all = not scope.namespaces and set(scope.excluded) <= {"kube-system"}
+        self._states: dict[str, NodeState] = {}
+        self._usage = NodeUsage(policies.accelerators)
+        self._groups: dict[tuple[object, ...], _Alike] = {}
+        self._sizes: Counter[str] = Counter()
+        self._numbers: Counter[str] = Counter()
+        self._beyond: Counter[str] = Counter()
+
+    def add_node(self, raw: Mapping[str, Any]) -> None:
+        """Look at a node."""
+        state = node_state(raw)
+        self._states[state.name] = state
+
+    def passing(
+        self, documents: Iterable[Document | DocumentError], owners: Owners, facts: ClusterFacts
+    ) -> Iterator[Document | DocumentError]:
+        """The documents, each after a look at it."""
+        for document in documents:
+            if isinstance(document, Document) and is_pod(document.api_version, document.kind):
+                self._add(document.object, owners, facts)
+            yield document
+
+    def _add(self, raw: Raw, owners: Owners, facts: ClusterFacts) -> None:
+        node = text(raw, "spec", "nodeName")
+        if node:
+            known = facts.cluster.nodes.get(node)
+            if known is not None and known.kind.gpu_resources:
+                self._usage.add(raw)
+        if text(raw, "status", "phase") == "Pending" and self._has_gpus(raw):
+            self._add_pending(raw, owners)
+
+    def _has_gpus(self, raw: Raw) -> bool:
+        try:
+            pod = pod_from_raw(raw, self._policies.accelerators)
+        except ValueError:
+            return False  # the audit has an error about it
+        return bool(pod.gpus or pod.resource_claims or pod.requests_classes)
+
+    def _add_pending(self, raw: Raw, owners: Owners) -> None:
+        owner, namespace = owners.root_of(raw), text(raw, "metadata", "namespace")
+        key = owner.identity, likeness(raw, lambda _names: None)
+        if key not in self._groups:
+            size = len(orjson.dumps(raw))
+            is_beyond = self._sizes[namespace] + size > _MOST_BYTES or self._numbers[namespace] >= MOST_GROUPS
+            if is_beyond:
+                self._beyond[namespace] += 1
+                return
+            self._sizes[namespace] += size
+            self._numbers[namespace] += 1
+            self._groups[key] = _Alike(owner, raw)
+        group = self._groups[key]
+        group.count += 1
+        if len(group.names) < _MOST_NAMES:
+            group.names.append(text(raw, "metadata", "name"))
+
+    def explained(self, facts: ClusterFacts) -> tuple[PendingPods, ...]:
+        """Why the pods that passed are Pending, the gravest reason first. Call it once, after the last one."""
+        found: dict[tuple[object, ...], tuple[ObjectReference, Explanation, list[_Alike]]] = {}
+        for group in self._groups.values():
+            explanation = why_pod(self._observed(group.raw), self._around(group.raw, facts))
+            key = group.owner.identity, explanation.code, explanation.message
+            found.setdefault(key, (group.owner, explanation, []))[2].append(group)
+        pending = [_reported(owner, explanation, groups) for owner, explanation, groups in found.values()]
+        for namespace, count in self._beyond.items():
+            reference = ObjectReference("", "Namespace", namespace, "v1")
+            pending.append(
+                PendingPods(reference, str(_UNLOOKED.code), _UNLOOKED.message, _UNLOOKED.remedy, Running(count, ()))
+            )
+        return tuple(sorted(pending, key=lambda one: (ReasonCode(one.reason).rank, one.owner, one.message)))
+
+    def _observed(self, raw: Raw) -> ObservedPod:
+        pod = pod_from_raw(raw, self._policies.accelerators, text(raw, "metadata", "namespace"))
+        return ObservedPod(raw, pod)
+
+    def _around(self, raw: Raw, facts: ClusterFacts) -> Surroundings:
+        policy = self._policies.for_namespace(str(mapped(raw, "metadata").get("namespace") or ""))
+        return Surroundings(
+            policy,
+            facts_under(policy, facts) if facts.knows_nodes() else None,
+            self._states or None,
+            self._usage if self._sees_all and self._states else None,
+        )
+
+
+def _reported(owner: ObjectReference, explanation: Explanation, groups: list[_Alike]) -> PendingPods:
+    names = [name for group in groups for name in group.names][:_MOST_NAMES]
+    running = Running(sum(group.count for group in groups), tuple(names))
+    return PendingPods(owner, str(explanation.code), explanation.message, explanation.remedy, running)
