@@ -70,8 +70,7 @@ class Stage:
         return any(one["reason"] == reason for one in found)
 
     def forget_events(self) -> None:
-        """Delete the events, as the API server does after an hour."""
-        eventually(lambda: self.has_event("FailedCreate"))
+        """Delete the events, as the API server does after an hour. Controllers that try again write new ones."""
         self.plane.raw("DELETE", f"/api/v1/namespaces/{self.namespace}/events")
 
     def unscheduled(self, name: str) -> str:
@@ -97,6 +96,8 @@ class Situation:
     said: tuple[str, ...]
     prefix: str = "explained"
     since: tuple[int, int] = (1, 20)
+    is_forgotten: bool = False
+    """Whether events are gone when the question comes."""
 
 
 def bound(stage: Stage, name: str, node: str, phase: str = "Running", **status: Any) -> Raw:
@@ -170,14 +171,14 @@ def refused_stateful_set(stage: Stage) -> str:
 
 def refused_an_hour_ago(stage: Stage) -> str:
     stage.create(deployment("api", gpu_pod("p", 6, **on("good"))))
-    stage.forget_events()
+    eventually(lambda: stage.has_event("FailedCreate"))
     return "deploy/api"
 
 
 def refused_job_an_hour_ago(stage: Stage) -> str:
     made = job("train", gpu_pod("p", 6, **on("good")))
     stage.create({**made, "spec": {**made["spec"], "backoffLimit": 0}})
-    stage.forget_events()
+    eventually(lambda: stage.has_event("FailedCreate"))
     return "train"
 
 
@@ -497,9 +498,14 @@ SITUATIONS = (
         refused_an_hour_ago,
         "Refused",
         ("gpuLimits", "condition ReplicaFailure"),
+        is_forgotten=True,
     ),
     Situation(
-        "a Job whose refusal has left no event", refused_job_an_hour_ago, "Refused", ("gpuLimits", "none is left")
+        "a Job whose refusal has left no event",
+        refused_job_an_hour_ago,
+        "Refused",
+        ("gpuLimits", "none is left"),
+        is_forgotten=True,
     ),
     Situation("over a ResourceQuota", over_resource_quota, "OverQuota", ("ResourceQuota few", "Pod", "holder holds 1")),
     Situation("over the GPU quota", over_gpu_quota, "OverQuota", ("gpuQuota",), prefix="counted"),

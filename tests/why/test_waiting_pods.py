@@ -21,7 +21,7 @@ def explained(raws: Iterable[dict[str, Any]], scope: NamespaceScope = NamespaceS
         waiting.add_node(one)
     documents = [Document("", number, 0, raw) for number, raw in enumerate(raws)]
     assert list(waiting.passing(documents, Owners(), facts)) == documents
-    return waiting.explained(facts)
+    return waiting.explained(facts, 0.0)
 
 
 def owned(name: str, namespace: str = "team", **more: Any) -> dict[str, Any]:

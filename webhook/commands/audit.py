@@ -255,7 +255,7 @@ def _report(
     for document in documents:
         audit.add(document)
     report = audit.report(source.background)
-    return report if waiting is None else replace(report, pending=waiting.explained(facts))
+    return report if waiting is None else replace(report, pending=waiting.explained(facts, proposed.context.now))
 
 
 def _write(report: "AuditReport", form: str, output: Path | None) -> None:

@@ -15,8 +15,9 @@ from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import PODS, ApiResource
 from webhook.model.accelerators import BUILT_IN
 from webhook.model.pod_reader import pod_from_raw
+from webhook.model.subject import subject_of
 from webhook.model.workloads import controller_of
-from webhook.policy.policy_set import PolicySet
+from webhook.policy.policy_set import Policy, PolicySet
 from webhook.why.explanation import MissingAnswer
 from webhook.why.held_back import gates_of
 from webhook.why.node_usage import NodeState, NodeUsage, node_state
@@ -29,14 +30,18 @@ _MOST_HOLDERS = 1_000
 
 
 class ClusterView:
-    """Reads each part of the cluster once, with the rights of whoever asks."""
+    """Reads each part of the cluster once, with the rights of whoever asks.
 
-    def __init__(self, server: ApiServer, reader: ClusterReader, namespace: str, policies: PolicySet | None) -> None:
+    `policy` is what holds for the object `about`, with its exceptions at this moment by the API server's clock.
+    """
+
+    def __init__(self, server: ApiServer, reader: ClusterReader, about: Raw, policies: PolicySet | None) -> None:
         self._server = server
         self._reader = reader
-        self._namespace = namespace
+        self._namespace = text(about, "metadata", "namespace")
+        self.now = server.now()
         self.policies = policies
-        self.policy = None if policies is None else policies.for_namespace(namespace)
+        self.policy = None if policies is None else policy_for(about, self._namespace, policies, self.now)
         self.accelerators = BUILT_IN if policies is None else policies.accelerators
         self._states: dict[str, NodeState] = {}
         self._absent: set[str] = set()
@@ -49,7 +54,10 @@ class ClusterView:
         """What is known around these pods, as far as it matters to them."""
         pods = list(pods)
         waiting = [pod for pod in pods if not text(pod, "spec", "nodeName") and not gates_of(pod)]
-        around = Surroundings(self.policy)
+        policies, policy = self.policies, self.policy
+        if policies is not None and pods:  # an exception may be about pods by their labels and images
+            policy = policy_for(pods[0], self._namespace, policies, self.now)
+        around = Surroundings(policy)
         if any(map(self.has_gpus, waiting)):
             facts = self.facts()
             around = replace(around, facts=facts, usage=None if facts is None else self._usage())
@@ -125,6 +133,11 @@ class ClusterView:
                     held[_owner(raw)] += gpus
         holders = sorted(held.items(), key=lambda one: (-one[1], one[0]))
         return replace(around, quotas=tuple(quotas), holders=tuple(holders))
+
+
+def policy_for(raw: Raw, namespace: str, policies: PolicySet, now: float) -> Policy:
+    """What holds for an object, with the exceptions that are about it at `now`, in seconds since 1970."""
+    return policies.in_force(namespace, lambda: subject_of(raw, text(raw, "kind")), now).policy
 
 
 def _owner(raw: Raw) -> str:

@@ -4,11 +4,16 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from webhook import engine
+from webhook.audit.documents import Document
 from webhook.audit.owners import reference_of
+from webhook.audit.review_objects import ReviewContext, review_object
 from webhook.facts.facts import ClusterFacts
+from webhook.facts.static_pods import StaticPods
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import PODS
+from webhook.ledger.context import LedgerContext
+from webhook.ledger.ledger_store import MemoryStore
+from webhook.ledger.ledgers import Ledgers
 from webhook.model.json_parts import part
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import controller_of, templates_of
@@ -42,7 +47,7 @@ def explain(server: ApiServer, written: str, namespace: str, policies: PolicySet
     reader = ClusterReader(server)
     target = find_target(reader, written, namespace)
     known = None if isinstance(policies, MissingAnswer) else policies
-    gatherer = _Gatherer(reader, ClusterView(server, reader, namespace, known), namespace)
+    gatherer = _Gatherer(reader, ClusterView(server, reader, target.raw, known), namespace)
     answer = gatherer.pod(target.raw) if target.resource == PODS else gatherer.workload(target.raw)
     unknown = (policies,) if isinstance(policies, MissingAnswer) else ()
     return replace(answer, missing=tuple(dict.fromkeys((*reader.missing, *gatherer.view.faults, *unknown))))
@@ -96,14 +101,15 @@ class _Gatherer:
 
     def _refusal(self, raw: Raw) -> str:
         """What the policies say now of the pods that a workload makes; empty if nothing refuses them."""
-        policies, policy = self.view.policies, self.view.policy
-        if policies is None or policy is None:
+        if self.view.policies is None:
             return ""
-        facts, bound = self.view.facts() or ClusterFacts(), policies.quotas_for(self._namespace)
+        ledgers = Ledgers(LedgerContext(MemoryStore(), StaticPods()))
+        facts = self.view.facts() or ClusterFacts()
+        context = ReviewContext(self.view.policies, facts, ledgers, now=self.view.now)
         with suppress(ValueError):
-            found = engine.template_outcomes(raw, self._namespace, policy, facts, bound)
-            refused = [one for pods in found if pods.is_refused for one in pods.findings if one.refuses]
-            return "\n".join(list(dict.fromkeys(map(str, refused)))[:_MOST_REFUSALS])
+            found = review_object(Document("", 1, 0, raw), self._namespace, context)
+            refused = [str(one) for one in found.findings if one.refuses]
+            return "\n".join(list(dict.fromkeys(refused))[:_MOST_REFUSALS])
         return ""
 
     def _entry(self, raw: Raw) -> QueueEntry | None:

@@ -17,10 +17,10 @@ from webhook.audit.owners import Owners
 from webhook.audit.report import ObjectReference, PendingPods, Running
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
-from webhook.model.json_parts import mapped
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import is_pod
 from webhook.policy.policy_set import PolicySet
+from webhook.why.cluster_view import policy_for
 from webhook.why.explanation import Explanation, ReasonCode
 from webhook.why.node_usage import NodeState, NodeUsage, node_state
 from webhook.why.observed import ObservedPod, Raw, Surroundings, text
@@ -109,11 +109,14 @@ class WaitingPods:
         if len(group.names) < _MOST_NAMES:
             group.names.append(text(raw, "metadata", "name"))
 
-    def explained(self, facts: ClusterFacts) -> tuple[PendingPods, ...]:
-        """Why the pods that passed are Pending, the gravest reason first. Call it once, after the last one."""
+    def explained(self, facts: ClusterFacts, now: float) -> tuple[PendingPods, ...]:
+        """Why the pods that passed are Pending, the gravest reason first. Call it once, after the last one.
+
+        `now` is the moment for which exceptions are judged, in seconds since 1970.
+        """
         found: dict[tuple[object, ...], tuple[ObjectReference, Explanation, list[_Alike]]] = {}
         for group in self._groups.values():
-            explanation = why_pod(self._observed(group.raw), self._around(group.raw, facts))
+            explanation = why_pod(self._observed(group.raw), self._around(group.raw, facts, now))
             key = group.owner.identity, explanation.code, explanation.message
             found.setdefault(key, (group.owner, explanation, []))[2].append(group)
         pending = [_reported(owner, explanation, groups) for owner, explanation, groups in found.values()]
@@ -128,8 +131,8 @@ class WaitingPods:
         pod = pod_from_raw(raw, self._policies.accelerators, text(raw, "metadata", "namespace"))
         return ObservedPod(raw, pod)
 
-    def _around(self, raw: Raw, facts: ClusterFacts) -> Surroundings:
-        policy = self._policies.for_namespace(str(mapped(raw, "metadata").get("namespace") or ""))
+    def _around(self, raw: Raw, facts: ClusterFacts, now: float) -> Surroundings:
+        policy = policy_for(raw, text(raw, "metadata", "namespace"), self._policies, now)
         return Surroundings(
             policy,
             facts_under(policy, facts) if facts.knows_nodes() else None,
