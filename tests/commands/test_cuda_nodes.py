@@ -138,7 +138,7 @@ def test_the_share_of_a_kind_is_told_and_its_gpus_are_physical_ones(
     ("found", "fault"),
     [
         pytest.param(labels.CONTRADICTING, "ends in -SHARED, and nvidia.com/gpu.sharing-strategy is", id="suffix"),
-        pytest.param(labels.INVALID, "no MIG profile that is known of this GPU", id="MIG, invalid"),
+        pytest.param(labels.INVALID, "ends in -MIG-INVALID", id="MIG, invalid"),
     ],
 )
 def test_labels_about_shares_that_contradict_each_other_are_named(

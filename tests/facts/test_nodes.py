@@ -268,9 +268,10 @@ def copied(texts: dict[str, str]) -> dict[str, str]:
         pytest.param(
             discovered("A100-SHARED", 8, "4", "time-slicing"), {"nvidia.com/gpu": "32"}, False, id="all units"
         ),
+        pytest.param(discovered("A100-SHARED", 8, "4", "time-slicing"), {"nvidia.com/gpu": "31"}, False, id="a part"),
         pytest.param(discovered("A100-SHARED", 8, "4", "time-slicing"), {"nvidia.com/gpu": "0"}, False, id="a restart"),
         pytest.param(discovered("A100-SHARED", 8, "4", "time-slicing"), {"nvidia.com/gpu": "64"}, False, id="more"),
-        pytest.param(discovered("A100", 2, "4", "time-slicing"), {"nvidia.com/gpu.shared": "4"}, True, id="renamed"),
+        pytest.param(discovered("A100", 2, "4", "time-slicing"), {"nvidia.com/gpu.shared": "2"}, True, id="renamed"),
         pytest.param(
             discovered("NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", 56, mig="single"), {"nvidia.com/gpu": "8"}, True, id="MIG"
         ),

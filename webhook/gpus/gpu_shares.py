@@ -127,7 +127,7 @@ def _share(values: tuple[str | None, ...], table: GpuTable) -> GpuShare:
 
 
 def lacking_units(labels: Mapping[str, str], capacity: Mapping[str, int], table: GpuTable = GPUS) -> str:
-    """How a node offers fewer units than its labels about GPUs and shares mean; empty where it does not.
+    """How a node offers too few units for the shares and slices that its labels mean; empty where it does not.
 
     GPU Feature Discovery and the device plugin read one configuration at different times, or different ones. In the MIG
     strategy mixed, GPUs with MIG are counted and not offered as nvidia.com/gpu.
@@ -138,12 +138,12 @@ def lacking_units(labels: Mapping[str, str], capacity: Mapping[str, int], table:
     if share.fault or not is_divided or labels.get(MIG_STRATEGY) == "mixed" or not _is_positive(count):
         return ""
     own = SHARED_GPU if share.is_renamed else GPU
-    found, expected = capacity.get(own, 0), int(count) * share.replicas
-    if not 0 < found < expected:
+    found, most = capacity.get(own, 0), int(count) if share.replicas > 1 else int(count) - 1
+    if not 0 < found <= most:
         return ""
     meant = f"{_COUNT} is {count}"
     if share.replicas > 1:
-        meant += f" and {GPU_REPLICAS} {replicas}, together {expected}"
+        meant += f" and {GPU_REPLICAS} {replicas}, together {int(count) * share.replicas}"
     return f"{own} is {found} in capacity, and {meant}"
 
 
