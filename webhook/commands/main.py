@@ -9,6 +9,7 @@ import click
 
 from webhook.commands.audit import audit
 from webhook.commands.certs import certs
+from webhook.commands.completion import completion
 from webhook.commands.cuda import cuda
 from webhook.commands.doctor import doctor
 from webhook.commands.policy import policy
@@ -20,7 +21,7 @@ from webhook.commands.why import why
 
 
 @click.group(
-    commands=[serve, review, audit, test, policy, cuda, quota, why, doctor, certs],
+    commands=[serve, review, audit, test, policy, cuda, quota, why, doctor, certs, completion],
     context_settings={"auto_envvar_prefix": "GPU_POLICY", "help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="gpu-policy-webhook", prog_name="gpu-policy", allow_from_autoenv=False)

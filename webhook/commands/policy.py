@@ -121,28 +121,34 @@ def _seconds(written: str | None) -> float | None:
     type=click.Choice(["GPUPolicy", "GPUQuotaPots", "GPUCudaTables", "GPUPolicyExceptions", "GPUPolicyTest"]),
     default="GPUPolicy",
     show_default=True,
-    help="Kind of the files.",
+    help="Kind of the files that is printed.",
 )
-def schema(kind: str) -> None:
+@click.option(
+    "--write",
+    "directory",
+    type=click.Path(path_type=Path),
+    metavar="DIRECTORY",
+    help="Write the schemas of all kinds into this directory instead, and print the line with which files name theirs.",
+)
+@POLICIES
+def schema(kind: str, directory: Path | None, policies: Path) -> None:
     """Print the JSON Schema of a kind of file, for editors.
 
     The kinds are policies (GPUPolicy), _quotas.yaml (GPUQuotaPots), _cuda.yaml (GPUCudaTables), _exceptions.yaml
-    (GPUPolicyExceptions) and tests of policies (GPUPolicyTest).
+    (GPUPolicyExceptions) and tests of policies (GPUPolicyTest). With --write, the printed lines are for files in the
+    directory that --policies names.
     """
-    from webhook.policy.cuda_rows import cuda_schema_text
-    from webhook.policy.exception_format import exceptions_schema_text
-    from webhook.policy.policy_quotas import quotas_schema_text
-    from webhook.policy.schema import policy_schema_text
-    from webhook.policy_tests.format import policy_test_schema_text
+    from webhook.commands.schema_files import SCHEMAS, lines_for_editors, write_schemas
 
-    texts = {
-        "GPUPolicy": policy_schema_text,
-        "GPUQuotaPots": quotas_schema_text,
-        "GPUCudaTables": cuda_schema_text,
-        "GPUPolicyExceptions": exceptions_schema_text,
-        "GPUPolicyTest": policy_test_schema_text,
-    }
-    click.echo(texts[kind](), nl=False)
+    if directory is None:
+        click.echo(SCHEMAS[kind].text(), nl=False)
+        return
+    try:
+        write_schemas(directory)
+    except OSError as error:
+        fail(f"{directory}: {error.strerror or error}; name a directory that can be written")
+    for line in lines_for_editors(directory, policies):
+        click.echo(line)
 
 
 @policy.command()

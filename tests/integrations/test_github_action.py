@@ -1,0 +1,156 @@
+"""action.yml, whose steps are run as a runner does: inputs reach bash as environment variables, and as nothing else."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.command_line import ROOT
+
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+STEPS = ACTION["runs"]["steps"]
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: early}
+spec:
+  containers:
+    - {name: main, image: "a:1", resources: {requests: {nvidia.com/gpu: 1}}}
+"""
+
+
+class Runner:
+    """Runs the steps of the action that are scripts, but for the installation: in its place stands this checkout."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.output = directory / "output"
+        self.output.touch()
+        installed = directory / "temp" / "gpu-policy" / "bin"
+        installed.mkdir(parents=True)
+        program = installed / "gpu-policy"
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m webhook "$@"\n')
+        program.chmod(0o755)
+        (directory / "manifests").mkdir()
+        (directory / "manifests" / "early.yaml").write_text(POD)
+
+    def run(self, step: str, **inputs: str) -> subprocess.CompletedProcess[str]:
+        """Run the step with these inputs; the others have their defaults."""
+        (found,) = [one for one in STEPS if one.get("id") == step]
+        values = {name: one.get("default", "") for name, one in ACTION["inputs"].items()}
+        values |= {
+            "policies": str(ROOT / "policies"),
+            **{name.replace("_", "-"): text for name, text in inputs.items()},
+        }
+        environment = {name: self._filled(text, values) for name, text in found["env"].items()}
+        given = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "RUNNER_TEMP": str(self.directory / "temp"),
+            "GITHUB_OUTPUT": str(self.output),
+        }
+        script = self.directory / "script.sh"
+        script.write_text(found["run"])
+        command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)]
+        return subprocess.run(
+            command,
+            cwd=self.directory,
+            env=given | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    @staticmethod
+    def _filled(text: str, values: dict[str, str]) -> str:
+        """The text with expressions in the place of which a runner writes inputs."""
+        return re.sub(r"\$\{\{ inputs\.([a-z-]+) \}\}", lambda match: values[match[1]], text)
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Runner:
+    """A runner in a directory with a manifest that is refused."""
+    return Runner(tmp_path)
+
+
+def test_no_script_has_an_expression_in_it() -> None:
+    """A runner writes the value into the script before bash reads it."""
+    scripts = [step["run"] for step in STEPS if "run" in step]
+    assert len(scripts) == 3
+    assert not [script for script in scripts if "${{" in script]
+
+
+def test_what_is_not_ours_is_named_by_its_commit() -> None:
+    """Whoever can move a tag of another repository could run anything here."""
+    (used,) = [step["uses"] for step in STEPS if "uses" in step]
+    assert re.fullmatch(r"github/codeql-action/upload-sarif@[0-9a-f]{40}", used)
+
+
+def test_every_input_is_used_and_every_used_input_is_declared() -> None:
+    used = set(re.findall(r"inputs\.([a-z-]+)", json.dumps(STEPS)))
+    assert used == set(ACTION["inputs"])
+
+
+def test_what_is_installed_is_what_the_locks_name() -> None:
+    (install,) = [step["run"] for step in STEPS if step.get("id") == "install"]
+    assert "--require-hashes" in install
+    for name in re.findall(r"\$ACTION/([\w.-]+)", install):
+        assert (ROOT / name).is_file()
+
+
+def test_a_refused_manifest_fails_the_step_and_its_report_is_sarif(runner: Runner) -> None:
+    done = runner.run("judge", paths="manifests")
+    assert done.returncode == 1, done.stderr
+    report = json.loads((runner.directory / "gpu-policy.sarif").read_text())
+    assert [result["ruleId"] for result in report["runs"][0]["results"]]
+    assert runner.output.read_text() == "sarif-file=gpu-policy.sarif\n"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "status"),
+    [
+        pytest.param({"fail_on": "never"}, 0, id="a report alone"),
+        pytest.param({"command": "review"}, 1, id="review"),
+        pytest.param({"paths": "manifests\n\nmanifests/early.yaml\n"}, 1, id="several paths with an empty line"),
+        pytest.param({"paths": "missing"}, 2, id="a path that is missing"),
+        pytest.param({"paths": ""}, 2, id="no path"),
+        pytest.param({"policies": "missing"}, 2, id="policies that are missing"),
+        pytest.param({"inventory": "missing"}, 2, id="an inventory that is missing"),
+        pytest.param({"command": "serve"}, 2, id="another command"),
+    ],
+)
+def test_the_step_ends_as_the_command_does(runner: Runner, inputs: dict[str, str], status: int) -> None:
+    done = runner.run("judge", **{"paths": "manifests", **inputs})
+    assert done.returncode == status, done.stdout + done.stderr
+
+
+def test_policies_with_a_mistake_fail_the_check(runner: Runner) -> None:
+    assert runner.run("check").returncode == 0
+    (runner.directory / "wrong").mkdir()
+    (runner.directory / "wrong" / "_default.yaml").write_text("kind: Nothing\n")
+    assert runner.run("check", policies="wrong").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["$(touch pwned)", "`touch pwned`", "'; touch pwned; '", '"; touch pwned; "', "a\ntouch pwned"]
+)
+@pytest.mark.parametrize("name", sorted(set(ACTION["inputs"]) - {"upload", "python"}))
+def test_no_input_is_run_as_a_script(runner: Runner, name: str, text: str) -> None:
+    for step in ("check", "judge"):
+        runner.run(step, **{"paths": "manifests", name: text})
+    assert not (runner.directory / "pwned").exists()
+    assert len(runner.output.read_text().splitlines()) <= 1, "a second line would be a second output"
+
+
+@pytest.mark.parametrize("path", ["--kubeconfig=evil", "--output=/etc/passwd", "-o"])
+def test_no_path_is_an_option(runner: Runner, path: str) -> None:
+    done = runner.run("judge", paths=path)
+    assert done.returncode == 2
+    report = json.loads((runner.directory / "gpu-policy.sarif").read_text())
+    assert path in json.dumps(report)

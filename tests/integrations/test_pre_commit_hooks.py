@@ -1,0 +1,84 @@
+"""The hooks of .pre-commit-hooks.yaml, run as pre-commit runs them: entry, arguments and the files that are theirs."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.command_line import ROOT
+
+HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
+REFUSED = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: early}
+spec: {containers: [{name: main, image: "a:1", resources: {requests: {nvidia.com/gpu: 1}}}]}
+"""
+ALLOWED = REFUSED.replace("{requests: {nvidia.com/gpu: 1}}", "{}")
+
+
+def ran(directory: Path, hook: str, *arguments: str) -> tuple[int | None, str]:
+    """Status and output of a hook for all files of a directory; None where none is of interest to it."""
+    described = HOOKS[hook]
+    names = sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file())
+    files = [name for name in names if re.search(described["files"], name)]
+    if not files:
+        return None, ""
+    program, *entry = shlex.split(described["entry"])
+    assert program == "gpu-policy"
+    passed = files if described.get("pass_filenames", True) else []
+    command = [sys.executable, "-m", "webhook", *entry, *arguments, *passed]
+    done = subprocess.run(
+        command, cwd=directory, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False, timeout=60
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def written(directory: Path, files: dict[str, str]) -> Path:
+    """The directory with these files."""
+    for name, text in files.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text)
+    return directory
+
+
+def test_the_hooks_have_what_pre_commit_needs() -> None:
+    assert set(HOOKS) == {"gpu-policy-review", "gpu-policy-check"}
+    for hook in HOOKS.values():
+        assert hook["language"] == "python"
+        assert {"id", "name", "entry", "files", "description"} <= hook.keys()
+        re.compile(hook["files"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "status"),
+    [
+        pytest.param("manifests/a.yaml", REFUSED, 1, id="refused"),
+        pytest.param("apps/k8s/a.yml", ALLOWED, 0, id="allowed"),
+        pytest.param("manifests/a.yaml", "a: [1", 2, id="unreadable"),
+        pytest.param("charts/values.yaml", "a: [1", None, id="no manifest"),
+    ],
+)
+def test_the_review_fails_a_commit_whose_manifests_would_be_refused(
+    tmp_path: Path, name: str, text: str, status: int | None
+) -> None:
+    assert ran(written(tmp_path, {name: text}), "gpu-policy-review", f"--policies={ROOT / 'policies'}")[0] == status
+
+
+def test_the_check_reads_the_whole_directory(tmp_path: Path) -> None:
+    """A file can be wrong because of another one that the commit does not touch."""
+    policies = {f"policies/{one.name}": one.read_text() for one in (ROOT / "policies").glob("*.yaml")}
+    directory = written(tmp_path, policies)
+    assert ran(directory, "gpu-policy-check")[0] == 0
+    written(directory, {"policies/again.yaml": policies["policies/team-vision.yaml"]})
+    status, output = ran(directory, "gpu-policy-check")
+    assert status == 2
+    assert "again.yaml" in output
+
+
+def test_the_check_is_not_run_for_other_files(tmp_path: Path) -> None:
+    assert ran(written(tmp_path, {"README.md": "", "deploy/policies.json": "{}"}), "gpu-policy-check")[0] is None
