@@ -14,7 +14,7 @@ IN_PARALLEL := -n 4 --dist loadfile -o faulthandler_timeout=600 -o faulthandler_
 
 BENCHMARKS := engine alike cuda images_memory memory pods_memory slices_memory large_reviews direct through_apiserver quota audit reports
 
-.PHONY: demo test lint types contracts unit coverage e2e untraced properties soak bench bench-check counts docs lock clean
+.PHONY: demo test lint types contracts unit coverage e2e untraced properties soak bench bench-check counts docs sbom lock clean
 
 demo: $(READY) ## Send the manifests of examples/ to the real server and show what became of them
 	@$(BIN)/python examples/demo.py
@@ -70,6 +70,12 @@ docs: $(READY) ## Generate what is generated; needs helm
 	$(BIN)/gpu-policy policy schema --kind GPUPolicyTest > docs/policy-test-schema.json
 	$(BIN)/gpu-policy cuda docs > docs/cuda.md
 	$(BIN)/python -m deploy.generate
+
+sbom: ## List what a release consists of, in CycloneDX, from the lock
+	$(PYTHON) -m venv dist/sbom-venv
+	dist/sbom-venv/bin/pip install --quiet cyclonedx-bom==7.5.0
+	dist/sbom-venv/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --short-PURLs --output-reproducible -o dist/gpu-policy-webhook.cdx.json
+	rm -r dist/sbom-venv
 
 lock: ## Resolve the dependencies anew
 	$(PYTHON) -m venv $(VENV)

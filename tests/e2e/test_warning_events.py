@@ -8,9 +8,10 @@ import pytest
 
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
-from tests.e2e.installation import Installation
+from tests.e2e.installation import NAMESPACE, Installation
 from tests.e2e.objects import deployment, gpu_pod, job
 from tests.e2e.registration import Registration
+from tests.replica.quota_cluster import DEFINITIONS, GROUP
 from webhook.replica.warning_events import REASON
 
 
@@ -18,7 +19,9 @@ from webhook.replica.warning_events import REASON
 def telling(installation: Installation, control_plane: ControlPlane) -> Iterator[ControlPlane]:
     """The webhook with Events, and controllers that make pods."""
     installation.stop()
-    installation.start("--warning-events")
+    control_plane.kubectl("apply", "-f", "-", input=DEFINITIONS)
+    eventually(lambda: control_plane.raw("GET", f"{GROUP}/gpupolicies")[0] == 200)
+    installation.start("--warning-events", f"--policy-objects={NAMESPACE}")
     control_plane.start_controller_manager()
     with Registration(installation) as registration:
         registration.restore()
@@ -76,3 +79,15 @@ def test_a_dry_run_and_a_pod_of_nobody_tell_nothing(
     eventually(lambda: "gpuLimits" in told(telling, namespace), seconds=60)
     assert {one["involvedObject"]["name"] for one in told(telling, namespace).values()} == {"train"}
     assert 'gpu_policy_warning_events_total{result="written"}' in installation.get("/metrics")[1]
+
+
+def test_a_namespace_in_which_a_pod_was_admitted_can_see_its_policy(telling: ControlPlane, make_namespace: Any) -> None:
+    """And no namespace has an object in which nobody asked for a pod, and which no policy names."""
+    busy, quiet = make_namespace("warned"), make_namespace("warned")
+    assert telling.raw("POST", f"/api/v1/namespaces/{busy}/pods", gpu_pod("a"))[0] == 201
+    shown = eventually(lambda: telling.kubectl("get", "gpupolicies", namespace=busy).stdout)
+    head, row = shown.splitlines()
+    assert head.startswith("NAME")
+    assert "FILE" in head
+    assert row.split()[:2] == ["effective", "warned.yaml"]
+    assert telling.kubectl("get", "gpupolicies", namespace=quiet).stdout == ""

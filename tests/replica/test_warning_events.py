@@ -74,7 +74,7 @@ class Replica:
         kubeconfig = plane.kubeconfig_for(token) if token else plane.kubeconfig
         self.events = WarningEvents(kubeconfig, clock=self.clock)
         self.metrics = Metrics()
-        self.events._counter = self.metrics.count_warning_events(RESULTS, lambda: 0)
+        self.events.count_in(self.metrics)
 
     def hear(self, team: str, raw: dict[str, Any], *findings: Finding) -> None:
         """A decision that admits this pod with these findings."""

@@ -67,7 +67,7 @@ class WarningEvents:
         self._allowance = Allowance(MOST_A_MINUTE, 60.0, clock)
         self._resting_until = 0.0
         self._injections: Injections = lambda _namespace, _pod: ()
-        self._counter: Counter | None = None
+        self._counts: Mapping[str, Counter] = {}
         self._is_deaf = False
         self._attempts = Attempts(_log, "Events cannot be written", (ApiServerError,), logging.WARNING)
         self._task = PeriodicTask("warning-events", self._round, _ROUND_SECONDS, waits_first=True)
@@ -78,8 +78,13 @@ class WarningEvents:
 
     def start(self, metrics: Metrics) -> None:
         """Start the thread, and count what becomes of warnings."""
-        self._counter = metrics.count_warning_events(RESULTS, lambda: len(self._queue))
+        self.count_in(metrics)
         self._task.start()
+
+    def count_in(self, metrics: Metrics) -> None:
+        """Count what becomes of warnings."""
+        counter = metrics.count_warning_events(RESULTS, lambda: len(self._queue))
+        self._counts = {result: counter.labels(result) for result in RESULTS}
 
     def close(self) -> None:
         """End the thread. Warnings that wait are lost; the next pod of their controllers brings them again."""
@@ -211,5 +216,5 @@ class WarningEvents:
         return int(self._server.now() // _HOUR)
 
     def _count(self, result: str) -> None:
-        if self._counter is not None:
-            self._counter.labels(result).inc()
+        if (count := self._counts.get(result)) is not None:
+            count.inc()
