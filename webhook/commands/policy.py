@@ -125,13 +125,12 @@ def _seconds(written: str | None) -> float | None:
 )
 @click.option(
     "--write",
-    "directory",
     type=click.Path(path_type=Path),
     metavar="DIRECTORY",
     help="Write the schemas of all kinds into this directory instead, and print the line with which files name theirs.",
 )
 @POLICIES
-def schema(kind: str, directory: Path | None, policies: Path) -> None:
+def schema(kind: str, write: Path | None, policies: Path) -> None:
     """Print the JSON Schema of a kind of file, for editors.
 
     The kinds are policies (GPUPolicy), _quotas.yaml (GPUQuotaPots), _cuda.yaml (GPUCudaTables), _exceptions.yaml
@@ -140,14 +139,14 @@ def schema(kind: str, directory: Path | None, policies: Path) -> None:
     """
     from webhook.commands.schema_files import SCHEMAS, lines_for_editors, write_schemas
 
-    if directory is None:
+    if write is None:
         click.echo(SCHEMAS[kind].text(), nl=False)
         return
     try:
-        write_schemas(directory)
+        write_schemas(write)
     except OSError as error:
-        fail(f"{directory}: {error.strerror or error}; name a directory that can be written")
-    for line in lines_for_editors(directory, policies):
+        fail(f"{write}: {error.strerror or error}; name a directory that can be written")
+    for line in lines_for_editors(write, policies):
         click.echo(line)
 
 
