@@ -19,6 +19,7 @@ from webhook.audit.documents import Document
 from webhook.audit.report import Level
 from webhook.audit.review_objects import ReviewContext, review
 from webhook.commands.main import main
+from webhook.model.subject import subject_of
 from webhook.policy.loader import load
 from webhook.policy.policy_set import PolicySet
 
@@ -271,3 +272,54 @@ def test_mode_warn_keeps_the_finding_a_warning(tmp_path) -> None:
 def test_a_pod_that_needs_no_exception_is_not_told_of_one(tmp_path) -> None:
     policies = written(tmp_path, ENTRY)
     assert admitted(pod(8, name="bert-1"), policies, END - 1) == (True, ())
+
+
+QUOTA = "gpuQuota: {mode: enforce, gpus: 16}"
+WITHOUT_RULES = {key: value for key, value in ENTRY.items() if key != "rules"}
+
+
+def one_by_one(policies: PolicySet, *pods: tuple[str, int], now: float = END - 1) -> list[tuple[bool, bool]]:
+    """Whether each pod is admitted after those before it, and whether the exception is told to its author."""
+    context = ReviewContext(policies, FACTS, against(policies).ledgers, now=now)
+    documents = [Document("f.yaml", number, 1, pod(gpus, name=name)) for number, (name, gpus) in enumerate(pods)]
+    items = review(documents, "team", context).items
+    return [(item.is_allowed, any(TOLD in one for one in item.warnings)) for item in items]
+
+
+def test_a_quota_is_raised_for_matching_pods_alone_and_told_only_beyond_the_usual_one(tmp_path) -> None:
+    """All of them count in one ledger."""
+    policies = written(tmp_path, {**WITHOUT_RULES, "settings": {"gpuQuota": {"gpus": 24}}}, rules=QUOTA)
+    pods = [("bert-1", 8), ("gpt-1", 8), ("gpt-2", 1), ("bert-2", 8), ("gpt-3", 1), ("bert-3", 1)]
+    fits, is_told, refused = (True, False), (True, True), (False, False)
+    assert one_by_one(policies, *pods) == [fits, fits, refused, is_told, refused, refused]
+    assert one_by_one(policies, *pods, now=END) == [fits, fits, refused, refused, refused, refused]
+
+
+def test_pods_that_are_excepted_from_a_quota_count_in_it(tmp_path) -> None:
+    policies = written(tmp_path, {**ENTRY, "rules": ["gpuQuota"]}, rules=QUOTA)
+    pods = [("gpt-1", 8), ("bert-1", 8), ("bert-2", 8), ("gpt-2", 1)]
+    assert one_by_one(policies, *pods) == [(True, False), (True, False), (True, True), (False, False)]
+
+
+def test_a_pod_larger_than_the_whole_quota_is_let_in_by_either_kind(tmp_path) -> None:
+    for entry in ({**ENTRY, "rules": ["gpuQuota"]}, {**WITHOUT_RULES, "settings": {"gpuQuota": {"gpus": 24}}}):
+        assert one_by_one(written(tmp_path, entry, rules=QUOTA), ("bert-1", 20)) == [(True, True)]
+
+
+def test_pods_that_are_excepted_from_quotas_are_not_refused_by_pots_either(tmp_path) -> None:
+    head = f"{HEAD}kind: GPUQuotaPots\nmetadata: {{name: _quotas}}\n"
+    (tmp_path / "_quotas.yaml").write_text(f"{head}spec: {{pots: [{{name: all, namespaces: ['*'], gpus: 4}}]}}\n")
+    assert one_by_one(
+        written(tmp_path, {**ENTRY, "rules": ["gpuQuota"]}, rules="{}"), ("bert-1", 3), ("bert-2", 3)
+    ) == [
+        (True, False),
+        (True, True),
+    ]
+    raised = {**WITHOUT_RULES, "settings": {"gpuQuota": {"gpus": 24}}}
+    assert one_by_one(written(tmp_path, raised, rules=QUOTA), ("bert-1", 8)) == [(False, False)]
+
+
+def test_an_exception_gives_no_quota_to_a_namespace_without_one(tmp_path) -> None:
+    raised = {**WITHOUT_RULES, "settings": {"gpuQuota": {"gpus": 1}}}
+    policies = written(tmp_path, raised, rules="gpuQuota: {mode: enforce}")
+    assert policies.in_force("team", lambda: subject_of(OBJECTS["pod"]), END - 1).quotas == ()
