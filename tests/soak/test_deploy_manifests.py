@@ -85,9 +85,9 @@ def account(server: ControlPlane, request: pytest.FixtureRequest) -> Iterator[tu
     """The server with the rights of the replicas, and whether these keep certificates."""
     objects = [document for document in objects_for(server, request.param) if document["kind"] in ROLES]
     text = yaml.safe_dump_all(objects)
-    definition = objects_for(server, request.param).one("CustomResourceDefinition", "gpuquotas.gpupolicy.dev")
-    server.kubectl("apply", "-f", "-", input=yaml.safe_dump(definition))
-    server.kubectl("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")
+    definitions = objects_for(server, request.param).of("CustomResourceDefinition")
+    server.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(definitions))
+    server.kubectl("wait", "--for=condition=Established", *(f"crd/{one['metadata']['name']}" for one in definitions))
     server.kubectl("apply", "-f", "-", input=text)
     yield server, request.param == SELF
     server.kubectl("delete", "-f", "-", input=text)
