@@ -482,7 +482,20 @@ def several_pods(stage: Stage) -> str:
     return "deploy/api"
 
 
+def refused_rollout(stage: Stage) -> str:
+    made = deployment("api", gpu_pod("p", 1, **on("good"), schedulerName="nobody"))
+    stage.create(made)
+    path = f"/apis/apps/v1/namespaces/{stage.namespace}/deployments/api"
+    eventually(lambda: stage.get("deployments", "api", "/apis/apps/v1").get("status", {}).get("replicas") == 1)
+    made["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "6"
+    status, answer = stage.plane.raw("PATCH", path, {"spec": made["spec"]})
+    assert status == 200, answer
+    eventually(lambda: stage.has_event("FailedCreate"))
+    return "deploy/api"
+
+
 SITUATIONS = (
+    Situation("a rollout that is refused", refused_rollout, "Refused", ("gpuLimits", "ReplicaSet api-")),
     Situation(
         "a refused Deployment",
         refused_deployment,

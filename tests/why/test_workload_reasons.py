@@ -159,9 +159,43 @@ def test_a_workload_without_pods_has_one_reason(seen: ObservedWorkload, reason: 
     assert (str(found.code), words in f"{found.message} {found.remedy}") == (reason, True), found
 
 
-def pods(code: ReasonCode, count: int, *names: str) -> PodsAlike:
+def pods(code: ReasonCode, count: int, *names: str, is_over: bool = False) -> PodsAlike:
     """Pods with one reason."""
-    return PodsAlike(Explanation(code, f"it is {code}"), count, names)
+    return PodsAlike(Explanation(code, f"it is {code}"), count, names, is_over)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        pytest.param({"phase": "Succeeded"}, "Finished", id="a Workflow"),
+        pytest.param({"phase": "Error", "message": "no such step"}, "Failed", id="a Workflow with an error"),
+        pytest.param({"state": {"phase": "Aborted"}}, "Failed", id="a Job of Volcano"),
+        pytest.param({"jobStatus": "SUCCEEDED"}, "Finished", id="a RayJob"),
+        pytest.param({"phase": "Running"}, "NoPods", id="one that goes on"),
+    ],
+)
+def test_operators_say_in_their_own_words_how_a_workload_has_ended(status: dict[str, Any], reason: str) -> None:
+    assert str(why_workload(observed(workload(status=status)), (), Surroundings()).code) == reason
+
+
+def test_earlier_attempts_do_not_count_while_pods_go_on() -> None:
+    """A Job has tried twice; a Deployment has pods that were evicted last week."""
+    alike = (pods(ReasonCode.FAILED, 5, "a", is_over=True), pods(ReasonCode.HEALTHY, 1, "b"))
+    found = why_workload(observed(workload(), pods=1), gravest(alike), Surroundings())
+    assert found.code is ReasonCode.HEALTHY
+    assert [clue.message for clue in found.evidence] == ["Healthy: 1 pod (b)", "Failed: 5 pods (a)"]
+    found = why_workload(observed(workload(), pods=0), gravest(alike[:1]), Surroundings())
+    assert found.code is ReasonCode.FAILED
+
+
+def test_a_rollout_that_is_refused_is_told_while_the_old_pods_run() -> None:
+    """All pods that it wants are there, of the template before."""
+    status = {"conditions": [{"type": "ReplicaFailure", "status": "True", "message": OURS + GRAVE}]}
+    part = workload("ReplicaSet", status=status)
+    seen = observed(workload("Deployment"), pods=3, desired=3, parts=(part,))
+    assert why_workload(seen, (pods(ReasonCode.HEALTHY, 3, "a"),), Surroundings()).code is ReasonCode.REFUSED
+    mended = observed(workload("Deployment"), pods=3, desired=3, parts=(workload("ReplicaSet"),))
+    assert why_workload(mended, (pods(ReasonCode.HEALTHY, 3, "a"),), Surroundings()).code is ReasonCode.HEALTHY
 
 
 def test_the_gravest_reason_of_the_pods_counts() -> None:

@@ -114,8 +114,11 @@ class ClusterView:
         """What the pods on all nodes request; None if pods of other namespaces may not be read."""
         usage = NodeUsage(self.accelerators)
         unknown = "how many GPUs are free on the nodes that fit, and who holds them"
+        nodes = {} if self._facts is None else self._facts.cluster.nodes
         for pod in self._reader.items(PODS, "", unknown, selector=COUNTING):
-            usage.add(pod)
+            node = nodes.get(text(pod, "spec", "nodeName"))
+            if node is not None and node.kind.gpu_resources:
+                usage.add(pod)
         return None if self._reader.is_missing("list", "pods") else usage
 
     def with_quotas(self, around: Surroundings) -> Surroundings:

@@ -125,11 +125,15 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class PodsAlike:
-    """Pods of a workload with one reason: how many they are, and the names of the first ones."""
+    """Pods of a workload with one reason: how many they are, and the names of the first ones.
+
+    `is_over`: they have finished or failed, perhaps as earlier attempts of a workload that goes on.
+    """
 
     explanation: Explanation
     count: int
     names: tuple[str, ...]
+    is_over: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The pods for programs."""
@@ -143,7 +147,7 @@ class PodsAlike:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The whole answer about an object. `pods` are those of a workload, the gravest reason first."""
+    """The whole answer about an object. `pods` are those of a workload, in the order of `gravest`."""
 
     object: ObjectReference
     explanation: Explanation
@@ -168,8 +172,8 @@ class Answer:
 
 
 def gravest(found: Iterable[PodsAlike]) -> tuple[PodsAlike, ...]:
-    """Pods by reason, the gravest first; of one reason the most pods first."""
-    return tuple(sorted(found, key=lambda one: (one.explanation.code.rank, -one.count, one.names)))
+    """Pods by reason, the gravest first; of one reason the most pods first. Pods that are over come last."""
+    return tuple(sorted(found, key=lambda one: (one.is_over, one.explanation.code.rank, -one.count, one.names)))
 
 
 def _cut(text: str) -> str:

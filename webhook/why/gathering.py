@@ -25,7 +25,7 @@ from webhook.why.observed import ObservedPod, ObservedWorkload, QueueEntry, Raw,
 from webhook.why.pod_reasons import why_pod
 from webhook.why.reading import ClusterReader
 from webhook.why.targets import find_target
-from webhook.why.workload_pods import grouped, parts_of
+from webhook.why.workload_pods import FINISHED, grouped, parts_of
 from webhook.why.workload_reasons import why_workload
 
 _NEWEST_PARTS = 3
@@ -67,13 +67,19 @@ class _Gatherer:
         found = grouped(raw, parts, self._namespace, self._reader, self.view.states)
         around = self.view.around(group.first for group in found.groups)
         pods = [
-            PodsAlike(why_pod(self._observed(one.first), around), one.count, tuple(one.names)) for one in found.groups
+            PodsAlike(
+                why_pod(self._observed(one.first), around),
+                one.count,
+                tuple(one.names),
+                is_over=text(one.first, "status", "phase") in FINISHED,
+            )
+            for one in found.groups
         ]
         if found.others:
             many = Explanation(ReasonCode.UNKNOWN, "pods differ too much to look at each")
             pods.append(PodsAlike(many, found.others, ()))
         seen = self._observed_workload(raw, parts, found.alive)
-        if seen.is_short:
+        if seen.is_short or seen.is_stuck:
             around = self.view.with_quotas(around)
         ordered = gravest(_merged(pods))
         return Answer(reference_of(raw), why_workload(seen, ordered, around), pods=ordered)
@@ -159,9 +165,9 @@ def desired_pods(raw: Raw) -> int | None:
 
 def _merged(pods: Iterable[PodsAlike]) -> list[PodsAlike]:
     """Pods with one reason and message together."""
-    found: dict[tuple[ReasonCode, str], PodsAlike] = {}
+    found: dict[tuple[ReasonCode, str, bool], PodsAlike] = {}
     for one in pods:
-        key = one.explanation.code, one.explanation.message
-        known = found.get(key, PodsAlike(one.explanation, 0, ()))
-        found[key] = PodsAlike(known.explanation, known.count + one.count, (*known.names, *one.names)[:5])
+        key = one.explanation.code, one.explanation.message, one.is_over
+        known = found.get(key, replace(one, count=0, names=()))
+        found[key] = replace(known, count=known.count + one.count, names=(*known.names, *one.names)[:5])
     return list(found.values())

@@ -129,6 +129,11 @@ class ObservedWorkload:
     entry: QueueEntry | None = None
 
     @property
+    def is_stuck(self) -> bool:
+        """Whether its controller cannot make pods now, as in a rollout whose old pods still run."""
+        return any(text(condition(raw, "ReplicaFailure"), "status") == "True" for raw in (*self.parts, self.raw))
+
+    @property
     def is_short(self) -> bool:
         """Whether it lacks pods, as far as it says how many it wants."""
         return self.pods < self.desired if self.desired is not None else not self.pods

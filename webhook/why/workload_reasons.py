@@ -14,6 +14,10 @@ _FAILED = ("FailedCreate", "FailedCreatePod", "FailedCreatePodReason", "FailedDa
 _MADE = ("SuccessfulCreate", "Created")
 _MOST_NAMES = 5
 _RESUMED = '{"spec":{"suspend":false}}'
+_PHASES = (("phase",), ("state", "phase"), ("jobStatus",))
+"""Places in the status where Argo, Volcano and KubeRay say how a workload has ended."""
+_GOOD_ENDS = frozenset({"succeeded", "completed"})
+_BAD_ENDS = frozenset({"failed", "error", "aborted", "terminated", "stopped"})
 _SUSPENDED = (("spec", "suspend"), ("spec", "runPolicy", "suspend"))
 
 
@@ -34,20 +38,22 @@ def _unmade(seen: ObservedWorkload, around: Surroundings) -> Explanation | None:
         if (found := detect(seen)) is not None:
             return found
     if not seen.is_short:
-        return None
+        return _refused(seen, around) if seen.is_stuck else None
     return _refused(seen, around) or _paused(seen)
 
 
 def _finished(seen: ObservedWorkload) -> Explanation | None:
-    for kind in ("Complete", "Succeeded", "Completed"):
-        if text(condition(seen.raw, kind), "status") == "True":
-            return Explanation(ReasonCode.FINISHED, "it has finished, and its pods hold no GPUs any more")
+    phases = {text(seen.raw, "status", *path).lower() for path in _PHASES}
+    conditions = (condition(seen.raw, kind) for kind in ("Complete", "Succeeded", "Completed"))
+    if any(text(found, "status") == "True" for found in conditions) or phases & _GOOD_ENDS:
+        return Explanation(ReasonCode.FINISHED, "it has finished, and its pods hold no GPUs any more")
     failed = condition(seen.raw, "Failed")
-    if text(failed, "status") != "True":
+    if text(failed, "status") != "True" and not phases & _BAD_ENDS:
         return None
-    why = ": ".join(filter(None, (text(failed, "reason"), text(failed, "message"))))
+    said = (text(failed, "reason"), text(failed, "message") or text(seen.raw, "status", "message"))
+    why = ": ".join(filter(None, said)) or "its status does not say why"
     remedy = "See the logs of its pods; delete it and create it again"
-    return Explanation(ReasonCode.FAILED, f"it has failed: {why}", remedy, (Clue("condition Failed", why),))
+    return Explanation(ReasonCode.FAILED, f"it has failed: {why}", remedy, (Clue("its status", why),))
 
 
 def _suspended(seen: ObservedWorkload) -> Explanation | None:
