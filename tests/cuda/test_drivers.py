@@ -1,11 +1,13 @@
 """The CUDA that driver branches report, and the drivers that CUDA toolkits need."""
 
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
 
 from webhook.cuda import UNVERIFIED
 from webhook.cuda.cuda_tables import SHIPPED
+from webhook.cuda.drivers import Branch
 from webhook.model.versions import parse_version
 
 TOOLKITS = SHIPPED.toolkits
@@ -37,6 +39,42 @@ def test_unverified_branches_are_marked():
 )
 def test_a_driver_reports_what_its_branch_does(driver, cuda):
     assert str(DRIVERS.reported_by(parse_version(driver))) == cuda
+
+
+def moment(text: str) -> float:
+    """Seconds since 1970 of a time in UTC."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("branch", "when", "ended"),
+    [
+        pytest.param(535, "2026-06-30T23:59:59", False, id="the last second of the last month"),
+        pytest.param(535, "2026-07-01T00:00:00", True, id="the first second after it"),
+        pytest.param(580, "2026-11-25T00:00:00", False, id="a long-term branch that lasts"),
+        pytest.param(580, "2028-07-01T00:00:00", True, id="the same one years later"),
+        pytest.param(595, "2027-04-01T00:00:00", True, id="a production branch after its year"),
+        pytest.param(575, "2026-11-25T00:00:00", True, id="a branch of which only the end is known"),
+        pytest.param(590, "2026-11-25T00:00:00", True, id="the new feature branch that dropped Volta"),
+        pytest.param(615, "2026-11-25T00:00:00", None, id="a branch whose end nobody has published"),
+        pytest.param(540, "2026-11-25T00:00:00", None, id="a branch that the table lacks"),
+        pytest.param(700, "2026-11-25T00:00:00", None, id="a branch newer than the table"),
+    ],
+)
+def test_a_branch_has_ended_has_not_or_nobody_knows(branch, when, ended):
+    """What nobody has published is no end: an alert about it would be a guess."""
+    assert DRIVERS.has_ended(branch, moment(when)) is ended
+
+
+def test_every_branch_without_an_end_says_so():
+    """An empty end is a statement, not an omission."""
+    assert [row.number for row in DRIVERS.rows if not row.end] == [615]
+    assert "nobody has said" in DRIVERS.branch(615).note
+
+
+def test_the_end_of_a_branch_in_a_file_of_the_platform_counts():
+    own = DRIVERS.merged([Branch(615, parse_version("13.4"), "", "2026-10", "our support contract")])
+    assert own.has_ended(615, moment("2026-11-25T00:00:00")) is True
 
 
 @pytest.mark.parametrize(

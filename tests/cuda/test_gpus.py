@@ -77,7 +77,7 @@ def test_a_cuda_needs_a_gpu(cuda, least):
         pytest.param("10.7", "12.8", "13.4", id="Rubin"),
         pytest.param("11.0", "12.8", "13.0", id="Thor had another number before"),
         pytest.param("12.1", "12.8", "12.8", id="GB10 runs code for RTX Blackwell"),
-        pytest.param("13.0", "13.4", "None", id="newer than the table"),
+        pytest.param("13.0", "13.5", "None", id="newer than the table"),
     ],
 )
 def test_a_gpu_needs_a_cuda(compute, possible, sure):

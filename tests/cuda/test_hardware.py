@@ -101,7 +101,7 @@ def test_cuda_drops_old_gpus(cuda, compute, verdict):
         pytest.param("13.0", "10.7", MAYBE, id="Rubin before its toolkit"),
         pytest.param("13.4.1", "10.7", FINE, id="Rubin"),
         pytest.param("13.3", "13.0", NO, id="a GPU newer than the table"),
-        pytest.param("13.4", "13.0", MAYBE, id="a GPU newer than the table, with the newest CUDA"),
+        pytest.param("13.5", "13.0", MAYBE, id="a GPU newer than the table, with the newest CUDA"),
         pytest.param("10.0", "2.0", FINE, id="a GPU older than the table"),
         pytest.param("10.0", None, FINE, id="the GPU not known"),
     ],
@@ -155,7 +155,7 @@ def test_a_driver_drives_the_gpus_of_its_time(product, driver, cuda, verdict):
         pytest.param(
             checks.gpu_too_new(parse_version("13.0.0"), Kernels.WITHOUT_PTX, offer_from(compute="14.0"), SHIPPED),
             Cause.GPU,
-            "CUDA 13.0.0 has no code for compute capability 14.0, at best CUDA 13.4 and newer; the image "
+            "CUDA 13.0.0 has no code for compute capability 14.0, at best CUDA 13.5 and newer; the image "
             "brings no PTX, which the driver could compile",
             id="GPU that no table knows",
         ),

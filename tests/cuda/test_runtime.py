@@ -218,7 +218,7 @@ PTX = "code that is compiled at run time (PTX) and the newest features of CUDA"
         pytest.param(
             find("14.0", driver="700.10", product=A100),
             Cause.DRIVER,
-            "CUDA 14.0 is newer than every driver known here, up to branch 615; the node has 700.10, and whether that "
+            "CUDA 14.0 is newer than every driver known here, up to branch 620; the node has 700.10, and whether that "
             "is enough is not known",
             id="newer than the table",
         ),

@@ -47,10 +47,10 @@ def test_rows_are_added_to_the_tables_of_the_release(policies) -> None:
 
 def test_a_row_with_the_key_of_a_shipped_one_replaces_it(policies) -> None:
     policies.policy("_default")
-    policies.cuda(f'toolkits: [{{cuda: "13.4.3", driver: "615.20.01", {WHO}}}]')
+    policies.cuda(f'toolkits: [{{cuda: "13.5.0", driver: "620.20.01", {WHO}}}]')
     rows = policies.load().cuda.tables.toolkits.rows
     assert len(rows) == len(SHIPPED.toolkits.rows)
-    assert rows[-1] == Toolkit(parse_version("13.4.3"), parse_version("615.20.01"), 615, "me")
+    assert rows[-1] == Toolkit(parse_version("13.5.0"), parse_version("620.20.01"), 620, "me")
 
 
 def test_rows_are_a_part_of_every_hash(policies) -> None:
@@ -198,7 +198,7 @@ ROW = '{cuda: "14.0.0", driver: "650.10.02", source: me, date: unknown}'
         pytest.param(
             f'drivers:\n- {{branch: 650, cuda: "13.2", {WHO}}}',
             [
-                "6: spec.drivers[0].cuda: branch 650 reports CUDA 13.2, and the older branch 615 already 13.4; correct "
+                "6: spec.drivers[0].cuda: branch 650 reports CUDA 13.2, and the older branch 620 already 13.5; correct "
                 "one of the two"
             ],
             id="a newer branch with an older CUDA",

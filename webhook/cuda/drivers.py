@@ -5,6 +5,7 @@ The rows are in `data/toolkits.yaml` and `data/drivers.yaml`, each with its sour
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -162,12 +163,16 @@ class Toolkits:
         return [after] if cuda.at_least(self.rows[0].cuda) else [Version((0,)), after]
 
 
+ENDED = "ended"
+"""The end of a branch that is over, if the month is not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Branch:
     """A driver branch and the newest CUDA that its drivers report (nvidia.com/cuda.runtime-version.*).
 
-    `support` is NVIDIA's name for the kind of branch. `end` is the month of its last release, empty if unknown, `ended`
-    if only that is known. `note` is a remark for people.
+    `support` is NVIDIA's name for the kind of branch. `end` is the month of its last release, such as 2028-06: empty if
+    unknown, ENDED if only that is known. `note` is a remark for people.
     """
 
     number: int
@@ -182,6 +187,15 @@ class Branch:
         """Read a row of the table."""
         support, end, note = row.get("support", ""), row.get("ends", ""), row.get("note", "")
         return cls(row["branch"], parse_version(row["cuda"]), support, end, row["source"], note)
+
+    def has_ended(self, now: float) -> bool | None:
+        """Whether the branch gets no more releases at a moment in seconds since 1970; None if that is not known.
+
+        The last month counts to its end, by UTC.
+        """
+        if not self.end:
+            return None
+        return self.end == ENDED or self.end < f"{datetime.fromtimestamp(now, UTC):%Y-%m}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +225,15 @@ class Drivers:
         """The newest CUDA that a driver reports, such as 12.4 for 550.54.15; None for a branch that the table lacks."""
         branch = self._by_number.get(driver.major)
         return None if branch is None else branch.cuda
+
+    def branch(self, number: int) -> Branch | None:
+        """The branch of this number, such as 535; None if the table lacks it."""
+        return self._by_number.get(number)
+
+    def has_ended(self, number: int, now: float) -> bool | None:
+        """Whether a branch gets no more releases at a moment in seconds since 1970; None if that is not known."""
+        known = self._by_number.get(number)
+        return None if known is None else known.has_ended(now)
 
     def is_before(self, driver: Version, major: int) -> bool:
         """Whether a driver certainly reports an older CUDA than this major version, because a newer branch does."""

@@ -90,7 +90,10 @@ def _drivers(tables: CudaTables) -> Iterator[str]:
             for row in tables.toolkits.rows
         ),
     )
-    yield "\n## Driver branches\n\nThe newest CUDA that each reports.\n"
+    yield (
+        "\n## Driver branches\n\nThe newest CUDA that each reports, and the month of its last release. Where that is "
+        "empty, nobody has said when the branch\nends.\n"
+    )
     yield from _table(
         ["Branch", "CUDA", "Support", "Ends", "Source"],
         ([str(row.number), str(row.cuda), row.support, row.end, _with_note(row)] for row in tables.drivers.rows),

@@ -179,7 +179,8 @@ class BranchRow(SourcedRow):
     support: Literal["long-term", "production", "new feature", "legacy", "evaluation"] | None = None
     """What NVIDIA calls the branch. Shown in documents only."""
     ends: Annotated[str, AfterValidator(_month)] | None = None
-    """The month of its last release, such as `"2030-06"`, or `ended`. Shown in documents only."""
+    """The month of its last release, such as `"2030-06"`, or `ended`. Unset: not known. Drivers of a branch that has
+    ended bring an alert, once nodes have them."""
 
 
 class CapabilityRow(SourcedRow):
