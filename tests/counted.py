@@ -10,8 +10,11 @@ from tests.reviews import FACTS, policies, request, wanting_pod
 from tests.rules.every_rule import INJECTING
 from webhook.admission import phases
 from webhook.admission.metrics import LOOKUP_RESULTS, REASONS, Metrics
+from webhook.admission.node_metrics import show_nodes
 from webhook.admission.quota_metrics import QuotaMetrics
 from webhook.audit.report import Level
+from webhook.cuda.cuda_tables import SHIPPED
+from webhook.facts.snapshot import Snapshot
 from webhook.ledger.reconciler import Usage
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 from webhook.replica.audit_status import AuditStatus, show
@@ -26,6 +29,14 @@ AUDITED = AuditStatus(
     by_namespace={("team-one", Level.REFUSE): 4},
     errors=0,
 )
+NODES = Snapshot.of(
+    [
+        {
+            "metadata": {"name": "gpu-1", "labels": {"nvidia.com/cuda.driver-version.full": "535.183.01"}},
+            "status": {"capacity": {"nvidia.com/gpu": "8"}},
+        }
+    ]
+)
 LIMITS = (Limit(Measure.GPUS, "", Fraction(8)), Limit(Measure.MODEL, "H100", Fraction(4)))
 
 
@@ -34,6 +45,7 @@ def counted() -> Metrics:
     metrics = Metrics()
     metrics.watch_readiness(lambda: True)
     metrics.watch_facts(lambda: 7.0, lambda: True)
+    show_nodes(metrics.registry, lambda: NODES, lambda: SHIPPED, lambda: 1_800_000_000.0)
     metrics.watch_exceptions(lambda: {"bert-legacy": 1_800_057_600.0})
     metrics.page()  # a series is counted from the page on that shows its exception first
     ends = {"ca": 700 * DAY, "leaf": 90 * DAY, "ca_bundle": 90 * DAY}

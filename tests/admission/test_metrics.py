@@ -35,6 +35,8 @@ LABELS = {
     "gpu_policy_policy_reload_failures_total": set(),
     "gpu_policy_ready": set(),
     "gpu_policy_facts_age_seconds": set(),
+    "gpu_policy_nodes": {"product", "driver"},
+    "gpu_policy_nodes_of_ended_branch": {"branch"},
     "gpu_policy_apiserver_reachable": set(),
     "gpu_policy_certificate_expiry_seconds": {"certificate"},
     "gpu_policy_certificate_fault": set(),
@@ -79,7 +81,7 @@ PROCESS = {
 }
 MOST_SERIES = 420
 """Without namespaces, of which there are three times as many as have series of their own, and _other; and without
-quotas, which the platform makes."""
+quotas, which the platform makes; with one kind of GPU nodes, of which at most a hundred more have series."""
 NAMESPACE_SERIES = 200
 
 

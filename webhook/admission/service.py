@@ -17,6 +17,7 @@ from webhook.admission import claim_phase, phases
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse, objection_to
 from webhook.admission.decision_cache import DecisionCache
 from webhook.admission.metrics import Metrics
+from webhook.admission.node_metrics import show_nodes
 from webhook.admission.phases import Decision, decide
 from webhook.admission.warned_pods import DecisionListener
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline, TookTooLongError
@@ -195,6 +196,12 @@ class Service:
         metrics.watch_exceptions(lambda: {one.name: one.period.ends for one in policies.current.exceptions.all})
         metrics.watch_facts(
             lambda: facts.status(time.monotonic()).age_seconds, lambda: facts.status(time.monotonic()).server_reachable
+        )
+        show_nodes(
+            metrics.registry,
+            lambda: None if facts.facts is None else facts.facts.cluster,
+            lambda: policies.current.cuda.tables,
+            clock,
         )
 
     def not_ready(self) -> str:
