@@ -12,7 +12,7 @@ from webhook.gpus.gpu_shares import WHOLE_GPU, GpuShare, share_of
 from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.edits import Edit, apply
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
-from webhook.model.node import EVERYTHING, NodeClass, PriorityClass, RuntimeClass
+from webhook.model.node import EVERYTHING, ChangingNodes, NodeClass, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.requirements import demand_of, is_compared
@@ -42,12 +42,16 @@ class Cluster:
     claims: Mapping[tuple[str, str], Requests] = field(default_factory=dict)
     classes: Mapping[str, str] = field(default_factory=dict)
     most: Mapping[str, int] = field(default_factory=dict)
+    changing: Sequence[ChangingNodes] = ()
 
     def runtime_class(self, name: str) -> RuntimeClass | None:
         return self.runtime_classes.get(name)
 
     def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         return self.nodes if self.selects(pod) else ()
+
+    def changing_nodes(self, pod: Pod) -> Sequence[ChangingNodes]:
+        return [one for one in self.changing if self.selects(pod)]
 
     def divides_gpus(self) -> bool:
         return any(share_of(node.labels) not in (WHOLE_GPU, GpuShare(is_known=True)) for node in self.nodes)

@@ -1,7 +1,8 @@
 """A cache of decisions for pods that are alike. A controller makes many such pods, and all of them get one answer.
 
 The key of a decision has all that it depends on: the pod's likeness (`webhook.model.likeness`), its namespace, the
-policies with the exceptions that hold for it, the snapshot of the cluster, and what was known about its images.
+policies with the exceptions that hold for it and the drivers that node pools have by now, the snapshot of the cluster,
+and what was known about its images.
 Registries are asked about the images of every pod. A new snapshot or policy drops all decisions, and a decision under
 an exception is not found any more once it has ended. Quotas are not part of a decision: ledgers are asked for every
 pod.
@@ -79,7 +80,9 @@ class DecisionCache:
         cached = self._cached
         if not cached.are_of(sets, facts.cluster):
             cached = self._cached = _SnapshotDecisions(sets, ref(facts.cluster))
-        key = _Key(request.namespace, likeness.text, tuple([one.exceptions for one in policies if one.exceptions]))
+        exceptions = tuple([one.exceptions for one in policies if one.exceptions])
+        changes = tuple([one.changes for one in policies if one.changes])
+        key = _Key(request.namespace, likeness.text, exceptions, changes)
         known = cached.decisions.get(key)
         if known is not None and known.holds(facts):
             self._tries[controller] = TRIES
@@ -118,6 +121,8 @@ class _Key(NamedTuple):
     text: bytes
     exceptions: tuple[tuple[AppliedException, ...], ...]
     """Those that hold for the pod under each of the policy sets."""
+    changes: tuple[tuple[float, ...], ...]
+    """The changes of node pools that are still to come under each of the policy sets."""
 
 
 @dataclass(frozen=True, slots=True)

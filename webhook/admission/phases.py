@@ -104,7 +104,7 @@ def workloads(request: AdmissionRequest, policies: PolicySet, facts: ClusterFact
     if is_pod(request.api_version, request.kind) or not _says_more_than(raw, old):
         return UNCONCERNED
     namespace = request.namespace
-    policy, quotas = policies.for_namespace(namespace), policies.quotas_for(namespace)
+    policy, quotas = policies.for_namespace(namespace).at(now), policies.quotas_for(namespace)
     excepting = partial(policies.in_force, namespace, now=now) if policies.exceptions.are_in(namespace) else None
     return decide(engine.validate_workload(raw, namespace, policy, facts, quotas, old=old, excepting=excepting))
 

@@ -117,7 +117,7 @@ class ReviewContext:
 
     Pods are entered in `ledgers` one after the other, so that the last pods are refused where all pods together exceed
     a quota. `claims` are the resource claims that pods may name; without `claims` there is no finding about devices.
-    `now` is the moment for which exceptions are judged, in seconds since 1970.
+    `now` is the moment for which exceptions and node pools are judged, in seconds since 1970.
     """
 
     policies: PolicySet
@@ -171,7 +171,7 @@ def review_object(
     if engine.is_claim(document.object):
         found = engine.validate_claim(document.object, where, policy, context.facts).findings
         return ReviewedObject(document, where, name, policy, found)
-    policy, bound = context.policies.for_namespace(where), context.policies.quotas_for(where)
+    policy, bound = context.policies.for_namespace(where).at(context.now), context.policies.quotas_for(where)
     has_exceptions = context.policies.exceptions.are_in(where)
     excepting = partial(context.policies.in_force, where, now=context.now) if has_exceptions else None
     pods = engine.template_outcomes(document.object, where, policy, context.facts, bound, excepting=excepting)

@@ -5,6 +5,7 @@ Imports stand inside the functions, so that each command pays only for what it u
 
 import json
 import sys
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -242,7 +243,7 @@ def _of_policy(policies: Path | None, namespace: str) -> _OfPolicy:
     from webhook.rules.cuda_driver import Settings
 
     loaded = load_policies(policies)
-    policy = loaded.for_namespace(namespace)
+    policy = loaded.for_namespace(namespace).at(time.time())
     mappings = [bound.settings.mapping for bound in policy.rules if isinstance(bound.settings, Settings)]
     mapping = mappings[0] if mappings else ()
     return _OfPolicy(mapping, policy.node_pools, policy.accelerators, loaded.cuda.tables)

@@ -10,26 +10,21 @@ A `FactsSource` gives the facts of this moment and says how far to trust them: a
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Protocol
 
 from webhook.facts import node_index
 from webhook.facts.node_index import NodeTable
 from webhook.facts.node_sets import Mask
-from webhook.facts.nodes import Node, node_from_raw
+from webhook.facts.pool_table import PoolTable, pool_table
 from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
-from webhook.model.node import EVERYTHING, NodeClass, NodePool, PriorityClass, RuntimeClass
+from webhook.model.node import EVERYTHING, ChangingNodes, NodeClass, NodePool, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of, is_compared, is_extended
 from webhook.model.resource_slices import NVIDIA
 from webhook.model.wording import counted
-
-_MAX_TABLES = 256
-"""Lists of pools whose indexes are kept: one list for each policy with pools, some kilobytes each."""
-_MAX_ANSWERS = 64
 
 
 class ImageSource(Protocol):
@@ -51,7 +46,7 @@ class ClusterFacts:
     cluster: Snapshot = EMPTY
     images: ImageSource | None = None
     asker: str = ""
-    pools: NodeTable | None = None
+    pools: PoolTable | None = None
 
     @classmethod
     def of(
@@ -62,7 +57,7 @@ class ClusterFacts:
 
     def with_pools(self, pools: tuple[NodePool, ...], accelerators: Accelerators = BUILT_IN) -> "ClusterFacts":
         """These facts with node pools as further nodes, which count as 0 nodes each."""
-        return replace(self, pools=_table(pools, accelerators) if pools else None)
+        return replace(self, pools=pool_table(pools, accelerators) if pools else None)
 
     def with_images(self, images: ImageSource | None, asker: str = "") -> "ClusterFacts":
         """These facts with image information."""
@@ -75,6 +70,13 @@ class ClusterFacts:
     def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """The matching nodes: of the cluster, then nodes that may have claimed devices, then of pools."""
         return self._classes(node_index.matching_nodes, pod)
+
+    def changing_nodes(self, pod: Pod) -> Sequence[ChangingNodes]:
+        """The matching nodes of pools whose driver will change: existing nodes with its labels, then the pool."""
+        if self.pools is None or not self.pools.changes:
+            return ()
+        runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "")
+        return self.pools.changing_nodes(self.cluster.table, pod, runtime_class)
 
     def divides_gpus(self) -> bool:
         """Whether any node or pool may divide its GPUs, by its labels."""
@@ -197,45 +199,6 @@ def _largest(table: NodeTable, resource: str, pod: Pod | None, runtime_class: Ru
     if not is_compared(resource):
         return None if among else 0
     return table.amounts(resource).largest(among)
-
-
-class _PoolTable(NodeTable):
-    """Pools as if each were a node. The pool may have no node at the moment, so its class counts 0 nodes."""
-
-    def __init__(self, nodes: dict[str, Node]) -> None:
-        super().__init__(nodes)
-        self._uncounted = lru_cache(maxsize=_MAX_ANSWERS)(self._without_counts)
-
-    def classes(self, mask: Mask) -> tuple[NodeClass, ...]:
-        """The classes of the pools in `mask`."""
-        return self._uncounted(mask)
-
-    def _amount(self, node: Node, resource: str) -> int | None:
-        """How much of a resource a node of the pool has; None where the pool does not say."""
-        is_known = resource in node.kind.gpu_resources or BUILT_IN.of(resource) is not None
-        return node.amount(resource) if is_known else None
-
-    def _without_counts(self, mask: Mask) -> tuple[NodeClass, ...]:
-        counted = super().classes(mask)
-        return tuple(replace(one, count=0) for one in counted)
-
-
-@lru_cache(maxsize=_MAX_TABLES)
-def _table(pools: tuple[NodePool, ...], accelerators: Accelerators) -> NodeTable:
-    nodes = [node for pool in pools if (node := node_from_raw(_as_node(pool), accelerators)) is not None]
-    return _PoolTable({node.name: node for node in nodes})
-
-
-def _as_node(pool: NodePool) -> dict[str, object]:
-    """A node of the pool, as the API server would give it. Its name has a space, so that no node has the same name.
-
-    GPUs with an amount of 0 are there in an unknown number.
-    """
-    return {
-        "metadata": {"name": f"pool {pool.name}", "labels": dict(pool.labels)},
-        "spec": {"taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in pool.taints]},
-        "status": {"capacity": dict.fromkeys(pool.gpu_resources, str(pool.gpus or 0))},
-    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Nodes as rules see them: labels, taints and tolerations, node pools, RuntimeClasses and PriorityClasses."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from webhook.model.resource_slices import SliceDriver
@@ -208,12 +208,35 @@ LAST_RESORT_LABELS: tuple[str, ...] = (
 other nodes leave them out, since nodes of one GPU model may have many of their values."""
 
 
+CUDA_LABELS = "nvidia.com/cuda."
+"""Prefix of the labels of a driver, and of the newest CUDA that it reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextDriver:
+    """The driver that the nodes of a pool will have from a moment on.
+
+    `begins` is the moment in seconds since 1970, and `day` how messages name it. `labels` are those that nodes have for
+    this driver. Existing nodes belong to the pool if they have all labels of `members`, and none does if it is empty.
+    """
+
+    driver: str
+    begins: float
+    day: str
+    labels: tuple[tuple[str, str], ...]
+    members: tuple[tuple[str, str], ...] = ()
+
+    def over(self, labels: Mapping[str, str]) -> dict[str, str]:
+        """The labels of a node as they will be with this driver."""
+        return {key: value for key, value in labels.items() if not key.startswith(CUDA_LABELS)} | dict(self.labels)
+
+
 @dataclass(frozen=True, slots=True)
 class NodePool:
     """Nodes that a policy declares, because autoscaling may have removed all of them.
 
     `labels` are all labels of its nodes, sorted by key; `gpus` is the number of GPUs on each node, None where it is not
-    declared.
+    declared. `next` is the driver that they will have one day; None where no change is declared.
     """
 
     name: str
@@ -221,9 +244,28 @@ class NodePool:
     taints: tuple[Taint, ...] = ()
     gpu_resources: frozenset[str] = frozenset()
     gpus: int | None = None
+    next: NextDriver | None = None
 
     def __hash__(self) -> int:
         return hash(self.name)  # pools are looked up on every review, and those of one policy differ in their names
+
+    def at(self, now: float) -> "NodePool":
+        """The pool at a moment in seconds since 1970: with its next driver, once that has begun."""
+        if self.next is None or now < self.next.begins:
+            return self
+        return replace(self, labels=tuple(sorted(self.next.over(dict(self.labels)).items())), next=None)
+
+
+class ChangingNodes(NamedTuple):
+    """Nodes that match a pod and belong to a pool whose driver will change: as they are, and as they will be.
+
+    Both have the same order. The pool itself is the last of them, if it matches the pod.
+    """
+
+    pool: str
+    change: NextDriver
+    now: Sequence[NodeClass]
+    then: Sequence[NodeClass]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from `driver`, `product` and `gpus`.
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -14,9 +15,10 @@ from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_v
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables, tables_in
 from webhook.gpus.gpu_model import GpuTraits
 from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor, accelerators_in
-from webhook.model.node import NodePool, Taint
+from webhook.model.node import CUDA_LABELS, NextDriver, NodePool, Taint
 from webhook.model.shape import spelled
 from webhook.model.versions import parse_version
+from webhook.policy.exception_times import read_instant, told
 from webhook.rules.names import LabelKey, LabelValue, TaintKey
 from webhook.yaml_files.camel_model import CamelModel
 
@@ -42,6 +44,11 @@ def _driver(value: str) -> str:
     return value
 
 
+def _instant(value: str) -> str:
+    read_instant(value)
+    return value
+
+
 def _gpu_resource(value: str, info: ValidationInfo) -> str:
     gpu = accelerators_in(info.context).of(value)
     if gpu is None or not gpu.is_listed:
@@ -61,6 +68,29 @@ class PoolTaint(CamelModel):
     """Value of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
     """What the taint does to pods that do not tolerate it."""
+
+
+class NextDriverSettings(CamelModel):
+    """The driver that the nodes of a pool will have, and from when on."""
+
+    driver: Annotated[str, AfterValidator(_driver), Field(examples=["595.71.05"])]
+    """Version of the driver, in quotes, such as `"595.71.05"`, or its branch alone, `"595"`."""
+    from_: Annotated[str, AfterValidator(_instant), Field(alias="from", examples=["2026-12-01"])]
+    """When it is rolled out: a day, at whose beginning in UTC it counts, or a time with its zone. The clock of the API
+    server decides."""
+
+    def change(self, members: Mapping[str, str]) -> NextDriver:
+        """The change as a value, for a pool whose existing nodes have the labels `members`."""
+        begins = read_instant(self.from_).begins
+        labels, own = _driver_labels(self.driver), sorted(members.items())
+        return NextDriver(self.driver, begins, _day(begins), tuple(labels.items()), tuple(own))
+
+
+def _day(seconds: float) -> str:
+    """A moment in messages, such as 1 December 2026, or 1 December 2026, 18:00 UTC."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    day = f"{moment.day} {moment:%B %Y}"
+    return day if (moment.hour, moment.minute, moment.second) == (0, 0, 0) else f"{day}, {moment:%H:%M} UTC"
 
 
 class PoolSettings(CamelModel):
@@ -90,6 +120,11 @@ class PoolSettings(CamelModel):
     """CPU architecture. It becomes the label `kubernetes.io/arch`. Unset: the one in `labels`, else the one of a
     `product` with a CPU on the same board, such as NVIDIA-GB200, else `amd64`."""
 
+    next: NextDriverSettings | None = None
+    """The driver that its nodes will have, and from when on. Until then `cudaDriver` warns of pods whose images would
+    not run there any more; it refuses none for it. From then on it is the `driver` of the pool. Unset: no change is
+    planned."""
+
     _known: Accelerators = PrivateAttr(default_factory=lambda: BUILT_IN)
     _tables: CudaTables = PrivateAttr(default_factory=lambda: SHIPPED)  # a default is copied whole each time
 
@@ -100,9 +135,13 @@ class PoolSettings(CamelModel):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> "PoolSettings":
-        if not self._is_nvidia and (self.driver or self.product):
+        if not self._is_nvidia and (self.driver or self.product or self.next):
+            keys = "driver and product are" if self.next is None else "driver, product and next are"
+            raise ValueError(f"{keys} for NVIDIA GPUs, but resource is {self.resource}; remove one of them")
+        if self.next is not None and self.next.driver == self.driver:
             raise ValueError(
-                f"driver and product are for NVIDIA GPUs, but resource is {self.resource}; remove one of them"
+                f"next.driver is {spelled(self.driver)}, which driver says already; write the driver that is to come, "
+                "or remove next"
             )
         for key, (setting, value) in self._derived.items():
             if self.labels.get(key, value) != value:
@@ -127,7 +166,16 @@ class PoolSettings(CamelModel):
         for key, value in self._of_the_model.items():
             labels.setdefault(key, value)
         taints = tuple(Taint(taint.key, taint.value, taint.effect) for taint in self.taints)
-        return NodePool(self.name, tuple(sorted(labels.items())), taints, frozenset({self.resource}), self.gpus)
+        change = self.next.change(self._of_existing_nodes) if self.next is not None else None
+        resources = frozenset({self.resource})
+        return NodePool(self.name, tuple(sorted(labels.items())), taints, resources, self.gpus, change)
+
+    @property
+    def _of_existing_nodes(self) -> dict[str, str]:
+        """The labels by which nodes of the cluster belong to the pool: all that are written, but not of the driver."""
+        written = {key: value for key, value in self.labels.items() if not key.startswith(CUDA_LABELS)}
+        follow = {key: value for key, (setting, value) in self._derived.items() if setting in ("product", "arch")}
+        return written | follow
 
     @property
     def _is_nvidia(self) -> bool:
@@ -187,4 +235,6 @@ def as_declared(pool: NodePool) -> dict[str, object]:
     if pool.gpus is not None:
         written["gpus"] = pool.gpus
     (written["resource"],) = pool.gpu_resources
+    if pool.next is not None:
+        written["next"] = {"driver": pool.next.driver, "from": told(pool.next.begins)}
     return written

@@ -7,6 +7,7 @@ namespace at the same rank, so the order of files makes no difference.
 
 import hashlib
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -98,6 +99,10 @@ class Policy:
     """The rules in mode `enforce` that say which nodes do not suit a pod, by key; empty unless there are several."""
     labels: frozenset[str] = field(init=False)
     """The labels by which rules select pods."""
+    changes: tuple[float, ...] = field(init=False)
+    """When node pools get their next drivers, in seconds since 1970, in order; empty if none is to come."""
+    _later: dict[int, "Policy"] = field(init=False, compare=False, repr=False)
+    """The policy after the first of these changes, the first two, and so on."""
 
     def __post_init__(self) -> None:
         mutating = [bound for bound in self.rules if bound.rule.mutate is not None]
@@ -117,6 +122,24 @@ class Policy:
         object.__setattr__(self, "steerers", _steerers(validators))
         labels = frozenset(label for bound in self.rules for label in bound.rule.labels(bound.settings))
         object.__setattr__(self, "labels", labels)
+        changes = sorted(pool.next.begins for pool in self.node_pools if pool.next is not None)
+        object.__setattr__(self, "changes", tuple(changes))
+        object.__setattr__(self, "_later", {})
+
+    def at(self, now: float) -> "Policy":
+        """The policy at a moment in seconds since 1970: pools whose next driver has begun have it.
+
+        Its hash stays the same, because its files do.
+        """
+        if not self.changes or now < self.changes[0]:
+            return self
+        passed = bisect_right(self.changes, now)
+        later = self._later.get(passed)
+        if later is None:
+            pools = tuple(pool.at(now) for pool in self.node_pools)
+            usual = None if self.usual is None else self.usual.at(now)
+            later = self._later[passed] = replace(self, node_pools=pools, usual=usual)
+        return later
 
     def quota_of(self, namespace: str) -> BoundQuota | None:
         """The quota of one of its namespaces by the rule `gpuQuota`; None without limits."""
@@ -164,6 +187,11 @@ class InForce:
 
     policy: Policy
     quotas: tuple[BoundQuota, ...]
+
+    def at(self, now: float) -> "InForce":
+        """The same with the policy at a moment in seconds since 1970."""
+        policy = self.policy.at(now)
+        return self if policy is self.policy else InForce(policy, self.quotas)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,8 +267,9 @@ class PolicySet:
         if self.exceptions.are_in(namespace):
             applied = self.exceptions.applied(namespace, subject(), now)
             if applied:
-                return self._excepted(namespace, applied)
-        return InForce(self._policy(namespace), self._quotas(namespace))
+                return self._excepted(namespace, applied).at(now)
+        policy = self._policy(namespace)
+        return InForce(policy.at(now) if policy.changes else policy, self._quotas(namespace))
 
     def for_namespace(self, name: str) -> Policy:
         """The policy of a namespace: one look-up, after globs were compared with its name once.

@@ -6,6 +6,9 @@ annotations; [cuda.md](cuda.md) has the tables. An image or node of which too li
 pod, unless `unknown` says otherwise. For a pod that waits in a queue or for a scheduling gate, all nodes are taken into
 account, whatever their taints, because the queue may still add tolerations.
 
+If a node pool of the policy has a `next` driver ([node pools](#node-pools)), pods that its nodes could run now, but not
+with that driver, bring a warning until the day on which it is rolled out. They are never refused for it.
+
 GPUs that come by resource claims (DRA) are judged on the nodes whose ResourceSlices offer NVIDIA GPUs, where it is
 certain that the pod gets such a GPU ([dra.md](dra.md)).
 """
@@ -34,6 +37,7 @@ from webhook.model.requirements import requiring
 from webhook.model.shape import FormatError
 from webhook.rules.candidates import released
 from webhook.rules.claimed_nodes import claimed_nodes
+from webhook.rules.driver_changes import before_changes
 from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
 from webhook.rules.unsuited import Judged, SteeringSettings, Unsuited, is_bound
 
@@ -106,6 +110,9 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         yield from _unknown(survey, settings.unknown)
     elif all(one.result.fails_gate for one in assessment.compatible):
         yield _gate(survey)
+    if survey.placed is not None and (changing := facts.changing_nodes(survey.placed)):
+        is_allowed = settings.forward_compat == "allow"
+        yield from before_changes(survey.uses, assessment, changing, is_allowed=is_allowed, is_held=pod.is_held)
 
 
 def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
@@ -129,6 +136,8 @@ class _Survey:
     uses: tuple[tuple[Container, Need], ...]
     nodes: Sequence[NodeClass]
     assessment: Assessment
+    placed: Pod | None
+    """The pod as it is matched with nodes; None if only claims bring it GPUs: then not every matching node counts."""
 
 
 def _survey(pod: Pod, settings: Settings, facts: Facts) -> _Survey | None:
@@ -148,7 +157,7 @@ def _survey(pod: Pod, settings: Settings, facts: Facts) -> _Survey | None:
     is_allowed = settings.forward_compat == "allow"
     nodes = facts.matching_nodes(placed) if is_by_number or claimed is None else claimed.nodes
     assessment = assess(needs, nodes, settings.tables, is_forward_compat_allowed=is_allowed)
-    return _Survey(tuple(zip(containers, needs, strict=True)), nodes, assessment)
+    return _Survey(tuple(zip(containers, needs, strict=True)), nodes, assessment, placed if is_by_number else None)
 
 
 def _uses_gpu(container: Container) -> bool:

@@ -14,7 +14,7 @@ from webhook.model.claim_object import ClaimObject
 from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.edits import Edit
 from webhook.model.image import ImageInfo
-from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
+from webhook.model.node import ChangingNodes, NodeClass, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.rules.references import Reference
 from webhook.rules.rule_settings import Mode, RuleSettings
@@ -117,6 +117,14 @@ class Facts(Protocol):
         """The largest amount of a resource on one node: among the matching nodes of the pod, or among all nodes.
 
         cpu is in millicores, memory in bytes. 0 if no node has the resource, None if a node has an unknown amount.
+        """
+        ...
+
+    def changing_nodes(self, pod: Pod) -> Sequence[ChangingNodes]:
+        """The matching nodes of node pools whose driver will change one day, pool by pool; empty if none will.
+
+        They are the existing nodes with the labels of the pool, and the pool itself. A pool whose day has come is not
+        among them.
         """
         ...
 
