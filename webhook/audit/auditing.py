@@ -84,10 +84,10 @@ class Auditor:
             return
         try:
             self._count_in_quotas(document)
-            if not self._is_skipped(document):
+            if not is_passed_over(document, self._owners):
                 self._review(document)
         except ValueError as error:
-            self._errors.append(_error(document, str(error)))
+            self._errors.append(error_about(document, str(error)))
 
     def collected(self) -> Collected:
         """All findings. Call it once, at the end."""
@@ -115,16 +115,6 @@ class Auditor:
         self._named[name] += 1
         return self._named[name]
 
-    def _is_skipped(self, document: Document) -> bool:
-        raw = document.object
-        metadata = mapped(raw, "metadata")
-        if metadata.get("deletionTimestamp") is not None:
-            return True
-        if not is_pod(document.api_version, document.kind):
-            return self._owners.is_owned_by_known(raw)
-        is_mirror = _MIRROR in mapped(metadata, "annotations")
-        return is_mirror or part(raw, "status", "phase") in _FINISHED
-
     def _count_in_quotas(self, document: Document) -> None:
         if not self._place.is_cluster:
             return
@@ -142,7 +132,19 @@ class Auditor:
         return all(map(scope.holds, patterns)) and (not scope.namespaces or set(scope.namespaces).issuperset(patterns))
 
 
-def _error(document: Document, message: str) -> DocumentError:
+def is_passed_over(document: Document, owners: Owners) -> bool:
+    """Whether an object is not looked at: its owner is, it is being deleted, or it is a pod that has finished."""
+    raw = document.object
+    metadata = mapped(raw, "metadata")
+    if metadata.get("deletionTimestamp") is not None:
+        return True
+    if not is_pod(document.api_version, document.kind):
+        return owners.is_owned_by_known(raw)
+    is_mirror = _MIRROR in mapped(metadata, "annotations")
+    return is_mirror or part(raw, "status", "phase") in _FINISHED
+
+
+def error_about(document: Document, message: str) -> DocumentError:
     """The error about an object; an object that is in no file is named by kind, namespace and name."""
     if document.source:
         return document.error(message)

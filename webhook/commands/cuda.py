@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from webhook.commands.cuda_plan import plan
 from webhook.commands.inputs import facts_of, fail, load_policies, registries_of
 from webhook.commands.options import INVENTORY, KUBECONFIG, OUTPUT, policy_of, registry_options
 from webhook.model.accelerators import BUILT_IN, Accelerators
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 @click.group()
 def cuda() -> None:
     """Say which CUDA an image needs, and which nodes run it."""
+
+
+cuda.add_command(plan)
 
 
 @cuda.command()

@@ -96,6 +96,31 @@ def _inventory(path: Path, _place: str, _version: tuple[int, int], accelerators:
     return found
 
 
+def inventory_with_objects(path: Path, accelerators: Accelerators) -> "tuple[Inventory, list[Document]]":
+    """An inventory, and the pods and all objects but nodes and classes in it, as a cluster has them.
+
+    Exits with status 2 if the file cannot be used, and prints warnings about objects that are left out.
+    """
+    from webhook.audit.documents import Document
+    from webhook.facts.inventory import read_inventory
+    from webhook.yaml_files.file_errors import FileErrors
+
+    objects: list[Document] = []
+
+    def keep(kind: str, raw: object) -> None:
+        version = raw.get("apiVersion", "v1" if kind == "Pod" else "") if isinstance(raw, dict) else ""
+        if isinstance(raw, dict) and version:
+            objects.append(Document("", len(objects) + 1, 0, {**raw, "apiVersion": version, "kind": kind}))
+
+    try:
+        found = read_inventory(path, accelerators, keep)
+    except FileErrors as error:
+        fail(str(error))
+    for message in found.left_out:
+        warn(f"{path}: {message}")
+    return found, objects
+
+
 def refuse_two_sources(inventory: Path | None, kubeconfig: Path | None) -> None:
     """Exit with status 2 if both sources of facts are named."""
     if inventory is not None and kubeconfig is not None:

@@ -7,7 +7,7 @@ are read; other kinds are ignored.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,10 +58,15 @@ class Inventory:
     left_out: tuple[str, ...] = ()
 
 
-def read_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> Inventory:
+def read_inventory(
+    path: Path | str,
+    accelerators: Accelerators = BUILT_IN,
+    on_object: Callable[[str, Any], object] = lambda _kind, _object: None,
+) -> Inventory:
     """The cluster in the file at `path`, which need not have nodes. Raises FileErrors.
 
-    `accelerators` says which resources of nodes and pods are GPUs.
+    `accelerators` says which resources of nodes and pods are GPUs. `on_object` is called with the kind of each object
+    and the object, for callers that look at more of the file than rules may ask.
     """
     path = Path(path)
     objects: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
@@ -69,6 +74,7 @@ def read_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> I
     for document in _documents(path):
         repeated += document.repeated
         for kind, item in _items(path, document.line, document.value):
+            on_object(kind, item)
             if kind in objects:
                 objects[kind].append(item)
     *of_snapshot, raw_pods = (objects[kind] for kind in _KINDS)

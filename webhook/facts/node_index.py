@@ -138,6 +138,10 @@ class NodeTable:
                 self._answers[mask] = answer
         return answer
 
+    def members(self, mask: Mask) -> tuple[Mask, ...]:
+        """The nodes in `mask` of each class that `classes` returns, in its order."""
+        return tuple(found for _, members in self._indexed().kinds if (found := members & mask))
+
     def _indexed(self) -> "_Traits":
         traits = self._traits
         if traits is None:

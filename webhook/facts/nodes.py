@@ -103,6 +103,18 @@ class Node:
         """The node with what its ResourceSlices say; the node itself where they say the same as before."""
         return self if by_slices == self.kind.by_slices else self._with_kind(replace(self.kind, by_slices=by_slices))
 
+    def relabelled(self, labels: Mapping[str, str | None]) -> "Node":
+        """The node with other values of labels about its driver; None takes a label away."""
+        known = {**{key: self.values[place] for key, place in self.keys.items()}, **labels}
+        own = {key: _shared(value) for key, value in known.items() if value is not None}
+        telling = [key for key in _ALL_LABELS if key in own and (key in self.kind.labels or key in labels)]
+        of_class = {key: own[key] for key in telling}
+        if LACKING_UNITS in self.kind.labels:
+            of_class[LACKING_UNITS] = self.kind.labels[LACKING_UNITS]
+        keys = tuple(sorted(own))
+        node = self._with_kind(replace(self.kind, labels=of_class))
+        return replace(node, keys=_places(keys), values=tuple(own[key] for key in keys))
+
     def _with_kind(self, kind: NodeClass) -> "Node":
         """The node with this kind, which all nodes like it share."""
         labels = tuple(kind.labels.items())

@@ -9,7 +9,7 @@ unknown. A driver that restarts may take its slices away for a while: the larges
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -163,6 +163,14 @@ class SliceTable:
     def after(self, earlier: "SliceTable") -> "SliceTable":
         """The table, which remembers the largest numbers of an earlier one."""
         return SliceTable(self._nodes, earlier._largest, is_overfull=self._is_overfull)
+
+    def with_nodes_of(self, other: "SliceTable | None", gone: Collection[str] = ()) -> "SliceTable":
+        """The table with the nodes of another one, and without those that are `gone`. Earlier numbers are forgotten."""
+        nodes = {name: found for name, found in self._nodes.items() if name not in gone}
+        added = {} if other is None else other._nodes
+        return SliceTable(
+            {**added, **nodes}, is_overfull=self._is_overfull or (other is not None and other._is_overfull)
+        )
 
     def _with(self, node: str, of_node: _OfNode) -> "SliceTable":
         earlier = _raised(self._earlier, _numbers(self.devices(node).kinds))

@@ -89,7 +89,7 @@ class Settings(SteeringSettings):
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes]:
     """Exclude the nodes that cannot run the pod, as long as there are others."""
-    if not settings.steer or is_bound(pod) or (survey := _survey(pod, settings, facts)) is None:
+    if not settings.steer or is_bound(pod) or (survey := survey_of(pod, settings, facts)) is None:
         return
     for exclusion in survey.assessment.steering.exclusions:
         yield from requiring(pod, exclusion)
@@ -97,12 +97,12 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes]
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     """Refuse a pod if none of the nodes that it could run on can run its images, and warn if some of them cannot."""
-    survey = _survey(pod, settings, facts)
+    survey = survey_of(pod, settings, facts)
     if survey is None:
         return
     assessment = survey.assessment
     if assessment.verdicts and len(assessment.incompatible) == len(assessment.verdicts):
-        yield from _refusals(survey)
+        yield from refusals(survey)
         return
     if assessment.incompatible and not pod.is_held:
         yield _mixed(survey, is_steered=settings.steer and not is_bound(pod))
@@ -117,7 +117,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
 
 def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
     """The nodes that cannot run the images of a pod."""
-    survey = _survey(pod, settings, facts)
+    survey = survey_of(pod, settings, facts)
     if survey is None or not survey.assessment.incompatible:
         return None
     found = [
@@ -130,7 +130,7 @@ def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
 
 
 @fixed(frozen=True, slots=True)
-class _Survey:
+class CudaSurvey:
     """What the containers of a pod need, and how the nodes that the pod could run on suit them."""
 
     uses: tuple[tuple[Container, Need], ...]
@@ -140,7 +140,7 @@ class _Survey:
     """The pod as it is matched with nodes; None if only claims bring it GPUs: then not every matching node counts."""
 
 
-def _survey(pod: Pod, settings: Settings, facts: Facts) -> _Survey | None:
+def survey_of(pod: Pod, settings: Settings, facts: Facts) -> CudaSurvey | None:
     """The needs and verdicts of a pod; None if no container needs CUDA."""
     placed = released(pod)
     claimed = claimed_nodes(placed, facts) if pod.resource_claims else None
@@ -157,7 +157,7 @@ def _survey(pod: Pod, settings: Settings, facts: Facts) -> _Survey | None:
     is_allowed = settings.forward_compat == "allow"
     nodes = facts.matching_nodes(placed) if is_by_number or claimed is None else claimed.nodes
     assessment = assess(needs, nodes, settings.tables, is_forward_compat_allowed=is_allowed)
-    return _Survey(tuple(zip(containers, needs, strict=True)), nodes, assessment, placed if is_by_number else None)
+    return CudaSurvey(tuple(zip(containers, needs, strict=True)), nodes, assessment, placed if is_by_number else None)
 
 
 def _uses_gpu(container: Container) -> bool:
@@ -182,7 +182,7 @@ def _need(container: Container, pod: Pod, settings: Settings, facts: Facts) -> N
     return need_of(container.image, claims)
 
 
-def _refusals(survey: _Survey) -> Iterator[Violation]:
+def refusals(survey: CudaSurvey) -> Iterator[Violation]:
     """One violation for each container that some nodes cannot run. Together they leave no node."""
     verdicts = survey.assessment.verdicts
     offers = [one.result.offer for one in verdicts]
@@ -206,7 +206,7 @@ def _refusals(survey: _Survey) -> Iterator[Violation]:
             )
 
 
-def _mixed(survey: _Survey, *, is_steered: bool) -> Advice:
+def _mixed(survey: CudaSurvey, *, is_steered: bool) -> Advice:
     unfit = survey.assessment.incompatible
     at = next(at for at in range(len(survey.uses)) if any(at in one.result.failing for one in unfit))
     container, need = survey.uses[at]
@@ -223,7 +223,7 @@ def _mixed(survey: _Survey, *, is_steered: bool) -> Advice:
     return Advice(f"{container.path}.image", found, mend, brief)
 
 
-def _unknown(survey: _Survey, unknown: Unknown) -> Iterator[Violation | Advice]:
+def _unknown(survey: CudaSurvey, unknown: Unknown) -> Iterator[Violation | Advice]:
     """Advice or violations about containers of which it is not known whether they will run."""
     if unknown == "allow":
         return
@@ -252,7 +252,7 @@ def _clearing(container: Container, need: Need, verdicts: Sequence[NodeVerdict])
     return "Select nodes that are known to run it by nodeSelector, or tell the platform team"
 
 
-def _gate(survey: _Survey) -> Advice:
+def _gate(survey: CudaSurvey) -> Advice:
     first = survey.assessment.compatible[0]
     at = next(at for at, judgement in enumerate(first.result.judgements) if judgement.gate is Gate.FAIL)
     container = survey.uses[at][0]

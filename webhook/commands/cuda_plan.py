@@ -1,0 +1,286 @@
+"""The command `gpu-policy cuda plan`: what a driver upgrade breaks, and what it opens.
+
+Imports stand inside the functions, so that the command pays only for what it uses.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.commands.inputs import (
+    fail,
+    inventory_of,
+    inventory_with_objects,
+    load_policies,
+    manifests_of,
+    registries_of,
+)
+from webhook.commands.options import INVENTORY, registry_options
+from webhook.commands.progress import shown_progress
+
+if TYPE_CHECKING:
+    from webhook.audit.cluster_objects import Progress
+    from webhook.audit.documents import Document, DocumentError
+    from webhook.audit.object_sources import ObjectSource
+    from webhook.audit.review_objects import Ask
+    from webhook.facts.facts import ClusterFacts
+    from webhook.model.accelerators import Accelerators
+    from webhook.policy.policy_set import PolicySet
+    from webhook.upgrades.changed_cluster import ChangedCluster
+    from webhook.upgrades.driver_plan import DriverPlan
+
+_EXCLUDED = ("kube-system",)
+_FORMATS = ("text", "json")
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="[FILE|DIR|- ...]")
+@click.option("--cluster", is_flag=True, help="Plan for the nodes, pods and workloads of a live cluster.")
+@INVENTORY
+@click.option(
+    "--set",
+    "sets",
+    envvar="GPU_POLICY_CUDA_PLAN_SET",
+    multiple=True,
+    metavar="SELECTOR|POOL=DRIVER",
+    help="Nodes, and the driver that they will have, such as 'pool=a100=580.95.05' or 'pool in (a,b)=580'. SELECTOR is "
+    "key=value or key in (a,b) of node labels, POOL a node pool that a policy declares; repeatable.",
+)
+@click.option(
+    "--retire",
+    "retired",
+    envvar="GPU_POLICY_CUDA_PLAN_RETIRE",
+    multiple=True,
+    metavar="SELECTOR|POOL",
+    help="Nodes that will be gone; repeatable.",
+)
+@click.option(
+    "--add",
+    "added",
+    envvar="GPU_POLICY_CUDA_PLAN_ADD",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File with nodes that will come, as `kubectl get nodes -o yaml` prints them.",
+)
+@click.option(
+    "--matrix",
+    "has_matrix",
+    envvar="GPU_POLICY_CUDA_PLAN_MATRIX",
+    is_flag=True,
+    help="Also judge every driver branch on every kind of nodes, and name the newest that breaks nobody.",
+)
+@click.option(
+    "--policies",
+    type=click.Path(path_type=Path),
+    help="Directory of policy files, for settings of cudaDriver, node pools, exceptions and rows of CUDA tables. "
+    "Without it the defaults of cudaDriver apply everywhere.",
+)
+@click.option("--kubeconfig", metavar="PATH", help="With --cluster, kubeconfig of that cluster.")
+@click.option("--context", help="Context in the kubeconfig.")
+@click.option(
+    "--namespace",
+    "-n",
+    "namespaces",
+    envvar="GPU_POLICY_CUDA_PLAN_NAMESPACE",
+    multiple=True,
+    help="Of manifests, the namespace of objects that name none [default: default]. With --cluster, plan only for this "
+    "namespace; repeatable.",
+)
+@click.option(
+    "--format",
+    "form",
+    envvar="GPU_POLICY_CUDA_PLAN_FORMAT",
+    type=click.Choice(_FORMATS),
+    default="text",
+    show_default=True,
+    help="Format of the plan.",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    help="Write the plan to this file instead of standard output. The file is written whole or not at all.",
+)
+@click.option("--strict", is_flag=True, help="Exit with status 1 also for workloads of which it is not known.")
+@registry_options
+@click.option(
+    "--image-results",
+    metavar="NAMESPACE/NAME",
+    help="ConfigMap in which the replicas share the results of look-ups, which are reused.",
+)
+def plan(
+    paths: tuple[str, ...],
+    cluster: bool,
+    inventory: Path | None,
+    sets: tuple[str, ...],
+    retired: tuple[str, ...],
+    added: Path | None,
+    has_matrix: bool,
+    policies: Path | None,
+    kubeconfig: str | None,
+    context: str | None,
+    namespaces: tuple[str, ...],
+    form: str,
+    output: Path | None,
+    strict: bool,
+    resolve: bool,
+    registries: Path | None,
+    registry_credentials: Path | None,
+    image_results: str | None,
+) -> None:
+    """Say what other drivers on nodes would break, and what they would open.
+
+    Judges every workload with GPUs twice, on the nodes as they are and as they will be: by the templates of workloads,
+    and by pods whose workload is not known. Manifests that are named are judged, too; they replace objects of the same
+    name.
+
+    Exit status: 0 nothing breaks, 1 something does (with --strict also: may), 2 some input cannot be used (2 takes
+    precedence over 1).
+    """
+    from webhook.audit.writing import fault_of, write_file, write_output
+    from webhook.upgrades.plan_formats import rendered_plan
+
+    if cluster == (inventory is not None):
+        fail("name either --cluster or an --inventory")
+    if not (sets or retired or added or has_matrix):
+        fail("say what changes: --set, --retire or --add; or ask for --matrix")
+    if (kubeconfig or context) and not cluster:
+        fail("--kubeconfig and --context need --cluster")
+    if len(namespaces) > 1 and not cluster:
+        fail("several --namespace need --cluster; for manifests, name one: the namespace of objects that name none")
+    if output is not None and (fault := fault_of(output)):
+        fail(fault)
+    ask = registries_of(
+        resolve, registries, registry_credentials, image_results, Path(kubeconfig) if kubeconfig else None
+    )
+    found = _plan(paths, inventory, sets, retired, added, has_matrix, policies, (kubeconfig, context), namespaces, ask)
+    text = rendered_plan(found, form, is_for_a_terminal=output is None and sys.stdout.isatty())
+    try:
+        write_output(text) if output is None else write_file(text, output)
+    except OSError as error:
+        fail(f"{output or 'standard output'} cannot be written: {error.strerror}")
+    for one in found.errors:
+        click.echo(str(one), err=True)
+    sys.exit(found.exit_status(is_strict=strict))
+
+
+def _plan(
+    paths: tuple[str, ...],
+    inventory: Path | None,
+    sets: tuple[str, ...],
+    retired: tuple[str, ...],
+    added: Path | None,
+    has_matrix: bool,
+    policies: Path | None,
+    server: tuple[str | None, str | None],
+    namespaces: tuple[str, ...],
+    ask: "Ask | None",
+) -> "DriverPlan":
+    from webhook.audit.review_objects import LookedUpImages
+    from webhook.upgrades.planning import PlanRequest, plan_of
+    from webhook.upgrades.policies_without_files import policies_without_files
+
+    known = policies_without_files() if policies is None else load_policies(policies)
+    manifests = manifests_of(paths, is_strict=False)
+    namespace = next(iter(namespaces), "default")
+    with shown_progress(is_shown=inventory is None) as on_progress:
+        if inventory is not None:
+            source = _of_inventory(inventory, manifests, namespace, known.accelerators)
+        else:
+            source = _of_cluster(server, namespaces, manifests, namespace, known.accelerators, on_progress)
+        changed = _changed(source.background.facts, known, sets, retired, added)
+        now = datetime.now(UTC) if source.now is None else datetime.fromtimestamp(source.now, UTC)
+        request = PlanRequest(changed, known, now, namespace, str(added or ""), has_matrix)
+        images = None if ask is None else LookedUpImages(ask)
+        return plan_of(request, source.documents, source.owners, images)
+
+
+def _of_inventory(
+    path: Path, manifests: "list[Document | DocumentError]", namespace: str, accelerators: "Accelerators"
+) -> "ObjectSource":
+    """The objects of an inventory, and manifests; owners come before what they own."""
+    from webhook.audit.auditing import Background
+    from webhook.audit.documents import Document
+    from webhook.audit.object_sources import of_files
+    from webhook.model.workloads import is_pod
+
+    found, objects = inventory_with_objects(path, accelerators)
+    everything = [*manifests, *_unreplaced(objects, manifests, namespace)]
+    documents = sorted(everything, key=lambda one: isinstance(one, Document) and is_pod(one.api_version, one.kind))
+    return of_files(documents, namespace, Background(found.facts))
+
+
+def _of_cluster(
+    place: tuple[str | None, str | None],
+    namespaces: tuple[str, ...],
+    manifests: "list[Document | DocumentError]",
+    namespace: str,
+    accelerators: "Accelerators",
+    on_progress: "Callable[[Progress], None]",
+) -> "ObjectSource":
+    from webhook.audit.cluster_objects import NamespaceScope
+    from webhook.audit.object_sources import of_cluster
+    from webhook.doctor.cluster import UnavailableError, find_server
+
+    try:
+        server = find_server(place[0] or os.environ.get("KUBECONFIG"), place[1])
+    except UnavailableError as error:
+        fail(f"{error}; {error.remedy}" if error.remedy else str(error))
+    scope = NamespaceScope(namespaces, () if namespaces else _EXCLUDED)
+    source = of_cluster(server, scope, on_progress, None, accelerators)
+    documents = chain(manifests, _unreplaced(source.documents, manifests, namespace))
+    return replace(source, documents=documents)
+
+
+def _unreplaced(
+    objects: "Iterable[Document | DocumentError]", manifests: "list[Document | DocumentError]", namespace: str
+) -> "Iterator[Document | DocumentError]":
+    """The objects without those that manifests replace: of the same kind, namespace and name."""
+    from webhook.audit.documents import Document
+
+    replaced = {_identity(one, namespace) for one in manifests if isinstance(one, Document)}
+    for one in objects:
+        if not isinstance(one, Document) or _identity(one, namespace) not in replaced:
+            yield one
+
+
+def _identity(document: "Document", namespace: str) -> tuple[str, ...]:
+    from webhook.audit.documents import own_namespace
+    from webhook.model.json_parts import part
+
+    name = part(document.object, "metadata", "name")
+    where = own_namespace(document) or namespace
+    return (document.api_version.rpartition("/")[0], document.kind, where, str(name or id(document)))
+
+
+def _changed(
+    facts: "ClusterFacts", policies: "PolicySet", sets: tuple[str, ...], retired: tuple[str, ...], added: Path | None
+) -> "ChangedCluster":
+    """The cluster with the planned changes; exits with status 2 and every mistake if they cannot be planned."""
+    from webhook.upgrades.changed_cluster import ChangedCluster, declared_pools
+    from webhook.upgrades.node_changes import KnownNodes, NodeChange, UnusableChangesError, changes_of
+
+    declared = declared_pools(policies.policies)
+    faults: list[str] = []
+    known = KnownNodes(facts.cluster.nodes, declared, policies.accelerators, policies.cuda.tables)
+    changes: tuple[NodeChange, ...] = ()
+    try:
+        changes = changes_of(sets, retired, known)
+    except UnusableChangesError as error:
+        faults += error.messages
+    coming = None if added is None else inventory_of(added, policies.accelerators).facts
+    if coming is not None:
+        if not coming.cluster.nodes:
+            faults.append(f"--add {added}: has no node; name what `kubectl get nodes -o yaml` prints")
+        for name in sorted(coming.cluster.nodes.keys() & facts.cluster.nodes.keys())[:3]:
+            faults.append(f"--add {added}: the cluster has a node {name} already; give the new one another name")
+    if faults:
+        fail("\n".join(faults))
+    return ChangedCluster(facts, changes, declared, coming, policies.cuda.tables)

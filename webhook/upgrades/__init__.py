@@ -1,0 +1,1 @@
+"""What other drivers on nodes would change for workloads, before anybody installs them."""

@@ -1,0 +1,244 @@
+"""What a person plans to do with nodes: other drivers for some, none left of others, and new ones.
+
+A change names its nodes by one label, `key=value` or `key in (a,b)`, or by the name of a node pool that a policy
+declares. All mistakes are reported at once, each with what there is instead.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from webhook.cuda.cuda_tables import CudaTables
+from webhook.facts.nodes import Node
+from webhook.model.accelerators import Accelerators, Vendor
+from webhook.model.node import NodeClass, NodePool
+from webhook.model.shape import FormatError, spelled
+from webhook.model.versions import Version, parse_version
+from webhook.model.wording import counted, few, hint, nearest
+
+_IN = re.compile(r"\s*(\S+)\s+in\s*\((.*)\)\s*", re.DOTALL)
+_OLDEST_BRANCH = 100
+"""The least first number of a driver version. A smaller number is most likely a version of CUDA."""
+_WANTED = "write key=value or key in (a,b) with a label of nodes, or the name of a node pool that a policy declares"
+
+
+class ChangeAction(StrEnum):
+    """What happens to nodes."""
+
+    SET = "set"
+    """They get another driver."""
+    RETIRE = "retire"
+    """They are gone."""
+    ADD = "add"
+    """They are new."""
+
+
+class UnusableChangesError(ValueError):
+    """Changes that cannot be planned; `messages` has every mistake, each with what there is instead."""
+
+    def __init__(self, messages: Sequence[str]) -> None:
+        super().__init__("\n".join(messages))
+        self.messages = tuple(messages)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelection:
+    """Nodes and declared pools by a label that has one of `values`; without a `key`, the pool named `text`."""
+
+    text: str
+    key: str = ""
+    values: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, text: str) -> "NodeSelection":
+        """Read a selector, or the name of a pool. Raises FormatError."""
+        text = text.strip()
+        if (found := _IN.fullmatch(text)) is not None:
+            key, values = found[1], tuple(filter(None, (value.strip() for value in found[2].split(","))))
+        else:
+            key, equals, value = text.partition("=")
+            key, values = key.strip(), (value.removeprefix("=").strip(),)
+            if not equals:
+                key, values = "", ()
+        is_pool = not key and "=" not in text and not any(map(str.isspace, text)) and text
+        if not is_pool and (not key or not values or any("," in value or "=" in value for value in values)):
+            raise FormatError(f"{spelled(text)} selects no nodes; {_WANTED}")
+        return cls(text, key, values)
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Whether nodes with these labels are meant."""
+        return bool(self.key) and labels.get(self.key) in self.values
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChange:
+    """One thing that is done to nodes, as it was written in `text`.
+
+    `nodes` are names of nodes, `pools` names of pools that policies declare. `driver` and `cuda`, the newest CUDA that
+    the driver runs, are given for SET.
+    """
+
+    action: ChangeAction
+    text: str
+    nodes: frozenset[str]
+    pools: frozenset[str] = frozenset()
+    driver: Version | None = None
+    cuda: Version | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNodes:
+    """The nodes of a cluster and the pools of its policies, among which changes select."""
+
+    nodes: Mapping[str, Node]
+    pools: Sequence[NodePool]
+    accelerators: Accelerators
+    tables: CudaTables
+
+    def has_gpus(self, node: NodeClass) -> bool:
+        """Whether nodes have NVIDIA GPUs, by device plugin or by ResourceSlices."""
+        return has_nvidia_gpus(node, self.accelerators)
+
+    def selected(self, selection: NodeSelection) -> tuple[list[str], list[str]]:
+        """The names of the nodes, and of the pools, that a selection means."""
+        pools = [pool for pool in self.pools if selection.selects(dict(pool.labels)) or _is_named(pool, selection)]
+        if selection.key:
+            nodes = [name for name, node in self.nodes.items() if node.label(selection.key) in selection.values]
+        else:
+            nodes = [name for name, node in self.nodes.items() if any(_is_of(node, pool) for pool in pools)]
+        return nodes, [pool.name for pool in pools]
+
+
+def has_nvidia_gpus(node: NodeClass, accelerators: Accelerators) -> bool:
+    """Whether nodes have NVIDIA GPUs, by device plugin or by ResourceSlices."""
+    known = (accelerators.of(resource) for resource in node.gpu_resources)
+    return node.by_slices is not None or any(gpu is not None and gpu.vendor is Vendor.NVIDIA for gpu in known)
+
+
+def _is_named(pool: NodePool, selection: NodeSelection) -> bool:
+    return not selection.key and pool.name == selection.text
+
+
+def _is_of(node: Node, pool: NodePool) -> bool:
+    """Whether a node has all labels of a pool, whatever driver it has."""
+    return all(node.label(key) == value for key, value in pool.labels if not key.startswith("nvidia.com/cuda."))
+
+
+def changes_of(sets: Iterable[str], retired: Iterable[str], known: KnownNodes) -> tuple[NodeChange, ...]:
+    """The changes that these texts mean: `SELECTOR|POOL=DRIVER` and `SELECTOR|POOL`. Raises UnusableChangesError."""
+    faults: list[str] = []
+    found: list[NodeChange] = []
+    for text in sets:
+        selector, equals, driver = text.rpartition("=")
+        if equals:
+            _add(found, faults, f"--set {spelled(text)}", ChangeAction.SET, selector, driver.strip(), known)
+        else:
+            faults.append(f"--set {spelled(text)}: names no driver; write SELECTOR=DRIVER, such as pool=a100=580.95.05")
+    for text in retired:
+        _add(found, faults, f"--retire {spelled(text)}", ChangeAction.RETIRE, text, "", known)
+    faults += _twice(found)
+    if faults:
+        raise UnusableChangesError(faults)
+    return tuple(found)
+
+
+def _add(  # noqa: PLR0913, PLR0917  # the parts of a change
+    found: list[NodeChange],
+    faults: list[str],
+    option: str,
+    action: ChangeAction,
+    selector: str,
+    driver: str,
+    known: KnownNodes,
+) -> None:
+    """Add the change that an option means, or what is wrong with the option."""
+    version: Version | None = None
+    cuda: Version | None = None
+    before = len(faults)
+    if action is ChangeAction.SET:
+        try:
+            version = _driver(driver, known.tables)
+            cuda = known.tables.drivers.reported_by(version)
+        except FormatError as error:
+            faults.append(f"{option}: {error}")
+    try:
+        selection = NodeSelection.of(selector)
+        nodes, pools = known.selected(selection)
+    except FormatError as error:
+        faults.append(f"{option}: {error}")
+        return
+    if not nodes and not pools:
+        faults.append(f"{option}: {_nothing(selection, known)}")
+        return
+    if action is ChangeAction.SET:
+        bare, nodes = len(nodes), [name for name in nodes if known.has_gpus(known.nodes[name].kind)]
+        if not nodes and not pools:
+            faults.append(f"{option}: selects {counted(bare, 'node')}, none of which has NVIDIA GPUs; select others")
+            return
+    if len(faults) == before:
+        found.append(NodeChange(action, selection.text, frozenset(nodes), frozenset(pools), version, cuda))
+
+
+def _driver(text: str, tables: CudaTables) -> Version:
+    """The driver version, whose branch the tables know. Raises FormatError."""
+    version = parse_version(text)
+    if len(version.parts) > 3 or version.major < _OLDEST_BRANCH:
+        raise FormatError(f"{spelled(text)} is not a driver version; write one such as 580.95.05, or its branch, 580")
+    if tables.drivers.branch(version.major) is None:
+        numbers = [row.number for row in tables.drivers.rows]
+        older = [number for number in numbers if number < version.major][-1:]
+        newer = [number for number in numbers if number > version.major][:1]
+        near = " and ".join(map(str, older + newer))
+        raise FormatError(
+            f"driver branch {version.major} is not in the tables; the nearest are {near}. A branch that is newer than "
+            "this release goes into drivers of _cuda.yaml in the directory of policies"
+        )
+    return version
+
+
+def _nothing(selection: NodeSelection, known: KnownNodes) -> str:
+    """What there is, where a selection means nothing."""
+    if not selection.key:
+        names = sorted({pool.name for pool in known.pools})
+        there_are = f"there are {few(names)}{hint(selection.text, names)}" if names else "none is declared"
+        return f"no policy declares a node pool {spelled(selection.text)}; {there_are}. {_WANTED.capitalize()}"
+    labels: dict[str, set[str]] = {}
+    for node in known.nodes.values():
+        if known.has_gpus(node.kind):
+            for key in node.keys:
+                labels.setdefault(key, set()).add(node.label(key) or "")
+    for pool in known.pools:
+        for key, value in pool.labels:
+            labels.setdefault(key, set()).add(value)
+    if selection.key not in labels:
+        close = nearest(selection.key, sorted(labels))
+        return f"no node and no declared node pool has the label {spelled(selection.key)}; " + (
+            f"did you mean {close}?" if close else f"GPU nodes have {few(sorted(labels))}"
+        )
+    values = sorted(labels[selection.key])
+    close = nearest(selection.values[0], values)
+    return f"no node and no declared node pool has this value; {selection.key} is {few(values)}" + (
+        f"; did you mean {close}?" if close else ""
+    )
+
+
+def _twice(changes: Sequence[NodeChange]) -> Iterable[str]:
+    """What several changes do to one node or pool that cannot all be done."""
+    for at, one in enumerate(changes):
+        for other in changes[:at]:
+            nodes, pools = one.nodes & other.nodes, one.pools & other.pools
+            is_same = one.text == other.text
+            if is_same or ((nodes or pools) and (one.action, one.driver) != (other.action, other.driver)):
+                first = next(iter(sorted(nodes) or sorted(pools)), one.text)
+                what = counted(len(nodes), "node") if nodes else counted(len(pools), "node pool")
+                whom = (
+                    f"{spelled(one.text)} is named twice"
+                    if is_same
+                    else (f"{spelled(other.text)} and {spelled(one.text)} both mean {what}, such as {first}")
+                )
+                yield f"{whom}: {_deed(other)} and {_deed(one)}; keep one of the two"
+
+
+def _deed(change: NodeChange) -> str:
+    return f"--set to {change.driver}" if change.action is ChangeAction.SET else "--retire"

@@ -1,0 +1,174 @@
+"""Where a pod runs at one of the two moments: its candidates among nodes and pools, and the verdict about each.
+
+The verdicts are those of the rule cudaDriver, with the settings that hold for the pod. A node that another enforced
+rule keeps the pod off is no candidate. The pod is judged before cudaDriver keeps it off nodes, and without its node.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from webhook.cuda.assessment import Assessment, NodeVerdict, assess
+from webhook.cuda.checks import Verdict
+from webhook.cuda.need import BuiltFor, Need
+from webhook.engine.running_rules import facts_under
+from webhook.facts import node_index
+from webhook.facts.facts import ClusterFacts
+from webhook.facts.node_sets import Mask
+from webhook.model.accelerators import Vendor
+from webhook.model.container import Container
+from webhook.model.node import NodeClass
+from webhook.model.pod import Pod
+from webhook.policy.policy_set import Policy
+from webhook.rules import cuda_driver
+from webhook.rules.candidates import candidates, released
+from webhook.rules.claimed_nodes import claimed_nodes
+from webhook.rules.rule_settings import Mode
+from webhook.upgrades.changed_cluster import ClusterSide
+
+_NO_CUDA = Need(BuiltFor.NONE, None, "")
+
+
+class RunsOn(StrEnum):
+    """Whether a pod runs anywhere, in one word."""
+
+    RUNS = "runs"
+    """On some node with the driver alone."""
+    COMPAT_ONLY = "compatOnly"
+    """Only with the cuda-compat package of its image."""
+    UNKNOWN = "unknown"
+    """On no node for certain, but on some perhaps."""
+    CANNOT_RUN = "cannotRun"
+    """On none of the nodes that it could be scheduled to."""
+    NO_NODES = "noNodes"
+    """It could be scheduled to no node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The verdict about each candidate of a pod. The masks are in the common order of nodes and pools.
+
+    `survey` is that of cudaDriver with these candidates, None if no container needs CUDA. `members` are the candidates
+    of each of `verdicts`.
+    """
+
+    survey: cuda_driver.CudaSurvey | None
+    verdicts: tuple[NodeVerdict, ...]
+    members: tuple[Mask, ...]
+    native: Mask
+    by_compat: Mask
+    unknown: Mask
+    unfit: Mask
+
+    @property
+    def running(self) -> Mask:
+        """The candidates that run the pod for certain."""
+        return self.native | self.by_compat
+
+    @property
+    def candidates(self) -> Mask:
+        """The nodes and pools that the pod could be scheduled to."""
+        return self.running | self.unknown | self.unfit
+
+    @property
+    def word(self) -> RunsOn:
+        """Whether the pod runs anywhere."""
+        if self.native:
+            return RunsOn.RUNS
+        if self.by_compat:
+            return RunsOn.COMPAT_ONLY
+        if self.unknown:
+            return RunsOn.UNKNOWN
+        return RunsOn.CANNOT_RUN if self.unfit else RunsOn.NO_NODES
+
+    @property
+    def uses(self) -> tuple[tuple[Container, Need], ...]:
+        """The containers that use GPUs, with what they need."""
+        return () if self.survey is None else self.survey.uses
+
+    def among(self, mask: Mask) -> list[NodeVerdict]:
+        """The verdicts about the candidates in a mask, which count only these."""
+        return [
+            replace(one, nodes=replace(one.nodes, count=(mask & own).bit_count() if one.nodes.count else 0))
+            for one, own in zip(self.verdicts, self.members, strict=True)
+            if mask & own
+        ]
+
+
+NOWHERE = Standing(None, (), (), 0, 0, 0, 0)
+"""Pods that could be scheduled to no node."""
+
+
+def uses_nvidia(pod: Pod, facts: ClusterFacts) -> bool:
+    """Whether a pod certainly gets NVIDIA GPUs, by number or by resource claims."""
+    if pod.requests_gpus_of(Vendor.NVIDIA):
+        return True
+    return bool(pod.resource_claims) and claimed_nodes(released(pod), facts) is not None
+
+
+def settings_in(policy: Policy, others: cuda_driver.Settings) -> cuda_driver.Settings:
+    """The settings of cudaDriver in a policy; `others` where it is disabled, since images need their drivers anyway."""
+    bound = next((one for one in policy.rules if isinstance(one.settings, cuda_driver.Settings)), None)
+    return bound.settings if bound is not None and isinstance(bound.settings, cuda_driver.Settings) else others
+
+
+def standing_of(pod: Pod, policy: Policy, settings: cuda_driver.Settings, side: ClusterSide) -> Standing:
+    """Where a pod runs. `policy` is the pod's policy with the node pools of this side."""
+    facts = facts_under(policy, side.facts)
+    survey = cuda_driver.survey_of(pod, settings, facts)
+    if survey is None:
+        nodes = candidates(pod, facts)
+        verdicts = assess((_NO_CUDA,), nodes, settings.tables, is_forward_compat_allowed=True).verdicts
+    else:
+        nodes, verdicts = survey.nodes, survey.assessment.verdicts
+    kept_off = _kept_off(pod, policy, facts, len(verdicts))
+    members = _members(pod, nodes, facts, side)
+    kept = [one for at, one in enumerate(zip(verdicts, members, strict=True)) if at not in kept_off]
+    verdicts, masks = tuple(one for one, _ in kept), dict.fromkeys(Verdict, 0)
+    for verdict, mask in kept:
+        masks[verdict.result.verdict] |= mask
+    if survey is not None and kept_off:
+        assessment = Assessment(verdicts, survey.assessment.tables)
+        survey = replace(survey, nodes=tuple(one.nodes for one in verdicts), assessment=assessment)
+    return Standing(
+        survey,
+        verdicts,
+        tuple(mask for _, mask in kept),
+        masks[Verdict.COMPATIBLE],
+        masks[Verdict.FORWARD_COMPAT_ONLY],
+        masks[Verdict.UNKNOWN],
+        masks[Verdict.INCOMPATIBLE],
+    )
+
+
+def _kept_off(pod: Pod, policy: Policy, facts: ClusterFacts, number: int) -> set[int]:
+    """The positions of candidates that other enforced rules keep the pod off."""
+    found: set[int] = set()
+    for bound in policy.validators:
+        is_other = bound.mode is Mode.ENFORCE and not isinstance(bound.settings, cuda_driver.Settings)
+        if is_other and bound.rule.unsuited is not None and bound.rule.can_be_unsuited(bound.settings):
+            judged = bound.rule.unsuited(pod, bound.settings, facts)
+            if judged is not None and len(judged.found) == number:
+                found.update(at for at, unsuited in enumerate(judged.found) if unsuited is not None)
+    return found
+
+
+def _members(pod: Pod, nodes: Sequence[NodeClass], facts: ClusterFacts, side: ClusterSide) -> Iterator[Mask]:
+    """Which nodes and pools are in each of the classes, in the common order."""
+    placed, cluster = released(pod), facts.cluster
+    runtime_class = cluster.runtime_classes.get(placed.runtime_class or "")
+    mask = node_index.matching_nodes(cluster.table, placed, runtime_class)
+    found = list(map(side.of_nodes, cluster.table.members(mask)))
+    everything = facts.matching_nodes(placed)
+    if any(one.by_claim for one in everything):
+        found.append(side.order.claimed)
+    if facts.pools is not None:
+        names = [name.removeprefix("pool ") for name in facts.pools.nodes]
+        of_pools = facts.pools.members(node_index.matching_nodes(facts.pools, placed, runtime_class))
+        found += [side.of_pools(members, names) for members in of_pools]
+    if len(found) == len(nodes):
+        yield from found
+        return
+    for nodes_of_class, members in zip(everything, found, strict=True):
+        if nodes_of_class in nodes:  # of all matching nodes only those that offer what the pod claims
+            yield members

@@ -1,0 +1,247 @@
+"""Looks at pods and workloads one by one, and says what a plan changes for each owner.
+
+A workload is judged by its templates, and its running pods only count their GPUs. Pods whose owner nobody knows are
+judged as they are, without their node, because they will be placed anew. So are the running pods of a template that
+could be scheduled nowhere: something that the plan does not know has completed them. Pods that are alike are judged
+once, whoever owns them. Objects are not kept.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from webhook import engine
+from webhook.audit.auditing import error_about, is_passed_over
+from webhook.audit.documents import Document, DocumentError, own_namespace
+from webhook.audit.owners import Owners
+from webhook.audit.report import ObjectReference
+from webhook.cuda.cuda_tables import context_of
+from webhook.facts.facts import ClusterFacts
+from webhook.model.accelerators import Accelerators
+from webhook.model.claims import TOO_LARGE, claims_of
+from webhook.model.json_parts import mapped
+from webhook.model.likeness import likeness_of
+from webhook.model.pod import Pod
+from webhook.model.pod_reader import pod_from_raw
+from webhook.model.subject import subject_of, subject_of_template
+from webhook.model.workloads import Template, is_pod, templates_of, workload_of
+from webhook.policy.policy_set import Policy, PolicySet
+from webhook.rules import cuda_driver
+from webhook.rules.rule import Stage
+from webhook.rules.rule_settings import Mode
+from webhook.upgrades.changed_cluster import ChangedCluster, ClusterSide
+from webhook.upgrades.comparing import PlacesCompared, compared, worst_of
+from webhook.upgrades.driver_plan import PlannedWorkload, UnknownImage
+from webhook.upgrades.standing import NOWHERE, RunsOn, Standing, settings_in, standing_of, uses_nvidia
+
+Raw = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPods:
+    """Pods that are alike: one of them as it is now, its policy and settings, where it stands, and what changes."""
+
+    pod: Pod
+    policy: Policy
+    settings: cuda_driver.Settings
+    before: Standing
+    compared: PlacesCompared
+    owners: set[tuple[str, ...]] = field(default_factory=set)
+    """The identities of the workloads that have such pods."""
+
+
+@dataclass(slots=True)
+class _Row:
+    """What is known of one owner so far."""
+
+    owner: ObjectReference
+    of_templates: list[PlacesCompared] = field(default_factory=list)
+    of_pods: list[PlacesCompared] = field(default_factory=list)
+    running: int = 0
+    declared: int = 0
+    is_declared: bool = False
+    """Whether a manifest has it, and no cluster."""
+
+    @property
+    def needs_pods(self) -> bool:
+        """Whether its templates do not tell where its pods run."""
+        return all(one.before.verdict is RunsOn.NO_NODES for one in self.of_templates)
+
+    @property
+    def found(self) -> list[PlacesCompared]:
+        """What decides about it."""
+        return self.of_pods if self.of_pods and self.needs_pods else self.of_templates or self.of_pods
+
+
+class WorkloadPlanner:
+    """Takes documents, owners before what they own, and then says what changes for each owner.
+
+    `namespace` is that of manifests that name none. `now` is the moment for which exceptions are judged, in seconds
+    since 1970.
+    """
+
+    def __init__(
+        self, policies: PolicySet, cluster: ChangedCluster, owners: Owners, namespace: str, now: float
+    ) -> None:
+        self._policies, self._cluster, self._owners = policies, cluster, owners
+        self._namespace, self._now = namespace, now
+        self._accelerators: Accelerators = policies.accelerators
+        self._others = cuda_driver.Settings.model_validate(
+            {"mode": Mode.AUDIT}, context=context_of(policies.cuda.tables)
+        )
+        self._rows: dict[tuple[str, ...], _Row] = {}
+        self._alike: dict[tuple[object, ...], JudgedPods | None] = {}
+        self._completing: dict[int, tuple[Policy, Policy]] = {}
+        self.unalike: list[JudgedPods] = []
+        """Pods that were judged by themselves, because they are too large to be compared with others."""
+        self.errors: list[DocumentError] = []
+
+    def add(self, document: Document | DocumentError) -> None:
+        """Look at an object."""
+        if isinstance(document, DocumentError):
+            self.errors.append(document)
+            return
+        try:
+            if not is_passed_over(document, self._owners):
+                self._pod(document) if is_pod(document.api_version, document.kind) else self._workload(document)
+        except ValueError as error:
+            self.errors.append(error_about(document, str(error)))
+
+    def _workload(self, document: Document) -> None:
+        raw, namespace = document.object, self._namespace_of(document)
+        row: _Row | None = None
+        for template in templates_of(raw):
+            subject = partial(subject_of_template, raw, template)
+            held = self._policies.in_force(namespace, subject, self._now)
+            judged = self._judged(template.made, namespace, held.policy, is_queued=template.is_queued)
+            if judged is None:
+                continue
+            row = row or self._row(self._owners.root_of(raw), namespace, is_declared=bool(document.source))
+            row.of_templates.append(judged.compared)
+            row.declared += _gpus(judged.pod, self._cluster.facts, self._accelerators) * _pods_of(template)
+            judged.owners.add(row.owner.identity)
+
+    def _pod(self, document: Document) -> None:
+        raw, namespace = document.object, self._namespace_of(document)
+        spec = mapped(raw, "spec")
+        is_running = bool(spec.get("nodeName"))
+        root = self._owners.root_of(raw)
+        row = self._rows.get(_key(root, namespace))
+        if row is None or row.needs_pods:
+            unplaced = {
+                **{key: value for key, value in raw.items() if key != "status"},
+                "spec": {key: value for key, value in spec.items() if key != "nodeName"},
+            }
+            held = self._policies.in_force(namespace, lambda: subject_of(raw, "Pod"), self._now)
+            judged = self._judged(unplaced, namespace, held.policy)
+            if judged is None:
+                return
+            row = row or self._row(root, namespace, is_declared=bool(document.source) and not is_running)
+            row.of_pods.append(judged.compared)
+            judged.owners.add(row.owner.identity)
+            gpus = _gpus(judged.pod, self._cluster.facts, self._accelerators)
+        else:
+            gpus = _gpus(pod_from_raw(raw, self._accelerators, namespace), self._cluster.facts, self._accelerators)
+        row.running += gpus if is_running else 0
+        row.declared += 0 if is_running else gpus
+
+    def _row(self, owner: ObjectReference, namespace: str, *, is_declared: bool) -> _Row:
+        key = _key(owner, namespace)
+        if key not in self._rows:
+            placed = owner if owner.namespace or not namespace else replace(owner, namespace=namespace)
+            self._rows[key] = _Row(placed, is_declared=is_declared)
+        return self._rows[key]
+
+    def _namespace_of(self, document: Document) -> str:
+        known = workload_of(document.api_version, document.kind)
+        if known is not None and not known.is_namespaced:
+            return ""
+        return own_namespace(document) or self._namespace
+
+    def _judged(self, raw: Raw, namespace: str, policy: Policy, *, is_queued: bool = False) -> JudgedPods | None:
+        """What changes for a pod; None if it gets no NVIDIA GPU for certain."""
+        likeness = likeness_of(raw, policy.labels)
+        if likeness is None:
+            found = self._compared(raw, namespace, policy, is_queued=is_queued)
+            self.unalike += [found] if found is not None else []
+            return found
+        key = (likeness.text, namespace, id(policy), is_queued)
+        if key not in self._alike:
+            self._alike[key] = self._compared(raw, namespace, policy, is_queued=is_queued)
+        return self._alike[key]
+
+    def _compared(self, raw: Raw, namespace: str, policy: Policy, *, is_queued: bool) -> JudgedPods | None:
+        settings = settings_in(policy, self._others)
+        sides = (self._cluster.before, self._cluster.after)
+        pods = [self._completed(raw, namespace, policy, side, is_queued=is_queued) for side in sides]
+        if not any(uses_nvidia(pod, side.facts) for pod, side in zip(pods, sides, strict=True)):
+            return None
+        before, after = (
+            standing_of(pod, side.policy(policy), settings, side) if uses_nvidia(pod, side.facts) else NOWHERE
+            for pod, side in zip(pods, sides, strict=True)
+        )
+        return JudgedPods(pods[0], policy, settings, before, compared(before, after, self._cluster.order))
+
+    def _completed(self, raw: Raw, namespace: str, policy: Policy, side: ClusterSide, *, is_queued: bool) -> Pod:
+        """The pod as policies complete it, without the node affinity of rules that steer pods."""
+        policy = side.policy(policy)
+        known = self._completing.get(id(policy))
+        if known is None:
+            without = policy.only(lambda bound: bound.rule.stage is not Stage.STEERING)
+            known = self._completing[id(policy)] = policy, without
+        outcome = engine.mutate(raw, known[1], side.facts, namespace=namespace)
+        pod = pod_from_raw(outcome.object, self._accelerators, namespace)
+        return replace(pod, is_gated=True) if is_queued else pod
+
+    def judged(self) -> Iterator[JudgedPods]:
+        """All kinds of pods that were judged."""
+        yield from filter(None, self._alike.values())
+        yield from self.unalike
+
+    def workloads(self) -> tuple[PlannedWorkload, ...]:
+        """What changes for each owner, the worst change first."""
+        found = []
+        for row in self._rows.values():
+            worst = worst_of(row.found)
+            gpus = row.declared if row.is_declared and not row.running else row.running
+            found.append(
+                PlannedWorkload(row.owner, gpus, worst.change, worst.before, worst.after, worst.reason, worst.remedy)
+            )
+        return tuple(sorted(found, key=lambda one: (one.change.rank, -one.gpus, one.owner)))
+
+    def unknown_images(self) -> tuple[UnknownImage, ...]:
+        """The images of which nobody knows what they need; those with the most GPUs first."""
+        gpus = {one.owner.identity: one.gpus for one in self.workloads()}
+        problems: dict[str, str] = {}
+        users: dict[str, set[tuple[str, ...]]] = {}
+        for judged in self.judged():
+            for image, problem in judged.compared.unknown:
+                problems.setdefault(image, problem)
+                users.setdefault(image, set()).update(judged.owners)
+        found = [
+            UnknownImage(image, problem, len(users[image]), sum(gpus.get(one, 0) for one in users[image]))
+            for image, problem in problems.items()
+        ]
+        return tuple(sorted(found, key=lambda one: (-one.gpus, -one.workloads, one.image)))
+
+
+def _key(owner: ObjectReference, namespace: str) -> tuple[str, ...]:
+    return (*owner.identity, namespace)
+
+
+def _pods_of(template: Template) -> int:
+    """How many pods a template makes; 1 where it does not say."""
+    return 1 if template.pods is None else template.pods
+
+
+def _gpus(pod: Pod, facts: ClusterFacts, accelerators: Accelerators) -> int:
+    """The GPUs of a pod: those that it requests by number, and at least those of its claims."""
+    claimed = 0
+    for named in claims_of(pod.resource_claims):
+        requests = facts.claim(named, pod.namespace) or ()
+        for request in requests if requests != TOO_LARGE else ():
+            first = next(iter(request), None)
+            if first is not None and first.are_gpus(accelerators) and not first.is_administrative:
+                claimed += first.least
+    return pod.gpu_count + claimed
