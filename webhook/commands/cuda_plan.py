@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from webhook.audit.review_objects import Ask
     from webhook.facts.facts import ClusterFacts
     from webhook.model.accelerators import Accelerators
+    from webhook.model.node import NodePool
     from webhook.policy.policy_set import PolicySet
     from webhook.upgrades.changed_cluster import ChangedCluster
     from webhook.upgrades.driver_plan import DriverPlan
@@ -184,6 +185,7 @@ def _plan(
     ask: "Ask | None",
 ) -> "DriverPlan":
     from webhook.audit.review_objects import LookedUpImages
+    from webhook.upgrades.changed_cluster import declared_pools
     from webhook.upgrades.planning import PlanRequest, plan_of
     from webhook.upgrades.policies_without_files import policies_without_files
 
@@ -195,8 +197,9 @@ def _plan(
             source = _of_inventory(inventory, manifests, namespace, known.accelerators)
         else:
             source = _of_cluster(server, namespaces, manifests, namespace, known.accelerators, on_progress)
-        changed = _changed(source.background.facts, known, sets, retired, added)
         now = datetime.now(UTC) if source.now is None else datetime.fromtimestamp(source.now, UTC)
+        declared = declared_pools(policy.at(now.timestamp()) for policy in known.policies)
+        changed = _changed(source.background.facts, known, declared, (sets, retired), added)
         request = PlanRequest(changed, known, now, namespace, str(added or ""), has_matrix)
         images = None if ask is None else LookedUpImages(ask)
         return plan_of(request, source.documents, source.owners, images)
@@ -261,18 +264,21 @@ def _identity(document: "Document", namespace: str) -> tuple[str, ...]:
 
 
 def _changed(
-    facts: "ClusterFacts", policies: "PolicySet", sets: tuple[str, ...], retired: tuple[str, ...], added: Path | None
+    facts: "ClusterFacts",
+    policies: "PolicySet",
+    declared: "tuple[NodePool, ...]",
+    options: tuple[tuple[str, ...], tuple[str, ...]],
+    added: Path | None,
 ) -> "ChangedCluster":
-    """The cluster with the planned changes; exits with status 2 and every mistake if they cannot be planned."""
-    from webhook.upgrades.changed_cluster import ChangedCluster, declared_pools
+    """The cluster with what --set, --retire and --add say; exits with status 2 and every mistake in them."""
+    from webhook.upgrades.changed_cluster import ChangedCluster
     from webhook.upgrades.node_changes import KnownNodes, NodeChange, UnusableChangesError, changes_of
 
-    declared = declared_pools(policies.policies)
     faults: list[str] = []
     known = KnownNodes(facts.cluster.nodes, declared, policies.accelerators, policies.cuda.tables)
     changes: tuple[NodeChange, ...] = ()
     try:
-        changes = changes_of(sets, retired, known)
+        changes = changes_of(*options, known)
     except UnusableChangesError as error:
         faults += error.messages
     coming = None if added is None else inventory_of(added, policies.accelerators).facts
