@@ -355,6 +355,20 @@ def test_existing_nodes_belong_to_a_pool_by_what_is_written_but_not_by_their_dri
     assert dict(second.at(DECEMBER).labels)["nvidia.com/cuda.driver.major"] == "595"
 
 
+def test_a_day_that_has_passed_is_told_to_whoever_checks_the_files(policies) -> None:
+    """Of each file once, and not to replicas, which would tell it at every reload."""
+    declare(policies, "_default", UPGRADE)
+    policies.policy("team-a")
+    declare(policies, "team-b", UPGRADE.replace("h100-spot", "own"))
+    assert policies.load(now=DECEMBER - 1).notices == ()
+    since = "has driver 595.71.05 since 1 December 2026; write it as driver, and remove next"
+    assert [notice.replace(f"{policies.path}/", "") for notice in policies.load(now=DECEMBER).notices] == [
+        f"_default.yaml: spec.nodePools: h100-spot {since}",
+        f"team-b.yaml: spec.nodePools: own {since}",
+    ]
+    assert policies.load().notices == ()
+
+
 def test_a_next_driver_is_a_part_of_the_hash_and_is_shown(policies) -> None:
     declare(policies, "_default", H100)
     without = policies.load()

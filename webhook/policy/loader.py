@@ -1,7 +1,7 @@
 """Reads a directory into a set of policies, or reports all mistakes in it, each with file, line and key."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from webhook.policy.error_wording import MODES, details_of, locate, message_for
 from webhook.policy.exception_settings import ExceptionFile, load_exceptions
 from webhook.policy.kept_off_models import KeptOffByNamespace, with_kept_off
 from webhook.policy.namespaces import ClaimedNamespaces
+from webhook.policy.node_pools import begun_changes
 from webhook.policy.policy_quotas import NO_POTS, read_pots
 from webhook.policy.policy_set import NO_POLICY, BoundRule, Policy, PolicySet, content_hash
 from webhook.policy.policy_source import PolicySource, read_source
@@ -99,7 +100,8 @@ def build(
     if previous is not None:
         pots = pots.sharing(previous.pots)
     max_days = default.max_days if default is not None else MOST_DAYS
-    policy_set = PolicySet.of(binder.default, policies, (*notices, *binder.notices), pots, cuda, max_days=max_days)
+    notices += [*binder.notices, *_begun_changes(contents, binder.default, policies, now)]
+    policy_set = PolicySet.of(binder.default, policies, notices, pots, cuda, max_days=max_days)
     if exceptions_file is not None:
         written = ExceptionFile(
             str(contents.path / EXCEPTIONS_FILE), exceptions_file, tuple(rules), None if is_default_unknown else now
@@ -117,6 +119,17 @@ class _Merged:
 
     written: Any
     bound: BoundRule | None
+
+
+def _begun_changes(
+    contents: Contents, default: Policy | None, policies: Mapping[str, Policy], now: float | None
+) -> Iterator[str]:
+    """A remark for each node pool whose next driver has begun; none without `now`."""
+    if now is None:
+        return
+    declaring = {one.pools_origin: one for one in (*policies.values(), *((default,) if default else ())) if one.changes}
+    for origin, policy in sorted(declaring.items()):
+        yield from begun_changes(policy.node_pools, str(contents.path / origin), now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,8 @@ def _part_of_policy(*path: str | int) -> Schema:
 
 def _node_pools() -> str:
     pool = _part_of_policy("nodePools", 0)
-    return _table_of(pool) + "".join(_entries(pool, list(pool["properties"])))
+    keys = list(pool["properties"])
+    return _table_of(pool) + "".join(_entries(pool, keys)) + "".join(_maps(pool, keys))
 
 
 def _names_of_models() -> Iterator[str]:
@@ -180,6 +181,13 @@ def _entries(schema: Schema, keys: Sequence[str]) -> Iterator[str]:
         entry = schema["properties"][key].get("items", {})
         if "properties" in entry:
             yield f"\nEach entry of `{key}`:\n\n{_table_of(entry)}"
+
+
+def _maps(schema: Schema, keys: Sequence[str]) -> Iterator[str]:
+    """A table for each setting that is a map with keys of its own."""
+    for key in keys:
+        if "properties" in (part := schema["properties"][key]):
+            yield f"\nThe keys of `{key}`:\n\n{_table_of(part)}"
 
 
 def _listed(words: Iterable[str]) -> str:
