@@ -33,6 +33,19 @@ def site(control_plane: ControlPlane, webhook: Installation) -> Iterator[Install
         remove_node(control_plane, name)
 
 
+def test_nodes_with_a_driver_of_an_ended_branch_are_counted_as_long_as_they_have_it(
+    control_plane: ControlPlane, site: Installation
+) -> None:
+    """535 ended in June 2026, by the API server's clock."""
+    ended = 'gpu_policy_nodes_of_ended_branch{branch="535"} 2.0'
+    for name in NODES:
+        change(control_plane, name, {"metadata": {"labels": labels("535.183.01", *VOLTA[1:])}})
+    eventually(lambda: ended in site.get("/metrics")[1])
+    for name in NODES:
+        change(control_plane, name, {"metadata": {"labels": labels(*VOLTA)}})
+    eventually(lambda: 'branch="535"' not in site.get("/metrics")[1])
+
+
 def test_an_upgrade_is_announced_and_then_judged_node_by_node(
     control_plane: ControlPlane, site: Installation, make_namespace: Callable[[str], str]
 ) -> None:
@@ -55,5 +68,7 @@ def test_an_upgrade_is_announced_and_then_judged_node_by_node(
 
     change(control_plane, "volta-1", {"metadata": {"labels": labels("595.71.05", *VOLTA[1:])}})
     eventually(lambda: applied("volta-1")[0] == 1)
+    volta = 'gpu_policy_nodes{driver="595.71.05",product="Tesla-V100-SXM2-32GB"} 1.0'
+    assert volta in site.get("/metrics")[1]
     assert "driver branch 580 is the last for compute capability 7.0" in applied("volta-1")[1]
     assert applied("volta-2") == (0, "")
