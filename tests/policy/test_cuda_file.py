@@ -227,8 +227,8 @@ ROW = '{cuda: "14.0.0", driver: "650.10.02", source: me, date: unknown}'
             f'gpus:\n- {{name: F100, compute: "14.0", {WHO}}}',
             [
                 "6: spec.gpus[0].compute: no table has compute capability 14.0; add it under computeCapabilities, or "
-                "write one of 3.0, 3.2, 3.5, 3.7, 5.0, 5.2, 5.3, 6.0, 6.1, 7.0, 7.5, 8.0, 8.6, 8.7, 8.9, 9.0, 10.0, 10.3, "
-                "10.7, 11.0, 12.0, 12.1"
+                "write one of 3.0, 3.2, 3.5, 3.7, 5.0, 5.2, 5.3, 6.0, 6.1, 7.0, 7.5, 8.0, 8.6, 8.7, 8.9, 9.0, 10.0, "
+                "10.3, 10.7, 11.0, 12.0, 12.1"
             ],
             id="a GPU of an unknown compute capability",
         ),
