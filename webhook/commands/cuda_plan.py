@@ -289,4 +289,4 @@ def _changed(
             faults.append(f"--add {added}: the cluster has a node {name} already; give the new one another name")
     if faults:
         fail("\n".join(faults))
-    return ChangedCluster(facts, changes, declared, coming, policies.cuda.tables)
+    return ChangedCluster(facts, changes, declared, coming, policies.cuda.tables, policies.accelerators)

@@ -166,6 +166,7 @@ def node_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Node | 
             _taints(mapped(node.get("spec")).get("taints")),
             gpus,
             _runtime_handlers(status.get("runtimeHandlers")),
+            None,
         ),
         _places(keys),
         tuple(by_name[key] for key in keys),
@@ -235,8 +236,9 @@ def _kind(
     taints: tuple[Taint, ...],
     gpu_resources: frozenset[str],
     runtime_handlers: frozenset[str] | None,
-    by_slices: SliceDriver | None = None,
+    by_slices: SliceDriver | None,
 ) -> NodeClass:
+    """One object for all nodes of this kind."""
     return NodeClass(dict(labels), taints, gpu_resources, runtime_handlers, by_slices=by_slices)
 
 

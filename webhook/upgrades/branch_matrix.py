@@ -9,7 +9,7 @@ about the driver are placed anew for each kind of nodes and branch; steered pods
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from webhook.audit.node_kinds import NodeKind, node_kinds
+from webhook.audit.node_kinds import NodeKind
 from webhook.cuda.assessment import assess
 from webhook.cuda.checks import Verdict, driver_for_gpu
 from webhook.cuda.cuda_tables import CudaTables
@@ -20,12 +20,11 @@ from webhook.facts.node_sets import Mask
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.model.versions import Version
-from webhook.policy.policy_set import Policy
 from webhook.upgrades.changed_cluster import ChangedCluster
 from webhook.upgrades.comparing import compared
 from webhook.upgrades.driver_plan import BranchMatrix, MatrixCell, MatrixRow, WorkloadChange
 from webhook.upgrades.node_changes import ChangeAction, NodeChange, has_nvidia_gpus
-from webhook.upgrades.plan_pools import branch_support
+from webhook.upgrades.plan_pools import branch_support, gpu_kinds
 from webhook.upgrades.standing import standing_of
 from webhook.upgrades.workload_planner import JudgedPods
 
@@ -46,13 +45,11 @@ class _Kind:
     sample: NodeClass
 
 
-def branch_matrix(
-    cluster: ChangedCluster, judged: Iterable[JudgedPods], policies: Sequence[Policy], now: float
-) -> BranchMatrix:
+def branch_matrix(cluster: ChangedCluster, judged: Iterable[JudgedPods], now: float) -> BranchMatrix:
     """The matrix for these pods on the nodes as they are now. `now` is in seconds since 1970."""
     tables = cluster.tables
     today = replace(cluster, changes=(), added=None)
-    kinds = list(_kinds(today, policies))
+    kinds = list(_kinds(today))
     pods = [one for one in judged if one.owners]
     rows = [_row(kind, pods, today) for kind in kinds]
     numbers = [branch.number for branch in tables.drivers.rows]
@@ -60,9 +57,9 @@ def branch_matrix(
     return BranchMatrix(tuple(one for one in supported if one is not None), tuple(rows))
 
 
-def _kinds(today: ChangedCluster, policies: Sequence[Policy]) -> Iterator[_Kind]:
+def _kinds(today: ChangedCluster) -> Iterator[_Kind]:
     """The kinds of nodes and declared pools with NVIDIA GPUs, by offer."""
-    accelerators, tables, order = policies[0].accelerators, today.tables, today.order
+    accelerators, tables, order = today.accelerators, today.tables, today.order
     found: dict[Offer, tuple[list[str], list[str], NodeClass]] = {}
     for name, node in today.before.facts.cluster.nodes.items():
         if has_nvidia_gpus(node.kind, accelerators):
@@ -78,7 +75,7 @@ def _kinds(today: ChangedCluster, policies: Sequence[Policy]) -> Iterator[_Kind]
         mask = sum(1 << places[name] for name in names)
         mask |= sum(1 << (order.pool_bit + order.pools.index(name)) for name in set(pools))
         own = tuple(pool for pool in today.declared if pool.name in pools)
-        shown = node_kinds((nodes[name] for name in names), own, accelerators, tables)
+        shown = gpu_kinds((nodes[name] for name in names), own, today.facts, today)
         gpus = sum(kind.gpus for kind in shown)
         yield _Kind(
             replace(shown[0], count=len(names), gpus=gpus), offer, frozenset(names), frozenset(pools), mask, sample

@@ -17,6 +17,7 @@ from webhook.facts.node_index import NodeTable
 from webhook.facts.node_sets import Mask
 from webhook.facts.nodes import Node
 from webhook.facts.snapshot import Snapshot
+from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.node import NodeClass, NodePool
 from webhook.policy.policy_set import Policy
 from webhook.upgrades.node_changes import ChangeAction, NodeChange
@@ -26,7 +27,8 @@ from webhook.upgrades.node_changes import ChangeAction, NodeChange
 class PlaceOrder:
     """The order of nodes and pools in masks, the same now and then: how many stay, go and come, and the pools by name.
 
-    `leaving` are the nodes and pools that go, `changed` the nodes that stay and the pools whose offer changes.
+    `leaving` are the nodes and pools that go. `changed` are the nodes that stay and the pools whose offer changes, and
+    the nodes that come with an offer that no node has now.
     """
 
     staying: int
@@ -109,6 +111,7 @@ class ChangedCluster:
     added: ClusterFacts | None = None
     """The nodes that come."""
     tables: CudaTables = SHIPPED
+    accelerators: Accelerators = BUILT_IN
 
     @cached_property
     def before(self) -> ClusterSide:
@@ -122,12 +125,11 @@ class ChangedCluster:
         """The cluster as it will be."""
         snapshot = self.facts.cluster
         slices = snapshot.slices
-        coming = {} if self.added is None else self.added.cluster.nodes
-        if slices is not None and (self._gone or coming):
+        if slices is not None and (self._gone or self._coming):
             slices = slices.with_nodes_of(None if self.added is None else self.added.cluster.slices, self._gone)
         elif slices is None and self.added is not None:
             slices = self.added.cluster.slices
-        nodes = {name: self._then[name] for name in self._staying} | dict(coming)
+        nodes = {name: self._then[name] for name in self._staying} | dict(self._coming)
         return self._side(replace(snapshot, slices=slices), nodes, is_after=True)
 
     def _side(self, snapshot: Snapshot, nodes: Mapping[str, Node], *, is_after: bool) -> ClusterSide:
@@ -138,13 +140,17 @@ class ChangedCluster:
     def order(self) -> PlaceOrder:
         """The common order of nodes and pools."""
         nodes = self.facts.cluster.nodes
-        coming = 0 if self.added is None else len(self.added.cluster.nodes)
+        coming = len(self._coming)
         names = tuple(sorted({pool.name for pool in self.declared}))
         order = PlaceOrder(len(self._staying), len(self._gone), coming, names)
         leaving, changed = ((1 << order.going) - 1) << order.staying, 0
         for at, name in enumerate(self._staying):
             then = self._then[name]
             if then is not nodes[name] and self._offer(then.kind) != self._offer(nodes[name].kind):
+                changed |= 1 << at
+        known = {self._offer(node.kind) for node in nodes.values()}
+        for at, node in enumerate(self._coming.values(), start=order.staying + order.going):
+            if self._offer(node.kind) not in known:
                 changed |= 1 << at
         for pool, other in self.pools.items():
             bit = 1 << (order.pool_bit + names.index(pool.name))
@@ -166,6 +172,10 @@ class ChangedCluster:
                 if pool.name in change.pools:
                     found[pool] = None if change.action is ChangeAction.RETIRE else _pool_with(pool, change)
         return found
+
+    @property
+    def _coming(self) -> Mapping[str, Node]:
+        return {} if self.added is None else self.added.cluster.nodes
 
     @cached_property
     def _gone(self) -> frozenset[str]:

@@ -54,9 +54,8 @@ def compared(before: Standing, after: Standing, order: PlaceOrder) -> PlacesComp
 
 def _places(before: Standing, after: Standing, order: PlaceOrder) -> _Places:
     might = before.running | before.unknown
-    changed = order.changed | order.arriving | (before.candidates ^ after.candidates)
-    runs_nowhere = not after.running
-    doubtful = after.unknown & changed & (might if not runs_nowhere else -1)
+    chosen = (before.candidates ^ after.candidates) & ~(order.leaving | order.arriving)
+    doubtful = after.unknown & (order.changed | chosen) & (might if after.running else -1)
     lost = before.running & ~after.running & ~doubtful
     return _Places(doubtful, lost, after.running & ~before.running, before.native & after.by_compat)
 

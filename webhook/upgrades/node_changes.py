@@ -112,8 +112,13 @@ class KnownNodes:
 
 def has_nvidia_gpus(node: NodeClass, accelerators: Accelerators) -> bool:
     """Whether nodes have NVIDIA GPUs, by device plugin or by ResourceSlices."""
+    return node.by_slices is not None or has_plugin(node, accelerators)
+
+
+def has_plugin(node: NodeClass, accelerators: Accelerators) -> bool:
+    """Whether a device plugin offers NVIDIA GPUs of nodes."""
     known = (accelerators.of(resource) for resource in node.gpu_resources)
-    return node.by_slices is not None or any(gpu is not None and gpu.vendor is Vendor.NVIDIA for gpu in known)
+    return any(gpu is not None and gpu.vendor is Vendor.NVIDIA for gpu in known)
 
 
 def _is_named(pool: NodePool, selection: NodeSelection) -> bool:

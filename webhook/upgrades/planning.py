@@ -53,11 +53,11 @@ def plan_of(
     planner = WorkloadPlanner(policies, cluster, owners, request.namespace, now)
     for document in documents:
         planner.add(document)
-    matrix = branch_matrix(cluster, planner.judged(), policies.policies, now) if request.has_matrix else None
+    matrix = branch_matrix(cluster, planner.judged(), now) if request.has_matrix else None
     return DriverPlan(
         request.created,
         planner.workloads(),
-        planned_pools(cluster, policies.accelerators, request.added, now),
+        planned_pools(cluster, request.added, now),
         planner.unknown_images(),
         matrix,
         tuple(planner.errors),

@@ -1,0 +1,196 @@
+"""A plan foretells what an audit says after the upgrade: for 400 workloads on 40 nodes, whatever they choose."""
+
+from typing import Any
+
+import pytest
+
+from tests.audit.audits import audited
+from tests.reviews import policies
+from tests.upgrades.generated import DRIVERS, PRODUCTS, Cluster, cluster, gpu_node
+from tests.upgrades.plans import by_name, changed, planned
+from webhook.audit.report import AuditFinding, Level
+from webhook.facts.facts import ClusterFacts
+from webhook.upgrades.driver_plan import DriverPlan, WorkloadChange
+from webhook.upgrades.standing import RunsOn
+
+SEEDS = range(2)
+POLICIES = {
+    "strict": {
+        "tolerations": {},
+        "cudaDriver": {"unknown": "deny", "images": {"registry.corp/known:*": "12.4"}},
+    },
+    "with models": {
+        "tolerations": {},
+        "gpuTypes": {"denied": ["H100"]},
+        "cudaDriver": {"unknown": "deny", "forwardCompat": "deny"},
+    },
+}
+CHANGES: tuple[dict[str, Any], ...] = (
+    {"sets": ("pool=a=590.44.01",)},
+    {"sets": ("pool in (a,b)=470.82.01", "pool=c=580.95.05")},
+    {"sets": ("zone=x=550.54.15",), "retired": ("zone=y",)},
+    {"retired": ("pool=c",)},
+)
+
+
+def applied(before: Cluster, options: dict[str, Any]) -> Cluster:
+    """The cluster after the options were really done to its nodes, one after the other."""
+    drivers: dict[str, str] = {}
+    gone: list[str] = []
+    for text in options.get("sets", ()):
+        selector, _, driver = text.rpartition("=")
+        drivers |= dict.fromkeys(_named(before, selector), driver)
+    for text in options.get("retired", ()):
+        gone += _named(before, text)
+    return before.upgraded(drivers, gone)
+
+
+def _named(before: Cluster, selector: str) -> list[str]:
+    key, _, value = selector.replace(" in (", "=").rstrip(")").partition("=")
+    labels = ((raw["metadata"]["name"], raw["metadata"]["labels"]) for raw in before.nodes)
+    return [name for name, own in labels if own.get(key) in value.split(",")]
+
+
+def told(plan: DriverPlan) -> dict[str, tuple[object, ...]]:
+    """Where each workload runs after a plan."""
+    return {
+        name: (one.after.verdict, one.after.nodes, one.after.of, one.after.unknown)
+        for name, one in by_name(plan).items()
+    }
+
+
+def unplaced(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The objects, pods without their nodes: an audit judges pods where they are, and plans judge where they may be."""
+    return [
+        {**raw, "spec": {key: value for key, value in raw["spec"].items() if key != "nodeName"}}
+        if raw["kind"] == "Pod"
+        else raw
+        for raw in objects
+    ]
+
+
+def driver_findings(objects: list[dict[str, Any]], facts: ClusterFacts, rules: dict[str, Any]) -> list[AuditFinding]:
+    """What an audit refuses because of drivers and nodes."""
+    report = audited(*unplaced(objects), using=policies(rules), facts=facts)
+    assert report.errors == ()
+    return [one for one in report.findings if one.level is Level.REFUSE]
+
+
+def without_cuda(now: Cluster) -> set[str]:
+    """The workloads whose images need no CUDA: cudaDriver says nothing about them, even if they have no node."""
+    return {raw["metadata"]["name"] for raw in now.objects if "busybox" in str(raw)}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_plan_with_the_drivers_of_today_changes_nothing(seed: int) -> None:
+    """Not even for images about which nothing is known."""
+    now = cluster(seed)
+    sets = {
+        f"kubernetes.io/hostname={raw['metadata']['name']}={driver}"
+        for raw in now.nodes
+        if (driver := raw["metadata"]["labels"].get("nvidia.com/cuda.driver-version.full")) is not None
+    }
+    assert len(sets) > 15
+    plan = planned(now.objects, changed(now.facts, sorted(sets)))
+    assert len(plan.workloads) > 300
+    assert {one.change for one in plan.workloads} == {WorkloadChange.SAME}
+    assert all(one.before == one.after for one in plan.workloads)
+
+
+@pytest.mark.parametrize("rules", POLICIES.values(), ids=POLICIES)
+@pytest.mark.parametrize("options", CHANGES, ids=str)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_facts_of_a_plan_are_those_after_the_upgrade(
+    seed: int, options: dict[str, Any], rules: dict[str, Any]
+) -> None:
+    """So an audit on them finds the same, and another plan begins where this one ends."""
+    now = cluster(seed)
+    then = applied(now, options)
+    plan = changed(now.facts, **options, policies=policies(rules))
+    found = driver_findings(now.objects, plan.after.facts, rules)
+    assert found == driver_findings(now.objects, then.facts, rules)
+    assert found
+    again = planned(now.objects, changed(then.facts, policies=policies(rules)), policies(rules))
+    assert told(planned(now.objects, plan, policies(rules))) == told(again)
+
+
+@pytest.mark.parametrize("rules", POLICIES.values(), ids=POLICIES)
+@pytest.mark.parametrize("options", CHANGES, ids=str)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_audit_after_the_upgrade_refuses_what_the_plan_foretells(
+    seed: int, options: dict[str, Any], rules: dict[str, Any]
+) -> None:
+    """The audit refuses what cannot run, what may not run, and what has no nodes, and nothing else."""
+    now = cluster(seed)
+    plan = planned(now.objects, changed(now.facts, **options, policies=policies(rules)), policies(rules))
+    findings = driver_findings(now.objects, applied(now, options).facts, rules)
+    refused = {one.owner.name for one in findings}
+    rows = by_name(plan)
+    silent = {name for name, one in rows.items() if one.after.verdict is RunsOn.NO_NODES and name in without_cuda(now)}
+    runs = {name for name, one in rows.items() if one.after.verdict in (RunsOn.RUNS, RunsOn.COMPAT_ONLY)}
+    assert (rows.keys() & refused) - silent == rows.keys() - runs - silent
+    assert runs
+    messages = {name: [one.message for one in findings if one.owner.name == name] for name in refused}
+    for one in plan.at(WorkloadChange.BREAKS):
+        if one.after.verdict is RunsOn.CANNOT_RUN and "gpuTypes" not in rules:
+            assert any(message.startswith(one.reason) for message in messages[one.owner.name])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nodes_that_come_make_up_for_nodes_that_go(seed: int) -> None:
+    """A pool that is replaced node by node, with the same GPUs and drivers, changes nothing for anybody."""
+    now = cluster(seed)
+    old = [
+        raw
+        for raw in now.nodes
+        if raw["metadata"]["labels"]["pool"] == "a" and raw["status"]["capacity"].get("nvidia.com/gpu")
+    ]
+    others = [raw for raw in now.nodes if raw not in old and raw["metadata"]["labels"]["pool"] != "a"]
+    now = Cluster(
+        [*old, *others],
+        [one for one in now.slices if any(raw["metadata"]["name"] == one["spec"]["nodeName"] for raw in others)],
+        now.objects,
+    )
+    new = [{**raw, "metadata": {**raw["metadata"], "name": f"new-{raw['metadata']['name']}"}} for raw in old]
+    plan = planned(now.objects, changed(now.facts, retired=["pool=a"], added=ClusterFacts.of(new)))
+    assert {one.change for one in plan.workloads} == {WorkloadChange.SAME}
+    assert old
+
+
+@pytest.mark.parametrize("driver", DRIVERS[::2])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_matrix_counts_what_a_plan_for_each_kind_of_nodes_breaks(seed: int, driver: str) -> None:
+    """Each cell is what a whole plan says that gives the last driver of the branch to these nodes alone."""
+    now = cluster(seed, nodes=8, workloads=60)
+    facts = now.facts
+    matrix = planned(now.objects, changed(facts), has_matrix=True).matrix
+    assert matrix is not None
+    branch = driver.split(".", maxsplit=1)[0]
+    for row in matrix.rows:
+        kinds = _of_kind(now, row.product, row.driver)
+        assert row.nodes == len(kinds)
+        plan = planned(now.objects, changed(facts, [f"kubernetes.io/hostname in ({','.join(kinds)})={branch}.999"]))
+        (cell,) = (one for one in row.cells if str(one.branch) == branch)
+        assert cell.breaks == len(plan.at(WorkloadChange.BREAKS)), row.name
+
+
+def _of_kind(now: Cluster, product: str, driver: str) -> list[str]:
+    slices = {
+        one["spec"]["nodeName"]: one["spec"]["devices"][0]["attributes"]["driverVersion"]["version"]
+        for one in now.slices
+    }
+    found = []
+    for raw in now.nodes:
+        labels, name = raw["metadata"]["labels"], raw["metadata"]["name"]
+        full = labels.get("nvidia.com/cuda.driver-version.full") or ".".join(
+            filter(None, (labels.get(f"nvidia.com/cuda.driver.{part}") for part in ("major", "minor", "rev")))
+        )
+        if labels["nvidia.com/gpu.product"] == product and (full or slices.get(name, "")) == driver:
+            found.append(name)
+    return found
+
+
+def test_products_and_drivers_of_the_generator_are_all_used() -> None:
+    used = {(raw["metadata"]["labels"]["nvidia.com/gpu.product"]) for seed in SEEDS for raw in cluster(seed).nodes}
+    assert used == set(PRODUCTS)
+    assert gpu_node("n", "Tesla-T4", DRIVERS[0], ())["metadata"]["name"] == "n"
