@@ -49,8 +49,9 @@ def test_a_running_replica_shows_everything_that_alerts_and_the_dashboard_ask_fo
     shown = labels_by_name(replica.get("/metrics")[1].encode())
     expected = labels_by_name(counted().page())
     del expected["gpu_policy_injections_total"]  # nothing was injected yet
-    # where there are such, or an audit, or warnings become Events
-    elsewhere = ("gpu_policy_quota_", "gpu_policy_audit_", "gpu_policy_exception", "gpu_policy_warning_events_")
+    # where there are such, or an audit, or nodes with GPUs, or warnings become Events
+    elsewhere = ("gpu_policy_quota_", "gpu_policy_audit_", "gpu_policy_exception", "gpu_policy_nodes")
+    elsewhere += ("gpu_policy_warning_events_",)
     expected = {name: labels for name, labels in expected.items() if not name.startswith(elsewhere)}
     assert {name: shown.get(name) for name in expected} == expected
     assert replica.metric("gpu_policy_ready") == 1
