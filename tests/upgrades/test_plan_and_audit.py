@@ -174,6 +174,15 @@ def test_the_matrix_counts_what_a_plan_for_each_kind_of_nodes_breaks(seed: int, 
         assert cell.breaks == len(plan.at(WorkloadChange.BREAKS)), row.name
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_matrix_is_about_the_nodes_of_today_whatever_else_is_planned(seed: int) -> None:
+    now = cluster(seed, nodes=12, workloads=60)
+    new = [gpu_node(f"new{at}", "NVIDIA-B200", DRIVERS[4], ("driver-version",), pool="z") for at in range(3)]
+    plain = planned(now.objects, changed(now.facts), has_matrix=True).matrix
+    other = changed(now.facts, ["zone=x=590.44.01"], ["zone=y"], ClusterFacts.of(new))
+    assert planned(now.objects, other, has_matrix=True).matrix == plain
+
+
 def _of_kind(now: Cluster, product: str, driver: str) -> list[str]:
     slices = {
         one["spec"]["nodeName"]: one["spec"]["devices"][0]["attributes"]["driverVersion"]["version"]
