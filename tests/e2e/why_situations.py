@@ -15,7 +15,9 @@ Raw = dict[str, Any]
 KUEUE = CustomKind("kueue.x-k8s.io", "v1beta1", "Workload", "workloads")
 KAI = CustomKind("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups")
 VOLCANO = CustomKind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
-KINDS = (KUEUE, KAI, VOLCANO)
+JOB_SET = CustomKind("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets")
+MPI_JOB = CustomKind("kubeflow.org", "v2beta1", "MPIJob", "mpijobs")
+KINDS = (KUEUE, KAI, VOLCANO, JOB_SET, MPI_JOB)
 
 
 @dataclass(frozen=True)
@@ -330,6 +332,50 @@ def cordoned(stage: Stage) -> str:
     return stage.unscheduled("train-0")
 
 
+def vanished(stage: Stage) -> str:
+    stage.create(gpu_pod("train-0", 1, **on("gone")))
+    return stage.unscheduled("train-0")
+
+
+def kai_cannot_help(stage: Stage) -> str:
+    selector = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM"}
+    stage.create(gpu_pod("train-0", 1, schedulerName="kai-scheduler", nodeSelector=selector))
+    return "train-0"
+
+
+def refused_child(stage: Stage) -> str:
+    """The oldest of five Jobs of a JobSet is refused; the others have their pods."""
+    template = job("w", gpu_pod("p", 1, **on("good")))["spec"]
+    stored = stage.create(
+        JOB_SET.made("jb", {"replicatedJobs": [{"name": "w", "replicas": 5, "template": {"spec": template}}]})
+    )
+    owner = {key: stored[key] for key in ("apiVersion", "kind")} | {"name": "jb", "uid": stored["metadata"]["uid"]}
+    for number, gpus in enumerate((6, 1, 1, 1, 1)):
+        made = job(f"jb-w-{number}", gpu_pod("p", gpus, **on("good")))
+        made["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+        stage.create(made)
+        wanted = "FailedCreate" if gpus > 1 else "SuccessfulCreate"
+        eventually(lambda wanted=wanted: stage.has_event(wanted))
+    eventually(lambda: len(stage.plane.raw("GET", f"/api/v1/namespaces/{stage.namespace}/pods")[1]["items"]) == 4)
+    return "jobset/jb"
+
+
+def launcher_without_image(stage: Stage) -> str:
+    """The launcher requests no GPU, and its image cannot be pulled."""
+    replicas = {
+        "Launcher": {"replicas": 1, "template": {"spec": pod("p", {})["spec"]}},
+        "Worker": {"replicas": 1, "template": {"spec": gpu_pod("p", 1)["spec"]}},
+    }
+    stored = stage.create(MPI_JOB.made("mpi", {"mpiReplicaSpecs": replicas}))
+    owner = {key: stored[key] for key in ("apiVersion", "kind")} | {"name": "mpi", "uid": stored["metadata"]["uid"]}
+    for made in (pod("mpi-launcher", {}, nodeName="why-good"), gpu_pod("mpi-worker-0", 1, nodeName="why-good")):
+        made["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+        stage.create(made)
+    stage.set_status("mpi-worker-0", phase="Running", containerStatuses=running(), conditions=is_ready())
+    stage.set_status("mpi-launcher", phase="Pending", containerStatuses=waiting("ImagePullBackOff", "no such tag"))
+    return "mpijob/mpi"
+
+
 def without_volume(stage: Stage) -> str:
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "absent"}}
     stage.create(gpu_pod("train-0", 1, **on("good"), volumes=[volume]))
@@ -548,6 +594,12 @@ SITUATIONS = (
     Situation("GPUs in use", busy, "Busy", ("1 of 4 nvidia.com/gpu", "at most 1 on one node", "holds 3")),
     Situation("memory in use", busy_by_memory, "Busy", ("GPUs are free", "memory")),
     Situation("a cordoned node", cordoned, "NodesUnavailable", ("why-cordoned", "cordoned")),
+    Situation("a node whose GPUs have vanished", vanished, "NodesUnavailable", ("offers 0 of its 4 nvidia.com/gpu",)),
+    Situation("a label that no node has, under KAI", kai_cannot_help, "FitsNowhere", ("NVIDIA-H100-80GB-HBM3",)),
+    Situation(
+        "a JobSet whose oldest Job is refused", refused_child, "Refused", ("gpuLimits", "Job jb-w-0"), since=(1, 21)
+    ),
+    Situation("a launcher without GPUs and image", launcher_without_image, "ImageFailing", ("mpi-launcher",)),
     Situation("a volume that is missing", without_volume, "Unschedulable", ("absent",)),
     Situation("a scheduler that does not exist", unseen, "NotScheduled", ("nobody",)),
     Situation(

@@ -94,7 +94,52 @@ def waits(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
             "4 of 8 nvidia.com/gpu on 2 fitting nodes are free, at most 2 on one node",
             id="scattered",
         ),
-        pytest.param(pod(4), around(node("a", 8, allocatable=3)), "Busy", "3 of 3", id="GPUs that are ill"),
+        pytest.param(
+            pod(4),
+            around(node("a", 8, allocatable=3)),
+            "NodesUnavailable",
+            "it offers 3 of its 8 nvidia.com/gpu",
+            id="GPUs that are ill",
+        ),
+        pytest.param(
+            pod(),
+            around(node("a", 4, allocatable=0), counts=False),
+            "NodesUnavailable",
+            "it offers 0 of its 4 nvidia.com/gpu",
+            id="GPUs that have vanished, where nobody counts",
+        ),
+        pytest.param(
+            pod(2),
+            around(node("a", 4, allocatable=0), node("b", 2), pods=(pod(1, "x", nodeName="b"),)),
+            "Busy",
+            "1 of 2 nvidia.com/gpu on 1 fitting node",
+            id="busy beside a node whose GPUs have vanished",
+        ),
+        pytest.param(
+            pod(schedulerName="kai-scheduler", **NOWHERE), around(node("a")), "FitsNowhere", "", id="KAI cannot help"
+        ),
+        pytest.param(
+            pod(schedulerName="volcano", status=said("over limit"), **NOWHERE),
+            around(node("a")),
+            "FitsNowhere",
+            "",
+            id="a limit of Volcano is not what keeps it",
+        ),
+        pytest.param(
+            pod(2, schedulerName="kai-scheduler"),
+            around(node("a", 4), pods=(pod(3, nodeName="a"),)),
+            "Busy",
+            "1 of 4",
+            id="KAI is silent, and nodes are in use",
+        ),
+        pytest.param(
+            pod(2, schedulerName="kai-scheduler", status=said("over limit")),
+            around(node("a", 4), pods=(pod(3, nodeName="a"),)),
+            "Queued",
+            "over limit",
+            id="KAI says why",
+        ),
+        pytest.param(pod(schedulerName="kai-scheduler"), around(node("a")), "Queued", "KAI", id="KAI, with free GPUs"),
         pytest.param(
             pod(status=said("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")),
             around(node("a"), counts=False),

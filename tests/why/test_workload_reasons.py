@@ -216,7 +216,7 @@ def test_the_gravest_reason_of_the_pods_counts() -> None:
     [
         pytest.param(4, "2026-11-01T09:00:00Z", "Healthy", id="all pods are there"),
         pytest.param(3, "2026-11-01T09:00:00Z", "Refused", id="one is refused"),
-        pytest.param(3, "2026-11-01T11:00:00Z", "Healthy", id="another was made after the refusal"),
+        pytest.param(3, "2026-11-01T11:00:00Z", "TooFewPods", id="another was made after the refusal"),
     ],
 )
 def test_an_old_refusal_counts_only_while_pods_are_missing(alive: int, made: str, reason: str) -> None:

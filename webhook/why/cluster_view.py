@@ -21,10 +21,12 @@ from webhook.policy.policy_set import Policy, PolicySet
 from webhook.why.explanation import MissingAnswer
 from webhook.why.held_back import gates_of
 from webhook.why.node_usage import NodeState, NodeUsage, node_state
-from webhook.why.observed import Raw, Surroundings, text
+from webhook.why.observed import Raw, Surroundings, may_have_gpus, text
 from webhook.why.reading import ClusterReader
 
 _NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)
+_MOST_GETS = 20
+"""Nodes that are read one by one; from then on all are listed."""
 _MOST_HOLDERS = 1_000
 """Owners whose GPUs are added up."""
 
@@ -65,10 +67,9 @@ class ClusterView:
         return replace(around, states=self.states(bound))
 
     def has_gpus(self, raw: Raw) -> bool:
-        """Whether a pod requests GPUs, as far as it can be read."""
+        """Whether a pod may request GPUs, as far as it can be read."""
         with suppress(ValueError):
-            pod = pod_from_raw(raw, self.accelerators, self._namespace)
-            return bool(pod.gpus or pod.resource_claims or pod.requests_classes)
+            return may_have_gpus(pod_from_raw(raw, self.accelerators, self._namespace), self.policy)
         return True
 
     def facts(self) -> ClusterFacts | None:
@@ -95,10 +96,14 @@ class ClusterView:
         """
         if self._facts is not None:
             return self._states
+        unknown = "whether its node is ready, and still has its GPUs"
         for name in names:
             if name in self._states or name in self._absent or self._may_read_no_node:
                 continue
-            unknown = "whether its node is ready, and still has its GPUs"
+            if len(self._states) + len(self._absent) == _MOST_GETS:
+                self._states |= {one.name: one for one in map(node_state, self._reader.items(_NODES, "", unknown))}
+            if name in self._states:
+                continue
             found = self._reader.get(_NODES, "", name, unknown)
             if found is None:
                 self._absent.add(name)

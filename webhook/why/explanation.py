@@ -42,6 +42,7 @@ class ReasonCode(StrEnum):
     SUSPENDED = "Suspended"
     PAUSED = "Paused"
     SCALED_TO_ZERO = "ScaledToZero"
+    TOO_FEW_PODS = "TooFewPods"
     NO_PODS = "NoPods"
     TERMINATING = "Terminating"
     UNKNOWN = "Unknown"

@@ -1,8 +1,9 @@
 """Reads what explains a pod or a workload, and has it explained."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 
 from webhook.audit.documents import Document
 from webhook.audit.owners import reference_of
@@ -21,15 +22,16 @@ from webhook.policy.policy_set import PolicySet
 from webhook.why.cluster_view import ClusterView
 from webhook.why.explanation import Answer, Explanation, MissingAnswer, PodsAlike, ReasonCode, gravest
 from webhook.why.held_back import KAI, KUEUE, VOLCANO, entry_of, keeper_of
-from webhook.why.observed import ObservedPod, ObservedWorkload, QueueEntry, Raw, text
+from webhook.why.observed import ObservedPod, ObservedWorkload, QueueEntry, Raw, Surroundings, text
+from webhook.why.pod_counts import MOST_READ, desired_pods, lacking_parts
 from webhook.why.pod_reasons import why_pod
 from webhook.why.reading import ClusterReader
 from webhook.why.targets import find_target
-from webhook.why.workload_pods import FINISHED, grouped, parts_of
+from webhook.why.workload_pods import FINISHED, PodGroups, grouped, parts_of
 from webhook.why.workload_reasons import why_workload
 
 _NEWEST_PARTS = 3
-"""Objects between a workload and its pods whose events are read."""
+"""Objects between a workload and its pods whose events are read, although they lack no pods."""
 _MOST_REFUSALS = 20
 _GROUPS = {
     KAI: ("scheduling.run.ai", "pod-group-name"),
@@ -64,21 +66,20 @@ class _Gatherer:
 
     def workload(self, raw: Raw) -> Answer:
         parts = list(parts_of(raw, self._namespace, self._reader))
-        found = grouped(raw, parts, self._namespace, self._reader, self.view.states)
+        found = grouped(raw, parts, self._namespace, self._reader, self.view.states, briefly=self._briefly)
         around = self.view.around(group.first for group in found.groups)
+        has_gpus = self._has_gpus(raw, found)
         pods = [
             PodsAlike(
-                why_pod(self._observed(one.first), around),
+                why_pod(replace(self._observed(one.first), is_beside_gpus=has_gpus), around),
                 one.count,
                 tuple(one.names),
                 is_over=text(one.first, "status", "phase") in FINISHED,
             )
             for one in found.groups
         ]
-        if found.others:
-            many = Explanation(ReasonCode.UNKNOWN, "pods differ too much to look at each")
-            pods.append(PodsAlike(many, found.others, ()))
-        seen = self._observed_workload(raw, parts, found.alive)
+        pods += found.others
+        seen = self._observed_workload(raw, parts, found, has_gpus=has_gpus)
         if seen.is_short or seen.is_stuck:
             around = self.view.with_quotas(around)
         ordered = gravest(_merged(pods))
@@ -94,16 +95,46 @@ class _Gatherer:
             return ObservedPod(raw, None, events, entry, str(error))
         return ObservedPod(raw, pod, events, entry)
 
-    def _observed_workload(self, raw: Raw, parts: Sequence[Raw], alive: int) -> ObservedWorkload:
+    def _briefly(self, raw: Raw) -> Explanation:
+        """The reason of a pod as far as the pod itself and its node tell."""
+        states = self.view.states([node] if (node := text(raw, "spec", "nodeName")) else [])
+        pod = None
+        with suppress(ValueError):
+            pod = pod_from_raw(raw, self.view.accelerators, self._namespace)
+        seen = ObservedPod(raw, pod, fault="it has another shape than a pod", is_beside_gpus=True)
+        return why_pod(seen, Surroundings(self.view.policy, states=states))
+
+    def _has_gpus(self, raw: Raw, found: PodGroups) -> bool:
+        """Whether any pod that a workload has or makes requests GPUs."""
+        made = [template.made for template in templates_of(raw)]
+        return not (made or found.groups) or any(map(self.view.has_gpus, (*made, *(one.first for one in found.groups))))
+
+    def _observed_workload(
+        self, raw: Raw, parts: Sequence[Raw], found: PodGroups, *, has_gpus: bool
+    ) -> ObservedWorkload:
         """A workload with its events, and what the policies would say of its pods if it lacks some."""
         reference = reference_of(raw)
-        events = self._reader.events([reference, *map(reference_of, parts[:_NEWEST_PARTS])])
-        made = [template.made for template in templates_of(raw)]
-        has_gpus = not made or any(map(self.view.has_gpus, made))
         seen = ObservedWorkload(
-            raw, reference, tuple(parts), events, alive, desired_pods(raw), has_gpus=has_gpus, entry=self._entry(raw)
+            raw, reference, tuple(parts), pods=found.alive, desired=desired_pods(raw), has_gpus=has_gpus
+        )
+        asks = seen.desired is None or seen.is_short
+        lacking = list(islice(lacking_parts(parts, found, self._whole if asks else _unread), MOST_READ))
+        abouts = dict.fromkeys(reference_of(one) for one in (raw, *parts[:_NEWEST_PARTS], *_between(parts), *lacking))
+        seen = replace(
+            seen,
+            events=self._reader.events(abouts),
+            lacking=frozenset(text(one, "metadata", "uid") for one in lacking),
+            entry=self._entry(raw),
         )
         return replace(seen, refusal=self._refusal(raw)) if seen.is_short and has_gpus else seen
+
+    def _whole(self, raw: Raw) -> Raw | None:
+        """The object of which only metadata is known; None if it is gone, or cannot be read."""
+        resource = self._reader.find(text(raw, "apiVersion").rpartition("/")[0], text(raw, "kind"))
+        if resource is None:
+            return None
+        unknown = f"how many pods its {resource.name} want"
+        return self._reader.get(resource, self._namespace, text(raw, "metadata", "name"), unknown)
 
     def _refusal(self, raw: Raw) -> str:
         """What the policies say now of the pods that a workload makes; empty if nothing refuses them."""
@@ -148,19 +179,14 @@ class _Gatherer:
         return None
 
 
-def desired_pods(raw: Raw) -> int | None:
-    """How many pods a workload wants to have now; None if it does not say."""
-    if text(raw, "kind") == "DaemonSet":
-        wanted = part(raw, "status", "desiredNumberScheduled")
-        return wanted if type(wanted) is int else None
-    counts = [template.pods for template in templates_of(raw)]
-    known = [count for count in counts if count is not None]
-    if not counts or len(known) < len(counts):
-        return None
-    done, total = part(raw, "status", "succeeded"), part(raw, "spec", "completions")
-    if text(raw, "kind") == "Job" and type(done) is int and type(total) is int:
-        return min(sum(known), max(total - done, 0))
-    return None if text(raw, "kind") == "CronJob" else sum(known)
+def _unread(raw: Raw) -> None:
+    """What is known of an object that nobody reads."""
+
+
+def _between(parts: Sequence[Raw]) -> Iterator[Raw]:
+    """The first parts that make other parts, such as the JobSet of a TrainJob."""
+    makers = {text(controller_of(one), "uid") for one in parts}
+    return islice((one for one in parts if text(one, "metadata", "uid") in makers), _NEWEST_PARTS)
 
 
 def _merged(pods: Iterable[PodsAlike]) -> list[PodsAlike]:

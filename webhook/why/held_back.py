@@ -85,17 +85,17 @@ def gated(seen: ObservedPod) -> Explanation | None:
     return Explanation(ReasonCode.GATED, message, remedy, (clue,))
 
 
-def queued_by_scheduler(seen: ObservedPod) -> Explanation | None:
-    """A pod that KAI or Volcano has not scheduled, with what they say; they queue and schedule in one."""
+def entry_by_scheduler(seen: ObservedPod) -> QueueEntry | None:
+    """What KAI or Volcano says of a pod that it has not scheduled; None if neither schedules it.
+
+    They queue and schedule in one. Where the queue is silent, the condition of the pod counts.
+    """
     keeper = _SCHEDULERS.get(seen.scheduler, "")
     if seen.node or not keeper:
         return None
-    own = condition(seen.raw, "PodScheduled")
     entry = seen.entry or QueueEntry(keeper, queue_named_by(seen.raw, keeper))
-    clues = [Clue("condition PodScheduled", said)] if (said := text(own, "message")) else []
-    if not entry.message and clues:
-        entry = QueueEntry(keeper, entry.queue, clues[0].message, clues[0].source)
-    return queued(entry, *clues)
+    said = text(condition(seen.raw, "PodScheduled"), "message")
+    return entry if entry.message or not said else QueueEntry(keeper, entry.queue, said, "condition PodScheduled")
 
 
 def queued(entry: QueueEntry, *clues: Clue) -> Explanation:

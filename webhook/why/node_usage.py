@@ -6,7 +6,7 @@ Amounts are in the units of `webhook.model.requirements.demand_of`: cpu in milli
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.facts import node_index
@@ -24,29 +24,34 @@ _PODS = "pods"
 @dataclass(frozen=True, slots=True)
 class NodeState:
     """A node at this moment. `fault` says why it takes no pods; empty if it does. `is_ready` is false for a node whose
-    kubelet is not ready or unknown. `allocatable` is what pods may use.
+    kubelet is not ready or unknown. `allocatable` is what pods may use, `capacity` what the node has.
     """
 
     name: str
     is_ready: bool
     fault: str
     allocatable: Mapping[str, int]
+    capacity: Mapping[str, int] = field(default_factory=dict)
 
 
 def node_state(raw: Mapping[str, Any]) -> NodeState:
     """Read a node of any shape."""
-    amounts = {
-        name: rounded_up(name, found)
-        for name, quantity in mapped(raw, "status", "allocatable").items()
-        if (is_compared(name) or name == _PODS) and (found := thousandths_of(quantity)) is not None
-    }
     fault = _not_ready(raw)
     is_ready = not fault
     if not fault and part(raw, "metadata", "deletionTimestamp"):
         fault = "it is being deleted"
     if not fault and part(raw, "spec", "unschedulable") is True:
         fault = "it is cordoned"
-    return NodeState(str(part(raw, "metadata", "name") or ""), is_ready, fault, amounts)
+    name = str(part(raw, "metadata", "name") or "")
+    return NodeState(name, is_ready, fault, _amounts(raw, "allocatable"), _amounts(raw, "capacity"))
+
+
+def _amounts(raw: Mapping[str, Any], key: str) -> dict[str, int]:
+    return {
+        name: rounded_up(name, found)
+        for name, quantity in mapped(raw, "status", key).items()
+        if (is_compared(name) or name == _PODS) and (found := thousandths_of(quantity)) is not None
+    }
 
 
 def _not_ready(raw: Mapping[str, Any]) -> str:

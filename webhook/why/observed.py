@@ -9,6 +9,7 @@ from webhook.audit.report import ObjectReference
 from webhook.facts.facts import ClusterFacts
 from webhook.model.json_parts import listed, mapped, part
 from webhook.model.pod import Pod
+from webhook.model.requirements import demand_of, is_extended
 from webhook.policy.policy_set import Policy
 from webhook.why.node_usage import NodeState, NodeUsage
 
@@ -80,7 +81,8 @@ class Surroundings:
 class ObservedPod:
     """A pod with its events, the newest first.
 
-    `pod` is what rules see; None if it cannot be read, and then `fault` says why.
+    `pod` is what rules see; None if it cannot be read, and then `fault` says why. `is_beside_gpus`: it belongs to a
+    workload with GPUs, so that it matters even if it requests none, as the launcher of an MPIJob.
     """
 
     raw: Raw
@@ -88,6 +90,7 @@ class ObservedPod:
     events: tuple[SeenEvent, ...] = ()
     entry: QueueEntry | None = None
     fault: str = ""
+    is_beside_gpus: bool = False
 
     @property
     def phase(self) -> str:
@@ -114,8 +117,9 @@ class ObservedWorkload:
     """A workload with its parts, and their events, the newest first.
 
     `parts` are the objects between it and its pods, such as ReplicaSets. `pods` is the number of its pods that are not
-    finished, `desired` how many it wants; None if it does not say. `refusal` is what the policies would say now of the
-    pods that it makes; empty if they would be admitted, or no policy is known.
+    finished, `desired` how many it wants; None if it does not say. `lacking` has the uids of the parts that make pods
+    and lack some. `refusal` is what the policies would say now of the pods that it makes; empty if they would be
+    admitted, or no policy is known.
     """
 
     raw: Raw
@@ -124,19 +128,29 @@ class ObservedWorkload:
     events: tuple[SeenEvent, ...] = ()
     pods: int = 0
     desired: int | None = None
+    lacking: frozenset[str] = frozenset()
     refusal: str = ""
     has_gpus: bool = True
     entry: QueueEntry | None = None
 
     @property
     def is_stuck(self) -> bool:
-        """Whether its controller cannot make pods now, as in a rollout whose old pods still run."""
-        return any(text(condition(raw, "ReplicaFailure"), "status") == "True" for raw in (*self.parts, self.raw))
+        """Whether pods of a part cannot be made now, as in a rollout whose old pods still run."""
+        return bool(self.lacking) or any(
+            text(condition(raw, "ReplicaFailure"), "status") == "True" for raw in (*self.parts, self.raw)
+        )
 
     @property
     def is_short(self) -> bool:
         """Whether it lacks pods, as far as it says how many it wants."""
         return self.pods < self.desired if self.desired is not None else not self.pods
+
+
+def may_have_gpus(pod: Pod, policy: Policy | None) -> bool:
+    """Whether a pod requests GPUs. Without a policy any extended resource may be one, as `accelerators.extra` says."""
+    if pod.gpus or pod.resource_claims or pod.requests_classes:
+        return True
+    return policy is None and any(map(is_extended, demand_of(pod)))
 
 
 def newest(events: Iterable[SeenEvent], *reasons: str) -> SeenEvent | None:

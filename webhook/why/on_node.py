@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from webhook.model.json_parts import listed, mapped, part
+from webhook.model.requirements import demand_of, is_extended
 from webhook.model.wording import counted, cut
 from webhook.why.explanation import Clue, Explanation, ReasonCode
 from webhook.why.observed import ObservedPod, Raw, Surroundings, condition, text
@@ -202,8 +203,7 @@ def _waiting(seen: ObservedPod, around: Surroundings) -> Explanation | None:  # 
 
 def _running(seen: ObservedPod) -> Explanation:
     ready = condition(seen.raw, "Ready")
-    gpus = seen.pod.gpus if seen.pod is not None else {}
-    held = ", ".join(f"{count} {name}" for name, count in gpus.items()) or "devices of its resource claims"
+    held = _held(seen)
     if seen.phase == "Unknown":
         return Explanation(
             ReasonCode.UNKNOWN,
@@ -211,10 +211,18 @@ def _running(seen: ObservedPod) -> Explanation:
             "Let the platform team look at the node",
         )
     if not ready or text(ready, "status") == "True":
-        return Explanation(ReasonCode.HEALTHY, f"it runs on node {seen.node} with {held}")
+        return Explanation(ReasonCode.HEALTHY, f"it runs on node {seen.node}{held}")
     waiting = [name for name, status in _statuses(seen.raw) if part(status, "ready") is False]
     said = text(ready, "message") or f"{counted(len(waiting), 'container')} not ready"
     remedy = f"See kubectl logs {text(seen.raw, 'metadata', 'name')}, and the readiness probe"
-    return Explanation(
-        ReasonCode.NOT_READY, f"it runs on node {seen.node} with {held}, but is not ready: {said}", remedy
-    )
+    return Explanation(ReasonCode.NOT_READY, f"it runs on node {seen.node}{held}, but is not ready: {said}", remedy)
+
+
+def _held(seen: ObservedPod) -> str:
+    """The devices of a pod that runs, for a sentence; empty if it has none."""
+    if seen.pod is None:
+        return ""
+    devices = seen.pod.gpus or {name: count for name, count in demand_of(seen.pod).items() if is_extended(name)}
+    if devices:
+        return f" with {', '.join(f'{count} {cut(name)}' for name, count in devices.items())}"
+    return " with devices of its resource claims" if seen.pod.resource_claims or seen.pod.requests_classes else ""

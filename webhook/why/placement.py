@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from webhook.facts.facts import ClusterFacts
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
-from webhook.model.requirements import demand_of
+from webhook.model.requirements import demand_of, is_extended
 from webhook.model.wording import asked, counted, few, offered
 from webhook.rules import schedulable
 from webhook.rules.rule import Violation
@@ -26,8 +26,7 @@ _PREEMPTION = " preemption: "
 
 def unplaced(seen: ObservedPod, around: Surroundings) -> Explanation:
     """The reason of a pod without a node that no gate and no queue holds back."""
-    found = _by_nodes(seen, seen.pod, around) if seen.pod is not None else None
-    found = found or _by_scheduler(seen)
+    found = by_nodes(seen, around) or _by_scheduler(seen)
     return found.with_evidence(*_said(seen))
 
 
@@ -43,10 +42,10 @@ def _said(seen: ObservedPod) -> Iterator[Clue]:
         yield Clue("status.nominatedNodeName", f"pods of lower priority on {node} have to end first")
 
 
-def _by_nodes(seen: ObservedPod, pod: Pod, around: Surroundings) -> Explanation | None:
+def by_nodes(seen: ObservedPod, around: Surroundings) -> Explanation | None:
     """The reason as far as nodes tell; None if they fit and have room, or are not known."""
-    facts = around.facts
-    if facts is None or not facts.knows_nodes():
+    facts, pod = around.facts, seen.pod
+    if pod is None or facts is None or not facts.knows_nodes():
         return None
     if not pod.gpus:  # GPUs by claims alone: what is free is the scheduler's to say
         return _impossible(seen, pod, around, facts)
@@ -90,17 +89,32 @@ def _in_use(seen: ObservedPod, pod: Pod, names: Sequence[str], around: Surroundi
     """The reason of a pod that fits on some nodes; None if one of them has room now."""
     states = around.states or {}
     known = [states[name] for name in names if name in states]
-    usable = [state for state in known if not state.fault]
+    demand = {name: amount for name, amount in demand_of(pod).items() if not _is_by_dra(pod, name)}
+    faults = {state.name: state.fault or _lack(state, demand) for state in known}
+    usable = [state for state in known if not faults[state.name]]
     if known and not usable:
-        faults = few([f"{state.name} ({state.fault})" for state in known])
-        message = f"{_all(len(known))} would fit {'takes' if len(known) == 1 else 'take'} no pods: {faults}"
-        return Explanation(ReasonCode.NODES_UNAVAILABLE, message, f"Wait until a node is back, or {_TELL}")
+        message = f"{_all(len(known))} would fit cannot take it: {few([f'{name} ({faults[name]})' for name in faults])}"
+        is_short = any(not state.fault for state in known)
+        remedy = f"Wait until a node is back, or {_TELL}"
+        if is_short:
+            remedy = (
+                "Tell the platform team: waiting does not help until the node's device plugin offers its GPUs again"
+            )
+        return Explanation(ReasonCode.NODES_UNAVAILABLE, message, remedy)
     if around.usage is None or not usable:
         return _insufficient(seen, pod, names)
-    demand = {name: amount for name, amount in demand_of(pod).items() if not _is_by_dra(pod, name)}
     if any(around.usage.has_room(state, demand) for state in usable):
         return None
     return _busy(pod, demand, usable, around.usage).with_evidence(*_kept_off(seen, around))
+
+
+def _lack(state: NodeState, demand: dict[str, int]) -> str:
+    """Which device a node has fewer of now than the pod requests, as when GPUs have failed; empty if none."""
+    for name, wanted in demand.items():
+        left = state.allocatable.get(name, 0)
+        if is_extended(name) and left < wanted:
+            return f"it offers {offered(name, left)} of its {offered(name, state.capacity.get(name, left))} {name}"
+    return ""
 
 
 def _all(number: int) -> str:

@@ -4,10 +4,13 @@ from collections.abc import Callable
 
 from webhook.model.json_parts import listed, part
 from webhook.why.explanation import Clue, Explanation, ReasonCode
-from webhook.why.held_back import gated, queued_by_scheduler
-from webhook.why.observed import ObservedPod, Surroundings, text
+from webhook.why.held_back import entry_by_scheduler, gated, queued
+from webhook.why.observed import ObservedPod, Surroundings, may_have_gpus, text
 from webhook.why.on_node import lost_gpus, on_node
-from webhook.why.placement import unplaced
+from webhook.why.placement import by_nodes, unplaced
+
+_WHATEVER_QUEUES_SAY = frozenset({ReasonCode.FITS_NOWHERE, ReasonCode.KEPT_OFF})
+"""Reasons that no turn in a queue mends."""
 
 Detector = Callable[[ObservedPod, Surroundings], Explanation | None]
 
@@ -31,9 +34,8 @@ def _lost(seen: ObservedPod, around: Surroundings) -> Explanation | None:  # noq
     return lost_gpus(seen)
 
 
-def _no_gpus(seen: ObservedPod, around: Surroundings) -> Explanation | None:  # noqa: ARG001  # as above
-    pod = seen.pod
-    if pod is None or pod.gpus or pod.resource_claims or pod.requests_classes:
+def _no_gpus(seen: ObservedPod, around: Surroundings) -> Explanation | None:
+    if seen.pod is None or seen.is_beside_gpus or may_have_gpus(seen.pod, around.policy):
         return None
     message = "it requests no GPU; gpu-policy why explains GPU pods"
     return Explanation(
@@ -82,8 +84,15 @@ def _gated(seen: ObservedPod, around: Surroundings) -> Explanation | None:  # no
     return gated(seen)
 
 
-def _queued(seen: ObservedPod, around: Surroundings) -> Explanation | None:  # noqa: ARG001  # as above
-    return queued_by_scheduler(seen)
+def _queued(seen: ObservedPod, around: Surroundings) -> Explanation | None:
+    entry = entry_by_scheduler(seen)
+    if entry is None:
+        return None
+    found, on_nodes = queued(entry), by_nodes(seen, around)
+    if on_nodes is None or on_nodes.code.rank > found.code.rank:
+        return found
+    is_certain = on_nodes.code in _WHATEVER_QUEUES_SAY
+    return on_nodes.with_evidence(*found.evidence) if is_certain or not entry.message else found
 
 
 def _unplaced(seen: ObservedPod, around: Surroundings) -> Explanation | None:

@@ -94,7 +94,7 @@ class WaitingPods:
 
     def _add_pending(self, raw: Raw, owners: Owners) -> None:
         owner, namespace = owners.root_of(raw), text(raw, "metadata", "namespace")
-        key = owner.identity, likeness(raw, lambda _names: None)
+        key = owner.identity, likeness(raw, lambda _names: self._states or None)
         if key not in self._groups:
             size = len(orjson.dumps(raw))
             is_beyond = self._sizes[namespace] + size > _MOST_BYTES or self._numbers[namespace] >= MOST_GROUPS

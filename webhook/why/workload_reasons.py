@@ -5,9 +5,11 @@ from collections.abc import Iterator, Sequence
 from webhook.model.json_parts import part
 from webhook.model.pod import KUEUE_QUEUE
 from webhook.model.wording import counted, few
+from webhook.model.workloads import controller_of
 from webhook.why.explanation import Clue, Explanation, PodsAlike, ReasonCode, gravest
 from webhook.why.held_back import KUEUE, queued
 from webhook.why.observed import ObservedWorkload, QueueEntry, Raw, SeenEvent, Surroundings, condition, newest, text
+from webhook.why.pod_counts import counts_for_certain
 from webhook.why.refusals import of_policies, refusal
 
 _FAILED = ("FailedCreate", "FailedCreatePod", "FailedCreatePodReason", "FailedDaemonPod")
@@ -25,13 +27,15 @@ def why_workload(seen: ObservedWorkload, pods: Sequence[PodsAlike], around: Surr
     """The dominant reason of a workload. `pods` are its pods by reason."""
     found = _finished(seen) or _unmade(seen, around)
     if found is None and pods:
-        found = _of_pods(gravest(pods))
+        found = _of_pods(gravest(pods), seen)
     return (found or _without_pods(seen)).bounded
 
 
 def _unmade(seen: ObservedWorkload, around: Surroundings) -> Explanation | None:
     """Why the workload has fewer pods than it wants; None if it has all."""
     if not seen.has_gpus:
+        if seen.is_short and (refused := _refused(seen, around)) is not None:
+            return refused
         message = "its pods request no GPU; gpu-policy why explains GPU workloads"
         return Explanation(ReasonCode.NO_GPUS, message, "Use kubectl describe")
     for detect in (_suspended, _scaled_to_zero):
@@ -90,9 +94,8 @@ def _paused(seen: ObservedWorkload) -> Explanation | None:
 
 def _refused(seen: ObservedWorkload, around: Surroundings) -> Explanation | None:
     """A refusal by the newest event, by a condition that outlives events, or by the policies as they are now."""
-    event = newest(seen.events, *_FAILED)
-    made = newest(seen.events, *_MADE)
-    if event is not None and (made is None or made.last <= event.last or not seen.pods):
+    event = newest((one for one in seen.events if _counts(one, seen)), *_FAILED)
+    if event is not None:
         return refusal(event.message, event.source, around).with_evidence(*_times(event))
     for raw in (*seen.parts, seen.raw):
         failure = condition(raw, "ReplicaFailure")
@@ -102,13 +105,29 @@ def _refused(seen: ObservedWorkload, around: Surroundings) -> Explanation | None
     return of_policies(seen.refusal, around) if seen.refusal else None
 
 
+def _counts(event: SeenEvent, seen: ObservedWorkload) -> bool:
+    """Whether a refusal is about pods that are still missing, and no pod was made of the same object since."""
+    about = event.about.uid
+    if about not in seen.lacking and not (seen.is_short and _is_whole(about, seen)):
+        return False
+    made = newest((one for one in seen.events if one.about.uid == about), *_MADE)
+    return made is None or made.last <= event.last or not seen.pods
+
+
+def _is_whole(uid: str, seen: ObservedWorkload) -> bool:
+    """Whether an object is the workload, or makes other parts, so that what it lacks is missing of the whole."""
+    leaves = {text(one, "metadata", "uid") for one in seen.parts}
+    leaves -= {text(controller_of(one), "uid") for one in seen.parts}
+    return uid not in leaves
+
+
 def _times(event: SeenEvent) -> Iterator[Clue]:
     if event.count > 1:
         yield Clue(event.source, f"{counted(event.count, 'time')}, last at {event.last}")
 
 
-def _of_pods(pods: Sequence[PodsAlike]) -> Explanation:
-    """The gravest reason of the pods, with the number of pods for each reason."""
+def _of_pods(pods: Sequence[PodsAlike], seen: ObservedWorkload) -> Explanation:
+    """The gravest reason of the pods, with the number of pods for each reason, or that there are too few of them."""
     total = sum(one.count for one in pods)
     first = pods[0]
     found = first.explanation
@@ -116,7 +135,17 @@ def _of_pods(pods: Sequence[PodsAlike]) -> Explanation:
     if total > 1:
         whose = f"{first.count} of its {total} pods, such as {first.names[0]}" if first.names else whose
     counts = [Clue("pods", f"{one.explanation.code}: {counted(one.count, 'pod')} ({few(one.names)})") for one in pods]
+    if seen.is_short and seen.desired is not None:
+        there = f"it wants {counted(seen.desired, 'pod')}, and {_there(seen.pods)}"
+        counts.insert(0, Clue("pods", there))
+        if found.code.is_good and seen.pods and counts_for_certain(seen.raw):
+            remedy = "Wait a moment; if it stays so, see the events of its controller with kubectl describe"
+            return Explanation(ReasonCode.TOO_FEW_PODS, f"{there}; nothing says why", remedy, tuple(counts))
     return Explanation(found.code, f"{whose}: {found.message}", found.remedy, found.evidence).with_evidence(*counts)
+
+
+def _there(pods: int) -> str:
+    return f"{pods or 'none'} {'is' if pods == 1 else 'are'} there"
 
 
 def _without_pods(seen: ObservedWorkload) -> Explanation:
