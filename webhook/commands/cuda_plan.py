@@ -24,6 +24,7 @@ from webhook.commands.inputs import (
 )
 from webhook.commands.options import INVENTORY, registry_options
 from webhook.commands.progress import shown_progress
+from webhook.upgrades.plan_formats import PLAN_FORMATS
 
 if TYPE_CHECKING:
     from webhook.audit.cluster_objects import Progress
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from webhook.upgrades.driver_plan import DriverPlan
 
 _EXCLUDED = ("kube-system",)
-_FORMATS = ("text", "json")
 
 
 @click.command()
@@ -98,7 +98,7 @@ _FORMATS = ("text", "json")
     "--format",
     "form",
     envvar="GPU_POLICY_CUDA_PLAN_FORMAT",
-    type=click.Choice(_FORMATS),
+    type=click.Choice(list(PLAN_FORMATS)),
     default="text",
     show_default=True,
     help="Format of the plan.",
@@ -217,12 +217,7 @@ def _of_inventory(
     found, objects = inventory_with_objects(path, accelerators)
     everything = [*manifests, *_unreplaced(objects, manifests, namespace)]
     documents = sorted(everything, key=lambda one: isinstance(one, Document) and is_pod(one.api_version, one.kind))
-    source = of_files(documents, namespace, Background(found.facts))
-    kept = {id(one) for one in documents}
-    for one in objects:
-        if id(one) not in kept:
-            source.owners.learn(one.object)  # its ReplicaSets and pods are still its own
-    return source
+    return of_files(documents, namespace, Background(found.facts))
 
 
 def _of_cluster(

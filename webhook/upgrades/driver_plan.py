@@ -6,12 +6,12 @@ All texts may come from tenants; each format escapes them as it needs. The shape
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from webhook.audit.documents import DocumentError
-from webhook.audit.report import ObjectReference
+from webhook.audit.report import ObjectReference, SourceLine
 from webhook.upgrades.node_changes import ChangeAction
 from webhook.upgrades.standing import RunsOn
 
@@ -74,7 +74,7 @@ class PlannedWorkload:
 
     `gpus` are in use by its running pods; for a workload that only a manifest has, those that its pods would use.
     `reason` is a sentence without its period. `remedy` is what would make a workload run that breaks, or would make
-    known what is not; empty for none.
+    known what is not; empty for none. `source` is where a manifest was read; workloads of clusters have none.
     """
 
     owner: ObjectReference
@@ -84,6 +84,7 @@ class PlannedWorkload:
     after: Reach
     reason: str
     remedy: str = ""
+    source: SourceLine = field(default_factory=SourceLine)
 
     def to_json(self) -> dict[str, object]:
         """The row for programs."""
@@ -98,6 +99,7 @@ class PlannedWorkload:
             "after": self.after.to_json(),
             "reason": self.reason,
             "remedy": self.remedy,
+            "source": {"file": self.source.file, "line": self.source.line} if self.source.file else None,
         }
 
 

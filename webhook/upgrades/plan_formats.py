@@ -2,17 +2,22 @@
 
 import io
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from webhook.upgrades.driver_plan import DriverPlan
+if TYPE_CHECKING:  # the command line asks for the names of formats before it knows whether it plans
+    from webhook.upgrades.driver_plan import DriverPlan
 
 PLAN_FORMATS: dict[str, str] = {
     "text": "plan_text.render_plan",
     "json": "plan_json.render",
+    "html": "page.plan_page.render",
+    "markdown": "plan_markdown.render",
+    "sarif": "plan_sarif.render",
 }
 """Each format with the function below `webhook.upgrades` that renders it."""
 
 
-def rendered_plan(plan: DriverPlan, form: str, *, is_for_a_terminal: bool = False) -> str:
+def rendered_plan(plan: "DriverPlan", form: str, *, is_for_a_terminal: bool = False) -> str:
     """The plan in one of PLAN_FORMATS. `is_for_a_terminal` gives the format `text` colours."""
     module, _, name = PLAN_FORMATS[form].rpartition(".")
     render = getattr(import_module(f"webhook.upgrades.{module}"), name)

@@ -15,7 +15,7 @@ from webhook import engine
 from webhook.audit.auditing import error_about, is_passed_over
 from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.audit.owners import Owners
-from webhook.audit.report import ObjectReference
+from webhook.audit.report import ObjectReference, SourceLine
 from webhook.cuda.cuda_tables import context_of
 from webhook.facts.facts import ClusterFacts
 from webhook.model.accelerators import Accelerators
@@ -56,6 +56,7 @@ class _Row:
     """What is known of one owner so far."""
 
     owner: ObjectReference
+    source: SourceLine
     of_templates: list[PlacesCompared] = field(default_factory=list)
     of_pods: list[PlacesCompared] = field(default_factory=list)
     running: int = 0
@@ -117,7 +118,7 @@ class WorkloadPlanner:
             judged = self._judged(template.made, namespace, held.policy, is_queued=template.is_queued)
             if judged is None:
                 continue
-            row = row or self._row(self._owners.root_of(raw), namespace, is_declared=bool(document.source))
+            row = row or self._row(self._owners.root_of(raw), namespace, document, is_declared=bool(document.source))
             row.of_templates.append(judged.compared)
             row.declared += _gpus(judged.pod, self._cluster.facts, self._accelerators) * _pods_of(template)
             judged.owners.add(row.owner.identity)
@@ -137,7 +138,7 @@ class WorkloadPlanner:
             judged = self._judged(unplaced, namespace, held.policy)
             if judged is None:
                 return
-            row = row or self._row(root, namespace, is_declared=bool(document.source) and not is_running)
+            row = row or self._row(root, namespace, document, is_declared=bool(document.source) and not is_running)
             row.of_pods.append(judged.compared)
             judged.owners.add(row.owner.identity)
             gpus = _gpus(judged.pod, self._cluster.facts, self._accelerators)
@@ -146,11 +147,11 @@ class WorkloadPlanner:
         row.running += gpus if is_running else 0
         row.declared += 0 if is_running else gpus
 
-    def _row(self, owner: ObjectReference, namespace: str, *, is_declared: bool) -> _Row:
+    def _row(self, owner: ObjectReference, namespace: str, document: Document, *, is_declared: bool) -> _Row:
         key = _key(owner, namespace)
         if key not in self._rows:
             placed = owner if owner.namespace or not namespace else replace(owner, namespace=namespace)
-            self._rows[key] = _Row(placed, is_declared=is_declared)
+            self._rows[key] = _Row(placed, SourceLine(document.source, document.line or None), is_declared=is_declared)
         return self._rows[key]
 
     def _namespace_of(self, document: Document) -> str:
@@ -206,7 +207,16 @@ class WorkloadPlanner:
             worst = worst_of(row.found)
             gpus = row.declared if row.is_declared and not row.running else row.running
             found.append(
-                PlannedWorkload(row.owner, gpus, worst.change, worst.before, worst.after, worst.reason, worst.remedy)
+                PlannedWorkload(
+                    row.owner,
+                    gpus,
+                    worst.change,
+                    worst.before,
+                    worst.after,
+                    worst.reason,
+                    worst.remedy,
+                    row.source,
+                )
             )
         return tuple(sorted(found, key=lambda one: (one.change.rank, -one.gpus, one.owner)))
 

@@ -17,7 +17,7 @@ MOST = 65_536
 LONGEST_TEXT = 500
 """Most characters of one text."""
 
-_CLOSING = "\n{left_out} left out, because a comment holds no more; `gpu-policy audit --format json` has all.\n"
+_CLOSING = "\n{left_out} left out, because a comment holds no more; `{command}` has all.\n"
 _ROOM_FOR_CLOSING = 200
 
 
@@ -68,7 +68,9 @@ class Page:
     says how many rows are left out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, command: str = "gpu-policy audit --format json") -> None:
+        """`command` is what has everything that does not fit."""
+        self._command = command
         self._sections: list[_Section] = []
 
     def paragraph(self, text: str) -> None:
@@ -93,7 +95,7 @@ class Page:
         if not left_out:
             return text
         rows = "1 row is" if left_out == 1 else f"{left_out:,} rows are"
-        return text + _CLOSING.format(left_out=rows)
+        return text + _CLOSING.format(left_out=rows, command=self._command)
 
 
 def _shares(wanted: Sequence[int], room: int) -> Sequence[int]:

@@ -102,23 +102,25 @@ def descriptors(found: Iterable[str]) -> list[dict[str, Any]]:
 
 def _described(rule: Rule) -> dict[str, Any]:
     story = _story(rule)
-    return _descriptor(rule.key, rule.promise, story, f"{story}\n\n{_MODES}")
+    return descriptor(rule.key, rule.promise, story, f"{story}\n\n{_MODES}")
 
 
 def _unknown(key: str) -> dict[str, Any]:
     text = key or "unnamed"
-    return _descriptor(key, text, text, _MODES)
+    return descriptor(key, text, text, _MODES)
 
 
-def _descriptor(key: str, short: str, full: str, story: str) -> dict[str, Any]:
+def descriptor(key: str, short: str, full: str, story: str, level: str = "error") -> dict[str, Any]:
+    """A rule of the tool, in texts of increasing length; `level` is that of its results unless they say otherwise."""
+    severity = {"error": "error", "warning": "warning"}.get(level, "recommendation")
     return {
         "id": key,
         "name": key[:255],
         "shortDescription": {"text": short[:_LONGEST]},
         "fullDescription": {"text": full[:_LONGEST]},
         "help": {"text": story},
-        "defaultConfiguration": {"level": "error"},
-        "properties": {"tags": ["gpu", "kubernetes"], "precision": "very-high", "problem.severity": "error"},
+        "defaultConfiguration": {"level": level},
+        "properties": {"tags": ["gpu", "kubernetes"], "precision": "very-high", "problem.severity": severity},
     }
 
 
@@ -189,7 +191,7 @@ def _result(finding: AuditFinding, directory: str, number: int, *, is_new: bool)
         "ruleId": finding.rule,
         "ruleIndex": number,
         "level": _LEVELS[finding.level],
-        "message": {"text": _message(text)},
+        "message": {"text": message(text)},
         "locations": [location],
         **_related(finding, directory),
         # All findings about a document have its first line, so GitHub needs an identity that tells them apart.
@@ -210,7 +212,7 @@ def _suppressed(finding: AuditFinding) -> dict[str, Any]:
     """That an exception admits the pods, in the file of exceptions (3.27.23 and 3.35 of the specification)."""
     if finding.level is not Level.SKIP:
         return {}
-    justification = _message(f"Exception {finding.exception}.")
+    justification = message(f"Exception {finding.exception}.")
     return {"suppressions": [{"kind": "external", "status": "accepted", "justification": justification}]}
 
 
@@ -220,7 +222,7 @@ def _related(finding: AuditFinding, directory: str) -> dict[str, Any]:
         return {}
     location = {
         "id": 1,
-        "message": {"text": _message(f"Policy {finding.policy}, rule {finding.rule}.")},
+        "message": {"text": message(f"Policy {finding.policy}, rule {finding.rule}.")},
         "physicalLocation": in_file(join(directory, finding.file), finding.line),
     }
     return {"relatedLocations": [location]}
@@ -249,10 +251,10 @@ def _unreadable(error: DocumentError, report: AuditReport) -> dict[str, Any]:
 
 def _notice(key: str, level: str, text: str) -> dict[str, Any]:
     descriptor = {"id": key, "index": list(_NOTICES).index(key)}
-    return {"descriptor": descriptor, "level": level, "message": {"text": _message(text)}}
+    return {"descriptor": descriptor, "level": level, "message": {"text": message(text)}}
 
 
-def _message(text: str) -> str:
+def message(text: str) -> str:
     """A plain text message: no placeholder and no link can be in it (3.11.5 and 3.11.6 of the specification)."""
     text = report_wording.shortened(text, LONGEST_MESSAGE)
     return text.replace("{", "{{").replace("}", "}}").replace("](", "] (")

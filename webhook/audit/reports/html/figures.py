@@ -249,7 +249,7 @@ def totals(report: AuditReport) -> tuple[Total, ...]:
         (Level.COMPLETE, "completed", counts.completed),
         ("rest", "admitted as they are", kept),
     )
-    return tuple(Total(style, label, count, _share(count, whole)) for style, label, count in named)
+    return tuple(Total(style, label, count, share_of(count, whole)) for style, label, count in named)
 
 
 def totals_bar(found: Iterable[Total]) -> Bar:
@@ -258,7 +258,7 @@ def totals_bar(found: Iterable[Total]) -> Bar:
     return bar(amounts, sum(count for _, count in amounts))
 
 
-def _share(count: int, whole: int) -> str:
+def share_of(count: int, whole: int) -> str:
     """The share in percent with one digit. Only an empty share is shown as 0, and only a whole one as 100."""
     if not whole:
         return ""

@@ -6,24 +6,14 @@ script makes text nodes only, and the page's own Content-Security-Policy forbids
 Findings become rows of texts. The table shows the first rows, and the script has all of them as data.
 """
 
-import json
-from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from functools import cache
-from hashlib import sha256
-from importlib.resources import files
-from typing import Any
-
-from jinja2 import Environment, StrictUndefined, Template
-from markupsafe import Markup
 
 from webhook.audit.report import AuditFinding, AuditReport, ChangedInjection, Comparison, Level, PodGroup, SourceLine
 from webhook.audit.reports.html import figures
+from webhook.audit.reports.html.page_parts import TableAbout, page_of
 from webhook.audit.reports.report_wording import counted, home, listed, looked_at, place, policy_place, why
 from webhook.outcome import printable
-
-_MEANT_BY_MARKUP = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +95,25 @@ def pods(pod_group: PodGroup | None) -> str:
     return f"{pod_group.group}: {text}" if pod_group.group else text
 
 
-def as_data(found: Iterable[Row]) -> str:
-    """Rows as JSON for a script element: the columns, every text once, and each row as indexes of its texts."""
-    places: dict[str, int] = {}
-    table = [[places.setdefault(getattr(row, name), len(places)) for name in COLUMNS] for row in found]
-    data: Mapping[str, object] = {"columns": COLUMNS, "texts": list(places), "rows": table}
-    return json.dumps(data, separators=(",", ":")).translate(_MEANT_BY_MARKUP)
+_ABOUT = TableAbout(
+    noun="finding",
+    place="findings",
+    graded="level",
+    grades=tuple(Level),
+    choices=("namespace", "rule"),
+    numbers=("running",),
+    details=(
+        ("field", "Field"),
+        ("message", "Found"),
+        ("remedy", "Remedy"),
+        ("pods", "Pods"),
+        ("object", "Seen in"),
+        ("names", "Running"),
+        ("line", "Policy"),
+        ("mode", "Mode"),
+        ("source", "Source"),
+    ),
+)
 
 
 MOST_SHOWN = 200
@@ -179,12 +182,11 @@ def render(report: AuditReport) -> str:
     """The whole page; equal reports give equal pages."""
     found = rows(report.findings, report.comparison)
     parts = figures.totals(report)
-    script, style = _asset("script.js"), _asset("style.css")
-    return _template().render(
-        content_security_policy=_content_security_policy(script, style),
-        script=Markup(script),  # noqa: S704  # a file of this package
-        style=Markup(style),  # noqa: S704  # as above
-        data=Markup(as_data(found)),  # noqa: S704  # holds no character that begins markup
+    return page_of(
+        (__package__, "page.html"),
+        _ABOUT,
+        COLUMNS,
+        found,
         report=report,
         verdict=figures.verdict(report),
         totals=parts,
@@ -208,35 +210,3 @@ def render(report: AuditReport) -> str:
         why=why,
         looked_at=looked_at(report.counts),
     )
-
-
-def _content_security_policy(script: str, style: str) -> str:
-    """A policy that allows this script and this style only; `trusted-types` forbids them to make markup of texts."""
-    return (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
-        "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
-
-
-@cache
-def _asset(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, finalize=_shown, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string(_asset("page.html"))
-
-
-def _shown(value: Any) -> Any:
-    """A value as the template shows it. Only the template itself makes markup."""
-    if isinstance(value, str) and not isinstance(value, Markup):
-        return printable(value)
-    return f"{value:,}" if isinstance(value, int) else value

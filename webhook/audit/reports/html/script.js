@@ -1,15 +1,11 @@
 "use strict";
-// The table of findings and the theme. Texts become text nodes and nothing else; state lives in the URL's fragment.
+// The table and the theme. Texts become text nodes and nothing else; state lives in the URL's fragment.
+// What the table is about stands in the data beside its rows: `about` says the `noun` for a row, the `place` in the
+// fragment, the `graded` column with its `grades` in order, the columns to choose by, those with numbers, and `details`.
 (() => {
   const root = document.documentElement;
   root.classList.add("js");
   const CHUNK = 100; // rows that are made at a time
-  const LEVELS = ["refuse", "warn", "skip", "audit", "complete"];
-  const NUMBERS = new Set(["running"]);
-  const DETAILS = [
-    ["field", "Field"], ["message", "Found"], ["remedy", "Remedy"], ["pods", "Pods"], ["object", "Seen in"],
-    ["names", "Running"], ["line", "Policy"], ["mode", "Mode"], ["source", "Source"],
-  ];
 
   // Theme: what the system prefers, until somebody chooses.
   const prefersDark = matchMedia("(prefers-color-scheme: dark)");
@@ -47,8 +43,7 @@
     return svg;
   }
 
-  function readRows() {
-    const { columns, texts, rows } = JSON.parse(document.getElementById("data").textContent);
+  function readRows({ columns, texts, rows }) {
     return rows.map((places, index) => {
       const row = { index };
       columns.forEach((column, at) => { row[column] = texts[places[at]]; });
@@ -59,47 +54,45 @@
   }
 
   // State: what is asked for. null means everything, "" stands for objects in no namespace.
-  function readState() {
+  function readState(about) {
     const [place, query = ""] = location.hash.slice(1).split(/\?(.*)/s);
-    const asked = new URLSearchParams(place === "findings" ? query : "");
+    const asked = new URLSearchParams(place === about.place ? query : "");
     const sort = asked.get("sort") || "";
     return {
       q: asked.get("q") || "",
-      namespace: asked.get("namespace"),
-      rule: asked.get("rule"),
-      levels: (asked.get("level") || "").split(",").filter((level) => LEVELS.includes(level)),
+      chosen: Object.fromEntries(about.choices.map((name) => [name, asked.get(name)])),
+      grades: (asked.get(about.graded) || "").split(",").filter((grade) => about.grades.includes(grade)),
       isNew: asked.get("change") === "new",
       column: sort.replace(/^-/, ""),
       isDescending: sort.startsWith("-"),
     };
   }
 
-  function stateAsFragment(state) {
+  function stateAsFragment(state, about) {
     const asked = new URLSearchParams();
     if (state.q) asked.set("q", state.q);
-    if (state.namespace !== null) asked.set("namespace", state.namespace);
-    if (state.rule !== null) asked.set("rule", state.rule);
-    if (state.levels.length) asked.set("level", state.levels.join(","));
+    for (const [name, value] of Object.entries(state.chosen)) if (value !== null) asked.set(name, value);
+    if (state.grades.length) asked.set(about.graded, state.grades.join(","));
     if (state.isNew) asked.set("change", "new");
     if (state.column) asked.set("sort", (state.isDescending ? "-" : "") + state.column);
-    return `#findings${asked.size ? "?" : ""}${asked}`;
+    return `#${about.place}${asked.size ? "?" : ""}${asked}`;
   }
 
-  function matching(rows, state) {
+  function matching(rows, state, about) {
     const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
     return rows.filter((row) =>
-      (state.namespace === null || row.namespace === state.namespace) &&
-      (state.rule === null || row.rule === state.rule) &&
-      (!state.levels.length || state.levels.includes(row.level)) &&
+      about.choices.every((name) => state.chosen[name] === null || row[name] === state.chosen[name]) &&
+      (!state.grades.length || state.grades.includes(row[about.graded])) &&
       (!state.isNew || row.change === "new") &&
       words.every((word) => row.words.includes(word)));
   }
 
   const collator = new Intl.Collator("en", { numeric: true });
 
-  function sorted(rows, { column, isDescending }) {
+  function sorted(rows, { column, isDescending }, about) {
     if (!column) return rows;
-    const by = (row) => column === "level" ? LEVELS.indexOf(row.level) : NUMBERS.has(column) ? Number(row[column]) : row[column];
+    const isNumber = about.numbers.includes(column);
+    const by = (row) => column === about.graded ? about.grades.indexOf(row[column]) : isNumber ? Number(row[column]) : row[column];
     const compare = (a, b) => typeof a === "number" ? a - b : collator.compare(a, b);
     const sign = isDescending ? -1 : 1;
     return rows.map((row) => [by(row), row])
@@ -107,10 +100,12 @@
       .map(([, row]) => row);
   }
 
-  function startFindings() {
+  function startTable() {
     const table = document.getElementById("table");
     if (!table) return;
-    const rows = readRows();
+    const data = JSON.parse(document.getElementById("data").textContent);
+    const about = data.about;
+    const rows = readRows(data);
     const body = table.tBodies[0];
     const form = document.getElementById("filter");
     const status = document.getElementById("status");
@@ -118,33 +113,38 @@
     const reset = document.getElementById("reset");
     const heads = [...table.querySelectorAll("[data-column]")];
     const columns = heads.map((head) => head.dataset.column);
-    const choices = { namespace: fill("namespace", "no namespace"), rule: fill("rule", "no rule") };
+    const choices = Object.fromEntries(about.choices.map((name) => [name, fill(name)]));
     const open = new Set(); // rows whose details are shown
-    let state = readState();
+    let state = readState(about);
     let shown = [];
     let made = 0;
 
-    function fill(name, unnamed) {
+    function fill(name) {
       const tally = new Map();
       for (const row of rows) tally.set(row[name], (tally.get(row[name]) || 0) + 1);
       const values = [...tally.keys()].sort(collator.compare);
       values.forEach((value, at) => form.elements[name].append(
-        make("option", { value: at }, `${value || unnamed} (${tally.get(value).toLocaleString("en")})`)));
+        make("option", { value: at }, `${value || `no ${name}`} (${tally.get(value).toLocaleString("en")})`)));
       return values;
+    }
+
+    function summaryCell(row, column, toggle) {
+      const cell = (name, ...children) => make("td", { role: "cell", class: name }, ...children);
+      const text = row[column];
+      if (column === about.graded) return cell("level", make("span", { class: `badge ${text}` }, icon(text), ` ${about.titles[text] || text}`));
+      if (column === "owner") return make("th", { role: "rowheader", scope: "row", class: "owner" }, toggle);
+      if (column === "rule") return cell("rule", make("code", {}, text));
+      if (column === "message") return cell("message", make("span", {}, text), ...(row.remedy ? [make("div", { class: "remedy" }, `${row.remedy}.`)] : []));
+      if (about.numbers.includes(column)) return cell("number", text ? Number(text).toLocaleString("en") : "");
+      return cell(column, text);
     }
 
     function summaryRow(row) {
       const isOpen = open.has(row);
       const toggle = make("button", { type: "button", class: "toggle", "aria-expanded": isOpen, "aria-controls": `details-${row.index}` },
         make("span", {}, make("span", { class: "kind" }, row.kind), " ", row.name));
-      const cell = (name, ...children) => make("td", { role: "cell", class: name }, ...children);
       const line = make("tr", { role: "row", class: "finding", "data-index": row.index },
-        cell("level", make("span", { class: `badge ${row.level}` }, icon(row.level), ` ${row.level}`)),
-        make("th", { role: "rowheader", scope: "row", class: "owner" }, toggle),
-        cell("namespace", row.namespace),
-        cell("rule", make("code", {}, row.rule)),
-        cell("message", make("span", {}, row.message), ...(row.remedy ? [make("div", { class: "remedy" }, `${row.remedy}.`)] : [])),
-        cell("number", row.running ? Number(row.running).toLocaleString("en") : ""));
+        ...columns.map((column) => summaryCell(row, column, toggle)));
       if (row.change === "new") line.cells[0].append(" ", make("span", { class: "badge new" }, "new"));
       line.addEventListener("click", (event) => {
         const isSelecting = String(getSelection()) !== "" && !event.target.closest("button");
@@ -155,7 +155,7 @@
 
     function detailsRow(row) {
       const list = make("dl");
-      for (const [name, title] of DETAILS) {
+      for (const [name, title] of about.details) {
         if (row[name]) list.append(make("div", { class: name }, make("dt", {}, title), make("dd", {}, row[name])));
       }
       return make("tr", { role: "row", class: "details", id: `details-${row.index}` },
@@ -181,27 +181,26 @@
 
     function chosen() {
       return [
-        state.levels.join(" or "),
+        state.grades.map((grade) => about.titles[grade] || grade).join(" or "),
         state.isNew && "newly refused",
-        state.rule !== null && `rule ${state.rule}`,
-        state.namespace !== null && (state.namespace ? `namespace ${state.namespace}` : "in no namespace"),
+        ...about.choices.toReversed().map((name) => state.chosen[name] !== null && (state.chosen[name] ? `${name} ${state.chosen[name]}` : `in no ${name}`)),
         state.q && `with “${state.q}”`,
       ].filter(Boolean);
     }
 
     function told(parts) {
-      const all = `${rows.length.toLocaleString("en")} finding${rows.length === 1 ? "" : "s"}`;
+      const all = `${rows.length.toLocaleString("en")} ${about.noun}${rows.length === 1 ? "" : "s"}`;
       if (parts.length) return `${shown.length.toLocaleString("en")} of ${all}: ${parts.join(", ")}`;
       return rows.length === 1 ? all : `All ${all}`;
     }
 
     function show() {
-      shown = sorted(matching(rows, state), state);
+      shown = sorted(matching(rows, state, about), state, about);
       made = 0;
       body.replaceChildren();
       makeRows(CHUNK);
       if (!shown.length) {
-        body.append(make("tr", { role: "row", class: "nothing" }, make("td", { role: "cell", colspan: columns.length }, "No finding is like this.")));
+        body.append(make("tr", { role: "row", class: "nothing" }, make("td", { role: "cell", colspan: columns.length }, `No ${about.noun} is like this.`)));
       }
       const parts = chosen();
       status.textContent = told(parts);
@@ -216,11 +215,11 @@
     function showControls() {
       form.elements.q.value = state.q;
       for (const [name, values] of Object.entries(choices)) {
-        const at = state[name] === null ? -1 : values.indexOf(state[name]);
+        const at = state.chosen[name] === null ? -1 : values.indexOf(state.chosen[name]);
         form.elements[name].value = at < 0 ? "" : String(at);
       }
-      for (const box of form.querySelectorAll("[name=level]")) box.checked = state.levels.includes(box.value);
-      for (const box of form.querySelectorAll("[name=change]")) box.checked = state.isNew;
+      for (const box of form.querySelectorAll(`[name=${about.graded}]`)) box.checked = state.grades.includes(box.value);
+      for (const box of form.querySelectorAll("[name=change][value=new]")) box.checked = state.isNew;
     }
 
     function readControls() {
@@ -228,10 +227,9 @@
       return {
         ...state,
         q: form.elements.q.value.trim(),
-        namespace: choice("namespace"),
-        rule: choice("rule"),
-        levels: [...form.querySelectorAll("[name=level]:checked")].map((box) => box.value),
-        isNew: form.querySelector("[name=change]:checked") !== null,
+        chosen: Object.fromEntries(about.choices.map((name) => [name, choice(name)])),
+        grades: [...form.querySelectorAll(`[name=${about.graded}]:checked`)].map((box) => box.value),
+        isNew: form.querySelector("[name=change][value=new]:checked") !== null,
       };
     }
 
@@ -239,7 +237,7 @@
     let writing = 0;
     function writeFragment() {
       clearTimeout(writing);
-      writing = setTimeout(() => { try { history.replaceState(null, "", stateAsFragment(state)); } catch { /* not here */ } }, 200);
+      writing = setTimeout(() => { try { history.replaceState(null, "", stateAsFragment(state, about)); } catch { /* not here */ } }, 200);
     }
 
     function change(to) {
@@ -249,25 +247,26 @@
     }
 
     function sortBy(column) {
-      if (state.column !== column) change({ ...state, column, isDescending: NUMBERS.has(column) });
-      else if (state.isDescending === NUMBERS.has(column)) change({ ...state, isDescending: !state.isDescending });
+      if (state.column !== column) change({ ...state, column, isDescending: about.numbers.includes(column) });
+      else if (state.isDescending === about.numbers.includes(column)) change({ ...state, isDescending: !state.isDescending });
       else change({ ...state, column: "", isDescending: false });
     }
 
     function readFragment() {
-      if (!location.hash.startsWith("#findings?")) return;
+      if (!location.hash.startsWith(`#${about.place}?`)) return;
       clearTimeout(writing);
-      state = readState();
+      state = readState(about);
       if (!columns.includes(state.column)) state.column = "";
       showControls();
       show();
-      document.getElementById("findings").scrollIntoView();
+      document.getElementById(about.place).scrollIntoView();
     }
 
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("input", () => change(readControls()));
     reset.addEventListener("click", () => {
-      change({ ...state, q: "", namespace: null, rule: null, levels: [], isNew: false });
+      const chosen = Object.fromEntries(about.choices.map((name) => [name, null]));
+      change({ ...state, q: "", chosen, grades: [], isNew: false });
       showControls();
       form.elements.q.focus();
     });
@@ -293,7 +292,7 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     startTheme();
-    startFindings();
+    startTable();
     startPrinting();
   });
 })();
