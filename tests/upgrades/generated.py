@@ -36,6 +36,8 @@ IMAGES = (
     "busybox:1.36",
 )
 POOLS = ("a", "b", "c", "d")
+SELECTOR = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"
+"""How NVIDIA's DRA driver selects the devices of its class gpu.nvidia.com."""
 
 
 def driver_labels(driver: str, *, of: Sequence[str] = ("driver-version", "runtime-version")) -> dict[str, str]:
@@ -71,7 +73,7 @@ class Cluster:
     def facts(self) -> ClusterFacts:
         """What rules may ask about it."""
         templates = [claim("gpu", "ResourceClaimTemplate", "gpu.nvidia.com", namespace="team")]
-        classes = [device_class("gpu.nvidia.com", selector='device.driver == "gpu.nvidia.com"')]
+        classes = [device_class("gpu.nvidia.com", selector=SELECTOR)]
         return ClusterFacts.of(self.nodes, [], [], classes, [], templates, self.slices)
 
     def upgraded(self, drivers: Mapping[str, str], retired: Sequence[str] = (), added: Sequence[Raw] = ()) -> "Cluster":

@@ -76,9 +76,9 @@ def driver_findings(objects: list[dict[str, Any]], facts: ClusterFacts, rules: d
     return [one for one in report.findings if one.level is Level.REFUSE]
 
 
-def without_cuda(now: Cluster) -> set[str]:
-    """The workloads whose images need no CUDA: cudaDriver says nothing about them, even if they have no node."""
-    return {raw["metadata"]["name"] for raw in now.objects if "busybox" in str(raw)}
+def unseen(now: Cluster) -> set[str]:
+    """The workloads of which cudaDriver says nothing if they have no node: without CUDA, or with claimed GPUs."""
+    return {raw["metadata"]["name"] for raw in now.objects if "busybox" in str(raw) or "resourceClaims" in str(raw)}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -111,7 +111,11 @@ def test_the_facts_of_a_plan_are_those_after_the_upgrade(
     assert found == driver_findings(now.objects, then.facts, rules)
     assert found
     again = planned(now.objects, changed(then.facts, policies=policies(rules)), policies(rules))
-    assert told(planned(now.objects, plan, policies(rules))) == told(again)
+    foretold = told(planned(now.objects, plan, policies(rules)))
+    assert {name: foretold[name] for name in told(again)} == told(again)
+    gone = {name: foretold[name][0] for name in foretold.keys() - told(again).keys()}
+    assert set(gone.values()) <= {RunsOn.NO_NODES}
+    assert gone.keys() <= unseen(now)
 
 
 @pytest.mark.parametrize("rules", POLICIES.values(), ids=POLICIES)
@@ -126,7 +130,7 @@ def test_an_audit_after_the_upgrade_refuses_what_the_plan_foretells(
     findings = driver_findings(now.objects, applied(now, options).facts, rules)
     refused = {one.owner.name for one in findings}
     rows = by_name(plan)
-    silent = {name for name, one in rows.items() if one.after.verdict is RunsOn.NO_NODES and name in without_cuda(now)}
+    silent = {name for name, one in rows.items() if one.after.verdict is RunsOn.NO_NODES and name in unseen(now)}
     runs = {name for name, one in rows.items() if one.after.verdict in (RunsOn.RUNS, RunsOn.COMPAT_ONLY)}
     assert (rows.keys() & refused) - silent == rows.keys() - runs - silent
     assert runs
@@ -172,6 +176,15 @@ def test_the_matrix_counts_what_a_plan_for_each_kind_of_nodes_breaks(seed: int, 
         plan = planned(now.objects, changed(facts, [f"kubernetes.io/hostname in ({','.join(kinds)})={branch}.999"]))
         (cell,) = (one for one in row.cells if str(one.branch) == branch)
         assert cell.breaks == len(plan.at(WorkloadChange.BREAKS)), row.name
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_matrix_is_about_the_nodes_of_today_whatever_else_is_planned(seed: int) -> None:
+    now = cluster(seed, nodes=12, workloads=60)
+    new = [gpu_node(f"new{at}", "NVIDIA-B200", DRIVERS[4], ("driver-version",), pool="z") for at in range(3)]
+    plain = planned(now.objects, changed(now.facts), has_matrix=True).matrix
+    other = changed(now.facts, ["zone=x=590.44.01"], ["zone=y"], ClusterFacts.of(new))
+    assert planned(now.objects, other, has_matrix=True).matrix == plain
 
 
 def _of_kind(now: Cluster, product: str, driver: str) -> list[str]:

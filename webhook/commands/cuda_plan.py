@@ -217,7 +217,12 @@ def _of_inventory(
     found, objects = inventory_with_objects(path, accelerators)
     everything = [*manifests, *_unreplaced(objects, manifests, namespace)]
     documents = sorted(everything, key=lambda one: isinstance(one, Document) and is_pod(one.api_version, one.kind))
-    return of_files(documents, namespace, Background(found.facts))
+    source = of_files(documents, namespace, Background(found.facts))
+    kept = {id(one) for one in documents}
+    for one in objects:
+        if id(one) not in kept:
+            source.owners.learn(one.object)  # its ReplicaSets and pods are still its own
+    return source
 
 
 def _of_cluster(

@@ -28,7 +28,8 @@ _LONGEST_IMAGE = 150
 """Most characters of the image in a message."""
 _IN_BRIEF = 80
 """Most characters of the image in the brief text of a warning, which has 256 in all."""
-_NO_EVIDENCE = "none"
+NO_EVIDENCE = "none"
+"""What a need says of its evidence if there is none."""
 _ASIDE = re.compile(r" \([^()]*\)")
 
 
@@ -39,7 +40,7 @@ def needs(image: str, need: Need) -> str:
     if need.kind is BuiltFor.OTHER:
         return f"{image} is built for {need.platform} ({need.evidence}{notes})"
     if need.cuda is None:
-        said = "; ".join(text for text in (need.evidence, *need.notes[:1]) if text != _NO_EVIDENCE)
+        said = "; ".join(text for text in (need.evidence, *need.notes[:1]) if text != NO_EVIDENCE)
         return f"{image} does not say which CUDA version it needs" + (f" ({said})" if said else "")
     return f"{image} needs CUDA {need.cuda} ({need.evidence}{notes})"
 

@@ -236,7 +236,8 @@ class NodePool:
     """Nodes that a policy declares, because autoscaling may have removed all of them.
 
     `labels` are all labels of its nodes, sorted by key; `gpus` is the number of GPUs on each node, None where it is not
-    declared. `next` is the driver that they will have one day; None where no change is declared.
+    declared. `next` is the driver that they will have one day; None where no change is declared. Existing nodes belong
+    to the pool if they have all labels of `members`, and none does if it is empty; `members` alone makes no other pool.
     """
 
     name: str
@@ -245,6 +246,7 @@ class NodePool:
     gpu_resources: frozenset[str] = frozenset()
     gpus: int | None = None
     next: NextDriver | None = None
+    members: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     def __hash__(self) -> int:
         return hash(self.name)  # pools are looked up on every review, and those of one policy differ in their names

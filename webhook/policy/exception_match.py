@@ -5,6 +5,7 @@ containers, kinds, labels. In each of these an exact text comes before a glob, a
 Ranks depend on what was matched: a list has the rank of its most specific entry that holds.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -146,3 +147,17 @@ def may_hold_for(patterns: Sequence[str], claim: str) -> bool:
         elif namespaces.overlap(pattern, claim) is not None:
             return True
     return False
+
+
+def holds_for_all(claim: str, pattern: str) -> bool:
+    """Whether it is certain that a claim of namespaces holds for each one that a name or glob means.
+
+    >>> holds_for_all("team-*", "team-?*"), holds_for_all("team-?", "team-*")
+    (True, False)
+
+    A star of the claim may stand for anything, a `?` for any one character, so for no star.
+    """
+    if claim == pattern or not is_glob(claim):
+        return claim == pattern
+    pieces = [".*" if character == "*" else "[^*]" if character == "?" else re.escape(character) for character in claim]
+    return re.fullmatch("".join(pieces), pattern) is not None

@@ -1,6 +1,6 @@
 """Reads the exceptions of a set of policies, and tries their settings under each policy that they may hold over."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from webhook.policy.error_wording import details_of, locate, message_for
 from webhook.policy.exception_conflicts import check_conflicts
 from webhook.policy.exception_file import PolicyException, check_ends, read_exceptions
-from webhook.policy.exception_match import may_hold_for
+from webhook.policy.exception_match import holds_for_all, may_hold_for
 from webhook.policy.exceptions import ExceptionSettingsReader, PolicyExceptions, merged
 from webhook.policy.kept_off_models import kept_off_by
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet
@@ -49,10 +49,12 @@ def load_exceptions(
     reader = ExceptionSettingsReader(context, contexts)
     listed = tuple(one for one, _ in read.exceptions)
     notices: list[str] = []
+    concerned: dict[tuple[str, ...], list[Policy]] = {}
     for one, node in read.exceptions:
         trial = _Trial(one, node, file, reader, faults)
-        concerned = [policy for policy in policies.policies if _may_be_about(one, policy, policies)]
-        notices += trial.run(concerned, has_pots=bool(policies.pots))
+        if one.namespaces not in concerned:
+            concerned[one.namespaces] = _may_be_about(one.namespaces, policies)
+        notices += trial.run(concerned[one.namespaces], has_pots=bool(policies.pots))
     check_conflicts(listed, file.path, faults)
     if file.now is not None:
         check_ends(listed, file.path, file.now, policies.max_days, faults)
@@ -60,11 +62,15 @@ def load_exceptions(
     return PolicyExceptions(listed, read.written, reader, kept_off_by), tuple(notices)
 
 
-def _may_be_about(one: PolicyException, policy: Policy, policies: PolicySet) -> bool:
-    """Whether a namespace of the exception may have the policy. It has the default if no claim holds of its pattern."""
-    if policy is policies.default:
-        return any(policies.for_namespace(pattern) is policy for pattern in one.namespaces)
-    return any(may_hold_for(one.namespaces, claim) for claim, other in policies.claims.items() if other is policy)
+def _may_be_about(namespaces: Sequence[str], policies: PolicySet) -> list[Policy]:
+    """The policies that a namespace of these names and globs may have.
+
+    The default is left out only if it is certain that other policies claim all of these namespaces.
+    """
+    others = {id(other) for claim, other in policies.claims.items() if may_hold_for(namespaces, claim)}
+    if not all(any(holds_for_all(claim, pattern) for claim in policies.claims) for pattern in namespaces):
+        others.add(id(policies.default))
+    return [policy for policy in policies.policies if id(policy) in others]
 
 
 def _ended(exceptions: tuple[PolicyException, ...], path: str, now: float) -> Iterator[str]:

@@ -167,8 +167,8 @@ class PoolSettings(CamelModel):
             labels.setdefault(key, value)
         taints = tuple(Taint(taint.key, taint.value, taint.effect) for taint in self.taints)
         change = self.next.change(self._of_existing_nodes) if self.next is not None else None
-        resources = frozenset({self.resource})
-        return NodePool(self.name, tuple(sorted(labels.items())), taints, resources, self.gpus, change)
+        resources, own = frozenset({self.resource}), tuple(sorted(self._of_existing_nodes.items()))
+        return NodePool(self.name, tuple(sorted(labels.items())), taints, resources, self.gpus, change, own)
 
     @property
     def _of_existing_nodes(self) -> dict[str, str]:

@@ -18,7 +18,8 @@ from webhook.facts.node_sets import Mask
 from webhook.facts.nodes import Node
 from webhook.facts.snapshot import Snapshot
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.node import NodeClass, NodePool
+from webhook.model.node import CUDA_LABELS, NodeClass, NodePool
+from webhook.model.resource_slices import SliceDriver
 from webhook.policy.policy_set import Policy
 from webhook.upgrades.node_changes import ChangeAction, NodeChange
 
@@ -170,8 +171,13 @@ class ChangedCluster:
         for change in self.changes:
             for pool in self.declared:
                 if pool.name in change.pools:
-                    found[pool] = None if change.action is ChangeAction.RETIRE else _pool_with(pool, change)
+                    found[pool] = None if change.action is ChangeAction.RETIRE else pool_with(pool, change)
         return found
+
+    @cached_property
+    def position(self) -> Mapping[str, int]:
+        """The position of each node of now in the common order."""
+        return {name: at for at, name in enumerate(self.before.facts.cluster.nodes)}
 
     @property
     def _coming(self) -> Mapping[str, Node]:
@@ -199,29 +205,37 @@ class ChangedCluster:
 
 def node_with(node: Node, change: NodeChange) -> Node:
     """The node with another driver; the node itself where that is the driver that it has."""
-    if change.driver is None or change.cuda is None:
-        return node
     said = node.kind.by_slices
-    labels = {key: node.values[place] for key, place in node.keys.items()}
-    other = {}
-    if said is None or any(key.startswith("nvidia.com/cuda.") for key in labels):
-        other = with_driver(labels, change.driver, change.cuda)
-    if said is not None:
-        told = said._replace(driver=str(change.driver), cuda=str(change.cuda) if said.cuda else "")
-        node = node.offering(told)
-    return node.relabelled(other) if other else node
+    labels = _other_labels({key: node.values[place] for key, place in node.keys.items()}, said, change)
+    node = node.offering(slices_with(said, change))
+    return node.relabelled(labels) if labels else node
 
 
-def _pool_with(pool: NodePool, change: NodeChange) -> NodePool:
+def pool_with(pool: NodePool, change: NodeChange) -> NodePool:
+    """The declared pool with another driver."""
+    return replace(pool, labels=tuple(sorted(labels_with(dict(pool.labels), None, change).items())))
+
+
+def labels_with(labels: Mapping[str, str], said: SliceDriver | None, change: NodeChange) -> dict[str, str]:
+    """The labels of nodes with another driver; `said` is what their ResourceSlices say."""
+    others = {**labels, **_other_labels(labels, said, change)}
+    return {key: value for key, value in others.items() if value is not None}
+
+
+def slices_with(said: SliceDriver | None, change: NodeChange) -> SliceDriver | None:
+    """What ResourceSlices say with another driver."""
+    if said is None or change.driver is None:
+        return said
+    return said._replace(driver=str(change.driver), cuda=str(change.cuda) if said.cuda else "")
+
+
+def _other_labels(labels: Mapping[str, str], said: SliceDriver | None, change: NodeChange) -> dict[str, str | None]:
+    """What changes in labels. Nodes whose ResourceSlices alone tell the driver get no labels about it."""
     if change.driver is None or change.cuda is None:
-        return pool
-    labels = dict(pool.labels)
-    for key, value in with_driver(labels, change.driver, change.cuda).items():
-        if value is None:
-            del labels[key]
-        else:
-            labels[key] = value
-    return replace(pool, labels=tuple(sorted(labels.items())))
+        return {}
+    if said is not None and not any(key.startswith(CUDA_LABELS) for key in labels):
+        return {}
+    return with_driver(labels, change.driver, change.cuda)
 
 
 def declared_pools(policies: Iterable[Policy]) -> tuple[NodePool, ...]:

@@ -18,6 +18,7 @@ from webhook.upgrades.driver_plan import Reach, WorkloadChange
 from webhook.upgrades.standing import RunsOn, Standing
 
 _LONGEST_IMAGE = 150
+_NOTHING_KNOWN = "neither its name nor anything else says which CUDA version it needs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,8 @@ def _unknown_images(standing: Standing) -> Iterable[tuple[str, str]]:
     """The images of which it is not known what they need."""
     for container, need in standing.uses:
         if container.image and need.kind is not BuiltFor.OTHER and need.kind is not BuiltFor.NONE and need.cuda is None:
-            yield container.image, "; ".join(dict.fromkeys(filter(None, (need.evidence, *need.notes[:1]))))
+            said = [text for text in (need.evidence, *need.notes[:1]) if text not in ("", cuda_messages.NO_EVIDENCE)]
+            yield container.image, "; ".join(said) or _NOTHING_KNOWN
 
 
 def worst_of(found: Sequence[PlacesCompared]) -> PlacesCompared:

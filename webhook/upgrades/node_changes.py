@@ -126,8 +126,8 @@ def _is_named(pool: NodePool, selection: NodeSelection) -> bool:
 
 
 def _is_of(node: Node, pool: NodePool) -> bool:
-    """Whether a node has all labels of a pool, whatever driver it has."""
-    return all(node.label(key) == value for key, value in pool.labels if not key.startswith("nvidia.com/cuda."))
+    """Whether a node belongs to a pool, whatever driver it has."""
+    return bool(pool.members) and all(node.label(key) == value for key, value in pool.members)
 
 
 def changes_of(sets: Iterable[str], retired: Iterable[str], known: KnownNodes) -> tuple[NodeChange, ...]:

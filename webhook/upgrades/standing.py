@@ -157,18 +157,17 @@ def _members(pod: Pod, nodes: Sequence[NodeClass], facts: ClusterFacts, side: Cl
     """Which nodes and pools are in each of the classes, in the common order."""
     placed, cluster = released(pod), facts.cluster
     runtime_class = cluster.runtime_classes.get(placed.runtime_class or "")
-    mask = node_index.matching_nodes(cluster.table, placed, runtime_class)
-    found = list(map(side.of_nodes, cluster.table.members(mask)))
-    everything = facts.matching_nodes(placed)
-    if any(one.by_claim for one in everything):
-        found.append(side.order.claimed)
+    of_nodes = cluster.table.members(node_index.matching_nodes(cluster.table, placed, runtime_class))
+    found, of_pools = list(map(side.of_nodes, of_nodes)), list[Mask]()
     if facts.pools is not None:
         names = [name.removeprefix("pool ") for name in facts.pools.nodes]
-        of_pools = facts.pools.members(node_index.matching_nodes(facts.pools, placed, runtime_class))
-        found += [side.of_pools(members, names) for members in of_pools]
-    if len(found) == len(nodes):
-        yield from found
+        matching = facts.pools.members(node_index.matching_nodes(facts.pools, placed, runtime_class))
+        of_pools = [side.of_pools(members, names) for members in matching]
+    if len(found) + len(of_pools) == len(nodes):
+        yield from (*found, *of_pools)
         return
-    for nodes_of_class, members in zip(everything, found, strict=True):
-        if nodes_of_class in nodes:  # of all matching nodes only those that offer what the pod claims
+    everything = facts.matching_nodes(placed)
+    claimed = [side.order.claimed] if any(one.by_claim for one in everything) else []
+    for nodes_of_class, members in zip(everything, (*found, *claimed, *of_pools), strict=True):
+        if nodes_of_class in nodes:  # of all matching nodes perhaps only those that offer what the pod claims
             yield members

@@ -1,0 +1,159 @@
+"""`gpu-policy cuda plan`: what it reads, what it prints, and how it ends."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.command_line import gpu_policy
+from tests.upgrades.test_changes import A100, CUDA_12, UNKNOWN, V100, deployed, nodes, pod
+from webhook.upgrades.plan_formats import PLAN_FORMATS
+
+NODES = [*nodes(2, V100, "535.183.01", "v"), *nodes(3, A100, "535.183.01", "a")]
+
+
+def listed(*objects: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+
+
+@pytest.fixture
+def inventory(tmp_path: Path) -> Path:
+    """Nodes, a Deployment with its pods, and a pod whose image nobody knows."""
+    path = tmp_path / "inventory.json"
+    objects = deployed(CUDA_12, pods=3, gpus=2)
+    path.write_text(json.dumps(listed(*NODES, *objects, pod("who", UNKNOWN, "a", node="a0"))))
+    return path
+
+
+def plan(inventory: Path, *arguments: object) -> Any:
+    """The plan as JSON."""
+    return json.loads(gpu_policy("cuda", "plan", "--inventory", inventory, "--format", "json", *arguments).stdout)
+
+
+def rows(found: Any) -> dict[str, tuple[str, int]]:
+    return {f"{one['kind']}/{one['name']}": (one["change"], one["gpus"]) for one in found["workloads"]}
+
+
+def test_an_inventory_is_planned_with_its_workloads_and_pods(inventory: Path) -> None:
+    found = plan(inventory, "--set", "pool=v=590.44.01")
+    assert rows(found) == {"Deployment/d": ("breaks", 6), "Pod/who": ("same", 1)}
+
+
+def test_the_text_tells_unknown_images_first_then_pools_then_workloads(inventory: Path) -> None:
+    result = gpu_policy("cuda", "plan", "--inventory", inventory, "--set", "pool=v=590.44.01", "--matrix")
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert lines[:2] == [
+        "1 image of which nobody knows what CUDA they need:",
+        f"  {UNKNOWN} (1 workload, 1 GPU): neither its name nor anything else says which CUDA version it needs",
+    ]
+    assert lines[2] == f"pool=v: 2 nodes, 16 GPUs, {V100}; driver 535.183.01 -> 590.44.01"
+    assert lines[3].startswith(f"  not driven: 16 GPUs of {V100}: driver branch 580 is the last for compute capability")
+    assert "2 workloads: 1 break, 1 the same" in lines
+    assert "  Deployment team/d, 6 GPUs: 2 of 2 nodes -> 0 of 2 nodes" in lines
+    assert "    -> Install a driver of branch 580 or older" in lines
+    assert f"2 nodes with {V100}, driver 535.183.01 (16 GPUs): newest that breaks nobody: 580" in lines
+
+
+def test_a_manifest_replaces_the_object_of_its_name(inventory: Path, tmp_path: Path) -> None:
+    """So it shows what a change of the image does together with the driver."""
+    manifest = tmp_path / "d.yaml"
+    own = deployed(CUDA_12, pods=3, gpus=2)[3]
+    own["metadata"] = {"name": "d", "namespace": "team"}
+    own["spec"]["template"]["spec"]["nodeSelector"] = {"pool": "a"}
+    manifest.write_text(yaml.safe_dump(own))
+    found = plan(inventory, "--set", "pool=v=590.44.01", manifest)
+    assert rows(found)["Deployment/d"][0] == "same"
+
+
+def test_nodes_that_come_are_read_from_a_file(inventory: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new.yaml"
+    new.write_text(yaml.safe_dump(listed(*nodes(1, A100, "580.95.05", "new"))))
+    found = plan(inventory, "--add", new)
+    assert [(one["action"], one["selector"], one["nodes"]) for one in found["pools"]] == [("add", str(new), 1)]
+
+
+def test_policies_say_what_images_need(inventory: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "policies"
+    folder.mkdir()
+    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUPolicy", "metadata": {"name": "_default"}}
+    rules = {"tolerations": {"mode": "enforce"}, "cudaDriver": {"mode": "warn", "images": {UNKNOWN: "12.4"}}}
+    (folder / "_default.yaml").write_text(yaml.safe_dump({**head, "spec": {"rules": rules}}))
+    without = plan(inventory, "--set", "pool=a=580.95.05")
+    found = plan(inventory, "--set", "pool=a=580.95.05", "--policies", folder)
+    assert (rows(without)["Pod/who"][0], rows(found)["Pod/who"][0]) == ("unknown", "same")
+    assert found["unknownImages"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        pytest.param(("--set", "pool=v=590.44.01"), 1, id="something breaks"),
+        pytest.param(("--set", "pool=a=580.95.05"), 0, id="something is unknown"),
+        pytest.param(("--set", "pool=a=580.95.05", "--strict"), 1, id="something is unknown, and that counts"),
+        pytest.param(("--set", "pool=v=535.183.01", "--strict"), 0, id="the driver of today"),
+        pytest.param(("--matrix",), 0, id="a matrix alone"),
+    ],
+)
+def test_the_exit_status(inventory: Path, arguments: tuple[str, ...], status: int) -> None:
+    assert gpu_policy("cuda", "plan", "--inventory", inventory, *arguments).exit_code == status
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        pytest.param(("--set", "pool=x=590.44.01"), "no node and no declared node pool has this value", id="no node"),
+        pytest.param(("--set", "pool=v=591"), "the nearest are 590 and 595", id="an unknown branch"),
+        pytest.param((), "say what changes: --set, --retire or --add; or ask for --matrix", id="nothing to plan"),
+        pytest.param(("--cluster", "--matrix"), "name either --cluster or an --inventory", id="two sources"),
+        pytest.param(("--matrix", "-n", "a", "-n", "b"), "several --namespace need --cluster", id="two namespaces"),
+        pytest.param(("--matrix", "--context", "c"), "--kubeconfig and --context need --cluster", id="a context"),
+        pytest.param(("--matrix", "-o", "/nowhere/at/all"), "cannot be written", id="no directory"),
+        pytest.param(("--add", "/nowhere"), "the file cannot be read", id="no file"),
+    ],
+)
+def test_unusable_input_ends_with_2_and_says_what_to_do(inventory: Path, arguments: tuple[str, ...], told: str) -> None:
+    result = gpu_policy("cuda", "plan", "--inventory", inventory, *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert told in result.stderr
+
+
+def test_nodes_to_add_must_be_new_nodes(inventory: Path, tmp_path: Path) -> None:
+    old, none = tmp_path / "old.yaml", tmp_path / "none.yaml"
+    old.write_text(yaml.safe_dump(listed(NODES[0])))
+    none.write_text(yaml.safe_dump(listed(pod("p", CUDA_12))))
+    assert (
+        "the cluster has a node v0 already" in gpu_policy("cuda", "plan", "--inventory", inventory, "--add", old).stderr
+    )
+    assert "has no node" in gpu_policy("cuda", "plan", "--inventory", inventory, "--add", none).stderr
+
+
+def test_an_inventory_that_cannot_be_read_ends_with_2(tmp_path: Path) -> None:
+    result = gpu_policy("cuda", "plan", "--inventory", tmp_path / "none", "--matrix")
+    assert result.exit_code == 2
+    assert "the file cannot be read" in result.stderr
+
+
+def test_a_manifest_that_cannot_be_read_is_an_error_and_the_rest_is_planned(inventory: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("kind: [")
+    result = gpu_policy("cuda", "plan", "--inventory", inventory, "--set", "pool=v=590.44.01", broken)
+    assert result.exit_code == 2
+    assert str(broken) in result.stderr
+    assert "Deployment team/d" in result.stdout
+
+
+@pytest.mark.parametrize("form", PLAN_FORMATS)
+def test_every_format_can_be_written_to_a_file(inventory: Path, tmp_path: Path, form: str) -> None:
+    file = tmp_path / "plan"
+    options = ("--set", "pool=v=590.44.01", "--matrix", "--format", form, "-o", file)
+    result = gpu_policy("cuda", "plan", "--inventory", inventory, *options)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "590.44.01" in file.read_text()
+
+
+def test_a_cluster_that_cannot_be_reached_ends_with_2(tmp_path: Path) -> None:
+    result = gpu_policy("cuda", "plan", "--cluster", "--kubeconfig", tmp_path / "none", "--matrix")
+    assert result.exit_code == 2
