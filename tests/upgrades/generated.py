@@ -158,7 +158,7 @@ def cluster(seed: int, nodes: int = 40, workloads: int = 400) -> Cluster:
 
 def _workload(at: int, random: Random, nodes: Sequence[Raw]) -> Raw:
     """A Deployment, a Job or a pod that runs already, with one of many choices of nodes."""
-    spec = _spec(random)
+    spec = spec_of(random)
     kind = random.choice(("Deployment", "Job", "Pod"))
     head = {"name": f"w{at}", "namespace": "team", "uid": f"00000000-0000-4000-8000-{at:012d}"}
     if kind == "Pod":
@@ -173,10 +173,11 @@ def _workload(at: int, random: Random, nodes: Sequence[Raw]) -> Raw:
     return {"apiVersion": "batch/v1", "kind": kind, "metadata": head, "spec": body}
 
 
-def _spec(random: Random) -> Raw:
+def spec_of(random: Random, *, has_claims: bool = True) -> Raw:
+    """The spec of a pod with one container, which asks for GPUs and may choose its nodes."""
     container: Raw = {"name": "main", "image": random.choice(IMAGES), "resources": {"limits": {"memory": "8Gi"}}}
     spec: Raw = {"containers": [container]}
-    if random.random() < 0.1:
+    if has_claims and random.random() < 0.1:
         spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
         container["resources"]["claims"] = [{"name": "gpu"}]
     else:
