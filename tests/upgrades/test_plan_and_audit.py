@@ -10,6 +10,7 @@ from tests.upgrades.generated import DRIVERS, PRODUCTS, Cluster, cluster, gpu_no
 from tests.upgrades.plans import by_name, changed, planned
 from webhook.audit.report import AuditFinding, Level
 from webhook.facts.facts import ClusterFacts
+from webhook.upgrades import branch_matrix
 from webhook.upgrades.driver_plan import DriverPlan, WorkloadChange
 from webhook.upgrades.standing import RunsOn
 
@@ -185,6 +186,23 @@ def test_the_matrix_is_about_the_nodes_of_today_whatever_else_is_planned(seed: i
     plain = planned(now.objects, changed(now.facts), has_matrix=True).matrix
     other = changed(now.facts, ["zone=x=590.44.01"], ["zone=y"], ClusterFacts.of(new))
     assert planned(now.objects, other, has_matrix=True).matrix == plain
+
+
+def test_of_very_many_selections_by_driver_the_matrix_knows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenant with many of them does not make everybody wait; what is not placed anew is counted as unknown."""
+    now = cluster(0, nodes=8, workloads=60)
+    whole = planned(now.objects, changed(now.facts), has_matrix=True).matrix
+    monkeypatch.setattr(branch_matrix, "MOST_SELECTIONS", 0)
+    cut = planned(now.objects, changed(now.facts), has_matrix=True).matrix
+    assert whole is not None
+    assert cut is not None
+    cells = [
+        (a, b)
+        for one, other in zip(whole.rows, cut.rows, strict=True)
+        for a, b in zip(one.cells, other.cells, strict=True)
+    ]
+    assert all(b.breaks <= a.breaks and b.unknown >= a.unknown - a.breaks for a, b in cells)
+    assert any(b.unknown > a.unknown for a, b in cells)
 
 
 def _of_kind(now: Cluster, product: str, driver: str) -> list[str]:

@@ -30,6 +30,9 @@ from webhook.upgrades.workload_planner import JudgedPods
 _LAST_OF_BRANCH = 999
 """Second number of a driver version that stands for the newest driver of its branch."""
 
+MOST_SELECTIONS = 500
+"""Groups that are placed anew for each kind of nodes and branch. Tenants write how pods select nodes."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
@@ -50,13 +53,15 @@ class _Kind:
 class _Group:
     """Pods with equal needs that stand on the same nodes. `owners` are the identities of their workloads.
 
-    `selection` is given if they select nodes by labels about the driver.
+    `selection` is given if they select nodes by labels about the driver. `is_left_out`: they do, and there are so many
+    such groups that these are not placed anew; nothing is known of them.
     """
 
     needs: tuple[Need, ...]
     settings: cuda_driver.Settings
     before: Standing
     selection: DriverSelection | None
+    is_left_out: bool = False
     owners: set[tuple[str, ...]] = field(default_factory=set)
 
 
@@ -71,16 +76,18 @@ def branch_matrix(cluster: ChangedCluster, judged: Iterable[JudgedPods], now: fl
 
 def _groups(judged: Iterable[JudgedPods], cluster: ChangedCluster) -> list[_Group]:
     found: dict[tuple[object, ...], _Group] = {}
+    selecting = 0
     for one in judged:
-        before, pod = one.before, one.pod
-        needs = tuple(need for _, need in before.uses)
+        before, pod, needs = one.before, one.pod, one.needs
         stands = (before.native, before.by_compat, before.unknown, before.unfit)
         selects = selects_drivers(pod)
         chosen = _choice(pod) if selects else ()
         key = (needs, one.settings.forward_compat, id(one.settings.tables), *stands, *chosen)
         if key not in found:
-            selection = DriverSelection.of(one, cluster) if selects else None
-            found[key] = _Group(needs, one.settings, before, selection)
+            is_left_out = selects and selecting >= MOST_SELECTIONS
+            selection = DriverSelection.of(one, cluster) if selects and not is_left_out else None
+            selecting += selection is not None
+            found[key] = _Group(needs, one.settings, before, selection, is_left_out)
         found[key].owners.update(one.owners)
     return list(found.values())
 
@@ -160,6 +167,9 @@ def _cell(kind: _Kind, branch: int, cuda: Version, groups: Sequence[_Group], clu
     breaking: set[tuple[str, ...]] = set()
     doubtful: set[tuple[str, ...]] = set()
     for group in groups:
+        if group.is_left_out:
+            doubtful |= group.owners
+            continue
         then = group.before.candidates if group.selection is None else group.selection.matching(changed)
         masks = dict.fromkeys(Verdict, 0)
         for classes, mask in samples:

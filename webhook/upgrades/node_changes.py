@@ -208,6 +208,8 @@ def _nothing(selection: NodeSelection, known: KnownNodes) -> str:
         names = sorted({pool.name for pool in known.pools})
         there_are = f"there are {few(names)}{hint(selection.text, names)}" if names else "none is declared"
         return f"no policy declares a node pool {spelled(selection.text)}; {there_are}. {_WANTED.capitalize()}"
+    if not known.nodes and not known.pools:
+        return "no node is known; the cluster has none, or its nodes cannot be listed: grant the verb list on nodes"
     labels: dict[str, set[str]] = {}
     for node in known.nodes.values():
         if known.has_gpus(node.kind):

@@ -9,6 +9,7 @@ once, whoever owns them. Objects are not kept.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 from webhook import engine
@@ -17,6 +18,7 @@ from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.audit.owners import Owners
 from webhook.audit.report import ObjectReference, SourceLine
 from webhook.cuda.cuda_tables import context_of
+from webhook.cuda.need import Need
 from webhook.facts.facts import ClusterFacts
 from webhook.model.accelerators import Accelerators
 from webhook.model.claims import TOO_LARGE, claims_of
@@ -40,11 +42,15 @@ Raw = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class JudgedPods:
-    """Pods that are alike: one of them as it is now, its policy and settings, where it stands, and what changes."""
+    """Pods that are alike: one of them as it is now, its policy and settings, where it stands, and what changes.
+
+    `needs` are those of its images, without what only messages say. `before` has no single verdicts.
+    """
 
     pod: Pod
     policy: Policy
     settings: cuda_driver.Settings
+    needs: tuple[Need, ...]
     before: Standing
     compared: PlacesCompared
     owners: set[tuple[str, ...]] = field(default_factory=set)
@@ -167,7 +173,7 @@ class WorkloadPlanner:
             found = self._compared(raw, namespace, policy, is_queued=is_queued)
             self.unalike += [found] if found is not None else []
             return found
-        key = (likeness.text, namespace, id(policy), is_queued)
+        key = (sha256(likeness.text).digest(), namespace, id(policy), is_queued)
         if key not in self._alike:
             self._alike[key] = self._compared(raw, namespace, policy, is_queued=is_queued)
         return self._alike[key]
@@ -182,7 +188,10 @@ class WorkloadPlanner:
             standing_of(pod, side.policy(policy), settings, side) if uses_nvidia(pod, side.facts) else NOWHERE
             for pod, side in zip(pods, sides, strict=True)
         )
-        return JudgedPods(pods[0], policy, settings, before, compared(before, after, self._cluster.order))
+        needs = tuple(replace(need, evidence="", notes=(), env=None) for _, need in before.uses)
+        found = compared(before, after, self._cluster.order)
+        slim = replace(before, survey=None, verdicts=(), members=())
+        return JudgedPods(pods[0], policy, settings, needs, slim, found)
 
     def _completed(self, raw: Raw, namespace: str, policy: Policy, side: ClusterSide, *, is_queued: bool) -> Pod:
         """The pod as policies complete it, without the node affinity of rules that steer pods."""
