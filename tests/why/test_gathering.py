@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from tests.facts.fake_api_server import always
+from tests.facts.served_kinds import aggregated
 from tests.why.samples import POLICIES, node, pod, workload
-from tests.why.small_cluster import SmallCluster, named, owned_by, small_cluster
+from tests.why.small_cluster import SERVED, SmallCluster, named, owned_by, small_cluster
 from webhook.why.explanation import MissingAnswer
+from webhook.why.targets import TargetError
 
 Raw = dict[str, Any]
 
@@ -118,8 +121,9 @@ def test_pods_on_many_nodes_are_one_kind_of_pods(cluster: SmallCluster) -> None:
 
 def test_a_fault_of_a_few_pods_is_found_behind_many_that_run(cluster: SmallCluster) -> None:
     made = job_set(cluster, 30)
+    cluster.add(node("large", 32))
     for number, one in enumerate(made):
-        run(cluster, one, f"jb-w-{number}-0", status=RUNS if number < 27 else pulls("ImagePullBackOff"))
+        run(cluster, one, f"jb-w-{number}-0", 1, RUNS if number < 27 else pulls("ImagePullBackOff"), on="large")
     found = cluster.why("jobset/jb", POLICIES)
     assert [(str(one.explanation.code), one.count) for one in found.pods] == [("ImageFailing", 3), ("Healthy", 27)]
     assert str(found.explanation.code) == "ImageFailing"
@@ -187,3 +191,39 @@ def test_a_refusal_counts_whether_or_not_gpus_are_known(cluster: SmallCluster, p
     assert str(cluster.why("job/plain", policies).explanation.code) == "NoGpus"
     cluster.say(top, "FailedCreate", REFUSED)
     assert str(cluster.why("job/plain", policies).explanation.code) == "Refused"
+
+
+def test_a_suspended_cron_job_whose_jobs_run_is_told_by_their_pods(cluster: SmallCluster) -> None:
+    """`suspend` stops no Job that exists; an audit says the same."""
+    top = named({**workload("CronJob"), "apiVersion": "batch/v1"}, "nightly")
+    top["spec"] = {"schedule": "0 1 * * *", "suspend": True, "jobTemplate": {"spec": workload()["spec"]}}
+    child = owned_by(top, named(workload(), "nightly-1"))
+    cluster.add(top, child)
+    assert str(cluster.why("cronjob/nightly", POLICIES).explanation.code) == "Suspended"
+    cluster.add(owned_by(child, named(pod(nodeSelector={"no": "where"}), "nightly-1-0")))
+    assert str(cluster.why("cronjob/nightly", POLICIES).explanation.code) == "FitsNowhere"
+
+
+def test_a_node_with_fewer_gpus_than_its_pods_request_is_found_whatever_is_asked_about(cluster: SmallCluster) -> None:
+    """Also where no pod waits; only the pods of that node are read for it."""
+    cluster.add(node("small", 1))
+    cluster.add(*(named(pod(nodeName="small", status=RUNS), name) for name in ("s1", "s2")))
+    for name in ("s1", "s2"):
+        assert str(cluster.why(name, POLICIES).explanation.code) == "WithoutGpu"
+
+
+def test_a_name_that_is_not_found_says_which_kinds_nobody_could_look_at(cluster: SmallCluster) -> None:
+    cluster.server.under = {
+        "/apis/kubeflow.org/v1/": always(403, {"message": "forbidden"}),
+        **cluster.server.under,
+    }
+    with pytest.raises(TargetError, match=r"among the kinds that could be read.*`get pytorchjobs.kubeflow.org`"):
+        cluster.why("train", POLICIES)
+
+
+def test_a_group_that_does_not_answer_is_no_group_that_is_not_there(cluster: SmallCluster) -> None:
+    cluster.server.instead["/apis"] = aggregated({**SERVED, "batch": [("v1", None)]})
+    cluster.server.under = {"/apis/batch/v1": always(503, {"message": "no backend"}), **cluster.server.under}
+    for target in ("job/train", "train"):
+        with pytest.raises(TargetError, match=r"whether the cluster has .*batch.* is not known"):
+            cluster.why(target, POLICIES)

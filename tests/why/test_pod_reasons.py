@@ -264,11 +264,49 @@ def test_a_pod_that_is_deleted_says_what_keeps_it() -> None:
         ),
         pytest.param((event("FailedMount", "secret not found"),), "NotStarting", id="a volume that is missing"),
         pytest.param((event("FailedMount", "it went well later", warns=False),), "Starting", id="no warning"),
+        pytest.param(
+            (event("Pulling", "Pulling image", "2026-11-01T10:00:02Z", warns=False), event("FailedMount", "sync")),
+            "ImagePulling",
+            id="a volume that was late",
+        ),
+        pytest.param(
+            (event("Pulling", "Pulling image", "2026-11-01T10:00:02Z", warns=False), event("Failed", "pull: timeout")),
+            "ImagePulling",
+            id="a pull that is tried again",
+        ),
+        pytest.param(
+            (event("FailedMount", "gone"), event("Pulling", "", "2026-11-01T09:00:00Z", warns=False)),
+            "NotStarting",
+            id="a volume that went missing later",
+        ),
     ],
 )
 def test_events_of_the_node_tell_what_the_status_does_not(events: tuple[Any, ...], reason: str) -> None:
     raw = pod(nodeName="a", status=waits("ContainerCreating"))
     assert str(why_pod(seen(raw, *events), around(node("a"))).code) == reason
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"), [("Never", "Failed"), ("Always", "Crashing"), ("OnFailure", "Crashing")], ids=str
+)
+def test_a_container_that_has_ended_while_others_run_is_named_with_its_exit_code(policy: str, reason: str) -> None:
+    """A sidecar keeps the pod running; the condition says only that the container is not ready."""
+    ended = {"name": "main", "ready": False, "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
+    runs = {"name": "side", "ready": True, "state": {"running": {}}}
+    ready = {"type": "Ready", "status": "False", "message": "containers with unready status: [main]"}
+    status = {"phase": "Running", "conditions": [ready], "containerStatuses": [ended, runs]}
+    found = why_pod(seen(pod(nodeName="a", restartPolicy=policy, status=status)), around(node("a")))
+    assert str(found.code) == reason
+    assert "exit code 137 OOMKilled" in found.message
+    assert "memory limit" in found.remedy
+
+
+def test_a_container_that_is_not_ready_says_how_often_it_has_ended() -> None:
+    last = {"restartCount": 57, "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}}
+    runs = {"name": "main", "ready": False, "state": {"running": {}}, **last}
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [runs]}
+    found = why_pod(seen(pod(nodeName="a", status=status)), around(node("a")))
+    assert [clue.message for clue in found.evidence] == ["57 restarts, last with exit code 1 Error"]
 
 
 def test_a_queue_says_why_it_lets_a_pod_wait() -> None:

@@ -1,13 +1,17 @@
 """The reason of a workload: why it lacks pods, or the gravest of its pods."""
 
+from io import StringIO
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from tests.why.samples import POLICY, event, observed, workload
+from webhook.audit.owners import reference_of
 from webhook.audit.quota_report import LimitUsage, ReportedQuota
-from webhook.why.explanation import Explanation, PodsAlike, ReasonCode, gravest
+from webhook.why.explanation import Answer, Explanation, PodsAlike, ReasonCode, gravest
 from webhook.why.observed import ObservedWorkload, Surroundings
+from webhook.why.why_report import render
 from webhook.why.workload_reasons import why_workload
 
 OURS = 'Error creating: admission webhook "validate.gpupolicy.dev" denied the request: '
@@ -235,3 +239,58 @@ def test_a_refusal_names_the_file_of_the_rule_and_who_holds_the_quota() -> None:
     assert texts["pods of the namespace"] == "Job big holds 7"
     found = why_workload(observed(workload(), event("FailedCreate", OURS + GRAVE)), (), known)
     assert any("gpuLimits is set in _default.yaml:" in clue.message for clue in found.evidence)
+
+
+@pytest.mark.parametrize(
+    ("raw", "command"),
+    [
+        pytest.param(
+            workload(spec={"suspend": True}),
+            'kubectl patch job train -n team --type merge -p \'{"spec":{"suspend":false}}\'',
+            id="a Job",
+        ),
+        pytest.param(
+            {**workload("PyTorchJob", spec={"runPolicy": {"suspend": True}}), "apiVersion": "kubeflow.org/v1"},
+            "kubectl patch pytorchjob.kubeflow.org train -n team --type merge "
+            '-p \'{"spec":{"runPolicy":{"suspend":false}}}\'',
+            id="a PyTorchJob",
+        ),
+        pytest.param(
+            workload("Deployment", spec={"replicas": 0}),
+            "kubectl scale deployment train -n team --replicas=1",
+            id="a Deployment",
+        ),
+        pytest.param(
+            workload("Deployment", spec={"paused": True}),
+            "kubectl rollout resume deployment train -n team",
+            id="paused",
+        ),
+    ],
+)
+def test_a_command_can_be_copied(raw: dict[str, Any], command: str) -> None:
+    """Whole, with the namespace, on a line of its own, and without a full stop behind it."""
+    found = why_workload(observed(raw), (), Surroundings())
+    assert found.remedy.splitlines()[1:] == [command]
+    console = Console(record=True, width=200, file=StringIO())
+    render(Answer(reference_of(raw), found), console)
+    assert f"    {command}\n" in console.export_text()
+
+
+def test_the_place_of_suspend_is_the_evidence() -> None:
+    raw = workload("PyTorchJob", spec={"runPolicy": {"suspend": True}})
+    assert why_workload(observed(raw), (), Surroundings()).evidence[0].source == "spec.runPolicy.suspend"
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("Job", "Delete the Job and create it again"),
+        ("PyTorchJob", "Delete the PyTorchJob and create it again"),
+        ("JobSet", "Delete the JobSet and create it again"),
+        ("CronJob", "the next Job has it"),
+        ("Deployment", "the controller then tries again by itself"),
+    ],
+)
+def test_a_template_is_changed_as_its_kind_allows(kind: str, words: str) -> None:
+    found = why_workload(observed(workload(kind), event("FailedCreate", OURS + GRAVE)), (), Surroundings())
+    assert words in found.remedy

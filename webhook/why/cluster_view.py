@@ -64,7 +64,21 @@ class ClusterView:
             facts = self.facts()
             around = replace(around, facts=facts, usage=None if facts is None else self._usage())
         bound = {name for pod in pods if (name := text(pod, "spec", "nodeName"))}
-        return replace(around, states=self.states(bound))
+        states = self.states(bound)
+        if around.usage is None and states and len(bound) <= _MOST_GETS:
+            around = replace(around, usage=self._usage_on(sorted(bound & states.keys())))
+        return replace(around, states=states)
+
+    def _usage_on(self, names: Iterable[str]) -> NodeUsage | None:
+        """What the pods on these nodes request; None if pods of other namespaces may not be read."""
+        usage = NodeUsage(self.accelerators)
+        for name in names:
+            unknown = "whether the nodes still have GPUs for all pods on them"
+            for pod in self._reader.items(PODS, "", unknown, selector=f"{COUNTING},spec.nodeName={name}"):
+                usage.add(pod)
+            if self._reader.is_missing("list", "pods"):
+                return None
+        return usage
 
     def has_gpus(self, raw: Raw) -> bool:
         """Whether a pod may request GPUs, as far as it can be read."""

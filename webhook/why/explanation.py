@@ -3,6 +3,7 @@
 All texts may come from tenants. They are cut here, and made printable where they are shown.
 """
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -105,7 +106,10 @@ class MissingAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One reason. `message` and `remedy` are sentences without a full stop; `remedy` is empty if there is none."""
+    """One reason. `message` and `remedy` are sentences without a full stop; `remedy` is empty if there is none.
+
+    A command in a remedy stands whole on its last line, so that it can be copied.
+    """
 
     code: ReasonCode
     message: str
@@ -170,6 +174,11 @@ class Answer:
             "missing": [one.to_json() for one in self.missing],
             "pods": [one.to_json() for one in self.pods],
         }
+
+
+def by_command(what: str, *words: str) -> str:
+    """A remedy: what to do, and the command for it on a line of its own, with its words quoted for a shell."""
+    return f"{what}:\n{shlex.join(words)}"
 
 
 def gravest(found: Iterable[PodsAlike]) -> tuple[PodsAlike, ...]:

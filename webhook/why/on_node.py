@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from webhook.model.json_parts import listed, mapped, part
 from webhook.model.requirements import demand_of, is_extended
 from webhook.model.wording import counted, cut
-from webhook.why.explanation import Clue, Explanation, ReasonCode
+from webhook.why.explanation import Clue, Explanation, ReasonCode, by_command
 from webhook.why.observed import ObservedPod, Raw, Surroundings, condition, text
 
 _MOST_CONTAINERS = 200
@@ -39,13 +39,15 @@ _START_EVENTS = (
     "FailedPrepareDynamicResources",
     "Failed",
 )
+_PROGRESS = ("Pulling", "Pulled", "Created", "Started")
+"""Events of a node that has come further than what it warned of before."""
 _ADMISSION = ("UnexpectedAdmissionError", "OutOfnvidia.com/gpu")
 _OUT_OF = "OutOf"
 
 
 def on_node(seen: ObservedPod, around: Surroundings) -> Explanation:
     """The reason of a pod that is bound to a node and has not finished."""
-    detectors = (_node_fault, _gone_gpus, _images, _not_started, _crashing, _waiting)
+    detectors = (_node_fault, _gone_gpus, _images, _not_started, _crashing, _ended, _waiting)
     for detect in detectors:
         if (found := detect(seen, around)) is not None:
             return found
@@ -145,7 +147,8 @@ def _not_started(seen: ObservedPod, around: Surroundings) -> Explanation | None:
         remedy = "Correct what the message names: a missing Secret or ConfigMap, a command, or the node's GPU runtime"
         return Explanation(ReasonCode.NOT_STARTING, message, remedy, (Clue(f"container {name}", f"{reason}: {said}"),))
     event = seen.event(*_START_EVENTS) if _is_before_start(seen) else None
-    if event is None or not event.is_warning:
+    later = seen.event(*_PROGRESS)
+    if event is None or not event.is_warning or (later is not None and later.last >= event.last):
         return None
     message = f"node {seen.node} cannot start it ({event.reason}): {event.message}"
     remedy = (
@@ -168,12 +171,38 @@ def _crashing(seen: ObservedPod, around: Surroundings) -> Explanation | None:  #
     code, why, times = part(ended, "exitCode"), text(ended, "reason"), part(status, "restartCount")
     said = text(ended, "message")
     message = f"container {name} ends again and again ({times} restarts), last with exit code {code} {why}".rstrip()
-    memory = " It needs a larger memory limit." if why == "OOMKilled" else ""
-    remedy = (
-        f"See kubectl logs {text(seen.raw, 'metadata', 'name')} -c {name} --previous{'.' + memory if memory else ''}"
-    )
+    remedy = by_command(f"{_memory(why)}See what it wrote last", *logs_of(seen, name), "--previous")
     clues = (Clue(f"container {name}", f"exit code {code} {why} {said}".rstrip()),)
-    return Explanation(ReasonCode.CRASHING, message, remedy.rstrip("."), clues)
+    return Explanation(ReasonCode.CRASHING, message, remedy, clues)
+
+
+def _ended(seen: ObservedPod, around: Surroundings) -> Explanation | None:  # noqa: ARG001  # one signature
+    """A pod of which a container has ended with a fault while others go on."""
+    for name, status in _statuses(seen.raw):
+        ended = mapped(status, "state", "terminated")
+        code, why, times = part(ended, "exitCode"), text(ended, "reason"), part(status, "restartCount")
+        if type(code) is not int or code == 0:
+            continue
+        how = f"exit code {code} {why}".rstrip()
+        clues = (Clue(f"container {name}", f"{how} {text(ended, 'message')}".rstrip()),)
+        if text(seen.raw, "spec", "restartPolicy") == "Never":
+            message = f"container {name} has ended with {how}, and is not started again while other containers go on"
+            remedy = by_command(f"{_memory(why)}See what it wrote last", *logs_of(seen, name))
+            return Explanation(ReasonCode.FAILED, message, remedy, clues)
+        message = f"container {name} has ended with {how}, and is started again ({times or 0} restarts until now)"
+        remedy = by_command(f"{_memory(why)}See what it wrote last", *logs_of(seen, name))
+        return Explanation(ReasonCode.CRASHING, message, remedy, clues)
+    return None
+
+
+def _memory(why: str) -> str:
+    return "It needs a larger memory limit. " if why == "OOMKilled" else ""
+
+
+def logs_of(seen: ObservedPod, container: str = "") -> tuple[str, ...]:
+    """The words of the command that shows the logs of a pod, or of one of its containers."""
+    name, namespace = (text(seen.raw, "metadata", key) for key in ("name", "namespace"))
+    return "kubectl", "logs", name, "-n", namespace, *(("-c", container) if container else ())
 
 
 def _waiting(seen: ObservedPod, around: Surroundings) -> Explanation | None:  # noqa: ARG001  # one signature
@@ -214,8 +243,21 @@ def _running(seen: ObservedPod) -> Explanation:
         return Explanation(ReasonCode.HEALTHY, f"it runs on node {seen.node}{held}")
     waiting = [name for name, status in _statuses(seen.raw) if part(status, "ready") is False]
     said = text(ready, "message") or f"{counted(len(waiting), 'container')} not ready"
-    remedy = f"See kubectl logs {text(seen.raw, 'metadata', 'name')}, and the readiness probe"
-    return Explanation(ReasonCode.NOT_READY, f"it runs on node {seen.node}{held}, but is not ready: {said}", remedy)
+    remedy = by_command("Look at its readiness probe and its logs", *logs_of(seen, waiting[0] if waiting else ""))
+    clues = tuple(_restarts(seen.raw))
+    return Explanation(
+        ReasonCode.NOT_READY, f"it runs on node {seen.node}{held}, but is not ready: {said}", remedy, clues
+    )
+
+
+def _restarts(raw: Raw) -> Iterator[Clue]:
+    """How often containers that are not ready have ended before."""
+    for name, status in _statuses(raw):
+        times, code = part(status, "restartCount"), part(status, "lastState", "terminated", "exitCode")
+        if part(status, "ready") is False and type(times) is int and times:
+            last = f", last with exit code {code}" if type(code) is int else ""
+            why = text(status, "lastState", "terminated", "reason")
+            yield Clue(f"container {name}", f"{counted(times, 'restart')}{last} {why if last else ''}".rstrip())
 
 
 def _held(seen: ObservedPod) -> str:

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from webhook.model.json_parts import listed, part
-from webhook.why.explanation import Clue, Explanation, ReasonCode
+from webhook.why.explanation import Clue, Explanation, ReasonCode, by_command
 from webhook.why.held_back import entry_by_scheduler, gated, queued
 from webhook.why.observed import ObservedPod, Surroundings, may_have_gpus, text
-from webhook.why.on_node import lost_gpus, on_node
+from webhook.why.on_node import logs_of, lost_gpus, on_node
 from webhook.why.placement import by_nodes, unplaced
 
 _WHATEVER_QUEUES_SAY = frozenset({ReasonCode.FITS_NOWHERE, ReasonCode.KEPT_OFF})
@@ -56,8 +56,7 @@ def _finished(seen: ObservedPod, around: Surroundings) -> Explanation | None:  #
     ]
     reason, said = text(seen.raw, "status", "reason"), text(seen.raw, "status", "message")
     why = ": ".join(filter(None, (reason, said))) or "; ".join(ended) or "its status does not say why"
-    name = text(seen.raw, "metadata", "name")
-    remedy = f"See kubectl logs {name}; a pod that has failed does not start again by itself"
+    remedy = by_command("A pod that has failed does not start again by itself; see its logs", *logs_of(seen))
     clues = tuple(Clue("status of the containers", one) for one in ended)
     return Explanation(ReasonCode.FAILED, f"it has failed, and holds no GPU any more: {why}", remedy, clues)
 

@@ -72,10 +72,14 @@ class ClusterReader:
             self.note("list", resource, namespace, unknown, error)
 
     def find(self, group: str, kind: str) -> ApiResource | None:
-        """The resource of a kind; None where the cluster has none, or does not say."""
+        """The resource of a kind; None where the cluster has none, or does not say, which is noted."""
         try:
             return self.discovery.find(group, kind)
-        except ApiServerError:
+        except ApiServerError as error:
+            place = f"/apis/{group}" if group else "/api"
+            unknown = f"whether the cluster has {kind} and other kinds of {group or 'Kubernetes'}"
+            fault = MissingAnswer("get", place, "", unknown, str(error))
+            self._missing.setdefault((fault.verb, place, ""), fault)
             return None
 
     def note(self, verb: str, resource: ApiResource, namespace: str, unknown: str, error: ApiServerError) -> None:

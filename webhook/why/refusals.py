@@ -25,43 +25,43 @@ _PREFIX = "Error creating: "
 _AGAIN = "the controller then tries again by itself"
 
 
-def refusal(message: str, source: str, around: Surroundings) -> Explanation:
+def refusal(message: str, source: str, around: Surroundings, kind: str) -> Explanation:
     """The reason in a text such as `Error creating: admission webhook "validate.gpupolicy.dev" denied ...`.
 
-    `source` is where the text stood.
+    `source` is where the text stood, `kind` that of the workload that people change.
     """
     message = message[:_LOOKED_AT].removeprefix(_PREFIX).strip()
     clue = Clue(source, message)
     if found := _DENIED.search(message):
-        return _denied(found[1], message[found.end() :], clue, around)
+        return _denied(found[1], message[found.end() :], clue, around, kind)
     if found := _NO_ANSWER.search(message):
         return _no_answer(found[1], clue)
     if found := _EXCEEDED.search(message):
         return _exceeded(found[1], message[found.end() :], clue, around)
     if found := _POLICY.search(message):
         said = message[found.end() :]
-        return _by(f"ValidatingAdmissionPolicy {found[1]}", said, clue)
+        return _by(f"ValidatingAdmissionPolicy {found[1]}", said, clue, kind)
     if found := _POD_SECURITY.search(message):
-        return _by(f"Pod Security ({found[1]})", message[found.end() :], clue)
-    return _by("the API server", message, clue)
+        return _by(f"Pod Security ({found[1]})", message[found.end() :], clue, kind)
+    return _by("the API server", message, clue, kind)
 
 
-def of_policies(text: str, around: Surroundings) -> Explanation:
+def of_policies(text: str, around: Surroundings, kind: str) -> Explanation:
     """The reason if no event tells of a refusal any more, but the policies would refuse the pods now."""
     said = "the policies as they are now; events are kept for an hour, and none is left"
-    return _denied(f"validate{_OURS}", text, Clue(said, text), around)
+    return _denied(f"validate{_OURS}", text, Clue(said, text), around, kind)
 
 
-def _denied(webhook: str, text: str, clue: Clue, around: Surroundings) -> Explanation:
+def _denied(webhook: str, text: str, clue: Clue, around: Surroundings, kind: str) -> Explanation:
     if not webhook.endswith(_OURS):
-        return _by(f"the admission webhook {webhook}", text, clue)
+        return _by(f"the admission webhook {webhook}", text, clue, kind)
     rules = list(dict.fromkeys(_RULE.findall(text)))
     places = [f"{one.rule.key} is set in {one.origin}:{one.line}" for one in _bound(rules, around)]
     clues = [clue, *(Clue("policy", place) for place in places)]
     if rules == [_QUOTA_RULE]:
         return _over_quota(text, clues, around)
     named = f" ({few(rules)})" if rules else ""
-    remedy = f"Change the pod template as the message says; {_AGAIN}"
+    remedy = _other_template(kind, "as the message says")
     return Explanation(ReasonCode.REFUSED, f"gpu-policy refuses its pods{named}: {text}", remedy, tuple(clues))
 
 
@@ -102,8 +102,19 @@ def _no_answer(webhook: str, clue: Clue) -> Explanation:
     return Explanation(ReasonCode.REFUSED, message, "Tell the platform team", (clue,))
 
 
-def _by(whom: str, text: str, clue: Clue) -> Explanation:
-    remedy = f"Change the pod template, or ask who runs it; {_AGAIN}"
+def _other_template(kind: str, how: str) -> str:
+    """How to change the pod template of a workload of this kind: that of a Job is never changed in place."""
+    if kind == "JobSet" or (kind.endswith("Job") and kind != "CronJob"):
+        return (
+            f"Delete the {kind} and create it again with a pod template {how}: a {kind} keeps the template that it has"
+        )
+    if kind == "CronJob":
+        return f"Change the pod template {how}; the next Job has it"
+    return f"Change the pod template {how}; {_AGAIN}"
+
+
+def _by(whom: str, text: str, clue: Clue, kind: str) -> Explanation:
+    remedy = f"{_other_template(kind, 'that it admits')}; or ask who runs it"
     if whom == "the API server":
         remedy = f"Correct what the message names; {_AGAIN}"
     return Explanation(ReasonCode.REFUSED, f"{whom} refuses its pods: {text}", remedy, (clue,))

@@ -74,7 +74,7 @@ def _of_kind(reader: ClusterReader, kind: str, name: str, namespace: str, writte
         also = hint(kind.partition(".")[0], known)
         raise TargetError(
             f"the cluster has no kind of pods or workloads that is called {cut(kind)}{also}; kinds are "
-            f"{', '.join(known)}. For another kind, name one of its pods"
+            f"{', '.join(known)}. For another kind, name one of its pods{_not_looked_at(reader)}"
         )
     found = [Target(one, raw) for one in kinds if (raw := _read(reader, one, namespace, name)) is not None]
     if len(found) > 1:
@@ -135,6 +135,7 @@ def _spelled(resource: ApiResource, among: list[Target]) -> str:
 
 def _no_such(reader: ClusterReader, kinds: list[ApiResource], name: str, namespace: str, what: str) -> str:
     """The message about a name that does not exist, with the nearest name that does."""
+    unsure = _not_looked_at(reader)
     names: dict[str, str] = {}
     for kind in kinds:
         for raw in reader.items(kind, namespace, f"which names of {kind.name} exist", accept=METADATA_LIST):
@@ -145,4 +146,13 @@ def _no_such(reader: ClusterReader, kinds: list[ApiResource], name: str, namespa
     also = f"; did you mean {names[near]}/{near}?" if near else ""
     if not near:
         also = "; check the name and --namespace" if names else f"; the namespace has no {what}: check --namespace"
-    return f"there is no {what} {cut(name)} in namespace {namespace}{also}"
+    among = " among the kinds that could be read" if unsure else ""
+    return f"there is no {what} {cut(name)} in namespace {namespace}{among}{also}{unsure}"
+
+
+def _not_looked_at(reader: ClusterReader) -> str:
+    """The end of a message that something does not exist: where nobody could look; empty if everything was seen."""
+    lacks = [f"`get {one.resource}`" for one in reader.missing if one.verb == "get" and not one.fault]
+    said = f". You may not read all kinds; the rights that are missing are {few(lacks)}" if lacks else ""
+    faults = [str(one) for one in reader.missing if one.fault]
+    return said + "".join(f". Besides, {fault}" for fault in faults[:3])

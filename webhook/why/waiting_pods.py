@@ -144,4 +144,5 @@ class WaitingPods:
 def _reported(owner: ObjectReference, explanation: Explanation, groups: list[_Alike]) -> PendingPods:
     names = [name for group in groups for name in group.names][:_MOST_NAMES]
     running = Running(sum(group.count for group in groups), tuple(names))
-    return PendingPods(owner, str(explanation.code), explanation.message, explanation.remedy, running)
+    remedy = " ".join(explanation.remedy.splitlines())
+    return PendingPods(owner, str(explanation.code), explanation.message, remedy, running)

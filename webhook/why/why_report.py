@@ -19,7 +19,10 @@ def render(answer: Answer, console: Console) -> None:
     for line in ended(found.message).splitlines():
         _line(console, line)
     if found.remedy:
-        _line(console, f"What to do: {ended(found.remedy)}")
+        what, *commands = found.remedy.splitlines()
+        _line(console, f"What to do: {what if commands else ended(what)}")
+        for command in commands:
+            _line(console, f"  {command}")
     if len(answer.pods) > 1:
         _line(console, "Pods:")
         for one in answer.pods:

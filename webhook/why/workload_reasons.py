@@ -1,12 +1,14 @@
 """One reason for a workload: why it lacks pods, or else the gravest reason of its pods."""
 
+import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from webhook.model.json_parts import part
 from webhook.model.pod import KUEUE_QUEUE
 from webhook.model.wording import counted, few
 from webhook.model.workloads import controller_of
-from webhook.why.explanation import Clue, Explanation, PodsAlike, ReasonCode, gravest
+from webhook.why.explanation import Clue, Explanation, PodsAlike, ReasonCode, by_command, gravest
 from webhook.why.held_back import KUEUE, queued
 from webhook.why.observed import ObservedWorkload, QueueEntry, Raw, SeenEvent, Surroundings, condition, newest, text
 from webhook.why.pod_counts import counts_for_certain
@@ -15,11 +17,11 @@ from webhook.why.refusals import of_policies, refusal
 _FAILED = ("FailedCreate", "FailedCreatePod", "FailedCreatePodReason", "FailedDaemonPod")
 _MADE = ("SuccessfulCreate", "Created")
 _MOST_NAMES = 5
-_RESUMED = '{"spec":{"suspend":false}}'
 _PHASES = (("phase",), ("state", "phase"), ("jobStatus",))
 """Places in the status where Argo, Volcano and KubeRay say how a workload has ended."""
 _GOOD_ENDS = frozenset({"succeeded", "completed"})
 _BAD_ENDS = frozenset({"failed", "error", "aborted", "terminated", "stopped"})
+_BUILT_IN = frozenset({"", "apps", "batch"})
 _SUSPENDED = (("spec", "suspend"), ("spec", "runPolicy", "suspend"))
 
 
@@ -61,21 +63,34 @@ def _finished(seen: ObservedWorkload) -> Explanation | None:
 
 
 def _suspended(seen: ObservedWorkload) -> Explanation | None:
-    if not any(part(seen.raw, *path) is True for path in _SUSPENDED):
+    path = next((path for path in _SUSPENDED if part(seen.raw, *path) is True), None)
+    if path is None or (seen.reference.kind == "CronJob" and seen.pods):  # its Jobs that run are not suspended
         return None
+    clue = Clue(".".join(path), "true")
     queue = text(seen.raw, "metadata", "labels", KUEUE_QUEUE)
     if seen.entry is not None or queue:
-        return queued(seen.entry or QueueEntry(KUEUE, queue), Clue("spec.suspend", "true, which Kueue takes back"))
+        return queued(seen.entry or QueueEntry(KUEUE, queue), replace(clue, message="true, which Kueue takes back"))
     message = "it is suspended (suspend: true), so it makes no pods"
-    named = f"{seen.reference.kind.lower()} {seen.reference.name}"
-    remedy = f"kubectl patch {named} --type merge -p '{_RESUMED}'"
-    return Explanation(ReasonCode.SUSPENDED, message, remedy, (Clue("spec.suspend", "true"),))
+    resumed: object = False
+    for key in reversed(path):
+        resumed = {key: resumed}
+    patch = json.dumps(resumed, separators=(",", ":"))
+    remedy = by_command("Resume it", "kubectl", "patch", *_named(seen), "--type", "merge", "-p", patch)
+    return Explanation(ReasonCode.SUSPENDED, message, remedy, (clue,))
+
+
+def _named(seen: ObservedWorkload) -> tuple[str, ...]:
+    """The words by which kubectl finds the workload, whatever namespace the terminal is in."""
+    about = seen.reference
+    group = about.api_version.rpartition("/")[0]
+    kind = about.kind.lower() if group in _BUILT_IN else f"{about.kind.lower()}.{group}"
+    return kind, about.name, "-n", about.namespace
 
 
 def _scaled_to_zero(seen: ObservedWorkload) -> Explanation | None:
     for key in ("replicas", "parallelism"):
         if part(seen.raw, "spec", key) == 0 and type(part(seen.raw, "spec", key)) is int:
-            remedy = f"kubectl scale {seen.reference.kind.lower()} {seen.reference.name} --replicas=1"
+            remedy = by_command("Scale it up", "kubectl", "scale", *_named(seen), "--replicas=1")
             remedy = remedy if key == "replicas" else "Set spec.parallelism to 1 or more"
             return Explanation(
                 ReasonCode.SCALED_TO_ZERO, f"it wants no pods (spec.{key}: 0)", remedy, (Clue(f"spec.{key}", "0"),)
@@ -86,7 +101,7 @@ def _scaled_to_zero(seen: ObservedWorkload) -> Explanation | None:
 def _paused(seen: ObservedWorkload) -> Explanation | None:
     if part(seen.raw, "spec", "paused") is not True:
         return None
-    remedy = f"kubectl rollout resume {seen.reference.kind.lower()} {seen.reference.name}"
+    remedy = by_command("Resume it", "kubectl", "rollout", "resume", *_named(seen))
     return Explanation(
         ReasonCode.PAUSED, "it is paused, so it makes no new pods", remedy, (Clue("spec.paused", "true"),)
     )
@@ -96,13 +111,14 @@ def _refused(seen: ObservedWorkload, around: Surroundings) -> Explanation | None
     """A refusal by the newest event, by a condition that outlives events, or by the policies as they are now."""
     event = newest((one for one in seen.events if _counts(one, seen)), *_FAILED)
     if event is not None:
-        return refusal(event.message, event.source, around).with_evidence(*_times(event))
+        found = refusal(event.message, event.source, around, seen.reference.kind)
+        return found.with_evidence(*_times(event))
     for raw in (*seen.parts, seen.raw):
         failure = condition(raw, "ReplicaFailure")
         if text(failure, "status") == "True" and text(failure, "message"):
             source = f"condition ReplicaFailure of {text(raw, 'kind')} {text(raw, 'metadata', 'name')}"
-            return refusal(text(failure, "message"), source, around)
-    return of_policies(seen.refusal, around) if seen.refusal else None
+            return refusal(text(failure, "message"), source, around, seen.reference.kind)
+    return of_policies(seen.refusal, around, seen.reference.kind) if seen.refusal else None
 
 
 def _counts(event: SeenEvent, seen: ObservedWorkload) -> bool:
