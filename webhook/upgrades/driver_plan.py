@@ -284,9 +284,7 @@ class DriverPlan:
 
     def to_json(self) -> dict[str, object]:
         """The whole plan for programs."""
-        gpus: Counter[WorkloadChange] = Counter()
-        for one in self.workloads:
-            gpus[one.change] += one.gpus
+        gpus = {change: sum(one.gpus for one in self.at(change)) for change in WorkloadChange}
         return {
             "apiVersion": API_VERSION,
             "kind": KIND,
