@@ -7,6 +7,7 @@ from typing import Any
 from webhook.audit.auditing import Background
 from webhook.audit.documents import Document
 from webhook.audit.object_sources import of_files
+from webhook.audit.review_objects import LookedUpImages
 from webhook.facts.facts import ClusterFacts
 from webhook.model.workloads import is_pod
 from webhook.policy.policy_set import PolicySet
@@ -42,14 +43,15 @@ def planned(
     *,
     has_matrix: bool = False,
     is_file: bool = False,
+    images: LookedUpImages | None = None,
 ) -> DriverPlan:
-    """The plan for objects of a cluster, or of a file."""
+    """The plan for objects of a cluster, or of a file; `images` asks registries."""
     source = "f.yaml" if is_file else ""
     documents = [Document(source, number, 0, raw) for number, raw in enumerate(objects, start=1)]
     documents.sort(key=lambda one: is_pod(one.api_version, one.kind))
     found = of_files(documents, "default", Background(cluster.facts))
     request = PlanRequest(cluster, policies, CREATED, has_matrix=has_matrix)
-    return plan_of(request, found.documents, found.owners)
+    return plan_of(request, found.documents, found.owners, images)
 
 
 def by_name(plan: DriverPlan) -> dict[str, PlannedWorkload]:

@@ -1,5 +1,6 @@
 """What a plan says of single workloads: the change, how far they get, and why."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ from tests.facts.samples import claim, device_class, expressions
 from tests.reviews import policies
 from tests.upgrades.generated import SELECTOR, gpu_node, slice_of
 from tests.upgrades.plans import DEFAULTS, by_name, changed, planned
+from webhook.audit.review_objects import LookedUpImages
 from webhook.facts.facts import ClusterFacts
+from webhook.model.image import ImageConfig, ImageInfo
 from webhook.model.node import NodePool
 from webhook.policy.policy_set import Policy, PolicySet, content_hash
 from webhook.upgrades.driver_plan import DriverPlan, PlannedWorkload, Reach, WorkloadChange
@@ -155,6 +158,27 @@ def test_an_unknown_image_is_listed_with_what_uses_it() -> None:
     (image,) = plan.unknown_images
     assert (image.image, image.workloads, image.gpus) == (UNKNOWN, 2, 5)
     assert by_name(plan)["x"].remedy.startswith("Ask its registry with --resolve, or write what registry.corp/train:1 ")
+
+
+def test_registries_are_asked_once_about_each_image_of_gpu_pods() -> None:
+    """And what they say is known now and then."""
+    asked: list[list[str]] = []
+
+    def ask(images: Iterable[str]) -> dict[str, ImageInfo]:
+        asked.append(sorted(images))
+        return {
+            one: ImageInfo(ImageConfig("sha256:" + "0" * 64, {"CUDA_VERSION": "12.4.1"}, ("amd64",)))
+            for one in asked[-1]
+        }
+
+    facts = ClusterFacts.of(nodes(2, V100, "535.183.01", "v"))
+    cpu = pod("cpu", "registry.corp/web:1")
+    cpu["spec"]["containers"][0]["resources"] = {}
+    objects = [*(pod(f"w{at}", UNKNOWN) for at in range(3)), pod("other", f"{UNKNOWN}0"), cpu]
+    plan = planned(objects, changed(facts, ["pool=v=590.44.01"]), images=LookedUpImages(ask))
+    assert asked == [[UNKNOWN, f"{UNKNOWN}0"]]
+    assert {one.change for one in plan.workloads} == {WorkloadChange.BREAKS}
+    assert plan.unknown_images == ()
 
 
 def test_what_a_policy_says_of_an_image_counts() -> None:
