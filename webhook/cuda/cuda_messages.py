@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from webhook.cuda.assessment import NodeVerdict, merged_by_offer
+from webhook.cuda.assessment import NodeVerdict, PodVerdict, merged_by_offer
 from webhook.cuda.checks import Verdict, framework
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.suggestions import suggest
-from webhook.cuda.verdict import Judgement, deciding_finding, judge
+from webhook.cuda.verdict import deciding_finding, judge
 from webhook.gpus.gpu_table import GpuTable
 from webhook.gpus.steering import Cause
 from webhook.model.shape import shortened
@@ -48,16 +48,17 @@ def needs(image: str, need: Need) -> str:
 def reasons(verdicts: Sequence[NodeVerdict], at: int) -> str:
     """Why each kind of these nodes cannot run the container at this position."""
     kinds = merged_by_offer(verdicts)
-    shown = [f"{kind}: {_reason(kind.result.judgements[at])}" for kind in kinds[:_SHOWN]]
+    shown = [f"{kind}: {_reason(kind.result, at)}" for kind in kinds[:_SHOWN]]
     more = len(kinds) - _SHOWN
     if more > 0:
         shown.append(f"and {more} more {'kind' if more == 1 else 'kinds'} of nodes")
     return "; ".join(shown)
 
 
-def _reason(judgement: Judgement) -> str:
+def _reason(result: PodVerdict, at: int) -> str:
     """The reason of a judgement. It names the policy if only the policy forbids the nodes."""
-    by_policy = judgement.verdict is Verdict.FORWARD_COMPAT_ONLY
+    judgement = result.judgements[at]
+    by_policy = at in result.failing and judgement.verdict is Verdict.FORWARD_COMPAT_ONLY
     return judgement.reason + (", which the policy does not allow" if by_policy else "")
 
 

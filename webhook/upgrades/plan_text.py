@@ -27,11 +27,13 @@ def render_plan(plan: DriverPlan, console: Console) -> None:
     for pool in plan.pools:
         _pool(pool, console)
     if plan.pools:
-        _line(console, f"\n{plan_wording.summary(plan)}", "bold")
+        _line(console, "")
+        _line(console, plan_wording.summary(plan), "bold")
     for change in plan_wording.CHANGED:
         found, style = plan.at(change), _STYLES[change]
         if found:
-            _line(console, f"\n{plan_wording.SEVERAL[change]}: {counted(len(found), 'workload')}", style)
+            _line(console, "")
+            _line(console, f"{plan_wording.SEVERAL[change]}: {counted(len(found), 'workload')}", style)
         for one in found:
             _line(console, f"  {one.owner.title}{plan_wording.in_use(one.gpus)}: {plan_wording.moves(one)}", style)
             _line(console, f"    {one.reason}")
@@ -42,7 +44,8 @@ def render_plan(plan: DriverPlan, console: Console) -> None:
 
 
 def _line(console: Console, text: str, style: str = "") -> None:
-    console.print(Text("\n".join(map(printable, text.split("\n"))), style=style), soft_wrap=True)
+    """Print one line, whatever the texts in it have for line breaks."""
+    console.print(Text(printable(text), style=style), soft_wrap=True)
 
 
 def _images(plan: DriverPlan, console: Console) -> None:
@@ -67,7 +70,8 @@ def _pool(pool: PlannedPool, console: Console) -> None:
 
 def _matrix(matrix: BranchMatrix, console: Console) -> None:
     """One paragraph for each kind of nodes, where branches with equal results stand together."""
-    _line(console, "\nWhat each driver branch would do, if only these nodes got it", "bold")
+    _line(console, "")
+    _line(console, "What each driver branch would do, if only these nodes got it", "bold")
     for row in matrix.rows:
         _line(console, f"{row.name} ({counted(row.gpus, 'GPU')}): {plan_wording.newest(row)}")
         for said, cells in plan_wording.spans(row):
