@@ -7,7 +7,7 @@ there when the pod was created.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.engine.exceptions_used import with_exceptions
+from webhook.engine.exceptions_used import findings_under
 from webhook.engine.running_rules import bounded, facts_under, findings_of
 from webhook.facts.claim_index import bounded as bounded_requests
 from webhook.facts.facts import ClusterFacts
@@ -24,9 +24,7 @@ def is_claim(raw: Mapping[str, Any]) -> bool:
 
 def validate_claim(raw: Mapping[str, Any], namespace: str, policy: Policy, facts: ClusterFacts) -> Outcome:
     """Judge a claim or template that is applied. Nothing is found in an object of another kind."""
-    found = tuple(claim_findings(raw, namespace, policy, facts))
-    if policy.usual is not None:
-        found = with_exceptions(found, claim_findings(raw, namespace, policy.usual, facts), policy)
+    found = findings_under(policy, None, lambda one: claim_findings(raw, namespace, one, facts))
     return Outcome(policy, raw, found)
 
 

@@ -4,41 +4,79 @@ A pod for which exceptions hold is judged twice: under its policy with them, and
 only without them is recorded with the name of the exception.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from webhook.engine.running_rules import edits_of, listed
+from webhook.engine.running_rules import MOST_OF_A_RULE, edits_of, listed
 from webhook.model.container import Container
+from webhook.model.edits import AddEnv, AddGpuLimit, AddMemoryVolume, AddMount, Edit
 from webhook.model.pod import Pod
-from webhook.outcome import Finding, FindingKind
+from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.exceptions import AppliedException
 from webhook.policy.policy_set import BoundRule, Policy
-from webhook.rules.rule import Facts
+from webhook.rules.rule import Facts, Stage
 from webhook.rules.rule_settings import Mode
 
 
-def with_exceptions(
-    findings: Iterable[Finding], usual: Iterable[Finding], policy: Policy, pod: Pod | None = None
-) -> tuple[Finding, ...]:
-    """The findings under a policy with exceptions, of which `usual` would be the findings without them.
+def findings_under(policy: Policy, pod: Pod | None, find: Callable[[Policy], Iterable[Finding]]) -> tuple[Finding, ...]:
+    """The findings of `find` under a policy, with what would refuse without exceptions recorded as excepted.
 
-    A refusal that is `usual` only stays one if it is about a container that the exception is not about. A pod that is
-    refused anyway is told nothing of exceptions. `pod` is None for an object without containers.
+    An exception that says which containers are meant covers findings about these, and findings about the pod as a whole
+    if all of its containers with GPUs are meant. `pod` is None for an object without containers.
     """
-    found = list(findings)
+    found = tuple(find(policy))
+    if policy.usual is None:
+        return found
+    usual = tuple(find(policy.usual))
+    if pod is not None and policy.exceptions_to_containers:
+        whole = found if policy.base is None else usual if policy.base is policy.usual else tuple(find(policy.base))
+        found = tuple(_of_what_is_meant(found, whole, usual, policy, pod))
+    return _with_exceptions(found, usual, policy)
+
+
+def _of_what_is_meant(
+    found: Sequence[Finding], whole: Sequence[Finding], usual: Sequence[Finding], policy: Policy, pod: Pod
+) -> Iterator[Finding]:
+    """The findings about containers that are meant, those about others, and those about the pod as a whole.
+
+    Of a rule with so many findings that some are only counted, it is not known which containers these are about. So
+    the count is that without exceptions.
+    """
+    meant = policy.exceptions_to_containers
+    number = Counter(one.rule for one in usual)
+    counted = {rule for rule in meant if number[rule] > MOST_OF_A_RULE}
+    inside = {id(one): container_of(one.field, pod) for one in (*found, *whole, *usual)}
+    for one in whole:
+        is_apart = one.rule in meant and (inside[id(one)] is not None or one.rule in counted)
+        if not is_apart and one.kind is not FindingKind.MISSING:
+            yield one
+    yield from (one for one in found if one.kind is FindingKind.MISSING)
+    for findings, is_of_meant in ((found, True), (usual, False)):
+        for one in findings:
+            exception, container = meant.get(one.rule), inside[id(one)]
+            if exception is not None and container is not None and exception.covers(container) is is_of_meant:
+                yield one
+    yield from (one for one in usual if one.rule in counted and inside[id(one)] is None)
+
+
+def container_of(field: str, pod: Pod) -> Container | None:
+    """The container of a pod that a place is in; None for a place elsewhere."""
+    return next((one for one in pod.containers if field == one.path or field.startswith(f"{one.path}.")), None)
+
+
+def _with_exceptions(found: Sequence[Finding], usual: Iterable[Finding], policy: Policy) -> tuple[Finding, ...]:
+    """The findings, and what `usual` has more than they have, as it is recorded because of an exception.
+
+    A pod that is refused anyway is told nothing of exceptions.
+    """
     known = set(found)
-    lifted: list[tuple[Finding, AppliedException]] = []
-    for one in usual:
-        if not one.refuses or one.kind is FindingKind.MISSING or one in known:
-            continue
-        exception = _exception_for(one.rule, policy)
-        if exception is None:
-            continue
-        if _is_about(exception, one.field, pod):
-            lifted.append((one, exception))
-        else:
-            found = [other for other in found if not _is_same(other, one)]
-            found.append(one)
+    lifted = [
+        (one, exception)
+        for one in usual
+        if one.refuses and one.kind is not FindingKind.MISSING and one not in known
+        if (exception := _exception_for(one.rule, policy)) is not None
+    ]
     if not lifted or any(one.refuses for one in found):
         return tuple(found)
     others = [one for one in found if not any(_is_same(one, other) for other, _ in lifted)]
@@ -60,18 +98,61 @@ def with_excepted_injections(findings: list[Finding], pod: Pod, policy: Policy, 
         return findings
     told = {bound.rule.key for bound in policy.usual.injectors if policy.exception_to(bound.rule.key) is not None}
     others = [one for one in findings if one.kind is not FindingKind.INJECTION or one.rule not in told]
-    return [*others, *_changed_injections(pod, policy, policy.usual, facts)]
+    return [*others, *_left_out(pod, policy, policy.usual, facts)]
 
 
-def _changed_injections(pod: Pod, policy: Policy, usual: Policy, facts: Facts) -> Iterator[Finding]:
+def _left_out(pod: Pod, policy: Policy, usual: Policy, facts: Facts) -> Iterator[Finding]:
     for bound in usual.injectors:
         exception = policy.exception_to(bound.rule.key)
         if exception is None:
             continue
         before = edits_of(bound, pod, facts)
-        now = next((one for one in policy.injectors if one.rule is bound.rule), None)
-        if before and (now is None or edits_of(now, pod, facts) != before):
-            yield excepted(_would_inject(bound, f"would add {listed(before)}"), exception, "left out")
+        now = edits_under(policy, bound.rule.key, pod, facts) if before else []
+        if lost := [edit for edit in before if edit not in now]:
+            yield excepted(_would_inject(bound, f"would add {listed(lost)}"), exception, "left out")
+
+
+def edits_under(policy: Policy, key: str, pod: Pod, facts: Facts) -> list[Edit]:
+    """What a rule injects into a pod under a policy.
+
+    Under an exception that says which containers are meant, each edit of a container goes by whether it is meant.
+    """
+    exception = policy.exceptions_to_containers.get(key)
+    if exception is None or policy.usual is None:
+        return _edits(policy, key, pod, facts)
+    changed, usual = _edits(policy, key, pod, facts), _edits(policy.usual, key, pod, facts)
+    both = ((changed, True), (usual, False))
+    kept = [edit for edits, is_of_meant in both for edit in edits if exception.covers(_container(edit)) is is_of_meant]
+    volumes = {edit.name for edit in kept if isinstance(edit, AddMemoryVolume)}
+    mounted = {edit.volume for edit in kept if isinstance(edit, AddMount)} - volumes
+    return [*kept, *(edit for edit in usual if isinstance(edit, AddMemoryVolume) and edit.name in mounted)]
+
+
+def for_each_container(
+    injections: Sequence[Injection], stage: Stage, policy: Policy, pod: Pod, facts: Facts
+) -> Sequence[Injection]:
+    """The injections of a stage, in which rules with exceptions to containers inject what is due to each container."""
+    if policy.usual is None:
+        return injections
+    found = {one.rule: one for one in injections}
+    for key in policy.exceptions_to_containers:
+        known = [bound for one in (policy, policy.usual) for bound in one.injectors if bound.rule.key == key]
+        if not known or known[0].rule.stage is not stage or stage is Stage.STEERING:
+            continue
+        edits = edits_under(policy, key, pod, facts)
+        found.pop(key, None)
+        if edits:
+            found[key] = Injection(key, tuple(edits), known[-1].origin, known[-1].line)
+    return list(found.values())
+
+
+def _edits(policy: Policy, key: str, pod: Pod, facts: Facts) -> list[Edit]:
+    bound = next((one for one in policy.injectors if one.rule.key == key), None)
+    return [] if bound is None else edits_of(bound, pod, facts)
+
+
+def _container(edit: Edit) -> Container | None:
+    return edit.container if isinstance(edit, AddMount | AddEnv | AddGpuLimit) else None
 
 
 def _would_inject(bound: BoundRule, message: str) -> Finding:
@@ -91,25 +172,9 @@ def _exception_for(rule: str, policy: Policy) -> AppliedException | None:
     steering = {bound.rule.key for bound in policy.usual.steerers}
     if rule not in steering:
         return None
-    return next((one for one in policy.exceptions if steering.intersection(one.rules)), None)
+    return next((one for one in policy.as_a_whole.exceptions if steering.intersection(one.rules)), None)
 
 
 def _is_same(one: Finding, other: Finding) -> bool:
     """Whether two findings differ at most in what becomes of them."""
     return (one.rule, one.kind, one.field, one.message) == (other.rule, other.kind, other.field, other.message)
-
-
-def _is_about(exception: AppliedException, field: str, pod: Pod | None) -> bool:
-    """Whether an exception is about a place in a pod.
-
-    A finding about the whole pod is excepted if the exception is about all containers with GPUs, or about all
-    containers if none has GPUs.
-    """
-    match = exception.exception.match
-    if pod is None or not match.is_about_containers:
-        return True
-    inside = [one for one in pod.containers if field == one.path or field.startswith(f"{one.path}.")]
-    meant: Sequence[Container] = (
-        inside or [one for one in pod.containers if one.gpu_count or one.has_claims] or pod.containers
-    )
-    return all(match.is_about(one.name, one.image) for one in meant)

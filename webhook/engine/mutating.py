@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from webhook.engine.exceptions_used import with_excepted_injections
+from webhook.engine.exceptions_used import for_each_container, with_excepted_injections
 from webhook.engine.joint_steering import advice_without_room, jointly
 from webhook.engine.running_rules import (
     ask_mutators,
@@ -53,11 +53,12 @@ def mutate(
     facts = facts_under(policy, facts)
     injections: list[Injection] = []
     unseen: list[Edit] = []
-    steerers = policy.steerers if pod.accelerators or pod.resource_claims else ()
-    for stage in policy.mutators:
+    whole = policy.as_a_whole
+    steerers = whole.steerers if pod.accelerators or pod.resource_claims else ()
+    for kind, stage in zip(Stage, whole.mutators, strict=True):
         if stage and unseen:
             pod, unseen = placed(pod, unseen), []
-        injected = ask_mutators(stage, pod, facts, findings)
+        injected = for_each_container(ask_mutators(stage, pod, facts, findings), kind, policy, pod, facts)
         if stage and stage[0].rule.stage is Stage.STEERING:
             injected = jointly(injected, steerers, pod, facts) if steerers else injected
             findings += advice_without_room(injected, stage, pod, facts) if injected else ()
@@ -102,7 +103,9 @@ def stamp_of(policy: Policy) -> str:
 
 def _contradicts(pod: Pod, policy: Policy, facts: Facts) -> bool:
     """Whether the pod contradicts what an enforced rule of the policy would inject."""
-    return any(finding.kind is FindingKind.VIOLATION for finding in violations(pod, policy.contradicted, facts))
+    return any(
+        finding.kind is FindingKind.VIOLATION for finding in violations(pod, policy.as_a_whole.contradicted, facts)
+    )
 
 
 def _completes(policy: Policy, pod: Pod, facts: Facts) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from webhook.engine.exceptions_used import with_exceptions
+from webhook.engine.exceptions_used import findings_under
 from webhook.engine.quota_claims import pot_findings
 from webhook.engine.running_rules import addressed_to, facts_under, findings_of
 from webhook.engine.validating import simulate
@@ -128,11 +128,11 @@ def _of_replicas(template: Template, pod: Pod, where: TemplateContext) -> Iterat
         return
     facts = facts_under(where.policy, where.facts)
     refuses = where.policy.workloads is WorkloadsMode.ENFORCE
-    policy, usual = where.policy, where.policy.usual
-    if usual is not None:
-        found = _found_in_replicas(pod, template.pods, policy, facts)
-        without = _found_in_replicas(pod, template.pods, usual, facts)
-        yield from (_refusing(one, refuses=refuses) for one in with_exceptions(found, without, policy, pod))
+    policy = where.policy
+    if policy.usual is not None:
+        pods = template.pods
+        found = findings_under(policy, pod, lambda one: _found_in_replicas(pod, pods, one, facts))
+        yield from (_refusing(one, refuses=refuses) for one in found)
         return
     for bound in policy.rules:
         if bound.rule.validate_replicas is not None:

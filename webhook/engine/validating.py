@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from webhook.engine.exceptions_used import with_exceptions
+from webhook.engine.exceptions_used import edits_under, findings_under
 from webhook.engine.joint_steering import refusal
 from webhook.engine.mutating import STAMP, mutate, stamp_of
 from webhook.engine.running_rules import addressed, bounded, edits_of, facts_under, listed, violations
@@ -39,29 +39,17 @@ def validate(  # noqa: PLR0913  # all that decides
     is recorded. `namespace` is where the pod is; if empty, the pod itself says it. Raises ShapeError for a malformed
     pod.
     """
-    judged = _judged(raw, policy, facts, old, earlier, namespace)
-    if policy.usual is None:
-        return judged
-    usual = _judged(raw, policy.usual, facts, old, (policy, *earlier), namespace)
-    return replace(judged, findings=with_exceptions(judged.findings, usual.findings, policy, judged.pod))
-
-
-def _judged(  # noqa: PLR0913, PLR0917  # as `validate`
-    raw: Mapping[str, Any],
-    policy: Policy,
-    facts: ClusterFacts,
-    old: Mapping[str, Any] | None,
-    earlier: Sequence[Policy],
-    namespace: str,
-) -> Outcome:
     pod = pod_from_raw(raw, policy.accelerators, namespace)
-    own = facts_under(policy, facts)
-    found = _violations(pod, policy, own)
-    if old is None:
-        findings = _of_a_new_pod(pod, bounded(found), policy, facts, earlier)
-    else:
-        findings = bounded(_new(found, pod, old, policy, own))
-    return Outcome(policy, raw, tuple(findings), pod=pod)
+    stamp = stamp_of(policy)
+
+    def find(one: Policy) -> Iterator[Finding]:
+        own = facts_under(one, facts)
+        found = _violations(pod, one, own)
+        if old is None:
+            return _of_a_new_pod(pod, bounded(found), one, facts, earlier, stamp)
+        return bounded(_new(found, pod, old, one, own))
+
+    return Outcome(policy, raw, findings_under(policy, pod, find), pod=pod)
 
 
 def _violations(pod: Pod, policy: Policy, facts: Facts) -> Iterator[Finding]:
@@ -102,10 +90,15 @@ def _images(pod: Pod) -> list[tuple[str, str]]:
     return [(container.path, container.image) for container in pod.containers]
 
 
-def _of_a_new_pod(
-    pod: Pod, violations: Iterable[Finding], policy: Policy, facts: ClusterFacts, earlier: Sequence[Policy]
+def _of_a_new_pod(  # noqa: PLR0913, PLR0917  # all that decides
+    pod: Pod,
+    violations: Iterable[Finding],
+    policy: Policy,
+    facts: ClusterFacts,
+    earlier: Sequence[Policy],
+    own_stamp: str,
 ) -> Iterator[Finding]:
-    """The findings about a new pod, whichever policy completed it.
+    """The findings about a new pod, whichever policy completed it. `own_stamp` is that of pods completed by `policy`.
 
     A violation in a field that the rule injects counts only if every policy that may have completed the pod finds it,
     too. For a rule that steers this holds only if another policy completed the pod, because that policy may have
@@ -113,7 +106,8 @@ def _of_a_new_pod(
     injections are only recorded.
     """
     stamp = pod.annotations.get(STAMP)
-    authors = [author for author in (policy, *earlier) if not stamp or stamp == stamp_of(author)]
+    stamps = [(policy, own_stamp), *((one, stamp_of(one)) for one in earlier)]
+    authors = [author for author, own in stamps if not stamp or stamp == own]
     by_another = all(author is not policy for author in authors)
     for finding in violations:
         rule = next(bound.rule for bound in policy.validators if bound.rule.key == finding.rule)
@@ -135,10 +129,11 @@ def _missing(pod: Pod, policy: Policy, facts: ClusterFacts, earlier: Sequence[Po
     own = facts_under(policy, facts)
     if pod.resource_claims:
         pod = changed(pod, resource_claims=None)
-    for bound in policy.injectors:
+    both = () if policy.usual is None else policy.usual.injectors
+    for bound in {one.rule.key: one for one in (*both, *policy.injectors)}.values():
         if bound.rule.depends_on_cluster_state:
             continue
-        lost = edits_of(bound, pod, own)
+        lost = edits_under(policy, bound.rule.key, pod, own)
         if not lost or not all(_lost_under(past, bound.rule.key, pod, facts) for past in earlier):
             continue
         if_missing = bound.settings.if_missing if isinstance(bound.settings, InjectionSettings) else IfMissing.WARN

@@ -11,7 +11,7 @@ namespaces and labels are worth; `docs/threat-model.md` says more.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,9 @@ MAKERS: Mapping[str, str] = {
 }
 """Label that a controller adds to pods -> kind of the object with the name in it, where that is not the owner."""
 
+CLAIMS = "resource claims"
+"""Stands for the devices of a container that uses resource claims. No resource has this name."""
+
 Member = tuple[str, str]
 """Kind and name of a pod, or of a workload that makes it."""
 
@@ -51,13 +54,15 @@ class PodSubject:
     members: tuple[Member, ...]
     labels: Mapping[str, str]
     containers: tuple[tuple[str, str], ...]
+    devices: tuple[frozenset[str], ...] = ()
+    """For each container the names of extended resources that it requests, and CLAIMS if it uses resource claims."""
 
 
 def subject_of(raw: Mapping[str, Any], kind: str = "Pod") -> PodSubject:
     """A pod, or an object of another kind that is judged by itself. Malformed parts count as missing."""
     metadata, labels = mapped(raw, "metadata"), _labels(raw)
     members = [(kind, _name(metadata)), *_makers(raw, labels)]
-    return PodSubject(tuple(dict.fromkeys(members)), labels, tuple(_containers(mapped(raw, "spec"))))
+    return _subject(members, labels, mapped(raw, "spec"))
 
 
 def subject_of_template(workload: Mapping[str, Any], template: Template) -> PodSubject:
@@ -66,7 +71,23 @@ def subject_of_template(workload: Mapping[str, Any], template: Template) -> PodS
     made = template.made
     labels = _labels(made)
     members = [*_made_by(kind, name, template), *_makers(workload, {}), *_labelled(labels), (kind, name)]
-    return PodSubject(tuple(dict.fromkeys(members)), labels, tuple(_containers(mapped(made, "spec"))))
+    return _subject(members, labels, mapped(made, "spec"))
+
+
+def _subject(members: Iterable[Member], labels: Mapping[str, str], spec: Mapping[str, Any]) -> PodSubject:
+    found = [one for key in (INIT, APP, EPHEMERAL) for one in listed(spec, key)]
+    containers = [(_text(part(one, "name")), _text(part(one, "image"))) for one in found]
+    devices = [frozenset(_devices(mapped(one, "resources"))) for one in found]
+    return PodSubject(tuple(dict.fromkeys(members)), labels, tuple(containers), tuple(devices))
+
+
+def _devices(resources: Mapping[str, Any]) -> Iterator[str]:
+    for key in ("limits", "requests"):
+        for name, amount in mapped(resources, key).items():
+            if "/" in name and amount not in (0, "0", None):
+                yield name
+    if resources.get("claims"):
+        yield CLAIMS
 
 
 def _made_by(kind: str, name: str, template: Template) -> Iterator[Member]:
@@ -118,12 +139,6 @@ def _name(metadata: Mapping[str, Any]) -> str:
 def _labels(raw: Mapping[str, Any]) -> Mapping[str, str]:
     labels = mapped(raw, "metadata", "labels")
     return {key: value for key, value in labels.items() if isinstance(value, str)}
-
-
-def _containers(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for key in (INIT, APP, EPHEMERAL):
-        for container in listed(spec, key):
-            yield _text(part(container, "name")), _text(part(container, "image"))
 
 
 def _text(value: object) -> str:

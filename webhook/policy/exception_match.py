@@ -8,17 +8,20 @@ Ranks depend on what was matched: a list has the rank of its most specific entry
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 
+from webhook.model.accelerators import GPU_ATTRIBUTES, Accelerators
 from webhook.model.globs import closest, is_glob, matcher, overlap
 from webhook.model.image import parse_reference
 from webhook.model.shape import FormatError
-from webhook.model.subject import PodSubject
+from webhook.model.subject import CLAIMS, PodSubject
 from webhook.policy import namespaces
 
 Rank = tuple[tuple[int, int], ...]
 """The greater, the more specific."""
 
 _NO_KEY = (0, 0)
+_NO_DEVICES: frozenset[str] = frozenset()
 
 
 def pattern_rank(pattern: str) -> tuple[int, int]:
@@ -75,6 +78,17 @@ class Match:
         """Whether this container is meant."""
         return any(self._containers([(name, image)]))
 
+    def is_about_all_of(self, subject: PodSubject, accelerators: Accelerators) -> bool:
+        """Whether a pod for which it holds is meant as a whole: all of its containers with GPUs, by resources or by
+        claims; all of its containers if none has GPUs.
+        """
+        if not self.is_about_containers:
+            return True
+        devices = (*subject.devices, *repeat(_NO_DEVICES, len(subject.containers) - len(subject.devices)))
+        pairs = zip(subject.containers, devices, strict=True)
+        using = [one for one, names in pairs if any(_is_gpu(name, accelerators) for name in names)]
+        return all(self.is_about(*one) for one in using or subject.containers)
+
     def may_tie(self, other: "Match") -> bool:
         """Whether both may hold of one pod with the same rank. If that is not certain either way, they may."""
         if any(other.labels.get(key, value) != value for key, value in self.labels.items()):
@@ -88,6 +102,12 @@ class Match:
             (self.images, other.images),
         )
         return all(_may_tie(*pair) for pair in pairs)
+
+
+def _is_gpu(device: str, accelerators: Accelerators) -> bool:
+    """Whether a resource is a GPU, or may be one. Another webhook may turn attributes of GPUs into a GPU."""
+    is_known = device == CLAIMS or device in GPU_ATTRIBUTES or accelerators.of(device) is not None
+    return is_known or accelerators.may_be_gpus(device)
 
 
 def _rank_in(patterns: Sequence[str], texts: Sequence[str]) -> tuple[int, int] | None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.container import Container
 from webhook.model.fixed import fixed
 from webhook.model.subject import PodSubject
 from webhook.policy.exception_file import PolicyException
@@ -31,11 +33,22 @@ _STRICTNESS = {Mode.ENFORCE: 3, Mode.WARN: 2, Mode.AUDIT: 1, Mode.DISABLED: 0}
 
 @dataclass(frozen=True, slots=True)
 class AppliedException:
-    """An exception that holds for a pod: for which `rules` it is the one that counts, and until when."""
+    """An exception that holds for a pod: for which `rules` it is the one that counts, and until when.
+
+    If it is not about the pod as a whole (`is_whole`), it covers findings about the containers that it means, alone.
+    """
 
     exception: PolicyException
     rules: tuple[str, ...]
     until: str
+    is_whole: bool = True
+
+    def covers(self, container: Container | None) -> bool:
+        """Whether it is about a container of the pod; None asks about the pod as a whole."""
+        if container is None:
+            return self.is_whole
+        match = self.exception.match
+        return not match.is_about_containers or match.is_about(container.name, container.image)
 
     @property
     def name(self) -> str:
@@ -86,13 +99,16 @@ class PolicyExceptions:
         """Whether an exception is for a namespace."""
         return any(one is exception for one, _ in self._of(namespace))
 
-    def applied(self, namespace: str, subject: PodSubject, now: float) -> tuple[AppliedException, ...]:
-        """The exceptions that hold for a pod at a moment, in seconds since 1970."""
+    def applied(
+        self, namespace: str, subject: PodSubject, now: float, accelerators: Accelerators = BUILT_IN
+    ) -> tuple[AppliedException, ...]:
+        """The exceptions that hold for a pod at a moment, in seconds since 1970. `accelerators` says what GPUs are."""
         found: list[tuple[tuple[Rank, float], PolicyException, str]] = []
         for one, of_namespace in self._of(namespace):
             if (until := one.period.until(now)) and (rank := one.match.rank(subject)) is not None:
                 found.append((((of_namespace, *rank), -one.period.ends), one, until))
-        return _first_of_each_rule(found)
+        first = _first_of_each_rule(found)
+        return tuple(replace(one, is_whole=one.exception.match.is_about_all_of(subject, accelerators)) for one in first)
 
 
 def _first_of_each_rule(

@@ -83,6 +83,8 @@ class Policy:
     """The exceptions by which it differs from `usual`."""
     usual: "Policy | None" = None
     """The policy without exceptions; None for a policy that is not under any."""
+    base: "Policy | None" = None
+    """The policy under those of its exceptions that are about the pod as a whole; None if all of them are."""
     mutators: tuple[tuple[BoundRule, ...], ...] = field(init=False)
     """The rules that mutate under their settings: one tuple for each stage, in the order of stages."""
     injectors: tuple[BoundRule, ...] = field(init=False)
@@ -138,7 +140,8 @@ class Policy:
         if later is None:
             pools = tuple(pool.at(now) for pool in self.node_pools)
             usual = None if self.usual is None else self.usual.at(now)
-            later = self._later[passed] = replace(self, node_pools=pools, usual=usual)
+            base = None if self.base is None else self.base.at(now)
+            later = self._later[passed] = replace(self, node_pools=pools, usual=usual, base=base)
         return later
 
     def quota_of(self, namespace: str) -> BoundQuota | None:
@@ -154,16 +157,31 @@ class Policy:
         """The exception that holds for a rule; None without any."""
         return next((one for one in self.exceptions if rule in one.rules), None)
 
+    @property
+    def as_a_whole(self) -> "Policy":
+        """What holds for the pod as a whole: for what is injected into no particular container, and for quotas."""
+        return self.base or self
+
+    @property
+    def exceptions_to_containers(self) -> Mapping[str, AppliedException]:
+        """The exceptions that say which containers are meant, by rule; empty for nearly all policies."""
+        meant = [one for one in self.exceptions if one.exception.match.is_about_containers]
+        return {rule: one for one in meant for rule in one.rules}
+
     def only(self, keep: Callable[[BoundRule], bool]) -> "Policy":
         """The policy with some of its rules, with and without exceptions."""
         usual = None if self.usual is None else self.usual.only(keep)
-        return replace(self, rules=tuple(filter(keep, self.rules)), usual=usual)
+        base = None if self.base is None else self.base.only(keep)
+        return replace(self, rules=tuple(filter(keep, self.rules)), usual=usual, base=base)
 
     def under(self, applied: tuple[AppliedException, ...], exceptions: PolicyExceptions) -> "Policy":
         """The policy as it is for pods for which exceptions hold."""
         rules = excepted_rules(self.name, self.rules, applied, exceptions)
-        said = [[one.name, one.rules, repr(one.exception)] for one in applied]
-        return replace(self, rules=rules, hash=content_hash([self.hash, said]), exceptions=applied, usual=self)
+        said = [[one.name, one.rules, one.is_whole, repr(one.exception)] for one in applied]
+        whole = tuple(one for one in applied if one.is_whole)
+        base = None if whole == applied else self.under(whole, exceptions) if whole else self
+        told = content_hash([self.hash, said])
+        return replace(self, rules=rules, hash=told, exceptions=applied, usual=self, base=base)
 
     @property
     def short_hash(self) -> str:
@@ -265,7 +283,7 @@ class PolicySet:
         `subject` says which pod it is; it is called only if there are exceptions for the namespace.
         """
         if self.exceptions.are_in(namespace):
-            applied = self.exceptions.applied(namespace, subject(), now)
+            applied = self.exceptions.applied(namespace, subject(), now, self.accelerators)
             if applied:
                 return self._excepted(namespace, applied).at(now)
         policy = self._policy(namespace)
@@ -325,15 +343,16 @@ def _excepted(
     usual = policy_of(namespace)
     policy = usual.under(applied, exceptions)
     quotas = quotas_of(namespace)
-    exception = policy.exception_to(gpu_quota.RULE.key)
+    whole = policy.as_a_whole
+    exception = whole.exception_to(gpu_quota.RULE.key)
     pots = [bound for bound in quotas if bound.quota.scope is QuotaScope.POT]
-    if policy.exception_to(gpu_types.RULE.key) is not None:  # the pod may get models that others are kept off
-        kept_off = exceptions.kept_off_by(policy.rules)
+    if whole.exception_to(gpu_types.RULE.key) is not None:  # the pod may get models that others are kept off
+        kept_off = exceptions.kept_off_by(whole.rules)
         pots = [bound.beside(kept_off) for bound in pots]
     if exception is not None and gpu_quota.RULE.key in exception.exception.rules:
         pots = excepted_pots(pots, exception)
     before = next((bound for bound in quotas if bound.quota.scope is not QuotaScope.POT), None)
-    own = policy.quota_of(namespace) if before is not None else None  # nobody else's pods count in a new ledger
+    own = whole.quota_of(namespace) if before is not None else None  # nobody else's pods count in a new ledger
     if own is not None and exception is not None:
         own = replace(own, exception=exception, usual=before)
     return InForce(policy, (*(() if own is None else (own,)), *pots))

@@ -81,8 +81,9 @@ class ClusterSide:
         known = self._policies.get(id(policy))
         if known is None:
             usual = None if policy.usual is None else self.policy(policy.usual)
+            base = None if policy.base is None else self.policy(policy.base)
             pools = tuple(new for pool in policy.node_pools if (new := self.pools.get(pool, pool)) is not None)
-            known = self._policies[id(policy)] = policy, replace(policy, node_pools=pools, usual=usual)
+            known = self._policies[id(policy)] = policy, replace(policy, node_pools=pools, usual=usual, base=base)
         return known[1]
 
     def of_nodes(self, mask: Mask) -> Mask:
