@@ -132,11 +132,15 @@ def for_each_container(
     injections: Sequence[Injection], stage: Stage, policy: Policy, pod: Pod, facts: Facts
 ) -> Sequence[Injection]:
     """The injections of a stage, in which rules with exceptions to containers inject what is due to each container."""
-    if policy.usual is None:
-        return injections
     found = {one.rule: one for one in injections}
     for key in policy.exceptions_to_containers:
-        known = [bound for one in (policy, policy.usual) for bound in one.injectors if bound.rule.key == key]
+        known = [
+            bound
+            for one in (policy, policy.usual)
+            if one is not None
+            for bound in one.injectors
+            if bound.rule.key == key
+        ]
         if not known or known[0].rule.stage is not stage or stage is Stage.STEERING:
             continue
         edits = edits_under(policy, key, pod, facts)

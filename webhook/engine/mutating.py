@@ -32,6 +32,7 @@ from webhook.rules.rule import Facts, Stage
 
 ANNOTATION = "gpupolicy.dev/injected"
 """Annotation with the rules that completed a pod. It informs people and is never read."""
+_STAGES = tuple(Stage)
 STAMP = "gpupolicy.dev/policy"
 """Annotation with the policy, and its version, that completed a pod last."""
 
@@ -53,12 +54,13 @@ def mutate(
     facts = facts_under(policy, facts)
     injections: list[Injection] = []
     unseen: list[Edit] = []
-    whole = policy.as_a_whole
+    whole = policy.base or policy
     steerers = whole.steerers if pod.accelerators or pod.resource_claims else ()
-    for kind, stage in zip(Stage, whole.mutators, strict=True):
+    for kind, stage in zip(_STAGES, whole.mutators, strict=True):
         if stage and unseen:
             pod, unseen = placed(pod, unseen), []
-        injected = for_each_container(ask_mutators(stage, pod, facts, findings), kind, policy, pod, facts)
+        injected = ask_mutators(stage, pod, facts, findings)
+        injected = injected if policy.usual is None else for_each_container(injected, kind, policy, pod, facts)
         if stage and stage[0].rule.stage is Stage.STEERING:
             injected = jointly(injected, steerers, pod, facts) if steerers else injected
             findings += advice_without_room(injected, stage, pod, facts) if injected else ()
@@ -104,7 +106,8 @@ def stamp_of(policy: Policy) -> str:
 def _contradicts(pod: Pod, policy: Policy, facts: Facts) -> bool:
     """Whether the pod contradicts what an enforced rule of the policy would inject."""
     return any(
-        finding.kind is FindingKind.VIOLATION for finding in violations(pod, policy.as_a_whole.contradicted, facts)
+        finding.kind is FindingKind.VIOLATION
+        for finding in violations(pod, (policy.base or policy).contradicted, facts)
     )
 
 

@@ -5,6 +5,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -40,16 +41,25 @@ def validate(  # noqa: PLR0913  # all that decides
     pod.
     """
     pod = pod_from_raw(raw, policy.accelerators, namespace)
-    stamp = stamp_of(policy)
-
-    def find(one: Policy) -> Iterator[Finding]:
-        own = facts_under(one, facts)
-        found = _violations(pod, one, own)
-        if old is None:
-            return _of_a_new_pod(pod, bounded(found), one, facts, earlier, stamp)
-        return bounded(_new(found, pod, old, one, own))
-
+    if policy.usual is None:
+        return Outcome(policy, raw, tuple(_found(policy, pod, facts, old, earlier, policy)), pod=pod)
+    find = partial(_found, pod=pod, facts=facts, old=old, earlier=earlier, stamped=policy)
     return Outcome(policy, raw, findings_under(policy, pod, find), pod=pod)
+
+
+def _found(  # noqa: PLR0913, PLR0917  # as `validate`
+    policy: Policy,
+    pod: Pod,
+    facts: ClusterFacts,
+    old: Mapping[str, Any] | None,
+    earlier: Sequence[Policy],
+    stamped: Policy,
+) -> Iterator[Finding]:
+    own = facts_under(policy, facts)
+    found = _violations(pod, policy, own)
+    if old is None:
+        return _of_a_new_pod(pod, bounded(found), policy, facts, earlier, stamped)
+    return bounded(_new(found, pod, old, policy, own))
 
 
 def _violations(pod: Pod, policy: Policy, facts: Facts) -> Iterator[Finding]:
@@ -96,9 +106,9 @@ def _of_a_new_pod(  # noqa: PLR0913, PLR0917  # all that decides
     policy: Policy,
     facts: ClusterFacts,
     earlier: Sequence[Policy],
-    own_stamp: str,
+    stamped: Policy,
 ) -> Iterator[Finding]:
-    """The findings about a new pod, whichever policy completed it. `own_stamp` is that of pods completed by `policy`.
+    """The findings about a new pod, whichever policy completed it. Its own pods have the stamp of `stamped`.
 
     A violation in a field that the rule injects counts only if every policy that may have completed the pod finds it,
     too. For a rule that steers this holds only if another policy completed the pod, because that policy may have
@@ -106,8 +116,9 @@ def _of_a_new_pod(  # noqa: PLR0913, PLR0917  # all that decides
     injections are only recorded.
     """
     stamp = pod.annotations.get(STAMP)
-    stamps = [(policy, own_stamp), *((one, stamp_of(one)) for one in earlier)]
-    authors = [author for author, own in stamps if not stamp or stamp == own]
+    authors = [policy, *earlier]
+    if stamp:
+        authors = [one for one in authors if stamp == stamp_of(stamped if one is policy else one)]
     by_another = all(author is not policy for author in authors)
     for finding in violations:
         rule = next(bound.rule for bound in policy.validators if bound.rule.key == finding.rule)
@@ -129,11 +140,12 @@ def _missing(pod: Pod, policy: Policy, facts: ClusterFacts, earlier: Sequence[Po
     own = facts_under(policy, facts)
     if pod.resource_claims:
         pod = changed(pod, resource_claims=None)
-    both = () if policy.usual is None else policy.usual.injectors
-    for bound in {one.rule.key: one for one in (*both, *policy.injectors)}.values():
+    usual = policy.usual
+    known = {} if usual is None else {one.rule.key: one for one in (*usual.injectors, *policy.injectors)}
+    for bound in known.values() or policy.injectors:
         if bound.rule.depends_on_cluster_state:
             continue
-        lost = edits_under(policy, bound.rule.key, pod, own)
+        lost = edits_of(bound, pod, own) if usual is None else edits_under(policy, bound.rule.key, pod, own)
         if not lost or not all(_lost_under(past, bound.rule.key, pod, facts) for past in earlier):
             continue
         if_missing = bound.settings.if_missing if isinstance(bound.settings, InjectionSettings) else IfMissing.WARN
