@@ -3,7 +3,6 @@
 Imports stand inside the functions, so that the command pays only for what it uses.
 """
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.commands.inputs import (
+    UNUSABLE,
     fail,
     inventory_of,
     inventory_with_objects,
@@ -23,11 +23,12 @@ from webhook.commands.inputs import (
     registries_of,
 )
 from webhook.commands.options import INVENTORY, registry_options
+from webhook.commands.plan_publishing import publication_of, published, scope_of, server_of
 from webhook.commands.progress import shown_progress
 from webhook.upgrades.plan_formats import PLAN_FORMATS
 
 if TYPE_CHECKING:
-    from webhook.audit.cluster_objects import Progress
+    from webhook.audit.cluster_objects import NamespaceScope, Progress
     from webhook.audit.documents import Document, DocumentError
     from webhook.audit.object_sources import ObjectSource
     from webhook.audit.review_objects import Ask
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
     from webhook.upgrades.changed_cluster import ChangedCluster
     from webhook.upgrades.driver_plan import DriverPlan
-
-_EXCLUDED = ("kube-system",)
 
 
 @click.command()
@@ -110,6 +109,27 @@ _EXCLUDED = ("kube-system",)
     help="Write the plan to this file instead of standard output. The file is written whole or not at all.",
 )
 @click.option("--strict", is_flag=True, help="Exit with status 1 also for workloads of which it is not known.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["breaks", "never"]),
+    default="breaks",
+    help="Exit with status 1 if a workload breaks, or never.",
+)
+@click.option(
+    "--exclude-namespace",
+    "excluded",
+    envvar="GPU_POLICY_CUDA_PLAN_EXCLUDE_NAMESPACE",
+    multiple=True,
+    help="With --cluster, leave out this namespace, a name or a glob; repeatable [default: kube-system].",
+)
+@click.option(
+    "--publish",
+    type=click.Choice(["auto", "policyreports", "openreports"]),
+    help="With --cluster, also write policy reports into the cluster: of this kind, or of the kind that it has (auto).",
+)
+@click.option(
+    "--publish-status", metavar="NAMESPACE/NAME", help="With --cluster, also write the totals into this ConfigMap."
+)
 @registry_options
 @click.option(
     "--image-results",
@@ -131,6 +151,10 @@ def plan(
     form: str,
     output: Path | None,
     strict: bool,
+    fail_on: str,
+    excluded: tuple[str, ...],
+    publish: str | None,
+    publish_status: str | None,
     resolve: bool,
     registries: Path | None,
     registry_credentials: Path | None,
@@ -156,12 +180,20 @@ def plan(
         fail("--kubeconfig and --context need --cluster")
     if len(namespaces) > 1 and not cluster:
         fail("several --namespace need --cluster; for manifests, name one: the namespace of objects that name none")
+    if (excluded or publish or publish_status) and not cluster:
+        fail("--exclude-namespace, --publish and --publish-status need --cluster")
+    if strict and fail_on == "never":
+        fail("--strict and --fail-on never contradict each other; leave one of them out")
     if output is not None and (fault := fault_of(output)):
         fail(fault)
+    scope = scope_of(namespaces, excluded)
+    to = publication_of(publish, publish_status, scope)
     ask = registries_of(
         resolve, registries, registry_credentials, image_results, Path(kubeconfig) if kubeconfig else None
     )
-    found = _plan(paths, inventory, sets, retired, added, has_matrix, policies, (kubeconfig, context), namespaces, ask)
+    found = _plan(
+        paths, inventory, sets, retired, added, has_matrix, policies, (kubeconfig, context), (scope, namespaces), ask
+    )
     text = rendered_plan(found, form, is_for_a_terminal=output is None and sys.stdout.isatty())
     try:
         write_output(text) if output is None else write_file(text, output)
@@ -169,7 +201,8 @@ def plan(
         fail(f"{output or 'standard output'} cannot be written: {error.strerror}")
     for one in found.errors:
         click.echo(str(one), err=True)
-    sys.exit(found.exit_status(is_strict=strict))
+    status = 0 if fail_on == "never" and not found.errors else found.exit_status(is_strict=strict)
+    sys.exit(UNUSABLE if to is not None and not published(found, kubeconfig, context, to) else status)
 
 
 def _plan(
@@ -181,7 +214,7 @@ def _plan(
     has_matrix: bool,
     policies: Path | None,
     server: tuple[str | None, str | None],
-    namespaces: tuple[str, ...],
+    where: "tuple[NamespaceScope, tuple[str, ...]]",
     ask: "Ask | None",
 ) -> "DriverPlan":
     from webhook.audit.review_objects import LookedUpImages
@@ -191,12 +224,13 @@ def _plan(
 
     known = policies_without_files() if policies is None else load_policies(policies)
     manifests = manifests_of(paths, is_strict=False)
+    scope, namespaces = where
     namespace = next(iter(namespaces), "default")
     with shown_progress(is_shown=inventory is None) as on_progress:
         if inventory is not None:
             source = _of_inventory(inventory, manifests, namespace, known.accelerators)
         else:
-            source = _of_cluster(server, namespaces, manifests, namespace, known.accelerators, on_progress)
+            source = _of_cluster(server, scope, manifests, namespace, known.accelerators, on_progress)
         now = datetime.now(UTC) if source.now is None else datetime.fromtimestamp(source.now, UTC)
         declared = declared_pools(policy.at(now.timestamp()) for policy in known.policies)
         changed = _changed(source.background.facts, known, declared, (sets, retired), added)
@@ -227,21 +261,15 @@ def _of_inventory(
 
 def _of_cluster(
     place: tuple[str | None, str | None],
-    namespaces: tuple[str, ...],
+    scope: "NamespaceScope",
     manifests: "list[Document | DocumentError]",
     namespace: str,
     accelerators: "Accelerators",
     on_progress: "Callable[[Progress], None]",
 ) -> "ObjectSource":
-    from webhook.audit.cluster_objects import NamespaceScope
     from webhook.audit.object_sources import of_cluster
-    from webhook.doctor.cluster import UnavailableError, find_server
 
-    try:
-        server = find_server(place[0] or os.environ.get("KUBECONFIG"), place[1])
-    except UnavailableError as error:
-        fail(f"{error}; {error.remedy}" if error.remedy else str(error))
-    scope = NamespaceScope(namespaces, () if namespaces else _EXCLUDED)
+    server = server_of(*place)
     source = of_cluster(server, scope, on_progress, None, accelerators)
     documents = chain(manifests, _unreplaced(source.documents, manifests, namespace))
     return replace(source, documents=documents)

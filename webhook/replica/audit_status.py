@@ -101,13 +101,16 @@ def _row(label: str, shown: str, names: Sequence[str], counts: Counts) -> dict[s
     return {label: shown, **by_level}
 
 
-def store(cluster: KubernetesCluster, place: ConfigMapPlace, content: str) -> None:
-    """Write the status into the ConfigMap, which has to exist: no right to create is needed. Raises ClusterError."""
+def store(cluster: KubernetesCluster, place: ConfigMapPlace, content: str, key: str = KEY) -> None:
+    """Write a status under its key into the ConfigMap, which has to exist: no right to create is needed.
+
+    Raises ClusterError.
+    """
     for _ in range(_ATTEMPTS):
         found = cluster.get(place.path)
         if found is None:
             raise _missing(place)
-        data = {**(found.get("data") or {}), KEY: content}
+        data = {**(found.get("data") or {}), key: content}
         try:
             cluster.replace(place.path, {**found, "data": data})
         except ChangedError:

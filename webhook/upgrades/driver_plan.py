@@ -282,14 +282,18 @@ class DriverPlan:
         counts = self.counts
         return int(bool(counts[WorkloadChange.BREAKS] or (is_strict and counts[WorkloadChange.UNKNOWN])))
 
+    def to_json_counts(self) -> dict[str, dict[str, int]]:
+        """How many workloads have each change, and their GPUs, for programs."""
+        gpus = {change: sum(one.gpus for one in self.at(change)) for change in WorkloadChange}
+        return {change.value: {"workloads": count, "gpus": gpus[change]} for change, count in self.counts.items()}
+
     def to_json(self) -> dict[str, object]:
         """The whole plan for programs."""
-        gpus = {change: sum(one.gpus for one in self.at(change)) for change in WorkloadChange}
         return {
             "apiVersion": API_VERSION,
             "kind": KIND,
             "created": f"{self.created:%Y-%m-%dT%H:%M:%SZ}",
-            "counts": {change: {"workloads": count, "gpus": gpus[change]} for change, count in self.counts.items()},
+            "counts": self.to_json_counts(),
             "unknownImages": [one.to_json() for one in self.unknown_images],
             "pools": [one.to_json() for one in self.pools],
             "workloads": [one.to_json() for one in self.workloads],
