@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import click
 import pytest
 
 from deploy.generate import CHART, HelmError, render
@@ -276,7 +277,8 @@ def test_the_plan_is_made_beside_the_audit_for_the_same_namespaces_and_objects(k
     container = planning(objects)
     group, name, *rest = container["args"]
     command = main.commands[group]
-    command.get_command(None, name).make_context(name, list(rest))  # type: ignore[attr-defined]
+    assert isinstance(command, click.Group)
+    command.commands[name].make_context(name, list(rest))
     assert {"--set=pool in (a,b)=580.95.05", "--retire=pool=old", "--matrix", "--fail-on=never"} <= set(rest)
     shared = [
         one for one in auditing["args"] if one.startswith(("--publish", "--exclude", "--namespace", "--policies"))

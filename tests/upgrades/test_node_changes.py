@@ -89,7 +89,9 @@ def test_a_pool_means_itself_and_the_nodes_that_belong_to_it() -> None:
     found = changed(FACTS, ["spot=580.95.05"], policies=declaring(POOL))
     (change,) = found.changes
     assert (change.nodes, change.pools) == ({"a1"}, {"spot"})
-    labels = dict(found.after.pools[POOL].labels)  # type: ignore[union-attr]  # it is not retired
+    pool = found.after.pools[POOL]
+    assert pool is not None
+    labels = dict(pool.labels)
     assert labels["nvidia.com/cuda.driver-version.major"] == "580"
 
 

@@ -58,7 +58,7 @@ def page_of(template: Asset, about: TableAbout, columns: Sequence[str], table: I
         .render(
             content_security_policy=_content_security_policy(script, style),
             script=Markup(script),  # noqa: S704  # a file of this package
-            style=Markup(style),  # noqa: S704  # as above
+            style=Markup(style),  # noqa: S704  # a file of this package
             data=Markup(_as_data(about, columns, table)),  # noqa: S704  # holds no character that begins markup
             **values,
         )
