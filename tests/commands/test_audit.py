@@ -193,6 +193,20 @@ def test_a_report_in_a_file_is_the_one_that_would_be_printed(here: Path, form: s
     assert sorted(path.name for path in here.iterdir() if "report" in path.name) == ["report"]
 
 
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        pytest.param("bad.yaml", "refuse: Deployment team/w (bad.yaml:1): gpuLimits: ", id="refused"),
+        pytest.param("warned.yaml", "warn: Pod team/exposed (warned.yaml:1): visibleDevices: ", id="warned"),
+        pytest.param("broken.yaml", "could not be read: broken.yaml:3: a git conflict marker", id="unreadable"),
+    ],
+)
+def test_who_sends_the_report_to_a_file_still_sees_why_the_audit_fails(here: Path, path: str, told: str) -> None:
+    result = run(path, "--format", "sarif", "--output", "report")
+    assert result.stderr.startswith(told)
+    assert result.stderr.endswith("The report is in report.\n")
+
+
 def test_a_report_replaces_another_and_keeps_its_permissions(here: Path) -> None:
     (here / "report").write_text("before")
     (here / "report").chmod(0o640)

@@ -39,6 +39,12 @@ def rendered(report: "AuditReport", form: str, *, is_for_a_terminal: bool = Fals
     return stream.getvalue()
 
 
+def summary_of(report: "AuditReport", path: Path) -> str:
+    """A report that was written to a file, in a few lines for those who watch the command."""
+    summary = import_module("webhook.audit.reports.summary")
+    return "\n".join(summary.lines_of(report, str(path)))
+
+
 def fault_of(path: Path) -> str:
     """Why a file cannot be written, as far as that is known beforehand; empty if it seems possible."""
     if os.path.isdir(path):  # Path.is_dir raises if it may not look at the path

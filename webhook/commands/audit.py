@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.audit.writing import FORMATS, fault_of, rendered, write_file, write_output
+from webhook.audit.writing import FORMATS, fault_of, rendered, summary_of, write_file, write_output
 from webhook.commands.inputs import UNUSABLE, fail, inventory_of, load_policies, manifests_of, registries_of
 from webhook.commands.options import INVENTORY, POLICIES, STRICT, registry_options
 from webhook.commands.progress import shown_progress
@@ -81,7 +81,8 @@ _EXCLUDED = ("kube-system",)
     "--output",
     "-o",
     type=click.Path(path_type=Path),
-    help="Write the report to this file instead of standard output. The file is written whole or not at all.",
+    help="Write the report to this file instead of standard output, and a summary to standard error. The file is "
+    "written whole or not at all.",
 )
 @click.option(
     "--fail-on",
@@ -264,6 +265,8 @@ def _write(report: "AuditReport", form: str, output: Path | None) -> None:
         write_output(text) if output is None else write_file(text, output)
     except OSError as error:
         fail(f"{output or 'standard output'} cannot be written: {error.strerror}")
+    if output is not None:
+        click.echo(summary_of(report, output), err=True)
 
 
 def _place_of(publish: str | None, status: str | None, *, is_cluster: bool) -> "ConfigMapPlace | None":
