@@ -112,6 +112,47 @@ def test_a_refused_manifest_fails_the_step_and_its_report_is_sarif(runner: Runne
     assert runner.output.read_text() == "sarif-file=gpu-policy.sarif\n"
 
 
+def test_the_log_says_why_the_step_fails(runner: Runner) -> None:
+    assert (
+        "refuse: Pod default/early (manifests/early.yaml:1): gpuLimits: "
+        in runner.run("judge", paths="manifests").stdout
+    )
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        pytest.param({"policies": "missing"}, id="an audit that ends before it has a report"),
+        pytest.param({"sarif_file": "missing/gpu-policy.sarif"}, id="a file that cannot be written"),
+        pytest.param({"sarif_file": "manifests"}, id="a directory"),
+        pytest.param({"sarif_file": "a\rb=c"}, id="a name that the runner would take for two outputs"),
+        pytest.param({"command": "review"}, id="another command"),
+    ],
+)
+def test_no_report_is_named_to_the_upload_unless_this_run_has_written_it(
+    runner: Runner, inputs: dict[str, str]
+) -> None:
+    """Uploading fails for a file that is missing, and one of an earlier run says what is not so any more."""
+    (runner.directory / "gpu-policy.sarif").write_text("{}")
+    runner.run("judge", **{"paths": "manifests", **inputs})
+    assert runner.output.read_text() == ""
+
+
+def test_the_runner_obeys_no_line_about_files_of_a_pull_request(runner: Runner) -> None:
+    """Between its first and last line the runner waits for a token, which differs each time."""
+    (runner.directory / "wrong").mkdir()
+    (runner.directory / "wrong" / "_default.yaml").write_text('"##[add-mask]e": 1\n')
+    tokens = set()
+    for step, inputs in (("check", {"policies": "wrong"}), ("judge", {"paths": "##[add-mask]e"}), ("judge", {})):
+        done = runner.run(step, **{"paths": "manifests", **inputs})
+        first, *_, last = done.stdout.splitlines()
+        opening, _, token = first.rpartition("::")
+        assert (opening, last, done.stderr) == ("::stop-commands", f"::{token}::", "")
+        assert re.fullmatch("[0-9a-f]{32}", token)
+        tokens.add(token)
+    assert len(tokens) == 3
+
+
 @pytest.mark.parametrize(
     ("inputs", "status"),
     [
