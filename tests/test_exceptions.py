@@ -323,3 +323,54 @@ def test_an_exception_gives_no_quota_to_a_namespace_without_one(tmp_path) -> Non
     raised = {**WITHOUT_RULES, "settings": {"gpuQuota": {"gpus": 1}}}
     policies = written(tmp_path, raised, rules="gpuQuota: {mode: enforce}")
     assert policies.in_force("team", lambda: subject_of(OBJECTS["pod"]), END - 1).quotas == ()
+
+
+LEGACY, OTHER = "registry.example.com/legacy:1", "registry.example.com/other:1"
+BY_IMAGE = {**ENTRY, "match": {"images": [LEGACY]}}
+
+
+def of_images(*images: tuple[str, int], **metadata: Any) -> dict[str, Any]:
+    """A pod with a container of each image, with so many GPUs."""
+    containers = [
+        {**container(f"c{at}", requests={"nvidia.com/gpu": gpus}, limits={"nvidia.com/gpu": gpus}), "image": image}
+        for at, (image, gpus) in enumerate(images)
+    ]
+    return pod(spec={"containers": containers}, **metadata)
+
+
+def updated(old: dict[str, Any], new: dict[str, Any], policies: PolicySet, now: float = END - 1):
+    return phases.validate(request(new, "UPDATE", old=old), policies, FACTS, (), now).answer
+
+
+def test_a_pod_under_an_exception_to_images_gets_no_other_image(tmp_path) -> None:
+    policies = written(tmp_path, BY_IMAGE)
+    old, new = of_images((LEGACY, 16)), of_images((OTHER, 16))
+    assert admitted(old, policies, END - 1)[0]
+    refused = updated(old, new, policies)
+    assert (refused.is_allowed, "at most 8 per pod" in refused.message) == (False, True)
+
+
+def test_an_image_changes_where_no_exception_depends_on_it(tmp_path) -> None:
+    by_image = written(tmp_path, BY_IMAGE)
+    assert updated(of_images((OTHER, 16)), of_images((LEGACY, 16)), by_image).is_allowed
+    assert updated(of_images((LEGACY, 16)), of_images((OTHER, 16)), by_image, END).is_allowed  # as it ran already
+    assert updated(of_images((OTHER, 16)), of_images(("a:1", 16)), by_image).is_allowed  # older than the policy
+    by_name = written(tmp_path, {**ENTRY, "namespaces": ["team*"], "match": {"all": True}})
+    answer = updated(of_images((LEGACY, 16)), of_images((OTHER, 16)), by_name)
+    assert (answer.is_allowed, answer.warnings) == (True, ())  # they were told when the pod was created
+
+
+def test_labels_of_a_pod_under_an_exception_may_change(tmp_path) -> None:
+    policies = written(tmp_path, {**ENTRY, "match": {"labels": {"app": "bert"}}})
+    old, new = of_images((LEGACY, 16), labels={"app": "bert"}), of_images((LEGACY, 16), labels={"app": "gone"})
+    assert admitted(old, policies, END - 1)[0]
+    assert updated(old, new, policies).is_allowed
+
+
+def test_no_container_takes_the_image_of_another_one_to_have_its_exception(tmp_path) -> None:
+    rules = "gpuLimits: {mode: enforce, maxPerContainer: 8}"
+    policies = written(tmp_path, BY_IMAGE, rules=rules)
+    old, new = of_images((LEGACY, 16), (OTHER, 1)), of_images((OTHER, 16), (LEGACY, 1))
+    assert admitted(old, policies, END - 1)[0]
+    assert not updated(old, new, policies).is_allowed
+    assert updated(old, of_images((LEGACY, 16), ("a:1", 1)), policies).is_allowed

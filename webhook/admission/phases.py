@@ -135,7 +135,10 @@ def validate(
     policy, bound = held.policy, held.quotas
     if request.operation == "UPDATE":
         old = old if old is not None else {}
-        return decide(engine.validate(raw, policy, facts, old=old, namespace=request.namespace))
+        of_old = None
+        if policies.exceptions.are_in(request.namespace):
+            of_old = policies.in_force(request.namespace, lambda: subject_of(old, "Pod"), now).policy
+        return decide(engine.validate(raw, policy, facts, old=old, namespace=request.namespace, of_old=of_old))
     others = _others(policy, request, earlier, now)
     decision = decide(outcome := engine.validate(raw, policy, facts, earlier=others, namespace=request.namespace))
     if not bound or request.subresource or outcome.refusals:

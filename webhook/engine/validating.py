@@ -30,17 +30,23 @@ def validate(  # noqa: PLR0913  # all that decides
     old: Mapping[str, Any] | None = None,
     earlier: Sequence[Policy] = (),
     namespace: str = "",
+    of_old: Policy | None = None,
 ) -> Outcome:
     """Report the violations of a pod.
 
     On CREATE (`old` is None), injections are reported, too, that the pod lacks under `policy` and under every one of
     the `earlier` policies. A value that an earlier policy injected, or a policy that is not known here, is not a
     violation. On UPDATE, only violations that the old pod did not have are reported. If no image changed, a violation
-    of a rule that judges by nodes is a warning. Under a policy with exceptions, what would refuse the pod without them
-    is recorded. `namespace` is where the pod is; if empty, the pod itself says it. Raises ShapeError for a malformed
-    pod.
+    of a rule that judges by nodes is a warning. `of_old` is the policy of the old pod at this moment, where the
+    namespace has exceptions: what these allow an old image is no violation that the pod had. Under a policy with
+    exceptions, what would refuse the pod without them is recorded. `namespace` is where the pod is; if empty, the pod
+    itself says it. Raises ShapeError for a malformed pod.
     """
     pod = pod_from_raw(raw, policy.accelerators, namespace)
+    if old is not None and of_old is not None:
+        before = pod_from_raw(old, policy.accelerators, pod.namespace)
+        if _images(pod) != _images(before):
+            return Outcome(policy, raw, tuple(_new_by_image(pod, policy, before, of_old, facts)), pod=pod)
     if policy.usual is None:
         return Outcome(policy, raw, tuple(_found(policy, pod, facts, old, earlier, policy)), pod=pod)
     find = partial(_found, pod=pod, facts=facts, old=old, earlier=earlier, stamped=policy)
@@ -94,6 +100,20 @@ def _new(
             softens = _images(pod) == _images(before)
         if hash(finding) not in known:
             yield replace(finding, refuses=False) if softens and finding.follows_nodes else finding
+
+
+def _new_by_image(pod: Pod, policy: Policy, before: Pod, of_old: Policy, facts: ClusterFacts) -> Iterator[Finding]:
+    """The findings that the old pod did not have, under the exceptions of each.
+
+    Controllers change labels, and may. But an exception to images is worth nothing if a pod that it let through may
+    have another image a moment later.
+    """
+    known = set(map(hash, _under_exceptions(before, of_old, facts)))
+    yield from (one for one in _under_exceptions(pod, policy, facts) if hash(one) not in known)
+
+
+def _under_exceptions(pod: Pod, policy: Policy, facts: ClusterFacts) -> Sequence[Finding]:
+    return findings_under(policy, pod, lambda one: bounded(_violations(pod, one, facts_under(one, facts))))
 
 
 def _images(pod: Pod) -> list[tuple[str, str]]:
