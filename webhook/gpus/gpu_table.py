@@ -168,6 +168,14 @@ class GpuTable:
         >>> GPUS.short_name("NVIDIA-A100-SXM4-40GB"), GPUS.short_name("Tesla-T4-SHARED"), GPUS.short_name("NVS-310")
         ('A100', 'T4', 'NVS-310')
         """
+        return self._short_names(text) if len(text) <= _LONGEST_NAME else self._family_in(text)
+
+    @cached_property
+    def _short_names(self) -> Callable[[str], str]:
+        """Short names by text. Every pod that is kept off nodes asks for those of their products."""
+        return lru_cache(maxsize=1024)(self._family_in)
+
+    def _family_in(self, text: str) -> str:
         names = self.models_in(text)
         families = {model.family for model in self.in_quotas if model.name in names}
         return families.pop() if len(families) == 1 else text
