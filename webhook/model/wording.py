@@ -64,13 +64,13 @@ def hint(written: str, choices: Iterable[str]) -> str:
     return f"; did you mean {found}?" if found else ""
 
 
-def few(values: Sequence[str]) -> str:
-    """The first of these values, and how many more there are.
+def few(values: Sequence[str], most: int = _LONGEST) -> str:
+    """The first of these values, and how many more there are. Each is cut to `most` characters.
 
     >>> few(["a"]), few(["a", "b"]), few(["a", "b", "c", "d", "e"])
     ('a', 'a and b', 'a, b, c and 2 more')
     """
-    shown = [cut(value) for value in values[:_SHOWN]]
+    shown = [cut(value, most) for value in values[:_SHOWN]]
     if len(values) > _SHOWN:
         return f"{', '.join(shown)} and {len(values) - _SHOWN} more"
     return " and ".join(part for part in (", ".join(shown[:-1]), shown[-1]) if part) if shown else "none"

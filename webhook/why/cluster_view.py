@@ -1,5 +1,6 @@
 """The cluster around the pods of an answer: nodes, what is free on them, quotas and who holds them."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
@@ -18,6 +19,7 @@ from webhook.model.pod_reader import pod_from_raw
 from webhook.model.subject import subject_of
 from webhook.model.workloads import controller_of
 from webhook.policy.policy_set import Policy, PolicySet
+from webhook.rules import priority_class
 from webhook.why.explanation import MissingAnswer
 from webhook.why.held_back import gates_of
 from webhook.why.node_usage import NodeState, NodeUsage, node_state
@@ -48,9 +50,10 @@ class ClusterView:
         self._states: dict[str, NodeState] = {}
         self._absent: set[str] = set()
         self._facts: ClusterFacts | None = None
+        self._classes = ClusterFacts()
         self._is_read = False
-        self.faults: list[MissingAnswer] = []
-        """What could not be read of nodes and classes."""
+        self._is_reviewed = False
+        self._faults: tuple[MissingAnswer, ...] = ()
 
     def around(self, pods: Iterable[Raw]) -> Surroundings:
         """What is known around these pods, as far as it matters to them."""
@@ -97,11 +100,32 @@ class ClusterView:
                 states[state.name] = state
 
             facts, errors = read_facts(self._server, self.accelerators, look)
-            self.faults += [_missing(error.message) for error in errors]
+            self._faults = tuple(missing_of(error.message) for error in errors)
+            self._classes = facts
             if states:
                 self._states = states
                 self._facts = facts if self.policy is None else facts_under(self.policy, facts)
         return self._facts
+
+    def facts_of_reviews(self) -> ClusterFacts:
+        """The facts for a review of the pods of a workload: also what is known where nodes may not be read."""
+        found = self.facts()
+        self._is_reviewed = True
+        return self._classes if found is None else found
+
+    @property
+    def faults(self) -> tuple[MissingAnswer, ...]:
+        """What could not be read of nodes and classes, as far as the answer depends on it."""
+        counts = self._is_reviewed and self._judges_priorities
+        return tuple(one for one in self._faults if counts or one.resource != _PRIORITIES)
+
+    def is_certain(self, rule: str) -> bool:
+        """Whether a refusal by a rule is certain, although some classes may not be read."""
+        return rule != priority_class.RULE.key or all(one.resource != _PRIORITIES for one in self._faults)
+
+    @property
+    def _judges_priorities(self) -> bool:
+        return self.policy is not None and any(one.rule is priority_class.RULE for one in self.policy.rules)
 
     def states(self, names: Iterable[str]) -> dict[str, NodeState] | None:
         """The states of all nodes if they were read, else of these; None if nodes may not be read.
@@ -170,17 +194,25 @@ def _owner(raw: Raw) -> str:
     return f"{text(owner, 'kind')} {text(owner, 'name')}"
 
 
+_PRIORITIES = "priorityclasses.scheduling.k8s.io"
 _UNKNOWN = {
     "nodes": "whether a node fits, and how many GPUs are free",
     "runtimeclasses.node.k8s.io": "which nodes RuntimeClasses select",
+    _PRIORITIES: "whether the rule priorityClass refuses its pods",
     "deviceclasses.resource.k8s.io": "which DeviceClasses there are",
 }
+_LIST = re.compile(r"\w+: (\S+) cannot be listed")
+_KINDS = re.compile(r"GET (/apis?\S*): ")
 
 
-def _missing(message: str) -> MissingAnswer:
-    """The note about a kind that could not be listed, from the error about it."""
-    resource = next((word for word in message.split() if word in _UNKNOWN), "")
+def missing_of(message: str) -> MissingAnswer:
+    """The note about nodes or classes that could not be listed, from the error about them.
+
+    Other errors are about kinds of which the API server does not say whether it has them.
+    """
     fault = "" if "answered 403" in message else message
-    if not resource:
-        return MissingAnswer("list", message.partition(" ")[0].rstrip(":").lower(), "", "all about its classes", fault)
-    return MissingAnswer("list", resource, "", _UNKNOWN[resource], fault)
+    if found := _LIST.match(message):
+        return MissingAnswer("list", found[1], "", _UNKNOWN.get(found[1], f"what {found[1]} there are"), fault)
+    place = _KINDS.search(message)
+    unknown = "which nodes and classes the cluster has"
+    return MissingAnswer("get", place[1] if place else "/apis", "", unknown, fault)

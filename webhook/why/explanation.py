@@ -11,9 +11,12 @@ from typing import Any
 
 from webhook.audit.report import ObjectReference
 from webhook.model.shape import shortened
+from webhook.model.wording import cut_at_a_word
 
 LONGEST_TEXT = 2_000
 """Characters of a message, a remedy or a piece of evidence."""
+LONGEST_PART = 300
+"""Characters of one of several texts that a sentence names, such as the fault of a node."""
 MOST_EVIDENCE = 12
 """Pieces of evidence in one answer."""
 
@@ -87,11 +90,16 @@ class MissingAnswer:
     unknown: str
     fault: str = ""
 
+    @property
+    def right(self) -> str:
+        """Verb, resource and place, for people."""
+        where = f"in namespace {self.namespace}" if self.namespace else "in the cluster"
+        return f"`{self.verb} {self.resource}` {where}"
+
     def __str__(self) -> str:
-        where = f" in namespace {self.namespace}" if self.namespace else " in the cluster"
         if self.fault:
-            return f"{self.unknown} is not known: `{self.verb} {self.resource}`{where} failed: {self.fault}"
-        return f"to know {self.unknown}, you need `{self.verb} {self.resource}`{where}"
+            return f"{self.unknown} is not known: {self.right} failed: {self.fault}"
+        return f"to know {self.unknown}, you need {self.right}"
 
     def to_json(self) -> dict[str, str]:
         """What is missing, for programs."""
@@ -187,4 +195,4 @@ def gravest(found: Iterable[PodsAlike]) -> tuple[PodsAlike, ...]:
 
 
 def _cut(text: str) -> str:
-    return shortened(text, LONGEST_TEXT)
+    return cut_at_a_word(text, LONGEST_TEXT)

@@ -8,7 +8,6 @@ from itertools import islice
 from webhook.audit.documents import Document
 from webhook.audit.owners import reference_of
 from webhook.audit.review_objects import ReviewContext, review_object
-from webhook.facts.facts import ClusterFacts
 from webhook.facts.static_pods import StaticPods
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import PODS
@@ -141,11 +140,10 @@ class _Gatherer:
         if self.view.policies is None:
             return ""
         ledgers = Ledgers(LedgerContext(MemoryStore(), StaticPods()))
-        facts = self.view.facts() or ClusterFacts()
-        context = ReviewContext(self.view.policies, facts, ledgers, now=self.view.now)
+        context = ReviewContext(self.view.policies, self.view.facts_of_reviews(), ledgers, now=self.view.now)
         with suppress(ValueError):
             found = review_object(Document("", 1, 0, raw), self._namespace, context)
-            refused = [str(one) for one in found.findings if one.refuses]
+            refused = [str(one) for one in found.findings if one.refuses and self.view.is_certain(one.rule)]
             return "\n".join(list(dict.fromkeys(refused))[:_MOST_REFUSALS])
         return ""
 

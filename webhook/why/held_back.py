@@ -6,8 +6,8 @@ Names are those of Kueue (kubernetes-sigs/kueue), KAI (kai-scheduler/KAI-Schedul
 from webhook.model.json_parts import listed, part
 from webhook.model.pod import KUEUE_QUEUE
 from webhook.model.wording import cut, few
-from webhook.why.explanation import Clue, Explanation, ReasonCode
-from webhook.why.observed import ObservedPod, QueueEntry, Raw, condition, text
+from webhook.why.explanation import LONGEST_PART, Clue, Explanation, ReasonCode
+from webhook.why.observed import ObservedPod, QueueEntry, Raw, condition, said_by_scheduler, text
 
 KUEUE, KAI, VOLCANO = "Kueue", "KAI", "Volcano"
 _KUEUES_GATES = "kueue.x-k8s.io/"
@@ -68,7 +68,7 @@ def _of_kueue(workload: Raw) -> str:
         for check in listed(workload, "status", "admissionChecks")
         if text(check, "state") not in {"", "Ready"}
     ]
-    return few(checks) if checks else ""
+    return few(checks, LONGEST_PART) if checks else ""
 
 
 def gated(seen: ObservedPod) -> Explanation | None:
@@ -94,7 +94,7 @@ def entry_by_scheduler(seen: ObservedPod) -> QueueEntry | None:
     if seen.node or not keeper:
         return None
     entry = seen.entry or QueueEntry(keeper, queue_named_by(seen.raw, keeper))
-    said = text(condition(seen.raw, "PodScheduled"), "message")
+    said = said_by_scheduler(seen.raw)
     return entry if entry.message or not said else QueueEntry(keeper, entry.queue, said, "condition PodScheduled")
 
 

@@ -21,7 +21,7 @@ from webhook.model.wording import few
 from webhook.outcome import Injection
 from webhook.policy.policy_set import Policy
 from webhook.rules.unsuited import SteeringSettings
-from webhook.why.explanation import Clue, Explanation, ReasonCode
+from webhook.why.explanation import LONGEST_PART, Clue, Explanation, ReasonCode
 from webhook.why.node_usage import fitting_names
 from webhook.why.observed import ObservedPod
 
@@ -63,7 +63,7 @@ def kept_off(seen: ObservedPod, policy: Policy, facts: ClusterFacts) -> Excluded
 def explained(found: ExcludedNodes, seen: ObservedPod, policy: Policy, facts: ClusterFacts) -> Explanation:
     """The reason of a pod to which the policy leaves no node with room."""
     rules = few([one.rule for one in found.injections])
-    kinds = few([str(kind) for kind in _kinds(found.nodes, policy, facts)]) or few(found.nodes)
+    kinds = few([str(kind) for kind in _kinds(found.nodes, policy, facts)], LONGEST_PART) or few(found.nodes)
     message = f"the policy keeps it off all nodes with room for it ({rules}): {kinds}"
     remedy = "Use an image or GPUs that the policy allows on these nodes, or ask the platform team"
     return Explanation(ReasonCode.KEPT_OFF, message, remedy, tuple(clues(found, seen, policy, facts)))
@@ -72,8 +72,8 @@ def explained(found: ExcludedNodes, seen: ObservedPod, policy: Policy, facts: Cl
 def clues(found: ExcludedNodes, seen: ObservedPod, policy: Policy, facts: ClusterFacts) -> Iterator[Clue]:
     """Which rule of which file keeps the pod off which nodes, and why."""
     for one in found.injections:
-        labels = few([str(edit) for edit in _required(one)])
-        why = few(list(_reasons(one.rule, seen, policy, facts)))
+        labels = few([str(edit) for edit in _required(one)], LONGEST_PART)
+        why = few(list(_reasons(one.rule, seen, policy, facts)), LONGEST_PART)
         said = f"{one.rule} requires {labels}" + (f" because {why}" if why != "none" else "")
         yield Clue(f"policy {one.origin}:{one.line}", said)
     yield Clue("nodes", f"kept off {few(found.nodes)}")

@@ -34,6 +34,27 @@ def condition(raw: object, kind: str, *path: str) -> Raw:
     return {}
 
 
+_AFTERTHOUGHTS = (". no new claims to deallocate", ". still not schedulable", ". not found")
+"""What the scheduler appends to its reasons after it has tried to make room."""
+
+
+def reasons_of_scheduler(message: str) -> str:
+    """Why a scheduler finds no node, without what it says of making room, which helps nobody.
+
+    >>> reasons_of_scheduler("0/1 nodes are available: 1 too small. no new claims to deallocate, preemption: 0/1")
+    '0/1 nodes are available: 1 too small.'
+    """
+    kept = message.partition("preemption: ")[0].rstrip(" ,")
+    for words in _AFTERTHOUGHTS:
+        kept = kept[: 1 - len(words)] if kept.endswith(words) else kept
+    return kept
+
+
+def said_by_scheduler(raw: object) -> str:
+    """What the scheduler says of a pod that it has not placed; empty if it says nothing."""
+    return reasons_of_scheduler(text(condition(raw, "PodScheduled"), "message"))
+
+
 @dataclass(frozen=True, slots=True)
 class SeenEvent:
     """The newest event of one reason about an object. `last` is its time as the API server writes it."""

@@ -10,18 +10,17 @@ from webhook.facts.facts import ClusterFacts
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of, is_extended
-from webhook.model.wording import asked, counted, few, offered
+from webhook.model.wording import asked, counted, cut_at_a_word, few, offered
 from webhook.rules import schedulable
 from webhook.rules.rule import Violation
 from webhook.rules.rule_settings import Mode
 from webhook.why import kept_off
-from webhook.why.explanation import Clue, Explanation, ReasonCode
+from webhook.why.explanation import LONGEST_PART, Clue, Explanation, ReasonCode
 from webhook.why.node_usage import NodeState, NodeUsage, fitting_names
-from webhook.why.observed import ObservedPod, Surroundings, condition, text
+from webhook.why.observed import ObservedPod, Surroundings, reasons_of_scheduler, said_by_scheduler, text
 
 _TELL = "tell the platform team"
 _NO_NODE = "0/"
-_PREEMPTION = " preemption: "
 
 
 def unplaced(seen: ObservedPod, around: Surroundings) -> Explanation:
@@ -32,12 +31,12 @@ def unplaced(seen: ObservedPod, around: Surroundings) -> Explanation:
 
 def _said(seen: ObservedPod) -> Iterator[Clue]:
     """What schedulers and autoscalers have said of the pod."""
-    if said := text(condition(seen.raw, "PodScheduled"), "message"):
-        yield Clue("condition PodScheduled", said.partition(_PREEMPTION)[0])
+    if said := said_by_scheduler(seen.raw):
+        yield Clue("condition PodScheduled", said)
     for reason in ("NotTriggerScaleUp", "TriggeredScaleUp", "FailedScaleUp", "FailedScheduling"):
         event = seen.event(reason)
         if event is not None and (reason != "FailedScheduling" or not said):
-            yield Clue(event.source, event.message)
+            yield Clue(event.source, reasons_of_scheduler(event.message))
     if node := text(seen.raw, "status", "nominatedNodeName"):
         yield Clue("status.nominatedNodeName", f"pods of lower priority on {node} have to end first")
 
@@ -93,7 +92,8 @@ def _in_use(seen: ObservedPod, pod: Pod, names: Sequence[str], around: Surroundi
     faults = {state.name: state.fault or _lack(state, demand) for state in known}
     usable = [state for state in known if not faults[state.name]]
     if known and not usable:
-        message = f"{_all(len(known))} would fit cannot take it: {few([f'{name} ({faults[name]})' for name in faults])}"
+        told = [f"{name} ({cut_at_a_word(fault, LONGEST_PART)})" for name, fault in faults.items()]
+        message = f"{_all(len(known))} would fit cannot take it: {few(told, 2 * LONGEST_PART)}"
         is_short = any(not state.fault for state in known)
         remedy = f"Wait until a node is back, or {_TELL}"
         if is_short:
@@ -128,7 +128,7 @@ def _is_by_dra(pod: Pod, resource: str) -> bool:
 
 def _insufficient(seen: ObservedPod, pod: Pod, names: Sequence[str]) -> Explanation | None:
     """Busy as the scheduler says it, where nobody may count what is free."""
-    said = text(condition(seen.raw, "PodScheduled"), "message")
+    said = said_by_scheduler(seen.raw)
     short = [name for name in demand_of(pod) if f"Insufficient {name}" in said]
     if not short:
         return None
@@ -185,9 +185,7 @@ def _free_by_node(names: Sequence[str], usable: Sequence[NodeState], usage: Node
 
 def _by_scheduler(seen: ObservedPod) -> Explanation:
     """The reason as the scheduler says it."""
-    found = condition(seen.raw, "PodScheduled")
-    said = text(found, "message").partition(_PREEMPTION)[0]
-    if said:
+    if said := said_by_scheduler(seen.raw):
         name = seen.scheduler if seen.scheduler != "default-scheduler" else "the scheduler"
         hint = (
             "Look at volumes, affinity to other pods and topology spread"

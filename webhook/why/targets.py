@@ -26,6 +26,8 @@ _SHORT_NAMES = {
 }
 _NOT_RUNNING = frozenset({"PodTemplate", "JobTemplate", "WorkflowTemplate", "TrainingRuntime", "ServingRuntime"})
 """Kinds that make no pods by themselves."""
+_LONGEST_CHOICE = 600
+"""Characters of kind and name, each of which has at most 253: what somebody is to write is not cut."""
 _MOST_NAMES = 5_000
 """Names that are compared with a name that does not exist."""
 
@@ -60,7 +62,7 @@ def find_target(reader: ClusterReader, written: str, namespace: str) -> Target:
     if len(top) == 1:
         return top[0]
     if top:
-        choices = few([f"{_spelled(one.resource, found)}/{name}" for one in top])
+        choices = few([f"{_spelled(one.resource, found)}/{name}" for one in top], _LONGEST_CHOICE)
         raise TargetError(f"{cut(name)} is the name of several workloads in namespace {namespace}; write {choices}")
     raise TargetError(_no_such(reader, [PODS, *_served(reader)], name, namespace, "pod or workload"))
 
@@ -78,7 +80,7 @@ def _of_kind(reader: ClusterReader, kind: str, name: str, namespace: str, writte
         )
     found = [Target(one, raw) for one in kinds if (raw := _read(reader, one, namespace, name)) is not None]
     if len(found) > 1:
-        choices = few([f"{one.resource}/{name}" for one in found])
+        choices = few([f"{one.resource}/{name}" for one in found], _LONGEST_CHOICE)
         raise TargetError(f"{cut(written)} may be several objects in namespace {namespace}; write {choices}")
     if not found:
         raise TargetError(_no_such(reader, kinds, name, namespace, kinds[0].kind))

@@ -1,11 +1,13 @@
 """The answer of `gpu-policy why` for people at a terminal. Control characters of tenants' texts are replaced."""
 
+from collections.abc import Iterator, Sequence
+
 from rich.console import Console
 from rich.text import Text
 
 from webhook.model.wording import counted, ended
 from webhook.outcome import printable
-from webhook.why.explanation import Answer, ReasonCode
+from webhook.why.explanation import Answer, MissingAnswer, ReasonCode
 
 _STYLES = {ReasonCode.HEALTHY: "green", ReasonCode.FINISHED: "green"}
 
@@ -32,8 +34,21 @@ def render(answer: Answer, console: Console) -> None:
         _line(console, "Evidence:")
         for clue in found.evidence:
             _line(console, f"  {clue.source}: {clue.message}")
-    for missing in answer.missing:
-        _line(console, f"Not known: {missing}", "dim")
+    for line in _not_known(answer.missing):
+        _line(console, f"Not known: {line}", "dim")
+
+
+def _not_known(missing: Sequence[MissingAnswer]) -> Iterator[str]:
+    """What could not be read: all missing rights in one line, then one line for each fault."""
+    lacking = [one for one in missing if not one.fault]
+    if len(lacking) == 1:
+        yield str(lacking[0])
+    elif lacking:
+        yield "; ".join(f"{one.unknown} (you need {one.right})" for one in lacking)
+    for fault in dict.fromkeys(one.fault for one in missing if one.fault):
+        first, *others = [one for one in missing if one.fault == fault]
+        also = f"; nor is known {'; nor '.join(one.unknown for one in others)}" if others else ""
+        yield f"{first}{also}"
 
 
 def _line(console: Console, text: str, style: str = "") -> None:
