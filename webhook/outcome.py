@@ -121,7 +121,12 @@ class Finding:
 
     @property
     def warning(self) -> str:
-        """The finding as one warning: plain ASCII, at most 256 characters, with its reason and one full stop.
+        """The `note` in plain ASCII, which is all that headers of HTTP take; other characters are question marks."""
+        return "".join(c if " " <= c <= "~" else "?" for c in self.note)
+
+    @property
+    def note(self) -> str:
+        """The finding for the user: one line of at most 256 characters, with its reason and one full stop.
 
         If the text is too long, it has the place in the pod instead of the workload, the brief message, and fewer
         alternatives in the remedy. Only if this is too long, too, it is cut between words.
@@ -129,7 +134,7 @@ class Finding:
         text = str(self) if self.exception is None else self._excepted
         if len(text) > LONGEST_WARNING:
             text = next((text for text in self._ways_to_say_it() if len(text) <= LONGEST_WARNING), "") or self._cut()
-        return "".join(c if " " <= c <= "~" else "?" for c in text)
+        return printable(text)
 
     @property
     def _excepted(self) -> str:

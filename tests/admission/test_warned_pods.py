@@ -10,6 +10,8 @@ from tests.reviews import review
 from webhook.admission.admission_review import AdmissionRequest
 from webhook.admission.phases import Decision
 from webhook.admission.warned_pods import LONGEST_MESSAGE, HeardWarnings, RuleWarning, heard_warnings, warnings_of
+from webhook.outcome import Finding, FindingKind
+from webhook.rules.rule_settings import Mode
 
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "b1", "controller": True}
 POLICY = """\
@@ -110,8 +112,31 @@ def test_a_stored_pod_that_cannot_be_read_is_silent(tmp_path: Path) -> None:
 
 def test_a_message_is_bounded_and_has_no_control_characters() -> None:
     text = RuleWarning("x" * 5000 + "\x1b[31m", 3).about("pod", "team")
-    assert len(text) <= LONGEST_MESSAGE
+    assert len(text.encode()) <= LONGEST_MESSAGE
     assert RuleWarning("a\x1b\n", 1).about("p", "t") == "a?? (Pod p, mode warn of policy t, and 1 more warning)"
+
+
+def test_a_message_keeps_letters_of_every_script() -> None:
+    """An answer has question marks in their place, because headers of HTTP are ASCII; Events are not."""
+    found = Finding("gpuLimits", Mode.WARN, FindingKind.VIOLATION, "spec", "Frag das Team für Größen 한국", "Weniger")
+    assert "?" in found.warning
+    text = warnings_of([found])["gpuLimits"].about("p", "größe")
+    assert text == "gpuLimits: spec: Frag das Team für Größen 한국. Weniger. (Pod p, mode warn of policy größe)"
+
+
+@pytest.mark.parametrize("letter", ["a", "ß", "한", "😀"])
+@pytest.mark.parametrize("name", ["p", "p" * 253], ids=["short", "long"])
+def test_a_message_is_cut_at_a_character_to_what_the_api_server_counts_in_bytes(letter: str, name: str) -> None:
+    """Go counts bytes. The pod and the policy are named whatever the warning is."""
+    text = RuleWarning(letter * 5000).about(name, "t" * 253)
+    assert LONGEST_MESSAGE - 4 < len(text.encode()) <= LONGEST_MESSAGE
+    assert text.startswith(letter * 50)
+    assert text.endswith(f"... (Pod {name}, mode warn of policy {'t' * 253})")
+
+
+@pytest.mark.parametrize("text", ["\ud800", "\u202e", "\u2028", "\x9b"], ids=ascii)
+def test_a_message_has_no_character_that_turns_lines_around_or_is_none(text: str) -> None:
+    assert RuleWarning(f"a{text}b").about("p", "t").startswith("a?b (")
 
 
 def test_the_answer_is_the_same_whether_or_not_somebody_listens(tmp_path: Path) -> None:

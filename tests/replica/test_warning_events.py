@@ -123,6 +123,15 @@ def test_the_deployment_gets_the_event_of_a_pod_of_its_replica_set(control_plane
     assert one.counted() == {"written": 1}
 
 
+def test_the_api_server_stores_a_long_text_of_any_script(control_plane: ControlPlane, team: Team) -> None:
+    one = Replica(control_plane)
+    one.hear(team.name, team.pod(team.controller()), finding(message="😀" * 5000))
+    one.write()
+    (event,) = team.events()
+    assert "😀" * 50 in event["message"]
+    assert one.counted() == {"written": 1}
+
+
 def test_a_replica_set_of_nobody_gets_the_event_itself(control_plane: ControlPlane, team: Team) -> None:
     one = Replica(control_plane)
     one.hear(team.name, team.pod(team.controller()))

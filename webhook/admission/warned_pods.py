@@ -10,14 +10,16 @@ from typing import Protocol, TypeGuard
 from webhook.admission.admission_review import AdmissionRequest, objection_to
 from webhook.admission.phases import Decision
 from webhook.model.json_parts import part
-from webhook.model.shape import shortened
+from webhook.model.shape import cut_to_bytes
 from webhook.model.workloads import controller_of, is_pod
-from webhook.outcome import Finding, FindingKind, Outcome
+from webhook.outcome import Finding, FindingKind, Outcome, printable
 from webhook.policy.policy_set import Policy
 from webhook.rules.rule_settings import Mode
 
 LONGEST_MESSAGE = 1024
-"""Most characters of a message; `events.k8s.io/v1` allows no longer ones."""
+"""Most bytes of a message in UTF-8; `events.k8s.io/v1` allows no longer ones."""
+_LEAST_TEXT = 256
+"""Bytes that are left for the warning itself, whatever names the pod and the policy have."""
 _LONGEST_UID = 64
 
 
@@ -36,8 +38,9 @@ class RuleWarning:
         """
         plural = "warning" if self.more == 1 else "warnings"
         more = f", and {self.more} more {plural}" if self.more else ""
-        text = f"{self.text} (Pod {pod}, mode warn of policy {policy}{more})"
-        return shortened("".join(c if " " <= c <= "~" else "?" for c in text), LONGEST_MESSAGE)
+        about = printable(f" (Pod {pod}, mode warn of policy {policy}{more})")
+        text = cut_to_bytes(printable(self.text), max(LONGEST_MESSAGE - len(about.encode()), _LEAST_TEXT))
+        return cut_to_bytes(f"{text}{about}", LONGEST_MESSAGE)
 
 
 Warnings = Mapping[str, RuleWarning]
@@ -142,7 +145,7 @@ def warnings_of(findings: Iterable[Finding]) -> Warnings:
     for finding in sorted(filter(_is_told, findings), key=lambda finding: finding.kind is FindingKind.ADVICE):
         known = found.get(finding.rule)
         if known is None:
-            found[finding.rule] = RuleWarning(finding.warning, finding.number - 1)
+            found[finding.rule] = RuleWarning(finding.note, finding.number - 1)
         else:
             found[finding.rule] = replace(known, more=known.more + finding.number)
     return found

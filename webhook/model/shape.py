@@ -37,6 +37,16 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
+def cut_to_bytes(text: str, most: int) -> str:
+    """The text, or its beginning if it has more than `most` bytes in UTF-8. No character is cut in two.
+
+    >>> cut_to_bytes("Modell größer", 14), cut_to_bytes("Modell größer", 13)
+    ('Modell grö...', 'Modell gr...')
+    """
+    written = text.encode("utf-8", "replace")
+    return text if len(written) <= most else f"{written[: most - 3].decode('utf-8', 'ignore')}..."
+
+
 class FormatError(ValueError):
     """A text or file that is not in its format, such as a version or a host name. The message says what is wrong."""
 
