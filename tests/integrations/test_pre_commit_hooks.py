@@ -25,7 +25,8 @@ def ran(directory: Path, hook: str, *arguments: str) -> tuple[int | None, str]:
     """Status and output of a hook for all files of a directory; None where none is of interest to it."""
     described = HOOKS[hook]
     names = sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file())
-    files = [name for name in names if re.search(described["files"], name)]
+    left_out = re.compile(described.get("exclude", "^$"))  # what pre-commit takes for none
+    files = [name for name in names if re.search(described["files"], name) and not left_out.search(name)]
     if not files:
         return None, ""
     program, *entry = shlex.split(described["entry"])
@@ -61,6 +62,10 @@ def test_the_hooks_have_what_pre_commit_needs() -> None:
         pytest.param("apps/k8s/a.yml", ALLOWED, 0, id="allowed"),
         pytest.param("manifests/a.yaml", "a: [1", 2, id="unreadable"),
         pytest.param("charts/values.yaml", "a: [1", None, id="no manifest"),
+        pytest.param("k8s/base/kustomization.yaml", "resources: [a.yaml]", None, id="a kustomization"),
+        pytest.param("k8s/chart/values-prod.yaml", "gpus: 4", None, id="values of a chart"),
+        pytest.param("k8s/chart/Chart.yaml", "apiVersion: v2", None, id="a chart"),
+        pytest.param("k8s/kustomization-job.yaml", REFUSED, 1, id="a manifest with such a name"),
     ],
 )
 def test_the_review_fails_a_commit_whose_manifests_would_be_refused(
