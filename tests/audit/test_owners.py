@@ -194,3 +194,48 @@ def test_an_owner_takes_some_hundred_bytes() -> None:
     tracemalloc.stop()
     assert kept.root_of(made("ReplicaSet", "r", made("Deployment", "d"))).name == "d"
     assert used / 5500 < 600
+
+
+BY_HASH = made("Pod", "web-7d9f-x", made("ReplicaSet", "web-7d9f"), labels={"pod-template-hash": "7d9f"})
+
+
+def test_a_deployment_is_found_by_the_hash_where_its_replica_set_is_missing() -> None:
+    assert owners(DEPLOYMENT).root_of(BY_HASH).uid == "Deployment-web"
+    manifest = made("Deployment", "web", uid=None, namespace=None)
+    found = Owners("team")
+    found.learn(manifest)
+    assert found.root_of(BY_HASH).title == "Deployment web"
+
+
+def test_a_deployment_found_by_the_hash_leads_to_its_own_owner() -> None:
+    rollout = {**made("Widget", "w"), "apiVersion": "example.com/v1"}
+    assert owners(rollout, made("Deployment", "web", rollout)).root_of(BY_HASH).title == "Widget team/w"
+
+
+@pytest.mark.parametrize(
+    ("pod", "learned"),
+    [
+        pytest.param(made("Pod", "p", made("ReplicaSet", "web-7d9f")), DEPLOYMENT, id="no hash"),
+        pytest.param({**BY_HASH, "metadata": {**BY_HASH["metadata"], "labels": None}}, DEPLOYMENT, id="no labels"),
+        pytest.param(
+            {**BY_HASH, "metadata": {**BY_HASH["metadata"], "labels": {"pod-template-hash": "9f"}}},
+            DEPLOYMENT,
+            id="the end of a hash",
+        ),
+        pytest.param(BY_HASH, made("Deployment", "other"), id="no such Deployment"),
+        pytest.param(BY_HASH, made("Deployment", "web", namespace="others"), id="a Deployment of another namespace"),
+        pytest.param(BY_HASH, made("StatefulSet", "web"), id="another kind"),
+        pytest.param(
+            BY_HASH, {**made("Deployment", "web"), "apiVersion": "example.com/v1"}, id="another group of that kind"
+        ),
+    ],
+)
+def test_a_replica_set_stays_the_root_where_its_deployment_is_not_certain(pod: Any, learned: Any) -> None:
+    assert owners(learned).root_of(pod).kind == "ReplicaSet"
+
+
+def test_a_replica_set_that_is_found_by_the_hash_alone_is_still_asked_for() -> None:
+    """A cluster knows better who owns it."""
+    behind = owners(DEPLOYMENT).unknown_owner_of(BY_HASH)
+    assert behind is not None
+    assert behind.title == "ReplicaSet team/web-7d9f"

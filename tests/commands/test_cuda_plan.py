@@ -68,6 +68,33 @@ def test_a_manifest_replaces_the_object_of_its_name(inventory: Path, tmp_path: P
     assert rows(found)["Deployment/d"][0] == "same"
 
 
+def hashed(*, pods: int, gpus: int) -> list[Any]:
+    """A Deployment and its running pods as a cluster names them; the ReplicaSet between them is left out."""
+    *made, deployment, _ = deployed(CUDA_12, pods=pods, gpus=gpus)
+    for raw in made:
+        raw["metadata"]["labels"] = {"pod-template-hash": "7d9f"}
+        raw["metadata"]["ownerReferences"][0]["name"] = "d-7d9f"
+    return [*made, deployment]
+
+
+def test_an_inventory_without_replica_sets_has_each_deployment_once(tmp_path: Path) -> None:
+    path = tmp_path / "inventory.json"
+    path.write_text(json.dumps(listed(*NODES, *hashed(pods=3, gpus=2))))
+    assert rows(plan(path, "--set", "pool=v=590.44.01")) == {"Deployment/d": ("breaks", 6)}
+
+
+@pytest.mark.parametrize("has_deployment", [True, False], ids=["with the Deployment", "with its pods alone"])
+@pytest.mark.parametrize("namespace", [{"namespace": "team"}, {}], ids=["named", "by -n"])
+def test_a_manifest_is_the_owner_of_the_pods_that_run(
+    tmp_path: Path, namespace: dict[str, str], *, has_deployment: bool
+) -> None:
+    objects = hashed(pods=3, gpus=2)
+    path, manifest = tmp_path / "inventory.json", tmp_path / "d.yaml"
+    path.write_text(json.dumps(listed(*NODES, *(objects if has_deployment else objects[:-1]))))
+    manifest.write_text(yaml.safe_dump({**objects[-1], "metadata": {"name": "d", **namespace}}))
+    assert rows(plan(path, "--set", "pool=v=590.44.01", "-n", "team", manifest)) == {"Deployment/d": ("breaks", 6)}
+
+
 def test_nodes_that_come_are_read_from_a_file(inventory: Path, tmp_path: Path) -> None:
     new = tmp_path / "new.yaml"
     new.write_text(yaml.safe_dump(listed(*nodes(1, A100, "580.95.05", "new"))))

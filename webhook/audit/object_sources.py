@@ -114,7 +114,7 @@ class ObjectSource:
 
 def of_files(documents: Sequence[Document | DocumentError], namespace: str, background: Background) -> ObjectSource:
     """The objects of files; `namespace` is the namespace of objects that name none."""
-    owners, facts = Owners(), with_input_claims(background.facts, documents, namespace)
+    owners, facts = Owners(namespace), with_input_claims(background.facts, documents, namespace)
     for document in documents:
         if isinstance(document, Document):
             makes_pods = bool(templates_of(document.object)) or is_pod(document.api_version, document.kind)

@@ -2,6 +2,9 @@
 
 Anybody who may write an object can write its owner references. A reference is followed only to a learned object with
 this uid, kind and name that is in the same namespace or cluster-scoped. Any other reference is believed, not followed.
+
+There is one exception: where a ReplicaSet was not learned, its name DEPLOYMENT-HASH and the hash in the labels of the
+pod tell the Deployment, if one of that name was learned in the pod's namespace.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,6 +22,8 @@ MOST_STEPS = 32
 _LONGEST_TEXT = 253
 """Most characters of a name, uid, kind or version that Kubernetes accepts."""
 _NODE = ("v1", "Node")
+_HASH = "pod-template-hash"
+"""Label of the pods and ReplicaSets that a Deployment makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +34,15 @@ class _Known:
 
 
 class Owners:
-    """The objects that may own others, by namespace and uid; about 500 bytes for each object."""
+    """The objects that may own others, by namespace and uid; about 500 bytes for each object.
 
-    def __init__(self) -> None:
+    `namespace` is that of manifests that name none.
+    """
+
+    def __init__(self, namespace: str = "") -> None:
+        self._namespace = namespace
         self._known: dict[str, dict[str, _Known]] = {}
+        self._deployments: dict[tuple[str, str], _Known] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._known.values()))
@@ -40,11 +50,16 @@ class Owners:
     def learn(self, raw: Mapping[str, Any], *, is_audited: bool = True) -> None:
         """Remember an object that may own others; `is_audited`: it is audited itself."""
         reference = reference_of(raw)
+        is_deployment = _is_in_apps(reference, "Deployment")
+        if not reference.uid and not is_deployment:
+            return
+        parent = _parent(raw, reference.namespace)
+        owner = None if parent is None else self._find(parent)
+        known = _Known(reference, parent if owner is None else owner.reference, is_audited)
         if reference.uid:
-            parent = _parent(raw, reference.namespace)
-            owner = None if parent is None else self._find(parent)
-            known = _Known(reference, parent if owner is None else owner.reference, is_audited)
             self._known.setdefault(reference.namespace, {})[reference.uid] = known
+        if is_deployment:
+            self._deployments[reference.namespace or self._namespace, reference.name] = known
 
     def root_of(self, raw: Mapping[str, Any]) -> ObjectReference:
         """The last owner that can be found; the object itself if nothing controls it.
@@ -53,7 +68,7 @@ class Owners:
         owners the first one in the alphabet is taken.
         """
         reference = reference_of(raw)
-        line = [reference, *self._line(raw, reference)]
+        line = [reference, *self._line(raw, reference, goes_by_hash=True)]
         if line[-1] in line[:-1]:
             return min(line[line.index(line[-1]) :])
         return line[-1]
@@ -78,17 +93,32 @@ class Owners:
             if (known := self._find(owner)) is not None
         )
 
-    def _line(self, raw: Mapping[str, Any], reference: ObjectReference) -> Iterator[ObjectReference]:
-        """The owner of an object, the owner's owner and so on. In a circle, the last one is the first to come again."""
+    def _line(
+        self, raw: Mapping[str, Any], reference: ObjectReference, *, goes_by_hash: bool = False
+    ) -> Iterator[ObjectReference]:
+        """The owner of an object, the owner's owner and so on. In a circle, the last one is the first to come again.
+
+        With `goes_by_hash` a Deployment may be found behind a ReplicaSet that was not learned.
+        """
         seen = {reference}
         parent = _parent(raw, reference.namespace)
         while parent is not None and len(seen) <= MOST_STEPS:
             known = self._find(parent)
+            if known is None and goes_by_hash:
+                known = self._deployment_behind(parent, raw)
             yield known.reference if known is not None else parent
             if known is None or known.reference in seen:
                 return
             seen.add(known.reference)
             parent = known.parent
+
+    def _deployment_behind(self, replica_set: ObjectReference, pod: Mapping[str, Any]) -> _Known | None:
+        """The learned Deployment whose ReplicaSet made a pod, by the hash in the labels of the pod."""
+        label = _text(mapped(mapped(pod, "metadata"), "labels"), _HASH)
+        if not label or not _is_in_apps(replica_set, "ReplicaSet") or not replica_set.name.endswith(f"-{label}"):
+            return None
+        namespace = replica_set.namespace or self._namespace
+        return self._deployments.get((namespace, replica_set.name.removesuffix(f"-{label}")))
 
     def _find(self, wanted: ObjectReference) -> _Known | None:
         """What was learned about the object of a reference; None if nothing was."""
@@ -117,6 +147,10 @@ def _parent(raw: Mapping[str, Any], namespace: str) -> ObjectReference | None:
 
 def _reference(raw: Mapping[str, Any], namespace: str, name: str, uid: str) -> ObjectReference:
     return ObjectReference(namespace, intern(_text(raw, "kind")), name, intern(_text(raw, "apiVersion")), uid)
+
+
+def _is_in_apps(reference: ObjectReference, kind: str) -> bool:
+    return reference.kind == kind and reference.api_version.rpartition("/")[0] == "apps"
 
 
 def _names(reference: ObjectReference) -> tuple[str, str, str]:

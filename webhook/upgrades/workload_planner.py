@@ -134,7 +134,7 @@ class WorkloadPlanner:
         spec = mapped(raw, "spec")
         is_running = bool(spec.get("nodeName"))
         root = self._owners.root_of(raw)
-        row = self._rows.get(_key(root, namespace))
+        row = self._rows.get(_placed(root, namespace).identity)
         if row is None or row.needs_pods:
             unplaced = {
                 **{key: value for key, value in raw.items() if key != "status"},
@@ -154,9 +154,9 @@ class WorkloadPlanner:
         row.declared += 0 if is_running else gpus
 
     def _row(self, owner: ObjectReference, namespace: str, document: Document, *, is_declared: bool) -> _Row:
-        key = _key(owner, namespace)
+        placed = _placed(owner, namespace)
+        key = placed.identity
         if key not in self._rows:
-            placed = owner if owner.namespace or not namespace else replace(owner, namespace=namespace)
             self._rows[key] = _Row(placed, SourceLine(document.source, document.line or None), is_declared=is_declared)
         return self._rows[key]
 
@@ -245,8 +245,9 @@ class WorkloadPlanner:
         return tuple(sorted(found, key=lambda one: (-one.gpus, -one.workloads, one.image)))
 
 
-def _key(owner: ObjectReference, namespace: str) -> tuple[str, ...]:
-    return (*owner.identity, namespace)
+def _placed(owner: ObjectReference, namespace: str) -> ObjectReference:
+    """The owner in the namespace of what it owns, where a manifest names no namespace."""
+    return owner if owner.namespace or not namespace else replace(owner, namespace=namespace)
 
 
 def _pods_of(template: Template) -> int:
