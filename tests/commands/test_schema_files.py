@@ -52,3 +52,30 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     done = gpu_policy("policy", "schema", "--write", str(tmp_path / "file"))
     assert done.exit_code == 2
     assert f"{tmp_path / 'file'}: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("directory", "said"),
+    [
+        pytest.param("", "--write is empty; name a directory", id="empty, as by a variable that is not set"),
+        pytest.param(" ", "--write is empty; name a directory", id="a space"),
+        pytest.param("my schemas", "../my schemas/policy-schema.json, only up to the space or #", id="a space within"),
+        pytest.param("c#", "../c#/policy-schema.json, only up to the space or #", id="the beginning of a fragment"),
+    ],
+)
+def test_a_directory_that_no_editor_would_find_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, directory: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = gpu_policy("policy", "schema", "--write", directory)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_space_above_both_directories_is_no_matter(tmp_path: Path) -> None:
+    """The path in a file leads from its folder, so it does not have the space."""
+    home = tmp_path / "my repository"
+    done = gpu_policy("policy", "schema", "--write", str(home / "schemas"), "--policies", str(home / "policies"))
+    assert done.exit_code == 0, done.stderr
+    assert "$schema=../schemas/policy-schema.json" in done.stdout

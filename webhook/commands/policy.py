@@ -125,28 +125,35 @@ def _seconds(written: str | None) -> float | None:
 )
 @click.option(
     "--write",
-    type=click.Path(path_type=Path),
     metavar="DIRECTORY",
     help="Write the schemas of all kinds into this directory instead, and print the line with which files name theirs.",
 )
 @POLICIES
-def schema(kind: str, write: Path | None, policies: Path) -> None:
+def schema(kind: str, write: str | None, policies: Path) -> None:
     """Print the JSON Schema of a kind of file, for editors.
 
     The kinds are policies (GPUPolicy), _quotas.yaml (GPUQuotaPots), _cuda.yaml (GPUCudaTables), _exceptions.yaml
     (GPUPolicyExceptions) and tests of policies (GPUPolicyTest). With --write, the printed lines are for files in the
     directory that --policies names.
     """
-    from webhook.commands.schema_files import SCHEMAS, lines_for_editors, write_schemas
+    from webhook.commands.schema_files import SCHEMAS, lines_for_editors, unreadable_path, write_schemas
 
     if write is None:
         click.echo(SCHEMAS[kind].text(), nl=False)
         return
+    if not write.strip():
+        fail("--write is empty; name a directory, such as schemas, or . for this one")
+    directory = Path(write)
+    if path := unreadable_path(directory, policies):
+        fail(
+            f"--write {write}: editors would read the path from the policies, {path}, only up to the space or #; "
+            "choose a directory whose path has neither"
+        )
     try:
-        write_schemas(write)
-    except OSError as error:
-        fail(f"{write}: {error.strerror or error}; name a directory that can be written")
-    for line in lines_for_editors(write, policies):
+        write_schemas(directory)
+    except (OSError, ValueError) as error:  # a path with a null character is a ValueError
+        fail(f"{write}: {getattr(error, 'strerror', None) or error}; name a directory that can be written")
+    for line in lines_for_editors(directory, policies):
         click.echo(line)
 
 

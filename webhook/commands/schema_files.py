@@ -1,6 +1,7 @@
 """The JSON Schemas of all files that people write, as files for editors that understand `# yaml-language-server:`."""
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,20 @@ SCHEMAS: Mapping[str, SchemaFile] = {
 """Kind -> its schema."""
 
 
+def unreadable_path(directory: Path, policies: Path) -> str:
+    """A path to a schema that editors would not read as it is printed; empty if there is none.
+
+    The YAML language server takes such a path up to a space or a #, and decodes nothing in it.
+    """
+    paths = (_path(directory, one, policies) for one in SCHEMAS.values())
+    return next((path for path in paths if re.search(r"[\s#]", path)), "")
+
+
+def _path(directory: Path, schema: SchemaFile, policies: Path) -> str:
+    """The path of a schema from the folder of the files that name it."""
+    return Path(os.path.relpath(directory / schema.name, (policies / schema.files).parent)).as_posix()
+
+
 def write_schemas(directory: Path) -> None:
     """Write every schema into a directory, which is made if it is missing. Raises OSError."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -42,7 +57,7 @@ def lines_for_editors(directory: Path, policies: Path) -> Iterator[str]:
     """For each kind, its files and the first line that they need. Editors read a path from the file's own folder."""
     for kind, one in SCHEMAS.items():
         files = policies / one.files
-        path = Path(os.path.relpath(directory / one.name, files.parent)).as_posix()
+        path = _path(directory, one, policies)
         beginning = "" if path.startswith(".") else "./"
         yield f"{files} ({kind}):"
         yield f"  # yaml-language-server: $schema={beginning}{path}"
