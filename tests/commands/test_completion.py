@@ -1,13 +1,16 @@
 """`gpu-policy completion`, and the completions that its scripts ask for."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.command_line import ROOT
+from webhook.commands.completion import answer_to_kubectl
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -45,3 +48,59 @@ def test_another_shell_is_refused_with_those_that_there_are() -> None:
     done = run("completion", "tcsh")
     assert done.returncode == 2
     assert "'bash', 'zsh', 'fish'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param(["pol"], ["policy\tCheck, show and document policies.", ":4"], id="a command"),
+        pytest.param(["audit", "--format", "sar"], ["sarif", ":4"], id="a value"),
+        pytest.param(["audit", "--format=sar"], ["sarif", ":4"], id="a value after an equals sign"),
+        pytest.param(["audit", "--policies", "x"], [":0"], id="a path, which the shell completes"),
+        pytest.param(["nothing", "x"], [":4"], id="no such command"),
+        pytest.param(["why", "-n", "team", "--con"], ["--context\tContext in the kubeconfig.", ":4"], id="an option"),
+    ],
+)
+def test_kubectl_gets_completions_in_its_own_protocol(words: list[str], expected: list[str]) -> None:
+    assert answer_to_kubectl(words).splitlines() == expected
+
+
+@pytest.mark.parametrize("words", [[], [""]], ids=["no word", "an empty word"])
+def test_kubectl_gets_all_commands_where_nothing_is_written_yet(words: list[str]) -> None:
+    lines = answer_to_kubectl(words).splitlines()
+    assert {"why", "audit"} < {line.partition("\t")[0] for line in lines}
+    assert lines[-1] == ":4"
+
+
+def kubectl_of_1_26() -> str:
+    """The path of a kubectl that completes plugins; empty if there is none."""
+    for folder in (os.environ.get("KUBEBUILDER_ASSETS", ""), *os.environ["PATH"].split(os.pathsep)):
+        found = shutil.which("kubectl", path=folder) if folder else None
+        if found is not None:
+            done = subprocess.run(
+                [found, "version", "--client", "-o", "json"], capture_output=True, text=True, check=False, timeout=60
+            )
+            minor = json.loads(done.stdout or "{}").get("clientVersion", {}).get("minor", "0")
+            if int(minor.rstrip("+")) >= 26:
+                return found
+    return ""
+
+
+def test_kubectl_completes_the_plugin_by_the_executable_that_pip_installs(tmp_path: Path) -> None:
+    """By its name on PATH, from version 1.26 on."""
+    kubectl = kubectl_of_1_26()
+    if not kubectl:
+        pytest.skip("needs kubectl 1.26")
+    name = "kubectl_complete-gpu_policy"
+    assert f'{name} = "webhook.commands.completion:kubectl"' in (ROOT / "pyproject.toml").read_text()
+    script = "from webhook.commands.completion import kubectl; kubectl()"
+    program = tmp_path / name
+    program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{script}' \"$@\"\n")
+    (tmp_path / "kubectl-gpu_policy").write_text("#!/bin/sh\n")
+    for one in tmp_path.iterdir():
+        one.chmod(0o755)
+    given = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
+    command = [kubectl, "__complete", "gpu-policy", "policy", "sch"]
+    done = subprocess.run(command, env=given, capture_output=True, text=True, check=False, timeout=60)
+    found, directive = done.stdout.splitlines()
+    assert (found.partition("\t")[0], directive) == ("schema", ":4"), done.stderr
