@@ -74,3 +74,22 @@ def test_no_namespace_keeps_another_one_from_its_answer() -> None:
     assert found["Namespace evil", "Unknown"] == 50
     assert found["Namespace large", "Unknown"] == 1
     assert found["Job team/train", "FitsNowhere"] == 1
+
+
+def test_queues_are_not_asked_so_a_pod_that_waits_in_one_says_what_it_says_itself() -> None:
+    said = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "team-a is over its limit"}]}
+    gated = pod(2, "gated", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
+    kai = pod(2, "kai", schedulerName="kai-scheduler", status=said)
+    found = {one.pods.names[0]: (one.reason, one.message) for one in explained([gated, kai])}
+    assert found == {
+        "gated": ("Queued", "Kueue holds it back; it does not say why"),
+        "kai": ("Queued", "KAI holds it back: team-a is over its limit"),
+    }
+
+
+def test_a_launcher_without_gpus_is_not_told_beside_its_workers() -> None:
+    """docs/audit.md says so, and that `gpu-policy why` counts it."""
+    launcher = owned("launcher")
+    launcher["spec"]["containers"][0]["resources"] = {}
+    (found,) = explained([launcher, owned("worker-0", nodeSelector={"no": "where"})])
+    assert found.pods.names == ("worker-0",)
