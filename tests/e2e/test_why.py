@@ -12,7 +12,10 @@ from tests.e2e.custom_kinds import defined
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import Installation
 from tests.e2e.objects import deployment, gpu_pod, job, pod
-from tests.e2e.why_situations import KINDS, SITUATIONS, Situation, Stage, busy, cordoned, fits_nowhere, refused_job
+from tests.e2e.why_placement import busy, cordoned, fits_nowhere
+from tests.e2e.why_refusals import refused_job
+from tests.e2e.why_situations import SITUATIONS
+from tests.e2e.why_stage import KINDS, Situation, Stage
 
 Namespaces = Callable[[str], str]
 
