@@ -1,7 +1,7 @@
 """Which of several exceptions holds, whatever their order in the file."""
 
 import json
-from itertools import permutations
+from itertools import combinations, permutations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,10 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.policy.conftest import PolicyDirectory
+from webhook.model.globs import matcher
 from webhook.model.subject import PodSubject
-from webhook.policy.exception_match import namespace_rank
+from webhook.policy.exception_conflicts import alike
+from webhook.policy.exception_file import read_exceptions
+from webhook.policy.exception_match import Match, namespace_rank, shared_namespaces
 from webhook.policy.policy_set import PolicySet
-from webhook.yaml_files.file_errors import FileErrors
+from webhook.rules import RULES
+from webhook.yaml_files.file_errors import Faults, FileErrors
 
 NOW = 1_800_000_000.0
 ENTRY: dict[str, Any] = {"namespaces": ["team-a"], "rules": ["gpuLimits"], "until": "2027-01-20", "reason": "a test"}
@@ -110,6 +114,68 @@ def test_no_glob_is_about_objects_without_a_namespace() -> None:
     assert namespace_rank(["*"], "") is None
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        (["team-a"], ["team-*", "team-a"], "namespace team-a"),
+        (["team-*"], ["team-*", "team-x"], "a namespace of team-*"),  # team-x is decided, and all others are not
+        (["team-*"], ["*-prod", "team-p*"], "a namespace of team-* and *-prod"),
+        (["team-*", "team-??"], ["team-*"], "a namespace of team-*"),
+        (["team-*", "team-?*"], ["team-*"], "a namespace of team-*"),  # team- alone matches team-*, and is no name
+        (["team-*", "team*-*"], ["team-*"], ""),
+        (["team-*"], ["web-*"], ""),
+        (["team-a"], ["team-*"], ""),
+    ],
+)
+def test_namespaces_are_shared_unless_it_is_certain_which_pattern_decides(one, other, told: str) -> None:
+    assert shared_namespaces(one, other) == told
+    assert bool(shared_namespaces(other, one)) is bool(told)
+
+
+def numbered(**fields: str) -> list[dict[str, Any]]:
+    """A thousand exceptions with these lists, in which %d is their number."""
+    entries = []
+    for number in range(1000):
+        said = {key: [text.replace("%d", f"{number:04}")] for key, text in fields.items()}
+        namespaces = said.pop("namespaces")
+        entries.append({**ENTRY, "name": f"e-{number}", "namespaces": namespaces, "match": said or {"all": True}})
+    return entries
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"namespaces": "team-*", "names": "bert-%d-*"},
+        {"namespaces": "team-%d-*", "names": "bert-*"},
+        {"namespaces": "team-*", "images": "registry/%d/*"},
+        {"namespaces": "team-*", "names": "bert-*-%d"},
+        {"namespaces": "team-*", "names": "bert-%d"},
+        {"namespaces": "team-%d"},
+    ],
+)
+def test_a_thousand_exceptions_are_not_compared_two_by_two(fields: dict[str, str], monkeypatch) -> None:
+    asked = []
+    monkeypatch.setattr(Match, "may_tie", lambda one, other: asked.append((one, other)) or False)
+    assert len(loaded(*numbered(**fields)).exceptions.all) == 1000
+    assert asked == []
+
+
+def test_of_many_exceptions_that_contradict_each_other_each_is_told_once() -> None:
+    entries = [{**entry, "match": {"all": True}} for entry in numbered(namespaces="team-*")][:50]
+    with pytest.raises(FileErrors) as caught:
+        loaded(*entries)
+    assert len(caught.value.errors) == 49
+
+
+def test_globs_are_compiled_once_however_many_there_are() -> None:
+    """More than any cache of globs keeps: a decision would compile all of them again."""
+    match = Match(names=tuple(f"a?{number}*b" for number in range(5000)))
+    match.rank(SUBJECT)
+    before = matcher.cache_info()
+    assert match.rank(SUBJECT) is None
+    assert matcher.cache_info() == before
+
+
 GLOBS = st.lists(st.sampled_from(["*", "a*", "*b", "ab", "a?", "?b", "b", "ab*"]), min_size=1, max_size=2, unique=True)
 MATCHES = st.one_of(
     st.just({"all": True}),
@@ -154,3 +220,16 @@ def test_the_order_of_the_file_makes_no_difference_and_no_name_decides(entries, 
         for rule in one.concerned
     ]
     assert len(set(ranks)) == len(ranks)
+
+
+@given(st.lists(ENTRIES, min_size=2, max_size=6))
+def test_every_pair_that_may_tie_is_compared(entries) -> None:
+    """The lists of patterns leave out only pairs of which one comes first for certain."""
+    named = [{**entry, "name": f"e-{number}"} for number, entry in enumerate(entries)]
+    text = json.dumps({**HEAD, "spec": {"exceptions": named}})
+    found = [one for one, _ in read_exceptions("f", text.encode(), RULES, 90, Faults()).exceptions]
+    met = {(one.name, other.name) for one, other in alike(found)}
+    for one, other in combinations(found, 2):
+        may = set(one.concerned) & set(other.concerned) and one.period.ends == other.period.ends
+        if may and shared_namespaces(one.namespaces, other.namespaces) and one.match.may_tie(other.match):
+            assert (one.name, other.name) in met

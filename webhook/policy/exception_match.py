@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 
 from webhook.model.accelerators import GPU_ATTRIBUTES, Accelerators
-from webhook.model.globs import closest, is_glob, matcher, overlap
+from webhook.model.globs import is_glob, matcher, overlap, tester
 from webhook.model.image import parse_reference
 from webhook.model.shape import FormatError
 from webhook.model.subject import CLAIMS, PodSubject
@@ -21,12 +21,33 @@ Rank = tuple[tuple[int, int], ...]
 """The greater, the more specific."""
 
 _NO_KEY = (0, 0)
+_EXACT = (2, 0)
 _NO_DEVICES: frozenset[str] = frozenset()
 
 
 def pattern_rank(pattern: str) -> tuple[int, int]:
     """The rank of one name or glob: exact texts first, then globs by their length."""
-    return (1, len(pattern)) if is_glob(pattern) else (2, 0)
+    return (1, len(pattern)) if is_glob(pattern) else _EXACT
+
+
+class RankedPatterns:
+    """Names and globs that are compared with many texts. Globs are read once, because texts come from tenants."""
+
+    __slots__ = ("_exact", "_globs", "_is_empty")
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        globs = sorted(filter(is_glob, patterns), key=len, reverse=True)
+        self._exact = frozenset(pattern for pattern in patterns if not is_glob(pattern))
+        self._globs = tuple((pattern_rank(glob), tester(glob)) for glob in globs)
+        self._is_empty = not patterns
+
+    def rank(self, texts: Sequence[str]) -> tuple[int, int] | None:
+        """The rank of the most specific pattern that one of the texts has; None for none. No pattern is any text."""
+        if self._is_empty:
+            return _NO_KEY
+        if not self._exact.isdisjoint(texts):
+            return _EXACT
+        return next((rank for rank, matches in self._globs if any(map(matches, texts))), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +61,11 @@ class Match:
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     containers: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
+    _ranked: Mapping[str, RankedPatterns] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        lists = {"kinds": self.kinds, "names": self.names, "containers": self.containers, "images": self.images}
+        object.__setattr__(self, "_ranked", {key: RankedPatterns(one) for key, one in lists.items()})
 
     def rank(self, subject: PodSubject) -> Rank | None:
         """How specific the match is for a pod; None if it does not hold."""
@@ -54,8 +80,9 @@ class Match:
 
     def _members(self, subject: PodSubject) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
         """The ranks of name and kind, for each object that has both."""
+        names, kinds = self._ranked["names"], self._ranked["kinds"]
         for kind, name in subject.members:
-            of_name, of_kind = _rank_in(self.names, (name,)), _rank_in(self.kinds, (kind,))
+            of_name, of_kind = names.rank((name,)), kinds.rank((kind,))
             if of_name is not None and of_kind is not None:
                 yield of_name, of_kind
 
@@ -64,8 +91,9 @@ class Match:
         if not self.is_about_containers:
             yield _NO_KEY, _NO_KEY
             return
+        images, names = self._ranked["images"], self._ranked["containers"]
         for name, image in containers:
-            of_image, of_name = _rank_in(self.images, image_texts(image)), _rank_in(self.containers, (name,))
+            of_image, of_name = images.rank(image_texts(image)), names.rank((name,))
             if of_image is not None and of_name is not None:
                 yield of_image, of_name
 
@@ -110,14 +138,6 @@ def _is_gpu(device: str, accelerators: Accelerators) -> bool:
     return is_known or accelerators.may_be_gpus(device)
 
 
-def _rank_in(patterns: Sequence[str], texts: Sequence[str]) -> tuple[int, int] | None:
-    """The rank of the most specific pattern that one of the texts has; None for none."""
-    if not patterns:
-        return _NO_KEY
-    found = [pattern for text in texts if (pattern := closest(patterns, text)) is not None]
-    return max(map(pattern_rank, found), default=None)
-
-
 def _may_tie(one: Sequence[str], other: Sequence[str]) -> bool:
     if not (one and other):
         return not one and not other
@@ -140,19 +160,28 @@ def image_texts(image: str) -> tuple[str, ...]:
 
 def namespace_rank(patterns: Sequence[str], namespace: str) -> tuple[int, int] | None:
     """The rank of the most specific pattern for a namespace; None if none holds. No pattern is about an empty name."""
-    return _rank_in(patterns, (namespace,)) if namespace else None
+    return RankedPatterns(patterns).rank((namespace,)) if namespace else None
 
 
-def shared_namespace(one: Sequence[str], other: Sequence[str]) -> str:
-    """A namespace for which both lists of patterns hold at the same rank; empty if none is found."""
+def shared_namespaces(one: Sequence[str], other: Sequence[str]) -> str:
+    """The namespaces, in words, for which both lists of patterns may hold at the same rank; empty if surely none.
+
+    Two globs of one length have a tie in every namespace that both match, except where a pattern of a higher rank holds
+    as well. Only a pattern that holds for all of these namespaces is sure to decide.
+    """
     for a in one:
         for b in other:
             if pattern_rank(a) != pattern_rank(b):
                 continue
-            found = namespaces.overlap(a, b) if is_glob(a) else a if a == b else None
-            if found and namespace_rank(one, found) == namespace_rank(other, found):
-                return found
+            is_shared = a == b or (is_glob(a) and namespaces.overlap(a, b) is not None)
+            if is_shared and not any(_decides(closer, a, b) for closer in (*one, *other)):
+                return f"namespace {a}" if not is_glob(a) else f"a namespace of {a}" + (f" and {b}" if a != b else "")
     return ""
+
+
+def _decides(closer: str, a: str, b: str) -> bool:
+    """Whether a pattern ranks before two others and holds wherever both of these do."""
+    return pattern_rank(closer) > pattern_rank(a) and (holds_for_all(closer, a) or holds_for_all(closer, b))
 
 
 def may_hold_for(patterns: Sequence[str], claim: str) -> bool:

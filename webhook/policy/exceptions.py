@@ -15,7 +15,7 @@ from webhook.model.container import Container
 from webhook.model.fixed import fixed
 from webhook.model.subject import PodSubject
 from webhook.policy.exception_file import PolicyException
-from webhook.policy.exception_match import Rank, namespace_rank
+from webhook.policy.exception_match import Rank, RankedPatterns
 from webhook.policy.schema import EXCEPTIONS_FILE
 from webhook.quota.quotas import KeptOff
 from webhook.rules import gpu_quota
@@ -84,9 +84,11 @@ class PolicyExceptions:
     _of: Callable[[str], tuple[tuple[PolicyException, tuple[int, int]], ...]] = field(init=False)
 
     def __post_init__(self) -> None:
+        about = [(one, RankedPatterns(one.namespaces)) for one in self.all]
+
         @lru_cache(maxsize=REMEMBERED)
         def of(namespace: str) -> tuple[tuple[PolicyException, tuple[int, int]], ...]:
-            ranked = ((one, namespace_rank(one.namespaces, namespace)) for one in self.all)
+            ranked = ((one, patterns.rank((namespace,))) for one, patterns in about if namespace)
             return tuple((one, rank) for one, rank in ranked if rank is not None)
 
         object.__setattr__(self, "_of", of)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from string import ascii_lowercase, digits
 
-from webhook.model.globs import is_glob
+from webhook.model.globs import ends_agree, is_glob
 from webhook.model.shape import shortened
 from webhook.yaml_files.file_errors import Faults, KeyPath
 
@@ -37,7 +37,7 @@ def overlap(one: str, other: str) -> str | None:
 
     Walks the product of the two automata breadth first, over names that are valid DNS labels.
     """
-    if not _ends_agree(one, other):
+    if not ends_agree(one, other):
         return None
     alphabet = _alphabet(one + other)
     seen: set[tuple[int, int, bool]] = set()
@@ -57,15 +57,6 @@ def overlap(one: str, other: str) -> str | None:
                         seen.add(state)
                         queue.append((next_i, next_j, name + character))
     return None
-
-
-def _ends_agree(one: str, other: str) -> bool:
-    """Whether the texts before the first and after the last wildcard allow a common name. Cheap, and often enough."""
-    for left, right in ((one, other), (one[::-1], other[::-1])):
-        fixed = min(len(re.split(r"[*?]", left, maxsplit=1)[0]), len(re.split(r"[*?]", right, maxsplit=1)[0]))
-        if left[:fixed] != right[:fixed]:
-            return False
-    return True
 
 
 def _alphabet(patterns: str) -> str:
