@@ -69,6 +69,8 @@ def test_each_situation_has_its_one_reason(site: Installation, make_namespace: N
             word for word in case.said if word not in json.dumps(answer, ensure_ascii=False).replace('\\"', '"')
         ] == []
         assert answer["missing"] == [], answer["missing"]
+        sentences = [answer["message"], *(clue["message"] for clue in answer["evidence"])]
+        assert [one for one in sentences if one.endswith((",", ". not found"))] == []
     finally:
         for kind in ("deployments", "statefulsets", "jobs"):
             api = "batch" if kind == "jobs" else "apps"

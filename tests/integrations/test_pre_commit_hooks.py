@@ -65,6 +65,9 @@ def test_the_hooks_have_what_pre_commit_needs() -> None:
         pytest.param("k8s/base/kustomization.yaml", "resources: [a.yaml]", None, id="a kustomization"),
         pytest.param("k8s/chart/values-prod.yaml", "gpus: 4", None, id="values of a chart"),
         pytest.param("k8s/chart/Chart.yaml", "apiVersion: v2", None, id="a chart"),
+        pytest.param("k8s/chart/prod-values.yml", "gpus: 4", None, id="values of an environment"),
+        pytest.param("k8s/chart/values.schema.json", "{}", None, id="the schema of values"),
+        pytest.param("k8s/key-values-store.yaml", REFUSED, 1, id="a manifest about values"),
         pytest.param("k8s/kustomization-job.yaml", REFUSED, 1, id="a manifest with such a name"),
     ],
 )

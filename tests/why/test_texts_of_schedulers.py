@@ -35,6 +35,7 @@ def said(message: str) -> dict[str, Any]:
             '0/7 nodes are available: persistentvolumeclaim "absent" not found.',
             id="a volume, 1.36",
         ),
+        pytest.param("preemption: not eligible", "preemption: not eligible", id="nothing else"),
         pytest.param(
             'persistentvolumeclaim "absent" not found', 'persistentvolumeclaim "absent" not found', id="a volume, 1.20"
         ),

@@ -41,13 +41,15 @@ _AFTERTHOUGHTS = (". no new claims to deallocate", ". still not schedulable", ".
 def reasons_of_scheduler(message: str) -> str:
     """Why a scheduler finds no node, without what it says of making room, which helps nobody.
 
+    A text that says nothing else is left whole.
+
     >>> reasons_of_scheduler("0/1 nodes are available: 1 too small. no new claims to deallocate, preemption: 0/1")
     '0/1 nodes are available: 1 too small.'
     """
     kept = message.partition("preemption: ")[0].rstrip(" ,")
     for words in _AFTERTHOUGHTS:
         kept = kept[: 1 - len(words)] if kept.endswith(words) else kept
-    return kept
+    return kept or message
 
 
 def said_by_scheduler(raw: object) -> str:
