@@ -279,6 +279,29 @@ def test_windows_that_never_meet_are_no_contradiction(directory) -> None:
     assert len(directory.errors(NOW)) == 1
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ('{names: ["bert-*"]}', "{kinds: [deployment]}", 'match.kinds[0]: "deployment" is no kind that a pod'),
+        ('{names: ["bert-*"]}', "{kinds: [Jobset]}", "write JobSet"),
+        ('{names: ["bert-*"]}', '{labels: {app: "bert-*"}}', 'match.labels.app: "bert-*" is the value of no label'),
+        ("rules: [gpuLimits]", "settings: {gpuLimits: {}}", "settings.gpuLimits: sets nothing"),
+        ("reason:", "weekly: {days: [Sat], timezone: localtime}\n  reason:", '"localtime" is no time zone'),
+        ("reason:", "weekly: {days: [Sat], timezone: right/UTC}\n  reason:", '"right/UTC" is no time zone'),
+    ],
+)
+def test_what_could_never_hold_or_change_anything_is_a_mistake(directory, old: str, new: str, fault: str) -> None:
+    assert old in SOUND
+    directory.exceptions(SOUND.replace(old, new))
+    (error,) = directory.errors(NOW)
+    assert fault in error
+
+
+def test_kinds_that_nobody_knows_and_globs_of_kinds_are_none(directory) -> None:
+    directory.exceptions(SOUND.replace('{names: ["bert-*"]}', '{kinds: [things, "job*", Pod]}'))
+    assert directory.load(NOW).exceptions.all[0].match.kinds == ("things", "job*", "Pod")
+
+
 def test_names_are_unique(directory) -> None:
     directory.exceptions(SOUND + SOUND.replace("2027-01-15", "2027-01-14"))
     assert directory.errors(NOW)[0] == (

@@ -43,9 +43,17 @@ def test_people_find_who_asked_for_it_and_why(exceptions) -> None:
     assert list(lines(exceptions[0], NOW)) == [
         "later: active, until 2027-02-10, Sat, Sun 20:00 to 06:00 Europe/Berlin",
         "    for all pods in team",
-        "    from gpuLimits",
+        "    from gpuLimits (mode audit)",
         "    because of migration to 8 GPUs (OPS-123, me)",
     ]
+
+
+def test_people_find_when_it_begins(tmp_path) -> None:
+    entry = {**ENTRY, "from": "2027-01-12", "mode": "warn"}
+    (one,) = written(tmp_path, entry).exceptions.all
+    first, _, third, _ = lines(one, NOW)
+    assert first == "bert-legacy: waiting, from 2027-01-12T00:00Z, until 2027-01-15"
+    assert third == "    from gpuLimits (mode warn)"
 
 
 def test_programs_find_every_key(exceptions) -> None:

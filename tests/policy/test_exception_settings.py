@@ -51,6 +51,17 @@ def test_a_rule_is_not_called_disabled_that_the_default_enforces(directory) -> N
     assert "does nothing about gpuLimits" in notice
 
 
+@pytest.mark.parametrize(
+    ("policy", "told"), [("gpuQuota: {mode: enforce}", True), ("gpuQuota: {mode: enforce, gpus: 4}", False)]
+)
+def test_settings_of_a_quota_where_there_is_none_are_a_remark(directory, policy: str, told: bool) -> None:
+    directory.policy("team-nlp", policy)
+    directory.exceptions(ENTRY.format(namespaces="team-nlp", what="settings: {gpuQuota: {gpus: 24}}"))
+    notices = directory.load(NOW).notices
+    assert [one for one in notices if "none of its namespaces has a quota" in one] == list(notices)
+    assert bool(notices) is told
+
+
 GLOBS = st.text("ab?*-", min_size=1, max_size=5).filter(lambda text: re.fullmatch(r"[ab?*](.*[ab?*])?", text))
 
 

@@ -8,7 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from webhook.model.globs import is_glob
 from webhook.model.shape import FormatError, spelled
+from webhook.model.workloads import WORKLOADS
 from webhook.policy.exception_match import Match
 from webhook.policy.exception_times import DAYS, Weekly, read_clock, read_day, read_instant, read_zone
 from webhook.policy.namespaces import MAX_NAME, fault_in
@@ -24,6 +26,13 @@ _LONGEST_TEXT = 60
 """Characters of a ticket or an owner, of which messages have to hold the ticket."""
 _LONGEST_REASON = 1_000
 
+_LABEL = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+"""The value of a label (k8s.io/apimachinery/pkg/util/validation)."""
+_KINDS = {spelling: one.kind for one in WORKLOADS.values() for spelling in (one.kind.lower(), one.resource)} | {
+    "pod": "Pod",
+    "pods": "Pod",
+}
+"""Other spellings of known kinds -> kind."""
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
 
@@ -79,6 +88,28 @@ def _reason(value: str) -> str:
     return text
 
 
+def _kind(value: str) -> str:
+    known = _KINDS.get(value.lower())
+    if not is_glob(value) and known is not None and value not in _KINDS.values():
+        raise ValueError(f"{spelled(value)} is no kind that a pod or its makers have; write {known}")
+    return value
+
+
+def _label(value: str) -> str:
+    if not _LABEL.fullmatch(value):
+        raise ValueError(
+            f"{spelled(value)} is the value of no label; labels are compared as they are, without globs. Write a value "
+            "that pods have, or match by names"
+        )
+    return value
+
+
+def _not_empty(value: dict[str, Any]) -> dict[str, Any]:
+    if not value:
+        raise ValueError("sets nothing; write settings such as {maxPerPod: 16}, or remove the rule")
+    return value
+
+
 def _read_with(read: Callable[[str], object]) -> AfterValidator:
     def check(value: str) -> str:
         try:
@@ -92,17 +123,25 @@ def _read_with(read: Callable[[str], object]) -> AfterValidator:
 
 _Pattern = Annotated[str, Field(min_length=1, max_length=_LONGEST_PATTERN)]
 _Patterns = Annotated[tuple[_Pattern, ...], AfterValidator(_at_least_one), Field(json_schema_extra={"minItems": 1})]
+_Kinds = Annotated[
+    tuple[Annotated[_Pattern, AfterValidator(_kind)], ...],
+    AfterValidator(_at_least_one),
+    Field(json_schema_extra={"minItems": 1}),
+]
 _Clock = Annotated[str, _read_with(read_clock), Field(examples=["20:00"])]
 
 
 class MatchSettings(CamelModel):
     """Which pods are meant. All keys that are written have to hold."""
 
-    kinds: _Patterns | None = None
+    kinds: _Kinds | None = None
     """Kinds of the pod or of a workload that makes it, such as Deployment or Job, and globs of kinds."""
     names: _Patterns | None = None
     """Names of the pod or of a workload that makes it, and globs. With `kinds`, one object has to have both."""
-    labels: Annotated[dict[_Pattern, str], Field(json_schema_extra={"minProperties": 1})] | None = None
+    labels: (
+        Annotated[dict[_Pattern, Annotated[str, AfterValidator(_label)]], Field(json_schema_extra={"minProperties": 1})]
+        | None
+    ) = None
     """Labels of the pod, all of which it has to have."""
     containers: _Patterns | None = None
     """Names of containers, and globs of names. Findings about other containers of the pod stay as they are."""
@@ -180,8 +219,9 @@ class ExceptionSettings(CamelModel):
     """Rules that refuse and complete none of these pods. What they find is recorded, in the mode below. `gpuQuota`
     means pots, too."""
     mode: Literal["audit", "warn"] = "audit"
-    """What happens to findings of `rules`: `audit` records them, `warn` also warns of each."""
-    settings: dict[str, dict[str, Any]] | None = None
+    """What happens to findings of `rules`, beside the warning to whoever creates the pod: `audit` records them, `warn`
+    also tells the controller of the pod in an Event."""
+    settings: dict[str, Annotated[dict[str, Any], AfterValidator(_not_empty)]] | None = None
     """Settings of rules that hold for these pods, merged over those of the namespace's policy: maps key by key, lists
     and single values are replaced. A rule that is disabled in the namespace stays disabled."""
     until: Annotated[str, _read_with(read_instant), Field(examples=["2027-01-15"])]

@@ -67,10 +67,11 @@ def _clock(minute: int) -> str:
 def lines(one: PolicyException, now: float) -> Iterator[str]:
     """An exception in words: one line that begins with its name, and indented lines."""
     windows = "" if one.period.weekly is None else f", {weekly_text(one.period.weekly)}"
-    yield f"{one.name}: {state(one, now)}, until {one.period.text}{windows}"
+    begins = f", from {told(one.period.begins)}" if one.period.begins > float("-inf") else ""
+    yield f"{one.name}: {state(one, now)}{begins}, until {one.period.text}{windows}"
     yield f"    for {_match_text(as_json(one, now)['match'])} in {', '.join(one.namespaces)}"
     said = [*one.rules, *(f"{rule} {_settings_text(settings)}" for rule, settings in one.settings.items())]
-    yield f"    from {', '.join(said)}"
+    yield f"    from {', '.join(said)}" + (f" (mode {one.mode})" if one.rules else "")
     by = ", ".join(text for text in (one.ticket, one.owner) if text)
     yield f"    because of {one.reason}" + (f" ({by})" if by else "")
 

@@ -79,6 +79,12 @@ def _ended(exceptions: tuple[PolicyException, ...], path: str, now: float) -> It
             yield f"{path}:{one.line_of_end}: exception {one.name} ended {one.period.text}; remove it"
 
 
+def _limits(found: tuple[Policy, BoundRule]) -> bool:
+    """Whether a policy with gpuQuota sets a quota."""
+    settings = found[1].settings
+    return isinstance(settings, gpu_quota.Settings) and bool(settings.limits)
+
+
 @dataclass(frozen=True, slots=True)
 class _Trial:
     """Tries the settings of one exception under the policies that it may be about."""
@@ -100,6 +106,12 @@ class _Trial:
                 yield (
                     f"{self.file.path}:{one.line}: exception {one.name} does nothing about {key}, which is disabled in "
                     "all of its namespaces; remove the rule from it"
+                )
+            elif key == gpu_quota.RULE.key and key in one.settings and not any(map(_limits, found)):
+                yield (
+                    f"{self.file.path}:{one.line}: exception {one.name} does nothing about {key}: none of its "
+                    "namespaces has a quota, and an exception gives them none; set one in their policy, or remove the "
+                    "settings"
                 )
 
     def _is_refused(self, key: str) -> bool:

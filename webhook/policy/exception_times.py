@@ -29,6 +29,8 @@ _COMPARED = 400 * DAY_SECONDS
 """Seconds before the end in which windows are compared: more than a year, with all changes of clocks."""
 _LAST_YEAR = 9000
 """Years up to which time zones can be added without an overflow."""
+_NO_ZONES = frozenset({"Factory", "localtime", "posixrules"})
+"""Files beside the zones of a database. What they say differs from machine to machine."""
 _SUCH_AS = 'a day such as "2027-01-15", or a time with zone such as "2027-01-15T18:00:00Z"'
 
 
@@ -120,7 +122,7 @@ def read_zone(written: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _zone(name: str) -> ZoneInfo:
-    if not name.strip():
+    if not name.strip() or name in _NO_ZONES or name.startswith(("posix/", "right/")):
         raise ValueError(name)
     return ZoneInfo(name)
 
