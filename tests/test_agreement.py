@@ -17,7 +17,8 @@ from tests.strategies import checked as checked_in_general
 from tests.strategies import requests_only as pods_with_requests_only
 from webhook.admission import phases
 from webhook.admission.admission_review import AdmissionResponse
-from webhook.admission.service import TimeBudget, reserve
+from webhook.admission.service import reserve
+from webhook.admission.time_budget import TimeBudget
 from webhook.audit.documents import Document
 from webhook.audit.input_claims import with_input_claims
 from webhook.audit.report import AuditReport, Level

@@ -19,7 +19,8 @@ from webhook.admission.app import create_app
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
 from webhook.admission.quota_service import QuotaParts, QuotaService
-from webhook.admission.service import Service, TimeBudget
+from webhook.admission.service import Service
+from webhook.admission.time_budget import TimeBudget
 from webhook.engine.quota_usage import QuotaUsage
 from webhook.facts.static_pods import StaticPods
 from webhook.ledger.ledger_store import LedgerError, MemoryStore

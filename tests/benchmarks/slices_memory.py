@@ -17,7 +17,8 @@ from tests.benchmarks.runs import demand, head, row, sized
 from webhook.facts.claim_index import MOST_IN_NAMESPACE, ClaimTable
 from webhook.facts.pod_cache import PodCache
 from webhook.facts.slice_index import SliceTable
-from webhook.facts.stored_claims import CLAIM_NAME, stored_claim
+from webhook.facts.stored_claims import stored_claim
+from webhook.model.claim_owner import CLAIM_NAME
 from webhook.model.claims import CLAIM
 
 Raw = dict[str, Any]

@@ -110,13 +110,13 @@ READING = {
     )
     for verb in ("list", "watch")
 } | {("ClusterRole", f"{kind}webhookconfigurations", "gpu-policy", "get") for kind in ("mutating", "validating")}
+READING.add(("ClusterRole", "pods", "*", "get"))
 COUNTING = (
-    {("ClusterRole", "pods", "*", verb) for verb in ("get", "list", "watch")}
+    {("ClusterRole", "pods", "*", verb) for verb in ("list", "watch")}
     | {("ClusterRole", "namespaces", "*", "get"), ("ClusterRole", "resourcequotas", "*", "list")}
     | {("ClusterRole", "gpuquotas", "*", verb) for verb in ("get", "list", "watch", "create", "update", "delete")}
     | {("Role", "configmaps", "*", verb) for verb in ("get", "list", "create", "update", "delete")}
 )
-CONFIRMING = {("ClusterRole", "pods", "*", "get")}
 SHOWING = {("ClusterRole", "gpupolicies", "*", verb) for verb in ("get", "list", "watch", "create", "update", "delete")}
 TELLING = {("ClusterRole", "events", "*", "create"), ("ClusterRole", "replicasets", "*", "get")}
 TOLD = READING | SHOWING | TELLING
@@ -139,8 +139,8 @@ SHARING = {("Role", "configmaps", "gpu-policy-images", verb) for verb in ("get",
         pytest.param(EXISTING, TOLD | COUNTING, id="existing"),
         pytest.param(LOOKING_UP, TOLD | COUNTING | KEEPING | SHARING, id="look-ups"),
         pytest.param(LOOKING_UP | CERT_MANAGER, TOLD | COUNTING | SHARING, id="look-ups, certManager"),
-        pytest.param(UNCOUNTED, TOLD | CONFIRMING | KEEPING, id="without quotas"),
-        pytest.param(UNCOUNTED | CERT_MANAGER, TOLD | CONFIRMING, id="without quotas, certManager"),
+        pytest.param(UNCOUNTED, TOLD | KEEPING, id="without quotas"),
+        pytest.param(UNCOUNTED | CERT_MANAGER, TOLD, id="without quotas, certManager"),
         pytest.param(SILENT, READING | SHOWING | COUNTING | KEEPING, id="without Events"),
         pytest.param(UNCOUNTED | SILENT | UNSHOWN, READING | KEEPING, id="without quotas, Events and policies"),
     ],

@@ -4,7 +4,9 @@ Replicas take out entries without a pod after IN_FLIGHT seconds instead of 90. T
 of these tests asks the API server to give it up after PATIENCE seconds, where it would do so after 60.
 """
 
+import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,6 +23,27 @@ FEW = {
     "few.yaml": quota_policy("few", "{mode: enforce, gpus: 4}"),
     "later.yaml": quota_policy("later", "{mode: disabled}"),
     "lenient.yaml": quota_policy("lenient", "{mode: enforce, gpus: 4, onLedgerFailure: allow}"),
+    "capped.yaml": quota_policy("capped", "{mode: enforce, gpus: 2}")
+    + "    gpuLimits: {mode: enforce, maxPerPod: 2}\n",
+    "_exceptions.yaml": json.dumps(
+        {
+            "apiVersion": "gpupolicy.dev/v1alpha1",
+            "kind": "GPUPolicyExceptions",
+            "metadata": {"name": "_exceptions"},
+            "spec": {
+                "exceptions": [
+                    {
+                        "name": "large",
+                        "namespaces": ["capped-*"],
+                        "match": {"labels": {"size": "large"}},
+                        "rules": ["gpuLimits", "gpuQuota"],
+                        "until": (datetime.now(UTC) + timedelta(days=7)).date().isoformat(),
+                        "reason": "a test",
+                    }
+                ]
+            },
+        }
+    ),
 }
 """Policies of namespaces for single pods; those of storms are in tests/e2e/quota_cases.py."""
 

@@ -187,3 +187,24 @@ def test_an_audit_and_the_objects_for_tenants_have_claims_beside_pods(team: Team
     done = subprocess.run([*COMMAND, *command, f"--namespace={team.name}"], capture_output=True, text=True, check=False)
     (quota,) = json.loads(done.stdout)["quotas"]
     assert quota["gpus"] == amount, done.stderr
+
+
+def test_the_claim_of_an_excepted_pod_is_excepted_and_no_other_one(
+    quotas: QuotaSite, cluster: ControlPlane, make_namespace: Callable[[str], str]
+) -> None:
+    """The exception is about a label of the pod, which its claim does not have."""
+    if quotas.plane.version < (1, 34):
+        pytest.skip(f"resource.k8s.io/v1 came with Kubernetes 1.34; this is {quotas.plane.version}")
+    team = Team(quotas, make_namespace("capped"))
+    team.make(template("five", requests(5)))
+    usual, large = (claiming(name, resourceClaimTemplateName="five") for name in ("usual", "large"))
+    large["metadata"]["labels"] = {"size": "large"}
+    eventually(lambda: team.tried(usual)[0] == 403)
+    team.make(large)
+    eventually(lambda: len(team.claims()) == 1)
+    eventually(lambda: team.used() == 5)
+    (made,) = team.claims()
+    forged = claim("forged", requests(5))
+    forged["metadata"] |= {key: made["metadata"][key] for key in ("annotations", "ownerReferences")}
+    status, said = team.tried(forged)
+    assert (status, "requests 5 GPUs; the policy allows at most 2" in said) == (403, True), said

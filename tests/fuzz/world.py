@@ -19,7 +19,8 @@ from webhook.admission.admission_review import AdmissionRequest
 from webhook.admission.endpoint import ReviewEndpoint
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
-from webhook.admission.service import Service, TimeBudget
+from webhook.admission.service import Service
+from webhook.admission.time_budget import TimeBudget
 from webhook.facts.facts import ClusterFacts, StaticFacts
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import MemoryStore

@@ -7,7 +7,6 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
 from http import HTTPStatus
 from typing import Any, Protocol
 from uuid import UUID
@@ -19,6 +18,8 @@ from webhook.admission.decision_cache import DecisionCache
 from webhook.admission.metrics import Metrics
 from webhook.admission.node_metrics import show_nodes
 from webhook.admission.phases import Decision, decide
+from webhook.admission.pod_look_up import PodLookUp, StoredPods
+from webhook.admission.time_budget import TimeBudget
 from webhook.admission.warned_pods import DecisionListener
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline, TookTooLongError
 from webhook.engine import quota_claims
@@ -28,7 +29,6 @@ from webhook.ledger.entries import UID_BYTES
 from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import AlreadyStored, Claim, Unanswered, Verdict
-from webhook.model.fixed import fixed
 from webhook.model.image import ImageInfo
 from webhook.model.json_parts import part
 from webhook.model.shape import ShapeError
@@ -39,18 +39,6 @@ from webhook.policy.policy_set import PolicySet
 from webhook.policy.policy_store import PolicyStore
 
 _NO_LEDGERS = Unanswered("this replica was started without --quota-ledgers, the namespace that the ledgers are in")
-
-
-@fixed(frozen=True, slots=True)
-class TimeBudget:
-    """How long a request may wait, and how it lets other requests be served meanwhile.
-
-    `seconds` may be spent on waiting; `may_block` is called before it. `deadline` bounds the rest of the decision.
-    """
-
-    seconds: float = 1.0
-    may_block: Callable[[], None] = lambda: None
-    deadline: DecisionDeadline = field(default_factory=lambda: DecisionDeadline(DECISION_SECONDS, math.inf))
 
 
 class HasLedgers(Protocol):
@@ -102,7 +90,6 @@ def _ask(
     name = _name(request) if is_pod(request.api_version, request.kind) else ""
 
     def reserved() -> Sequence[Verdict]:
-        budget.may_block()
         return ledgers.reserve(
             uid,
             claims,
@@ -113,7 +100,7 @@ def _ask(
             stands_for=found.stands_for,
         )
 
-    return budget.deadline.outside(reserved)
+    return budget.waiting(reserved)
 
 
 def _seen(namespace: str, holder: HasLedgers, budget: TimeBudget) -> Iterable[GpuPod]:
@@ -167,7 +154,7 @@ class Service:
 
     Without `images` nothing is looked up in registries. Without `ledgers` no pod gets an entry in a quota. `clock`
     tells the seconds since 1970, by which exceptions begin and end. `listeners` hear the decisions of the validating
-    phase.
+    phase. `pods` are those that claims are made for; without them, no claim gets the exceptions of its pod.
     """
 
     def __init__(  # noqa: PLR0913  # what a replica decides with
@@ -180,8 +167,10 @@ class Service:
         *,
         clock: Callable[[], float] = time.time,
         listeners: Sequence[DecisionListener] = (),
+        pods: StoredPods | None = None,
     ) -> None:
         self._clock = clock
+        self._pods = pods
         self.policies = policies
         self.facts = facts
         self.metrics = metrics
@@ -236,8 +225,9 @@ class Service:
 
     def claims(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
         """Answer for ResourceClaims that are about to be created."""
-        decision = claim_phase.claims(review, self.policies.current, facts, self._clock())
-        return reserve(decision, review, self._ledgers, budget)
+        pod = PodLookUp(self._pods, review.namespace, budget)
+        decision = claim_phase.claims(review, self.policies.current, facts, self._clock(), pod)
+        return pod.explained(reserve(decision, review, self._ledgers, pod.left))
 
     def workloads(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
         """Answer for objects that make pods."""

@@ -81,6 +81,7 @@ def _of_facts() -> Iterator[Right]:
         for resource in ("resourceclaimtemplates", "resourceclaims"):
             yield Right(verb, "resource.k8s.io", resource, "the rule tolerations asks which GPUs pods claim")
         yield Right(verb, "resource.k8s.io", "resourceslices", "rules ask how many GPUs nodes offer for claims")
+    yield Right("get", "", "pods", "exceptions of a pod hold for the claims that are made for it")
 
 
 def _of_shown(workload: WebhookDeployment) -> Iterator[Right]:
@@ -91,12 +92,13 @@ def _of_shown(workload: WebhookDeployment) -> Iterator[Right]:
         for verb in _ALL_OF_OBJECTS:
             yield Right(verb, "gpupolicy.dev", "gpupolicies", "people are shown the policies of their namespaces")
     if "warning-events" in workload.arguments:
-        yield from _of_warning_events(reads_pods=not ledgers)
+        yield Right("create", "", "events", "warnings about pods are shown on their controllers")
+        yield Right("get", "apps", "replicasets", "warnings are shown on the Deployment of a ReplicaSet")
 
 
 def _of_quotas(ledgers: str) -> Iterator[Right]:
     """The rights for ledgers of quotas in a namespace."""
-    for verb in ("get", "list", "watch"):
+    for verb in ("list", "watch"):
         yield Right(verb, "", "pods", "pods that count against quotas are read")
     yield Right("get", "", "namespaces", "ledgers are begun only for namespaces that exist")
     yield Right("list", "", "resourcequotas", "pods that a ResourceQuota would refuse are not counted")
@@ -104,14 +106,6 @@ def _of_quotas(ledgers: str) -> Iterator[Right]:
         yield Right(verb, "", "configmaps", "the ledgers of quotas are kept there", "", ledgers)
     for verb in _ALL_OF_OBJECTS:
         yield Right(verb, "gpupolicy.dev", "gpuquotas", "usage is shown to users")
-
-
-def _of_warning_events(*, reads_pods: bool) -> Iterator[Right]:
-    """The rights for Events with warnings; `reads_pods` if nothing else needs the right to read pods."""
-    yield Right("create", "", "events", "warnings about pods are shown on their controllers")
-    yield Right("get", "apps", "replicasets", "warnings are shown on the Deployment of a ReplicaSet")
-    if reads_pods:
-        yield Right("get", "", "pods", "warnings are shown only about pods that are stored")
 
 
 def _has(account: str, right: Right, installation: Installation) -> bool:

@@ -23,7 +23,11 @@ def is_claim(raw: Mapping[str, Any]) -> bool:
 
 
 def validate_claim(raw: Mapping[str, Any], namespace: str, policy: Policy, facts: ClusterFacts) -> Outcome:
-    """Judge a claim or template that is applied. Nothing is found in an object of another kind."""
+    """Judge a claim or template that is applied. Nothing is found in an object of another kind.
+
+    Of the exceptions of a pod, those hold for its claim that are about the pod as a whole.
+    """
+    policy = policy.as_a_whole
     found = findings_under(policy, None, lambda one: claim_findings(raw, namespace, one, facts))
     return Outcome(policy, raw, found)
 

@@ -86,7 +86,8 @@ class LiveFacts:
         timing: WatchTiming | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        server = ApiServer(kubeconfig, context)
+        self.server = server = ApiServer(kubeconfig, context)
+        """The connection to the cluster."""
         self.now = server.now
         """The API server's clock, in seconds since 1970."""
         self._stale_after = stale_after

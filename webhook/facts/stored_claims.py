@@ -13,12 +13,11 @@ from webhook.facts.gpu_pods import NO_POD, StoredPod, uid_of
 from webhook.ledger.entries import reservation_key, uid_bytes
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.claim_owner import CLAIM_NAME
 from webhook.model.claims import CLAIM, Requests, claim_of_kind
 from webhook.model.json_parts import listed, mapped
 from webhook.quota.claimed_devices import DeviceClasses, looked_up, most_devices
 
-CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
-"""Annotation of a claim that Kubernetes made from a template: its name in the pod that owns it."""
 EXTENDED = "resource.kubernetes.io/extended-resource-claim"
 """Annotation of a claim that the scheduler made for extended resources of the pod that owns it: "true"."""
 

@@ -5,7 +5,7 @@ first. The loader refuses two about which this does not decide, so the order in 
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -96,6 +96,10 @@ class PolicyExceptions:
     def are_in(self, namespace: str) -> bool:
         """Whether there are exceptions for a namespace, at whatever time."""
         return bool(self.all and self._of(namespace))
+
+    def may_hold(self, namespace: str, rules: Set[str], now: float) -> bool:
+        """Whether an exception about one of these rules is in force in a namespace, for whatever pods."""
+        return any(not rules.isdisjoint(one.concerned) and one.period.until(now) for one, _ in self._of(namespace))
 
     def is_in(self, namespace: str, exception: PolicyException) -> bool:
         """Whether an exception is for a namespace."""

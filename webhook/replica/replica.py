@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from webhook.admission.app import create_app
 from webhook.admission.metrics import NAMESPACE_SERIES, Metrics
+from webhook.admission.pod_look_up import StoredPods
 from webhook.admission.quota_service import QuotaParts, QuotaService
 from webhook.admission.service import ImageMemory, Service
 from webhook.admission.warned_pods import DecisionListener
@@ -36,6 +37,15 @@ class ReplicaSources:
         from webhook.facts.live import LiveFacts  # noqa: PLC0415  # the client weighs 30 MiB, paid only when used
 
         return LiveFacts(kubeconfig=self.kubeconfig, accelerators=accelerators)
+
+    def pods(self, facts: FactsSource) -> StoredPods | None:
+        """The pods of the cluster that the facts come from; None for an inventory."""
+        if self.inventory is not None:
+            return None
+        from webhook.facts.live import LiveFacts  # noqa: PLC0415  # as above
+        from webhook.replica.stored_pods import PodsOfClaims  # noqa: PLC0415  # as above
+
+        return PodsOfClaims(facts.server) if isinstance(facts, LiveFacts) else None
 
 
 class Companion(Protocol):
@@ -93,7 +103,14 @@ class Replica:
         )
         listeners = [one for one in (events, shown) if one is not None]
         self._service = Service(
-            self._policies, self._facts, self._metrics, images, self._quotas, clock=self._facts.now, listeners=listeners
+            self._policies,
+            self._facts,
+            self._metrics,
+            images,
+            self._quotas,
+            clock=self._facts.now,
+            listeners=listeners,
+            pods=sources.pods(self._facts),
         )
         self._service.decision_seconds = decision_seconds
         if events is not None:
