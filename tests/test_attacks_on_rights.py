@@ -81,7 +81,7 @@ def test_A1_A8_A17_A27_the_webhook_may_read_of_tenants_only_what_counts_and_writ
         "resourceslices": ({"list", "watch"}, None),
         "mutatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
         "validatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
-        "pods": ({"get", "list", "watch"}, None),  # which are counted
+        "pods": ({"get", "list", "watch"}, None),  # which are counted, or have a claim made for them
         "events": ({"create"}, None),  # with warnings, about pods that are stored; none is changed or deleted
         "replicasets": ({"get"}, None),  # whose Deployment gets the Event
         "namespaces": ({"get"}, None),  # one at a time, so that no ledger is begun for one that does not exist
