@@ -10,8 +10,8 @@ from tests.upgrades.generated import DRIVERS, PRODUCTS, Cluster, cluster, gpu_no
 from tests.upgrades.plans import by_name, changed, planned
 from webhook.audit.report import AuditFinding, Level
 from webhook.facts.facts import ClusterFacts
-from webhook.upgrades import branch_matrix
-from webhook.upgrades.driver_plan import DriverPlan, WorkloadChange
+from webhook.upgrades import branch_matrix, plan_wording
+from webhook.upgrades.driver_plan import DriverPlan, MatrixCell, MatrixRow, WorkloadChange
 from webhook.upgrades.standing import RunsOn
 
 SEEDS = range(2)
@@ -177,6 +177,31 @@ def test_the_matrix_counts_what_a_plan_for_each_kind_of_nodes_breaks(seed: int, 
         plan = planned(now.objects, changed(facts, [f"kubernetes.io/hostname in ({','.join(kinds)})={branch}.999"]))
         (cell,) = (one for one in row.cells if str(one.branch) == branch)
         assert cell.breaks == len(plan.at(WorkloadChange.BREAKS)), row.name
+        assert cell.unknown == len(plan.at(WorkloadChange.UNKNOWN)), row.name
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_newest_branch_is_known_to_break_nobody_and_to_drive_the_gpus(seed: int) -> None:
+    now = cluster(seed, nodes=8, workloads=60)
+    matrix = planned(now.objects, changed(now.facts), has_matrix=True).matrix
+    assert matrix is not None
+    for row in matrix.rows:
+        safe = [cell.branch for cell in row.cells if cell.drives and not cell.breaks and not cell.unknown]
+        assert row.newest == max(safe, default=None), row.name
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ([(0, 0, False), (2, 0, False)], "no branch drives these GPUs"),
+        ([(0, 0, False), (2, 0, True)], "every branch that drives these GPUs breaks some"),
+        ([(2, 0, True), (0, 1, True)], "no branch is known to break nobody"),
+        ([(2, 0, True), (0, 0, None)], "no branch is known to break nobody"),
+    ],
+)
+def test_where_no_branch_is_safe_the_matrix_says_why(cells: list[tuple[int, int, bool | None]], said: str) -> None:
+    made = tuple(MatrixCell(500 + at, *cell) for at, cell in enumerate(cells))
+    assert plan_wording.newest(MatrixRow("pool", "", "", 1, 1, None, made)) == said
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -145,7 +145,7 @@ def _members(found: dict[tuple[object, ...], dict[Offer, _Members]], offer: Offe
 def _row(kind: _Kind, groups: Sequence[_Group], cluster: ChangedCluster) -> MatrixRow:
     concerned = [one for one in groups if one.before.candidates & kind.mask or one.selection is not None]
     cells = [_cell(kind, branch.number, branch.cuda, concerned, cluster) for branch in cluster.tables.drivers.rows]
-    safe = [cell.branch for cell in cells if not cell.breaks and cell.drives is not False]
+    safe = [cell.branch for cell in cells if not cell.breaks and not cell.unknown and cell.drives]
     return MatrixRow(
         str(kind.shown),
         kind.shown.offer.product,

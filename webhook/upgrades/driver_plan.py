@@ -211,7 +211,7 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """Every branch on one kind of nodes. `newest` is the newest branch that breaks nobody and drives the GPUs.
+    """Every branch on one kind of nodes. `newest` is the newest that certainly breaks nobody and drives the GPUs.
 
     `name` says which nodes they are, for people; `nodes` is 0 for a declared pool without nodes.
     """

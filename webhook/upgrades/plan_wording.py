@@ -124,8 +124,18 @@ def cell(one: MatrixCell) -> str:
 
 
 def newest(row: MatrixRow) -> str:
-    """The newest branch that breaks nobody on one kind of nodes."""
-    return f"newest that breaks nobody: {row.newest}" if row.newest is not None else "every branch breaks some"
+    """The newest branch that certainly breaks nobody on one kind of nodes, or why there is none."""
+    return f"newest that breaks nobody: {row.newest}" if row.newest is not None else why_no_newest(row)
+
+
+def why_no_newest(row: MatrixRow) -> str:
+    """Why no branch certainly breaks nobody and drives the GPUs of a row without `newest`."""
+    driving = [cell for cell in row.cells if cell.drives is not False]
+    if not driving:
+        return "no branch drives these GPUs"
+    if all(cell.breaks for cell in driving):
+        return "every branch that drives these GPUs breaks some"
+    return "no branch is known to break nobody"
 
 
 def spans(row: MatrixRow) -> Iterator[tuple[str, Sequence[MatrixCell]]]:

@@ -121,6 +121,11 @@ class RowFigure:
     row: MatrixRow
     cells: tuple[CellFigure, ...]
 
+    @property
+    def why_no_newest(self) -> str:
+        """Why no branch is safe, in words."""
+        return plan_wording.why_no_newest(self.row)
+
 
 @dataclass(frozen=True, slots=True)
 class BranchHead:
