@@ -57,6 +57,13 @@ def test_the_text_tells_unknown_images_first_then_pools_then_workloads(inventory
     assert f"2 nodes with {V100}, driver 535.183.01 (16 GPUs): newest that breaks nobody: 580" in lines
 
 
+def test_a_value_that_no_node_has_is_a_note_beside_one_that_some_have(inventory: Path) -> None:
+    result = gpu_policy("cuda", "plan", "--inventory", inventory, "--set", "pool in (v,x)=590.44.01")
+    assert result.exit_code == 1
+    assert 'note: --set "pool in (v,x)=590.44.01": no node and no declared node pool has "x"; pool is ' in result.stderr
+    assert gpu_policy("cuda", "plan", "--inventory", inventory, "--set", "pool in (x,y)=590").exit_code == 2
+
+
 def test_a_manifest_replaces_the_object_of_its_name(inventory: Path, tmp_path: Path) -> None:
     """So it shows what a change of the image does together with the driver."""
     manifest = tmp_path / "d.yaml"

@@ -91,6 +91,14 @@ def test_nodes_that_are_lost_are_counted_and_told() -> None:
     assert "2 nodes with Tesla-V100-SXM2-16GB, driver 590.44.01" in found.reason
 
 
+def test_a_workload_that_needs_no_forward_compatibility_any_more_is_told_so() -> None:
+    facts = ClusterFacts.of([*nodes(1, A100, "535.183.01", "a"), *nodes(1, A100, "580.95.05", "b")])
+    found = plan_for(pod("w", CUDA_13), facts, "pool=a=580.95.05")
+    assert found.change is WorkloadChange.SAME
+    assert found.reason == "runs without forward compatibility then, and on some nodes only by it now"
+    assert plan_for(pod("w", CUDA_13), facts, "pool=b=580.95.05").reason == "nothing changes"
+
+
 def test_nodes_that_are_gained_are_counted() -> None:
     facts = ClusterFacts.of([*nodes(2, GEFORCE, "535.183.01", "g"), *nodes(3, A100, "580.95.05", "a")])
     found = plan_for(pod("w", CUDA_13), facts, "pool=g=580.95.05")

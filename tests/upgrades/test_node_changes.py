@@ -77,6 +77,16 @@ def test_several_values_are_one_change() -> None:
     assert change.nodes == {"a0", "a1", "v0"}
 
 
+def test_values_that_no_node_has_are_told_beside_those_that_some_have() -> None:
+    (change,) = changed(FACTS, ["pool in (a100,v10,zz)=580"]).changes
+    assert change.nodes == {"a0", "a1"}
+    assert change.note == (
+        '--set "pool in (a100,v10,zz)=580": no node and no declared node pool has "v10" and "zz"; pool is a100 and v100; '
+        "did you mean v100?"
+    )
+    assert changed(FACTS, ["pool in (a100,v100)=580"]).changes[0].note == ""
+
+
 def test_nodes_without_nvidia_gpus_have_no_driver() -> None:
     (change,) = changed(FACTS, ["kubernetes.io/hostname in (a0,cpu)=580"]).changes
     assert change.nodes == {"a0"}
@@ -124,8 +134,11 @@ def test_an_unknown_branch_is_told_the_nearest_ones() -> None:
     [
         pytest.param("13.0", "is not a driver version", id="a CUDA version"),
         pytest.param("580.1.2.3", "is not a driver version", id="four numbers"),
-        pytest.param("latest", "is not a version", id="a word"),
-        pytest.param("", "is not a version", id="nothing"),
+        pytest.param("latest", "its branch, 580", id="a word"),
+        pytest.param("", "is not a driver version", id="nothing"),
+        pytest.param("R580", "did you mean 580?", id="a branch as release notes write it"),
+        pytest.param("v580.95.05", "did you mean 580.95.05?", id="a tag"),
+        pytest.param("580.", "did you mean 580?", id="a dot too many"),
     ],
 )
 def test_what_is_no_driver_is_refused(driver: str, told: str) -> None:

@@ -312,6 +312,8 @@ def _changed(
     changes: tuple[NodeChange, ...] = ()
     try:
         changes = changes_of(*options, known)
+        for note in filter(None, (change.note for change in changes)):
+            click.echo(f"note: {note}", err=True)
     except UnusableChangesError as error:
         faults += error.messages
     coming = None if added is None else inventory_of(added, policies.accelerators).facts

@@ -187,6 +187,8 @@ def _same(before: Standing, after: Standing) -> tuple[str, str]:
         case RunsOn.UNKNOWN:
             doubt, clearing = _doubt(after, after.unknown)
             return f"not known, as now: {doubt}", clearing
+    if before.by_compat & after.native:
+        return "runs without forward compatibility then, and on some nodes only by it now", ""
     return "nothing changes", ""
 
 

@@ -5,7 +5,7 @@ declares. All mistakes are reported at once, each with what there is instead.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -18,6 +18,8 @@ from webhook.model.versions import Version, parse_version
 from webhook.model.wording import counted, few, hint, nearest
 
 _IN = re.compile(r"\s*(\S+)\s+in\s*\((.*)\)\s*", re.DOTALL)
+_NUMBERS = re.compile(r"[RrVv]?([0-9]{3}(?:\.[0-9]+){0,2})\.?")
+"""A driver as release notes write it, such as R580 or v580.95.05."""
 _OLDEST_BRANCH = 100
 """The least first number of a driver version. A smaller number is most likely a version of CUDA."""
 _WANTED = "write key=value or key in (a,b) with a label of nodes, or the name of a node pool that a policy declares"
@@ -76,7 +78,7 @@ class NodeChange:
     """One thing that is done to nodes, as it was written in `text`.
 
     `nodes` are names of nodes, `pools` names of pools that policies declare. `driver` and `cuda`, the newest CUDA that
-    the driver runs, are given for SET.
+    the driver runs, are given for SET. `note` says which values of a label mean nothing, beside others that do.
     """
 
     action: ChangeAction
@@ -85,6 +87,7 @@ class NodeChange:
     pools: frozenset[str] = frozenset()
     driver: Version | None = None
     cuda: Version | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +185,21 @@ def _add(  # noqa: PLR0913, PLR0917  # the parts of a change
             faults.append(f"{option}: selects {counted(bare, 'node')}, none of which has NVIDIA GPUs; select others")
             return
     if len(faults) == before:
-        found.append(NodeChange(action, selection.text, frozenset(nodes), frozenset(pools), version, cuda))
+        note = _missed(selection, known)
+        told = f"{option}: {note}" if note else ""
+        found.append(NodeChange(action, selection.text, frozenset(nodes), frozenset(pools), version, cuda, told))
 
 
 def _driver(text: str, tables: CudaTables) -> Version:
     """The driver version, whose branch the tables know. Raises FormatError."""
-    version = parse_version(text)
+    try:
+        version = parse_version(text)
+    except FormatError:
+        meant = _NUMBERS.fullmatch(text)
+        hinted = f"; did you mean {meant[1]}?" if meant is not None else ""
+        raise FormatError(
+            f"{spelled(text)} is not a driver version; write one such as 580.95.05, or its branch, 580{hinted}"
+        ) from None
     if len(version.parts) > 3 or version.major < _OLDEST_BRANCH:
         raise FormatError(f"{spelled(text)} is not a driver version; write one such as 580.95.05, or its branch, 580")
     if tables.drivers.branch(version.major) is None:
@@ -210,6 +222,39 @@ def _nothing(selection: NodeSelection, known: KnownNodes) -> str:
         return f"no policy declares a node pool {spelled(selection.text)}; {there_are}. {_WANTED.capitalize()}"
     if not known.nodes and not known.pools:
         return "no node is known; the cluster has none, or its nodes cannot be listed: grant the verb list on nodes"
+    labels = _labels(known)
+    if selection.key not in labels:
+        close = nearest(selection.key, sorted(labels))
+        return f"no node and no declared node pool has the label {spelled(selection.key)}; " + (
+            f"did you mean {close}?" if close else f"GPU nodes have {few(sorted(labels))}"
+        )
+    return _no_value(selection.key, selection.values[0], labels[selection.key], "this value")
+
+
+def _missed(selection: NodeSelection, known: KnownNodes) -> str:
+    """What there is beside the values that no node and no pool has; empty if each is one of some."""
+    if not selection.values[1:]:
+        return ""
+    there = {node.label(selection.key) for node in known.nodes.values()}
+    there |= {dict(pool.labels).get(selection.key) for pool in known.pools}
+    missing = [value for value in selection.values if value not in there]
+    if not missing:
+        return ""
+    return _no_value(
+        selection.key, missing[0], _labels(known).get(selection.key, set()), few(list(map(spelled, missing)))
+    )
+
+
+def _no_value(key: str, value: str, known: Set[str], what: str) -> str:
+    values = sorted(known)
+    close = nearest(value, values)
+    return f"no node and no declared node pool has {what}; {key} is {few(values)}" + (
+        f"; did you mean {close}?" if close else ""
+    )
+
+
+def _labels(known: KnownNodes) -> dict[str, set[str]]:
+    """The labels of GPU nodes and of declared pools, each with its values."""
     labels: dict[str, set[str]] = {}
     for node in known.nodes.values():
         if known.has_gpus(node.kind):
@@ -218,16 +263,7 @@ def _nothing(selection: NodeSelection, known: KnownNodes) -> str:
     for pool in known.pools:
         for key, value in pool.labels:
             labels.setdefault(key, set()).add(value)
-    if selection.key not in labels:
-        close = nearest(selection.key, sorted(labels))
-        return f"no node and no declared node pool has the label {spelled(selection.key)}; " + (
-            f"did you mean {close}?" if close else f"GPU nodes have {few(sorted(labels))}"
-        )
-    values = sorted(labels[selection.key])
-    close = nearest(selection.values[0], values)
-    return f"no node and no declared node pool has this value; {selection.key} is {few(values)}" + (
-        f"; did you mean {close}?" if close else ""
-    )
+    return labels
 
 
 def _twice(changes: Sequence[NodeChange]) -> Iterable[str]:
