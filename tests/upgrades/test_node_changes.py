@@ -81,8 +81,8 @@ def test_values_that_no_node_has_are_told_beside_those_that_some_have() -> None:
     (change,) = changed(FACTS, ["pool in (a100,v10,zz)=580"]).changes
     assert change.nodes == {"a0", "a1"}
     assert change.note == (
-        '--set "pool in (a100,v10,zz)=580": no node and no declared node pool has "v10" and "zz"; pool is a100 and v100; '
-        "did you mean v100?"
+        '--set "pool in (a100,v10,zz)=580": no node and no declared node pool has "v10" and "zz"; pool is a100 and '
+        "v100; did you mean v100?"
     )
     assert changed(FACTS, ["pool in (a100,v100)=580"]).changes[0].note == ""
 
