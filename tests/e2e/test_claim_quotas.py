@@ -72,6 +72,15 @@ def events(team: Team) -> str:
     return " ".join(one["message"] for one in found)
 
 
+def audited(team: Team) -> Raw:
+    """The report of an audit of the namespace."""
+    policies = team.quotas.replicas.running[0].policies.directory
+    command = ["audit", "--cluster", f"--kubeconfig={team.plane.kubeconfig}", f"--policies={policies}", "--format=json"]
+    done = subprocess.run([*COMMAND, *command, f"--namespace={team.name}"], capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr
+    return dict(json.loads(done.stdout))
+
+
 def test_a_pod_brings_what_its_template_requests_and_the_claim_takes_the_room_over(team: Team) -> None:
     team.make(template("five", requests(5)))
     knows(team, "five")
@@ -182,11 +191,8 @@ def test_an_audit_and_the_objects_for_tenants_have_claims_beside_pods(team: Team
 
     amount = {"hard": "4", "used": "4", "byClaims": "3"}
     eventually(lambda: shown() == [amount])
-    policies = team.quotas.replicas.running[0].policies.directory
-    command = ["audit", "--cluster", f"--kubeconfig={team.plane.kubeconfig}", f"--policies={policies}", "--format=json"]
-    done = subprocess.run([*COMMAND, *command, f"--namespace={team.name}"], capture_output=True, text=True, check=False)
-    (quota,) = json.loads(done.stdout)["quotas"]
-    assert quota["gpus"] == amount, done.stderr
+    (quota,) = audited(team)["quotas"]
+    assert quota["gpus"] == amount
 
 
 def test_the_claim_of_an_excepted_pod_is_excepted_and_no_other_one(
@@ -208,3 +214,5 @@ def test_the_claim_of_an_excepted_pod_is_excepted_and_no_other_one(
     forged["metadata"] |= {key: made["metadata"][key] for key in ("annotations", "ownerReferences")}
     status, said = team.tried(forged)
     assert (status, "requests 5 GPUs; the policy allows at most 2" in said) == (403, True), said
+    found = [one for one in audited(team)["findings"] if one["rule"] == "gpuLimits"]
+    assert {(one["object"]["kind"], one["level"]) for one in found} == {("Pod", "skip"), ("ResourceClaim", "skip")}

@@ -122,6 +122,13 @@ def test_a_selector_that_matches_nothing_is_told_what_there_is() -> None:
     ]
 
 
+def test_what_is_retired_may_be_any_node() -> None:
+    (fault,) = faults(retired=["pool=webb"])
+    assert fault.endswith("has this value; pool is a100, v100 and web; did you mean web?")
+    (change,) = changed(FACTS, retired=["pool in (web,zz)"]).changes
+    assert change.note.endswith('has "zz"; pool is a100, v100 and web')
+
+
 def test_an_unknown_branch_is_told_the_nearest_ones() -> None:
     (fault,) = faults("pool=a100=581.10")
     assert fault.startswith(

@@ -13,7 +13,7 @@ from webhook.audit.audit_findings import findings_of, quota_overuse
 from webhook.audit.capacity import capacity_of
 from webhook.audit.cluster_objects import NamespaceScope
 from webhook.audit.deduplication import Deduplicator, DraftFinding, Gathered, changed_injections, new_refusals
-from webhook.audit.documents import Document, DocumentError
+from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.audit.input_claims import InputClaims
 from webhook.audit.owners import Owners
 from webhook.audit.quota_report import QuotaInUse, quotas_in_use, quotas_with_pods, reported_quotas
@@ -82,6 +82,8 @@ class Auditor:
         if isinstance(document, DocumentError):
             self._errors.append(document)
             return
+        if self._place.is_cluster and is_pod(document.api_version, document.kind):
+            self._context.learn(own_namespace(document), document.object)
         try:
             self._count_in_quotas(document)
             if not is_passed_over(document, self._owners):

@@ -16,6 +16,7 @@ import jsonpatch
 
 from webhook import engine
 from webhook.audit.documents import Document, DocumentError, own_namespace
+from webhook.audit.excepted_pods import ExceptedPods
 from webhook.audit.input_claims import InputClaims
 from webhook.engine import TemplateOutcome, quota_claims
 from webhook.engine.running_rules import facts_under
@@ -117,7 +118,8 @@ class ReviewContext:
 
     Pods are entered in `ledgers` one after the other, so that the last pods are refused where all pods together exceed
     a quota. `claims` are the resource claims that pods may name; without `claims` there is no finding about devices.
-    `now` is the moment for which exceptions and node pools are judged, in seconds since 1970.
+    `now` is the moment for which exceptions and node pools are judged, in seconds since 1970. Claims of
+    `excepted_pods` are judged with the exceptions of these pods.
     """
 
     policies: PolicySet
@@ -125,10 +127,18 @@ class ReviewContext:
     ledgers: Ledgers
     claims: InputClaims | None = None
     now: float = field(default_factory=time.time)
+    excepted_pods: ExceptedPods = field(default_factory=ExceptedPods)
 
     def in_force(self, namespace: str, raw: Mapping[str, Any], kind: str) -> InForce:
         """What holds for an object of a kind."""
-        return self.policies.in_force(namespace, lambda: subject_of(raw, kind), self.now)
+        return self.policies.in_force(namespace, lambda: self.excepted_pods.subject_of(namespace, raw, kind), self.now)
+
+    def learn(self, namespace: str, pod: Mapping[str, Any]) -> None:
+        """Remember a pod for which exceptions hold, before the claims that were made for it come."""
+        if self.policies.exceptions.are_in(namespace):
+            subject = subject_of(pod)
+            if self.policies.in_force(namespace, lambda: subject, self.now).policy.exceptions:
+                self.excepted_pods.learn(namespace, pod, subject)
 
 
 def review(documents: Sequence[Document | DocumentError], namespace: str, context: ReviewContext) -> ReviewList:

@@ -33,10 +33,13 @@ class ClaimOwner:
         metadata = mapped(pod, "metadata")
         if (metadata.get("name"), metadata.get("uid")) != (self.name, self.uid):
             return False
-        named = listed(pod, "spec", "resourceClaims")
-        return not self.claim or any(
-            part(one, "name") == self.claim and part(one, "resourceClaimTemplateName") for one in named
-        )
+        return not self.claim or self.claim in template_claims(pod)
+
+
+def template_claims(pod: Mapping[str, Any]) -> frozenset[str]:
+    """The names that a pod has for its claims from templates."""
+    claims = [one for one in listed(pod, "spec", "resourceClaims") if part(one, "resourceClaimTemplateName")]
+    return frozenset(name for one in claims if isinstance(name := part(one, "name"), str))
 
 
 def claim_owner(claim: Mapping[str, Any]) -> ClaimOwner | None:

@@ -177,7 +177,7 @@ def _add(  # noqa: PLR0913, PLR0917  # the parts of a change
         faults.append(f"{option}: {error}")
         return
     if not nodes and not pools:
-        faults.append(f"{option}: {_nothing(selection, known)}")
+        faults.append(f"{option}: {_nothing(selection, known, action)}")
         return
     if action is ChangeAction.SET:
         bare, nodes = len(nodes), [name for name in nodes if known.has_gpus(known.nodes[name].kind)]
@@ -185,7 +185,7 @@ def _add(  # noqa: PLR0913, PLR0917  # the parts of a change
             faults.append(f"{option}: selects {counted(bare, 'node')}, none of which has NVIDIA GPUs; select others")
             return
     if len(faults) == before:
-        note = _missed(selection, known)
+        note = _missed(selection, known, action)
         told = f"{option}: {note}" if note else ""
         found.append(NodeChange(action, selection.text, frozenset(nodes), frozenset(pools), version, cuda, told))
 
@@ -214,7 +214,7 @@ def _driver(text: str, tables: CudaTables) -> Version:
     return version
 
 
-def _nothing(selection: NodeSelection, known: KnownNodes) -> str:
+def _nothing(selection: NodeSelection, known: KnownNodes, action: ChangeAction) -> str:
     """What there is, where a selection means nothing."""
     if not selection.key:
         names = sorted({pool.name for pool in known.pools})
@@ -222,16 +222,16 @@ def _nothing(selection: NodeSelection, known: KnownNodes) -> str:
         return f"no policy declares a node pool {spelled(selection.text)}; {there_are}. {_WANTED.capitalize()}"
     if not known.nodes and not known.pools:
         return "no node is known; the cluster has none, or its nodes cannot be listed: grant the verb list on nodes"
-    labels = _labels(known)
+    labels = _labels(known, action)
     if selection.key not in labels:
-        close = nearest(selection.key, sorted(labels))
+        close, whose = nearest(selection.key, sorted(labels)), "GPU nodes" if action is ChangeAction.SET else "nodes"
         return f"no node and no declared node pool has the label {spelled(selection.key)}; " + (
-            f"did you mean {close}?" if close else f"GPU nodes have {few(sorted(labels))}"
+            f"did you mean {close}?" if close else f"{whose} have {few(sorted(labels))}"
         )
     return _no_value(selection.key, selection.values[0], labels[selection.key], "this value")
 
 
-def _missed(selection: NodeSelection, known: KnownNodes) -> str:
+def _missed(selection: NodeSelection, known: KnownNodes, action: ChangeAction) -> str:
     """What there is beside the values that no node and no pool has; empty if each is one of some."""
     if not selection.values[1:]:
         return ""
@@ -241,7 +241,7 @@ def _missed(selection: NodeSelection, known: KnownNodes) -> str:
     if not missing:
         return ""
     return _no_value(
-        selection.key, missing[0], _labels(known).get(selection.key, set()), few(list(map(spelled, missing)))
+        selection.key, missing[0], _labels(known, action).get(selection.key, set()), few(list(map(spelled, missing)))
     )
 
 
@@ -253,11 +253,11 @@ def _no_value(key: str, value: str, known: Set[str], what: str) -> str:
     )
 
 
-def _labels(known: KnownNodes) -> dict[str, set[str]]:
-    """The labels of GPU nodes and of declared pools, each with its values."""
+def _labels(known: KnownNodes, action: ChangeAction) -> dict[str, set[str]]:
+    """The labels of the nodes that may be meant, and of declared pools, each with its values."""
     labels: dict[str, set[str]] = {}
     for node in known.nodes.values():
-        if known.has_gpus(node.kind):
+        if action is not ChangeAction.SET or known.has_gpus(node.kind):
             for key in node.keys:
                 labels.setdefault(key, set()).add(node.label(key) or "")
     for pool in known.pools:

@@ -91,7 +91,7 @@ def whom(pool: PlannedPool) -> str:
 
 def drivers(pool: PlannedPool) -> str:
     """The drivers of the nodes of an option now and then."""
-    now = f"driver {few(pool.drivers)}" if pool.drivers else "an unknown driver"
+    now = f"driver {few(pool.drivers)}" if pool.drivers else "an unknown driver" if pool.gpus else "no driver"
     if pool.action is ChangeAction.SET:
         return f"{now} -> {pool.driver}"
     return f"{now} -> retired" if pool.action is ChangeAction.RETIRE else f"new, {now}"

@@ -1,0 +1,82 @@
+"""An audit of a cluster judges the claims of excepted pods as the webhook does, which knows who made a claim."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.admission.test_claims_of_excepted_pods import BERT, LABELLED, NO_TEMPLATE, NOW, made
+from tests.facts.claim_samples import for_extended_resources, stored_claim
+from tests.reviews import FACTS, container
+from tests.test_exceptions import written
+from webhook.audit.auditing import Audit, AuditPolicies, AuditScope, Background
+from webhook.audit.documents import Document
+from webhook.audit.owners import Owners
+from webhook.audit.report import AuditReport
+
+POD = {**BERT, "metadata": {**BERT["metadata"], "namespace": "team"}}
+
+
+def changed(**metadata: Any) -> dict[str, Any]:
+    """The pod with other metadata."""
+    return {**POD, "metadata": {**POD["metadata"], **metadata}}
+
+
+def audited(directory: Path, *objects: Mapping[str, Any]) -> AuditReport:
+    """The audit of a cluster whose owners are workloads alone, in the order in which it is read: pods, then claims."""
+    using = AuditPolicies.of("policies", written(directory, LABELLED), Background(FACTS), now=NOW)
+    audit = Audit(using, Owners(), AuditScope(True), datetime.fromtimestamp(NOW, UTC))
+    for number, raw in enumerate(objects, start=1):
+        audit.add(Document("", number, 0, raw))
+    return audit.report(Background(FACTS))
+
+
+def levels(report: AuditReport) -> list[tuple[str, str]]:
+    """Kind and level of what was found in claims."""
+    return [(one.object.kind, one.level.value) for one in report.findings if one.object.kind == "ResourceClaim"]
+
+
+EXTENDING = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"} | for_extended_resources(
+    "p", stored_claim("c", 9, namespace="team")
+)
+WITH_GPUS = {**POD, "spec": {"containers": [container("main", limits={"nvidia.com/gpu": 9})]}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "claim"),
+    [
+        pytest.param(POD, made(), id="from a template"),
+        pytest.param(WITH_GPUS, EXTENDING, id="for extended resources"),
+        pytest.param(changed(deletionTimestamp="2027-01-15T00:00:00Z"), made(), id="of a pod that is being deleted"),
+    ],
+)
+def test_the_claim_of_an_excepted_pod_is_skipped_with_the_name_of_the_exception(
+    tmp_path: Path, pod: dict[str, Any], claim: dict[str, Any]
+) -> None:
+    report = audited(tmp_path, pod, claim)
+    assert (levels(report), report.exit_status()) == ([("ResourceClaim", "skip")], 0)
+    assert {one.exception for one in report.findings if one.object.kind == "ResourceClaim"} == {"bert-legacy"}
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        pytest.param([made()], id="whose pod is gone"),
+        pytest.param(
+            [changed(uid="5bd7c0a8-6393-11e8-b7cc-42010a800002"), made()], id="of an earlier pod of this name"
+        ),
+        pytest.param([changed(name="q"), made()], id="of a pod of another name"),
+        pytest.param([changed(labels={}), made()], id="of a pod without an exception"),
+        pytest.param(
+            [{**NO_TEMPLATE, "metadata": POD["metadata"]}, made()], id="that its pod names as an existing one"
+        ),
+        pytest.param([WITH_GPUS, made()], id="that its pod does not name"),
+        pytest.param([POD, made(annotations={})], id="without the annotation"),
+        pytest.param([POD, made(ownerReferences=[])], id="without an owner"),
+    ],
+)
+def test_any_other_claim_is_refused(tmp_path: Path, objects: list[dict[str, Any]]) -> None:
+    report = audited(tmp_path, *objects)
+    assert (levels(report), report.exit_status()) == ([("ResourceClaim", "refuse")], 1)
