@@ -99,6 +99,14 @@ def test_a_workload_that_needs_no_forward_compatibility_any_more_is_told_so() ->
     assert plan_for(pod("w", CUDA_13), facts, "pool=b=580.95.05").reason == "nothing changes"
 
 
+def test_whether_it_runs_on_a_node_that_comes_is_unknown_although_there_are_others_of_its_kind() -> None:
+    there, coming = (ClusterFacts.of(nodes(1, "NVIDIA-B200", "580.95.05", pool)) for pool in ("v", "a"))
+    found = plan_for(pod("w", "tensorflow/tensorflow:2.15.0-gpu", "a"), there, added=coming)
+    assert (found.before.verdict, found.after.verdict) == (RunsOn.NO_NODES, RunsOn.UNKNOWN)
+    assert found.change is WorkloadChange.UNKNOWN
+    assert "it is not known whether it runs" in found.reason
+
+
 def test_nodes_that_are_gained_are_counted() -> None:
     facts = ClusterFacts.of([*nodes(2, GEFORCE, "535.183.01", "g"), *nodes(3, A100, "580.95.05", "a")])
     found = plan_for(pod("w", CUDA_13), facts, "pool=g=580.95.05")

@@ -68,7 +68,7 @@ def _change(before: Standing, after: Standing, places: _Places, order: PlaceOrde
     if places.doubtful or (not after.running and before.running):
         return WorkloadChange.UNKNOWN
     if not ran:
-        return WorkloadChange.UNBLOCKED if after.running else WorkloadChange.SAME
+        return WorkloadChange.UNBLOCKED if after.running else WorkloadChange.UNKNOWN  # of nodes that come
     return _change_of_number(before, after, places, order)
 
 
