@@ -14,6 +14,7 @@ from typing import Any
 
 from webhook.audit.report import ObjectReference
 from webhook.model.json_parts import mapped
+from webhook.model.pod import POD_TEMPLATE_HASH
 from webhook.model.workloads import controller_of
 
 MOST_STEPS = 32
@@ -22,8 +23,6 @@ MOST_STEPS = 32
 _LONGEST_TEXT = 253
 """Most characters of a name, uid, kind or version that Kubernetes accepts."""
 _NODE = ("v1", "Node")
-_HASH = "pod-template-hash"
-"""Label of the pods and ReplicaSets that a Deployment makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,7 @@ class Owners:
 
     def _deployment_behind(self, replica_set: ObjectReference, pod: Mapping[str, Any]) -> _Known | None:
         """The learned Deployment whose ReplicaSet made a pod, by the hash in the labels of the pod."""
-        label = _text(mapped(mapped(pod, "metadata"), "labels"), _HASH)
+        label = _text(mapped(mapped(pod, "metadata"), "labels"), POD_TEMPLATE_HASH)
         if not label or not _is_in_apps(replica_set, "ReplicaSet") or not replica_set.name.endswith(f"-{label}"):
             return None
         namespace = replica_set.namespace or self._namespace

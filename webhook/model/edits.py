@@ -10,6 +10,7 @@ from webhook.model.container import Container
 from webhook.model.draft import Draft
 from webhook.model.fixed import fixed
 from webhook.model.node import PriorityClass, Toleration
+from webhook.model.pod import POD_TEMPLATE_HASH
 from webhook.model.selectors import Expression
 
 REQUIRED = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
@@ -198,10 +199,6 @@ class SetActiveDeadline(_Change):
         draft.replace(("spec", "activeDeadlineSeconds"), self.seconds)
 
 
-_REVISION = "pod-template-hash"
-"""The label with which a Deployment distinguishes its revisions."""
-
-
 @fixed(frozen=True, slots=True)
 class SpreadOverNodes(_Change):
     """Have the scheduler spread pods with these labels over nodes where it can.
@@ -217,7 +214,7 @@ class SpreadOverNodes(_Change):
     @classmethod
     def of(cls, labels: Mapping[str, Any]) -> "SpreadOverNodes | None":
         """The spread of a pod with these labels over nodes; None where no label can be shared with other pods."""
-        shared = ((key, value) for key, value in labels.items() if key != _REVISION and isinstance(value, str))
+        shared = ((key, value) for key, value in labels.items() if key != POD_TEMPLATE_HASH and isinstance(value, str))
         ordered = tuple(sorted(shared))
         return cls(ordered) if ordered else None
 
@@ -231,7 +228,7 @@ class SpreadOverNodes(_Change):
             "topologyKey": "kubernetes.io/hostname",
             "whenUnsatisfiable": "ScheduleAnyway",
             "labelSelector": {"matchLabels": dict(self.labels)},
-            "matchLabelKeys": [_REVISION],
+            "matchLabelKeys": [POD_TEMPLATE_HASH],
         }
         draft.append(("spec", "topologySpreadConstraints"), constraint)
 

@@ -15,6 +15,8 @@ from webhook.model.selectors import Term
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """The label on objects that Kueue admits."""
+POD_TEMPLATE_HASH = "pod-template-hash"
+"""The label with which a Deployment distinguishes its revisions; the names of its ReplicaSets end with its value."""
 
 
 class Volume(NamedTuple):

@@ -21,6 +21,7 @@ from typing import Any
 
 from webhook.model.container import APP, EPHEMERAL, INIT
 from webhook.model.json_parts import listed, mapped, part
+from webhook.model.pod import POD_TEMPLATE_HASH
 from webhook.model.pod_reader import controller_of
 from webhook.model.workloads.controllers import INDEX
 from webhook.model.workloads.template import Template
@@ -47,7 +48,7 @@ MAKERS: Mapping[str, str] = {
 """Label that a controller adds to pods -> kind of the object with the name in it, where that is not the owner."""
 _LABELS = {kind: label for label, kind in MAKERS.items()}
 
-_HASHES = {"Deployment": "pod-template-hash", "Rollout": "rollouts-pod-template-hash"}
+_HASHES = {"Deployment": POD_TEMPLATE_HASH, "Rollout": "rollouts-pod-template-hash"}
 """Kind that makes ReplicaSets -> label with the hash at the end of their names."""
 
 _NAMED_BY_NO_POD = {

@@ -18,6 +18,7 @@ from webhook.facts.inventory import load_inventory
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.outcome import Finding
 from webhook.policy.policy_store import PolicyStore, ReloadStatus
+from webhook.replica.stored_pods import PodsOfClaims
 
 _LOG = logging.getLogger("gpu_policy")
 
@@ -30,22 +31,14 @@ class ReplicaSources:
     inventory: Path | None = None
     kubeconfig: Path | None = None
 
-    def facts(self, accelerators: Accelerators = BUILT_IN) -> FactsSource:
-        """The source of facts, not yet started."""
+    def facts(self, accelerators: Accelerators = BUILT_IN) -> tuple[FactsSource, StoredPods | None]:
+        """The source of facts, not yet started, and the stored pods of the same cluster; None for an inventory."""
         if self.inventory is not None:
-            return StaticFacts(load_inventory(self.inventory, accelerators))
+            return StaticFacts(load_inventory(self.inventory, accelerators)), None
         from webhook.facts.live import LiveFacts  # noqa: PLC0415  # the client weighs 30 MiB, paid only when used
 
-        return LiveFacts(kubeconfig=self.kubeconfig, accelerators=accelerators)
-
-    def pods(self, facts: FactsSource) -> StoredPods | None:
-        """The pods of the cluster that the facts come from; None for an inventory."""
-        if self.inventory is not None:
-            return None
-        from webhook.facts.live import LiveFacts  # noqa: PLC0415  # as above
-        from webhook.replica.stored_pods import PodsOfClaims  # noqa: PLC0415  # as above
-
-        return PodsOfClaims(facts.server) if isinstance(facts, LiveFacts) else None
+        live = LiveFacts(kubeconfig=self.kubeconfig, accelerators=accelerators)
+        return live, PodsOfClaims(live.server)
 
 
 class Companion(Protocol):
@@ -97,7 +90,7 @@ class Replica:
     ) -> None:
         self._metrics = Metrics(namespace_series)
         self._policies = PolicyStore(sources.policies, listener=self._reloaded)
-        self._facts = sources.facts(self._policies.current.accelerators)
+        self._facts, pods = sources.facts(self._policies.current.accelerators)
         self._quotas = (
             None if quotas is None else QuotaService(quotas, self._policies, self._metrics, lambda: self._facts.facts)
         )
@@ -110,7 +103,7 @@ class Replica:
             self._quotas,
             clock=self._facts.now,
             listeners=listeners,
-            pods=sources.pods(self._facts),
+            pods=pods,
         )
         self._service.decision_seconds = decision_seconds
         if events is not None:

@@ -3,13 +3,16 @@
 import logging
 import time
 from threading import Semaphore
+from typing import TYPE_CHECKING
 
 from webhook.admission.pod_look_up import PodUnknownError
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_paths import CORE, path_of
-from webhook.kubernetes.api_server import ApiServer
 from webhook.model.claim_owner import ClaimOwner
 from webhook.model.subject import PodSubject, subject_of
+
+if TYPE_CHECKING:
+    from webhook.kubernetes.api_server import ApiServer
 
 AT_A_TIME = 2
 """Most pods that are read at a time: a pod of 1.5 MiB may take 60 MiB of memory while it is read."""
@@ -20,7 +23,7 @@ _log = logging.getLogger("gpu_policy.claims")
 class PodsOfClaims:
     """Implements `webhook.admission.pod_look_up.StoredPods` by one request for each claim. Threads may share it."""
 
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: "ApiServer") -> None:
         self._server = server
         self._turns = Semaphore(AT_A_TIME)
 
