@@ -41,7 +41,11 @@ def levels(report: AuditReport) -> list[tuple[str, str]]:
 EXTENDING = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"} | for_extended_resources(
     "p", stored_claim("c", 9, namespace="team")
 )
-WITH_GPUS = {**POD, "spec": {"containers": [container("main", limits={"nvidia.com/gpu": 9})]}}
+WITH_GPUS = {
+    **POD,
+    "spec": {"containers": [container("main", limits={"nvidia.com/gpu": 9})]},
+    "status": {"extendedResourceClaimStatus": {"resourceClaimName": "c"}},
+}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 from webhook.facts.stored_claims import is_for_extended_resources
 from webhook.model.claim_owner import claim_owner, subject_for_pod, template_claims
 from webhook.model.claims import CLAIM
-from webhook.model.json_parts import mapped
+from webhook.model.json_parts import mapped, part
 from webhook.model.subject import PodSubject, subject_of
 
 
@@ -21,10 +21,11 @@ class ExceptedPods:
         self._known: dict[tuple[str, str, str], tuple[PodSubject, frozenset[str]]] = {}
 
     def learn(self, namespace: str, pod: Mapping[str, Any], subject: PodSubject) -> None:
-        """Remember a pod that may own claims."""
+        """Remember a pod that has claims from templates, or one for extended resources: of most clusters, few."""
         names, metadata = template_claims(pod), mapped(pod, "metadata")
         name, uid = metadata.get("name"), metadata.get("uid")
-        if isinstance(name, str) and isinstance(uid, str) and (names or any(subject.devices)):
+        owns = names or part(pod, "status", "extendedResourceClaimStatus") is not None
+        if isinstance(name, str) and isinstance(uid, str) and owns:
             self._known[namespace, name, uid] = subject, names
 
     def subject_of(self, namespace: str, raw: Mapping[str, Any], kind: str) -> PodSubject:

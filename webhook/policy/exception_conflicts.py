@@ -7,7 +7,6 @@ of patterns that tells most of them apart.
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import product
 
 from webhook.model.globs import before_wildcard, is_glob
 from webhook.policy.exception_file import PolicyException
@@ -24,10 +23,13 @@ _LISTS: Sequence[Callable[[PolicyException], Sequence[str]]] = (
 """Lists of patterns. If two exceptions are equally specific, two patterns of each list are equal, or are globs of one
 length that hold for one text."""
 
+_SHARED = 4096
+"""Pairs of lists of namespaces that are remembered."""
+
 
 def check_conflicts(exceptions: Sequence[PolicyException], path: str, faults: Faults) -> None:
     """Add a fault for each exception that may hold beside an earlier one of which it is not known which comes first."""
-    shared = lru_cache(maxsize=None)(shared_namespaces)  # many exceptions are for the same namespaces
+    shared = lru_cache(maxsize=_SHARED)(shared_namespaces)  # many exceptions are for the same namespaces
     told: set[str] = set()
     for one, other in alike(exceptions):
         if other.name in told or not (where := shared(one.namespaces, other.namespaces)):
@@ -61,9 +63,13 @@ def _pairs(group: Sequence[PolicyException]) -> Iterator[tuple[PolicyException, 
     written = [patterns for patterns in _LISTS if patterns(group[0])]
     by_list = [list(_met(group, patterns, step)) for patterns in written for step in (1, -1)]
     fewest = min(by_list, key=lambda found: sum(len(some) * len(others) for some, others in found))
-    numbers = {(max(pair), min(pair)) for some, others in fewest for pair in product(some, others)}
-    for later, earlier in sorted(numbers):
-        if later != earlier:
+    beside: defaultdict[int, list[Sequence[int]]] = defaultdict(list)
+    for pair in fewest:
+        for some, others in (pair, pair[::-1]):
+            for number in some:
+                beside[number].append(others)
+    for later in sorted(beside):
+        for earlier in sorted({number for numbers in beside[later] for number in numbers if number < later}):
             yield group[earlier], group[later]
 
 
