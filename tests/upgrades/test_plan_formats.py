@@ -16,7 +16,7 @@ from tests.upgrades.sample_plan import large_plan, only_matrix, plan_of_nothing,
 from webhook.audit.reports.as_markdown import MOST, code
 from webhook.outcome import printable
 from webhook.upgrades import plan_markdown, plan_sarif
-from webhook.upgrades.driver_plan import DriverPlan, WorkloadChange
+from webhook.upgrades.driver_plan import DriverPlan, MatrixCell, WorkloadChange
 from webhook.upgrades.page.plan_page import MOST_SHOWN, MOST_WITHOUT_SCRIPT, render
 from webhook.upgrades.plan_formats import PLAN_FORMATS, rendered_plan
 
@@ -38,6 +38,15 @@ def test_equal_plans_are_written_alike_and_none_is_empty(form: str, plan: Callab
 @pytest.mark.parametrize("form", PLAN_FORMATS)
 def test_every_format_says_what_could_not_be_read(form: str) -> None:
     assert "not YAML" in rendered_plan(sample_plan(), form)
+
+
+@pytest.mark.parametrize("form", ["text", "html", "markdown"])
+def test_where_no_branch_is_safe_every_format_for_people_says_why(form: str) -> None:
+    plan = only_matrix()
+    assert plan.matrix is not None
+    rows = tuple(replace(row, newest=None, cells=(MatrixCell(580, 1, 0, True),)) for row in plan.matrix.rows)
+    told = rendered_plan(replace(plan, matrix=replace(plan.matrix, rows=rows)), form)
+    assert "every branch that drives these GPUs breaks some" in " ".join(told.split())
 
 
 @pytest.mark.parametrize("form", PLAN_FORMATS)

@@ -58,7 +58,7 @@ def _matrix(page: Page, matrix: BranchMatrix) -> None:
     rows = (
         (
             f"{code(row.name)}<br>{counted(row.nodes, 'node')}, {counted(row.gpus, 'GPU')}",
-            str(row.newest) if row.newest is not None else "none",
+            str(row.newest) if row.newest is not None else plan_wording.why_no_newest(row),
             "<br>".join(f"{plan_wording.span(cells)}: {said}" for said, cells in [*plan_wording.spans(row)][::-1]),
         )
         for row in matrix.rows
