@@ -1,13 +1,12 @@
 """ResourceClaims that are about to be created: counted in the quotas of their namespace."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from tests.admission.test_service_quotas import Site
+from tests.admission.quota_desk import Site
 from tests.facts.claim_samples import for_extended_resources, made_for, stored_claim
 from webhook.admission.claim_phase import SCHEDULER
 
@@ -22,14 +21,6 @@ def said(site: Site, raw: dict[str, Any], number: int = 1, **parts: Any) -> str:
     """The refusal of a claim; empty for none."""
     response = site.ask("/claims", raw, number, **parts)
     return str(response.get("status", {}).get("message", ""))
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    """A namespace that may use 4 GPUs, two of which are in use."""
-    site = Site(tmp_path)
-    yield site
-    site.desk.close()
 
 
 def test_a_claim_is_entered_and_one_beyond_the_quota_is_refused(site: Site) -> None:

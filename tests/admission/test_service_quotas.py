@@ -1,8 +1,7 @@
 """Quotas in the validating phase: which pods get an entry and when, what is answered without a ledger, and metrics."""
 
 import json
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,129 +10,14 @@ from uuid import UUID
 import pytest
 import yaml
 
-from tests.ledger.bookkeeping import Watched, eventually
+from tests.admission.quota_desk import FULL, KEY, Site, full, policy_file, pots_file, running
+from tests.ledger.bookkeeping import eventually
 from tests.operation import Operated, operated
-from tests.replicas import FactsInAnyState
-from tests.reviews import FACTS, NAMESPACE, pod, request, review, workload
-from webhook.admission.app import create_app
-from webhook.admission.metrics import Metrics
-from webhook.admission.phases import Decision
-from webhook.admission.quota_service import QuotaParts, QuotaService
-from webhook.admission.service import Service
-from webhook.admission.time_budget import TimeBudget
-from webhook.engine.quota_usage import QuotaUsage
-from webhook.facts.static_pods import StaticPods
-from webhook.ledger.ledger_store import LedgerError, MemoryStore
+from tests.reviews import NAMESPACE, pod, review, workload
+from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import AlreadyStored, Crowded, InTreeExceeded, Verdict, Withheld
-from webhook.policy.policy_store import PolicyStore
 from webhook.quota.quotas import Limit, Measure
-
-KEY = f"namespace.{NAMESPACE}"
-FULL = (
-    f"gpuQuota: spec: exceeded GPU quota '{NAMESPACE}': requested 3, used 2 of 4 (2 free); largest: running 2; "
-    "free some or request 2."
-)
-
-
-def full(asks: int) -> str:
-    """The message when nothing is free."""
-    return FULL.replace("3, used 2 of 4 (2 free)", f"{asks}, used 4 of 4 (0 free)").replace(" or request 2", "")
-
-
-UNKEPT = (
-    f"gpuQuota: spec: the ledger of GPU quota '{NAMESPACE}' cannot be reached, so it is not known what is free: this "
-    "replica was started without --quota-ledgers, the namespace that the ledgers are in. Try again in a moment, or "
-    "tell the platform team."
-)
-
-
-def policy_file(directory: Path, name: str, **rules: Any) -> None:
-    """Write a policy."""
-    document = {
-        "apiVersion": "gpupolicy.dev/v1alpha1",
-        "kind": "GPUPolicy",
-        "metadata": {"name": name},
-        "spec": {"rules": rules},
-    }
-    (directory / f"{name}.yaml").write_text(yaml.safe_dump(document))
-
-
-def pots_file(directory: Path, *pots: dict[str, Any]) -> None:
-    """Write the pots."""
-    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUQuotaPots", "metadata": {"name": "_quotas"}}
-    (directory / "_quotas.yaml").write_text(yaml.safe_dump({**head, "spec": {"pots": list(pots)}}))
-
-
-def running(name: str, gpus: int, namespace: str = NAMESPACE) -> dict[str, Any]:
-    """A pod of the inventory."""
-    return pod(gpus, name=name, namespace=namespace)
-
-
-class Shown:
-    """Takes the usage that would be shown to tenants."""
-
-    def __init__(self) -> None:
-        self.standings: list[list[QuotaUsage]] = []
-        self.life: list[str] = []
-
-    def start(self) -> None:
-        self.life.append("started")
-
-    def show(self, standings: Any) -> None:
-        self.standings.append(list(standings))
-
-    def close(self) -> None:
-        self.life.append("closed")
-
-
-class Site:
-    """One replica with a namespace that may use 4 GPUs, two of which are in use."""
-
-    def __init__(self, directory: Path, *, has_ledgers: bool = True, tells_usage: bool = True, **quota: Any) -> None:
-        self.directory = directory
-        policy_file(directory, "_default", gpuLimits={"mode": "enforce", "maxPerPod": 8})
-        policy_file(directory, NAMESPACE, gpuQuota={"mode": "enforce", "gpus": 4, **quota})
-        self.store = Watched()
-        self.policies = PolicyStore(directory)
-        self.metrics = Metrics()
-        self.shown = Shown()
-        self.pods = StaticPods([running("running", 2), running("foreign", 64, "other")])
-        parts = QuotaParts(self.store, self.pods, self.shown, tells_usage=tells_usage)
-        self.desk = QuotaService(parts, self.policies, self.metrics)
-        ledgers = self.desk if has_ledgers else None
-        self.service = Service(self.policies, FactsInAnyState(), self.metrics, ledgers=ledgers)
-        self.client = create_app(self.service).test_client()
-
-    def ask(self, path: str, obj: dict[str, Any], number: int = 1, **parts: Any) -> dict[str, Any]:
-        """The response to a review of a pod with the uid of this number."""
-        obj["metadata"]["uid"] = str(UUID(int=number))
-        answer = self.client.post(path, json=review(obj, **parts))
-        assert answer.status_code == 200, answer.text
-        response: dict[str, Any] = answer.json["response"]
-        return response
-
-    def validate(self, gpus: int, number: int = 1, **parts: Any) -> str:
-        """Have a pod validated; the refusal, empty for none."""
-        response = self.ask("/validate", pod(gpus), number, **parts)
-        assert response["allowed"] is ("status" not in response)
-        return str(response.get("status", {}).get("message", ""))
-
-    @property
-    def entered(self) -> set[int]:
-        """The pods that were entered in the ledger of the namespace, besides the one that was there."""
-        held = MemoryStore.read(self.store, KEY, 1)  # `Watched.read` would be recorded
-        return {one.int for uid in (held.entries.by_uid if held else ()) if (one := UUID(bytes=uid)).int < 1000}
-
-    def value(self, name: str, **labels: str) -> float | None:
-        return self.metrics.registry.get_sample_value(f"gpu_policy_quota_{name}", labels)
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    site = Site(tmp_path)
-    yield site
-    site.desk.close()
 
 
 def test_of_two_pods_that_do_not_fit_together_the_second_is_refused(site: Site) -> None:
@@ -256,73 +140,6 @@ def test_a_deployment_whose_pods_will_not_all_fit_is_warned_of_when_it_is_applie
     response = site.ask("/workloads", raw)
     (warning,) = response["warnings"]
     assert (response["allowed"], "its 3 pods request 6 GPUs together" in warning) == (True, True)
-
-
-# Replicas without ledgers, and ledgers out of reach.
-
-
-def test_a_replica_that_keeps_no_ledgers_refuses_and_says_which_option_it_lacks(tmp_path: Path) -> None:
-    site = Site(tmp_path, has_ledgers=False)
-    assert site.validate(1) == UNKEPT
-    assert site.validate(0) == ""
-
-
-def test_a_replica_that_keeps_no_ledgers_admits_with_a_warning_where_the_policy_would_rather(tmp_path: Path) -> None:
-    site = Site(tmp_path, has_ledgers=False, onLedgerFailure="allow")
-    response = site.ask("/validate", pod(1))
-    (warning,) = response["warnings"]
-    assert response["allowed"]
-    assert warning.startswith(UNKEPT[:100])
-    assert len(warning) <= 256
-
-
-@pytest.mark.parametrize(("failure", "is_allowed"), [("deny", False), ("allow", True)])
-def test_a_ledger_out_of_reach_is_said_and_counted(tmp_path: Path, failure: str, is_allowed: bool) -> None:
-    site = Site(tmp_path, onLedgerFailure=failure)
-    site.store.faults = [LedgerError("GET /api: timed out")] * 3
-    response = site.ask("/validate", pod(1))
-    said = response["warnings"][0] if is_allowed else response["status"]["message"]
-    assert response["allowed"] is is_allowed
-    assert "so it is not known what is free: GET /api: timed out. Try again in a moment" in said
-    assert site.value("ledger_failures_total", quota=KEY) == 1
-    assert site.validate(1, 2) == ""
-
-
-# Waiting.
-
-
-def decided(site: Site, raw: dict[str, Any], told: Callable[[], None]) -> Decision:
-    """What becomes of a pod whose sender waits for a second; `told` is called before anything may wait."""
-    return site.service.validate(request(raw), FACTS, TimeBudget(1.0, told))
-
-
-def test_others_are_let_by_before_the_ledger_is_asked(site: Site) -> None:
-    told: list[int] = []
-    assert decided(site, pod(1), lambda: told.append(len(site.store.calls))).result == "allowed"
-    assert told == [0]
-
-
-def test_a_pod_that_no_quota_counts_holds_up_nobody(site: Site) -> None:
-    told: list[int] = []
-    for raw in (pod(0), pod(9)):
-        decided(site, raw, lambda: told.append(1))
-    assert told == []
-
-
-def test_the_answer_comes_before_the_sender_gives_up(site: Site) -> None:
-    """The one that waits for the ledger is told so while somebody else's write hangs."""
-    site.validate(1, 1)
-    go_on = threading.Event()
-    site.store.before = lambda call: call.startswith("replace") and go_on.wait(10)
-    before = len(site.store.calls)
-    first = threading.Thread(target=lambda: site.validate(1, 2), daemon=True)
-    first.start()
-    eventually(lambda: len(site.store.calls) > before)
-    decision = site.service.validate(request(pod(1)), FACTS, TimeBudget(0.05))
-    assert "it is not known what is free: the ledger did not answer in time. Try again" in decision.answer.message
-    go_on.set()
-    first.join(10)
-    assert site.entered == {1, 2}
 
 
 # What operators and tenants are shown.

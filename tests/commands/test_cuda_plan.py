@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from tests.command_line import gpu_policy
-from tests.upgrades.test_changes import A100, CUDA_12, UNKNOWN, V100, deployed, nodes, pod
+from tests.upgrades.test_changes import A100, CUDA_12, UNKNOWN, V100, nodes, pod
+from tests.upgrades.test_owners_and_pools import deployed
 from webhook.upgrades.plan_formats import PLAN_FORMATS
 
 NODES = [*nodes(2, V100, "535.183.01", "v"), *nodes(3, A100, "535.183.01", "a")]
