@@ -15,7 +15,6 @@ from webhook.facts.facts import ClusterFacts
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import GpuPod, MemoryStore
 from webhook.ledger.ledgers import Ledgers
-from webhook.policy.kept_off_models import with_kept_off
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
 from webhook.policy.schema import WorkloadsMode
 from webhook.rules import RULES
@@ -136,7 +135,7 @@ def policy(
             settings = rule.settings.model_validate_json(json.dumps(written[rule.key]), by_alias=True, by_name=False)
             bound.append(BoundRule(rule, settings.mode, settings, f"{name}.yaml"))
     said = WorkloadsMode(workloads)
-    return Policy(name, (f"{name}.yaml",), content_hash([written, said]), with_kept_off(tuple(bound)), workloads=said)
+    return Policy(name, (f"{name}.yaml",), content_hash([written, said]), tuple(bound), workloads=said)
 
 
 def policies(rules: Mapping[str, Mapping[str, Any]], *, mode: str = "enforce", workloads: str = "warn") -> PolicySet:

@@ -196,4 +196,11 @@ def test_three_rules_together_take_no_last_node_in_silence_and_none_that_says_no
     if {} in kinds:
         assert any(one.labels == {} for one in left)
         assert refused == ()
-    assert bool(refused) == bool(engine.validate(raw, under, facts).refusals)
+    assert not refused or engine.validate(raw, under, facts).refusals
+    barred = {*types.get("denied", ())} & {"H100"}
+    allowed = types.get("allowed", ["*"])
+    for labels in [one.labels for one in left] if not refused else ():
+        product = labels.get("nvidia.com/gpu.product", "")
+        assert not any(model in product for model in barred)
+        assert not product or "*" in allowed or any(model in product for model in allowed)
+        assert isolation != "exclusive" or "nvidia.com/gpu.sharing-strategy" not in labels

@@ -77,7 +77,11 @@ class Finding:
     number: int = attribute(default=1, compare=False)
     """The number of findings that this one stands for, if there are too many to keep all."""
     follows_nodes: bool = attribute(default=False, compare=False)
-    """Whether it follows from the nodes that the pod may use, as `webhook.rules.rule.Rule` explains."""
+    """Whether it follows from the nodes that the pod may use."""
+    softens_on_update: bool = attribute(default=False, compare=False)
+    """Whether an update that causes it brings a warning, as `webhook.rules.rule.Rule` explains."""
+    is_kept_off: bool = attribute(default=False, compare=False)
+    """Whether the rule should have kept the pod off the nodes that it is about."""
     exception: AppliedException | None = attribute(default=None, compare=False)
     """The exception because of which it refuses nothing; the message says so, too. None for most findings."""
 

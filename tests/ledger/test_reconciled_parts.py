@@ -46,7 +46,7 @@ def used(replica: Kept) -> Fraction:
 )
 def test_a_pod_counts_as_admitted_until_its_node_says_what_it_has(pod, amount) -> None:
     replica = Kept().keeping(VISION)
-    admitted = Demand("vision", (("nvidia.com/gpu@1/4", 2),))
+    admitted = Demand("vision", (("nvidia.com/gpu@1/4", 2),), ("T4",))
     assert entered_demand(on(FOUR), VISION.counting) == admitted
     replica.ask(1, Claim(VISION, admitted, enforced=True))
     replica.truth.store(pod)

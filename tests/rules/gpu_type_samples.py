@@ -64,3 +64,7 @@ def preferred(raw: dict[str, Any], facts: Any, values: dict[str, Any]) -> list[t
 
 def without(key: str, *values: str) -> dict[str, Any]:
     return {"key": key, "operator": "NotIn", "values": list(values)}
+
+
+def only(key: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": "In", "values": sorted(values)}

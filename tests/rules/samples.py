@@ -56,7 +56,7 @@ class Cluster:
     def divides_gpus(self) -> bool:
         return any(share_of(node.labels) not in (WHOLE_GPU, GpuShare(is_known=True)) for node in self.nodes)
 
-    def dividing_nodes(self, pod: Pod) -> Sequence[NodeClass]:
+    def selected_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         return self.matching_nodes(replace(pod, tolerations=EVERYTHING))
 
     def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.facts.samples import device_class
+from tests.facts.samples import device_class, node
 from tests.fuzz.oracles import places
 from tests.rules.rule_case import RuleCase, RulePods, any_of, spec_with, tolerating_gpu_nodes
 from tests.rules.samples import container, mutated, pod, settings_of, term, terms, violations
@@ -187,11 +187,19 @@ def test_a_pod_bound_to_a_node_is_never_steered_and_judged_by_that_node_alone(sp
     assert told(gpu_pod(CUDA_13, **spec), cluster(H100, T4)) == []
 
 
-def test_a_pod_of_which_one_alternative_is_a_node_by_name_is_not_steered_but_told():
+def test_a_pod_with_a_node_by_name_as_one_alternative_is_steered_in_each_alternative():
     by_name = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]}
     raw = gpu_pod(CUDA_13, affinity=terms(by_name, term((RUNTIME, "Exists", []))))
-    assert mutated(RULE, raw, {}, cluster(T4, H100)) == raw
-    assert [type(value) for value in told(raw, cluster(T4, H100))] == [Advice]
+    steered = mutated(RULE, raw, {}, cluster(T4, H100))
+    required = steered["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert [one["matchExpressions"][-1]["operator"] for one in required["nodeSelectorTerms"]] == ["NotIn", "NotIn"]
+    assert told(steered, cluster(T4, H100)) == []
+
+
+def test_a_pod_that_lacks_only_a_toleration_is_judged_by_the_nodes_that_it_selects():
+    tainted = [{"key": "team", "value": "a", "effect": "NoSchedule"}]
+    facts = ClusterFacts.of([node("n0", labels=T4, capacity={"nvidia.com/gpu": "8"}, taints=tainted)])
+    assert [type(value) for value in told(gpu_pod(CUDA_13), facts)] == [Violation]
 
 
 def test_where_no_label_separates_the_nodes_it_is_said():

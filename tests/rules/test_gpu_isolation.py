@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.facts.samples import node
-from tests.rules.samples import container, expression, pod, settings_of, terms
+from tests.rules.samples import container, expression, mutated, pod, settings_of, terms
 from tests.strategies import checked
 from webhook.facts.facts import ClusterFacts
 from webhook.gpus.gpu_shares import share_of
 from webhook.model.pod_reader import pod_from_raw
 from webhook.policy.node_pools import PoolSettings
-from webhook.rules.rule import Advice, Violation
+from webhook.rules.rule import Violation
 from webhook.rules.shared_gpus import RULE
 
 GPU, SHARED = "nvidia.com/gpu", "nvidia.com/gpu.shared"
@@ -179,7 +179,8 @@ def test_a_pool_of_which_nothing_about_sharing_is_known_stays_eligible():
     pool = PoolSettings(name="p", product="Tesla-T4").pool
     for isolation, kind in (("exclusive", SLICED), ("shared", WHOLE)):
         facts = cluster(kind).with_pools((pool,))
-        assert not any(isinstance(one, Violation) for one in told(asking(), facts, isolation))
+        steered = mutated(RULE, asking(), {"isolation": isolation}, facts)
+        assert not any(isinstance(one, Violation) for one in told(steered, facts, isolation))
         assert all(
             expression.expression.accepts("Tesla-T4")
             for expression in RULE.mutate(pod_from_raw(asking()), settings_of(RULE, {"isolation": isolation}), facts)
@@ -195,20 +196,20 @@ def test_a_pod_that_names_its_node_is_told_and_not_changed():
     assert told(asking(nodeName="n1"), facts, "exclusive") == []
 
 
-def test_a_pod_that_names_several_nodes_is_not_kept_off_one_of_them_and_told_of_it():
+def test_a_pod_that_names_several_nodes_is_kept_off_the_one_that_does_not_suit_it():
     named = asking(affinity=terms({"matchFields": [expression("metadata.name", "In", ["n0", "n1"])]}))
     facts = cluster(SLICED, WHOLE)
-    assert excluded(named, facts, "exclusive") == []
+    assert excluded(named, facts, "exclusive") != []
     (found,) = told(named, facts, "exclusive")
-    assert isinstance(found, Advice)
-    assert "some nodes that the pod could land on have others: T4 is shared by time-slicing" in found.found
+    assert found.is_kept_off
+    assert "some nodes that the pod could land on have other units: T4 is shared by time-slicing" in found.found
 
 
-def test_a_pod_is_told_of_nodes_that_no_label_separates():
+def test_a_pod_that_no_label_keeps_off_nodes_is_refused():
     """Both have the product of the GPUs alone, and one of them says nothing about sharing."""
     facts = cluster(GKE_WHOLE, {**GKE_WHOLE, "nvidia.com/gpu.product": "NVIDIA-L4-SHARED", **SLICED, PRODUCT: "a"})
     (found,) = told(asking(), facts, "shared")
-    assert isinstance(found, Advice)
+    assert isinstance(found, Violation)
     assert "no label separates them: L4 is a whole GPU" in found.found
 
 
@@ -231,8 +232,8 @@ def test_no_pod_loses_its_last_node_in_silence(kinds, isolation, selector):
     kept = [one for one in before if dict(one.labels) not in _wrong(isolation)]
     assert [one for one in left if one in kept] == kept
     assert bool(left) == bool(before)
-    is_refused = any(isinstance(one, Violation) for one in told(raw, facts, isolation))
-    assert is_refused == (bool(before) and not kept)
+    after = told(mutated(RULE, raw, {"isolation": isolation}, facts), facts, isolation)
+    assert any(isinstance(one, Violation) for one in after) == (bool(before) and left != kept)
 
 
 def _wrong(isolation):

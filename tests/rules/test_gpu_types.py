@@ -27,6 +27,7 @@ from tests.rules.gpu_type_samples import (
     cluster,
     excluded,
     gpu_pod,
+    only,
     preferred,
     refused,
     told,
@@ -40,20 +41,31 @@ from webhook.facts.facts import ClusterFacts
 from webhook.model.accelerators import Accelerators, Declared, Vendor
 from webhook.model.node import NodePool
 from webhook.model.pod_reader import pod_from_raw
+from webhook.outcome import FindingKind
 from webhook.rules.gpu_types import RULE
-from webhook.rules.rule import Advice
+from webhook.rules.rule import Advice, Violation
+
+KARPENTER = "karpenter.k8s.aws/instance-gpu-name"
 
 
 @pytest.mark.parametrize(
     ("values", "facts", "expected"),
     [
-        pytest.param(SMALL, cluster(T4, L4), [], id="all nodes are allowed"),
-        pytest.param(SMALL, cluster(T4, L4, H100), [without(PRODUCT, H100[PRODUCT])], id="one is not"),
+        pytest.param(SMALL, cluster(T4, L4), [only(PRODUCT, L4[PRODUCT], T4[PRODUCT])], id="all nodes are allowed"),
+        pytest.param(
+            SMALL,
+            cluster(T4, L4, H100),
+            [without(PRODUCT, H100[PRODUCT]), only(PRODUCT, L4[PRODUCT], T4[PRODUCT])],
+            id="one is not",
+        ),
         pytest.param(SMALL, cluster(T4, SILENT, H100), [without(PRODUCT, H100[PRODUCT])], id="an unknown one stays"),
         pytest.param({"denied": ["H100"]}, cluster(T4, H100), [without(PRODUCT, H100[PRODUCT])], id="one is denied"),
         pytest.param({"denied": ["*"]}, cluster(T4, H100), [], id="all are denied"),
         pytest.param(
-            {"allowed": ["1g.10gb"]}, cluster(T4, SLICED), [without(PRODUCT, "Tesla-T4")], id="slices are allowed"
+            {"allowed": ["1g.10gb"]},
+            cluster(T4, SLICED),
+            [without(PRODUCT, "Tesla-T4"), only(PRODUCT, SLICED[PRODUCT])],
+            id="slices are allowed",
         ),
         pytest.param(
             {"memory": {"min": "20Gi"}}, cluster(T4, L4, SLICED), [without(MEMORY, "15360", "9728")], id="too small"
@@ -96,7 +108,7 @@ def test_nodes_with_gpus_of_other_vendors_are_told_apart_by_the_labels_of_these_
     )
     values = {"allowed": ["MI300X"], "prefer": ["MI300X"]}
     raw = gpu_pod(resource="amd.com/gpu")
-    assert excluded(raw, facts, values) == [without(AMD, "AMD_Instinct_MI210")]
+    assert excluded(raw, facts, values) == [without(AMD, "AMD_Instinct_MI210")]  # a node without labels may suit it
     assert preferred(raw, facts, values) == [(100, AMD, ["AMD_Instinct_MI300X_OAM"])]
 
 
@@ -110,7 +122,8 @@ def test_reasons_of_several_kinds_add_up_in_one_refusal():
 
 def test_a_pod_for_which_some_candidate_is_unknown_is_not_refused():
     assert refused(gpu_pod("100Gi"), cluster(T4, SILENT), SMALL) == []
-    assert refused(gpu_pod(), cluster(H100).with_pools((NodePool("p", gpu_resources=frozenset({GPU})),)), SMALL) == []
+    unknown_pool = cluster(H100).with_pools((NodePool("p", gpu_resources=frozenset({GPU})),))
+    assert refused(mutated(RULE, gpu_pod(), SMALL, unknown_pool), unknown_pool, SMALL) == []
     assert refused(gpu_pod(), ClusterFacts(), SMALL) == []
 
 
@@ -180,11 +193,18 @@ def test_pods_that_name_their_node_are_judged_and_not_steered():
     assert refused(gpu_pod(nodeName="n0"), cluster(T4, H100), SMALL) == []
 
 
-def test_what_steering_could_not_exclude_is_told():
+def test_what_steering_could_not_exclude_is_refused_and_told_where_the_rule_is_not_enforced():
     (found,) = told(gpu_pod(), cluster(T4, H100), SMALL)
-    assert isinstance(found, Advice)
-    assert "H100-80GB is not allowed here" in str(found)
+    assert isinstance(found, Violation)
+    assert "H100-80GB is not allowed here; the policy allows only T4 and L4" in str(found)
     assert told(mutated(RULE, gpu_pod(), SMALL, cluster(T4, H100)), cluster(T4, H100), SMALL) == []
+    (warned,) = engine.validate(gpu_pod(), policy({"gpuTypes": {**SMALL, "mode": "warn"}}), cluster(T4, H100)).findings
+    assert warned.kind is FindingKind.ADVICE
+
+
+def test_memory_that_only_the_pod_asks_for_brings_a_warning_where_no_label_tells_nodes_apart():
+    (found,) = told(gpu_pod("20Gi"), cluster(T4, H100), {})
+    assert isinstance(found, Advice)
 
 
 @pytest.mark.parametrize(
@@ -216,15 +236,61 @@ def test_settings_that_name_nothing_or_leave_nothing_are_refused_in_the_policy(v
     assert message in str(error.value)
 
 
-def test_an_update_that_narrows_down_the_nodes_brings_a_warning_and_one_that_selects_a_denied_model_is_refused():
-    """Queues must not be kept from narrowing nodes down, but nobody selects by an update what is denied."""
+def test_no_update_takes_a_pod_to_a_denied_model_by_a_name_or_by_a_label():
     before, facts, denied = gpu_pod(schedulingGates=[{"name": "q"}]), cluster(T4, H100), {"denied": ["H100"]}
     by_name = {**before, "spec": {**before["spec"], "nodeSelector": {"kubernetes.io/hostname": "n1"}}}
     by_model = {**before, "spec": {**before["spec"], "nodeSelector": {PRODUCT: H100[PRODUCT]}}}
     under = policy({"gpuTypes": denied})
-    (told_by_name,) = engine.validate(by_name, under, facts, old=before).findings
-    (told_by_model,) = engine.validate(by_model, under, facts, old=before).findings
-    assert (told_by_name.refuses, told_by_model.refuses) == (False, True)
+    for after in (by_name, by_model):
+        (found,) = engine.validate(after, under, facts, old=before).findings
+        assert found.refuses
+
+
+TAINT = {"key": "team", "value": "a", "effect": "NoSchedule"}
+TOLERATION = {"key": "team", "operator": "Exists"}
+
+
+def test_a_node_whose_taint_is_tolerated_later_is_no_way_around_the_policy():
+    """Whoever may update a pod may add tolerations, so that a pod is judged and kept off without regard to taints."""
+    tainted = [node("n0", labels=T4, capacity={GPU: "8"}), node("n1", labels=H100, capacity={GPU: "8"}, taints=[TAINT])]
+    facts, denied = ClusterFacts.of(tainted), {"denied": ["H100"]}
+    assert excluded(gpu_pod(), facts, denied) == [without(PRODUCT, H100[PRODUCT])]
+    assert refused(gpu_pod(nodeSelector={"kubernetes.io/hostname": "n1"}), facts, denied) != []
+    under = policy({"gpuTypes": denied})
+    (found,) = engine.validate(gpu_pod(tolerations=[TOLERATION]), under, facts, old=gpu_pod()).findings
+    assert found.refuses
+
+
+def test_the_nodes_of_a_term_with_match_fields_are_judged_as_others_are():
+    facts = cluster(T4, H100)
+    not_n9 = {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n9"]}]}
+    steered = excluded(gpu_pod(affinity=terms(not_n9)), facts, {"denied": ["H100"]})
+    assert steered == [without(PRODUCT, H100[PRODUCT])]
+    named = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]}
+    pinned = gpu_pod(affinity=terms(named))
+    assert mutated(RULE, pinned, SMALL, facts) == pinned  # a pod of a DaemonSet, on a node that suits it
+    assert (
+        refused(
+            gpu_pod(affinity=terms({**named, "matchFields": [{**named["matchFields"][0], "values": ["n1"]}]})),
+            facts,
+            SMALL,
+        )
+        != []
+    )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        pytest.param([{**T4, KARPENTER: "t4"}, {**H100, KARPENTER: "h100"}], [only(KARPENTER, "t4")], id="its own"),
+        pytest.param([{**T4, KARPENTER: "t4"}, L4, H100], [], id="on some nodes only"),
+        pytest.param([GKE_T4], [only("cloud.google.com/gke-accelerator", "nvidia-tesla-t4")], id="GKE's"),
+    ],
+)
+def test_a_pod_is_held_by_a_label_that_the_autoscaler_knows(nodes, expected):
+    """Karpenter makes no node for a pod that demands a label which only GPU Feature Discovery will write."""
+    found = excluded(gpu_pod(), cluster(*nodes), SMALL)
+    assert [one for one in found if one["operator"] == "In"] == expected
 
 
 EKS_A100 = {"node.kubernetes.io/instance-type": "p4d.24xlarge"}
@@ -234,7 +300,7 @@ EKS_T4 = {"node.kubernetes.io/instance-type": "g4dn.xlarge"}
 def test_nodes_without_labels_about_gpus_are_known_by_their_machine_type():
     assert excluded(gpu_pod(), cluster(EKS_A100, EKS_T4), SMALL) == [without(*EKS_A100, *EKS_A100.values())]
     assert len(refused(gpu_pod(), cluster(EKS_A100), SMALL)) == 1
-    assert excluded(gpu_pod(), cluster(EKS_A100, T4), SMALL) == []
+    assert excluded(gpu_pod(), cluster(EKS_A100, T4), SMALL) == [only(PRODUCT, T4[PRODUCT])]
 
 
 def test_labels_about_nvidias_gpus_say_nothing_about_devices_of_a_vendor_that_no_table_has():
@@ -283,11 +349,11 @@ def test_no_pod_loses_its_last_candidate_in_silence_and_none_is_refused_that_an_
     completed = mutated(RULE, raw, values, facts)
     before, after = (facts.matching_nodes(pod_from_raw(one)) for one in (raw, completed))
     assert bool(before) == bool(after)
-    assert refused(raw, facts, values) == refused(completed, facts, values)
+    assert set(refused(completed, facts, values)) <= set(refused(raw, facts, values))
     names = not spec and resource == GPU and not {"amd.com/*", "1g.10gb"} & {*values.get("allowed", ())}
     barred = {"*", "nvidia.com/gpu"} & {*values.get("denied", ())}
     if SILENT in labels and names and not barred and "allowed" not in values:
-        assert not [one for one in refused(raw, facts, values) if not one.startswith("metadata")]
+        assert not [one for one in refused(completed, facts, values) if not one.startswith("metadata")]
 
 
 _H100 = {PRODUCT: H100[PRODUCT]}

@@ -106,6 +106,11 @@ class Assessment:
         """The nodes on which the pod cannot run."""
         return tuple(one for one in self.verdicts if one.result.verdict is Verdict.INCOMPATIBLE)
 
+    @property
+    def is_none_left(self) -> bool:
+        """Whether the pod runs on none of the nodes, although some are known."""
+        return bool(self.verdicts) and len(self.incompatible) == len(self.verdicts)
+
     @cached_property
     def compatible(self) -> tuple[NodeVerdict, ...]:
         """The nodes on which the pod runs."""

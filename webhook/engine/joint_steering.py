@@ -6,6 +6,7 @@ that adds the reasons up.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from webhook.engine.running_rules import findings_of
 from webhook.model.edits import RequireNodes
 from webhook.model.pod import Pod
 from webhook.model.requirements import placed
+from webhook.model.selectors import Operator
 from webhook.model.wording import PLATFORM_TEAM
 from webhook.outcome import Finding, Injection
 from webhook.policy.policy_set import BoundRule
@@ -56,21 +58,18 @@ def refusal(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> Iterable[F
     opinions = _opinions(steerers, pod, facts)
     if not opinions or any(one.judged.is_none_left for one in opinions) or not _is_none_left(opinions):
         return ()
-    ordered = sorted(opinions, key=lambda one: one.judged.found.count(None))
+    ordered = sorted(opinions, key=lambda one: one.judged.of_candidates.count(None))
     reasons = _reasons(ordered)
-    return findings_of(
-        ordered[0].bound,
-        [
-            Violation(
-                "spec",
-                f"no node is left that the pod could land on: {reasons}",
-                "a node must suit all rules of the policy",
-                f"Select other nodes by nodeSelector, affinity or tolerations, or tell {PLATFORM_TEAM}",
-                brief=f"no node is left that the pod could land on: {reasons}",
-                follows_nodes=True,
-            )
-        ],
+    violation = Violation(
+        "spec",
+        f"no node is left that the pod could land on: {reasons}",
+        "a node must suit all rules of the policy",
+        f"Select other nodes by nodeSelector, affinity or tolerations, or tell {PLATFORM_TEAM}",
+        brief=f"no node is left that the pod could land on: {reasons}",
+        follows_nodes=True,
     )
+    # one of the rules says which GPUs are forbidden, so that no update softens it
+    return [replace(one, softens_on_update=False) for one in findings_of(ordered[0].bound, [violation])]
 
 
 def advice_without_room(
@@ -112,7 +111,7 @@ def _opinions(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> list[_Op
         if not found and bound is steerers[0]:
             return []
         judged = _judged(bound, pod, facts)
-        if judged is not None and any(judged.found):
+        if judged is not None and (judged.holds or any(judged.found)):
             found.append(_Opinion(bound, judged))
     if not found[1:]:
         return []
@@ -120,12 +119,14 @@ def _opinions(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> list[_Op
 
 
 def _is_none_left(opinions: Sequence[_Opinion]) -> bool:
-    return all(any(answers) for answers in zip(*[one.judged.found for one in opinions], strict=True))
+    return all(any(answers) for answers in zip(*[one.judged.of_candidates for one in opinions], strict=True))
 
 
 def _author(steering: Sequence[_Opinion], edit: RequireNodes) -> str:
-    """The first rule to which nodes do not suit that the edit excludes."""
+    """The rule that holds the pod to nodes, or the first to which nodes do not suit that the edit excludes."""
     for bound, judged in steering:
+        if judged.holds and edit.expression.operator == Operator.IN:
+            return bound.rule.key
         for nodes, unsuited in zip(judged.nodes, judged.found, strict=True):
             if unsuited is not None and not edit.expression.accepts(nodes.labels.get(edit.expression.key)):
                 return bound.rule.key
@@ -136,7 +137,7 @@ def _reasons(opinions: Sequence[_Opinion]) -> str:
     """One reason for each node class: that of the first rule to which it is unsuited. Each reason is named once."""
     firsts = (
         next(one.reason for one in answers if one is not None)
-        for answers in zip(*[one.judged.found for one in opinions], strict=True)
+        for answers in zip(*[one.judged.of_candidates for one in opinions], strict=True)
     )
     return _distinct(firsts)
 

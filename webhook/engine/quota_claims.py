@@ -26,7 +26,15 @@ from webhook.outcome import Finding, Outcome
 from webhook.policy.policy_quotas import BoundQuota
 from webhook.quota.claimed_devices import claims_demand, is_uncounted, looked_up
 from webhook.quota.demand import demand_of
-from webhook.quota.pod_demand import ResourceClaims, pod_demand, too_large, uncountable, uncounted, with_claims
+from webhook.quota.pod_demand import (
+    ResourceClaims,
+    nodes_for,
+    pod_demand,
+    too_large,
+    uncountable,
+    uncounted,
+    with_claims,
+)
 from webhook.quota.quota_wording import Objection, objections
 from webhook.quota.quotas import ClaimsMode, OnLedgerFailure, QuotaScope
 from webhook.quota.unit_parts import unit_parts
@@ -77,10 +85,11 @@ def claims_of(
     if counted is not None and len(counted.gpus) > MOST_RESOURCES:
         return QuotaClaims(findings=tuple(finding_of(bound, _too_many_kinds(pod)) for bound in quotas))
     parts = unit_parts(pod, known, quotas[0].quota.counting.catalogue.table)  # one for all quotas of a policy set
+    nodes = nodes_for(pod, known)
     claims: list[BoundClaim] = []
     for bound in quotas:
         counting = bound.quota.counting
-        own = None if counted is None else demand_of(counted, namespace, counting, parts)
+        own = None if counted is None else demand_of(counted, namespace, counting, parts, nodes)
         whole = with_claims(own, pod, namespace, counting, known)
         if whole.is_too_large:
             return QuotaClaims(findings=tuple(finding_of(one, too_large()) for one in quotas))

@@ -136,7 +136,9 @@ def findings_of(bound: BoundRule, values: Iterable[Violation | Advice]) -> Itera
 
 
 def _finding(bound: BoundRule, value: Violation | Advice) -> Finding:
-    return _advice(bound, value) if isinstance(value, Advice) else _violation(bound, value)
+    if isinstance(value, Advice) or (value.is_kept_off and bound.mode is not Mode.ENFORCE):
+        return _advice(bound, value)
+    return _violation(bound, value)
 
 
 def _violation(bound: BoundRule, violation: Violation) -> Finding:
@@ -153,11 +155,13 @@ def _violation(bound: BoundRule, violation: Violation) -> Finding:
         line=bound.line,
         brief=violation.brief,
         fault=violation.fault,
-        follows_nodes=violation.follows_nodes or bound.rule.follows_nodes,
+        follows_nodes=violation.follows_nodes or bound.rule.softens_on_update,
+        softens_on_update=violation.softens_on_update or bound.rule.softens_on_update,
+        is_kept_off=violation.is_kept_off,
     )
 
 
-def _advice(bound: BoundRule, advice: Advice) -> Finding:
+def _advice(bound: BoundRule, advice: Violation | Advice) -> Finding:
     return Finding(
         bound.rule.key,
         bound.mode,
@@ -169,7 +173,7 @@ def _advice(bound: BoundRule, advice: Advice) -> Finding:
         line=bound.line,
         brief=advice.brief,
         fault=advice.fault,
-        follows_nodes=advice.follows_nodes or bound.rule.follows_nodes,
+        follows_nodes=advice.follows_nodes or bound.rule.softens_on_update,
     )
 
 

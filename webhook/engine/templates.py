@@ -71,7 +71,7 @@ class TemplateContext:
     @property
     def queued(self) -> Policy:
         """The policy that judges pods whose nodes a queue will choose, without the rules that judge by nodes."""
-        return self.policy.only(lambda bound: not bound.rule.follows_nodes)
+        return self.policy.only(lambda bound: not bound.rule.softens_on_update)
 
     def of(self, workload: Mapping[str, Any], template: Template) -> "TemplateContext":
         """What the pods of one template of a workload are judged by, with the exceptions that hold for them."""

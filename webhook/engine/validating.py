@@ -3,7 +3,7 @@
 `simulate` runs the mutating and the validating phase of a pod that is about to be created.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -37,10 +37,10 @@ def validate(  # noqa: PLR0913  # all that decides
     On CREATE (`old` is None), injections are reported, too, that the pod lacks under `policy` and under every one of
     the `earlier` policies. A value that an earlier policy injected, or a policy that is not known here, is not a
     violation. On UPDATE, only violations that the old pod did not have are reported. If no image changed, a violation
-    of a rule that judges by nodes is a warning. `of_old` is the policy of the old pod at this moment, where the
-    namespace has exceptions: what these allow an old image is no violation that the pod had. Under a policy with
-    exceptions, what would refuse the pod without them is recorded. `namespace` is where the pod is; if empty, the pod
-    itself says it. Raises ShapeError for a malformed pod.
+    of a rule that softens on updates is a warning: a scheduler or a queue may narrow the nodes down. `of_old` is the
+    policy of the old pod at this moment, where the namespace has exceptions: what these allow an old image is no
+    violation that the pod had. Under a policy with exceptions, what would refuse the pod without them is recorded.
+    `namespace` is where the pod is; if empty, the pod itself says it. Raises ShapeError for a malformed pod.
     """
     pod = pod_from_raw(raw, policy.accelerators, namespace)
     if old is not None and of_old is not None:
@@ -68,29 +68,27 @@ def _found(  # noqa: PLR0913, PLR0917  # as `validate`
     return bounded(_new(found, pod, old, policy, own))
 
 
-def _violations(pod: Pod, policy: Policy, facts: Facts) -> Iterator[Finding]:
-    """What the rules of a policy find in a pod, each by itself and all of them together."""
+def _violations(pod: Pod, policy: Policy, facts: Facts) -> Iterable[Finding]:
+    """What the rules of a policy find in a pod, each by itself and all of them together.
+
+    A pod to which no node is left is not kept off any. So nothing more is said of some of its nodes.
+    """
     found = violations(pod, policy.validators, facts)
-    has_gpus = pod.accelerators or pod.resource_claims
-    jointly = refusal(policy.steerers, pod, facts) if policy.steerers and has_gpus else ()
-    if not jointly:
+    if not policy.steerers or not (pod.accelerators or pod.resource_claims):
         return found
     steering = {bound.rule.key for bound in policy.steerers}
-    return chain((one for one in found if not _is_of_nodes(one, steering)), jointly)
-
-
-def _is_of_nodes(finding: Finding, steering: Set[str]) -> bool:
-    """Whether a finding is advice of one of these rules to select other nodes."""
-    return finding.kind is FindingKind.ADVICE and finding.follows_nodes and finding.rule in steering
+    each, jointly = list(found), list(refusal(policy.steerers, pod, facts))
+    of_nodes = [one for one in each if one.follows_nodes and one.rule in steering]
+    if not jointly and all(one.kind is FindingKind.ADVICE or one.is_kept_off for one in of_nodes):
+        return each
+    of_some = [one for one in of_nodes if one.is_kept_off or (jointly and one.kind is FindingKind.ADVICE)]
+    return [one for one in each if one not in of_some] + jointly
 
 
 def _new(
     found: Iterable[Finding], pod: Pod, old: Mapping[str, Any], policy: Policy, facts: ClusterFacts
 ) -> Iterator[Finding]:
-    """The findings that the old pod did not have. Of the old findings only hashes are kept, because they may be many.
-
-    A scheduler or a queue may narrow down where an admitted pod can run. Neither changes an image.
-    """
+    """The findings that the old pod did not have. Of the old ones only hashes are kept, because they may be many."""
     known: set[int] | None = None
     softens = False
     for finding in found:
@@ -99,7 +97,7 @@ def _new(
             known = set(map(hash, _violations(before, policy, facts)))
             softens = _images(pod) == _images(before)
         if hash(finding) not in known:
-            yield replace(finding, refuses=False) if softens and finding.follows_nodes else finding
+            yield replace(finding, refuses=False) if softens and finding.softens_on_update else finding
 
 
 def _new_by_image(pod: Pod, policy: Policy, before: Pod, of_old: Policy, facts: ClusterFacts) -> Iterator[Finding]:
@@ -142,7 +140,8 @@ def _of_a_new_pod(  # noqa: PLR0913, PLR0917  # all that decides
     by_another = all(author is not policy for author in authors)
     for finding in violations:
         rule = next(bound.rule for bound in policy.validators if bound.rule.key == finding.rule)
-        if not (rule.validates_own_injection or (rule.depends_on_cluster_state and by_another)):
+        is_by_steering = rule.depends_on_cluster_state and (by_another or finding.is_kept_off)
+        if not (rule.validates_own_injection or is_by_steering):
             yield finding
         elif not authors:
             yield _only_recorded(finding)

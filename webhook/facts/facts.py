@@ -20,7 +20,7 @@ from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
-from webhook.model.node import EVERYTHING, ChangingNodes, NodeClass, NodePool, PriorityClass, RuntimeClass
+from webhook.model.node import ChangingNodes, NodeClass, NodePool, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of, is_compared, is_extended
 from webhook.model.resource_slices import NVIDIA
@@ -82,11 +82,9 @@ class ClusterFacts:
         """Whether any node or pool may divide its GPUs, by its labels."""
         return self.cluster.table.divides_gpus or (self.pools is not None and self.pools.divides_gpus)
 
-    def dividing_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        """The matching nodes whatever their taints; empty where no node and no pool divides its GPUs."""
-        if not self.divides_gpus():
-            return ()
-        return self.matching_nodes(replace(pod, tolerations=EVERYTHING))
+    def selected_nodes(self, pod: Pod) -> Sequence[NodeClass]:
+        """The matching nodes, whatever their taints."""
+        return self._classes(node_index.selected_nodes, pod)
 
     def node_class(self, name: str) -> NodeClass | None:
         """The class of the node of this name, which counts as 1; None where there is none."""

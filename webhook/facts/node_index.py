@@ -3,7 +3,7 @@
 There is an index for each label key and each resource of nodes, so pods cannot make their number grow: a key that no
 node has needs no index, and all resources that no node has share one.
 
-`matching_nodes` and `feasible_nodes` find the nodes for a pod.
+`matching_nodes`, `selected_nodes` and `feasible_nodes` find the nodes for a pod.
 """
 
 from collections.abc import Iterable, Mapping
@@ -43,8 +43,8 @@ class NodeTable:
         self._names: LabelColumn | None = None
         self._answers: dict[Mask, tuple[NodeClass, ...]] = {}
         self._amounts: dict[str, AmountColumn] = {}
-        self.last_asked: tuple[ref[Pod], RuntimeClass | None, Mask] | None = None
-        """The pod of the last question (a weak reference), its RuntimeClass, and its matching nodes."""
+        self.last_asked: tuple[ref[Pod], RuntimeClass | None, Mask, Mask] | None = None
+        """The pod of the last question (a weak reference), its RuntimeClass, its matching and its selected nodes."""
 
     def with_node(self, node: Node) -> "NodeTable":
         """The table with a node added or changed. Indexes that the change does not touch are kept."""
@@ -219,19 +219,24 @@ def matching_nodes(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | Non
     last = table.last_asked
     if last is not None and last[0]() is pod and last[1] is runtime_class:
         return last[2]
-    mask = _candidates(table, pod, runtime_class)
-    table.last_asked = ref(pod), runtime_class, mask
-    return mask
+    return _asked(table, pod, runtime_class)[0]
 
 
-def _candidates(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
+def selected_nodes(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
+    """The nodes that the pod could be scheduled to if it tolerated every taint."""
+    last = table.last_asked
+    if last is not None and last[0]() is pod and last[1] is runtime_class:
+        return last[3]
+    return _asked(table, pod, runtime_class)[1]
+
+
+def _asked(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) -> tuple[Mask, Mask]:
+    """The matching nodes, and the selected ones."""
     mask = table.everything
     for gpu in pod.accelerators:
         if gpu.is_listed:
             mask &= table.with_gpu(gpu.resource)
     for key, value in pod.node_selector.items():
-        if not mask:
-            return mask
         mask &= table.column(key).equal(value)
     if pod.required is not None:
         mask &= _any_of(table, pod.required)
@@ -239,10 +244,12 @@ def _candidates(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) 
         mask &= _all_of(table, runtime_class.node_selector)
     if pod.node_name:
         mask &= table.names.equal(pod.node_name)
-    elif mask:
+    matching = mask
+    if mask and not pod.node_name:
         added = runtime_class.tolerations if runtime_class is not None else ()
-        mask &= ~table.repelling((*pod.tolerations, *added))
-    return mask
+        matching &= ~table.repelling((*pod.tolerations, *added))
+    table.last_asked = ref(pod), runtime_class, matching, mask
+    return matching, mask
 
 
 def feasible_nodes(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:

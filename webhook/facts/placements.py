@@ -1,10 +1,9 @@
-"""Stored pods with the nodes that they are on, where units of their GPUs may be parts."""
+"""Stored pods with the nodes that they are on."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
-from webhook.gpus.gpu_shares import SHAREABLE, share_of
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.node import NodeClass
 from webhook.quota.claimed_devices import DeviceClasses
@@ -23,18 +22,9 @@ class KnownCluster(DeviceClasses, Placing, Protocol):
 
 
 def placed(pods: Iterable[GpuPod], cluster: Placing | None) -> Iterator[GpuPod]:
-    """The pods, each with the class of its node where the labels of the node say what units of its GPUs are.
-
-    A pod that waits for a node gets none: its units count whole where nothing was entered at its admission, which knew
-    the node pools of its policy as well.
+    """The pods, each with the class of its node. A pod that waits for a node gets none: it counts as at its admission,
+    which knew the node pools of its policy as well.
     """
-    tells: dict[int, bool] = {}
     for pod in pods:
-        is_concerned = cluster is not None and pod.node and not SHAREABLE.isdisjoint(pod.pod.gpus)
-        kind = cluster.node_class(pod.node) if cluster is not None and is_concerned else None
-        if kind is None:
-            yield pod
-            continue
-        if id(kind) not in tells:
-            tells[id(kind)] = share_of(kind.labels).is_known
-        yield replace(pod, kind=kind) if tells[id(kind)] else pod
+        kind = cluster.node_class(pod.node) if cluster is not None and pod.node and pod.pod.gpus else None
+        yield pod if kind is None else replace(pod, kind=kind)

@@ -1,7 +1,8 @@
 """Node affinity that keeps a pod off nodes that do not suit it.
 
-A pod is kept off nodes by labels that only those nodes have. Steering always excludes (NotIn) and never demands: nodes
-without the label, nodes that are added later and autoscaled pools stay eligible.
+A pod is kept off nodes by labels that only those nodes have. Steering excludes (NotIn), so that nodes without the
+label, nodes that are added later and autoscaled pools stay eligible. Only where a policy lists all that pods may use,
+and all suitable nodes have a label that names their GPU, is a pod held to the values of that label (In).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,6 +65,13 @@ _NAMES = (
     AMD_PRODUCT,
     INTEL_PRODUCT,
 )
+_AUTOSCALED = (
+    GKE_ACCELERATOR,
+    "eks.amazonaws.com/instance-gpu-name",
+    "karpenter.k8s.aws/instance-gpu-name",
+    "karpenter.azure.com/sku-gpu-name",
+)
+"""The labels of _NAMES that autoscalers know before a node exists."""
 _GPUS = (COMPUTE, FAMILY, *_NAMES)
 _ARCHITECTURES = ("kubernetes.io/arch",)
 
@@ -92,16 +100,21 @@ _NO_NAME = "undefined"
 
 @dataclass(frozen=True, slots=True)
 class Steering:
-    """Node affinity that keeps a pod off nodes. `left` are the positions of the nodes that no label can exclude."""
+    """Node affinity that keeps a pod off nodes. `left` are the positions of the nodes that no label can exclude.
+
+    `held` is what holds the pod to the suitable nodes and to later ones like them; None if nothing does.
+    """
 
     exclusions: tuple[Expression, ...]
     left: tuple[int, ...]
+    held: Expression | None = None
 
 
-def steer(unfit: Sequence[tuple[Labels, Cause]], others: Sequence[Labels]) -> Steering:
+def steer(unfit: Sequence[tuple[Labels, Cause]], others: Sequence[Labels], holding: Sequence[Labels] = ()) -> Steering:
     """Exclude as many of the unfit nodes as labels can, and none of the `others`.
 
     A label of LAST_RESORT_LABELS excludes nodes only if it is known of all others: classes of other nodes leave it out.
+    `holding` are the labels of the nodes to which the pod is held as well.
     """
     remaining = dict(enumerate(unfit))
     values: dict[str, set[str]] = {}
@@ -118,7 +131,22 @@ def steer(unfit: Sequence[tuple[Labels, Cause]], others: Sequence[Labels]) -> St
             excluded = values[key]
             remaining = {at: node for at, node in remaining.items() if node[0].get(key) not in excluded}
     exclusions = tuple(Expression(key, Operator.NOT_IN, tuple(sorted(found))) for key, found in values.items())
-    return Steering(exclusions, tuple(remaining))
+    return Steering(exclusions, tuple(remaining), _held(holding) if holding else None)
+
+
+def _held(suitable: Sequence[Labels]) -> Expression | None:
+    """What holds a pod to nodes with these labels; None if no label names the GPUs of all of them.
+
+    Autoscalers make no node for a label that they do not know. So where some of the nodes have one that an autoscaler
+    knows, no other label may hold the pod.
+    """
+    for key in (*_AUTOSCALED, *_NAMES):
+        values = {labels.get(key, "") for labels in suitable}
+        if "" not in values:
+            return Expression(key, Operator.IN, tuple(sorted(values)))
+        if len(values) > 1 and key in _AUTOSCALED:
+            return None
+    return None
 
 
 def _best(

@@ -15,7 +15,7 @@ from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.quota.claimed_devices import claims_demand
 from webhook.quota.demand import demand_of
-from webhook.quota.quotas import Counting, Demand
+from webhook.quota.quotas import Counting, Demand, Nodes
 from webhook.quota.unit_parts import parts_on, without_part
 
 
@@ -75,8 +75,7 @@ class GpuPod:
     `takes_over` is the key of the reservation that a claim was made from, `extends` the uid of the pod whose extended
     resources the scheduler made the claim for; both empty for others.
 
-    `node` is the name of the node that a pod is on; empty for none. `kind` is the class of that node where its labels
-    say what units of its GPUs are.
+    `node` is the name of the node that a pod is on; empty for none. `kind` is the class of that node, if it is known.
     """
 
     uid: bytes
@@ -182,9 +181,9 @@ def entered_demand(seen: GpuPod, counting: Counting) -> Demand | None:
         return None
     if seen.kind is None:
         return demand_of(seen.pod, seen.namespace, counting)
-    labels = seen.kind.labels
-    parts = parts_on([labels], counting.catalogue.table)
-    return demand_of(seen.pod, seen.namespace, counting, parts, counting.catalogue.models_at(labels))
+    labels = [seen.kind.labels]
+    parts = parts_on(labels, counting.catalogue.table)
+    return demand_of(seen.pod, seen.namespace, counting, parts, Nodes(labels, is_bound=True))
 
 
 def counted_otherwise(
@@ -192,13 +191,15 @@ def counted_otherwise(
     demands: Mapping[bytes, Demand],
     placed: Set[bytes] = frozenset(),
     settled: Set[bytes] = frozenset(),
+    models: frozenset[str] = frozenset(),
 ) -> dict[bytes, Demand]:
     """The demands that differ from those in the entries. Equal pairs are compared once.
 
     The entry of a claim keeps what it counts of DeviceClasses and nodes that are not known any more: their devices may
     be in use. The entry of a pod keeps what its units count until the pod is among the `placed`: authors may narrow the
     nodes of a pod that waits, and nodes that were counted at its admission may be away just then. The units of a pod
-    among the `settled` never count less than in the entry: it keeps its GPUs where its node is labelled anew.
+    among the `settled` never count less than in the entry: it keeps its GPUs where its node is labelled anew. A pod
+    that neither selects a model nor is on a node that says one keeps the models of its entry, if all are in `models`.
     """
     changes: dict[tuple[int, int, bool, bool], Demand | None] = {}
     found: dict[bytes, Demand] = {}
@@ -208,6 +209,8 @@ def counted_otherwise(
         if pair not in changes:
             now = demand if uid in placed else _with_parts_of(entered, demand)
             now = _with_larger_parts(entered, now) if uid in settled else now
+            if now.models is None and entered.models is not None and models.issuperset(entered.models):
+                now = replace(now, models=entered.models)
             is_of_claim = bool(entered.requests or now.requests)
             is_less = is_of_claim and sum(now.units.values()) < sum(entered.units.values())
             changes[pair] = None if entered == now or is_less else now

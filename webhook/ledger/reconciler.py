@@ -12,6 +12,7 @@ from fractions import Fraction
 from threading import Event, Thread
 from typing import Protocol
 
+from webhook.gpus.gpu_shares import share_of
 from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.context import ReconcileIntervals
 from webhook.ledger.entries import Entries
@@ -204,7 +205,7 @@ class Reconciler:
         """Correct one ledger; return whether that was possible."""
         ledger = self._ledgers.of(quota.key)
         demands = demands_of(seen, quota.counting)
-        placed = {one.uid for one in seen if one.kind is not None}
+        placed = {one.uid for one in seen if one.kind is not None and share_of(one.kind.labels).is_known}
         settled = self._rounds.placed.setdefault(quota.key, placed if self._rounds.is_first else set())
         if ledger.held is None and quota.scope is QuotaScope.NAMESPACE and not demands and not ledger.has_failed:
             return True  # its first pod creates it
@@ -230,10 +231,11 @@ class Reconciler:
             entries = ledger.prepare(quota, self._deadline())
         else:
             entries = held.entries
+        models = quota.counting.catalogue.every_model
         correction = Correction(
             added={
                 **self._missing(ledger.key, entries, demands),
-                **(counted_otherwise(entries, demands, placed, settled) if self._quotas.are_settled else {}),
+                **(counted_otherwise(entries, demands, placed, settled, models) if self._quotas.are_settled else {}),
             },
             removed=self._pods.gone_among(entries.by_uid.keys()) | self._stale(ledger, entries),
             patterns=frozenset(quota.patterns) if self._quotas.are_settled else None,

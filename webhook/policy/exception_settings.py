@@ -11,7 +11,6 @@ from webhook.policy.exception_conflicts import check_conflicts
 from webhook.policy.exception_file import PolicyException, check_ends, read_exceptions
 from webhook.policy.exception_match import holds_for_all, may_hold_for
 from webhook.policy.exceptions import ExceptionSettingsReader, PolicyExceptions, merged
-from webhook.policy.kept_off_models import kept_off_by
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet
 from webhook.policy.schema import rule_schema
 from webhook.rules import gpu_quota
@@ -59,7 +58,7 @@ def load_exceptions(
     if file.now is not None:
         check_ends(listed, file.path, file.now, policies.max_days, faults)
         notices += _ended(listed, file.path, file.now)
-    return PolicyExceptions(listed, read.written, reader, kept_off_by), tuple(notices)
+    return PolicyExceptions(listed, read.written, reader), tuple(notices)
 
 
 def _may_be_about(namespaces: Sequence[str], policies: PolicySet) -> list[Policy]:

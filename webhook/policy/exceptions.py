@@ -17,8 +17,6 @@ from webhook.model.subject import PodSubject
 from webhook.policy.exception_file import PolicyException
 from webhook.policy.exception_match import Rank, RankedPatterns
 from webhook.policy.schema import EXCEPTIONS_FILE
-from webhook.quota.quotas import KeptOff
-from webhook.rules import gpu_quota
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import Mode, RuleSettings
 
@@ -79,8 +77,6 @@ class PolicyExceptions:
     all: tuple[PolicyException, ...] = ()
     written: tuple[Any, ...] = ()
     read: ReadSettings = _no_settings
-    kept_off_by: Callable[[Sequence["BoundRule"]], KeptOff | None] = lambda _rules: None
-    """The models that the rules of one policy keep pods off, as quotas count them."""
     _of: Callable[[str], tuple[tuple[PolicyException, tuple[int, int]], ...]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -140,16 +136,9 @@ def excepted_rules(
 ) -> tuple["BoundRule", ...]:
     """The rules of a policy as they are under exceptions. An exception adds no rule."""
     by_rule = {rule: one.exception for one in applied for rule in one.rules}
-    found = [
+    return tuple(
         excepted(policy, bound, by_rule[bound.rule.key], exceptions.read) if bound.rule.key in by_rule else bound
         for bound in rules
-    ]
-    kept_off = exceptions.kept_off_by(found)
-    return tuple(
-        replace(bound, settings=bound.settings.beside(kept_off))
-        if isinstance(bound.settings, gpu_quota.Settings) and bound.settings.limits
-        else bound
-        for bound in found
     )
 
 

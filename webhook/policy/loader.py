@@ -20,11 +20,10 @@ from webhook.policy.directory import Contents, read_directory
 from webhook.policy.document import RULES_PATH, merge_rule
 from webhook.policy.error_wording import MODES, details_of, locate, message_for
 from webhook.policy.exception_settings import ExceptionFile, load_exceptions
-from webhook.policy.kept_off_models import KeptOffByNamespace, with_kept_off
 from webhook.policy.namespaces import ClaimedNamespaces
 from webhook.policy.node_pools import begun_changes
 from webhook.policy.policy_quotas import NO_POTS, read_pots
-from webhook.policy.policy_set import NO_POLICY, BoundRule, Policy, PolicySet, content_hash
+from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
 from webhook.policy.policy_source import PolicySource, read_source
 from webhook.policy.schema import (
     CUDA_FILE,
@@ -96,7 +95,6 @@ def build(
         source = read_source(file, str(contents.path / file), content, rules, faults, accelerators, cuda.tables)
         if source is not None:
             policies |= dict.fromkeys(claimed.add(source.claims), binder.bind(source))
-    pots = pots.beside(KeptOffByNamespace.of(binder.default or NO_POLICY, policies))
     if previous is not None:
         pots = pots.sharing(previous.pots)
     max_days = default.max_days if default is not None else MOST_DAYS
@@ -286,7 +284,7 @@ class _Binder:
 
     def _policy(self, name: str, files: tuple[str, ...], merged: Mapping[str, _Merged], besides: _Besides) -> Policy:
         active = [merged[rule.key] for rule in self._rules if rule.key in merged]
-        bound = with_kept_off(tuple(each.bound for each in active if each.bound is not None))
+        bound = tuple(each.bound for each in active if each.bound is not None)
         content = {each.bound.rule.key: each.written for each in active if each.bound is not None}
         policy = besides.policy(name, files, content, bound)
         previous = self._previous.get(name)

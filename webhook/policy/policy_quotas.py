@@ -21,7 +21,7 @@ from webhook.policy.error_wording import details_of, locate, message_for
 from webhook.policy.exceptions import AppliedException
 from webhook.policy.namespaces import MAX_NAME, fault_in
 from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND, Schema, for_editors, part_at, settings_schema
-from webhook.quota.quotas import KeptOff, OnLedgerFailure, Quota, QuotaScope
+from webhook.quota.quotas import OnLedgerFailure, Quota, QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule_settings import Mode
 from webhook.yaml_files.camel_model import CamelModel
@@ -59,11 +59,6 @@ class BoundQuota:
         quota = Quota(scope, name, patterns, settings.limits, settings.counting)
         return cls(quota, settings.mode, settings.on_ledger_failure, origin, line)
 
-    def beside(self, kept_off: KeptOff | None) -> "BoundQuota":
-        """The quota where a policy keeps pods off some models."""
-        counting = replace(self.quota.counting, kept_off=kept_off)
-        return replace(self, quota=replace(self.quota, counting=counting))
-
 
 @dataclass(frozen=True, slots=True)
 class Pots:
@@ -71,12 +66,6 @@ class Pots:
 
     quotas: tuple[BoundQuota, ...] = ()
     written: tuple[Any, ...] = ()
-
-    def beside(self, kept_off: KeptOff | None) -> "Pots":
-        """The pots where policies keep pods off some models."""
-        if kept_off is None:
-            return self
-        return Pots(tuple(one.beside(kept_off) for one in self.quotas), self.written)
 
     def sharing(self, previous: Iterable[BoundQuota]) -> "Pots":
         """The pots, each replaced by an equal object of `previous` if there is one."""

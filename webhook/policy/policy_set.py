@@ -23,7 +23,7 @@ from webhook.policy.exceptions import NO_EXCEPTIONS, AppliedException, PolicyExc
 from webhook.policy.policy_quotas import NO_POTS, BoundQuota, Pots, excepted_pots, pot_finder
 from webhook.policy.schema import CUDA_KIND, DEFAULT_FILE, EXCEPTIONS_KIND, MOST_DAYS, WorkloadsMode
 from webhook.quota.quotas import QuotaScope
-from webhook.rules import gpu_quota, gpu_types
+from webhook.rules import gpu_quota
 from webhook.rules.rule import Rule, Stage
 from webhook.rules.rule_settings import Mode, RuleSettings
 
@@ -346,9 +346,6 @@ def _excepted(
     whole = policy.as_a_whole
     exception = whole.exception_to(gpu_quota.RULE.key)
     pots = [bound for bound in quotas if bound.quota.scope is QuotaScope.POT]
-    if whole.exception_to(gpu_types.RULE.key) is not None:  # the pod may get models that others are kept off
-        kept_off = exceptions.kept_off_by(whole.rules)
-        pots = [bound.beside(kept_off) for bound in pots]
     if exception is not None and gpu_quota.RULE.key in exception.exception.rules:
         pots = excepted_pots(pots, exception)
     before = next((bound for bound in quotas if bound.quota.scope is not QuotaScope.POT), None)

@@ -10,7 +10,6 @@ Some pods may get GPUs that no quota can count. `opens_more` says so without ask
 import re
 from collections.abc import Iterator, Set
 
-from webhook.gpus.gpu_catalogue import Models
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import BUILT_IN, Accelerators, Share, Vendor, accelerator
 from webhook.model.container import Container
@@ -18,7 +17,7 @@ from webhook.model.pod import Pod
 from webhook.model.wording import cut, few
 from webhook.quota.amounts import is_unknown_slice
 from webhook.quota.quota_wording import Objection
-from webhook.quota.quotas import ClaimsMode, Counting, Demand, Quota
+from webhook.quota.quotas import ANY_NODES, ClaimsMode, Counting, Demand, Nodes, Quota
 from webhook.quota.unit_parts import WHOLE_UNITS, UnitParts, with_part
 
 MOST_UNITS = 10**15
@@ -26,12 +25,11 @@ MOST_UNITS = 10**15
 
 
 def demand_of(
-    pod: Pod, namespace: str, counting: Counting, parts: UnitParts = WHOLE_UNITS, node: Models = frozenset()
+    pod: Pod, namespace: str, counting: Counting, parts: UnitParts = WHOLE_UNITS, nodes: Nodes = ANY_NODES
 ) -> Demand | None:
     """The GPUs that the scheduler reserves for a pod, and the models it may land on; None for a pod without GPUs.
 
     `parts` says what units of its resources are, where they are no whole GPUs. Weights of the policy come before it.
-    `node` are the models of the node that the pod is on, if that is known.
     Attributes of a GPU, such as its share of memory (nvidia.com/gpumem), are no GPUs and never count.
     """
     if not pod.gpus:
@@ -44,7 +42,7 @@ def demand_of(
         if resource in parts and resource not in counting.weights:
             name = with_part(resource, parts[resource])
         gpus[name] = min(gpus.get(name, 0) + count, MOST_UNITS)
-    return Demand(namespace, tuple(sorted(gpus.items())), counting.models_of(pod, namespace, node))
+    return Demand(namespace, tuple(sorted(gpus.items())), counting.models_of(pod, nodes))
 
 
 PLAIN = frozenset(

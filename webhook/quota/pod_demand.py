@@ -13,12 +13,12 @@ from webhook.model.pod import Pod
 from webhook.quota.claimed_devices import DeviceClasses, claims_demand, is_uncounted, looked_up, together
 from webhook.quota.demand import BY_CLAIM, CLAIMS, REQUEST_COUNTED, allowed_by, demand_of, opens_more
 from webhook.quota.quota_wording import Objection
-from webhook.quota.quotas import ClaimsMode, Counting, Demand, Quota
-from webhook.quota.unit_parts import DividedNodes, unit_parts
+from webhook.quota.quotas import ANY_NODES, ClaimsMode, Counting, Demand, Nodes, Quota
+from webhook.quota.unit_parts import KnownNodes, unit_parts
 
 
-class ResourceClaims(DeviceClasses, DividedNodes, Protocol):
-    """What is known about the resource claims of a cluster, and about nodes whose GPUs are divided."""
+class ResourceClaims(DeviceClasses, KnownNodes, Protocol):
+    """What is known about the resource claims and the nodes of a cluster."""
 
     def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:
         """What a claim requests that a pod of the namespace names; None where it is not known."""
@@ -54,7 +54,13 @@ class PodDemand:
 def pod_demand(pod: Pod, namespace: str, counting: Counting, claims: ResourceClaims) -> PodDemand:
     """What a pod of a namespace counts."""
     parts = unit_parts(pod, claims, counting.catalogue.table)
-    return with_claims(demand_of(pod, namespace, counting, parts), pod, namespace, counting, claims)
+    own = demand_of(pod, namespace, counting, parts, nodes_for(pod, claims))
+    return with_claims(own, pod, namespace, counting, claims)
+
+
+def nodes_for(pod: Pod, known: KnownNodes) -> Nodes:
+    """The nodes that decide which GPU models a pod counts as."""
+    return Nodes([one.labels for one in known.selected_nodes(pod)]) if pod.gpus else ANY_NODES
 
 
 def with_claims(own: Demand | None, pod: Pod, namespace: str, counting: Counting, claims: ResourceClaims) -> PodDemand:

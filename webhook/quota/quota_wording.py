@@ -233,9 +233,10 @@ def objections(demand: Demand, quota: Quota, namespace: str = "") -> Iterator[Ob
         yield Objection("spec", asks_for(asked[none], none), *not_enabled(namespace))
         return
     is_open = is_unspecified(demand, quota)
+    selects_none = bool(demand.gpus) and demand.models is None and _has_models(demand, quota)
     of_claims = _leaves_model_open(demand, quota)
-    is_refused = denies and (is_open or of_claims)
-    if is_refused and is_open:
+    is_refused = denies and (selects_none or of_claims)
+    if is_refused and selects_none:
         yield Objection("spec", *unspecified(quota))
     elif is_refused:
         _, allowed, _ = unspecified(quota)
@@ -256,8 +257,12 @@ _NAME_MODEL = (
 
 
 def is_unspecified(demand: Demand, quota: Quota) -> bool:
-    """Whether a pod counts against a model only because it selects none."""
-    return bool(demand.gpus) and demand.models is None and _has_models(demand, quota)
+    """Whether a pod counts against a model only because it could get others as well."""
+    if not demand.gpus or demand.models is None:
+        return bool(demand.gpus) and _has_models(demand, quota)
+    catalogue, counting = quota.counting.catalogue, amounts(demand, quota).items()
+    models = [catalogue.leaves(limit.name) for limit, asks in counting if asks > 0 and limit.measure is Measure.MODEL]
+    return any(not models[0] & other for other in models[1:])
 
 
 def _leaves_model_open(demand: Demand, quota: Quota) -> bool:

@@ -1,14 +1,14 @@
 """Quotas as values: what is limited, in which namespaces, and how pods are counted."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from webhook.gpus.gpu_catalogue import CATALOGUE, Catalogue, Models
-from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerator, Accelerators
+from webhook.gpus.gpu_catalogue import CATALOGUE, Catalogue
+from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators
 from webhook.model.globs import is_glob, matcher
 from webhook.model.pod import Pod
 from webhook.quota.unit_parts import without_part
@@ -44,12 +44,14 @@ class Measure(StrEnum):
     RESOURCE = "resource"
 
 
-class KeptOff(Protocol):
-    """The GPU models that policies keep pods off which select none."""
+class Nodes(NamedTuple):
+    """The labels of the nodes that a pod could be scheduled to, whatever their taints; or of its own, if `is_bound`."""
 
-    def models(self, namespace: str, gpu: Accelerator) -> Models:
-        """The models of which pods of a namespace get no units of this resource; empty if they may get any."""
-        ...
+    labels: Sequence[Mapping[str, str]] = ()
+    is_bound: bool = False
+
+
+ANY_NODES = Nodes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,7 @@ class Counting:
 
     `limited` has the resources that limits name. `accelerators` tells the vendors of resources. `claims` says what
     happens to pods whose GPUs no quota can count. `class_models` is DeviceClass -> the models that its devices have,
-    where the policy says it; None where it only says what a device weighs. `kept_off` are the models that pods which
-    select none do not get.
+    where the policy says it; None where it only says what a device weighs.
     """
 
     catalogue: Catalogue = CATALOGUE
@@ -81,21 +82,18 @@ class Counting:
     accelerators: Accelerators = BUILT_IN
     limited: frozenset[str] = frozenset()
     class_models: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
-    kept_off: KeptOff | None = None
 
-    def models_of(self, pod: Pod, namespace: str, node: Models = frozenset()) -> tuple[str, ...] | None:
+    def models_of(self, pod: Pod, nodes: Nodes = ANY_NODES) -> tuple[str, ...] | None:
         """The models that a pod may get, sorted; None if its model is open.
 
-        A pod that selects none may get what its policy leaves it, or what the labels of its `node` say.
+        The node that it is on comes before what it selects, and what it selects before the nodes that it could be
+        scheduled to: more of these may come. Nodes that do not say their model leave it open.
         """
         selected = self.catalogue.models_of(pod)
-        if selected is not None or self.kept_off is None:
+        if not nodes.is_bound and (selected is not None or self.unspecified_model is UnspecifiedModel.DENY):
             return selected
-        barred = [self.kept_off.models(namespace, gpu) for gpu in pod.accelerators]
-        if not barred or not all(barred):
-            return None
-        left = self.catalogue.every_model - frozenset.intersection(*barred)
-        return tuple(sorted(node or left)) or None
+        found = [self.catalogue.models_at(labels) for labels in nodes.labels]
+        return tuple(sorted(frozenset().union(*found))) if found and all(found) else selected
 
     @cached_property
     def named(self) -> Set[str]:

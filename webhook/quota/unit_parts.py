@@ -20,22 +20,23 @@ UnitParts = Mapping[str, Fraction]
 WHOLE_UNITS: UnitParts = {}
 
 
-class DividedNodes(Protocol):
-    """What is known about nodes whose GPUs are divided."""
+class KnownNodes(Protocol):
+    """What is known about nodes, and whether any of them divides its GPUs."""
 
-    def dividing_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        """Classes of the nodes that a pod could be scheduled to, whatever their taints; tolerations can be added later.
+    def divides_gpus(self) -> bool:
+        """Whether any known node may divide its GPUs."""
+        ...
 
-        Empty where no known node divides its GPUs, or none is known.
-        """
+    def selected_nodes(self, pod: Pod) -> Sequence[NodeClass]:
+        """Classes of the nodes that a pod could be scheduled to, whatever their taints: tolerations may come later."""
         ...
 
 
-def unit_parts(pod: Pod, nodes: DividedNodes, table: GpuTable) -> UnitParts:
+def unit_parts(pod: Pod, nodes: KnownNodes, table: GpuTable) -> UnitParts:
     """What part of a GPU one unit of a pod's resources is at most, on whichever node the scheduler puts it."""
-    if SHAREABLE.isdisjoint(pod.gpus):
+    if SHAREABLE.isdisjoint(pod.gpus) or not nodes.divides_gpus():
         return WHOLE_UNITS
-    return parts_on((one.labels for one in nodes.dividing_nodes(pod)), table)
+    return parts_on((one.labels for one in nodes.selected_nodes(pod)), table)
 
 
 def parts_on(labels: Iterable[Mapping[str, str]], table: GpuTable) -> UnitParts:

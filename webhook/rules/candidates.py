@@ -1,7 +1,8 @@
 """The nodes that a GPU pod could be scheduled to, on which several rules judge it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from webhook.model.accelerators import Vendor
 from webhook.model.node import EVERYTHING, NodeClass
@@ -10,18 +11,55 @@ from webhook.rules.claimed_nodes import claimed_nodes
 from webhook.rules.rule import Facts
 
 
+class SelectedNodes(NamedTuple):
+    """Classes of all nodes that a pod selects, whatever their taints, and which of them are its `candidates`."""
+
+    nodes: Sequence[NodeClass]
+    are_candidates: tuple[bool, ...]
+
+
 def candidates(pod: Pod, facts: Facts) -> Sequence[NodeClass]:
     """Classes of the nodes that the pod could be scheduled to.
 
-    A pod that is held back could be scheduled to all nodes that its labels select, because its queue may still add
-    tolerations. A pod that gets NVIDIA GPUs only by resource claims could be scheduled to the nodes that offer them.
+    A pod that gets NVIDIA GPUs only by resource claims could be scheduled to the nodes that offer them. Taints are left
+    out where they only wait for a toleration, as `released` says.
     """
-    placed = released(pod)
-    is_claiming = bool(pod.resource_claims) and not pod.requests_gpus_of(Vendor.NVIDIA)
-    claimed = claimed_nodes(placed, facts) if is_claiming else None
-    return facts.matching_nodes(placed) if claimed is None else claimed.nodes
+    if pod.resource_claims and (claimed := _claimed(pod, facts, released)) is not None:
+        return claimed
+    return (facts.matching_nodes(pod) if not pod.is_held else ()) or facts.selected_nodes(pod)
 
 
-def released(pod: Pod) -> Pod:
-    """The pod as its queue, or whoever removes its scheduling gates, may let it go: with further tolerations."""
-    return replace(pod, tolerations=EVERYTHING) if pod.is_held else pod
+def selectable(pod: Pod, facts: Facts) -> Sequence[NodeClass]:
+    """Classes of the nodes that the pod selects, whatever their taints: tolerations may come later."""
+    if pod.resource_claims and (claimed := _claimed(pod, facts, _tolerating)) is not None:
+        return claimed
+    return facts.selected_nodes(pod)
+
+
+def selected(pod: Pod, facts: Facts) -> SelectedNodes:
+    """The nodes that the pod selects, and which of them it could be scheduled to."""
+    nodes, among = selectable(pod, facts), candidates(pod, facts)
+    if len(among) == len(nodes):
+        return SelectedNodes(nodes, (True,) * len(nodes))
+    known = {id(one.labels) for one in among}
+    return SelectedNodes(nodes, tuple([one.by_claim or id(one.labels) in known for one in nodes]))
+
+
+def released(pod: Pod, facts: Facts) -> Pod:
+    """The pod as it may be let go, with further tolerations, if it has no candidates without them.
+
+    Its queue, or whoever removes its scheduling gates, may add tolerations; and anybody who may update a pod may.
+    """
+    return pod if not pod.is_held and facts.matching_nodes(pod) else _tolerating(pod)
+
+
+def _tolerating(pod: Pod, facts: Facts | None = None) -> Pod:
+    return replace(pod, tolerations=EVERYTHING)
+
+
+def _claimed(pod: Pod, facts: Facts, placing: Callable[[Pod, Facts], Pod]) -> Sequence[NodeClass] | None:
+    """The nodes that offer what only claims bring the pod; None for other pods, and where nothing is known of them."""
+    if pod.requests_gpus_of(Vendor.NVIDIA):
+        return None
+    claimed = claimed_nodes(placing(pod, facts), facts)
+    return None if claimed is None else claimed.nodes

@@ -35,11 +35,11 @@ from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.model.requirements import requiring
 from webhook.model.shape import FormatError
-from webhook.rules.candidates import released
+from webhook.rules.candidates import candidates, released, selectable, selected
 from webhook.rules.claimed_nodes import claimed_nodes
 from webhook.rules.driver_changes import before_changes
 from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
-from webhook.rules.unsuited import Judged, SteeringSettings, Unsuited, is_bound
+from webhook.rules.unsuited import Judged, SteeringSettings, Unsuited
 
 ANNOTATION = "cuda.gpupolicy.dev/"
 """Prefix of annotations that say what the image of one container needs: a CUDA version, or none."""
@@ -89,10 +89,11 @@ class Settings(SteeringSettings):
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes]:
     """Exclude the nodes that cannot run the pod, as long as there are others."""
-    if not settings.steer or is_bound(pod) or (survey := survey_of(pod, settings, facts)) is None:
+    if not settings.steer or pod.node_name or (survey := survey_of(pod, settings, facts)) is None:
         return
-    for exclusion in survey.assessment.steering.exclusions:
-        yield from requiring(pod, exclusion)
+    if not survey.assessment.is_none_left:
+        for exclusion in survey.wherever_selected(pod, settings, facts).steering.exclusions:
+            yield from requiring(pod, exclusion)
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
@@ -101,16 +102,16 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     if survey is None:
         return
     assessment = survey.assessment
-    if assessment.verdicts and len(assessment.incompatible) == len(assessment.verdicts):
+    if assessment.is_none_left:
         yield from refusals(survey)
         return
     if assessment.incompatible and not pod.is_held:
-        yield _mixed(survey, is_steered=settings.steer and not is_bound(pod))
+        yield _mixed(survey, is_steered=settings.steer and not pod.node_name)
     if not assessment.compatible:
         yield from _unknown(survey, settings.unknown)
     elif all(one.result.fails_gate for one in assessment.compatible):
         yield _gate(survey)
-    if survey.placed is not None and (changing := facts.changing_nodes(survey.placed)):
+    if survey.is_by_number and (changing := facts.changing_nodes(released(pod, facts))):
         is_allowed = settings.forward_compat == "allow"
         yield from before_changes(survey.uses, assessment, changing, is_allowed=is_allowed, is_held=pod.is_held)
 
@@ -118,15 +119,19 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
 def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
     """The nodes that cannot run the images of a pod."""
     survey = survey_of(pod, settings, facts)
-    if survey is None or not survey.assessment.incompatible:
+    if survey is None:
         return None
+    assessment = survey.wherever_selected(pod, settings, facts)
+    if not assessment.incompatible:
+        return None
+    nodes, are_candidates = selected(pod, facts)
     found = [
         Unsuited(one.result.cause, cuda_messages.in_few_words(one, settings.gpus))
         if one.result.verdict is Verdict.INCOMPATIBLE
         else None
-        for one in survey.assessment.verdicts
+        for one in assessment.verdicts
     ]
-    return Judged(survey.nodes, tuple(found), settings.tables)
+    return Judged(nodes, tuple(found), are_candidates, settings.tables)
 
 
 @fixed(frozen=True, slots=True)
@@ -136,14 +141,19 @@ class CudaSurvey:
     uses: tuple[tuple[Container, Need], ...]
     nodes: Sequence[NodeClass]
     assessment: Assessment
-    placed: Pod | None
-    """The pod as it is matched with nodes; None if only claims bring it GPUs: then not every matching node counts."""
+    is_by_number: bool
+    """Whether the pod requests GPUs by number. If only claims bring it GPUs, not every matching node counts."""
+
+    def wherever_selected(self, pod: Pod, settings: Settings, facts: Facts) -> Assessment:
+        """The assessment on all nodes that the pod selects, whatever their taints."""
+        nodes = selectable(pod, facts)
+        needs = tuple([need for _, need in self.uses])
+        return self.assessment if nodes is self.nodes else _assessed(needs, nodes, settings)
 
 
 def survey_of(pod: Pod, settings: Settings, facts: Facts) -> CudaSurvey | None:
     """The needs and verdicts of a pod; None if no container needs CUDA."""
-    placed = released(pod)
-    claimed = claimed_nodes(placed, facts) if pod.resource_claims else None
+    claimed = claimed_nodes(released(pod, facts), facts) if pod.resource_claims else None
     is_by_number = pod.requests_gpus_of(Vendor.NVIDIA)
     if claimed is None and not is_by_number:
         return None
@@ -154,10 +164,14 @@ def survey_of(pod: Pod, settings: Settings, facts: Facts) -> CudaSurvey | None:
     needs = tuple([_need(container, pod, settings, facts) for container in containers])
     if all(need.kind is BuiltFor.NONE for need in needs):
         return None
+    nodes = candidates(pod, facts)
+    uses = tuple(zip(containers, needs, strict=True))
+    return CudaSurvey(uses, nodes, _assessed(needs, nodes, settings), is_by_number)
+
+
+def _assessed(needs: tuple[Need, ...], nodes: Sequence[NodeClass], settings: Settings) -> Assessment:
     is_allowed = settings.forward_compat == "allow"
-    nodes = facts.matching_nodes(placed) if is_by_number or claimed is None else claimed.nodes
-    assessment = assess(needs, nodes, settings.tables, is_forward_compat_allowed=is_allowed)
-    return CudaSurvey(tuple(zip(containers, needs, strict=True)), nodes, assessment, placed if is_by_number else None)
+    return assess(needs, nodes, settings.tables, is_forward_compat_allowed=is_allowed)
 
 
 def _uses_gpu(container: Container) -> bool:
@@ -293,6 +307,6 @@ RULE = Rule(
     unsuited=unsuited,
     stage=Stage.STEERING,
     depends_on_cluster_state=True,
-    follows_nodes=True,
+    softens_on_update=True,
     can_mutate=lambda settings: settings.steer,
 )

@@ -18,9 +18,9 @@ from webhook.model.container import Container
 from webhook.model.node import GPU_REPLICAS, GPU_SHARING, NodeClass
 from webhook.model.pod import Pod
 from webhook.model.wording import few
-from webhook.rules.candidates import candidates
-from webhook.rules.rule import Advice, Facts, Violation
-from webhook.rules.unsuited import Judged, SteeringSettings, Unsuited, is_bound, steering
+from webhook.rules.candidates import selected
+from webhook.rules.rule import Facts, Violation
+from webhook.rules.unsuited import Judged, SteeringSettings, Unsuited, steering
 
 Isolation = Literal["any", "exclusive", "shared"]
 
@@ -37,19 +37,17 @@ def judge_isolation(pod: Pod, isolation: Isolation, settings: SteeringSettings, 
     """The nodes whose units of nvidia.com/gpu are shared, or whole GPUs, where the pod must not have such a unit."""
     if isolation == "any" or not any(_asks(container) for container in pod.lasting_containers()):
         return None
-    nodes = candidates(pod, facts)
+    nodes, are_candidates = selected(pod, facts)
     found = tuple([_unsuited(one, isolation, settings.gpus) for one in nodes])
-    return Judged(nodes, found, settings.tables) if any(found) else None
+    return Judged(nodes, found, are_candidates, settings.tables) if any(found) else None
 
 
-def isolation_findings(
-    pod: Pod, isolation: Isolation, settings: SteeringSettings, facts: Facts
-) -> Iterator[Violation | Advice]:
-    """Refuse a pod if every node that it could run on has the wrong units, and warn if some have."""
+def isolation_findings(pod: Pod, isolation: Isolation, settings: SteeringSettings, facts: Facts) -> Iterator[Violation]:
+    """Refuse a pod if a node that it could run on has the wrong units: enforced rules keep pods off such nodes."""
     judged = judge_isolation(pod, isolation, settings, facts)
-    if judged is None or (pod.is_held and not judged.is_none_left):
+    if judged is None or not any(judged.of_candidates) or (pod.is_held and not judged.is_none_left):
         return
-    reasons = few(list(dict.fromkeys(one.reason for one in judged.found if one is not None)))
+    reasons = few(list(dict.fromkeys(one.reason for one in judged.of_candidates if one is not None)))
     for container in filter(_asks, pod.lasting_containers()):
         where, request = f"{container.path}.resources", f"requests {_units(container)} {GPU}"
         if judged.is_none_left:
@@ -59,10 +57,10 @@ def isolation_findings(
             remedy = _remedy(isolation, facts)
             yield Violation(where, found, _PROMISE[isolation], remedy, brief=brief, follows_nodes=True)
         else:
-            why = " and no label separates them" if steering(judged).left and not is_bound(pod) else ""
-            found = f"{_PROMISE[isolation]}, and some nodes that the pod could land on have others{why}: {reasons}"
+            why = " and no label separates them" if steering(judged).left else ""
+            found = f"{request}, and some nodes that the pod could land on have other units{why}: {reasons}"
             mend = "Select other nodes by nodeSelector, or tell the platform team"
-            yield Advice(where, found, mend, follows_nodes=True)
+            yield Violation(where, found, _PROMISE[isolation], mend, follows_nodes=True, is_kept_off=True)
 
 
 def refused_shares(pod: Pod) -> Iterator[Violation]:

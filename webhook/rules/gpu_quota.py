@@ -3,9 +3,11 @@
 Usage is counted in an object of the API server, so it is exact with any number of replicas. A MIG slice counts as a
 part of its GPU: the smallest slice of an H100 is 1/7.
 
-The model of a pod follows from its nodeSelector and required node affinity. A pod that could run on several models
-counts against the limit of each of them, and its slices count as the largest part that they could be:
-`nvidia.com/mig-1g.10gb` is 1/7 of an H100, 1/4 of an A100 of 40 GB, and 1/4 if the pod selects no model.
+The model of a pod follows from its nodeSelector and required node affinity, or else from the labels of the nodes that
+it could be scheduled to, whatever their taints; one node that does not say its model leaves it open. A pod that could
+run on several models counts against the limit of each of them, and its slices count as the largest part that they could
+be: `nvidia.com/mig-1g.10gb` is 1/7 of an H100, and 1/4 if it may be one of an A100 of 40 GB. Once a pod is on a node,
+it counts as the model of that node.
 
 Where the labels of nodes say that `nvidia.com/gpu` is a MIG slice (strategy `single`) or a share (time-slicing, MPS), a
 unit counts as this part of a GPU, and if the pod could run on nodes with other parts or whole GPUs, as the largest of
@@ -40,7 +42,6 @@ from webhook.quota.quotas import (
     ClaimsMode,
     Counting,
     DeclaredClass,
-    KeptOff,
     Limit,
     Measure,
     OnLedgerFailure,
@@ -115,8 +116,7 @@ class Settings(RuleSettings):
     """Most units of each GPU resource, whatever part of a GPU they are: `{"nvidia.com/mig-1g.10gb": 14}`."""
     unspecified_model: UnspecifiedModel = UnspecifiedModel.COUNT
     """What happens to a pod that does not select a model, if `byModel` is set: `count` counts it against the limit of
-    each model that `gpuTypes` leaves it, `deny` refuses it and says which label to select, if `gpuTypes` leaves it all
-    of them."""
+    each model that it could get, `deny` refuses it and says which label to select."""
     claims: ClaimsMode = ClaimsMode.WARN
     """What happens to a pod that may get GPUs which cannot be counted, if a quota applies to it: `deny` refuses it,
     `warn` admits it with a warning, `allow` says nothing. Such a pod claims devices of a class that is neither known
@@ -128,21 +128,12 @@ class Settings(RuleSettings):
     _accelerators: Accelerators = PrivateAttr(default_factory=lambda: BUILT_IN)
     _table: GpuTable = PrivateAttr(default_factory=lambda: GPUS)  # a default is copied whole each time
     _classes: Mapping[str, DeclaredClass] = PrivateAttr(default_factory=dict)
-    _kept_off: KeptOff | None = PrivateAttr(default=None)
 
     def model_post_init(self, context: Any, /) -> None:
         """Remember the names of GPUs, the GPU models and the DeviceClasses of the policies with these settings."""
         self._accelerators = accelerators_in(context)
         self._table = tables_in(context).gpus
         self._classes = classes_in(context)
-
-    def beside(self, kept_off: KeptOff | None) -> "Settings":
-        """These settings in a policy that keeps pods off some models; None for one that keeps them off none."""
-        copy = self.model_copy()
-        for cached in ("counting", "quota"):
-            copy.__dict__.pop(cached, None)
-        copy._kept_off = kept_off
-        return copy
 
     @cached_property
     def limits(self) -> tuple[Limit, ...]:
@@ -168,7 +159,6 @@ class Settings(RuleSettings):
             self.claims,
             self._accelerators,
             class_models=models,
-            kept_off=self._kept_off,
         )
 
     @cached_property

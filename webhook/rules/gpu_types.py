@@ -2,11 +2,14 @@
 
 `allowed` and `denied` name models such as `T4`, families such as `A100`, MIG profiles such as `1g.10gb`, and resources
 such as `nvidia.com/mig-*`. A pod that selects a model, or requests a resource, which it may not use is refused. A pod
-that leaves its model open is kept off nodes whose GPUs it may not use, as far as labels tell them apart, and is refused
-only if it could land on no others. Nodes say their model by the labels of GPU Feature Discovery, of AMD's and Intel's
-device plugins, and of clouds, and where there are none by people's own labels and the machine type. Nodes that say
-none, or one that no table knows, stay eligible, and so do models that no node has yet: declare pools that scale from
-zero in `nodePools`. A pod that selects no model counts against the quotas of those models only that the rule leaves.
+that leaves its model open is kept off all nodes it selects whose GPUs it may not use, whatever their taints, and is
+refused if it could land on no others, or if no label tells these nodes from others. Where `allowed` is set and a label
+names the GPU of every suitable node, the pod is held to these values, so that nodes which come later are no way around
+the policy; autoscalers make no nodes for labels that they do not know, so where they make nodes only a label of theirs
+holds pods. Nodes say their model by the labels of GPU Feature Discovery, of AMD's and Intel's device plugins, and of
+clouds, and where there are none by people's own labels and the machine type. Nodes that say none, or one that no table
+knows, stay eligible: declare pools that scale from zero in `nodePools`. What a pod asks for in memory by its annotation
+is a wish: nodes with less that no label tells apart bring a warning.
 
 The annotation `gpupolicy.dev/gpu-memory: 40Gi` on a pod asks for GPUs with so much memory, and `memory` says how much
 GPUs have to have, and may have, for all pods of a namespace. What counts is the memory of what the pod gets: a slice
@@ -30,7 +33,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from webhook.gpus.gpu_catalogue import Catalogue, Models, catalogue_of
+from webhook.gpus.gpu_catalogue import Catalogue, catalogue_of
 from webhook.gpus.gpu_kinds import UsableGpus, kind_of
 from webhook.model.accelerators import Accelerator
 from webhook.model.claim_object import ClaimObject
@@ -39,15 +42,15 @@ from webhook.model.edits import PreferNodes, RequireNodes
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.model.wording import PLATFORM_TEAM, cut, few
-from webhook.rules.candidates import candidates
+from webhook.rules.candidates import candidates, selected
 from webhook.rules.claimed_models import barred_models
 from webhook.rules.gpu_memory_annotation import ANNOTATION, GpuMemorySize, annotation_faults, asked, without_effect
 from webhook.rules.gpu_preferences import preferences
 from webhook.rules.gpu_type_messages import allowed, reasons, said_of_gpus
 from webhook.rules.gpu_type_names import GpuKind, GpuModelName
 from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
-from webhook.rules.unsuited import Judged, SteeringSettings, Unsuited, excluding, is_bound
-from webhook.rules.usable_gpus import Misfit, Sizes, Usable, judged, judged_on, memory_on, models_kept_off, size_text
+from webhook.rules.unsuited import Judged, SteeringSettings, Unsuited, excluding
+from webhook.rules.usable_gpus import Misfit, Sizes, Usable, has_labels, judged, judged_on, memory_on, size_text
 from webhook.yaml_files.camel_model import CamelModel
 
 _ELSE = f"Select GPUs that are allowed, or leave the choice open, or ask {PLATFORM_TEAM}"
@@ -104,10 +107,6 @@ class Settings(SteeringSettings):
         denied = tuple([kind_of(name, self.catalogue) for name in self.denied])
         return Usable(UsableGpus(allowed, denied), Sizes(self.memory.min, self.memory.max), self.catalogue)
 
-    def models(self, namespace: str, gpu: Accelerator) -> Models:  # noqa: ARG002  # one policy for all its namespaces
-        """The models of which pods get no units of this resource; see `webhook.quota.quotas.KeptOff`."""
-        return models_kept_off(gpu, self.usable)
-
     @cached_property
     def is_silent(self) -> bool:
         """Whether only pods that ask for memory are of any concern."""
@@ -130,16 +129,25 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     usable = _usable(pod, settings) if pod.accelerators else None
     if usable is None:
         return
-    if found := [*annotation_faults(pod, settings.memory.max), *_named(pod, usable)]:
+    gpus = _judged_gpus(pod, usable)
+    classes = candidates(pod, facts) if gpus else ()
+    of_nodes = list(zip(classes, judged_on(classes, gpus, usable), strict=True))
+    is_suited = any(misfit is None for _, misfit in of_nodes)
+    if found := [*annotation_faults(pod, settings.memory.max), *_named(pod, usable, is_suited=is_suited)]:
         yield from found
         return
-    classes, of_nodes = _judged(pod, usable, facts)
-    misfits = [(nodes, misfit) for nodes, misfit in zip(classes, of_nodes, strict=True) if misfit is not None]
+    misfits = [(nodes, misfit) for nodes, misfit in of_nodes if misfit is not None]
     if misfits and len(misfits) == len(classes):
         yield _refusal(pod, usable, misfits)
     elif misfits and not pod.is_held:
-        told = f"could land on nodes with GPUs that it may not use: {reasons([misfit for _, misfit in misfits])}"
-        yield Advice("spec", told, f"Select other nodes by nodeSelector, or tell {PLATFORM_TEAM}", follows_nodes=True)
+        barred = [misfit for _, misfit in misfits]
+        where, told = "spec", f"could land on nodes with GPUs that it may not use: {reasons(barred)}"
+        mend = f"Select other nodes by nodeSelector, or tell {PLATFORM_TEAM}"
+        if all(misfit.is_small for misfit in barred):
+            yield Advice(where, told, mend, follows_nodes=True)
+        else:
+            rule = allowed(usable, asked(pod), barred)
+            yield Violation(where, told, rule, mend, follows_nodes=True, is_kept_off=True)
 
 
 def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Violation]:
@@ -153,34 +161,33 @@ def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
     usable = _usable(pod, settings) if pod.accelerators else None
     if usable is None:
         return None
-    classes, of_nodes = _judged(pod, usable, facts)
-    if not any(of_nodes):
+    gpus = _judged_gpus(pod, usable)
+    if not gpus:
+        return None
+    classes, are_candidates = selected(pod, facts)
+    of_nodes = judged_on(classes, gpus, usable)
+    holds = usable.gpus.allowed is not None and all(has_labels(gpu) for gpu in gpus)
+    if not (holds or any(of_nodes)):
         return None
     found = tuple([misfit and Unsuited(misfit.cause, str(misfit)) for misfit in of_nodes])
-    return Judged(classes, found, settings.tables)
+    return Judged(classes, found, are_candidates, settings.tables, holds)
 
 
 def _edits(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes | PreferNodes]:
     answer = unsuited(pod, settings, facts)
     if answer is not None:
         yield from excluding(pod, answer)
-    if settings.prefer and _gpus(pod) and not is_bound(pod):
-        nodes = candidates(pod, facts) if answer is None else answer.nodes
-        found = (None,) * len(nodes) if answer is None else answer.found
-        suitable = [one for one, fault in zip(nodes, found, strict=True) if fault is None]
-        yield from preferences(pod, settings.prefer, suitable, settings.catalogue)
+    if settings.prefer and _gpus(pod) and not pod.node_name:
+        nodes = candidates(pod, facts) if answer is None else answer.suitable
+        yield from preferences(pod, settings.prefer, nodes, settings.catalogue)
 
 
 _Misfits = Sequence[tuple[NodeClass, Misfit]]
 
 
-def _judged(pod: Pod, usable: Usable, facts: Facts) -> tuple[Sequence[NodeClass], Sequence[Misfit | None]]:
-    """The candidates of the pod, and for each the reason why the pod may not use its GPUs."""
-    gpus = tuple([gpu for gpu in pod.accelerators if gpu.is_listed])
-    if not gpus or not usable:
-        return (), ()
-    classes = candidates(pod, facts)
-    return classes, judged_on(classes, gpus, usable)
+def _judged_gpus(pod: Pod, usable: Usable) -> tuple[Accelerator, ...]:
+    """The GPUs of the pod that nodes are judged by; none if all may be used."""
+    return tuple(_gpus(pod)) if usable else ()
 
 
 def _claimed(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
@@ -206,8 +213,12 @@ def _gpus(pod: Pod) -> list[Accelerator]:
     return [gpu for gpu in pod.accelerators if gpu.is_listed]
 
 
-def _named(pod: Pod, usable: Usable) -> Iterator[Violation]:
-    """What the pod names, and may certainly not use: resources, and models that it selects."""
+def _named(pod: Pod, usable: Usable, *, is_suited: bool) -> Iterator[Violation]:
+    """What the pod names, and may certainly not use: resources, and models that it selects.
+
+    Nodes know their memory better than the names of models do, so where a node suits the pod (`is_suited`) only what a
+    policy allows and denies counts.
+    """
     barred = {gpu: misfit for gpu in pod.accelerators if (misfit := judged(gpu, frozenset(), usable)) is not None}
     for container in pod.lasting_containers() if barred else ():
         for request in container.gpu_requests:
@@ -219,7 +230,7 @@ def _named(pod: Pod, usable: Usable) -> Iterator[Violation]:
                 yield Violation(f"{container.path}.resources", found, rule, _ELSE_RESOURCE)
     models = frozenset(usable.catalogue.models_of(pod) or ())
     of_models = [judged(gpu, models, usable) for gpu in pod.accelerators if models and gpu not in barred]
-    if misfits := [misfit for misfit in of_models if misfit is not None]:
+    if misfits := [misfit for misfit in of_models if misfit is not None and not (is_suited and misfit.bar is None)]:
         is_selector = any(key in usable.catalogue.keys for key in pod.node_selector)
         where = "spec.nodeSelector" if is_selector else "spec.affinity.nodeAffinity"
         found = f"selects {usable.catalogue.called(models) or few(sorted(models))}"

@@ -31,7 +31,9 @@ class Violation:
     `fails_validation` says that the API server refuses such a pod on its own, before any validating webhook sees it.
     `brief` says what was found and why it matters in few words, for a warning, where the two have many. `fault` names
     what advice of another rule may be about as well: people are told once, and the violation comes first.
-    `follows_nodes` is as in a Rule, for this violation alone.
+    `follows_nodes` says that it follows from the nodes that the pod may use. `is_kept_off` says that the rule, if it is
+    enforced, keeps pods off such nodes, so that only a pod which it could not keep off is refused; in other modes this
+    is advice. `softens_on_update` is as in a Rule, for this violation alone.
     """
 
     where: str
@@ -42,6 +44,8 @@ class Violation:
     brief: str = ""
     fault: str = ""
     follows_nodes: bool = False
+    is_kept_off: bool = False
+    softens_on_update: bool = False
 
     def __str__(self) -> str:
         return f"{self.where}: {self.found}; {self.allowed}. {self.remedy}."
@@ -89,11 +93,8 @@ class Facts(Protocol):
         """
         ...
 
-    def dividing_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        """Classes of the nodes that the pod could be scheduled to, whatever their taints: tolerations may come later.
-
-        Empty where no known node divides its GPUs, in the MIG strategy single, by time-slicing or by MPS.
-        """
+    def selected_nodes(self, pod: Pod) -> Sequence[NodeClass]:
+        """Classes of the nodes that match the pod if their taints are left out: tolerations may come later."""
         ...
 
     def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
@@ -278,9 +279,9 @@ class Rule:
     warns_of_injections: bool = True
     """True if mode warn tells people what the rule would inject. If false, it is only recorded, because nobody has to
     act on it."""
-    follows_nodes: bool = False
-    """True if its violations follow from the nodes that the pod may use. Schedulers and queues narrow these down after
-    admission, so an update that causes a violation brings a warning and is not refused."""
+    softens_on_update: bool = False
+    """True if its violations follow from the nodes that the pod may use, and no policy forbids these. Schedulers and
+    queues narrow them down after admission, so an update that causes one brings a warning and is not refused."""
     can_mutate: Callable[[Any], bool] = lambda _: True
     """Whether `mutate` can yield anything for any pod under these settings. If not, it is not called."""
     can_validate: Callable[[Any], bool] = lambda _: True

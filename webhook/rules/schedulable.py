@@ -138,5 +138,5 @@ RULE = Rule(
     settings=Settings,
     validate=validate,
     validate_claim=validate_claim,
-    follows_nodes=True,
+    softens_on_update=True,
 )

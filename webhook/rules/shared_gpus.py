@@ -37,7 +37,7 @@ from webhook.model.edits import RequireNodes
 from webhook.model.node import GKE_SHARING, NodeClass
 from webhook.model.pod import Pod
 from webhook.model.wording import few
-from webhook.rules.candidates import released
+from webhook.rules.candidates import candidates
 from webhook.rules.gpu_isolation import Isolation, isolation_findings, judge_isolation, refused_shares
 from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
 from webhook.rules.unsuited import Judged, SteeringSettings, excluding
@@ -94,7 +94,7 @@ def _by_nodes(
     pod: Pod, container: Container, request: GpuRequest, isolation: Isolation, facts: Facts
 ) -> Iterator[Violation | Advice]:
     """What is said of several units that are shares by the labels of every node that the pod could run on."""
-    nodes = facts.matching_nodes(released(pod))
+    nodes = candidates(pod, facts)
     if not nodes or not all(share_of(one.labels).is_shared(GPU) for one in nodes):
         return
     where = f"{container.path}.resources"
@@ -106,7 +106,7 @@ def _by_nodes(
         allowed = "the device plugin refuses more than 1"
         allowed += "" if is_of_gke else ", unless its failRequestsGreaterThanOne is false"
         brief = f"requests {request.count} shares of a GPU; {allowed}"
-        yield Violation(where, found, allowed, remedy, brief=brief, follows_nodes=True)
+        yield Violation(where, found, allowed, remedy, brief=brief, follows_nodes=True, softens_on_update=True)
     else:
         brief = f"requests {request.count} shares of a GPU; more than 1 does not give more compute"
         yield Advice(where, f"{found}; more than 1 does not give more compute", remedy, brief, follows_nodes=True)

@@ -6,6 +6,7 @@ node is excluded: what each rule excludes by itself could add up to all nodes.
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import compress
 from typing import Any, NamedTuple
 
 from pydantic import PrivateAttr
@@ -18,7 +19,8 @@ from webhook.gpus.steering import Cause, Steering, steer
 from webhook.model.edits import RequireNodes
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
-from webhook.model.requirements import living_terms, requiring
+from webhook.model.requirements import requiring
+from webhook.model.selectors import Operator, Term
 from webhook.rules.rule_settings import RuleSettings
 
 
@@ -34,21 +36,34 @@ class Unsuited(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What a rule says of the nodes that a pod could be scheduled to.
+    """What a rule says of the nodes that a pod selects, whatever their taints.
 
-    `nodes` are those of `webhook.rules.candidates.candidates`, and `found` has one answer for each of them, in their
-    order: None for nodes that suit the pod, and for nodes of which too little is known. `tables` are those of the
-    policy.
+    `nodes` and `are_candidates` are those of `webhook.rules.candidates.selected`, and `found` has one answer for each
+    node class, in their order: None for nodes that suit the pod, and for nodes of which too little is known. `tables`
+    are those of the policy. `holds` says that the pod may land on suitable nodes only, also on nodes that come later.
     """
 
     nodes: Sequence[NodeClass]
     found: tuple[Unsuited | None, ...]
+    are_candidates: tuple[bool, ...]
     tables: CudaTables = SHIPPED
+    holds: bool = False
+
+    @property
+    def of_candidates(self) -> list[Unsuited | None]:
+        """The answers about the nodes that the pod could be scheduled to."""
+        return list(compress(self.found, self.are_candidates))
+
+    @property
+    def suitable(self) -> list[NodeClass]:
+        """The nodes that the pod could be scheduled to, and that suit it."""
+        of_nodes = zip(self.nodes, self.found, self.are_candidates, strict=True)
+        return [nodes for nodes, unsuited, is_candidate in of_nodes if is_candidate and unsuited is None]
 
     @property
     def is_none_left(self) -> bool:
-        """Whether no node suits the pod, although some are known."""
-        return bool(self.found) and None not in self.found
+        """Whether no node that the pod could be scheduled to suits it, although some are known."""
+        return bool(self.found) and None not in self.of_candidates
 
 
 class SteeringSettings(RuleSettings):
@@ -71,19 +86,25 @@ class SteeringSettings(RuleSettings):
         return self._tables.gpus
 
 
-def is_bound(pod: Pod) -> bool:
-    """Whether the pod names its nodes, as pods of DaemonSets do."""
-    return bool(pod.node_name) or any(term.fields for term in living_terms(pod))
-
-
 def excluding(pod: Pod, *judged: Judged) -> Iterator[RequireNodes]:
     """The edits that keep a pod off the nodes that do not suit it, as long as other nodes are left.
 
-    A pod that names its nodes is left as it is.
+    Each term of its required node affinity gets them, since one term is enough for the scheduler. A pod that names its
+    node in spec.nodeName bypasses the scheduler, and is left as it is.
     """
-    if not is_bound(pod):
-        for exclusion in steering(*judged).exclusions:
-            yield from requiring(pod, exclusion)
+    if pod.node_name:
+        return
+    for exclusion in steering(*judged).exclusions:
+        yield from requiring(pod, exclusion)
+    held = steering(*judged).held
+    for edit in requiring(pod, held) if held is not None else ():
+        if edit.term is None or not _names_nodes((pod.required or ())[edit.term]):
+            yield edit
+
+
+def _names_nodes(term: Term) -> bool:
+    """Whether a term reaches no nodes but those that it names."""
+    return any(one.operator == Operator.IN for one in term.fields)
 
 
 def steering(*judged: Judged) -> Steering:
@@ -92,12 +113,12 @@ def steering(*judged: Judged) -> Steering:
     Nothing is excluded if no node suits the pod. Most pods are judged on the same sequence of nodes, so results are
     kept.
     """
-    nodes = judged[0].nodes
+    nodes, holds = judged[0].nodes, any(one.holds for one in judged)
     causes = tuple([tuple([one and one.cause for one in each.found]) for each in judged])
-    key = id(nodes), judged[0].tables, causes
+    key = id(nodes), judged[0].tables, causes, judged[0].are_candidates, holds
     known = _kept.get(key)
     if known is None:
-        known = nodes, _steering(nodes, judged[0].tables, causes)
+        known = nodes, _steering(judged[0], causes, holds=holds)
         if len(_kept) * (len(nodes) * len(causes) + 1) >= _MOST_KEPT:
             _kept.clear()
         _kept[key] = known
@@ -107,20 +128,21 @@ def steering(*judged: Judged) -> Steering:
 _Causes = tuple[tuple[Cause | None, ...], ...]
 _MOST_KEPT = 4096
 """Causes that are kept, approximately."""
-_kept: dict[tuple[int, CudaTables, _Causes], tuple[Sequence[NodeClass], Steering]] = {}
+_kept: dict[tuple[int, CudaTables, _Causes, tuple[bool, ...], bool], tuple[Sequence[NodeClass], Steering]] = {}
 """Each value holds on to its nodes, so that no other sequence gets the same id meanwhile."""
 
 
-def _steering(nodes: Sequence[NodeClass], tables: CudaTables, causes: _Causes) -> Steering:
+def _steering(judged: Judged, causes: _Causes, *, holds: bool) -> Steering:
+    nodes, tables = judged.nodes, judged.tables
     unfit = {at for of_rule in causes for at, cause in enumerate(of_rule) if cause is not None}
-    if not unfit or len(unfit) == len(nodes):
+    suitable = [at for at in range(len(nodes)) if at not in unfit]
+    if not (unfit or holds) or not any(judged.are_candidates[at] for at in suitable):
         return Steering((), ())
     others = [
-        expected_labels(one.labels, offer_of(one.labels, tables.gpus, one.by_slices), tables)
-        for at, one in enumerate(nodes)
-        if at not in unfit
+        expected_labels(nodes[at].labels, offer_of(nodes[at].labels, tables.gpus, nodes[at].by_slices), tables)
+        for at in suitable
     ]
     by_cause = [
         (nodes[at].labels, cause) for of_rule in causes for at, cause in enumerate(of_rule) if cause is not None
     ]
-    return steer(by_cause, others)
+    return steer(by_cause, others, holding=[nodes[at].labels for at in suitable] if holds else ())

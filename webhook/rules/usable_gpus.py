@@ -92,15 +92,6 @@ def judged(gpu: Accelerator, models: Models, usable: Usable) -> Misfit | None:
     return _judged(unit, share, _NO_LABELS, usable, sizes)
 
 
-@lru_cache(maxsize=1024)
-def models_kept_off(gpu: Accelerator, usable: Usable) -> Models:
-    """The models of which no pod gets units of a resource; empty if every model of its vendor may suit."""
-    catalogue = usable.catalogue
-    own = of_vendor(catalogue.every_model, gpu.vendor, catalogue)
-    barred = frozenset(model for model in own if judged(gpu, frozenset({model}), usable) is not None)
-    return barred | (catalogue.every_model - own) if barred else barred
-
-
 def judged_on(classes: Sequence[NodeClass], gpus: tuple[Accelerator, ...], usable: Usable) -> tuple[Misfit | None, ...]:
     """Why nodes of each class do not suit a pod that requests these GPUs; None if they may suit.
 
@@ -157,14 +148,19 @@ def _judged(unit: Unit, share: GpuShare, labels: Mapping[str, str], usable: Usab
     return None
 
 
-def _unit(gpu: Accelerator, models: Models, share: GpuShare, catalogue: Catalogue) -> Unit:
-    """A unit of a resource, as far as labels of its node, and what the pod says, make it known.
+def has_labels(gpu: Accelerator) -> bool:
+    """Whether labels of nodes say the model of a resource.
 
-    Labels say nothing about GPUs for virtual machines, whose driver is another, about GPUs that come by DRA, and about
+    They say nothing about GPUs for virtual machines, whose driver is another, about GPUs that come by DRA, and about
     those of vendors that no table has.
     """
+    return gpu.share is not Share.PASSTHROUGH and not gpu.by_dra and gpu.vendor is not Vendor.OTHER
+
+
+def _unit(gpu: Accelerator, models: Models, share: GpuShare, catalogue: Catalogue) -> Unit:
+    """A unit of a resource, as far as labels of its node, and what the pod says, make it known."""
     vendor = None if gpu.vendor is Vendor.OTHER else gpu.vendor
-    if gpu.share is Share.PASSTHROUGH or gpu.by_dra or vendor is None:
+    if vendor is None or not has_labels(gpu):
         return Unit(gpu.resource, vendor)
     profile: str | None = profile_of(gpu.resource)
     if gpu.resource in SHAREABLE:

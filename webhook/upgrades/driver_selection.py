@@ -76,7 +76,7 @@ class DriverSelection:
         side, pod = cluster.before, judged.pod
         standing = standing_of(_without_drivers(pod), side.policy(judged.policy), judged.settings, side)
         runtime_class = side.facts.cluster.runtime_classes.get(pod.runtime_class or "")
-        return cls(released(pod), runtime_class, standing.candidates)
+        return cls(released(pod, side.facts), runtime_class, standing.candidates)
 
     def matching(self, kind: ChangedKind) -> Mask:
         """The nodes and pools of a kind that the pods match with its new driver, in the common order."""

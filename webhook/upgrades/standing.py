@@ -103,7 +103,7 @@ def uses_nvidia(pod: Pod, facts: ClusterFacts) -> bool:
     """Whether a pod certainly gets NVIDIA GPUs, by number or by resource claims."""
     if pod.requests_gpus_of(Vendor.NVIDIA):
         return True
-    return bool(pod.resource_claims) and claimed_nodes(released(pod), facts) is not None
+    return bool(pod.resource_claims) and claimed_nodes(released(pod, facts), facts) is not None
 
 
 def settings_in(policy: Policy, others: cuda_driver.Settings) -> cuda_driver.Settings:
@@ -148,14 +148,15 @@ def _kept_off(pod: Pod, policy: Policy, facts: ClusterFacts, number: int) -> set
         is_other = bound.mode is Mode.ENFORCE and not isinstance(bound.settings, cuda_driver.Settings)
         if is_other and bound.rule.unsuited is not None and bound.rule.can_be_unsuited(bound.settings):
             judged = bound.rule.unsuited(pod, bound.settings, facts)
-            if judged is not None and len(judged.found) == number:
-                found.update(at for at, unsuited in enumerate(judged.found) if unsuited is not None)
+            of_candidates = judged.of_candidates if judged is not None else ()
+            if len(of_candidates) == number:
+                found.update(at for at, unsuited in enumerate(of_candidates) if unsuited is not None)
     return found
 
 
 def _members(pod: Pod, nodes: Sequence[NodeClass], facts: ClusterFacts, side: ClusterSide) -> Iterator[Mask]:
     """Which nodes and pools are in each of the classes, in the common order."""
-    placed, cluster = released(pod), facts.cluster
+    placed, cluster = released(pod, facts), facts.cluster
     runtime_class = cluster.runtime_classes.get(placed.runtime_class or "")
     of_nodes = cluster.table.members(node_index.matching_nodes(cluster.table, placed, runtime_class))
     found, of_pools = list(map(side.of_nodes, of_nodes)), list[Mask]()

@@ -1,4 +1,4 @@
-"""What `gpuTypes` leaves to pods that select no GPU model decides which limits of models they count against."""
+"""Which limits of models a pod counts against that selects no GPU model: those of the nodes that are left to it."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -7,20 +7,19 @@ import pytest
 
 from tests.facts.samples import node
 from tests.reviews import pod
+from tests.rules.samples import terms
 from webhook import engine
 from webhook.engine.quota_claims import claims_of
 from webhook.facts.facts import ClusterFacts
 from webhook.ledger.ledger_store import GpuPod, entered_demand
 from webhook.model.pod_reader import pod_from_raw
-from webhook.policy.directory import read_directory
-from webhook.policy.loader import build, load
+from webhook.policy.loader import load
 from webhook.quota.amounts import amounts
 
 PRODUCT = "nvidia.com/gpu.product"
 T4, H100 = "Tesla-T4", "NVIDIA-H100-80GB-HBM3"
-CLUSTER = ClusterFacts.of(
-    [node(f"n-{name.lower()}", labels={PRODUCT: name}, capacity={"nvidia.com/gpu": "8"}) for name in (T4, H100)]
-)
+NODES = [node(f"n-{name.lower()}", labels={PRODUCT: name}, capacity={"nvidia.com/gpu": "8"}) for name in (T4, H100)]
+CLUSTER = ClusterFacts.of(NODES)
 QUOTA = "gpuQuota: {mode: enforce, byModel: {T4: 4, H100: 0}}"
 
 
@@ -35,10 +34,10 @@ def written(directory: Path, default: str, **files: str) -> Path:
 
 
 def limits_of(directory: Path, namespace: str = "vision", raw: dict | None = None) -> dict[str, Fraction]:
-    """What a pod that selects nothing counts against each limit of each quota of its namespace."""
+    """What a pod counts against each limit of each quota of its namespace, once it is completed."""
     policies = load(directory)
-    raw = raw or pod(1)
-    claims = claims_of(raw, namespace, policies.quotas_for(namespace), CLUSTER)
+    completed = engine.mutate(raw or pod(1), policies.for_namespace(namespace), CLUSTER, namespace=namespace).object
+    claims = claims_of(completed, namespace, policies.quotas_for(namespace), CLUSTER)
     return {
         f"{one.claim.quota.name} {limit.name}": amount
         for one in claims.claims
@@ -51,9 +50,11 @@ def limits_of(directory: Path, namespace: str = "vision", raw: dict | None = Non
     [
         pytest.param("gpuTypes: {mode: enforce, allowed: [T4]}", {"T4": 1, "H100": 0}, id="allowed"),
         pytest.param("gpuTypes: {mode: enforce, denied: [H100]}", {"T4": 1, "H100": 0}, id="denied"),
-        pytest.param("gpuTypes: {mode: enforce, memory: {max: 24Gi}}", {"T4": 1, "H100": 1}, id="a share may be small"),
+        pytest.param("gpuTypes: {mode: enforce, memory: {max: 24Gi}}", {"T4": 1, "H100": 0}, id="too large"),
         pytest.param("gpuTypes: {mode: enforce, memory: {min: 40Gi}}", {"T4": 0, "H100": 1}, id="too small"),
-        pytest.param("gpuTypes: {mode: enforce, allowed: [T4, 1g.10gb]}", {"T4": 1, "H100": 1}, id="a slice of it"),
+        pytest.param(
+            "gpuTypes: {mode: enforce, allowed: [T4, 1g.10gb]}", {"T4": 1, "H100": 0}, id="a slice that no node has"
+        ),
         pytest.param("gpuTypes: {mode: warn, allowed: [T4]}", {"T4": 1, "H100": 1}, id="not enforced"),
         pytest.param('gpuTypes: {mode: enforce, allowed: ["*"]}', {"T4": 1, "H100": 1}, id="all"),
         pytest.param("gpuTypes: {mode: enforce}", {"T4": 1, "H100": 1}, id="nothing is ruled out"),
@@ -64,14 +65,24 @@ def test_a_pod_that_selects_no_model_counts_against_those_that_it_may_get(tmp_pa
     assert found == {f"vision {name}": amount for name, amount in expected.items()}
 
 
-@pytest.mark.parametrize("unspecified", ["count", "deny"])
-def test_a_pod_that_may_get_one_model_only_is_admitted(tmp_path, unspecified):
+@pytest.mark.parametrize(
+    ("unspecified", "types", "refused"),
+    [
+        pytest.param("count", "allowed: [T4]", False, id="one is left"),
+        pytest.param("deny", "allowed: [T4]", False, id="the policy selects one"),
+        pytest.param(
+            "deny", "denied: [H100]", True, id="the policy only excludes one, and later nodes may be of others"
+        ),
+    ],
+)
+def test_a_pod_that_may_get_one_model_only_is_admitted(tmp_path, unspecified, types, refused):
     quota = f"gpuQuota: {{mode: enforce, unspecifiedModel: {unspecified}, byModel: {{T4: 4, H100: 0}}}}"
-    directory = written(tmp_path, f"gpuTypes: {{mode: enforce, allowed: [T4]}}, {quota}")
+    directory = written(tmp_path, f"gpuTypes: {{mode: enforce, {types}}}, {quota}")
     outcome = engine.simulate(pod(1), load(directory).for_namespace("vision"), CLUSTER)
-    assert not [finding for finding in outcome.findings if finding.refuses]
-    (too_many,) = engine.simulate(pod(5), load(directory).for_namespace("vision"), CLUSTER).findings
-    assert "requests 5 T4; the GPU quota allows 4 T4 in all" in too_many.message
+    assert any(finding.refuses for finding in outcome.findings) == refused
+    if not refused:
+        (too_many,) = engine.simulate(pod(5), load(directory).for_namespace("vision"), CLUSTER).findings
+        assert "requests 5 T4; the GPU quota allows 4 T4 in all" in too_many.message
 
 
 def test_a_pot_counts_the_pods_of_each_namespace_by_its_policy(tmp_path):
@@ -85,18 +96,16 @@ def test_a_pot_counts_the_pods_of_each_namespace_by_its_policy(tmp_path):
     assert limits_of(tmp_path, "speech") == {"shared T4": 1, "shared H100": 1}
 
 
-def test_a_reload_keeps_quotas_that_did_not_change_and_takes_up_what_gpu_types_says(tmp_path):
-    directory = written(tmp_path, f"gpuTypes: {{mode: enforce, allowed: [T4]}}, {QUOTA}", _quotas=POT)
-    first = load(directory)
-    same = build(read_directory(directory), previous=first)
-    assert [one is other for one, other in zip(same.pots, first.pots, strict=True)] == [True]
-    written(tmp_path, f"gpuTypes: {{mode: enforce, allowed: [H100]}}, {QUOTA}", _quotas=POT)
-    other = build(read_directory(directory), previous=first)
-    assert other.pots != first.pots
-    assert limits_of(tmp_path)["shared H100"] == 1
-
-
-POT = "{pots: [{name: shared, namespaces: [vision], byModel: {T4: 4, H100: 4}}]}"
+def test_a_pod_that_is_pinned_to_a_node_counts_as_its_model_and_one_that_may_get_unlabelled_nodes_as_any(tmp_path):
+    directory = written(tmp_path, "gpuQuota: {mode: enforce, byModel: {T4: 4, H100: 4}}")
+    by_name = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n-tesla-t4"]}]}
+    pinned = pod(1)
+    pinned["spec"]["affinity"] = terms(by_name)
+    assert limits_of(directory, raw=pinned) == {"vision T4": 1, "vision H100": 0}
+    quotas = load(directory).quotas_for("vision")
+    unlabelled = ClusterFacts.of([*NODES, node("n-new", capacity={"nvidia.com/gpu": "8"})])
+    (one,) = claims_of(pod(1), "vision", quotas, unlabelled).claims
+    assert one.claim.demand.models is None
 
 
 def test_a_pod_counts_the_model_of_the_node_that_it_is_on(tmp_path):
