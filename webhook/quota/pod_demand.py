@@ -14,10 +14,10 @@ from webhook.quota.claimed_devices import DeviceClasses, claims_demand, is_uncou
 from webhook.quota.demand import BY_CLAIM, CLAIMS, REQUEST_COUNTED, allowed_by, demand_of, opens_more
 from webhook.quota.quota_wording import Objection
 from webhook.quota.quotas import ANY_NODES, ClaimsMode, Counting, Demand, Nodes, Quota
-from webhook.quota.unit_parts import KnownNodes, unit_parts
+from webhook.quota.unit_parts import NodesOfPods, unit_parts
 
 
-class ResourceClaims(DeviceClasses, KnownNodes, Protocol):
+class ResourceClaims(DeviceClasses, NodesOfPods, Protocol):
     """What is known about the resource claims and the nodes of a cluster."""
 
     def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:
@@ -58,7 +58,7 @@ def pod_demand(pod: Pod, namespace: str, counting: Counting, claims: ResourceCla
     return with_claims(own, pod, namespace, counting, claims)
 
 
-def nodes_for(pod: Pod, known: KnownNodes) -> Nodes:
+def nodes_for(pod: Pod, known: NodesOfPods) -> Nodes:
     """The nodes that decide which GPU models a pod counts as."""
     return Nodes([one.labels for one in known.selected_nodes(pod)]) if pod.gpus else ANY_NODES
 

@@ -20,7 +20,7 @@ UnitParts = Mapping[str, Fraction]
 WHOLE_UNITS: UnitParts = {}
 
 
-class KnownNodes(Protocol):
+class NodesOfPods(Protocol):
     """What is known about nodes, and whether any of them divides its GPUs."""
 
     def divides_gpus(self) -> bool:
@@ -32,7 +32,7 @@ class KnownNodes(Protocol):
         ...
 
 
-def unit_parts(pod: Pod, nodes: KnownNodes, table: GpuTable) -> UnitParts:
+def unit_parts(pod: Pod, nodes: NodesOfPods, table: GpuTable) -> UnitParts:
     """What part of a GPU one unit of a pod's resources is at most, on whichever node the scheduler puts it."""
     if SHAREABLE.isdisjoint(pod.gpus) or not nodes.divides_gpus():
         return WHOLE_UNITS
