@@ -4,11 +4,16 @@ The API server refuses (RefusedError), another writer was faster (ConflictError)
 the answer cannot be used (AnswerError).
 """
 
+from http import HTTPStatus
 from typing import Any
 
 import orjson
 
 from webhook.kubernetes.responses import retry_after
+
+
+_LASTING = frozenset((403, 404, 413, 422))
+"""Statuses that the same request gets again: there is no right, no namespace or no room."""
 
 
 class ClusterConfigError(ValueError):
@@ -23,6 +28,11 @@ class ApiServerError(Exception):
 
     status = 0
     about = ""
+
+    @property
+    def code(self) -> int:
+        """The status of an answer that is not known because of this error: 503, or 500 until somebody mends it."""
+        return HTTPStatus.INTERNAL_SERVER_ERROR if self.status in _LASTING else HTTPStatus.SERVICE_UNAVAILABLE
 
     def is_about_missing(self, name: str) -> bool:
         """Whether the API server says that there is no object of this name."""

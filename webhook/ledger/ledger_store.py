@@ -5,6 +5,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from threading import Lock
 from typing import Protocol
 
@@ -22,12 +23,14 @@ from webhook.quota.unit_parts import parts_on, without_part
 class LedgerError(Exception):
     """A ledger cannot be read or written now; the text says why. A write may have been done or not.
 
-    `told` is the text for the author of a pod: it has no paths and commands of the platform.
+    `told` is the text for the author of a pod: it has no paths and commands of the platform. `code` is the status of an
+    answer that is not known because of it: 503 where trying again may help, else 500.
     """
 
-    def __init__(self, text: str, told: str = "") -> None:
+    def __init__(self, text: str, told: str = "", code: int = HTTPStatus.SERVICE_UNAVAILABLE) -> None:
         super().__init__(text)
         self.told = told or text
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
+from http import HTTPStatus
 
 from webhook.ledger.entries import reservation_key
 from webhook.quota.quotas import Demand, Excess, Limit, Quota
@@ -89,9 +90,13 @@ class InTreeExceeded:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """The ledger did not answer in time; `reason` is for people. The pod may have an entry or not."""
+    """The ledger did not answer; `reason` is for people. The pod may have an entry or not.
+
+    `code` is the status of the answer: 503 where trying again may help, else 500.
+    """
 
     reason: str
+    code: int = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 Verdict = Granted | Exceeded | Withheld | Crowded | AlreadyStored | InTreeExceeded | Unanswered

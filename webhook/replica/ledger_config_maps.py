@@ -8,6 +8,7 @@ The last functions make the parts of a replica's quotas, in a cluster and for an
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 from webhook.admission.quota_service import QuotaParts
@@ -135,7 +136,7 @@ class ApiStore:
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
         if not isinstance(metadata, dict) or not isinstance(version, str) or not version:
             text = f"{self._path_of(key)}: the answer is not a ledger; check whether a proxy answers for the API server"
-            raise LedgerError(text, "something else was found in its place")
+            raise LedgerError(text, "something else was found in its place", HTTPStatus.INTERNAL_SERVER_ERROR)
         return version, {name: part for name, part in metadata.items() if name != "managedFields"}
 
     def _send(self, method: str, key: str, body: Mapping[str, Any], seconds: float) -> dict[str, Any]:
@@ -155,7 +156,7 @@ def _name(raw: object) -> str:
 
 def _explained(method: str, path: str, error: ApiServerError) -> LedgerError:
     text = f"{error.sentence(method, path)}{_remedy(error)}"
-    return LedgerError(text, error.for_authors("it cannot be read or written"))
+    return LedgerError(text, error.for_authors("it cannot be read or written"), error.code)
 
 
 def _remedy(error: ApiServerError) -> str:
