@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import replace
-from http import HTTPStatus
 from typing import Protocol
 
 from webhook.admission.phases import Decision
@@ -17,9 +16,9 @@ _SHARE = 0.25
 
 
 class PodUnknownError(Exception):
-    """What a pod is cannot be found out now; the text says why, for the authors of pods. `code` is as in LedgerError."""
+    """What a pod is cannot be found out now; the text, for authors of pods, says why. `code` is as in LedgerError."""
 
-    def __init__(self, text: str, code: int = HTTPStatus.SERVICE_UNAVAILABLE) -> None:
+    def __init__(self, text: str, code: int = 503) -> None:
         super().__init__(text)
         self.code = code
 

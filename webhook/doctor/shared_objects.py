@@ -77,9 +77,8 @@ def _ledgers(namespace: str, installation: Installation) -> Iterator[DoctorFindi
             name = raw["metadata"]["name"]
             yield problem(
                 f"the ledger {name} cannot be read: {error}",
-                "a ledger as the replicas write it; until then every pod that the quota counts is refused",
-                f"kubectl delete configmap -n {namespace} {name}; the replicas write it again from the pods of "
-                "the cluster",
+                "a ledger as the replicas write it",
+                "wait for half a minute: the replicas write it anew from the cluster's pods, or their log says why not",
             )
     if not broken:
         yield ok(f"{counted(ledgers, 'ledger')}, {counted(pods, 'entry', 'entries')}")

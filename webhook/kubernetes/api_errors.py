@@ -4,13 +4,11 @@ The API server refuses (RefusedError), another writer was faster (ConflictError)
 the answer cannot be used (AnswerError).
 """
 
-from http import HTTPStatus
 from typing import Any
 
 import orjson
 
 from webhook.kubernetes.responses import retry_after
-
 
 _LASTING = frozenset((403, 404, 413, 422))
 """Statuses that the same request gets again: there is no right, no namespace or no room."""
@@ -32,7 +30,7 @@ class ApiServerError(Exception):
     @property
     def code(self) -> int:
         """The status of an answer that is not known because of this error: 503, or 500 until somebody mends it."""
-        return HTTPStatus.INTERNAL_SERVER_ERROR if self.status in _LASTING else HTTPStatus.SERVICE_UNAVAILABLE
+        return 500 if self.status in _LASTING else 503
 
     def is_about_missing(self, name: str) -> bool:
         """Whether the API server says that there is no object of this name."""

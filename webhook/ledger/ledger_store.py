@@ -5,7 +5,6 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from http import HTTPStatus
 from threading import Lock
 from typing import Protocol
 
@@ -27,7 +26,7 @@ class LedgerError(Exception):
     answer that is not known because of it: 503 where trying again may help, else 500.
     """
 
-    def __init__(self, text: str, told: str = "", code: int = HTTPStatus.SERVICE_UNAVAILABLE) -> None:
+    def __init__(self, text: str, told: str = "", code: int = 503) -> None:
         super().__init__(text)
         self.told = told or text
         self.code = code
@@ -35,10 +34,15 @@ class LedgerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StoredLedger:
-    """A ledger as it was last read or written. Versions, which are the store's, are equal or different, and no more."""
+    """A ledger as it was last read or written. Versions, which are the store's, are equal or different, and no more.
+
+    `damage` says why what is stored cannot be used as it is; the next write replaces it. Entries that cannot be decoded
+    are those of before, as far as they are known, and cover no namespace: so all pods are listed anew.
+    """
 
     version: str
     entries: Entries
+    damage: str = ""
 
 
 class LedgerStore(Protocol):
@@ -52,7 +56,7 @@ class LedgerStore(Protocol):
         ...
 
     def read_all(self, seconds: float) -> Mapping[str, StoredLedger]:
-        """Key -> ledger as it is now. Broken ledgers are left out and logged."""
+        """Key -> ledger as it is now."""
         ...
 
     def create(self, key: str, entries: Entries, seconds: float) -> StoredLedger:

@@ -5,7 +5,6 @@ Only namespaces that are known to exist get ledgers, because anybody who reaches
 
 import logging
 from collections.abc import Mapping, Sequence
-from http import HTTPStatus
 from threading import Lock
 
 from webhook.ledger.cached_ledger import LATE
@@ -44,7 +43,7 @@ class KnownNamespaces:
         try:
             if not self._context.pods.has_namespace(namespace, min(deadline - now, longest)):
                 self._known.pop(namespace, None)
-                return Unanswered(f"there is no namespace {namespace}", HTTPStatus.INTERNAL_SERVER_ERROR)
+                return Unanswered(f"there is no namespace {namespace}", 500)
         except LedgerError as error:
             self._failed_at = now
             _log.warning("%s", error)  # authors of pods are told less

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
-from http import HTTPStatus
 
 from webhook.ledger.entries import reservation_key
 from webhook.quota.quotas import Demand, Excess, Limit, Quota
@@ -96,7 +95,7 @@ class Unanswered:
     """
 
     reason: str
-    code: int = HTTPStatus.SERVICE_UNAVAILABLE
+    code: int = 503
 
 
 Verdict = Granted | Exceeded | Withheld | Crowded | AlreadyStored | InTreeExceeded | Unanswered
