@@ -189,12 +189,11 @@ def decide(outcome: Outcome) -> Decision:
     audited = (f"{f.rule}: {f.where}: {f.message}" for f in outcome.findings if not f.refuses and not f.warns)
     if text := "; ".join(islice(audited, _MOST_AUDITED)):
         annotations["audited"] = text[:_LONGEST_ANNOTATION]
-    refusals = outcome.refusals
-    is_allowed = not refusals
+    is_allowed = not outcome.refusals
     answer = AdmissionResponse(
         is_allowed=is_allowed,
         message=outcome.refusal,
-        code=min((one.code for one in refusals), default=403),  # a verdict about the pod comes before a fault
+        code=min((one.code for one in outcome.refusals), default=403),  # a verdict comes before a fault
         patch=outcome.patch if is_allowed else (),
         warnings=outcome.warnings,
         audit_annotations=annotations,

@@ -10,9 +10,6 @@ import orjson
 
 from webhook.kubernetes.responses import retry_after
 
-_LASTING = frozenset((403, 404, 413, 422))
-"""Statuses that the same request gets again: there is no right, no namespace or no room."""
-
 
 class ClusterConfigError(ValueError):
     """No way to reach the cluster is known; the text says what was tried and what to do."""
@@ -29,8 +26,8 @@ class ApiServerError(Exception):
 
     @property
     def code(self) -> int:
-        """The status of an answer that is not known because of this error: 503, or 500 until somebody mends it."""
-        return 500 if self.status in _LASTING else 503
+        """The status of an answer that is not known: 503, or 500 until somebody gives a right, a namespace or room."""
+        return 500 if self.status in {403, 404, 413, 422} else 503
 
     def is_about_missing(self, name: str) -> bool:
         """Whether the API server says that there is no object of this name."""

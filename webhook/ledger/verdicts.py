@@ -89,10 +89,7 @@ class InTreeExceeded:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """The ledger did not answer; `reason` is for people. The pod may have an entry or not.
-
-    `code` is the status of the answer: 503 where trying again may help, else 500.
-    """
+    """The ledger did not answer; `reason` is for people, `code` as in LedgerError. The pod may have an entry or not."""
 
     reason: str
     code: int = 503

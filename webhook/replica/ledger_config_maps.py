@@ -5,7 +5,7 @@ Every cluster has ConfigMaps. Objects of a custom kind would be removed together
 The last functions make the parts of a replica's quotas, in a cluster and for an inventory.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,14 +54,14 @@ class ApiStore:
 
     def read(self, key: str, seconds: float) -> StoredLedger | None:
         """The ledger as it is stored now; None where there is none."""
-        path = self._path_of(key)
+        path, left = self._path_of(key), ListDeadline(seconds).left
         try:
-            found = self._server.get(path, {}, seconds)
+            found = self._server.get(path, {}, left())
         except ApiServerError as error:
             if error.is_about_missing(PREFIX + key):
                 return None
             raise _explained("GET", path, error) from error
-        return self._held(key, found, seconds)
+        return self._held(key, found, left)
 
     def create(self, key: str, entries: Entries, seconds: float) -> StoredLedger:
         """Create a ledger. Raises ConflictError where there is one already."""
@@ -84,20 +84,21 @@ class ApiStore:
     def read_all(self, seconds: float) -> Mapping[str, StoredLedger]:
         """Key -> ledger, as stored now."""
         ledgers: dict[str, StoredLedger] = {}
-        for raw in self._listed(Listed(self._path, _PAGE, labels=LABEL), seconds):
+        left = ListDeadline(seconds).left
+        for raw in self._listed(Listed(self._path, _PAGE, labels=LABEL), left):
             if not _name(raw).startswith(PREFIX):
                 continue  # no ledger, although it has the label
             key = _name(raw).removeprefix(PREFIX)
-            ledgers[key] = self._held(key, raw, seconds)
+            ledgers[key] = self._held(key, raw, left)
         self._known = dict(ledgers)
         return ledgers
 
     def _path_of(self, key: str) -> str:
         return path_of(CORE, "configmaps", namespace=self._namespace, name=PREFIX + key)
 
-    def _listed(self, listed: Listed, seconds: float) -> Iterator[Any]:
+    def _listed(self, listed: Listed, left: Callable[[], float]) -> Iterator[Any]:
         try:
-            yield from PagedList(self._server, listed, ListDeadline(seconds).left)
+            yield from PagedList(self._server, listed, left)
         except ApiServerError as error:
             raise _explained("GET", self._path, error) from error
 
@@ -111,7 +112,7 @@ class ApiStore:
             **content(entries, aside),
         }
 
-    def _held(self, key: str, found: object, seconds: float) -> StoredLedger:
+    def _held(self, key: str, found: object, left: Callable[[], float]) -> StoredLedger:
         """A ledger from its object, damaged or not."""
         version, metadata = self._place(key, found)
         known = self._known.get(key)
@@ -123,20 +124,19 @@ class ApiStore:
             entries = entries_in(found)
         except ValueError as error:
             damage, aside = f"it could not be decoded ({error}), see data[{SET_ASIDE}]", undecodable(found)
-            entries = Entries(self._before(key, version, seconds).by_uid)
+            entries = Entries(self._before(key, version, left).by_uid)
         return self._remembered(key, _HeldObject(version, entries, damage, metadata, aside, is_immutable))
 
-    def _before(self, key: str, version: str, seconds: float, tries: int = 3) -> Entries:
+    def _before(self, key: str, version: str, left: Callable[[], float], tries: int = 3) -> Entries:
         """The entries before the writes that broke a ledger, as far as the API server still has them; else none.
 
-        No list shows pods that were admitted a moment ago and are not stored yet. An API server whose versions are no
-        consecutive numbers has an older ledger to offer, or none.
+        No list shows pods that were admitted a moment ago and are not stored yet.
         """
         if not tries or not version.isdecimal():
             return Entries()
         query = {"fieldSelector": f"metadata.name={PREFIX}{key}", "resourceVersionMatch": "Exact"}
         try:
-            answer = self._server.get(self._path, {**query, "resourceVersion": str(int(version) - 1)}, seconds)
+            answer = self._server.get(self._path, {**query, "resourceVersion": str(int(version) - 1)}, left())
         except ApiServerError as error:
             if error.status in (0, 429) or error.status >= 500:
                 raise _explained("GET", self._path, error) from error
@@ -145,7 +145,7 @@ class ApiStore:
         try:
             return entries_in(found)
         except ValueError:
-            return self._before(key, str(part(found, "metadata", "resourceVersion")), seconds, tries - 1)
+            return self._before(key, str(part(found, "metadata", "resourceVersion")), left, tries - 1)
 
     def _written(self, key: str, entries: Entries, found: object, aside: str) -> StoredLedger:
         """A ledger whose entries are known, from the metadata of its object."""
