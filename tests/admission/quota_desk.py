@@ -32,8 +32,7 @@ def full(asks: int) -> str:
 
 UNKEPT = (
     f"gpuQuota: spec: the ledger of GPU quota '{NAMESPACE}' cannot be reached, so it is not known what is free: this "
-    "replica was started without --quota-ledgers, the namespace that the ledgers are in. Try again in a moment, or "
-    "tell the platform team."
+    "replica was started without --quota-ledgers, the namespace of the ledgers. Tell the platform team."
 )
 
 

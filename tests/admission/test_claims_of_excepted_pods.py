@@ -16,7 +16,7 @@ from webhook.admission.claim_phase import CONTROLLERS, SCHEDULER
 from webhook.admission.phases import Decision
 from webhook.admission.pod_look_up import PodLookUp, PodUnknownError
 from webhook.admission.time_budget import TimeBudget
-from webhook.kubernetes.api_errors import ApiServerError
+from webhook.kubernetes.api_errors import ApiServerError, RefusedError, UnreachableError
 from webhook.model.claim_owner import ClaimOwner, claim_owner
 from webhook.model.subject import PodSubject, subject_of
 from webhook.replica.stored_pods import PodsOfClaims
@@ -91,6 +91,7 @@ OF_ANOTHER_NAME = {**BERT, "metadata": {**BERT["metadata"], "uid": "another"}}
 def test_a_claim_of_no_such_pod_is_judged_by_itself_and_says_so(tmp_path: Path, stored: Any) -> None:
     refused = answer(tmp_path, made(), Pods(*stored)).answer
     assert not refused.is_allowed
+    assert refused.code == 403
     assert "Note: no exception of pod p counts, because no pod with this uid and claim is stored." in refused.message
 
 
@@ -123,12 +124,16 @@ def test_an_exception_to_containers_holds_for_claims_only_if_all_with_gpus_are_m
     assert answer(tmp_path, made(), Pods(stored), entry={**ENTRY, "match": {"containers": ["?"]}}).answer.is_allowed
 
 
-def test_a_pod_that_cannot_be_read_leaves_the_refusal_with_a_reason(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("error", "code"), [(UnreachableError("away"), 503), (RefusedError(403, "no"), 500)])
+def test_a_pod_that_cannot_be_read_makes_the_refusal_a_fault_with_a_reason(
+    tmp_path: Path, error: ApiServerError, code: int
+) -> None:
     class Away(Pods):
         def subject(self, *_: object) -> PodSubject | None:
-            raise PodUnknownError("the pod cannot be read")
+            raise PodUnknownError("the pod cannot be read", error.code)
 
     refused = answer(tmp_path, made(), Away()).answer
+    assert refused.code == code
     assert refused.message.endswith("whether an exception holds for pod p, because the pod cannot be read.")
     assert "at most 8" in refused.message
 

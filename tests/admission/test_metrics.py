@@ -62,6 +62,7 @@ LABELS = {
     "gpu_policy_quota_ledger_duration_seconds_sum": {"operation"},
     "gpu_policy_quota_conflicts_total": {"quota"},
     "gpu_policy_quota_ledger_failures_total": {"quota"},
+    "gpu_policy_quota_ledger_repairs_total": set(),
     "gpu_policy_quota_reconcile_age_seconds": set(),
     "gpu_policy_audit_timestamp_seconds": set(),
     "gpu_policy_audit_duration_seconds": set(),
@@ -79,7 +80,7 @@ PROCESS = {
     "process_start_time_seconds",
     "process_virtual_memory_bytes",
 }
-MOST_SERIES = 420
+MOST_SERIES = 430
 """Without namespaces, of which there are three times as many as have series of their own, and _other; and without
 quotas, which the platform makes; with one kind of GPU nodes, of which at most a hundred more have series."""
 NAMESPACE_SERIES = 200

@@ -155,7 +155,7 @@ def _kind(status: int, said: str) -> str:
         return "stands"
     if status == 403 and "exceeded GPU quota" in said:
         return "over the quota"
-    if status == 403 and "the ledger of GPU quota" in said:
+    if status in {500, 503} and "the ledger of GPU quota" in said:
         return "ledger away"
     if "failed calling webhook" in said or status in {0, 504}:
         return "lost with a replica"

@@ -15,7 +15,7 @@ from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, entr
 from webhook.facts.pod_source import LivePods
 from webhook.kubernetes.api_errors import ConflictError
 from webhook.kubernetes.api_server import METADATA_LIST, ApiServer
-from webhook.ledger.entries import LABEL, PREFIX
+from webhook.ledger.entries import DATA, LABEL, PREFIX, SET_ASIDE, Entries
 from webhook.ledger.ledger_store import LedgerError, StoredLedger
 from webhook.replica.ledger_config_maps import ApiStore
 
@@ -90,17 +90,27 @@ class TestApiStore(StoreContract):
         assert metadata["labels"] == {LABEL: "true", "theirs": "label"}
         assert metadata["annotations"] == {"theirs": "annotation"}
 
-    def test_a_book_that_somebody_broke_is_an_error_and_hides_no_other(self, control_plane, store, namespace, caplog):
-        store.create(KEY, entries(1), SECONDS)
+    def test_the_entries_of_a_book_that_somebody_broke_are_those_of_before(self, control_plane, store, namespace):
+        store.create(KEY, entries(1, 2), SECONDS)
         store.create(OTHER, entries(2), SECONDS)
         path = f"/api/v1/namespaces/{namespace}/configmaps/{PREFIX}{KEY}"
-        found = control_plane.raw("GET", path)[1]
-        assert control_plane.raw("PUT", path, {**found, "data": {"book.json": "{"}})[0] == 200
-        remedy = rf"kubectl delete configmap -n {namespace} {PREFIX}{KEY}, and the replicas write it anew"
-        with pytest.raises(LedgerError, match=remedy):
-            store.read(KEY, SECONDS)
-        assert {OTHER} == set(store.read_all(SECONDS))
-        assert remedy in caplog.text
+        for text in ("{", "second"):
+            assert control_plane.raw("PATCH", path, {"data": {DATA: text}})[0] == 200
+        found = store.read_all(SECONDS)
+        assert (found[KEY].entries, found[OTHER].entries) == (Entries(entries(1, 2).by_uid), entries(2))
+        store.replace(KEY, entries(1), found[KEY], SECONDS)
+        assert control_plane.raw("GET", path)[1]["data"][SET_ASIDE] == f"{DATA}: second"
+
+    def test_an_immutable_book_is_deleted_and_created_anew(self, control_plane, store, namespace):
+        store.create(KEY, entries(1), SECONDS)
+        path = f"/api/v1/namespaces/{namespace}/configmaps/{PREFIX}{KEY}"
+        assert control_plane.raw("PATCH", path, {"immutable": True})[0] == 200
+        held = store.read(KEY, SECONDS)
+        assert held is not None
+        store.replace(KEY, entries(1, 2), held, SECONDS)
+        assert store.read_all(SECONDS)[KEY].entries == entries(1, 2)
+        with pytest.raises(ConflictError):
+            store.replace(KEY, entries(3), held, SECONDS)
 
     def test_a_namespace_that_is_not_there_is_told(self, server):
         store = ApiStore(server, "nowhere")

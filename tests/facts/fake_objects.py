@@ -8,6 +8,8 @@ import jsonpatch
 from tests.facts.fake_api_server import Request
 
 Found = dict[str, Any]
+_VERSIONS = 8
+"""How many earlier versions are remembered."""
 
 
 class FakeObjects:
@@ -18,8 +20,9 @@ class FakeObjects:
         self.objects: dict[str, Found] = {}
         self._lock = Lock()
         self._version = 1000
+        self._past: dict[int, dict[str, Found]] = {}
 
-    def __call__(self, request: Request, path: str, _query: dict[str, str]) -> None:
+    def __call__(self, request: Request, path: str, query: dict[str, str]) -> None:
         """Answer one request."""
         name = path.removeprefix(self.path).lstrip("/")
         with self._lock:
@@ -28,13 +31,16 @@ class FakeObjects:
             elif name:
                 answer = self._answer(request, name)
             else:
-                items = [self.objects[key] for key in sorted(self.objects)]
-                answer = 200, {"kind": "List", "metadata": {"resourceVersion": str(self._version)}, "items": items}
+                exact = query.get("resourceVersionMatch") == "Exact"
+                objects = self._past.get(int(query["resourceVersion"])) if exact else self.objects
+                items = [objects[key] for key in sorted(objects or {})]
+                found = {"kind": "List", "metadata": {"resourceVersion": str(self._version)}, "items": items}
+                answer = (410, {"kind": "Status", "message": "expired"}) if objects is None else (200, found)
         request.send(*answer)
 
     def _create(self, found: Found) -> tuple[int, Found]:
         name = found["metadata"]["name"]
-        return _conflict(name) if name in self.objects else (201, self._store(name, found))
+        return _conflict(name) if name in self.objects else (201, self.store(name, found))
 
     def _answer(self, request: Request, name: str) -> tuple[int, Found]:
         present = self.objects.get(name)
@@ -42,8 +48,8 @@ class FakeObjects:
             return 404, {"kind": "Status", "message": f"{name} not found", "details": {"name": name}}
         version = present["metadata"]["resourceVersion"]
         match request.command:
-            case "PUT" if request.body["metadata"]["resourceVersion"] == version:
-                return 200, self._store(name, request.body)
+            case "PUT" if not present.get("immutable") and request.body["metadata"]["resourceVersion"] == version:
+                return 200, self.store(name, request.body)
             case "DELETE" if request.body["preconditions"]["resourceVersion"] == version:
                 return 200, self.objects.pop(name)
             case "PATCH":
@@ -55,13 +61,15 @@ class FakeObjects:
     def _patch(self, name: str, present: Found, patch: Any) -> tuple[int, Found]:
         if isinstance(patch, list):
             try:
-                return 200, self._store(name, jsonpatch.apply_patch(present, patch))
+                return 200, self.store(name, jsonpatch.apply_patch(present, patch))
             except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
                 return 422, {"kind": "Status", "message": str(error), "details": {"name": name}}
         data = {**present.get("data", {}), **patch["data"]}
-        return 200, self._store(name, {**present, "data": {key: one for key, one in data.items() if one is not None}})
+        return 200, self.store(name, {**present, "data": {key: one for key, one in data.items() if one is not None}})
 
-    def _store(self, name: str, found: Found) -> Found:
+    def store(self, name: str, found: Found) -> Found:
+        """Write an object, whatever is there; returns it with its new version."""
+        self._past = {**dict(list(self._past.items())[-_VERSIONS:]), self._version: dict(self.objects)}
         self._version += 1
         metadata = {**found["metadata"], "resourceVersion": str(self._version)}
         self.objects[name] = {**found, "metadata": metadata}

@@ -4,7 +4,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from uuid import UUID
 
@@ -92,6 +92,9 @@ class Told:
     def conflicted(self, key: str) -> None:
         self.counts[f"conflicted {key}"] += 1
 
+    def repaired(self) -> None:
+        self.counts["repaired"] += 1
+
     def failed(self, key: str) -> None:
         self.counts[f"failed {key}"] += 1
 
@@ -139,6 +142,12 @@ class Watched(MemoryStore):
     def remove(self, key: str, over: StoredLedger, seconds: float) -> None:
         self._called(f"remove {key}")
         super().remove(key, over, seconds)
+
+    def break_down(self, key: str) -> None:
+        """Have a ledger stored that cannot be decoded, as a store reads it."""
+        with self._lock:
+            before = self._ledgers[key].entries
+            self._ledgers[key] = replace(self._keep(key, Entries(before.by_uid)), damage="it is broken")
 
 
 class View(LateView):

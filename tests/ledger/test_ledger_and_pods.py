@@ -102,7 +102,7 @@ def test_who_comes_while_the_pods_are_being_listed_for_long_is_told_so(replica):
     pending = replica.pending(1, VISION)
     pending.deadline = time.monotonic() + 0.05
     verdict = replica.ledgers.of(KEY).reserve(pending)
-    assert verdict == Unanswered("its pods are being counted for the first time; try again in a moment")
+    assert verdict == Unanswered("its pods are being counted")
     go_on.set()
     joined(threads)
     assert replica.enter(2, VISION) == GRANTED

@@ -63,7 +63,7 @@ def test_A45_no_ledger_is_begun_for_a_namespace_that_is_not_there(replica):
     replica.truth.no_namespaces = {f"made-up-{number}" for number in range(400)}
     for name in replica.truth.no_namespaces:
         verdict = replica.ledgers.reserve(uid(1), [Claim(of_namespace(4, name), demand(1, name))], replica.clock() + 5)
-        assert verdict == (Unanswered(f"there is no namespace {name}"),)
+        assert verdict == (Unanswered(f"there is no namespace {name}", 500),)
     assert (replica.store.calls, dict(replica.ledgers.known)) == ([], {})
 
 

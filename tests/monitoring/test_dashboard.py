@@ -38,6 +38,7 @@ NOT_SHOWN = {
     "gpu_policy_exceptions_used_total",
     "gpu_policy_quota_ledger_duration_seconds_count",
     "gpu_policy_quota_ledger_duration_seconds_sum",
+    "gpu_policy_quota_ledger_repairs_total",
     "gpu_policy_request_duration_seconds_count",
     "gpu_policy_request_duration_seconds_sum",
     "process_max_fds",

@@ -70,7 +70,7 @@ API_VERSION = "admission.k8s.io/v1"
 _FEW_OPERATIONS = 50
 """Most operations of a patch that is not measured; each is a value of the policy or the pod."""
 
-_REASONS: Mapping[int, str] = {403: "Forbidden", 409: "AlreadyExists"}
+_REASONS = {403: "Forbidden", 409: "AlreadyExists", 500: "InternalError", 503: "ServiceUnavailable"}
 """HTTP status -> reason of a refusal, which clients compare; other statuses have the reason Invalid."""
 
 _EXPECTED: Mapping[type, str] = {dict: "a map", list: "a list", str: "a string"}

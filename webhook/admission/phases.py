@@ -193,7 +193,7 @@ def decide(outcome: Outcome) -> Decision:
     answer = AdmissionResponse(
         is_allowed=is_allowed,
         message=outcome.refusal,
-        code=403,
+        code=min((one.code for one in outcome.refusals), default=403),  # a verdict comes before a fault
         patch=outcome.patch if is_allowed else (),
         warnings=outcome.warnings,
         audit_annotations=annotations,

@@ -16,7 +16,11 @@ _SHARE = 0.25
 
 
 class PodUnknownError(Exception):
-    """What a pod is cannot be found out now; the text says why, for the authors of pods."""
+    """What a pod is cannot be found out now; the text, for authors of pods, says why. `code` is as in LedgerError."""
+
+    def __init__(self, text: str, code: int = 503) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class StoredPods(Protocol):
@@ -40,6 +44,7 @@ class PodLookUp:
         self._pods = pods
         self._namespace = namespace
         self._problem = ""
+        self._code: int | None = None
         self.left = budget
 
     def __call__(self, owner: ClaimOwner) -> PodSubject | None:
@@ -51,6 +56,7 @@ class PodLookUp:
             found = self.left.waiting(lambda: pods.subject(self._namespace, owner, seconds))
         except PodUnknownError as error:
             found, problem = None, f"it is not known whether an exception holds for pod {owner.name}, because {error}"
+            self._code = error.code
         else:
             problem = f"no exception of pod {owner.name} counts, because no pod with this uid and claim is stored"
         self.left = replace(self.left, seconds=max(0.0, self.left.seconds - (time.monotonic() - begun)))
@@ -58,8 +64,9 @@ class PodLookUp:
         return found
 
     def explained(self, decision: Decision) -> Decision:
-        """The decision; a refusal also says why nothing was known of the pod."""
+        """The decision; a refusal also says why nothing was known of the pod, and is no verdict if that is a fault."""
         answer = decision.answer
         if not self._problem or answer.is_allowed:
             return decision
-        return replace(decision, answer=replace(answer, message=f"{answer.message}\nNote: {self._problem}."))
+        message, code = f"{answer.message}\nNote: {self._problem}.", self._code or answer.code
+        return replace(decision, answer=replace(answer, message=message, code=code))

@@ -46,6 +46,11 @@ class QuotaMetrics:
                 registry=registry,
             )
         )
+        self._repairs = Counter(
+            "gpu_policy_quota_ledger_repairs",
+            "Ledgers that could not be decoded or changed, and were written anew from the pods of the cluster.",
+            registry=registry,
+        )
         self._durations = Series(
             Histogram(
                 "gpu_policy_quota_ledger_duration_seconds",
@@ -107,6 +112,10 @@ class QuotaMetrics:
     def conflicted(self, key: str) -> None:
         """Another replica wrote at the same time."""
         self._conflicts[(self._name(key),)].inc()
+
+    def repaired(self) -> None:
+        """A damaged ledger was written anew."""
+        self._repairs.inc()
 
     def failed(self, key: str) -> None:
         """A claim was not answered."""

@@ -38,7 +38,7 @@ from webhook.outcome import Finding
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.policy_store import PolicyStore
 
-_NO_LEDGERS = Unanswered("this replica was started without --quota-ledgers, the namespace that the ledgers are in")
+_NO_LEDGERS = Unanswered("this replica was started without --quota-ledgers, the namespace of the ledgers", 500)
 
 
 class HasLedgers(Protocol):

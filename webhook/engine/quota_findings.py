@@ -100,10 +100,11 @@ def _finding_for(
         "spec",
         f"the ledger of GPU quota '{bound.quota.name}' cannot be reached, so it is not known what is free: "
         f"{verdict.reason}",
-        f"Try again in a moment, or tell {PLATFORM_TEAM}",
+        f"Try again in a moment, or tell {PLATFORM_TEAM}" if verdict.code == 503 else f"Tell {PLATFORM_TEAM}",
         refuses=bound.mode is Mode.ENFORCE and bound.on_ledger_failure is OnLedgerFailure.DENY,
         origin=bound.origin,
         line=bound.line,
+        code=verdict.code,
     )
 
 

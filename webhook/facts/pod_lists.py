@@ -175,4 +175,4 @@ def _path(namespace: str, path: str = PODS) -> str:
 
 
 def _explained(path: str, error: ApiServerError, fault: str) -> LedgerError:
-    return LedgerError(f"{fault}: {error.sentence('GET', path)}", error.for_authors(fault))
+    return LedgerError(f"{fault}: {error.sentence('GET', path)}", error.for_authors(fault), error.code)

@@ -24,6 +24,11 @@ class ApiServerError(Exception):
     status = 0
     about = ""
 
+    @property
+    def code(self) -> int:
+        """The status of an answer that is not known: 503, or 500 until somebody gives a right, a namespace or room."""
+        return 500 if self.status in {403, 404, 413, 422} else 503
+
     def is_about_missing(self, name: str) -> bool:
         """Whether the API server says that there is no object of this name."""
         return self.status == 404 and self.about == name

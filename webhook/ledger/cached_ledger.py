@@ -23,6 +23,7 @@ class CachedLedger:
     def __init__(self, key: str, context: LedgerContext) -> None:
         self.key = key
         self._store, self._timing, self._clock = context.store, context.timing, context.clock
+        self._observer = context.observer
         self._first_seen: dict[bytes, float] = {}
         self._listed: frozenset[bytes] = frozenset()
         self._seen_lock = Lock()
@@ -52,9 +53,12 @@ class CachedLedger:
 
     def replace(self, entries: Entries, over: StoredLedger, deadline: float) -> StoredLedger:
         """Write entries over the ledger that was read, unless they are the same. Raises ConflictError, LedgerError."""
-        if entries is over.entries:
+        if entries is over.entries and not over.damage:
             return over
         written = self._store.replace(self.key, entries, over, self._seconds(deadline))
+        if over.damage:
+            _log.error("quota %s: the ledger was written anew: %s", self.key, over.damage)
+            self._observer.repaired()
         self.keep(written)
         return written
 

@@ -21,6 +21,9 @@ class Observer(Protocol):
     def conflicted(self, key: str) -> None:
         """Another replica wrote at the same time; the write is tried again."""
 
+    def repaired(self) -> None:
+        """A damaged ledger was written anew."""
+
     def failed(self, key: str) -> None:
         """A claim was not answered."""
 

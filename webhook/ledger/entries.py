@@ -17,7 +17,10 @@ from uuid import UUID
 
 import orjson
 
+from webhook.kubernetes.api_paths import segment
 from webhook.model.bounds import unzipped
+from webhook.model.json_parts import mapped
+from webhook.model.shape import cut_to_bytes
 from webhook.quota.quotas import ClaimedDevices, ClaimedRequest, Demand
 
 UID_BYTES = 16
@@ -151,6 +154,7 @@ def entries_from_raw(raw: object) -> Entries:
     kinds = [_read_kind(kind, f"kinds[{number}]") for number, kind in enumerate(_list(content.get("kinds"), "kinds"))]
     by_uid: dict[bytes, Demand] = {}
     for namespace, pods in _map(content.get("entries"), "entries").items():
+        segment(namespace)  # lists of its pods have to have a path
         for number, packed in _map(pods, f"entries.{namespace}").items():
             where = f"entries.{namespace}.{number}"
             if not number.isdecimal() or len(number) > _LONGEST_NUMBER or int(number) >= len(kinds):
@@ -258,17 +262,31 @@ DATA = "book.json"
 PACKED = "book.json.gz"
 """The key in `binaryData` that holds them where the text is large."""
 
+SET_ASIDE = "book.broken"
+"""The key in `data` that holds what could not be decoded, as far as it was found last."""
+
+_MOST_SET_ASIDE = 64 * 1024
+"""Most bytes that are set aside. Besides the longest ledger, a ConfigMap has room for twice as many."""
 _LARGEST_TEXT = 600 * 1024
 """Most bytes of JSON that are written as text. A ConfigMap may have 1 MiB, and gzip makes uids a quarter shorter."""
 _LARGEST_JSON = 16 * 1024**2
 
 
-def content(entries: Entries) -> dict[str, Any]:
-    """The parts of a ConfigMap that hold the entries."""
+def content(entries: Entries, aside: str = "") -> dict[str, Any]:
+    """The parts of a ConfigMap that hold the entries, and what was set aside before."""
     text = orjson.dumps(entries.to_raw())
+    data = {SET_ASIDE: aside} if aside else {}
     if len(text) <= _LARGEST_TEXT:
-        return {"data": {DATA: text.decode()}}
-    return {"binaryData": {PACKED: base64.b64encode(gzip.compress(text, mtime=0)).decode("ascii")}}
+        return {"data": {DATA: text.decode(), **data}}
+    packed = {PACKED: base64.b64encode(gzip.compress(text, mtime=0)).decode("ascii")}
+    return {"binaryData": packed, **({"data": data} if data else {})}
+
+
+def undecodable(found: object) -> str:
+    """What a ConfigMap has in place of entries, cut to what is set aside."""
+    parts = {**mapped(found, "data"), **mapped(found, "binaryData")}
+    text = "\n".join(f"{key}: {value}" for key, value in parts.items() if key != SET_ASIDE)
+    return cut_to_bytes(text, _MOST_SET_ASIDE)
 
 
 def entries_in(found: object) -> Entries:

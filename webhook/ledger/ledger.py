@@ -146,19 +146,18 @@ class Ledger:
                 state.is_read_due = self._expects_others = True
                 self._pause(state)
             except LedgerError as error:
-                state.fault, state.details = error.told, str(error)
+                state.fault = error
                 state.faults += 1
                 state.is_read_due = True
                 if state.faults >= self._timing.attempts_at_faults:
                     break
                 self._pause(state)
-        if state.details != state.fault and any(one.verdict is None for one in all_pending):
-            _log.error("quota %s: %s", self.key, state.details)  # authors of pods are told less
+        fault = state.fault or LedgerError("too many wrote at the same time" if state.pauses else LATE)
+        if fault.told != str(fault) and any(one.verdict is None for one in all_pending):
+            _log.error("quota %s: %s", self.key, fault)  # authors of pods are told less
         for pending in all_pending:
             if pending.verdict is None:
-                pending.verdict = Unanswered(
-                    state.fault or ("too many wrote at the same time" if state.pauses else LATE)
-                )
+                pending.verdict = Unanswered(fault.told, fault.code)
 
     def _attempt(
         self, all_pending: Sequence[PendingEntry], corrections: Sequence[Correction], state: "_Attempts"
@@ -220,7 +219,7 @@ class Ledger:
         if (held := self._cache.covers(quota.patterns)) is not None:
             return held
         if not self._preparing.acquire(timeout=max(0.0, deadline - self._clock())):
-            raise LedgerError("its pods are being counted for the first time; try again in a moment")
+            raise LedgerError("its pods are being counted")
         try:
             self._cache.read(deadline)
             return self._enter_all(quota, deadline)
@@ -275,7 +274,5 @@ class _Attempts:
     stale: Set[bytes] = frozenset()
     pauses: int = 0
     faults: int = 0
-    fault: str = ""
-    """What authors of pods are told of the last fault."""
-    details: str = ""
-    """What the log says of it."""
+    fault: LedgerError | None = None
+    """The last fault."""

@@ -22,20 +22,27 @@ from webhook.quota.unit_parts import parts_on, without_part
 class LedgerError(Exception):
     """A ledger cannot be read or written now; the text says why. A write may have been done or not.
 
-    `told` is the text for the author of a pod: it has no paths and commands of the platform.
+    `told` is the text for the author of a pod: it has no paths and commands of the platform. `code` is the status of an
+    answer that is not known because of it: 503 where trying again may help, else 500.
     """
 
-    def __init__(self, text: str, told: str = "") -> None:
+    def __init__(self, text: str, told: str = "", code: int = 503) -> None:
         super().__init__(text)
         self.told = told or text
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
 class StoredLedger:
-    """A ledger as it was last read or written. Versions, which are the store's, are equal or different, and no more."""
+    """A ledger as it was last read or written. Versions, which are the store's, are equal or different, and no more.
+
+    `damage` says why what is stored cannot be used as it is; the next write replaces it. Entries that cannot be decoded
+    are those of before, as far as they are known, and cover no namespace: so all pods are listed anew.
+    """
 
     version: str
     entries: Entries
+    damage: str = ""
 
 
 class LedgerStore(Protocol):
@@ -49,7 +56,7 @@ class LedgerStore(Protocol):
         ...
 
     def read_all(self, seconds: float) -> Mapping[str, StoredLedger]:
-        """Key -> ledger as it is now. Broken ledgers are left out and logged."""
+        """Key -> ledger as it is now."""
         ...
 
     def create(self, key: str, entries: Entries, seconds: float) -> StoredLedger:

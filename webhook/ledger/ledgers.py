@@ -31,28 +31,28 @@ class KnownNamespaces:
         self._known: dict[str, float] = {}
         self._failed_at = -float("inf")
 
-    def objection_to(self, namespace: str, deadline: float) -> str:
-        """Why no ledger is asked for a namespace; empty where the namespace exists."""
+    def objection_to(self, namespace: str, deadline: float) -> Unanswered | None:
+        """Why no ledger is asked for a namespace; None where the namespace exists."""
         now = self._context.clock()
         if self._known.get(namespace, now) > now:
-            return ""
+            return None
         if deadline <= now:
-            return LATE
+            return Unanswered(LATE)
         timing = self._context.timing
         longest = timing.wait_after_fault if now - self._failed_at < timing.after_fault else timing.one_call
         try:
             if not self._context.pods.has_namespace(namespace, min(deadline - now, longest)):
                 self._known.pop(namespace, None)
-                return f"there is no namespace {namespace}"
+                return Unanswered(f"there is no namespace {namespace}", 500)
         except LedgerError as error:
             self._failed_at = now
             _log.warning("%s", error)  # authors of pods are told less
-            return "" if namespace in self._known else error.told
+            return None if namespace in self._known else Unanswered(error.told, error.code)
         with self._lock:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             self._known[namespace] = now + _KNOWN_SECONDS
-        return ""
+        return None
 
 
 _MOST_EMPTY = 1000
@@ -137,7 +137,7 @@ class Ledgers:
         pods = self.context.pods
         for namespace in {claim.demand.namespace for claim in claims}:
             if objection := self._namespaces.objection_to(namespace, deadline):
-                return Unanswered(objection)
+                return objection
             if not name or pods.named(namespace, name) in (None, uid):
                 continue
             seconds = max(0.0, min((deadline - self.context.clock()) / 2, self.context.timing.one_call))

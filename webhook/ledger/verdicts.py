@@ -89,9 +89,10 @@ class InTreeExceeded:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """The ledger did not answer in time; `reason` is for people. The pod may have an entry or not."""
+    """The ledger did not answer; `reason` is for people, `code` as in LedgerError. The pod may have an entry or not."""
 
     reason: str
+    code: int = 503
 
 
 Verdict = Granted | Exceeded | Withheld | Crowded | AlreadyStored | InTreeExceeded | Unanswered

@@ -5,8 +5,7 @@ Every cluster has ConfigMaps. Objects of a custom kind would be removed together
 The last functions make the parts of a replica's quotas, in a cluster and for an inventory.
 """
 
-import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,24 +17,27 @@ from webhook.kubernetes.api_paths import CORE, delete_options, path_of
 from webhook.kubernetes.api_server import METADATA, ApiServer
 from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList
 from webhook.ledger.context import LedgerTiming
-from webhook.ledger.entries import LABEL, PREFIX, Entries, content, entries_in
+from webhook.ledger.entries import LABEL, PREFIX, SET_ASIDE, Entries, content, entries_in, undecodable
 from webhook.ledger.ledger_store import LedgerError, MemoryStore, StoredLedger
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.json_parts import mapped
+from webhook.model.json_parts import listed, mapped, part
 from webhook.replica.quota_status import QuotaStatus
 from webhook.replica.settings import QuotaSettings
 
 _PAGE = 50
 """Ledgers in one page of a list. A ledger usually has a few kilobytes, and at most half a megabyte."""
 
-_log = logging.getLogger("gpu_policy.quota")
-
 
 @dataclass(frozen=True, slots=True)
 class _HeldObject(StoredLedger):
-    """A ledger with the metadata of its object, so that labels and annotations of others are kept."""
+    """A ledger with the metadata of its object, so that labels and annotations of others are kept.
+
+    `aside` is what was set aside because it could not be decoded. An immutable object can only be deleted.
+    """
 
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    aside: str = ""
+    is_immutable: bool = False
 
 
 class ApiStore:
@@ -52,78 +54,103 @@ class ApiStore:
 
     def read(self, key: str, seconds: float) -> StoredLedger | None:
         """The ledger as it is stored now; None where there is none."""
-        path = self._path_of(key)
+        path, left = self._path_of(key), ListDeadline(seconds).left
         try:
-            return self._held(key, self._server.get(path, {}, seconds))
+            found = self._server.get(path, {}, left())
         except ApiServerError as error:
             if error.is_about_missing(PREFIX + key):
                 return None
             raise _explained("GET", path, error) from error
+        return self._held(key, found, left)
 
     def create(self, key: str, entries: Entries, seconds: float) -> StoredLedger:
         """Create a ledger. Raises ConflictError where there is one already."""
-        return self._written(key, entries, self._send("POST", key, self._object(key, entries, {}), seconds))
+        return self._written(key, entries, self._send("POST", key, self._object(key, entries, {}, ""), seconds), "")
 
     def replace(self, key: str, entries: Entries, over: StoredLedger, seconds: float) -> StoredLedger:
         """Replace the ledger that was read. Raises ConflictError where it has changed since."""
-        kept = over.metadata if isinstance(over, _HeldObject) else {}
-        metadata = {**kept, "resourceVersion": over.version}
-        return self._written(key, entries, self._send("PUT", key, self._object(key, entries, metadata), seconds))
+        held = over if isinstance(over, _HeldObject) else _HeldObject(over.version, over.entries)
+        method, metadata = "PUT", {**held.metadata, "resourceVersion": over.version}
+        if held.is_immutable:
+            self.remove(key, over, seconds := seconds / 2)
+            method, metadata = "POST", {one: mapped(held.metadata, one) for one in ("labels", "annotations")}
+        sent = self._send(method, key, self._object(key, entries, metadata, held.aside), seconds)
+        return self._written(key, entries, sent, held.aside)
 
     def remove(self, key: str, over: StoredLedger, seconds: float) -> None:
         """Remove the ledger that was read. Raises ConflictError where it has changed since."""
         self._send("DELETE", key, delete_options(over.version), seconds)
 
     def read_all(self, seconds: float) -> Mapping[str, StoredLedger]:
-        """Key -> ledger, as stored now. Broken ledgers are left out and logged."""
+        """Key -> ledger, as stored now."""
         ledgers: dict[str, StoredLedger] = {}
-        for raw in self._listed(Listed(self._path, _PAGE, labels=LABEL), seconds):
+        left = ListDeadline(seconds).left
+        for raw in self._listed(Listed(self._path, _PAGE, labels=LABEL), left):
             if not _name(raw).startswith(PREFIX):
                 continue  # no ledger, although it has the label
             key = _name(raw).removeprefix(PREFIX)
-            try:
-                ledgers[key] = self._held(key, raw)
-            except LedgerError as error:
-                _log.error("%s", error)  # the text says it all
+            ledgers[key] = self._held(key, raw, left)
         self._known = dict(ledgers)
         return ledgers
 
     def _path_of(self, key: str) -> str:
         return path_of(CORE, "configmaps", namespace=self._namespace, name=PREFIX + key)
 
-    def _listed(self, listed: Listed, seconds: float) -> Iterator[Any]:
+    def _listed(self, listed: Listed, left: Callable[[], float]) -> Iterator[Any]:
         try:
-            yield from PagedList(self._server, listed, ListDeadline(seconds).left)
+            yield from PagedList(self._server, listed, left)
         except ApiServerError as error:
             raise _explained("GET", self._path, error) from error
 
-    def _object(self, key: str, entries: Entries, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    def _object(self, key: str, entries: Entries, metadata: Mapping[str, Any], aside: str) -> dict[str, Any]:
         labels = metadata.get("labels")
         labels = {**(labels if isinstance(labels, dict) else {}), LABEL: "true"}
         return {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {**metadata, "name": PREFIX + key, "namespace": self._namespace, "labels": labels},
-            **content(entries),
+            **content(entries, aside),
         }
 
-    def _held(self, key: str, found: object) -> StoredLedger:
-        """A ledger from its object."""
+    def _held(self, key: str, found: object, left: Callable[[], float]) -> StoredLedger:
+        """A ledger from its object, damaged or not."""
         version, metadata = self._place(key, found)
         known = self._known.get(key)
         if known is not None and known.version == version:
             return known
+        aside, is_immutable = str(mapped(found, "data").get(SET_ASIDE, "")), part(found, "immutable") is True
+        damage = "it was immutable" if is_immutable else ""
         try:
             entries = entries_in(found)
         except ValueError as error:
-            remedy = f"kubectl delete configmap -n {self._namespace} {PREFIX}{key}, and the replicas write it anew"
-            raise LedgerError(f"{self._path_of(key)}: {error}; {remedy}", "it is broken") from error
-        return self._remembered(key, _HeldObject(version, entries, metadata))
+            damage, aside = f"it could not be decoded ({error}), see data[{SET_ASIDE}]", undecodable(found)
+            entries = Entries(self._before(key, version, left).by_uid)
+        return self._remembered(key, _HeldObject(version, entries, damage, metadata, aside, is_immutable))
 
-    def _written(self, key: str, entries: Entries, found: object) -> StoredLedger:
+    def _before(self, key: str, version: str, left: Callable[[], float], tries: int = 3) -> Entries:
+        """The entries before the writes that broke a ledger, as far as the API server still has them; else none.
+
+        No list shows pods that were admitted a moment ago and are not stored yet.
+        """
+        if not tries or not version.isdecimal():
+            return Entries()
+        query = {"fieldSelector": f"metadata.name={PREFIX}{key}", "resourceVersionMatch": "Exact"}
+        try:
+            answer = self._server.get(self._path, {**query, "resourceVersion": str(int(version) - 1)}, left())
+        except ApiServerError as error:
+            if error.status in (0, 429) or error.status >= 500:
+                raise _explained("GET", self._path, error) from error
+            return Entries()  # the API server has forgotten it
+        found = next((one for one in listed(answer, "items") if _name(one) == PREFIX + key), None)
+        try:
+            return entries_in(found)
+        except ValueError:
+            return self._before(key, str(part(found, "metadata", "resourceVersion")), left, tries - 1)
+
+    def _written(self, key: str, entries: Entries, found: object, aside: str) -> StoredLedger:
         """A ledger whose entries are known, from the metadata of its object."""
         version, metadata = self._place(key, found)
-        return self._remembered(key, _HeldObject(version, entries, metadata))
+        return self._remembered(key, _HeldObject(version, entries, metadata=metadata, aside=aside))
 
     def _remembered(self, key: str, held: StoredLedger) -> StoredLedger:
         self._known[key] = held
@@ -135,7 +162,7 @@ class ApiStore:
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
         if not isinstance(metadata, dict) or not isinstance(version, str) or not version:
             text = f"{self._path_of(key)}: the answer is not a ledger; check whether a proxy answers for the API server"
-            raise LedgerError(text, "something else was found in its place")
+            raise LedgerError(text, "something else was found in its place", 500)
         return version, {name: part for name, part in metadata.items() if name != "managedFields"}
 
     def _send(self, method: str, key: str, body: Mapping[str, Any], seconds: float) -> dict[str, Any]:
@@ -155,7 +182,7 @@ def _name(raw: object) -> str:
 
 def _explained(method: str, path: str, error: ApiServerError) -> LedgerError:
     text = f"{error.sentence(method, path)}{_remedy(error)}"
-    return LedgerError(text, error.for_authors("it cannot be read or written"))
+    return LedgerError(text, error.for_authors("it cannot be read or written"), error.code)
 
 
 def _remedy(error: ApiServerError) -> str:

@@ -48,5 +48,6 @@ class PodsOfClaims:
             if error.is_about_missing(owner.name):
                 return None
             _log.warning("exceptions of a pod are not known: %s", error.sentence("GET", path))
-            raise PodUnknownError(f"{error.for_authors('the pod cannot be read')}; Kubernetes tries again") from error
+            text = f"{error.for_authors('the pod cannot be read')}; Kubernetes tries again"
+            raise PodUnknownError(text, error.code) from error
         return subject_of(found) if owner.is_of(found) else None
