@@ -22,7 +22,6 @@ from tests.benchmarks import (
     through_apiserver,
     wrk,
 )
-from tests.e2e.control_plane import ControlPlane
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = {file.stem: file.read_text() for file in (ROOT / "tests" / "benchmarks").glob("*.py")}
@@ -183,7 +182,6 @@ def test_load_on_a_policy_that_refuses_the_pod_is_not_measured(monkeypatch, caps
 
 @needs_wrk
 @pytest.mark.e2e
-@pytest.mark.skipif(ControlPlane.missing() is not None, reason=ControlPlane.missing() or "")
 def test_creates_that_a_policy_refuses_are_not_measured(monkeypatch, capsys, tmp_path) -> None:
     (tmp_path / "_default.yaml").write_text(REFUSING)
     monkeypatch.setattr(through_apiserver, "SHIPPED", tmp_path / "_default.yaml")

@@ -22,8 +22,6 @@ from webhook.engine.mutating import stamp_of
 from webhook.policy.loader import load
 
 DRY_RUN = "/api/v1/namespaces/bench/pods?dryRun=All"
-CEL = (1, 36)
-"""The first version whose MutatingAdmissionPolicy is v1."""
 PATIENCE = 30.0
 """Seconds until what was registered has to be in force."""
 _RULES = "tolerations,runtimeClass,sharedMemory,ncclEnv,cudaDriver"
@@ -76,7 +74,7 @@ class Case:
 
 
 def cases_of(plane: ControlPlane, servers: Mapping[str, Served], policies: Path, base: Raw) -> list[Case]:
-    """Those that this API server can have; `servers` are the product, the minimal webhook, and Gatekeeper, perhaps."""
+    """All ways; `servers` are the product, the minimal webhook, and Gatekeeper, perhaps."""
     (product, one), (minimal, other), *rest = servers.items()
     stamp = stamp_of(load(policies).for_namespace("bench"))
     pod = completed(base, {"gpupolicy.dev/injected": _RULES, "gpupolicy.dev/policy": stamp})
@@ -84,11 +82,8 @@ def cases_of(plane: ControlPlane, servers: Mapping[str, Served], policies: Path,
         Case("no webhook", base, base),
         Case(product, base, pod, _registration(one), one, refuses=True),
         Case(minimal, base, completed(base, ANNOTATIONS, {}), _registration(other), other),
+        Case("CEL policies", base, completed(base, CEL_ANNOTATIONS), cel_policies(), refuses=True),
     ]
-    if plane.version >= CEL:
-        cases.append(Case("CEL policies", base, completed(base, CEL_ANNOTATIONS), cel_policies(), refuses=True))
-    else:
-        print(f"CEL policies are left out: Kubernetes {CEL[0]}.{CEL[1]} or newer is needed\n")
     for name, server in rest:
         objects = gatekeeper.registration(_bundle(server), server.port)
         cases.append(Case(name, base, completed(base, gatekeeper.ANNOTATIONS), objects, server, refuses=True))

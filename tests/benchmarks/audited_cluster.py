@@ -97,7 +97,6 @@ def _workload(kind: str, number: int, plane: ControlPlane) -> Raw:
         spec, api_version = {"template": template}, "batch/v1"
     if kind == "CronJob":
         spec = {"schedule": "0 3 * * *", "jobTemplate": {"spec": spec}}
-        api_version = "batch/v1" if plane.version >= (1, 21) else "batch/v1beta1"
     metadata = {"name": name, "namespace": f"team-{number % NAMESPACES}", "labels": labels}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
 

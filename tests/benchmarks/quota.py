@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.benchmarks.cluster import PRIORITY_CLASS, default_policy
-from tests.benchmarks.planes import PATCHES, control_plane, named
+from tests.benchmarks.planes import control_plane, named
 from tests.benchmarks.runs import demand, head, need, row, sized
 from tests.benchmarks.wrk import Load, Middle, Request, load, missing
 from tests.e2e.control_plane import ControlPlane
@@ -76,7 +76,7 @@ def main() -> None:
     ratio = "gpuQuota / ResourceQuota, p50"
     is_headed = False
     for replicas in REPLICAS:
-        with control_plane(PATCHES) as plane, tempfile.TemporaryDirectory() as folder:
+        with control_plane() as plane, tempfile.TemporaryDirectory() as folder:
             if not is_headed:
                 print(f"{named(plane)}; p50 / p99, ms\n")
                 head("Creates", "Replicas", "Creators", *CASES.values(), ratio, "p99")

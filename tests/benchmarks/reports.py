@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.reports
 
-Needs a control plane of Kubernetes 1.28 or newer (KUBEBUILDER_ASSETS). Rows: 10,000 pods that nobody owns, each with
+Needs a control plane (KUBEBUILDER_ASSETS). Rows: 10,000 pods that nobody owns, each with
 two faults of its own; the same pods behind 2,000 workloads, one in ten of which has a fault. Bytes are those of the
 objects as the API server stores them, managed fields included. Every finding has to be in them; the second writing has
 to change nothing, and the third one object.
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from tests.benchmarks.planes import PATCHES, control_plane, named
+from tests.benchmarks.planes import control_plane, named
 from tests.benchmarks.runs import demand, head, row, sized
 from tests.e2e.report_cluster import Raw, ReportCluster
 from webhook.audit.report import AuditFinding, AuditReport, Counts, Level, ObjectReference, PodGroup, Running
@@ -46,7 +46,7 @@ _FAULTS = (
 
 def main() -> None:
     """Print the table."""
-    with control_plane(PATCHES) as plane:
+    with control_plane() as plane:
         site = ReportCluster(plane)
         site.install(ReportKind.POLICY_REPORTS)
         for number in range(NAMESPACES):

@@ -25,7 +25,7 @@ from tests.benchmarks.answers import counted, demand_counted
 from tests.benchmarks.apiserver_cases import Case, cases_of
 from tests.benchmarks.cluster import SHIPPED, nodes, write_policies
 from tests.benchmarks.injections import Raw, demand_all
-from tests.benchmarks.planes import PATCHES, control_plane, named
+from tests.benchmarks.planes import control_plane, named
 from tests.benchmarks.runs import demand, head, need, row, sized
 from tests.benchmarks.served import Served, minimal, product, serve
 from tests.benchmarks.wrk import Load, Middle, Request, load, missing
@@ -43,7 +43,7 @@ DECISIONS = {"mutate": "patched", "validate": "allowed"}
 def main() -> None:
     """Print the table and the bursts."""
     need(missing())
-    with control_plane(PATCHES) as plane, tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+    with control_plane() as plane, tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         print(f"{named(plane)}\n")
         for name in ("bench", "gpu-policy"):
             plane.namespace(name)

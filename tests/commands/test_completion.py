@@ -1,6 +1,5 @@
 """`gpu-policy completion`, and the completions that its scripts ask for."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import ROOT
+from tests.e2e.control_plane import BINARIES, ControlPlane
 from webhook.commands.completion import answer_to_kubectl
 
 
@@ -72,25 +72,11 @@ def test_kubectl_gets_all_commands_where_nothing_is_written_yet(words: list[str]
     assert lines[-1] == ":4"
 
 
-def kubectl_of_1_26() -> str:
-    """The path of a kubectl that completes plugins; empty if there is none."""
-    for folder in (os.environ.get("KUBEBUILDER_ASSETS", ""), *os.environ["PATH"].split(os.pathsep)):
-        found = shutil.which("kubectl", path=folder) if folder else None
-        if found is not None:
-            done = subprocess.run(
-                [found, "version", "--client", "-o", "json"], capture_output=True, text=True, check=False, timeout=60
-            )
-            minor = json.loads(done.stdout or "{}").get("clientVersion", {}).get("minor", "0")
-            if int(minor.rstrip("+")) >= 26:
-                return found
-    return ""
-
-
+@pytest.mark.e2e
 def test_kubectl_completes_the_plugin_by_the_executable_that_pip_installs(tmp_path: Path) -> None:
-    """By its name on PATH, from version 1.26 on."""
-    kubectl = kubectl_of_1_26()
-    if not kubectl:
-        pytest.skip("needs kubectl 1.26")
+    """By its name on PATH."""
+    if reason := ControlPlane.missing():
+        pytest.skip(reason)
     name = "kubectl_complete-gpu_policy"
     assert f'{name} = "webhook.commands.completion:kubectl"' in (ROOT / "pyproject.toml").read_text()
     script = "from webhook.commands.completion import kubectl; kubectl()"
@@ -100,7 +86,7 @@ def test_kubectl_completes_the_plugin_by_the_executable_that_pip_installs(tmp_pa
     for one in tmp_path.iterdir():
         one.chmod(0o755)
     given = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
-    command = [kubectl, "__complete", "gpu-policy", "policy", "sch"]
+    command = [BINARIES / "kubectl", "__complete", "gpu-policy", "policy", "sch"]
     done = subprocess.run(command, env=given, capture_output=True, text=True, check=False, timeout=60)
     found, directive = done.stdout.splitlines()
     assert (found.partition("\t")[0], directive) == ("schema", ":4"), done.stderr

@@ -41,7 +41,6 @@ COLLECTIONS = {
     "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
     "EndpointSlice": f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices",
-    "Endpoints": f"/api/v1/namespaces/{NAMESPACE}/endpoints",
     "FlowSchema": "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas",
     "MutatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
     "NetworkPolicy": f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies",
@@ -79,9 +78,6 @@ class Site:
         self.policies = {file.name: file.read_text() for file in sorted(self.webhook.policies.glob("*.yaml"))}
         (self.metrics_port,) = free_ports(1)
         self.place = Place(dry_run_namespace=DRY_RUN_NAMESPACE)
-        if plane.version < (1, 21):
-            for namespace in ("kube-node-lease", "kube-public"):
-                plane.kubectl("label", "namespace", namespace, f"kubernetes.io/metadata.name={namespace}")
         plane.shared_namespace(NAMESPACE)
         plane.namespace(DRY_RUN_NAMESPACE)
 
@@ -107,13 +103,10 @@ class Site:
 
     def objects(self) -> Iterator[Raw]:
         """What stands in install.yaml, pointing at the process here, and what it finds in a cluster."""
-        install = shipped()
-        unknown = ["PodDisruptionBudget"] if self.plane.version < (1, 21) else []
-        for manifest in install:
-            if manifest["kind"] in COLLECTIONS and manifest["kind"] not in ("Secret", "Service", *unknown):
+        for manifest in shipped():
+            if manifest["kind"] in COLLECTIONS and manifest["kind"] not in ("Secret", "Service"):
                 yield self._adapted(manifest)
-        if self.plane.version >= (1, 29):
-            yield from Objects.read(FLOW_CONTROL.read_text())
+        yield from Objects.read(FLOW_CONTROL.read_text())
         yield {"kind": "Secret", "metadata": {"name": "gpu-policy-tls"}, "data": self.certificates()}
         ports = [{"port": self.webhook.port}]
         spec = {"type": "ExternalName", "externalName": "localhost", "ports": ports}
@@ -148,12 +141,9 @@ class Site:
         return yaml.safe_dump_all(found)
 
     def endpoints(self, count: int) -> Raw:
-        """So many ready endpoints of the Service, in the form that the server knows."""
+        """So many ready endpoints of the Service."""
         addresses = [f"10.1.0.{number + 1}" for number in range(count)]
         labels = {"kubernetes.io/service-name": SERVICE}
-        if self.plane.version < (1, 21):
-            subset = {"addresses": [{"ip": one} for one in addresses], "ports": [{"port": 8443}]}
-            return {"kind": "Endpoints", "metadata": {"name": SERVICE}, "subsets": [subset] if addresses else []}
         found = [{"addresses": [one], "conditions": {"ready": True}} for one in addresses]
         found.append({"addresses": ["10.1.0.99"], "conditions": {"ready": False}})
         metadata = {"name": "gpu-policy-1", "labels": labels}

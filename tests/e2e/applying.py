@@ -13,8 +13,6 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 def apply(plane: ControlPlane, namespace: str, manifest: dict[str, Any], *, dry_run: bool = False) -> tuple[int, str]:
     """Exit status and standard error of `kubectl apply`, which is what starts where the object is there already."""
-    if manifest["kind"] == "CronJob" and plane.version < (1, 21):
-        manifest = manifest | {"apiVersion": "batch/v1beta1"}
     metadata = manifest["metadata"]
     annotations = {**metadata.get("annotations", {}), _LAST_APPLIED: json.dumps(manifest)}
     body = {**manifest, "metadata": {**metadata, "annotations": annotations}}

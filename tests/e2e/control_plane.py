@@ -1,6 +1,6 @@
 """A real Kubernetes control plane on the loopback address: etcd and kube-apiserver, and its controllers when asked.
 
-Works with the binaries of Kubernetes 1.20 and of every newer one; what differs is decided by the version they print.
+The binaries are those of Kubernetes 1.36 or newer.
 """
 
 import http.client
@@ -15,17 +15,19 @@ import urllib.request
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.message import Message
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from certs.authority import issue, new_authority
-from tests.e2e.control_plane_flags import AUDIT_POLICY, CLAIM_CONTROLLER, CONTROLLERS, api_server, client, etcd
+from tests.e2e.control_plane_flags import AUDIT_POLICY, CONTROLLERS, api_server, client, etcd
 from tests.e2e.daemon import Daemon
 
 BINARIES = Path(os.environ.get("KUBEBUILDER_ASSETS", "/usr/local/kubebuilder/bin"))
+OLDEST = (1, 36)
+"""The first version that has everything by default that tests use, such as device classes as extended resources."""
 
 _MAKING_PODS = "cronjobs,daemonsets,deployments,jobs,replicasets,replicationcontrollers,statefulsets"
 
@@ -73,24 +75,23 @@ class ControlPlane:
     @staticmethod
     def missing(binaries: Path = BINARIES) -> str | None:
         """Why no control plane can be started here, None when it can."""
-        absent = [name for name in ("etcd", "kube-apiserver", "kubectl") if not (binaries / name).is_file()]
-        if absent:
-            return f"no {', '.join(absent)} in {binaries}; KUBEBUILDER_ASSETS names the folder that holds them"
+        where = f"in {binaries}; KUBEBUILDER_ASSETS names the folder that holds them"
+        needed = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+        if absent := [name for name in needed if not (binaries / name).is_file()]:
+            return f"no {', '.join(absent)} {where}"
+        if (found := _version(binaries)) < OLDEST:
+            return f"binaries of Kubernetes {found[0]}.{found[1]} {where}; {OLDEST[0]}.{OLDEST[1]} or newer are needed"
         return None
 
-    @cached_property
+    @property
     def version(self) -> tuple[int, int]:
         """Major and minor version, such as (1, 36)."""
-        text = self._output("kube-apiserver", "--version")
-        major, minor = re.findall(r"v(\d+)\.(\d+)", text)[0]
-        return int(major), int(minor)
+        return _version(self._binaries)
 
     def start(self) -> None:
         """Start etcd and the API server and return when requests are answered."""
         self._start_etcd()
         self.start_apiserver()
-        for name in ("default", "kube-system"):
-            self._label(name)
 
     def stop(self) -> None:
         """End every process that was started, the newest first, and drop etcd's data."""
@@ -116,9 +117,7 @@ class ControlPlane:
     def start_controller_manager(self) -> None:
         """Start the controllers that turn workloads into pods, once."""
         if "kube-controller-manager" not in self._daemons:
-            flags = [f"--controllers={CONTROLLERS}"]
-            if self.version >= (1, 34):  # each controller as the user that it is in a cluster
-                flags = [f"--controllers={CONTROLLERS},{CLAIM_CONTROLLER}", "--use-service-account-credentials=true"]
+            flags = [f"--controllers={CONTROLLERS}", "--use-service-account-credentials=true"]
             self._start_component("kube-controller-manager", *flags)
 
     def start_scheduler(self) -> None:
@@ -192,8 +191,8 @@ class ControlPlane:
             return answer.status, answer.headers, text
 
     def namespace(self, name: str, labels: Mapping[str, str] | None = None) -> str:
-        """Create a namespace that carries kubernetes.io/metadata.name, which servers before 1.21 do not set."""
-        metadata = {"name": name, "labels": {"kubernetes.io/metadata.name": name, **(labels or {})}}
+        """Create a namespace."""
+        metadata = {"name": name, "labels": labels or {}}
         self._demand("POST", "/api/v1/namespaces", {"metadata": metadata})
         return name
 
@@ -251,15 +250,6 @@ class ControlPlane:
         if status >= 300:
             raise AssertionError(f"{method} {path}: {status} {answer}")
 
-    def _label(self, namespace: str) -> None:
-        labels = {"metadata": {"labels": {"kubernetes.io/metadata.name": namespace}}}
-        if self.version < (1, 21):
-            self._demand("PATCH", f"/api/v1/namespaces/{namespace}", labels)
-
-    def _output(self, binary: str, *arguments: str) -> str:
-        command = [str(self._binaries / binary), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-
     def _run(self, name: str, arguments: list[str]) -> Daemon:
         log = self.directory / f"{name}.log"
         # Garbage is collected half as often as usual, for less CPU.
@@ -276,7 +266,7 @@ class ControlPlane:
     def _start_component(self, name: str, *arguments: str) -> None:
         """Start a client of the API server that reports its own health over TLS."""
         (port,) = _free_ports(1)
-        flags = [*client(self.kubeconfig, port, self.version), *arguments]
+        flags = [*client(self.kubeconfig, port), *arguments]
         self._run(name, flags).wait_until(lambda: _healthy(f"https://127.0.0.1:{port}/healthz"))
 
     def _write_files(self) -> None:
@@ -288,6 +278,13 @@ class ControlPlane:
         (self.directory / "tls.key").write_bytes(serving.key_pem)
         (self.directory / "users.csv").write_text(_USERS)
         (self.directory / "audit-policy.yaml").write_text(AUDIT_POLICY)
+
+
+@cache
+def _version(binaries: Path) -> tuple[int, int]:
+    done = subprocess.run([binaries / "kube-apiserver", "--version"], capture_output=True, text=True, check=True)
+    major, minor = re.findall(r"v(\d+)\.(\d+)", done.stdout)[0]
+    return int(major), int(minor)
 
 
 def _free_ports(count: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""How the parts of a control plane are called; what differs between Kubernetes versions is decided here."""
+"""How the parts of a control plane are called."""
 
 from pathlib import Path
 
@@ -19,11 +19,9 @@ rules:
 
 CONTROLLERS = (
     "clusterrole-aggregation,cronjob,daemonset,deployment,disruption,garbagecollector,job,namespace,replicaset,"
-    "replicationcontroller,resourcequota,statefulset"
+    "replicationcontroller,resourceclaim-controller,resourcequota,statefulset"
 )
-"""What turns workloads into pods, keeps the books and adds up roles; names that every version knows."""
-CLAIM_CONTROLLER = "resourceclaim-controller"
-"""What makes claims of templates for pods, by the name that it has where resource.k8s.io/v1 is served."""
+"""What turns workloads into pods and templates into claims, keeps the books and adds up roles."""
 
 
 def etcd(directory: Path, port: int, peer_port: int) -> list[str]:
@@ -41,7 +39,10 @@ def etcd(directory: Path, port: int, peer_port: int) -> list[str]:
 
 
 def api_server(directory: Path, port: int, etcd_port: int) -> list[str]:
-    """RBAC, static tokens, an audit log; pods need no service account. The files are expected in `directory`."""
+    """RBAC, static tokens, an audit log, every version of claims; pods need no service account.
+
+    The files are expected in `directory`.
+    """
     return [
         "--allow-privileged=true",
         "--anonymous-auth=true",
@@ -52,6 +53,7 @@ def api_server(directory: Path, port: int, etcd_port: int) -> list[str]:
         f"--cert-dir={directory}",
         "--disable-admission-plugins=ServiceAccount",
         f"--etcd-servers=http://127.0.0.1:{etcd_port}",
+        "--runtime-config=resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true",
         f"--secure-port={port}",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={directory / 'tls.crt'}",
@@ -63,9 +65,9 @@ def api_server(directory: Path, port: int, etcd_port: int) -> list[str]:
     ]
 
 
-def client(kubeconfig: Path, port: int, version: tuple[int, int]) -> list[str]:
+def client(kubeconfig: Path, port: int) -> list[str]:
     """A controller manager or scheduler that serves its own health over TLS at `port`."""
-    flags = [
+    return [
         f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
         "--bind-address=127.0.0.1",
@@ -73,6 +75,3 @@ def client(kubeconfig: Path, port: int, version: tuple[int, int]) -> list[str]:
         "--leader-elect=false",
         f"--secure-port={port}",
     ]
-    if version < (1, 23):
-        flags.append("--port=0")
-    return flags

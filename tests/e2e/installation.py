@@ -26,13 +26,6 @@ KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 COMMAND = [sys.executable, "-m", "webhook"]
 
 
-def without_conditions(webhook: dict[str, Any]) -> dict[str, Any]:
-    """Take the matchConditions away; what the chart has in place of those for policies."""
-    del webhook["matchConditions"]
-    is_about_pods = webhook["name"] != "policies.gpupolicy.dev"
-    return {} if is_about_pods else {"objectSelector": {"matchLabels": {"gpupolicy.dev/policies": "true"}}}
-
-
 def _path(kind: str) -> str:
     """Where the configurations of a kind are."""
     return f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s"
@@ -99,16 +92,13 @@ class Installation:
             connection.close()
 
     def configurations(self) -> list[dict[str, Any]]:
-        """The webhook configurations of deploy/install.yaml, as this server's version takes them, pointing here."""
+        """The webhook configurations of deploy/install.yaml, pointing here."""
         bundle = base64.b64encode(self.files.ca_file.read_bytes()).decode()
         configurations = shipped().configurations
         for configuration in configurations:
             for webhook in configuration["webhooks"]:
                 webhook["clientConfig"]["caBundle"] = bundle
                 webhook["clientConfig"]["service"]["port"] = self.port
-                if self.plane.version < (1, 28):
-                    webhook.update(without_conditions(webhook))
-                    webhook["failurePolicy"] = "Ignore"
         return configurations
 
     def register(self) -> None:

@@ -181,8 +181,6 @@ class KeptSite:
             only_here = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [self.judged]}
             webhook["namespaceSelector"]["matchExpressions"].append(only_here)
             webhook["rules"] = [rule for rule in webhook["rules"] if rule["resources"] == ["pods"]]
-            if self.plane.version < (1, 28):
-                del webhook["matchConditions"]
         return configuration
 
     def _token(self) -> str:

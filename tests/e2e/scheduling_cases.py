@@ -22,7 +22,6 @@ class Case:
     spec: Raw
     said: str = ""
     why: str = ""
-    since: tuple[int, int] = (1, 20)
 
 
 BOUND = (
@@ -59,7 +58,6 @@ PENDING = (
         running(container("a", 5), initContainers=[container("b", 4, restartPolicy="Always")]),
         "spec: requests 9 nvidia.com/gpu in all; the largest node has 8",
         insufficient("nvidia.com/gpu"),
-        since=(1, 29),
     ),
     Case(
         "a MIG profile that no node offers",
@@ -88,7 +86,6 @@ PENDING = (
         asking(1, resources={"limits": {"memory": "3Ti"}}),
         "spec.resources: requests 3Ti of memory; the largest node with nvidia.com/gpu has 1000Gi",
         insufficient("memory"),
-        since=(1, 34),
     ),
     Case(
         "too many network cards",

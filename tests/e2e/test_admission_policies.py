@@ -93,9 +93,6 @@ class Guarded(KeptSite):
 @pytest.fixture(scope="module")
 def site(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """One replica under the policies, which are in force."""
-    if control_plane.version < (1, 30):
-        found = ".".join(map(str, control_plane.version))
-        pytest.skip(f"ValidatingAdmissionPolicies of v1 are known from Kubernetes 1.30 on, this is {found}")
     site = Guarded(control_plane, f"guarded-{next(NUMBERS)}", tmp_path_factory.mktemp("guarded"))
     try:
         site.start()

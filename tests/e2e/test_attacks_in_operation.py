@@ -115,8 +115,6 @@ def test_A25_a_namespace_cannot_take_the_name_of_one_that_is_left_out(
 ) -> None:
     """The one label that the selectors look at is set by the API server, whatever is written into it."""
     plane = webhook.plane
-    if plane.version < (1, 21):
-        pytest.skip(f"the label is kept by the API server since 1.21, this is {plane.version[0]}.{plane.version[1]}")
     namespace = make_namespace("judged")
     path = f"/api/v1/namespaces/{namespace}"
     plane.raw("PATCH", path, {"metadata": {"labels": {"kubernetes.io/metadata.name": "kube-system"}}})

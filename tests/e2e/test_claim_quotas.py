@@ -50,8 +50,6 @@ class Team:
 def team(
     quotas: QuotaSite, cluster: ControlPlane, make_namespace: Callable[[str], str]
 ) -> Team:  # whose controllers make claims
-    if quotas.plane.version < (1, 34):
-        pytest.skip(f"resource.k8s.io/v1 came with Kubernetes 1.34; this is {quotas.plane.version}")
     return Team(quotas, make_namespace("few"))
 
 
@@ -199,8 +197,6 @@ def test_the_claim_of_an_excepted_pod_is_excepted_and_no_other_one(
     quotas: QuotaSite, cluster: ControlPlane, make_namespace: Callable[[str], str]
 ) -> None:
     """The exception is about a label of the pod, which its claim does not have."""
-    if quotas.plane.version < (1, 34):
-        pytest.skip(f"resource.k8s.io/v1 came with Kubernetes 1.34; this is {quotas.plane.version}")
     team = Team(quotas, make_namespace("capped"))
     team.make(template("five", requests(5)))
     usual, large = (claiming(name, resourceClaimTemplateName="five") for name in ("usual", "large"))

@@ -74,8 +74,6 @@ class Team:
 @pytest.fixture
 def team(webhook: Installation, make_namespace: Callable[[str], str]) -> Team:
     """A namespace whose pods are completed."""
-    if webhook.plane.version < (1, 34):
-        pytest.skip(f"resource.k8s.io/v1 came with Kubernetes 1.34; this is {webhook.plane.version}")
     return Team(webhook.plane, make_namespace("claiming"))
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from tests.e2e.eventually import eventually
 from tests.e2e.gpu_nodes import present
 from tests.e2e.installation import Installation
@@ -37,8 +35,6 @@ def test_schedulable_is_silent_while_a_device_class_gives_the_resource(
     installation: Installation, make_namespace: Callable[[str], str]
 ) -> None:
     plane = installation.plane
-    if plane.version < (1, 36):
-        pytest.skip(f"extendedResourceName is on by default from Kubernetes 1.36; this is {plane.version}")
     namespace = make_namespace("strict")
 
     def status() -> int:

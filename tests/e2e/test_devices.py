@@ -41,8 +41,6 @@ def policy() -> str:
 def stage(installation: Installation) -> Iterator[ControlPlane]:
     """A namespace of a tenant who may do what tenants may, a GPU node for tenants, and the classes that there are."""
     plane = installation.plane
-    if plane.version < (1, 28):
-        pytest.skip(f"matchConditions came with Kubernetes 1.28; this is {plane.version}")
     plane.namespace(NAMESPACE)
     rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}"
     api = "rbac.authorization.k8s.io"

@@ -1,7 +1,6 @@
 """The doctor finds a whole installation well, says so in text and JSON, and looks where it is told to."""
 
 import json
-import shlex
 
 import pytest
 from click.testing import Result
@@ -20,8 +19,8 @@ pytestmark = pytest.mark.e2e
 
 @needs_address
 def test_a_whole_installation_is_well(site: Site) -> None:
-    """Nothing is found lacking but what an old API server does not know, and what nobody knows beforehand: addresses
-    of API servers, and which namespaces there will be.
+    """Nothing is found lacking but what nobody knows beforehand: addresses of API servers, and which namespaces there
+    will be.
     """
     found = wrong(site.examined())
     port, *absent = [finding for finding in found if finding[0] in ("port", "absent-namespaces")]
@@ -32,9 +31,7 @@ def test_a_whole_installation_is_well(site: Site) -> None:
     ]
     assert {status for _, status, _ in (port, *absent)} == {"warning"}
     nowhere = ("references", "warning", "no node satisfies example.com/nowhere Exists (placing.yaml: nodeAffinity)")
-    found = [finding for finding in found if finding not in (port, *absent, nowhere)]
-    old = [("version", "warning"), ("disruption-budget", "skipped")]
-    assert [(check, status) for check, status, _ in found] == (old if site.plane.version < (1, 28) else [])
+    assert [finding for finding in found if finding not in (port, *absent, nowhere)] == []
 
 
 def doctor(*arguments: str) -> Result:
@@ -81,21 +78,6 @@ def test_an_installation_of_another_name_is_looked_for_there(site: Site) -> None
     assert finding.found == "there is no Deployment gpu-policy/other"
     (finding,) = said(site.examined(namespace="elsewhere"), "deployment")
     assert finding.found == "there is no Deployment elsewhere/gpu-policy"
-
-
-def test_a_namespace_without_its_label_is_named_with_the_command_that_mends_it(site: Site) -> None:
-    if site.plane.version >= (1, 21):
-        pytest.skip("since Kubernetes 1.21 the API server sets the label whatever anybody does")
-    site.plane.kubectl("label", "namespace", "kube-public", "kubernetes.io/metadata.name-")
-    site.plane.kubectl("label", "namespace", "default", "kubernetes.io/metadata.name=kube-system", "--overwrite")
-    found = said(site.examined(), "namespaces", Status.PROBLEM)
-    assert [finding.found for finding in found] == [
-        "namespace default has the label kube-system in kubernetes.io/metadata.name",
-        "namespace kube-public has no label kubernetes.io/metadata.name",
-    ]
-    for finding in found:
-        site.plane.kubectl(*shlex.split(finding.remedy)[1:])
-    assert said(site.examined(), "namespaces", Status.PROBLEM) == []
 
 
 class Ahead(DoctorCluster):

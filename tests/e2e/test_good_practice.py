@@ -151,7 +151,7 @@ def test_replicas_are_spread_when_their_controller_makes_them(
         assert (constraint["topologyKey"], constraint["whenUnsatisfiable"], constraint.get("matchLabelKeys")) == (
             "kubernetes.io/hostname",
             "ScheduleAnyway",
-            ["pod-template-hash"] if cluster.version >= (1, 27) else None,  # older ones drop the field
+            ["pod-template-hash"],
         )
         assert "replicaSpread" in pod["metadata"]["annotations"][ANNOTATION]
     _, deployment = cluster.raw("GET", f"/apis/apps/v1/namespaces/{namespace}/deployments/chat")

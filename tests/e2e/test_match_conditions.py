@@ -74,8 +74,6 @@ def path_to(body: Raw, phase: str, name: str = "") -> str:
 @pytest.fixture(scope="module")
 def server(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     """The API server with objects to update in both namespaces, and then both webhooks."""
-    if control_plane.version < (1, 28):
-        pytest.skip(f"matchConditions came with Kubernetes 1.28; this is {control_plane.version}")
     for name in (RUNTIME, NVIDIA_RUNTIME):
         runtime = {"metadata": {"name": name}, "handler": "any"}
         assert control_plane.raw("POST", "/apis/node.k8s.io/v1/runtimeclasses", runtime)[0] == 201
@@ -412,8 +410,6 @@ def test_an_ephemeral_container_is_sent_when_it_or_its_pod_concerns_a_rule(
 
 @pytest.mark.parametrize(("name", "sent"), [pytest.param("gpu", True), pytest.param("plain", False)])
 def test_a_resize_is_sent_for_gpu_pods(server: ControlPlane, name: str, sent: bool) -> None:
-    if server.version < (1, 33):
-        pytest.skip(f"pods/resize is on since Kubernetes 1.33; this is {server.version}")
     resources = {"requests": {"cpu": "2"}, "limits": {"cpu": "2"}}
     change = {"spec": {"containers": [{"name": "main", "resources": resources}]}}
     answer = patch(server, path_to(pod({}), "validate", name) + "/resize", change, "strategic-merge")

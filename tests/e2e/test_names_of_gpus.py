@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.e2e.claimed import claim, path_of, requests
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import Installation
 
@@ -15,22 +16,19 @@ CLASS = "deviceclass.resource.kubernetes.io/"
 LIMITS = {"memory": "1Gi"}
 
 
-def asking(resources: dict[str, Any], **spec: Any) -> dict[str, Any]:
+def asking(resources: dict[str, Any]) -> dict[str, Any]:
     """A pod of a tenant that keeps every other rule."""
-    requests = {"cpu": "1", **LIMITS}
     merged = {
-        "requests": {**requests, **resources.get("requests", {})},
+        "requests": {"cpu": "1", **LIMITS, **resources.get("requests", {})},
         "limits": {**LIMITS, **resources.get("limits", {})},
     }
-    if "claims" in resources:
-        merged["claims"] = resources["claims"]
     image = f"registry.example.com/app@sha256:{'0' * 64}"
     containers = [{"name": "main", "image": image, "resources": merged}]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "by-another-name"},
-        "spec": {"containers": containers, "restartPolicy": "Never", **spec},
+        "spec": {"containers": containers, "restartPolicy": "Never"},
     }
 
 
@@ -46,8 +44,8 @@ def tenants(installation: Installation) -> Iterator[Installation]:
 
 
 def refused(webhook: Installation, namespace: str, body: dict[str, Any]) -> str:
-    """What the API server says to a pod, empty where it takes it."""
-    status, answer = webhook.plane.raw("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", body)
+    """What the API server says to a pod or claim, empty where it takes it."""
+    status, answer = webhook.plane.raw("POST", f"{path_of(namespace, body)}?dryRun=All", body)
     assert status in (201, 403), answer
     return "" if status == 201 else str(answer["message"])
 
@@ -76,8 +74,8 @@ def refused(webhook: Installation, namespace: str, body: dict[str, Any]) -> str:
             id="all Intel GPUs of a node",
         ),
         pytest.param(
-            asking({"claims": [{"name": "gpu"}]}, resourceClaims=[{"name": "gpu", "resourceClaimName": "one"}]),
-            "requests devices by resource claims",
+            claim("one", requests(64)),
+            "requests 64 GPUs; the policy allows at most 4",
             id="a resource claim",
         ),
     ],
@@ -85,7 +83,5 @@ def refused(webhook: Installation, namespace: str, body: dict[str, Any]) -> str:
 def test_A42_a_tenant_gets_no_gpus_past_its_quota_by_another_name(
     tenants: Installation, webhook: Installation, make_namespace: Callable[[str], str], body: dict[str, Any], said: str
 ) -> None:
-    if "resourceClaims" in body["spec"] and webhook.plane.version < (1, 34):
-        pytest.skip("resource claims are stable from 1.34 on")
     namespace = make_namespace("tenant")
     eventually(lambda: said in refused(webhook, namespace, body))

@@ -142,15 +142,14 @@ def test_no_other_config_map_is_sent(
 
 @needs_helm
 def test_a_config_map_of_ones_own_is_checked_as_the_chart_was_told_of_it(webhook: Installation) -> None:
-    """Without a label, from Kubernetes 1.28 on."""
+    """Without a label."""
     version = ".".join(map(str, webhook.plane.version)) + ".0"
     entries = rendered({"policies": {"configMaps": [THEIRS]}}, version=version).entries[1:]
     for made, ours in zip(entries, webhook.configurations()[-1]["webhooks"], strict=True):
         made["clientConfig"] = ours["clientConfig"]
     with checking(webhook, entries, THEIRS) as plane:
         raw = config_map(MISTAKEN, THEIRS)
-        if plane.version >= (1, 28):
-            del raw["metadata"]["labels"]
+        del raw["metadata"]["labels"]
         assert REFUSAL in written(plane, raw)[1]
         raw["data"] = SOUND
         assert written(plane, raw) == (0, "")

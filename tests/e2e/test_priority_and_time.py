@@ -289,7 +289,7 @@ def test_who_changes_the_limit_of_a_running_pod_changes_it_to_what_is_allowed(
 def test_replicas_are_spread_among_those_of_their_own_revision(
     timing: Installation, cluster: ControlPlane, make_namespace: Namespaces
 ) -> None:
-    """Since 1.34 the API server itself writes the revision of matchLabelKeys into the selector, and takes ours."""
+    """The API server itself writes the revision of matchLabelKeys into the selector, and takes ours."""
     namespace = make_namespace("timed")
     manifest = deployment("chat", gpu_pod("a"))
     manifest["spec"]["replicas"] = 2
@@ -302,9 +302,6 @@ def test_replicas_are_spread_among_those_of_their_own_revision(
             "maxSkew": 1,
             "topologyKey": "kubernetes.io/hostname",
             "whenUnsatisfiable": "ScheduleAnyway",
-            **({"matchLabelKeys": ["pod-template-hash"]} if cluster.version >= (1, 27) else {}),
-            "labelSelector": {
-                "matchLabels": {"app": "chat"},
-                **({"matchExpressions": merged} if cluster.version >= (1, 34) else {}),
-            },
+            "matchLabelKeys": ["pod-template-hash"],
+            "labelSelector": {"matchLabels": {"app": "chat"}, "matchExpressions": merged},
         }

@@ -34,8 +34,6 @@ BY_NAME = [claiming(name, resourceClaimName="c") for name in ("p", "q")]
 @pytest.fixture
 def team(quotas: QuotaSite, cluster: ControlPlane, make_namespace: Callable[[str], str]) -> Iterator[Team]:
     """A namespace with a quota of 4 GPUs, and a node that offers 4."""
-    if cluster.version < (1, 36):
-        pytest.skip(f"device classes as resources are on by default from Kubernetes 1.36; this is {cluster.version}")
     cluster.start_scheduler()
     with offered(cluster):
         yield Team(quotas, make_namespace("few"))

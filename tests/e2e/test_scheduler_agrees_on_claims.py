@@ -160,8 +160,6 @@ def spec_of(case: Case) -> Raw:
 def site(installation: Installation) -> Iterator[Installation]:
     """The webhook, registered, which knows the classes and slices, a scheduler, and what makes claims of templates."""
     plane = installation.plane
-    if plane.version < (1, 36):
-        pytest.skip(f"device classes as resources are on by default from Kubernetes 1.36; this is {plane.version}")
     plane.start_scheduler()
     plane.start_controller_manager()
     with offered(plane):

@@ -277,8 +277,6 @@ def test_A6_A14_a_terminating_pod_loses_its_finalizer_although_the_policy_now_fo
 def test_A12_an_ephemeral_container_cannot_reach_for_gpus(webhook: Installation, make_namespace: Namespaces) -> None:
     """`kubectl debug` is matched: a debug container that asks to see every GPU is refused, a harmless one is not."""
     plane = webhook.plane
-    if plane.version < (1, 25):
-        pytest.skip(f"ephemeral containers need Kubernetes 1.25, this is {plane.version[0]}.{plane.version[1]}")
     namespace = make_namespace("judged")
     assert apply(plane, namespace, gpu_pod("busy"))[0] == 0
     path = f"/api/v1/namespaces/{namespace}/pods/busy/ephemeralcontainers"
@@ -298,8 +296,6 @@ def test_A13_a_resize_passes_where_it_brings_no_new_violation(
 ) -> None:
     """GPU counts never change in a resize, so it stays silent even where the policy has become stricter."""
     plane = webhook.plane
-    if plane.version < (1, 33):
-        pytest.skip(f"pods/resize needs Kubernetes 1.33, this is {plane.version[0]}.{plane.version[1]}")
     namespace = make_namespace("judged")
     manifest = pod("grow", {"limits": {"cpu": "1", "memory": "4Gi", "nvidia.com/gpu": 2}})
     assert apply(plane, namespace, manifest)[0] == 0

@@ -179,8 +179,6 @@ def test_gpus_in_requests_only_of_built_in_kinds_are_refused_by_the_api_server_i
     webhook: Installation, make_namespace: Namespaces, make: Callable[[Raw], Raw], whose: str
 ) -> None:
     raw = make(template(0, resources=REQUESTS_ONLY))
-    if raw["kind"] == "StatefulSet" and webhook.plane.version < (1, 28):
-        pytest.skip("old versions look at nothing in the template of a StatefulSet")
     for prefix in ("told", "repaired"):
         status, stderr = apply(webhook.plane, make_namespace(prefix), raw)
         assert (status, "Limit must be set for non overcommitable resources" in stderr) == (1, True), stderr
@@ -267,8 +265,6 @@ def test_scale_status_and_finalizers_of_custom_resources_stay_silent(
     }
     if kind != "PyTorchJob":
         changes["scale"] = ("scale", name, "--replicas=2")
-    if plane.version < (1, 24):
-        del changes["status"]  # kubectl writes no subresource before
     for change, arguments in changes.items():
         done = plane.kubectl(*arguments, namespace=namespace, check=False)
         assert (change, done.returncode, done.stderr) == (change, 0, "")

@@ -92,12 +92,12 @@ def paused(stage: Stage) -> str:
 
 
 SITUATIONS = (
-    Situation("a scheduling gate", gated, "Gated", ("example.com/data-is-there",), since=(1, 27)),
-    Situation("a gate of Kueue", gated_by_kueue, "Queued", ("Kueue", "queue team", "1 more needed"), since=(1, 27)),
-    Situation("a Job that Kueue suspends", suspended_by_kueue, "Queued", ("Kueue", "1 more needed"), since=(1, 21)),
+    Situation("a scheduling gate", gated, "Gated", ("example.com/data-is-there",)),
+    Situation("a gate of Kueue", gated_by_kueue, "Queued", ("Kueue", "queue team", "1 more needed")),
+    Situation("a Job that Kueue suspends", suspended_by_kueue, "Queued", ("Kueue", "1 more needed")),
     Situation("a queue of KAI", queued_by_kai, "Queued", ("KAI", "team-a", "limit of 8 GPUs")),
     Situation("a queue of Volcano", queued_by_volcano, "Queued", ("Volcano", "gang unschedulable")),
-    Situation("a suspended Job", suspended, "Suspended", ("suspend",), since=(1, 21)),
+    Situation("a suspended Job", suspended, "Suspended", ("suspend",)),
     Situation("no replicas", scaled_to_zero, "ScaledToZero", ("replicas: 0", "kubectl scale deployment api")),
     Situation("a paused Deployment", paused, "Paused", ("kubectl rollout resume deployment api",)),
 )

@@ -111,7 +111,5 @@ SITUATIONS = (
     ),
     Situation("over a ResourceQuota", over_resource_quota, "OverQuota", ("ResourceQuota few", "Pod", "holder holds 1")),
     Situation("over the GPU quota", over_gpu_quota, "OverQuota", ("gpuQuota",), prefix="counted"),
-    Situation(
-        "a JobSet whose oldest Job is refused", refused_child, "Refused", ("gpuLimits", "Job jb-w-0"), since=(1, 21)
-    ),
+    Situation("a JobSet whose oldest Job is refused", refused_child, "Refused", ("gpuLimits", "Job jb-w-0")),
 )

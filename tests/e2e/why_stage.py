@@ -88,7 +88,7 @@ class Stage:
 class Situation:
     """`stage` makes it and returns what to ask about; `reason` is the answer, whose texts have all of `said`.
 
-    `prefix` is the beginning of the namespace's name. `since` is the first version of Kubernetes that can have it.
+    `prefix` is the beginning of the namespace's name.
     """
 
     id: str
@@ -96,7 +96,6 @@ class Situation:
     reason: str
     said: tuple[str, ...]
     prefix: str = "explained"
-    since: tuple[int, int] = (1, 20)
     is_forgotten: bool = False
     """Whether events are gone when the question comes."""
 

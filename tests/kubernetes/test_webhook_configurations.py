@@ -83,12 +83,8 @@ Webhook = dict[str, Any]
 Change = Callable[[Webhook], object]
 
 
-def installed(text: str, phase: str, plane: ControlPlane) -> dict[str, Any]:
-    """A configuration as the server can take it: without matchConditions where it knows none."""
-    document = copy.deepcopy(dict(read_registration(text, "sample").configurations[phase]))
-    if plane.version < (1, 28):
-        document["webhooks"][0].pop("matchConditions", None)
-    return document
+def installed(text: str, phase: str) -> dict[str, Any]:
+    return copy.deepcopy(dict(read_registration(text, "sample").configurations[phase]))
 
 
 def as_stored(plane: ControlPlane, document: dict[str, Any], bundle: str = "Q0E=") -> dict[str, Any]:
@@ -107,7 +103,7 @@ PHASES = [pytest.param(phase, id=phase) for phase in ("mutating", "validating")]
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("text", [pytest.param(MINIMAL, id="minimal"), pytest.param(FULL, id="full")])
 def test_what_the_api_server_fills_in_is_no_difference(control_plane: ControlPlane, text: str, phase: str) -> None:
-    expected = installed(text, phase, control_plane)
+    expected = installed(text, phase)
     stored = as_stored(control_plane, expected)
     assert differences(expected, stored) == []
     assert differences(stored, stored) == []
@@ -115,9 +111,6 @@ def test_what_the_api_server_fills_in_is_no_difference(control_plane: ControlPla
 
 @pytest.mark.parametrize("document", shipped().configurations, ids=lambda document: document["kind"])
 def test_what_is_shipped_is_no_difference_entry_by_entry(control_plane: ControlPlane, document: Webhook) -> None:
-    if control_plane.version < (1, 28):
-        for entry in document["webhooks"]:
-            entry.pop("matchConditions", None)
     stored = as_stored(control_plane, document)
     assert differences(document, stored) == []
     gone = copy.deepcopy(document | {"webhooks": document["webhooks"][:-1]})
@@ -129,7 +122,7 @@ def test_what_is_shipped_is_no_difference_entry_by_entry(control_plane: ControlP
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_field_that_is_not_set_counts_as_what_the_api_server_takes(control_plane: ControlPlane, phase: str) -> None:
     """The table of defaults is that of the server, field by field."""
-    expected = installed(MINIMAL, phase, control_plane)
+    expected = installed(MINIMAL, phase)
     (completed,) = webhooks_of(expected).values()
     (stored,) = webhooks_of(as_stored(control_plane, expected)).values()
     del stored["clientConfig"]["caBundle"]
@@ -138,7 +131,7 @@ def test_a_field_that_is_not_set_counts_as_what_the_api_server_takes(control_pla
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_order_labels_and_what_has_no_meaning_are_no_difference(control_plane: ControlPlane, phase: str) -> None:
-    expected = installed(FULL, phase, control_plane)
+    expected = installed(FULL, phase)
     edited = copy.deepcopy(expected)
     edited["metadata"] |= {"labels": {"a": "b"}, "annotations": {"c": "d"}}
     (webhook,) = edited["webhooks"]
@@ -147,7 +140,7 @@ def test_order_labels_and_what_has_no_meaning_are_no_difference(control_plane: C
         rule["operations"].reverse()
         rule["resources"].reverse()
     webhook["namespaceSelector"]["matchExpressions"][0]["values"].reverse()
-    webhook.get("matchConditions", []).reverse()
+    webhook["matchConditions"].reverse()
     assert differences(expected, as_stored(control_plane, edited)) == []
 
 
@@ -237,7 +230,7 @@ CHANGES = [
 def test_each_changed_field_is_named_with_what_was_found_and_what_is_expected(
     control_plane: ControlPlane, phase: str, change: Change, sentences: list[str]
 ) -> None:
-    expected = installed(FULL, phase, control_plane)
+    expected = installed(FULL, phase)
     edited = copy.deepcopy(expected)
     change(edited["webhooks"][0])
     name = expected["webhooks"][0]["name"]
@@ -246,7 +239,7 @@ def test_each_changed_field_is_named_with_what_was_found_and_what_is_expected(
 
 
 def test_reinvocation_is_compared_where_it_exists(control_plane: ControlPlane) -> None:
-    expected = installed(FULL, "mutating", control_plane)
+    expected = installed(FULL, "mutating")
     edited = copy.deepcopy(expected)
     del edited["webhooks"][0]["reinvocationPolicy"]
     assert differences(expected, as_stored(control_plane, edited)) == [
@@ -307,7 +300,7 @@ def test_webhooks_that_are_missing_or_too_many_are_named() -> None:
 
 def test_a_bundle_is_compared_only_where_one_was_installed(control_plane: ControlPlane) -> None:
     """Who keeps the caBundle right says what it has to be."""
-    without = installed(MINIMAL, "mutating", control_plane)
+    without = installed(MINIMAL, "mutating")
     stored = as_stored(control_plane, without)
     assert differences(without, as_stored(control_plane, without, "T1RIRVI=")) == []
     assert differences(stored, as_stored(control_plane, without, "T1RIRVI=")) == [
@@ -327,7 +320,7 @@ def test_a_field_that_kubernetes_gains_later_is_compared_where_it_was_installed(
 
 def test_the_path_of_a_configuration_leads_to_it(control_plane: ControlPlane) -> None:
     for phase in ("mutating", "validating"):
-        status, answer = control_plane.raw("GET", api_path(installed(MINIMAL, phase, control_plane)))
+        status, answer = control_plane.raw("GET", api_path(installed(MINIMAL, phase)))
         assert (status, answer["details"]["kind"]) == (404, f"{phase}webhookconfigurations")
 
 

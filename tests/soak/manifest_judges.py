@@ -21,8 +21,6 @@ COPIES = 20
 _ELSEWHERE = ("schedulerName", "priorityClassName", "priority", "serviceAccountName", "serviceAccount")
 """Fields of a pod spec that name objects or programs which are not here."""
 _CLAIMED = ("persistentVolumeClaim", "ephemeral")
-_RESTARTED, _SINCE = "restartPolicy", (1, 28)
-"""What older servers do not know of init containers."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +57,8 @@ class Candidate:
 _REQUIRED, _SPREAD = "requiredDuringSchedulingIgnoredDuringExecution", "topologySpreadConstraints"
 
 
-def candidates(
-    corpus: Sequence[Manifest], cluster: str, policy: Policy, version: tuple[int, int]
-) -> Iterator[Candidate]:
-    """The GPU pods of the corpus that a server of this version can be asked about."""
+def candidates(corpus: Sequence[Manifest], cluster: str, policy: Policy) -> Iterator[Candidate]:
+    """The GPU pods of the corpus that a server can be asked about."""
     number = 0
     for manifest in corpus:
         for template in manifest.templates():
@@ -74,7 +70,7 @@ def candidates(
                 asks = bool(pod_from_raw(written, policy.accelerators).gpus)
             except ValueError:
                 continue
-            if asks and (version >= _SINCE or not _is_newer(written["spec"])):
+            if asks:
                 outcome = engine.simulate(written, policy, facts_of(cluster))
                 yield Candidate(f"{manifest.name} {template.group}".strip(), written, outcome)
 
@@ -91,12 +87,6 @@ def _alone(pod: Mapping[str, Any], name: str) -> Raw:
 
 def _emptied(volume: Raw) -> Raw:
     return {"name": volume["name"], "emptyDir": {}} if any(key in volume for key in _CLAIMED) else volume
-
-
-def _is_newer(spec: Mapping[str, Any]) -> bool:
-    """Whether servers before 1.28 drop something of it that changes what the pod asks for."""
-    restarted = any(_RESTARTED in one for one in _items(spec, "initContainers"))
-    return restarted or "resources" in spec or "schedulingGates" in spec
 
 
 def _items(spec: Mapping[str, Any], key: str) -> list[Raw]:

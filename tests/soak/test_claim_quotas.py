@@ -125,8 +125,6 @@ def test_A11_claims_in_every_form_never_pass_a_quota_and_fill_it(
     end, and the ledger has what the API server has, uid for uid.
     """
     plane = installation.plane
-    if plane.version < (1, 36):
-        pytest.skip(f"extendedResourceName is on by default from Kubernetes 1.36; this is {plane.version}")
     assert cluster is plane
     plane.start_scheduler()
     policies = {"storms.yaml": quota_policy("storms", f"{{mode: enforce, gpus: {HARD}}}")}

@@ -102,12 +102,11 @@ def test_a_webhook_that_wants_to_see_the_api_servers_certificate_sees_it(install
 
 
 def test_a_certificate_with_another_name_is_not_enough(installed: Installation) -> None:
-    """What the API server then does is a matter of failurePolicy; the pod is never let in by us."""
+    """The pod is not let in, with failurePolicy Fail."""
     authority = installed.plane.directory / f"{NAME}.crt"
     restart(installed, f"--client-ca={authority}", "--client-name=another-api-server")
     status, message = direct(installed, authority, installed.plane.directory / f"{NAME}.key")
     assert (status, message) == (403, f"client certificate: found the names {NAME}, expected another-api-server\n")
-    if installed.plane.version >= (1, 28):  # with failurePolicy Fail
-        status, message = create(installed)
-        assert status >= 400
-        assert "failed calling webhook" in message
+    status, message = create(installed)
+    assert status >= 400
+    assert "failed calling webhook" in message

@@ -23,10 +23,6 @@ OF_OTHERS = {
 """Kinds that a cluster knows only where somebody else has brought them."""
 
 
-SINCE_1_30 = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
-"""Kinds that a value may ask for on any server."""
-
-
 def objects_for(server: ControlPlane, values: dict[str, Any]) -> Objects:
     major, minor = server.version
     return rendered(values, version=f"{major}.{minor}.0", namespace=NAMESPACE)
@@ -50,10 +46,7 @@ def server(control_plane: ControlPlane) -> ControlPlane:
 
 @value_sets
 def test_every_object_is_accepted_without_a_warning(server: ControlPlane, values: dict[str, Any]) -> None:
-    if server.version < (1, 28) and values.get("kubeVersion") == "1.28.0":
-        pytest.skip(f"matchConditions, for Kubernetes {values['kubeVersion']}; this is {server.version}")
-    unknown = {*OF_OTHERS, *(SINCE_1_30 if server.version < (1, 30) else ())}
-    objects = [document for document in objects_for(server, values) if document["kind"] not in unknown]
+    objects = [document for document in objects_for(server, values) if document["kind"] not in OF_OTHERS]
     assert len(objects) > 10
     assert refusals(server, objects) == ""
 
@@ -67,16 +60,8 @@ def test_objects_for_other_operators_are_accepted_where_these_are(server: Contro
     assert refusals(server, objects) == ""
 
 
-def test_a_disruption_budget_is_made_where_the_server_knows_it(server: ControlPlane) -> None:
-    assert len(objects_for(server, {}).of("PodDisruptionBudget")) == (server.version >= (1, 21))
-    if server.version < (1, 21):
-        pytest.skip(f"policy/v1 PodDisruptionBudget came with Kubernetes 1.21; this is {server.version}")
-
-
 # Rights
 
-HAS_DEVICE_CLASSES = (1, 32)
-"""Version of the API server that serves resource.k8s.io/v1beta1; a kubectl that knows no such kind asks for another."""
 ROLES = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 
 
@@ -155,8 +140,6 @@ def test_A8_the_replicas_may_do_what_they_need_and_nothing_else(
     account: tuple[ControlPlane, bool], verb: str, resource: str, where: str, who: int
 ) -> None:
     server, keeps_certificates = account
-    if resource.endswith(".resource.k8s.io") and server.version < HAS_DEVICE_CLASSES:
-        pytest.skip(f"kubectl of {server.version} knows of no DeviceClasses, which came later")
     user = f"--as=system:serviceaccount:{NAMESPACE}:gpu-policy"
     done = server.kubectl("auth", "can-i", verb, resource, user, namespace=where or None, check=False)
     allowed = who == ALWAYS or (who == KEEPERS and keeps_certificates)

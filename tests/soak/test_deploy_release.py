@@ -55,7 +55,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 def run(plane: ControlPlane) -> Iterator[Callable[..., str]]:
     """Helm on that server, as `run(command, values, *arguments)`; the release is gone after the test.
 
-    The namespace is made beforehand, as --create-namespace does, but labelled with its name on servers before 1.21.
+    The namespace is made beforehand, as --create-namespace does.
     """
     where = (f"--kubeconfig={plane.kubeconfig}", f"--namespace={NAME}")
 
@@ -71,9 +71,7 @@ def run(plane: ControlPlane) -> Iterator[Callable[..., str]]:
 
 @pytest.fixture
 def manifest(plane: ControlPlane) -> Iterator[Path]:
-    """install.yaml, on a server that it is made for; what was applied of it is gone after the test."""
-    if plane.version < (1, 28):
-        pytest.skip(f"install.yaml is for Kubernetes 1.28 and newer; this is {plane.version}")
+    """install.yaml; what was applied of it is gone after the test."""
     yield INSTALL
     plane.kubectl("delete", "--ignore-not-found", "-f", str(INSTALL))
 
@@ -108,11 +106,6 @@ def write_as_replicas_do(plane: ControlPlane) -> None:
         for entry in body.get("webhooks", []):
             entry["clientConfig"]["caBundle"] = BUNDLE
         assert plane.raw("PUT", path, body)[0] == 200
-
-
-def entries_of_chart(plane: ControlPlane) -> int:
-    """Entries of both configurations as helm installs them: the one for claims where the cluster has claims."""
-    return ENTRIES if plane.version >= (1, 34) else ENTRIES - 1
 
 
 def written(plane: ControlPlane) -> list[Any]:
@@ -175,7 +168,7 @@ def test_A21_helm_upgrade_and_rollback_keep_what_the_replicas_wrote(
     plane: ControlPlane, run: Callable[..., str]
 ) -> None:
     run("install", {})
-    number = entries_of_chart(plane)
+    number = ENTRIES
     assert written(plane) == [None] * (1 + number)
     write_as_replicas_do(plane)
     run("upgrade", CHANGED)

@@ -38,7 +38,7 @@ def judges(control_plane: ControlPlane, make_namespace: Callable[[str], str]) ->
 def test_the_scheduler_contradicts_no_warning_of_schedulable_and_no_silence(
     control_plane: ControlPlane, judges: Judges, cluster: str
 ) -> None:
-    found = [one for one in candidates(CORPUS, cluster, POLICY, control_plane.version) if one.is_left_to_the_scheduler]
+    found = [one for one in candidates(CORPUS, cluster, POLICY) if one.is_left_to_the_scheduler]
     with standing(control_plane, cluster):
         found = [one for one in found if not judges.complaint(one.completed)]
         warned = {name(one): one for one in found if one.unschedulable}
@@ -62,7 +62,7 @@ def test_the_api_server_takes_completed_pods_where_it_takes_them_as_written(
     control_plane: ControlPlane, judges: Judges
 ) -> None:
     with standing(control_plane, "mixed"):
-        found = list(candidates(CORPUS, "mixed", POLICY, control_plane.version))
+        found = list(candidates(CORPUS, "mixed", POLICY))
         valid = [one for one in found if not judges.complaint(one.written)]
         complaints = {one.title: judges.complaint(one.completed) for one in valid}
 
@@ -75,7 +75,7 @@ def test_the_api_server_too_refuses_gpus_that_stand_in_requests_only(
 ) -> None:
     found = [
         one
-        for one in candidates(CORPUS, "mixed", POLICY, control_plane.version)
+        for one in candidates(CORPUS, "mixed", POLICY)
         if any(each.rule == "gpuLimits" and "missing in limits" in each.message for each in one.outcome.refusals)
     ]
 
@@ -86,8 +86,6 @@ def test_the_api_server_too_refuses_gpus_that_stand_in_requests_only(
 def test_objects_of_built_in_kinds_are_valid_unless_something_refuses_them(
     control_plane: ControlPlane, make_namespace: Callable[[str], str]
 ) -> None:
-    if control_plane.version < (1, 29):
-        pytest.skip("manifests have CronJobs of batch/v1 and native sidecars")
     namespace = make_namespace("corpus")
     complaints: dict[str, str] = {}
     looked_at = 0

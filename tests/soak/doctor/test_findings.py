@@ -302,8 +302,6 @@ def test_an_empty_bundle_is_a_problem_only_where_somebody_should_fill_it(
 
 
 def test_a_missing_disruption_budget_is_a_warning(site: Site) -> None:
-    if site.plane.version < (1, 21):
-        pytest.skip("policy/v1 came with Kubernetes 1.21")
     site.delete("PodDisruptionBudget", "gpu-policy")
     found = said(site.examined(), "disruption-budget", Status.WARNING)
     assert_says(found, "no PodDisruptionBudget selects the replicas", RESTORE)
