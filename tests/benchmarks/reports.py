@@ -2,10 +2,10 @@
 
     python -m tests.benchmarks.reports
 
-Needs a control plane (KUBEBUILDER_ASSETS). Rows: 10,000 pods that nobody owns, each with
-two faults of its own; the same pods behind 2,000 workloads, one in ten of which has a fault. Bytes are those of the
-objects as the API server stores them, managed fields included. Every finding has to be in them; the second writing has
-to change nothing, and the third one object.
+Needs a control plane (KUBEBUILDER_ASSETS). Rows: 10,000 pods that nobody owns, each with two faults of its own; the
+same pods behind 2,000 workloads, one in ten of which has a fault. Bytes are those of the objects as the API server
+stores them, managed fields included. Every finding has to be in them; the second writing has to change nothing, and the
+third one object.
 """
 
 import json

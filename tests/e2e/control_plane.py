@@ -80,7 +80,7 @@ class ControlPlane:
         if absent := [name for name in needed if not (binaries / name).is_file()]:
             return f"no {', '.join(absent)} {where}"
         if (found := _version(binaries)) < OLDEST:
-            return f"binaries of Kubernetes {found[0]}.{found[1]} {where}; {OLDEST[0]}.{OLDEST[1]} or newer are needed"
+            return f"Kubernetes {found[0]}.{found[1]}, but {OLDEST[0]}.{OLDEST[1]} or newer is needed, {where}"
         return None
 
     @property
