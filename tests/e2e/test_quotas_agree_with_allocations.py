@@ -13,6 +13,11 @@ from tests.e2e.quota_site import QuotaSite
 from tests.e2e.test_claim_quotas import Team
 
 GPU = "gpu.nvidia.com"
+THERE = {
+    "nodeSelector": {"kubernetes.io/hostname": "dra-large"},
+    "tolerations": [{"operator": "Equal", **ONLY}],
+}
+"""On the node with 4 devices; another one has 2."""
 EVERY = {"devices": {"requests": [{"name": "gpus", "exactly": {"deviceClassName": GPU, "allocationMode": "All"}}]}}
 EITHER = {
     "devices": {
@@ -57,7 +62,7 @@ def test_the_ledger_has_as_many_devices_as_were_allocated(team: Team, objects: l
         made = raw
         if raw["kind"] == "Pod":
             pods += 1
-            made = {**raw, "spec": {**raw["spec"], "tolerations": [{"operator": "Equal", **ONLY}]}}
+            made = {**raw, "spec": {**raw["spec"], **THERE}}
         eventually(lambda made=made: team.tried(made)[0] in {201, 409})
 
     def bound() -> int:
