@@ -228,7 +228,7 @@ def test_what_a_rule_checks_itself_is_told_in_its_words(policies, settings, expe
                 "a.yaml:1: apiVersion: missing; write gpupolicy.dev/v1alpha1",
                 "a.yaml:2: metadata: is empty; write a value, or remove the line",
                 "a.yaml:3: spec.rule: unknown key; known keys are accelerators, contact, deviceClasses, exceptions, "
-                "namespaces, nodePools, rules, workloads; did you mean rules?",
+                "namespaces, nodePools, rules, transientTaints, workloads; did you mean rules?",
                 "a.yaml:3: spec.rules: missing; write a map",
             ],
             id="parts missing",

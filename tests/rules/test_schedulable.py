@@ -70,13 +70,10 @@ def test_pods_whose_gpus_a_device_class_may_give_are_left_alone(classes, is_told
     assert bool(told(raw, ClusterFacts(DRA.cluster.with_device_classes(classes)).with_pools(()))) == is_told
 
 
-@pytest.mark.parametrize(
-    ("operator", "is_told"),
-    [pytest.param("In", False, id="for one node, as those of DaemonSets"), pytest.param("NotIn", True, id="but one")],
-)
-def test_pods_for_a_node_by_its_name_are_left_alone(operator, is_told):
+@pytest.mark.parametrize("operator", ["In", "NotIn"])
+def test_pods_for_a_node_by_its_name_are_told_as_others_are(operator):
     named = {"matchFields": [{"key": "metadata.name", "operator": operator, "values": ["big"]}]}
-    assert bool(told(asking(16, affinity=terms(named)))) == is_told
+    assert told(asking(16, affinity=terms(named)))
 
 
 def test_pods_of_daemon_sets_are_left_alone():
@@ -232,8 +229,7 @@ def test_of_many_claims_that_do_not_exist_some_are_told():
 def test_a_gpu_pod_is_told_something_exactly_where_it_has_no_home(nodes, classes, asked):
     facts = ClusterFacts.of(nodes, classes)
     found = list(RULE.validate(asked, settings_of(RULE, {}), facts))
-    fields = [field for term in asked.required or () for field in term.fields if field.operator == "In"]
-    is_concerned = asked.gpus and facts.knows_nodes() and not asked.node_name and not fields
+    is_concerned = asked.gpus and facts.knows_nodes() and not asked.node_name
     assert bool(found) == bool(is_concerned and not facts.feasible_nodes(asked))
     for violation in found:
         is_about_taints = violation.where == "spec.tolerations"

@@ -27,7 +27,7 @@ from webhook.gpus.steering import (
     Steering,
     steer,
 )
-from webhook.model.node import NodeClass
+from webhook.model.node import NodeClass, NodeState
 
 
 def expected_labels(labels: Labels, offer: Offer, tables: CudaTables = SHIPPED) -> Labels:
@@ -87,8 +87,11 @@ class NodeVerdict:
         """The nodes as people know them: how many, their GPU, their driver."""
         count, offer = self.nodes.count, self.result.offer
         what = "a node of a DeviceClass" if self.nodes.by_claim else "a pool"
+        if self.nodes.made_by:
+            return f"a node that {self.nodes.made_by} makes"
         if count:
-            what = f"{count} {'node' if count == 1 else 'nodes'}"
+            state = "starting " if self.nodes.state is NodeState.STARTING else ""
+            what = f"{count} {state}{'node' if count == 1 else 'nodes'}"
         known = [offer.product] if offer.product else []
         known.append(f"driver {offer.driver}" if offer.driver is not None else "an unknown driver")
         return f"{what} with {', '.join(known)}"
@@ -126,6 +129,7 @@ class Assessment:
         return steer(
             [(one.nodes.labels, one.result.cause) for one in self.incompatible],
             [expected_labels(one.nodes.labels, one.result.offer, self.tables) for one in others],
+            is_made=all(one.nodes.made_by for one in others),
         )
 
 

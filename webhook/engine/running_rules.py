@@ -26,7 +26,9 @@ _FEW_OPERATIONS = 200
 
 
 def facts_under(policy: Policy, facts: ClusterFacts) -> ClusterFacts:
-    """The facts with the node pools that the policy declares."""
+    """The facts with the node pools, and the taints that go away by themselves, which the policy declares."""
+    if policy.transient_taints:
+        facts = replace(facts, transient=policy.transient_taints)
     return facts.with_pools(policy.node_pools, policy.accelerators) if policy.node_pools else facts
 
 

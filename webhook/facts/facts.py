@@ -10,6 +10,7 @@ A `FactsSource` gives the facts of this moment and says how far to trust them: a
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol
 
 from webhook.facts import node_index
@@ -22,7 +23,7 @@ from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.model.node import ChangingNodes, NodeClass, NodePool, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
-from webhook.model.requirements import demand_of, is_compared, is_extended
+from webhook.model.requirements import demand_of, is_compared, is_extended, may_get_new_node
 from webhook.model.resource_slices import NVIDIA
 from webhook.model.wording import counted
 
@@ -41,12 +42,21 @@ class ClusterFacts:
 
     Threads may ask at the same time. An answer takes as long with 5,000 nodes as with 10; the time grows with the
     number of node pools. Without `images` no registry is asked. `asker` is who asks about images, such as a namespace.
+    `transient` are globs of the keys of taints that go away by themselves. `is_still` leaves out nodes that an
+    autoscaler may make.
     """
 
     cluster: Snapshot = EMPTY
     images: ImageSource | None = None
     asker: str = ""
     pools: PoolTable | None = None
+    transient: tuple[str, ...] = ()
+    is_still: bool = False
+
+    @property
+    def table(self) -> NodeTable:
+        """The nodes of the cluster."""
+        return self.cluster.table.without_taints(self.transient) if self.transient else self.cluster.table
 
     @classmethod
     def of(
@@ -61,7 +71,7 @@ class ClusterFacts:
 
     def with_images(self, images: ImageSource | None, asker: str = "") -> "ClusterFacts":
         """These facts with image information."""
-        return ClusterFacts(self.cluster, images, asker, self.pools)
+        return ClusterFacts(self.cluster, images, asker, self.pools, self.transient, self.is_still)
 
     def runtime_class(self, name: str) -> RuntimeClass | None:
         """See `webhook.rules.rule.Facts`, which explains every question."""
@@ -76,7 +86,7 @@ class ClusterFacts:
         if self.pools is None or not self.pools.changes:
             return ()
         runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "")
-        return self.pools.changing_nodes(self.cluster.table, pod, runtime_class)
+        return self.pools.changing_nodes(self.table, pod, runtime_class)
 
     def divides_gpus(self) -> bool:
         """Whether any node or pool may divide its GPUs, by its labels."""
@@ -110,7 +120,7 @@ class ClusterFacts:
     def largest(self, resource: str, pod: Pod | None = None) -> int | None:
         """The largest amount of a resource on one node of the cluster or of a pool."""
         runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "") if pod is not None else None
-        of_nodes = _largest(self.cluster.table, resource, pod, runtime_class)
+        of_nodes = _largest(self.table, resource, pod, runtime_class)
         if self.pools is None or of_nodes is None:
             return of_nodes
         of_pools = _largest(self.pools, resource, pod, runtime_class)
@@ -170,12 +180,14 @@ class ClusterFacts:
     def _classes(
         self, nodes_for: Callable[[NodeTable, Pod, RuntimeClass | None], Mask], pod: Pod
     ) -> tuple[NodeClass, ...]:
-        table, runtime_class = self.cluster.table, self.cluster.runtime_classes.get(pod.runtime_class or "")
+        table, runtime_class = self.table, self.cluster.runtime_classes.get(pod.runtime_class or "")
         found = table.classes(nodes_for(table, pod, runtime_class))
         if claimable := self._claimable_devices(pod):
             found = (*found, NodeClass({}, (), claimable, count=0, by_claim=True))
         if self.pools is not None:
             found = (*found, *self.pools.classes(nodes_for(self.pools, pod, runtime_class)))
+        if table.maker and not self.is_still and may_get_new_node(pod):
+            found = (*found, _made_node(table.maker, frozenset([gpu.resource for gpu in pod.accelerators])))
         return found
 
     def _claimable_devices(self, pod: Pod) -> frozenset[str]:
@@ -190,6 +202,11 @@ class ClusterFacts:
         if classes is None or not requested:
             return requested
         return requested.intersection(one.extended for one in classes.values())
+
+
+@lru_cache(maxsize=256)
+def _made_node(maker: str, gpu_resources: frozenset[str]) -> NodeClass:
+    return NodeClass({}, (), gpu_resources, count=0, made_by=maker)
 
 
 def _largest(table: NodeTable, resource: str, pod: Pod | None, runtime_class: RuntimeClass | None) -> int | None:

@@ -17,6 +17,7 @@ from webhook.facts.node_sets import NO_AMOUNTS, NO_COLUMN, AmountColumn, LabelCo
 from webhook.facts.nodes import EVERYWHERE, Node
 from webhook.gpus.gpu_shares import SHAREABLE, share_of
 from webhook.model.accelerators import accelerator
+from webhook.model.globs import matcher
 from webhook.model.node import COMPARING, NodeClass, RuntimeClass, Taint, Toleration, distinct
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of, is_compared
@@ -43,6 +44,7 @@ class NodeTable:
         self._names: LabelColumn | None = None
         self._answers: dict[Mask, tuple[NodeClass, ...]] = {}
         self._amounts: dict[str, AmountColumn] = {}
+        self._without: dict[tuple[str, ...], NodeTable] = {}
         self.last_asked: tuple[ref[Pod], RuntimeClass | None, Mask, Mask] | None = None
         """The pod of the last question (a weak reference), its RuntimeClass, its matching and its selected nodes."""
 
@@ -93,6 +95,21 @@ class NodeTable:
     def divides_gpus(self) -> bool:
         """Whether the labels of some node say that a unit of its GPUs may be a part of a GPU."""
         return (self._traits or self._indexed()).divides_gpus
+
+    @property
+    def maker(self) -> str:
+        """An autoscaler that may make nodes of other kinds; empty where no node shows one."""
+        return (self._traits or self._indexed()).maker
+
+    def without_taints(self, globs: tuple[str, ...]) -> "NodeTable":
+        """The table in which taints with these keys go away by themselves; itself where no node has one."""
+        found = self._without.get(globs)
+        if found is None:
+            tests = [matcher(glob).fullmatch for glob in globs]
+            keys = {key for key, _ in self._indexed().taints if any(test(key) for test in tests)}
+            changed = {name: node.without_taints(keys) for name, node in self.nodes.items()} if keys else None
+            found = self._without[globs] = self if changed is None else NodeTable(changed)
+        return found
 
     def amounts(self, resource: str) -> AmountColumn:
         """How much of a resource the nodes have."""
@@ -179,8 +196,10 @@ class _Traits:
         kinds: dict[int, NodeClass] = {}
         key_sets: dict[int, Mapping[str, int]] = {}
         resource_sets: dict[int, Mapping[str, int]] = {}
+        self.maker = ""
         size = 0
         for size, node in enumerate(nodes, start=1):
+            self.maker = self.maker or node.maker
             by_kind.setdefault(id(node.kind), []).append(size - 1)
             kinds[id(node.kind)] = node.kind
             key_sets[id(node.keys)] = node.keys

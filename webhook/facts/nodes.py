@@ -9,32 +9,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from webhook.facts.node_states import is_transient, is_uninitialized, maker_of
 from webhook.gpus.gpu_shares import LACKING_UNITS, lacking_units
 from webhook.model.accelerators import BUILT_IN, Accelerators, accelerator
 from webhook.model.json_parts import listed, mapped
 from webhook.model.node import GPU_LABELS, GPU_NAME_LABELS, LAST_RESORT_LABELS, NodeClass, Taint
 from webhook.model.requirements import is_compared, is_extended, rounded_up, thousandths_of
 from webhook.model.resource_slices import SliceDriver
-
-TRANSIENT_TAINTS = (
-    "node.kubernetes.io/",
-    "node.cloudprovider.kubernetes.io/",
-    "startup-taint.cluster-autoscaler.kubernetes.io/",
-    "status-taint.cluster-autoscaler.kubernetes.io/",
-    "ignore-taint.cluster-autoscaler.kubernetes.io/",
-    "ToBeDeletedByClusterAutoscaler",
-    "karpenter.sh/unregistered",
-    "karpenter.sh/disrupt",
-    "aws-node-termination-handler/",
-    "cloud.google.com/impending-node-termination",
-    "remediator.kubernetes.azure.com/unschedulable",
-    "cni.istio.io/not-ready",
-    "node.cilium.io/agent-not-ready",
-    "ebs.csi.aws.com/agent-not-ready",
-    "efs.csi.aws.com/agent-not-ready",
-)
-"""Prefixes of the keys of taints that come and go: while a node starts, is ill, is cordoned or is about to be removed.
-They say nothing about which pods belong on the node."""
 
 EVERYWHERE = frozenset({"cpu", "memory", "ephemeral-storage"})
 """Resources that every node has, even if it does not list them."""
@@ -44,12 +25,17 @@ _GPU, _COUNT, _REPLICAS = "nvidia.com/gpu", "nvidia.com/gpu.count", "nvidia.com/
 _PLAUSIBLE = range(1, 1025)
 """Numbers of GPUs, or of replicas of a GPU, that a node may have."""
 
+_OF_GPU_NODES = frozenset({"nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe"})
+"""Taints that mark GPU nodes for as long as they live, also while they start."""
+_CONDITIONS = "node.kubernetes.io/"
+"""Prefix of taints that come and go by the minute, such as cordons: nodes that have one are counted as serving."""
 _REPELLING = frozenset({"NoSchedule", "NoExecute"})
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node. `kind` is its class, with a count of 1. `keys` gives the place of a label in `values`.
+    """One node. `kind` is its class, with a count of 1. `keys` gives the place of a label in `values`. `maker` is the
+    autoscaler that made it, if that may make nodes of other kinds.
 
     `resources` gives the place of a resource in `amounts`, which are in the units of `demand_of`: the capacity of
     extended resources, and what is allocatable of all others. Resources that no pod is placed by are left out.
@@ -62,6 +48,7 @@ class Node:
     values: tuple[str, ...]
     resources: Mapping[str, int]
     amounts: tuple[int, ...]
+    maker: str = ""
 
     @property
     def capacity(self) -> tuple[tuple[str, int], ...]:
@@ -99,6 +86,14 @@ class Node:
         place = self.keys.get(key)
         return None if place is None else self.values[place]
 
+    def without_taints(self, keys: Container[str]) -> "Node":
+        """The node whose taints of these keys go away by themselves."""
+        taints = tuple([taint for taint in self.kind.taints if taint.key not in keys])
+        if len(taints) == len(self.kind.taints):
+            return self
+        gone = next(taint.key for taint in self.kind.taints if taint.key in keys)
+        return self._with_kind(replace(self.kind, taints=taints, transient_taint=self.kind.transient_taint or gone))
+
     def offering(self, by_slices: SliceDriver | None) -> "Node":
         """The node with what its ResourceSlices say; the node itself where they say the same as before."""
         return self if by_slices == self.kind.by_slices else self._with_kind(replace(self.kind, by_slices=by_slices))
@@ -118,7 +113,10 @@ class Node:
     def _with_kind(self, kind: NodeClass) -> "Node":
         """The node with this kind, which all nodes like it share."""
         labels = tuple(kind.labels.items())
-        return replace(self, kind=_kind(labels, kind.taints, kind.gpu_resources, kind.runtime_handlers, kind.by_slices))
+        kind = _kind(
+            labels, kind.taints, kind.gpu_resources, kind.runtime_handlers, kind.by_slices, kind.transient_taint
+        )
+        return replace(self, kind=kind)
 
     def remembering(self, earlier: "Node | None") -> "Node":
         """The node with the extended resources that it had earlier: a device plugin that restarts takes them away.
@@ -158,19 +156,22 @@ def node_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Node | 
     amounts = amounts_of(mapped(status.get("capacity")), mapped(status.get("allocatable")), by_name)
     lacking = lacking_units(by_name, amounts)
     of_class = tuple([(key, by_name[key]) for key in _telling(by_name, gpus) if key in by_name])
+    lasting, transient = _taints(mapped(node.get("spec")).get("taints"), by_name)
     return Node(
         name,
         text_of(metadata.get("uid")) or "",
         _kind(
             (*of_class, (LACKING_UNITS, lacking)) if lacking else of_class,
-            _taints(mapped(node.get("spec")).get("taints")),
+            lasting,
             gpus,
             _runtime_handlers(status.get("runtimeHandlers")),
             None,
+            transient,
         ),
         _places(keys),
         tuple(by_name[key] for key in keys),
         **_resources(amounts),
+        maker=maker_of(name, by_name),
     )
 
 
@@ -183,14 +184,19 @@ def _telling(labels: Container[str], gpus: frozenset[str]) -> tuple[str, ...]:
     return GPU_LABELS if is_named else _ALL_LABELS
 
 
-def _taints(raw: object) -> tuple[Taint, ...]:
-    """The lasting taints that keep pods away; sorted, one for each key and effect."""
+def _taints(raw: object, labels: Mapping[str, str]) -> tuple[tuple[Taint, ...], str]:
+    """The lasting taints that keep pods away, sorted, one for each key and effect, and a key that goes away."""
     taints: dict[tuple[str, str], Taint] = {}
+    transient, is_starting = "", is_uninitialized(labels)
     for entry in map(mapped, listed(raw)):
         key, value, effect = (text_of(entry.get(part)) or "" for part in ("key", "value", "effect"))
-        if effect in _REPELLING and not key.startswith(TRANSIENT_TAINTS):
+        if effect not in _REPELLING:
+            continue
+        if is_transient(key) or (is_starting and key not in _OF_GPU_NODES):
+            transient = transient or ("" if key.startswith(_CONDITIONS) else _shared(key))
+        else:
             taints.setdefault((key, effect), Taint(_shared(key), _shared(value), _shared(effect)))
-    return tuple(taints[place] for place in sorted(taints))
+    return tuple(taints[place] for place in sorted(taints)), transient
 
 
 def _gpu_resources(amounts: Mapping[Any, Any], accelerators: Accelerators) -> frozenset[str]:
@@ -231,15 +237,23 @@ def _places(keys: tuple[str, ...]) -> Mapping[str, int]:
 
 
 @lru_cache(maxsize=1024)
-def _kind(
+def _kind(  # noqa: PLR0913, PLR0917  # all that nodes of a kind have in common
     labels: tuple[tuple[str, str], ...],
     taints: tuple[Taint, ...],
     gpu_resources: frozenset[str],
     runtime_handlers: frozenset[str] | None,
     by_slices: SliceDriver | None,
+    transient_taint: str,
 ) -> NodeClass:
     """One object for all nodes of this kind."""
-    return NodeClass(dict(labels), taints, gpu_resources, runtime_handlers, by_slices=by_slices)
+    return NodeClass(
+        dict(labels),
+        taints,
+        gpu_resources,
+        runtime_handlers,
+        by_slices=by_slices,
+        transient_taint=transient_taint,
+    )
 
 
 def text_of(value: object) -> str | None:

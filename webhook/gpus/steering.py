@@ -74,6 +74,9 @@ _AUTOSCALED = (
 """The labels of _NAMES that autoscalers know before a node exists."""
 _GPUS = (COMPUTE, FAMILY, *_NAMES)
 _ARCHITECTURES = ("kubernetes.io/arch",)
+_KNOWN_BEFORE = frozenset({*_AUTOSCALED, *_ARCHITECTURES})
+_OF_IMAGES = frozenset({Cause.DRIVER, Cause.GPU, Cause.ARCHITECTURE})
+"""What is wrong with nodes for an image, and forbidden by nobody."""
 
 _KEYS: Mapping[Cause, tuple[str, ...]] = {
     Cause.DRIVER: (*_DRIVERS, *_GPUS, *_ARCHITECTURES),
@@ -110,11 +113,18 @@ class Steering:
     held: Expression | None = None
 
 
-def steer(unfit: Sequence[tuple[Labels, Cause]], others: Sequence[Labels], holding: Sequence[Labels] = ()) -> Steering:
+def steer(
+    unfit: Sequence[tuple[Labels, Cause]],
+    others: Sequence[Labels],
+    holding: Sequence[Labels] = (),
+    *,
+    is_made: bool = False,
+) -> Steering:
     """Exclude as many of the unfit nodes as labels can, and none of the `others`.
 
     A label of LAST_RESORT_LABELS excludes nodes only if it is known of all others: classes of other nodes leave it out.
-    `holding` are the labels of the nodes to which the pod is held as well.
+    `holding` are the labels of the nodes to which the pod is held as well. `is_made` says that an autoscaler may have
+    to make a node for the pod: it would make one after the other if only labels about drivers were excluded.
     """
     remaining = dict(enumerate(unfit))
     values: dict[str, set[str]] = {}
@@ -124,6 +134,8 @@ def steer(unfit: Sequence[tuple[Labels, Cause]], others: Sequence[Labels], holdi
             for key in _KEYS.get(cause, ())
             if key not in LAST_RESORT_LABELS or all(key in labels for labels in others)
         ]
+        if is_made and cause in _OF_IMAGES:
+            keys = [key for key in keys if key in _KNOWN_BEFORE]
         foreign = {key: {_NO_NAME, *(labels.get(key) for labels in others)} for key in keys}
         while chosen := _best(keys, foreign, [(at, labels) for at, (labels, why) in remaining.items() if why is cause]):
             key, covered = chosen
@@ -131,16 +143,16 @@ def steer(unfit: Sequence[tuple[Labels, Cause]], others: Sequence[Labels], holdi
             excluded = values[key]
             remaining = {at: node for at, node in remaining.items() if node[0].get(key) not in excluded}
     exclusions = tuple(Expression(key, Operator.NOT_IN, tuple(sorted(found))) for key, found in values.items())
-    return Steering(exclusions, tuple(remaining), _held(holding) if holding else None)
+    return Steering(exclusions, tuple(remaining), _held(holding, is_made=is_made) if holding else None)
 
 
-def _held(suitable: Sequence[Labels]) -> Expression | None:
+def _held(suitable: Sequence[Labels], *, is_made: bool) -> Expression | None:
     """What holds a pod to nodes with these labels; None if no label names the GPUs of all of them.
 
     Autoscalers make no node for a label that they do not know. So where some of the nodes have one that an autoscaler
     knows, no other label may hold the pod.
     """
-    for key in (*_AUTOSCALED, *_NAMES):
+    for key in _AUTOSCALED if is_made else (*_AUTOSCALED, *_NAMES):
         values = {labels.get(key, "") for labels in suitable}
         if "" not in values:
             return Expression(key, Operator.IN, tuple(sorted(values)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import NamedTuple
 
 from webhook.model.resource_slices import SliceDriver
@@ -161,6 +162,16 @@ GPU_LABELS: tuple[str, ...] = (
 Labels with another value on every node do not belong here, because each combination of values is a node class."""
 
 
+class NodeState(StrEnum):
+    """What nodes of a class do now. All of them may run a pod within the hour."""
+
+    SERVING = "serving"
+    STARTING = "starting"
+    """They start, or are maintained: a taint keeps pods away, and goes away by itself."""
+    MAKEABLE = "makeable"
+    """There are none. A policy declares the pool, or an autoscaler makes nodes."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeClass:
     """Nodes that are alike in everything that rules ask about; `count` is their number.
@@ -170,7 +181,8 @@ class NodeClass:
     `runtime_handlers` are the names in status.runtimeHandlers; None where the nodes do not
     publish them (before containerd 2 or CRI-O 1.31). `by_claim`: the class stands for unknown nodes with the devices of
     a DeviceClass. `by_slices` is what their ResourceSlices say of the NVIDIA driver; None where they offer no GPU by
-    slices.
+    slices. `transient_taint` is the key of a taint that keeps pods away and goes away by itself; empty for none.
+    `made_by`: the class stands for nodes that this autoscaler may make, of which nothing is known.
     """
 
     labels: Mapping[str, str]
@@ -180,6 +192,15 @@ class NodeClass:
     count: int = 1
     by_claim: bool = False
     by_slices: SliceDriver | None = None
+    transient_taint: str = ""
+    made_by: str = ""
+
+    @property
+    def state(self) -> NodeState:
+        """Whether there are such nodes, and whether they take pods now."""
+        if not self.count:
+            return NodeState.MAKEABLE
+        return NodeState.STARTING if self.transient_taint else NodeState.SERVING
 
 
 GPU_NAME_LABELS: tuple[str, ...] = (

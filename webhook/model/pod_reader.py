@@ -30,6 +30,14 @@ def node_terms(affinity: Mapping[str, Any]) -> tuple[tuple[Term, ...] | None, tu
         raise error.inside("affinity", "nodeAffinity") from None
 
 
+def stands_beside_pods(affinity: Mapping[str, Any]) -> bool:
+    """Whether the pod has to be on the same host as other pods. Raises ShapeError."""
+    pods = mapping(affinity.get("podAffinity"), "affinity", "podAffinity")
+    required = pods.get("requiredDuringSchedulingIgnoredDuringExecution")
+    terms = required if isinstance(required, list) else ()
+    return any(isinstance(term, dict) and term.get("topologyKey") == "kubernetes.io/hostname" for term in terms)
+
+
 def has_anti_affinity(affinity: Mapping[str, Any]) -> bool:
     """Whether there is any term of pod anti-affinity; empty lists do not count.
 
@@ -127,6 +135,7 @@ def _read(  # noqa: PLR0913, PLR0917  # all parts of a pod
         priority_class=text(spec.get("priorityClassName"), "priorityClassName"),
         active_deadline=_seconds(spec.get("activeDeadlineSeconds")),
         resource_claims=spec.get("resourceClaims"),
+        stands_beside_pods=stands_beside_pods(affinity) if affinity else False,
         says_how_it_spreads=bool(spec.get("topologySpreadConstraints")) or has_anti_affinity(affinity),
         resources=_resources(spec),
         overhead=entries(spec.get("overhead"), "overhead"),

@@ -189,13 +189,15 @@ class _Besides:
     shared: _Shared
     contact: str
     classes: DeclaredClasses
+    transient_taints: tuple[str, ...]
 
     def under(self, source: PolicySource) -> "_Besides":
         """The parts of a namespace's policy: its own, or these if its file leaves them out."""
         pools = self.pools if source.pools is None else _Pools.of(source)
         workloads = self.workloads if source.workloads is None else _Workloads.of(source)
         classes = source.device_classes.over(self.classes)
-        return _Besides(pools, workloads, self.shared, source.contact or self.contact, classes)
+        transient = self.transient_taints if source.transient_taints is None else source.transient_taints
+        return _Besides(pools, workloads, self.shared, source.contact or self.contact, classes, transient)
 
     def policy(self, name: str, files: tuple[str, ...], rules: Any, bound: tuple[BoundRule, ...]) -> Policy:
         """The policy with these bound rules. `rules` are the rules as they are in the files, for the hash."""
@@ -209,6 +211,8 @@ class _Besides:
             written.append({CUDA_KIND: self.shared.cuda_digest})
         if self.classes:
             written.append({"deviceClasses": self.classes.written})
+        if self.transient_taints:
+            written.append({"transientTaints": self.transient_taints})
         if self.contact:
             written.append({"contact": self.contact})
             bound = tuple(replace(one, contact=self.contact) for one in bound)
@@ -224,6 +228,7 @@ class _Besides:
             accelerators,
             self.contact,
             self.classes.written,
+            transient_taints=self.transient_taints,
         )
 
 
@@ -259,7 +264,12 @@ class _Binder:
         self._default_files = (DEFAULT_FILE,) if default is not None else ()
         contact = (default.contact if default is not None else None) or ""
         self._default_besides = _Besides(
-            _Pools.of(default), _Workloads.of(default), shared, contact, self.default_classes
+            _Pools.of(default),
+            _Workloads.of(default),
+            shared,
+            contact,
+            self.default_classes,
+            (default.transient_taints if default is not None else None) or (),
         )
         self.context = shared.context | self.default_classes.context
         self.default = (

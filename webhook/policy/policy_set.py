@@ -79,6 +79,8 @@ class Policy:
     """Whom users should ask; empty if no file names anybody."""
     device_classes: Mapping[str, object] = field(default_factory=dict, hash=False)
     """What its files say of DeviceClasses, as they have it."""
+    transient_taints: tuple[str, ...] = ()
+    """Globs of the keys of taints that go away by themselves, besides those that are known."""
     exceptions: tuple[AppliedException, ...] = ()
     """The exceptions by which it differs from `usual`."""
     usual: "Policy | None" = None

@@ -48,7 +48,7 @@ class PolicySource:
     Nothing is merged yet. `pools` are the node pools, and `workloads` the mode for workloads; None if the file leaves
     them out, or has a mistake in them. `accelerators` are the names of GPUs, with the declared ones. `contact` is whom
     users should ask. `device_classes` are the DeviceClasses that the file declares. `max_days` is how many days ahead
-    exceptions may end.
+    exceptions may end. `transient_taints` are globs of taints that go away by themselves; None if the file has no list.
     """
 
     file: str
@@ -62,6 +62,7 @@ class PolicySource:
     contact: str | None = None
     device_classes: DeclaredClasses = field(default_factory=DeclaredClasses)
     max_days: int = MOST_DAYS
+    transient_taints: tuple[str, ...] | None = None
 
 
 def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is read with
@@ -106,7 +107,10 @@ def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is rea
     claims = _claims(root, file, faults)
     limits = document.spec.exceptions if document is not None else None
     max_days = limits.max_days if limits is not None else MOST_DAYS
-    return PolicySource(file, path, name, claims, kept, pools, workloads, accelerators, contact, classes, max_days)
+    transient = document.spec.transient_taints if document is not None else None
+    return PolicySource(
+        file, path, name, claims, kept, pools, workloads, accelerators, contact, classes, max_days, transient
+    )
 
 
 def _accelerators(root: YamlNode) -> Accelerators:

@@ -89,6 +89,12 @@ def _contact(value: str) -> str:
     return contact
 
 
+TaintKeyGlob = Annotated[
+    str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9._/*?-]*[A-Za-z0-9][A-Za-z0-9._/*?-]*$")
+]
+"""The key of a taint, or a glob of keys that is not a star alone."""
+
+
 class PolicySpec(CamelModel):
     """What this policy says, and for which namespaces."""
 
@@ -100,6 +106,13 @@ class PolicySpec(CamelModel):
     node_pools: tuple[PoolSettings, ...] | None = None
     """Pools of nodes that scale from zero, so that they may have no node at the moment: rules then know that pods could
     run there, too. A namespace's list replaces that of `_default.yaml`."""
+    transient_taints: Annotated[tuple[TaintKeyGlob, ...], Field(max_length=32, examples=[["example.com/*"]])] | None = (
+        None
+    )
+    """Keys of taints that go away by themselves, such as start-up taints of your own, with `*` for any text. Nodes that
+    have only such taints start: pods may land on them soon, and nobody is advised to tolerate the taint. The taints of
+    Kubernetes, clouds, autoscalers, and GPU, network and storage operators are known. A namespace's list replaces that
+    of `_default.yaml`."""
     workloads: Workloads | None = None
     """What happens to workloads (Deployments, PyTorchJobs and other objects that make pods) when they are applied.
     Unset: `warn`. Their pods are validated in any case, when they are created."""

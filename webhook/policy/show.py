@@ -43,7 +43,8 @@ def effective_policy(policies: PolicySet, namespace: str, rules: Sequence[Rule] 
     workloads = {"mode": str(policy.workloads)}
     contact = {"contact": policy.contact} if policy.contact else {}
     classes = {"deviceClasses": policy.device_classes} if policy.device_classes else {}
-    besides = {**contact, **({"nodePools": pools} if pools else {}), **classes}
+    transient = {"transientTaints": list(policy.transient_taints)} if policy.transient_taints else {}
+    besides = {**contact, **transient, **({"nodePools": pools} if pools else {}), **classes}
     return {**head, "spec": {**besides, "workloads": workloads, "rules": settings}}
 
 
@@ -65,6 +66,8 @@ def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) 
     lines.append("spec:")
     if contact := spec.get("contact"):
         lines += ["  " + line for line in _yaml({"contact": contact})]
+    if taints := spec.get("transientTaints"):
+        lines += ["  " + line for line in _yaml({"transientTaints": taints})]
     if pools := spec.get("nodePools"):
         lines.append(f"  # from {policy.pools_origin}, with the labels that follow from what it says")
         lines += ["  " + line for line in _yaml({"nodePools": pools})]

@@ -1,7 +1,8 @@
 """Pods without GPUs stay off GPU nodes, where they would take cpu and memory that GPU pods need.
 
 A pod without GPUs breaks this rule if it tolerates the taint of GPU nodes by its key and would fit on a GPU node with
-that taint. Exempt are pods that tolerate every taint, as node agents do, pods of DaemonSets, pods that request a device
+that taint. Exempt are pods that tolerate every taint, as node agents do, pods of DaemonSets, pods that a required pod
+affinity puts on the host of other pods, such as a cache beside the GPU pod that it serves, pods that request a device
 which only GPU nodes have, such as a network card, and pods that get a part of a GPU from the scheduler of KAI or Run:ai
 by an annotation (`gpu-fraction`, `gpu-memory`).
 """
@@ -102,8 +103,8 @@ def _is_for_devices(pod: Pod, facts: Facts) -> bool:
 
 
 def _belongs_there(pod: Pod) -> bool:
-    """Whether the pod is exempt: it may use GPUs in another way, is of a DaemonSet, or tolerates every taint."""
-    if pod.gpus or pod.resource_claims or pod.owner_kind == "DaemonSet":
+    """Whether the pod is exempt: it may use GPUs in another way, belongs on a host, or tolerates every taint."""
+    if pod.gpus or pod.resource_claims or pod.owner_kind == "DaemonSet" or pod.stands_beside_pods:
         return True
     if any(not toleration.key for toleration in pod.tolerations):
         return True

@@ -2,7 +2,9 @@
 
 What the pod wants is compared with the labels, taints and allocatable resources of all nodes, as if they were empty.
 What is in use does not matter, nor do cordons and the taints of nodes that start, are not ready or will be removed.
-Node pools that are declared as `nodePools` count like nodes.
+Node pools that are declared as `nodePools` count like nodes. Where an autoscaler makes nodes of kinds that the cluster
+has never seen (Karpenter, EKS Auto Mode, GKE Autopilot and auto-provisioning, AKS node auto-provisioning, Cast AI),
+and where nodes start, the pod gets one sentence of advice instead.
 
 Claims by template, and device classes that are requested as resources (`deviceclass.resource.kubernetes.io/...`), are
 impossible if they name a DeviceClass that the cluster does not have, if a claim is for more than 32 devices, or if the
@@ -38,9 +40,9 @@ from webhook.cuda.cuda_tables import tables_in
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.claim_object import ClaimObject
 from webhook.model.claims import claims_of
+from webhook.model.node import NodeClass, NodeState
 from webhook.model.pod import Pod
-from webhook.model.selectors import Operator
-from webhook.model.wording import cut, one_slip_away
+from webhook.model.wording import asked, counted, cut, few, one_slip_away
 from webhook.rules.pending.impossible_claims import beyond_classes, impossible_claims, unknown_classes
 from webhook.rules.pending.why_pending import why_pending
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
@@ -81,8 +83,9 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     if len(feasible) == 1 and feasible[0].by_claim:
         yield from beyond_classes(pod, facts)
     if feasible or not facts.knows_nodes():
+        yield from _later(pod, feasible)
         return
-    if pod.owner_kind != "DaemonSet" and not _names_nodes(pod):
+    if pod.owner_kind != "DaemonSet":
         for reason in islice(why_pending(pod, facts, settings.gpus), _MOST_REASONS):
             yield Violation(reason.where, reason.found, reason.allowed, reason.remedy, brief=reason.brief)
 
@@ -90,6 +93,21 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
 def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Advice]:
     """Tell of device classes that the cluster does not have, when a claim or template is applied."""
     yield from islice(unknown_classes(claim, facts), _MOST_REASONS)
+
+
+def _later(pod: Pod, feasible: Sequence[NodeClass]) -> Iterator[Advice]:
+    """That no node takes the pod now, where nodes that start or are made will."""
+    if not feasible or any(one.state is NodeState.SERVING or one.by_claim for one in feasible):
+        return
+    starting = [one for one in feasible if one.state is NodeState.STARTING]
+    if starting:
+        taint, nodes = starting[0].transient_taint, counted(sum(one.count for one in starting), "node")
+        found = f"waits for {nodes} that {'starts' if nodes == '1 node' else 'start'} (taint {cut(taint)})"
+        yield Advice("spec", found, "Wait; the taint goes away by itself", follows_nodes=True)
+    elif maker := next((one.made_by for one in feasible if one.made_by), ""):
+        asks = few([asked(name, count) for name, count in pod.gpus.items()])
+        found = f"no node of today fits it ({asks}); one that {maker} makes may"
+        yield Advice("spec", found, f"If none comes, see which nodes {maker} may make", follows_nodes=True)
 
 
 def _missing_claims(pod: Pod, facts: Facts) -> Iterator[Advice]:
@@ -109,11 +127,6 @@ def _missing_claims(pod: Pod, facts: Facts) -> Iterator[Advice]:
             f"names {named.kind} {cut(named.target)}, which {place} does not have; the pod waits until it does",
             f"Did you mean {cut(meant)}? Correct the name" if meant else "Create it, or correct the name",
         )
-
-
-def _names_nodes(pod: Pod) -> bool:
-    """Whether the pod names its nodes, as pods of DaemonSets do."""
-    return any(field.operator == Operator.IN for term in pod.required or () for field in term.fields)
 
 
 RULE = Rule(

@@ -145,4 +145,6 @@ def _steering(judged: Judged, causes: _Causes, *, holds: bool) -> Steering:
     by_cause = [
         (nodes[at].labels, cause) for of_rule in causes for at, cause in enumerate(of_rule) if cause is not None
     ]
-    return steer(by_cause, others, holding=[nodes[at].labels for at in suitable] if holds else ())
+    is_made = any(nodes[at].made_by for at in suitable)
+    known = [nodes[at].labels for at in suitable if not nodes[at].made_by]
+    return steer(by_cause, others, holding=known if holds else (), is_made=is_made)

@@ -114,7 +114,7 @@ def settings_in(policy: Policy, others: cuda_driver.Settings) -> cuda_driver.Set
 
 def standing_of(pod: Pod, policy: Policy, settings: cuda_driver.Settings, side: ClusterSide) -> Standing:
     """Where a pod runs. `policy` is the pod's policy with the node pools of this side."""
-    facts = facts_under(policy, side.facts)
+    facts = replace(facts_under(policy, side.facts), is_still=True)
     survey = cuda_driver.survey_of(pod, settings, facts)
     if survey is None:
         nodes = candidates(pod, facts)
@@ -158,7 +158,7 @@ def _members(pod: Pod, nodes: Sequence[NodeClass], facts: ClusterFacts, side: Cl
     """Which nodes and pools are in each of the classes, in the common order."""
     placed, cluster = released(pod, facts), facts.cluster
     runtime_class = cluster.runtime_classes.get(placed.runtime_class or "")
-    of_nodes = cluster.table.members(node_index.matching_nodes(cluster.table, placed, runtime_class))
+    of_nodes = facts.table.members(node_index.matching_nodes(facts.table, placed, runtime_class))
     found, of_pools = list(map(side.of_nodes, of_nodes)), list[Mask]()
     if facts.pools is not None:
         names = [name.removeprefix("pool ") for name in facts.pools.nodes]
