@@ -43,6 +43,7 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
             "mutate": {"failurePolicy": "Ignore"},
             "validate": {"failurePolicy": "Ignore"},
             "nvidiaIsDefaultRuntime": True,
+            "sendTolerateAll": True,
         },
         "podDisruptionBudget": {"enabled": False},
         "priorityClassName": "",

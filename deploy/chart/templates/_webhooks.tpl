@@ -137,6 +137,13 @@ rules:
 {{- $text = $text | replace $pattern (printf "r'^(%s|%s" (join "|" $names) (trimPrefix "r'^(" $pattern)) -}}
 {{- $text = $text | replace $domain (printf "[%s, %s" ($domains | uniq | join ", ") (trimPrefix "[" $domain)) -}}
 {{- end -}}
+{{- if .Values.webhook.sendTolerateAll -}}
+{{- $isWithoutKey := "spec.tolerations.exists(t, !has(t.key)) ? " -}}
+{{- if not (contains (print $isWithoutKey "false") $text) -}}
+{{- fail "files/match-conditions.yaml leaves out no pods that tolerate everything; write it again" -}}
+{{- end -}}
+{{- $text = $text | replace (print $isWithoutKey "false") (print $isWithoutKey "true") -}}
+{{- end -}}
 {{- $text -}}
 {{- end }}
 
