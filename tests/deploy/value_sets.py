@@ -182,6 +182,7 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
                     "tokenHosts": ["auth.corp.example:8444"],
                     "blobHosts": ["*.s3.corp.example"],
                     "privateAddresses": ["10.1.0.0/16"],
+                    "namespaces": ["team-*"],
                     "caFile": "corp.pem",
                 },
                 {"host": "*.lab.example", "plainHTTP": True},

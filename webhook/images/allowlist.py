@@ -11,10 +11,12 @@ spec:
       blobHosts: ["*.s3.corp.example"] # may be redirected to, without credentials
       plainHTTP: false                 # the registry itself speaks HTTP without TLS
       privateAddresses: [10.1.0.0/16]  # may be connected to although they are private
+      namespaces: ["team-*"]           # are told what it says of images, which may be private; default: all
       caFile: corp.pem                 # trusted besides the authorities of the system; relative to this file
 ```
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_network
 from pathlib import Path
@@ -23,6 +25,7 @@ from typing import TypeVar
 from webhook.images.addresses import Network
 from webhook.images.hosts import HTTP, HTTPS, Host, HostPattern, split_host, split_pattern
 from webhook.images.registries import PRESETS, Registry, Site, trust
+from webhook.model.globs import matcher
 from webhook.model.image import ImageReference
 from webhook.model.shape import FormatError, spelled
 from webhook.model.wording import hint
@@ -33,6 +36,8 @@ API_VERSION = "gpupolicy.dev/v1alpha1"
 KIND = "Registries"
 
 Value = TypeVar("Value")
+
+_NAMESPACE = re.compile(r"[a-z0-9*?-]{1,63}", re.ASCII)
 
 
 class AllowList:
@@ -64,6 +69,14 @@ class AllowList:
         """The entry for the registry of the image, as host:port; a pattern is one entry. Empty if the list has none."""
         site = self.site(reference.registry)
         return "" if site is None else f"{site.registry.host.name}:{site.registry.host.port}"
+
+    def withheld(self, reference: ImageReference, namespace: str) -> str:
+        """Why a namespace is not told what the registry says of an image; empty if it is told."""
+        site = self.site(reference.registry)
+        if site is None or any(matcher(pattern).fullmatch(namespace) for pattern in site.registry.namespaces):
+            return ""
+        whose = f"namespace {namespace}" if namespace else "objects without a namespace"
+        return f"what {reference.registry} says is not for {whose}; ask the platform team to list it with the registry"
 
     def site(self, name: str) -> Site | None:
         """The registry with this name in image references; None if it may not be queried."""
@@ -120,7 +133,7 @@ def _preset(item: YamlValue) -> tuple[Registry, ...]:
 
 def _registry(item: YamlValue) -> Registry | None:
     before = len(item.faults.errors)
-    entries = item.entries("host", "tokenHosts", "blobHosts", "plainHTTP", "privateAddresses", "caFile")
+    entries = item.entries("host", "tokenHosts", "blobHosts", "plainHTTP", "privateAddresses", "namespaces", "caFile")
     plain_http = entries["plainHTTP"].boolean() if "plainHTTP" in entries else False
     if "host" not in entries:
         if len(item.faults.errors) == before:
@@ -134,6 +147,7 @@ def _registry(item: YamlValue) -> Registry | None:
         plain_http=plain_http,
         private_addresses=_each(entries, "privateAddresses", _network),
         authorities=_authorities(entries["caFile"]) if "caFile" in entries else None,
+        namespaces=_each(entries, "namespaces", _namespace) if "namespaces" in entries else ("*",),
     )
     return registry if host is not None else None
 
@@ -162,6 +176,13 @@ def _network(part: YamlValue) -> Network | None:
         )
         return None
     return network
+
+
+def _namespace(part: YamlValue) -> str | None:
+    text = part.text()
+    if text and not _NAMESPACE.fullmatch(text):
+        part.fault(f"{spelled(text)} is no namespace; write a name or a glob, such as team-a or team-*")
+    return text or None
 
 
 def _authorities(part: YamlValue) -> str | None:

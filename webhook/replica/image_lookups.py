@@ -23,6 +23,7 @@ from webhook.images.shared_results import ResultStore, StoredResults
 from webhook.kubernetes.api_errors import ApiServerError, ClusterConfigError, ConflictError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.model.image import NOT_LOOKED_UP, ImageConfig, ImageInfo, ImageReference, parse_reference
+from webhook.model.shape import FormatError
 from webhook.replica.kubernetes_cluster import KubernetesCluster
 from webhook.replica.settings import ConfigMapPlace, ImageSettings
 from webhook.yaml_files.file_errors import FileErrors
@@ -102,16 +103,20 @@ class ImageLookups:
         if settings.results is not None:
             store = ConfigMapStore(KubernetesCluster(ApiServer(settings.kubeconfig)), settings.results)
         self._images = LookupService(
-            _Client(allowed, credentials), allowed.allows, store, queue=LookupQueue(listed_as=allowed.listed_as)
+            _Client(allowed, credentials),
+            allowed.allows,
+            store,
+            queue=LookupQueue(listed_as=allowed.listed_as),
+            withheld=allowed.withheld,
         )
 
     def info(self, text: str, asker: str = "") -> ImageInfo:
         """What is known about the image at this moment. Never waits."""
         return self._images.info(text, asker)
 
-    def recall(self, text: str) -> ImageInfo:
+    def recall(self, text: str, asker: str = "") -> ImageInfo:
         """What is known about the image at this moment, without a look-up."""
-        return self._images.recall(text)
+        return self._images.recall(text, asker)
 
     def start(self, metrics: Metrics) -> None:
         """Start the threads, and show in the metrics how look-ups go."""
@@ -156,6 +161,14 @@ class Resolver:
         if registries is not None:
             settings = ImageSettings.of(registries, credentials, results, kubeconfig)
             self._store = _store(settings.results, kubeconfig)
+
+    def withheld(self, image: str, namespace: str) -> ImageInfo | None:
+        """Why the replicas do not tell a namespace what the registry of an image says; None if they do."""
+        try:
+            problem = self._allowed.withheld(parse_reference(image), namespace)
+        except FormatError as error:
+            problem = str(error)
+        return ImageInfo(problem=problem) if problem else None
 
     def __call__(self, images: Iterable[str]) -> Mapping[str, ImageInfo]:
         """Image -> what its registry says, or why it says nothing."""
