@@ -9,7 +9,7 @@ from tests.images import private_authority
 from webhook.images.allowlist import AllowList
 from webhook.images.hosts import Host, HostPattern, split_pattern
 from webhook.images.registries import PRESETS
-from webhook.model.image import parse_reference
+from webhook.model.image import ImageInfo, parse_reference
 from webhook.yaml_files.file_errors import FileErrors
 
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: Registries\n"
@@ -133,7 +133,7 @@ spec:
 
     def told(image: str) -> list[str]:
         asking = ("team-a", "team-ab", "research-x", "web", "")
-        return [name for name in asking if not allowed.withheld(parse_reference(image), name)]
+        return [name for name in asking if allowed.withheld(image, name) is None]
 
     everybody = ["team-a", "team-ab", "research-x", "web", ""]
     for image, expected in (
@@ -144,8 +144,9 @@ spec:
         ("closed.example/app", []),
     ):
         assert told(image) == expected
-    assert allowed.withheld(parse_reference("private.example/app"), "web") == (
-        "what private.example says is not for namespace web; ask the platform team to list it with the registry"
+    assert allowed.withheld("no reference", "web") is None  # which is said elsewhere
+    assert allowed.withheld("private.example/app", "web") == ImageInfo(
+        problem="what private.example says is not for namespace web; ask the platform team to list it with the registry"
     )
 
 
@@ -182,9 +183,8 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
             id="no host",
         ),
         pytest.param(
-            "spec:\n  registries:\n    - {host: a.example, namespaces: [Team A]}\n",
-            'registries.yaml:5: spec.registries[0].namespaces[0]: "Team A" is no namespace; write a name or a glob, '
-            "such as team-a or team-*",
+            "spec:\n  registries:\n    - {host: a.example, namespaces: [7]}\n",
+            "registries.yaml:5: spec.registries[0].namespaces[0]: 7 is a number; write a string; put it in quotes",
             id="a namespace that is none",
         ),
         pytest.param(

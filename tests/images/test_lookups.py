@@ -11,7 +11,7 @@ from tests.images.replicas import Clock, MemoryStore, Registries, config, lookin
 from webhook.images.lookup_limits import ImageLookupError
 from webhook.images.lookup_queue import EXPIRY_SECONDS, LASTING_SECONDS
 from webhook.images.lookups import LookupService
-from webhook.model.image import NOT_LOOKED_UP, ImageInfo, ImageReference
+from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 
 # What is answered
 
@@ -39,8 +39,8 @@ def test_A48_a_namespace_for_which_a_registry_is_not_learns_nothing_and_has_noth
     """Not even whether the image exists, and also where others had it looked up, or another replica."""
     store = MemoryStore(clock)
 
-    def withheld(_reference: ImageReference, asker: str) -> str:
-        return "" if asker == "team-a" else "not for you"
+    def withheld(_image: str, asker: str) -> ImageInfo | None:
+        return None if asker == "team-a" else ImageInfo(problem="not for you")
 
     images, other = (LookupService(client, lambda _: True, store, withheld=withheld, clock=clock) for _ in range(2))
     images.start()

@@ -226,16 +226,12 @@ def daemon_sets(installation: Installation) -> Iterator[DoctorFinding]:
         yield ok("no DaemonSet depends on an answer of the webhook")
 
 
-_LEAVES_OUT = "spec.tolerations.exists(t, !has(t.key)) ? false"
-"""The part of a condition that leaves pods out which tolerate every taint."""
-
-
 def tolerant_pods(installation: Installation) -> Iterator[DoctorFinding]:
     """Pods that tolerate every taint are sent where a policy keeps them off GPU nodes."""
     policies = installation.sound_policies.policies
     denying = [one for one in policies if any(getattr(b.settings, "tolerate_all", "") == "deny" for b in one.rules)]
     conditions = [one["expression"] for entry in installation.entries for one in entry.get("matchConditions") or ()]
-    if denying and _LEAVES_OUT in " ".join(" ".join(conditions).split()):
+    if denying and "spec.tolerations.exists(t, !has(t.key)) ? false" in " ".join(conditions):
         yield warning(
             f"gpuNodesForGpuPods.tolerateAll is deny in {few([one.files[-1] for one in denying])}, and pods that "
             "tolerate every taint are not sent to the webhook: they get onto GPU nodes",

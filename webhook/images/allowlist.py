@@ -16,7 +16,6 @@ spec:
 ```
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_network
 from pathlib import Path
@@ -26,7 +25,7 @@ from webhook.images.addresses import Network
 from webhook.images.hosts import HTTP, HTTPS, Host, HostPattern, split_host, split_pattern
 from webhook.images.registries import PRESETS, Registry, Site, trust
 from webhook.model.globs import matcher
-from webhook.model.image import ImageReference
+from webhook.model.image import ImageInfo, ImageReference, parse_reference
 from webhook.model.shape import FormatError, spelled
 from webhook.model.wording import hint
 from webhook.yaml_files.file_errors import key_text
@@ -36,8 +35,6 @@ API_VERSION = "gpupolicy.dev/v1alpha1"
 KIND = "Registries"
 
 Value = TypeVar("Value")
-
-_NAMESPACE = re.compile(r"[a-z0-9*?-]{1,63}", re.ASCII)
 
 
 class AllowList:
@@ -70,13 +67,18 @@ class AllowList:
         site = self.site(reference.registry)
         return "" if site is None else f"{site.registry.host.name}:{site.registry.host.port}"
 
-    def withheld(self, reference: ImageReference, namespace: str) -> str:
-        """Why a namespace is not told what the registry says of an image; empty if it is told."""
-        site = self.site(reference.registry)
+    def withheld(self, image: str, namespace: str) -> ImageInfo | None:
+        """Why a namespace is not told what the registry says of an image; None if it is told."""
+        try:
+            registry = parse_reference(image).registry
+        except FormatError:
+            return None
+        site = self.site(registry)
         if site is None or any(matcher(pattern).fullmatch(namespace) for pattern in site.registry.namespaces):
-            return ""
-        whose = f"namespace {namespace}" if namespace else "objects without a namespace"
-        return f"what {reference.registry} says is not for {whose}; ask the platform team to list it with the registry"
+            return None
+        whom = f"namespace {namespace}" if namespace else "objects without a namespace"
+        problem = f"what {registry} says is not for {whom}; ask the platform team to list it with the registry"
+        return ImageInfo(problem=problem)
 
     def site(self, name: str) -> Site | None:
         """The registry with this name in image references; None if it may not be queried."""
@@ -147,7 +149,7 @@ def _registry(item: YamlValue) -> Registry | None:
         plain_http=plain_http,
         private_addresses=_each(entries, "privateAddresses", _network),
         authorities=_authorities(entries["caFile"]) if "caFile" in entries else None,
-        namespaces=_each(entries, "namespaces", _namespace) if "namespaces" in entries else ("*",),
+        namespaces=_each(entries, "namespaces", YamlValue.text) if "namespaces" in entries else ("*",),
     )
     return registry if host is not None else None
 
@@ -176,13 +178,6 @@ def _network(part: YamlValue) -> Network | None:
         )
         return None
     return network
-
-
-def _namespace(part: YamlValue) -> str | None:
-    text = part.text()
-    if text and not _NAMESPACE.fullmatch(text):
-        part.fault(f"{spelled(text)} is no namespace; write a name or a glob, such as team-a or team-*")
-    return text or None
 
 
 def _authorities(part: YamlValue) -> str | None:

@@ -60,12 +60,12 @@ class LookupService:
         store: ResultStore | None = None,
         *,
         queue: LookupQueue | None = None,
-        withheld: Callable[[ImageReference, str], str] = lambda _reference, _asker: "",
+        withheld: Callable[[str, str], ImageInfo | None] = lambda _image, _asker: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Only references that `is_allowed` accepts are looked up, or taken from the store.
 
-        `withheld` says why an asker is not told of a reference; empty if it is told.
+        `withheld` says why an asker is not told of an image; None if it is told.
         """
         self._client = client
         self._is_allowed = is_allowed
@@ -248,8 +248,8 @@ class LookupService:
             return ImageInfo(problem=str(error))
         if not self._is_allowed(reference):
             return NOT_LOOKED_UP
-        if problem := self._withheld(reference, asker):
-            return ImageInfo(problem=problem)
+        if (info := self._withheld(text, asker)) is not None:
+            return info
         # A tag beside a digest has no meaning, and tenants could make up any number of tags.
         return replace(reference, tag="") if reference.digest else reference
 

@@ -73,9 +73,7 @@ def losses(current: PolicySet, policies: PolicySet, contents: Contents) -> list[
 
 
 def removals(before: PolicySet, after: PolicySet) -> Iterator[tuple[str, bool]]:
-    """What `after` takes away from namespaces: a sentence for each policy and quota of their own, and whether it is a
-    quota.
-    """
+    """The policies and quotas of their own that namespaces lose: a sentence for each, and whether it is a quota."""
     for pattern, policy in {**before.claims, "": before.default}.items():
         fallback = after.default if not pattern or is_glob(pattern) else after.for_namespace(pattern)
         later = after.claims.get(pattern, fallback)
@@ -207,17 +205,9 @@ class PolicyStore:
         elif not self._status.last_ok:
             _log.info("policies are in order again: %s", policies.short_hash)
         self._current = policies
-        self._publish(
-            replace(
-                self._status,
-                hash=policies.hash,
-                loaded_at_monotonic=now,
-                last_error="",
-                last_ok=True,
-                reloads=self._status.reloads + is_other,
-                removed_quotas=self._status.removed_quotas + sum(is_quota for _, is_quota in removed),
-            )
-        )
+        status = replace(self._status, hash=policies.hash, loaded_at_monotonic=now, last_error="", last_ok=True)
+        quotas = status.removed_quotas + sum(is_quota for _, is_quota in removed)
+        self._publish(replace(status, reloads=status.reloads + is_other, removed_quotas=quotas))
         return is_other
 
     def _publish(self, status: ReloadStatus) -> None:

@@ -23,7 +23,6 @@ from webhook.images.shared_results import ResultStore, StoredResults
 from webhook.kubernetes.api_errors import ApiServerError, ClusterConfigError, ConflictError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.model.image import NOT_LOOKED_UP, ImageConfig, ImageInfo, ImageReference, parse_reference
-from webhook.model.shape import FormatError
 from webhook.replica.kubernetes_cluster import KubernetesCluster
 from webhook.replica.settings import ConfigMapPlace, ImageSettings
 from webhook.yaml_files.file_errors import FileErrors
@@ -102,13 +101,9 @@ class ImageLookups:
         store: ResultStore | None = None
         if settings.results is not None:
             store = ConfigMapStore(KubernetesCluster(ApiServer(settings.kubeconfig)), settings.results)
-        self._images = LookupService(
-            _Client(allowed, credentials),
-            allowed.allows,
-            store,
-            queue=LookupQueue(listed_as=allowed.listed_as),
-            withheld=allowed.withheld,
-        )
+        queue = LookupQueue(listed_as=allowed.listed_as)
+        client = _Client(allowed, credentials)
+        self._images = LookupService(client, allowed.allows, store, queue=queue, withheld=allowed.withheld)
 
     def info(self, text: str, asker: str = "") -> ImageInfo:
         """What is known about the image at this moment. Never waits."""
@@ -157,18 +152,11 @@ class Resolver:
             )
         self._credentials = Credentials(credentials)
         self._allowed = _public() if registries is None else AllowList.load(registries)
+        self.withheld = self._allowed.withheld
         self._store: ResultStore | None = None
         if registries is not None:
             settings = ImageSettings.of(registries, credentials, results, kubeconfig)
             self._store = _store(settings.results, kubeconfig)
-
-    def withheld(self, image: str, namespace: str) -> ImageInfo | None:
-        """Why the replicas do not tell a namespace what the registry of an image says; None if they do."""
-        try:
-            problem = self._allowed.withheld(parse_reference(image), namespace)
-        except FormatError as error:
-            problem = str(error)
-        return ImageInfo(problem=problem) if problem else None
 
     def __call__(self, images: Iterable[str]) -> Mapping[str, ImageInfo]:
         """Image -> what its registry says, or why it says nothing."""
