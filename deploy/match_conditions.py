@@ -189,14 +189,13 @@ _IS_A_DEVICE_CLASS = f"name.startsWith('{DEVICE_CLASSES}')"
 """Every device class counts: policies say which ones are GPUs, and unknown ones may be GPUs."""
 
 _TOLERATES_GPU_NODES = """\
-has(spec.tolerations) && spec.tolerations.exists(t, has(t.key) && (
+has(spec.tolerations) && (spec.tolerations.exists(t, !has(t.key)) ? false : spec.tolerations.exists(t,
   t.key.lowerAscii().contains('gpu') ||
   (has(t.value) && t.value.lowerAscii().contains('gpu')) ||
   (t.key == 'sku' && has(t.operator) && t.operator == 'Exists') ||
-  %s)) &&
-spec.tolerations.all(t, has(t.key))"""
+  %s))"""
 """Tolerates GPU nodes by name. `sku` with any value is the taint in AKS's documents. A toleration without a key
-tolerates every taint, so such pods are left out."""
+tolerates every taint, so such pods are left out; for `webhook.sendTolerateAll` the chart writes true for this false."""
 
 _IS_OF_NO_DAEMON_SET = """\
 !(has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(owner,

@@ -248,6 +248,24 @@ def test_an_image_is_matched_by_glob_or_digest_together_with_the_name_of_its_con
     assert not is_let_in("main", "registry.corp/library/nginx")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "image", "is_meant"),
+    [
+        pytest.param("registry.corp/ml/*", "registry.corp/ml/app:1", True, id="one part"),
+        pytest.param("registry.corp/ml/*", "registry.corp/ml/tenant/app:1", False, id="a star takes no slash"),
+        pytest.param("registry.corp/ml/**", "registry.corp/ml/tenant/app:1", True, id="two stars do"),
+        pytest.param("*/ml/app:*", "registry.corp/other/ml/app:1", False, id="nor one in front"),
+        pytest.param("*", f"registry.corp/app@sha256:{'a' * 64}", False, id="a digest is no name"),
+        pytest.param("**", f"registry.corp/app@sha256:{'a' * 64}", True, id="any image"),
+        pytest.param("**", "no reference " * 100_000, False, id="what no node can pull"),
+    ],
+)
+def test_a_star_in_the_pattern_of_an_image_stays_between_slashes(tmp_path, pattern, image, is_meant) -> None:
+    policies = written(tmp_path, {**ENTRY, "match": {"images": [pattern]}})
+    raw = pod(spec={"containers": [{**container("main", limits={"nvidia.com/gpu": 16}), "image": image}]})
+    assert admitted(raw, policies, END - 1)[0] is is_meant
+
+
 def test_nothing_that_a_tenant_writes_into_an_annotation_counts(tmp_path) -> None:
     policies = written(tmp_path, ENTRY)
     raw = pod(16, name="gpt", annotations={"gpupolicy.dev/exception": "bert-legacy", "exceptions": "bert-legacy"})

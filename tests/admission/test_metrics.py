@@ -33,6 +33,7 @@ LABELS = {
     "gpu_policy_policy_info": {"hash"},
     "gpu_policy_policy_reload_ok": set(),
     "gpu_policy_policy_reload_failures_total": set(),
+    "gpu_policy_quotas_removed_total": set(),
     "gpu_policy_ready": set(),
     "gpu_policy_facts_age_seconds": set(),
     "gpu_policy_nodes": {"product", "driver"},
@@ -273,6 +274,13 @@ def test_a_refused_reload_is_shown_and_counted_until_it_is_mended() -> None:
         metrics.policies("hash", is_current=is_current, failures=failures)
         assert value("gpu_policy_policy_reload_ok") == float(is_current)
         assert value("gpu_policy_policy_reload_failures_total") == failures
+
+
+def test_every_quota_that_a_reload_removes_is_counted_once() -> None:
+    metrics = Metrics()
+    for removed in (0, 2, 2, 3):
+        metrics.policies("hash", is_current=True, failures=0, removed_quotas=removed)
+        assert metrics.registry.get_sample_value("gpu_policy_quotas_removed_total") == removed
 
 
 def test_a_template_that_passes_counts_no_findings() -> None:

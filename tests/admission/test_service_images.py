@@ -22,15 +22,15 @@ class Remembering:
 
     def __init__(self) -> None:
         self.asked: set[tuple[str, str]] = set()
-        self.recalled: set[str] = set()
+        self.recalled: set[tuple[str, str]] = set()
         self.life: list[str] = []
 
     def info(self, text: str, asker: str = "") -> ImageInfo:
         self.asked.add((text, asker))
         return NOT_LOOKED_UP
 
-    def recall(self, text: str) -> ImageInfo:
-        self.recalled.add(text)
+    def recall(self, text: str, asker: str = "") -> ImageInfo:
+        self.recalled.add((text, asker))
         return NOT_LOOKED_UP
 
     def start(self, metrics: Metrics) -> None:
@@ -57,7 +57,7 @@ def test_A48_a_dry_run_goes_by_what_is_known_of_images_and_has_none_looked_up(ph
     asked: Any = getattr(service, phase)
     raw = workload("Deployment", pod(1)) if phase == "workloads" else pod(1)
     asked(request(raw, namespace="team-a", dryRun=True), FACTS, TimeBudget())
-    assert (images.asked, images.recalled) == (set(), {"registry.example.com/train:1"})
+    assert (images.asked, images.recalled) == (set(), {("registry.example.com/train:1", "team-a")})
 
 
 def test_look_ups_begin_and_end_with_the_replica(tmp_path: Path) -> None:

@@ -28,10 +28,12 @@ class Registry:
         return dict.fromkeys(self.asked[-1], NEWEST)
 
 
-def audited(registry: Registry, *objects: Any) -> AuditReport:
+def audited(registry: Registry, *objects: Any, told: str = "") -> AuditReport:
+    """The audit of these objects; with `told` the registry is for that namespace alone."""
     documents = [one if isinstance(one, DocumentError) else Document("f", 1, 1, one) for one in objects]
     source = of_files(documents, "default", Background(FACTS))
-    images = LookedUpImages(registry)
+    private = ImageInfo(problem="not for you")
+    images = LookedUpImages(registry, lambda _image, asker: private if told not in ("", asker) else None)
     judges = AuditPolicies.of("policies", USING, source.background, images)
     audit = Audit(judges, source.owners, source.place, CREATED)
     for document in with_images_looked_up(source.documents, "default", [judges.context], images):
@@ -49,6 +51,13 @@ def test_what_a_registry_says_decides() -> None:
     report = audited(Registry(), with_image(pod(1), "registry.example.com/a:1"))
     assert [one.rule for one in report.at(Level.REFUSE)] == ["cudaDriver"]
     assert "99.0" in next(report.at(Level.REFUSE)).message
+
+
+def test_A48_what_a_registry_says_decides_in_the_namespaces_alone_for_which_it_is() -> None:
+    image = "registry.example.com/a:1"
+    objects = [with_image(pod(1, namespace=name), image) for name in ("team-a", "team-b")]
+    report = audited(Registry(), *objects, told="team-b")
+    assert [one.object.namespace for one in report.at(Level.REFUSE)] == ["team-b"]
 
 
 def test_each_image_is_asked_about_once_and_only_those_of_gpus() -> None:

@@ -60,6 +60,12 @@ def pod_request(one: Raw, old: Raw | None = None) -> Raw:
     return _request("v1", "Pod", one, old)
 
 
+def workload_request(kind: str, spec: Raw) -> Raw:
+    """What an API server asks of a workload that is created with pods of this spec."""
+    made = workload(kind, {"spec": spec})
+    return _request(made["apiVersion"], kind, {**made, "metadata": {"name": "w"}}, None)
+
+
 def config_map_request(name: str, operation: str = "CREATE") -> Raw:
     """What an API server asks of a ConfigMap that is created, or updated."""
     raw = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a.yaml": "a"}}

@@ -7,6 +7,7 @@ import pytest
 from deploy.match_conditions import pod_conditions, workload_conditions
 from tests.conditions import agreement, pods, signals
 from tests.conditions.evaluator import Evaluator, MissingError, built
+from tests.deploy.manifests import needs_helm, rendered
 from tests.fuzz.world import World
 from webhook.model.accelerators import GPU_PATTERNS
 
@@ -53,6 +54,50 @@ def test_conditions_that_send_too_little_or_too_much_are_noticed(
     pods_only, others = ([one.raw() for one in of(**options)] for of in (pod_conditions, workload_conditions))
     broken = Evaluator(built(), {"mutate": pods_only, "validate": pods_only, "workloads": others})
     assert any(fault in found for found in agreement.faults(broken, world, SEED, range(REQUESTS)))
+
+
+EVERYTHING = {"operator": "Exists"}
+NAMED = {"key": "nvidia.com/gpu", "operator": "Exists"}
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("tolerations", "owner", "sent"),
+    [
+        pytest.param([EVERYTHING], "", True, id="everything"),
+        pytest.param([NAMED, EVERYTHING], "", True, id="everything, and GPU nodes by name"),
+        pytest.param([{**EVERYTHING, "effect": "NoSchedule"}], "", True, id="everything of an effect"),
+        pytest.param([{"key": "a", "operator": "Exists"}], "", False, id="another taint"),
+        pytest.param([], "", False, id="nothing"),
+        pytest.param([EVERYTHING], "DaemonSet", False, id="an agent of nodes"),
+        pytest.param([EVERYTHING], "ReplicaSet", True, id="a pod of a workload"),
+    ],
+)
+def test_pods_that_tolerate_everything_are_sent_on_demand(conditions: Evaluator, tolerations, owner, sent) -> None:
+    """For validation alone, when they are created and when their tolerations change."""
+    asked = rendered({"webhook": {"sendTolerateAll": True, "nvidiaIsDefaultRuntime": owner == "ReplicaSet"}}).entries
+    shared = Evaluator(built(), {one["name"].partition(".")[0]: one["matchConditions"] for one in asked})
+    pod: dict[str, Any] = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}
+    if owner:
+        pod["metadata"]["ownerReferences"] = [{"kind": owner, "name": "o", "controller": True}]
+    wide = {**pod, "spec": {**pod["spec"], "tolerations": tolerations}}
+    created, same = agreement.pod_request(wide), agreement.pod_request({**wide, "spec": {**wide["spec"], "a": 1}}, wide)
+    widened = agreement.pod_request(wide, pod)
+    questions = [(agreement.OF_PODS, request) for request in (created, widened, same)]
+    answers = [{phase: one.matches for phase, one in said.items()} for said in shared.ask(questions)]
+    assert answers == [{"mutate": False, "validate": expected} for expected in (sent, sent, False)]
+    assert not any(one.matches for said in conditions.ask([(agreement.OF_PODS, widened)]) for one in said.values())
+    assert not any(one.error for said in shared.ask(questions) for one in said.values())
+
+
+@needs_helm
+def test_templates_that_tolerate_everything_are_sent_on_demand_but_for_daemon_sets(conditions: Evaluator) -> None:
+    asked = rendered({"webhook": {"sendTolerateAll": True}}).entries
+    shared = Evaluator(built(), {one["name"].partition(".")[0]: one["matchConditions"] for one in asked})
+    spec = {"tolerations": [EVERYTHING], "containers": [{"name": "c"}]}
+    requests = [(["workloads"], agreement.workload_request(kind, spec)) for kind in ("Deployment", "DaemonSet")]
+    assert [one["workloads"].matches for one in shared.ask(requests)] == [True, False]
+    assert [one["workloads"].matches for one in conditions.ask(requests)] == [False, False]
 
 
 def test_every_name_and_path_is_in_the_requests() -> None:

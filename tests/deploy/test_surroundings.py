@@ -112,9 +112,21 @@ def test_A49_admission_policies_are_there_where_the_cluster_knows_them(
     version: str, enabled: Any, *, expected: bool
 ) -> None:
     objects = rendered({"admissionPolicies": {"enabled": enabled}}, version=version)
-    names = ["gpu-policy-replicas-webhooks", "gpu-policy-replicas-objects"]
+    names = ["gpu-policy-replicas-webhooks", "gpu-policy-replicas-objects", "gpu-policy-excluded-namespaces"]
     for kind in POLICIES:
         assert [one["metadata"]["name"] for one in objects.of(kind)] == (names if expected else [])
+
+
+@needs_helm
+def test_A47_every_name_that_the_configurations_leave_out_is_kept_for_the_platform() -> None:
+    more = [{"operator": "NotIn", "values": ["disks"]}, {"operator": "In", "values": ["disks", "team-a"]}]
+    selector = {"exclude": ["agents", "kube-system"], "matchExpressions": more}
+    objects = rendered({"webhook": {"namespaceSelector": selector}}, namespace="platform")
+    (condition,) = objects.one("ValidatingAdmissionPolicy", "gpu-policy-excluded-namespaces")["spec"]["matchConditions"]
+    assert condition["expression"] == "object.metadata.name in ['kube-system', 'platform', 'agents', 'disks']"
+    for entry in objects.about_pods:
+        left_out, *_ = entry["namespaceSelector"]["matchExpressions"]
+        assert left_out["values"] == ["kube-system", "platform", "agents", "disks"]
 
 
 @needs_helm

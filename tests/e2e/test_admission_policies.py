@@ -42,10 +42,9 @@ class Guarded(KeptSite):
             if "policyName" in one["spec"]:
                 one["spec"]["policyName"] = one["spec"]["policyName"].replace("gpu-policy", namespace, 1)
             for validation in one["spec"].get("validations", ()):
-                expression = validation["expression"]
-                validation["expression"] = expression.replace(
-                    "variables.name != 'gpu-policy'", f"variables.name != '{namespace}'"
-                )
+                for before in ("variables.name != '{}'", ".name('{}')"):
+                    expression = validation["expression"]
+                    validation["expression"] = expression.replace(before.format("gpu-policy"), before.format(namespace))
         plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(self.admission_policies))
         self._grant()
 
@@ -242,3 +241,28 @@ def test_A49_what_belongs_to_others_is_nobodys_business(site: Guarded) -> None:
     elsewhere = f"/api/v1/namespaces/{site.judged}/configmaps?dryRun=All"
     ours = config_map("gpu-policy-policies")
     assert site.plane.exchange("POST", elsewhere, ours, impersonated="tenant")[0] == 201
+
+
+@pytest.mark.parametrize("name", ["gpu-operator", "kube-amd-gpu", "team-a"])
+def test_A47_who_may_create_namespaces_takes_none_that_is_excluded(site: Guarded, name: str) -> None:
+    """Whoever may change the webhook configuration may create it."""
+    right = f"namespaces-of-{site.name}"
+    site.plane.kubectl("create", "clusterrole", right, "--verb=create", "--resource=namespaces")
+    site.plane.kubectl("create", "clusterrolebinding", right, f"--clusterrole={right}", "--user=creator")
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    path = "/api/v1/namespaces?dryRun=All"
+
+    def created(who: str) -> tuple[int, str]:
+        status, _, answer = site.plane.exchange("POST", path, body, impersonated=who)
+        return status, answer.get("message", "")
+
+    try:
+        eventually(lambda: "cannot create resource" not in created("creator")[1])
+        status, said = created("creator")
+        if name == "team-a":
+            assert status == 201
+        else:
+            assert f"namespace {name} is excluded from gpu-policy, so only who may update" in said
+        assert created("tenant")[0] == created("admin@system:masters")[0] == 201
+    finally:
+        site.plane.kubectl("delete", "clusterrole,clusterrolebinding", right)

@@ -40,6 +40,7 @@ def test_missing_rights_of_the_operator_are_skipped_each_with_its_reason(site: S
         "references",
         "absent-namespaces",
         "accelerators",
+        "tolerate-all",
         "gpu-nodes",
         "images",
         "quotas",

@@ -1,6 +1,7 @@
 """Whatever an API server does to a watch, the last known facts stay, the fault is reported, and the watch recovers."""
 
 import time
+from collections.abc import Mapping
 from threading import enumerate as enumerate_threads
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.facts.following import EXPIRED_EVENT, OTHERS_FOLLOWED, STATUS, follow
 from tests.facts.samples import node, priority_class, runtime_class
 from webhook.facts.live import LiveFacts
 from webhook.kubernetes.api_errors import ClusterConfigError
+from webhook.kubernetes.api_server import ApiServer, Stream
 from webhook.kubernetes.watch import WatchTiming
 from webhook.model.node import PriorityClass
 
@@ -115,6 +117,37 @@ def test_a_watch_that_goes_silent_is_given_up_and_begun_again(server, tmp_path):
         server.tell_event(NODES, "ADDED", node("c"), "101")
         eventually(lambda: nodes(facts) == {"a", "b", "c"})
     assert len(server.lists(NODES)) == 1
+
+
+def test_a_quiet_watch_is_ended_by_the_api_server_alone_and_a_dead_one_given_up_within_two_minutes(
+    server, tmp_path, monkeypatch
+):
+    """An API server sends no bookmark for a kind of which it has seen no event since its start."""
+    asked = []
+    stream = ApiServer.stream
+
+    def heard(self: ApiServer, path: str, query: Mapping[str, str], seconds: float) -> Stream:
+        asked.append((int(query["timeoutSeconds"]), seconds))
+        return stream(self, path, query, seconds)
+
+    monkeypatch.setattr(ApiServer, "stream", heard)
+    with following(server, tmp_path, timing=WatchTiming()) as facts:
+        eventually(lambda: watched(facts))
+    assert len(asked) >= 5
+    assert all(ends + 10 <= given_up <= 120 for ends, given_up in asked)
+
+
+def test_a_watch_that_ends_without_a_word_is_no_failure(server, tmp_path, caplog):
+    def quiet(request: Request, path: str, query: dict[str, str]) -> None:
+        request.begin_stream()
+        server.closing.wait(1)
+        request.go_on(b"")
+
+    server.instead_of_watch[NODES] = first(quiet, quiet, then=server.answer)
+    with following(server, tmp_path, timing=WatchTiming(watch=(1, 1), margin=5, settled=0.5)) as facts:
+        eventually(lambda: len(server.watches(NODES)) >= 3)
+        assert facts.status(0).ready
+    assert "not followed" not in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tests.images import private_authority
 from webhook.images.allowlist import AllowList
 from webhook.images.hosts import Host, HostPattern, split_pattern
 from webhook.images.registries import PRESETS
-from webhook.model.image import parse_reference
+from webhook.model.image import ImageInfo, parse_reference
 from webhook.yaml_files.file_errors import FileErrors
 
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: Registries\n"
@@ -120,6 +120,36 @@ def test_docker_hub_is_queried_at_its_endpoint():
     assert str(site.url("/v2/").host) == "registry-1.docker.io"
 
 
+def test_a_registry_is_for_all_namespaces_unless_it_names_some(tmp_path):
+    spec = """\
+spec:
+  presets: [docker.io]
+  registries:
+    - {host: open.example}
+    - {host: private.example, namespaces: [team-a, "research-*"]}
+    - {host: closed.example, namespaces: []}
+"""
+    allowed = load(tmp_path, spec)
+
+    def told(image: str) -> list[str]:
+        asking = ("team-a", "team-ab", "research-x", "web", "")
+        return [name for name in asking if allowed.withheld(image, name) is None]
+
+    everybody = ["team-a", "team-ab", "research-x", "web", ""]
+    for image, expected in (
+        ("python", everybody),
+        ("open.example/app", everybody),
+        ("elsewhere.example/app", everybody),  # which is never looked up
+        ("private.example/app", ["team-a", "research-x"]),
+        ("closed.example/app", []),
+    ):
+        assert told(image) == expected
+    assert allowed.withheld("no reference", "web") is None  # which is said elsewhere
+    assert allowed.withheld("private.example/app", "web") == ImageInfo(
+        problem="what private.example says is not for namespace web; ask the platform team to list it with the registry"
+    )
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
     for registry in PRESETS[name]:
@@ -143,7 +173,7 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
         pytest.param(
             "spec:\n  registries:\n    - host: a.example\n      tokenHost: [b]\n",
             "registries.yaml:6: spec.registries[0].tokenHost: unknown key; known keys are blobHosts, caFile, host, "
-            "plainHTTP, privateAddresses, tokenHosts; did you mean tokenHosts?",
+            "namespaces, plainHTTP, privateAddresses, tokenHosts; did you mean tokenHosts?",
             id="an unknown key",
         ),
         pytest.param(
@@ -151,6 +181,11 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
             "registries.yaml:5: spec.registries[0]: host is missing; write the registry's name as it stands in the "
             "names of images",
             id="no host",
+        ),
+        pytest.param(
+            "spec:\n  registries:\n    - {host: a.example, namespaces: [7]}\n",
+            "registries.yaml:5: spec.registries[0].namespaces[0]: 7 is a number; write a string; put it in quotes",
+            id="a namespace that is none",
         ),
         pytest.param(
             "spec:\n  registries:\n    - {host: 5000}\n",

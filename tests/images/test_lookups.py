@@ -7,7 +7,7 @@ import pytest
 
 from tests.e2e.eventually import eventually
 from tests.images.asking import APP, PENDING, PINNED, Counts, seen
-from tests.images.replicas import Clock, Registries, config, looking_up
+from tests.images.replicas import Clock, MemoryStore, Registries, config, looking_up
 from webhook.images.lookup_limits import ImageLookupError
 from webhook.images.lookup_queue import EXPIRY_SECONDS, LASTING_SECONDS
 from webhook.images.lookups import LookupService
@@ -31,6 +31,31 @@ def test_A48_what_is_recalled_is_never_looked_up(images: LookupService, client: 
     assert images.recall(APP).config == config(APP)
     assert "is not an image reference" in images.recall("a b").problem
     assert (images.pending, client.asked) == (0, [APP])
+
+
+def test_A48_a_namespace_for_which_a_registry_is_not_learns_nothing_and_has_nothing_looked_up(
+    client: Registries, clock: Clock
+) -> None:
+    """Not even whether the image exists, and also where others had it looked up, or another replica."""
+    store = MemoryStore(clock)
+
+    def withheld(_image: str, asker: str) -> ImageInfo | None:
+        return None if asker == "team-a" else ImageInfo(problem="not for you")
+
+    images, other = (LookupService(client, lambda _: True, store, withheld=withheld, clock=clock) for _ in range(2))
+    images.start()
+    assert images.info(APP, "team-b") == ImageInfo(problem="not for you")
+    assert (images.pending, client.asked) == (0, [])
+    assert images.info(APP, "team-a") == PENDING
+    eventually(lambda: images.info(APP, "team-a").config == config(APP))
+    images.close()
+    other.start()
+    eventually(lambda: other.recall(APP, "team-a").config == config(APP))
+    for asker in ("team-b", ""):
+        assert images.info(APP, asker) == images.recall(APP, asker) == ImageInfo(problem="not for you")
+        assert other.info(APP, asker) == ImageInfo(problem="not for you")
+    other.close()
+    assert client.asked == [APP]
 
 
 @pytest.mark.parametrize(

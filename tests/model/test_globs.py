@@ -1,17 +1,19 @@
 """Globs over any text, such as image references."""
 
+import time
 from fnmatch import fnmatchcase
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook.model.globs import closest, matcher, overlap
+from webhook.model.globs import closest, glob_tester, matcher, overlap
 
 LONGEST = 100_000
 TEXTS = ["".join(letters) for length in range(7) for letters in product("ab", repeat=length)]
 GLOBS = st.text("ab*?", max_size=3)
+PATHS = ["".join(letters) for length in range(7) for letters in product("a/", repeat=length)]
 
 
 @given(st.text("ab:/-*?.\n\\", max_size=8), st.text("ab:/-.\n\\", max_size=10))
@@ -68,3 +70,58 @@ def test_globs_overlap_where_some_text_matches_both(one: str, other: str) -> Non
     """Globs of three characters each that overlap do so in a text of at most six."""
     found = any(matcher(one).fullmatch(text) and matcher(other).fullmatch(text) for text in TEXTS)
     assert overlap(one, other) == found
+
+
+def matches_slowly(pattern: str, text: str) -> bool:
+    """Whether a glob in parts matches, by trying every run."""
+    if not pattern:
+        return not text
+    if pattern.startswith("**"):
+        rest = pattern.lstrip("*")
+        return any(matches_slowly(rest, text[start:]) for start in range(len(text) + 1))
+    if pattern.startswith("*"):
+        longest = len(text.split("/", 1)[0])
+        return any(matches_slowly(pattern[1:], text[start:]) for start in range(longest + 1))
+    first = text[:1]
+    return (
+        bool(first)
+        and (first == pattern[0] or (pattern[0] == "?" != first and first != "/"))
+        and matches_slowly(pattern[1:], text[1:])
+    )
+
+
+@settings(max_examples=1_000)
+@given(st.text("ab/*?", max_size=9), st.text("ab/", max_size=9))
+def test_in_parts_a_star_stays_between_slashes_and_two_stars_do_not(pattern: str, text: str) -> None:
+    assert bool(glob_tester(pattern, in_parts=True)(text)) == matches_slowly(pattern, text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [
+        pytest.param("registry.corp/ml/*", "registry.corp/ml/app:1", True, id="one part"),
+        pytest.param("registry.corp/ml/*", "registry.corp/ml/other/app:1", False, id="two parts"),
+        pytest.param("registry.corp/ml/**", "registry.corp/ml/other/app:1", True, id="any number of parts"),
+        pytest.param("registry.corp/*/app:*", "registry.corp/ml/app:1", True, id="a part between"),
+        pytest.param("**/app:1", "registry.corp:5000/ml/app:1", True, id="whatever comes before"),
+        pytest.param("registry.corp/ml?app", "registry.corp/ml/app", False, id="a question mark is no slash"),
+        pytest.param("**a*b**bc", "abbc", True, id="a run ends as early as it can"),
+    ],
+)
+def test_globs_in_parts(pattern: str, text: str, matches: bool) -> None:
+    assert matches == bool(glob_tester(pattern, in_parts=True)(text))
+
+
+@pytest.mark.parametrize("pattern", ["*a" * 100 + "b", "**a" * 100 + "b", "**a*a" * 100 + "b", "**/*?a" * 80 + "b"])
+def test_a_pattern_in_parts_of_many_stars_gives_up_on_a_hostile_reference(pattern: str) -> None:
+    start = time.process_time()
+    assert glob_tester(pattern, in_parts=True)("a" * 520) is None
+    assert glob_tester(pattern, in_parts=True)("a/" * 260) is None
+    assert time.process_time() - start < 1
+
+
+@settings(max_examples=300)
+@given(st.text("a/*?", max_size=3), st.text("a/*?", max_size=3))
+def test_globs_in_parts_overlap_where_some_text_matches_both(one: str, other: str) -> None:
+    left, right = glob_tester(one, in_parts=True), glob_tester(other, in_parts=True)
+    assert overlap(one, other, in_parts=True) == any(left(text) and right(text) for text in PATHS)

@@ -23,6 +23,54 @@ from webhook.policy.directory import contents_of
 from webhook.policy.loader import build
 from webhook.yaml_files.file_errors import FileError, FileErrors
 
+# What is taken away
+
+QUOTAS = {
+    "_default.yaml": policy_text("_default", "gpuQuota: {mode: disabled}\ngpuLimits: {mode: enforce, maxPerPod: 4}"),
+    "team.yaml": policy_text("team", "gpuQuota: {mode: enforce, gpus: 8}"),
+    "_quotas.yaml": (
+        "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUQuotaPots\nmetadata: {name: _quotas}\n"
+        "spec: {pots: [{name: research, namespaces: [a], mode: enforce, gpus: 4}]}\n"
+    ),
+}
+GONE = "team.yaml: namespace team has the policy _default now, and no quota any more"
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        pytest.param({"team.yaml": None}, [GONE], id="the file"),
+        pytest.param(
+            {"team.yaml": policy_text("team", "gpuLimits: {}")},
+            ["team.yaml: namespace team has the policy team now, and no quota any more"],
+            id="the quota alone",
+        ),
+        pytest.param(
+            {"team.yaml": None, "other.yaml": policy_text("other", "gpuQuota: {mode: enforce, gpus: 8}", "[team]")},
+            [],
+            id="renamed",
+        ),
+        pytest.param(
+            {"team.yaml": None, "other.yaml": policy_text("other", "gpuQuota: {mode: enforce, gpus: 8}", "[te*]")},
+            ["team.yaml: namespace team has the policy other now"],
+            id="under a glob",
+        ),
+        pytest.param(
+            {"_quotas.yaml": QUOTAS["_quotas.yaml"].replace("research", "others")},
+            ["_quotas.yaml: the pot research is no longer there"],
+            id="a pot",
+        ),
+        pytest.param({}, [], id="nothing"),
+    ],
+)
+@pytest.mark.parametrize("others", [{}, {"web.yaml": policy_text("web", "gpuLimits: {}")}], ids=["alone", "beside"])
+def test_what_namespaces_lose_is_said_when_it_is_applied(changed, expected: list[str], others: Texts) -> None:
+    new = {name: text for name, text in {**QUOTAS, **changed}.items() if text is not None}
+    found = checked(new, old=QUOTAS, mounted=QUOTAS | others)
+    assert (found.errors, found.doubts) == ((), ())
+    assert [one for one in found.notices if "does nothing" not in one] == expected
+
+
 # One ConfigMap is the whole directory
 
 

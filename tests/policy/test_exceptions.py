@@ -1,6 +1,7 @@
 """Which of several exceptions holds, whatever their order in the file."""
 
 import json
+from dataclasses import replace
 from itertools import combinations, permutations
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -176,12 +177,43 @@ def test_globs_are_compiled_once_however_many_there_are() -> None:
     assert matcher.cache_info() == before
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "contradict"),
+    [
+        pytest.param("r.corp/*-ab:1", "r.corp/team/*", False, id="of another depth"),
+        pytest.param("r.corp/**-abc:1", "r.corp/team/*", True, id="any depth, and as long"),
+        pytest.param("r.corp/ml/*", "r.corp/ml/**", False, id="one star is closer than two"),
+        pytest.param("r.corp/*/apps", "r.corp/team/*", True, id="of one depth"),
+    ],
+)
+def test_patterns_of_images_contradict_each_other_where_one_image_has_both(one, other, contradict) -> None:
+    entries = [{**ENTRY, "name": f"e-{text}", "match": {"images": [text]}} for text in (one, other)]
+    entries = [{**entry, "name": f"e-{number}"} for number, entry in enumerate(entries)]
+    if not contradict:
+        loaded(*entries)
+        return
+    with pytest.raises(FileErrors, match="equally specific"):
+        loaded(*entries)
+
+
+def test_the_pattern_of_an_image_that_stays_in_one_part_comes_first() -> None:
+    match = Match(images=("r.corp/ml/**", "r.corp/ml/*"))
+    deep = Match(images=("r.corp/ml/**",))
+    subject = replace(SUBJECT, containers=(("main", "r.corp/ml/app:1"),))
+    assert match.rank(subject) > deep.rank(subject)
+
+
 GLOBS = st.lists(st.sampled_from(["*", "a*", "*b", "ab", "a?", "?b", "b", "ab*"]), min_size=1, max_size=2, unique=True)
 MATCHES = st.one_of(
     st.just({"all": True}),
     st.fixed_dictionaries({"names": GLOBS}, optional={"kinds": GLOBS, "labels": st.just({"x": "y"})}),
     st.fixed_dictionaries({"labels": st.sampled_from([{"x": "y"}, {"x": "z"}, {"v": "w"}])}),
-    st.fixed_dictionaries({"containers": GLOBS}, optional={"images": GLOBS}),
+    st.fixed_dictionaries(
+        {"containers": GLOBS},
+        optional={
+            "images": st.lists(st.sampled_from(["*", "**", "a/*", "a/**", "**/b:*", "b"]), min_size=1, unique=True)
+        },
+    ),
 )
 ENTRIES = st.fixed_dictionaries(
     {
@@ -198,7 +230,9 @@ SUBJECTS = st.builds(
         tuple
     ),
     st.sampled_from([{}, {"x": "y"}, {"x": "z", "v": "w"}, {"x": "y", "v": "w"}]),
-    st.lists(st.tuples(st.sampled_from(["a", "b", "ab"]), st.sampled_from(["ab", "b"])), max_size=2).map(tuple),
+    st.lists(st.tuples(st.sampled_from(["a", "b", "ab"]), st.sampled_from(["a/b", "b", "a/a/b"])), max_size=2).map(
+        tuple
+    ),
 )
 
 

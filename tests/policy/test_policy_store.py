@@ -54,6 +54,22 @@ def test_a_change_within_one_tick_of_the_file_system_is_noticed(store, policies)
         assert most(store.current) == number
 
 
+def test_a_quota_that_is_gone_with_its_file_is_logged_and_counted(policies, store, caplog) -> None:
+    policies.policy("team", "gpuQuota: {mode: enforce, gpus: 8}")
+    policies.policy("web", "gpuLimits: {maxPerPod: 1}")
+    assert store.check()
+    assert store.status.removed_quotas == 0
+    for file in ("team.yaml", "web.yaml"):
+        (policies.path / file).unlink()
+    assert store.check()
+    assert store.status.removed_quotas == 1
+    assert "team.yaml: namespace team has the policy _default now, and no quota any more" in caplog.text
+    assert "web.yaml: namespace web has the policy _default now\n" in caplog.text
+    policies.policy("_default", LIMIT.format(3))
+    assert store.check()
+    assert store.status.removed_quotas == 1
+
+
 def test_the_same_policies_written_differently_are_no_new_set(store, policies) -> None:
     before = store.current.hash
     policies.policy("_default", "# said anew\ngpuLimits: {maxPerPod: 1, mode: enforce}")

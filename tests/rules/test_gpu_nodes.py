@@ -115,6 +115,34 @@ def test_other_pods_are_left_alone(raw):
     assert told(raw) == []
 
 
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        pytest.param(tolerating(EVERYTHING), message("2 GPU nodes", "every taint"), id="everything"),
+        pytest.param(
+            tolerating(NAMED, EVERYTHING),
+            message("2 GPU nodes", "every taint and nvidia.com/gpu", "Remove the tolerations"),
+            id="everything, and GPU nodes by name",
+        ),
+        pytest.param(
+            tolerating({**EVERYTHING, "effect": "NoSchedule"}), message("2 GPU nodes", "every taint"), id="of an effect"
+        ),
+        pytest.param(tolerating({**EVERYTHING, "effect": "NoExecute"}), None, id="of an effect that no GPU node has"),
+        pytest.param(tolerating(EVERYTHING, resources={"limits": {"nvidia.com/gpu": 1}}), None, id="a GPU"),
+        pytest.param(tolerating(EVERYTHING, nodeSelector={"pool": "c"}), None, id="on other nodes"),
+    ],
+)
+def test_pods_that_tolerate_every_taint_are_kept_off_gpu_nodes_on_demand(raw, expected):
+    assert told(raw) == []
+    assert told(raw, {"tolerateAll": "deny"}) == ([expected] if expected else [])
+
+
+def test_pods_of_daemon_sets_may_tolerate_every_taint():
+    raw = tolerating(EVERYTHING)
+    raw["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": "a", "controller": True}]
+    assert told(raw, {"tolerateAll": "deny"}) == []
+
+
 @pytest.mark.parametrize("annotation", ["gpu-fraction", "gpu-memory"])
 def test_a_pod_that_gets_a_part_of_a_gpu_from_its_scheduler_is_a_gpu_pod(annotation):
     raw = tolerating(NAMED)

@@ -195,6 +195,20 @@ def test_registries_are_asked_once_about_each_image_of_gpu_pods() -> None:
     assert plan.unknown_images == ()
 
 
+def test_A48_a_plan_tells_what_a_registry_says_to_the_namespaces_for_which_it_is() -> None:
+    known = ImageInfo(ImageConfig("sha256:" + "0" * 64, {"CUDA_VERSION": "12.4.1"}, ("amd64",)))
+    facts = ClusterFacts.of(nodes(2, V100, "535.183.01", "v"))
+    objects = [pod("a", UNKNOWN), pod("b", UNKNOWN)]
+    objects[1]["metadata"]["namespace"] = "team-b"
+    images = LookedUpImages(
+        lambda images: dict.fromkeys(images, known),
+        lambda _image, asker: None if asker == "team-b" else ImageInfo(problem="not for you"),
+    )
+    plan = planned(objects, changed(facts, ["pool=v=590.44.01"]), images=images)
+    assert [name for name, one in by_name(plan).items() if one.change is WorkloadChange.BREAKS] == ["b"]
+    assert [one.problem for one in plan.unknown_images] != []
+
+
 def test_what_a_policy_says_of_an_image_counts() -> None:
     facts = ClusterFacts.of(nodes(2, GEFORCE, "535.183.01", "g"))
     using = policies({"tolerations": {}, "cudaDriver": {"images": {"registry.corp/*": "13.0"}}})

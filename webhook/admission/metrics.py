@@ -51,7 +51,7 @@ class Metrics:
     def __init__(self, namespace_series: int = NAMESPACE_SERIES) -> None:
         self.registry = CollectorRegistry()
         self._policy_hash = ""
-        self._failures_seen = 0
+        self._failures_seen = self._removed_seen = 0
         requests = self._counter(
             "gpu_policy_requests",
             ["phase", "operation", "result"],
@@ -103,6 +103,9 @@ class Metrics:
         )
         self._reload_failures = self._counter(
             "gpu_policy_policy_reload_failures", [], "Policy reloads that were refused."
+        )
+        self._removed_quotas = self._counter(
+            "gpu_policy_quotas_removed", [], "Quotas of namespaces and pots that policy reloads have removed."
         )
         ProcessCollector(registry=self.registry)
         self._begin_at_zero()
@@ -232,12 +235,13 @@ class Metrics:
         )
         return counter
 
-    def policies(self, content_hash: str, *, is_current: bool, failures: int) -> None:
+    def policies(self, content_hash: str, *, is_current: bool, failures: int, removed_quotas: int = 0) -> None:
         """Show the policy set in force and how its last reload went."""
         self._policy_hash = content_hash
         self._reload_ok.set(is_current)
         self._reload_failures.inc(max(0, failures - self._failures_seen))
-        self._failures_seen = failures
+        self._removed_quotas.inc(max(0, removed_quotas - self._removed_seen))
+        self._failures_seen, self._removed_seen = failures, removed_quotas
 
     def count(self, phase: str, request: AdmissionRequest, decision: Decision, seconds: float) -> None:
         """Count one answer, which took this long."""

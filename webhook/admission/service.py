@@ -126,7 +126,7 @@ def _uid(request: AdmissionRequest) -> bytes:
 class ImageMemory(ImageSource, Protocol):
     """Looks images up, and remembers what was found."""
 
-    def recall(self, text: str) -> ImageInfo:
+    def recall(self, text: str, asker: str = "") -> ImageInfo:
         """What is known about the image at this moment, without a look-up."""
         ...
 
@@ -145,7 +145,7 @@ class _ImagesOfReview:
     def info(self, text: str, asker: str = "") -> ImageInfo:
         """What is known about the image at this moment."""
         if self._is_dry_run:
-            return self._deadline.outside(lambda: self._images.recall(text))
+            return self._deadline.outside(lambda: self._images.recall(text, asker))
         return self._deadline.outside(lambda: self._images.info(text, asker))
 
 

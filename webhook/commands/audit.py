@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from webhook.audit.cluster_objects import NamespaceScope, Progress
     from webhook.audit.object_sources import ObjectSource
     from webhook.audit.report import AuditReport
-    from webhook.audit.review_objects import Ask
     from webhook.kubernetes.api_server import ApiServer
     from webhook.model.accelerators import Accelerators
     from webhook.policy.policy_set import PolicySet
+    from webhook.replica.image_lookups import Resolver
     from webhook.replica.settings import ConfigMapPlace
     from webhook.why.waiting_pods import WaitingPods
 
@@ -232,7 +232,7 @@ class _Request:
 def _report(
     source: "ObjectSource",
     sets: "Sequence[tuple[str, PolicySet]]",
-    ask: "Ask | None",
+    ask: "Resolver | None",
     waiting: "WaitingPods | None",
 ) -> "AuditReport":
     """Review every object under the proposed policies and, if there are two sets, under the policies in force.
@@ -242,7 +242,7 @@ def _report(
     from webhook.audit.auditing import Audit, AuditPolicies
     from webhook.audit.review_objects import LookedUpImages, with_images_looked_up
 
-    images = None if ask is None else LookedUpImages(ask)
+    images = None if ask is None else LookedUpImages(ask, ask.withheld)
     proposed, *others = [
         AuditPolicies.of(directory, policies, source.background, images, now=source.now) for directory, policies in sets
     ]

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from webhook.audit.cluster_objects import NamespaceScope, Progress
     from webhook.audit.documents import Document, DocumentError
     from webhook.audit.object_sources import ObjectSource
-    from webhook.audit.review_objects import Ask
     from webhook.facts.facts import ClusterFacts
     from webhook.model.accelerators import Accelerators
     from webhook.model.node import NodePool
     from webhook.policy.policy_set import PolicySet
+    from webhook.replica.image_lookups import Resolver
     from webhook.upgrades.changed_cluster import ChangedCluster
     from webhook.upgrades.driver_plan import DriverPlan
 
@@ -215,7 +215,7 @@ def _plan(
     policies: Path | None,
     server: tuple[str | None, str | None],
     where: "tuple[NamespaceScope, tuple[str, ...]]",
-    ask: "Ask | None",
+    ask: "Resolver | None",
 ) -> "DriverPlan":
     from webhook.audit.review_objects import LookedUpImages
     from webhook.upgrades.changed_cluster import declared_pools
@@ -235,7 +235,7 @@ def _plan(
         declared = declared_pools(policy.at(now.timestamp()) for policy in known.policies)
         changed = _changed(source.background.facts, known, declared, (sets, retired), added)
         request = PlanRequest(changed, known, now, namespace, str(added or ""), has_matrix)
-        images = None if ask is None else LookedUpImages(ask)
+        images = None if ask is None else LookedUpImages(ask, ask.withheld)
         return plan_of(request, source.documents, source.owners, images)
 
 

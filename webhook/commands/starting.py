@@ -8,12 +8,14 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from webhook.commands.inputs import UNUSABLE, fail, inventory_of, load_policies, refuse_two_sources
 from webhook.model.accelerators import Accelerators
+from webhook.periodic_task import Attempts
 from webhook.replica.settings import (
     AuditSettings,
     ConfigMapPlace,
@@ -26,6 +28,9 @@ from webhook.replica.settings import (
 if TYPE_CHECKING:
     from webhook.admission.quota_service import QuotaParts
     from webhook.replica.replica import Replica
+
+
+_LOG = logging.getLogger("gpu_policy")
 
 
 def run_apart(check: Callable[[], None]) -> None:
@@ -98,8 +103,18 @@ def check(
     names: tuple[str, ...],
     images: ImageSettings | None,
 ) -> None:
-    """Exit with status 2 and a message if a replica could not work with these files and names."""
-    load_policies(policies, judges_ends=False)
+    """Exit with status 2 and a message if a replica could not work with these files and names.
+
+    For mistakes in policies it waits instead: nothing else in the cluster holds a whole set of them to start with.
+    """
+    from webhook.policy.loader import load
+    from webhook.yaml_files.file_errors import FileErrors
+
+    if not policies.is_dir():
+        load_policies(policies)
+    attempts = Attempts(_LOG, "not ready until these mistakes in the policies are corrected", (FileErrors,))
+    while not attempts.make(lambda: load(policies)):
+        time.sleep(1)
     if inventory is not None:
         inventory_of(inventory)
     if registration is not None:

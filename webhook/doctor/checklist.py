@@ -41,6 +41,7 @@ CHECKS: tuple[Check, ...] = (
     Check("references", policy_checks.references),
     Check("absent-namespaces", cluster_checks.absent_namespaces),
     Check("accelerators", configurations.registered_accelerators),
+    Check("tolerate-all", sent_objects.tolerant_pods),
     Check("gpu-nodes", node_checks.look),
     Check("images", shared_objects.image_results),
     Check("quotas", shared_objects.quotas),

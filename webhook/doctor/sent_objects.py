@@ -17,6 +17,7 @@ from webhook.model.container import Container
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
+from webhook.model.wording import few
 from webhook.rules.device_access import DEVICE_KEYS, LEGACY, PATH_KEYS, VARIABLE, VENDORS_KEYS
 
 WORKLOADS_ENTRY = "workloads.gpupolicy.dev"
@@ -223,6 +224,22 @@ def daemon_sets(installation: Installation) -> Iterator[DoctorFinding]:
             )
     if not count:
         yield ok("no DaemonSet depends on an answer of the webhook")
+
+
+def tolerant_pods(installation: Installation) -> Iterator[DoctorFinding]:
+    """Pods that tolerate every taint are sent where a policy keeps them off GPU nodes."""
+    policies = installation.sound_policies.policies
+    denying = [one for one in policies if any(getattr(b.settings, "tolerate_all", "") == "deny" for b in one.rules)]
+    conditions = [one["expression"] for entry in installation.entries for one in entry.get("matchConditions") or ()]
+    if denying and "spec.tolerations.exists(t, !has(t.key)) ? false" in " ".join(conditions):
+        yield warning(
+            f"gpuNodesForGpuPods.tolerateAll is deny in {few([one.files[-1] for one in denying])}, and pods that "
+            "tolerate every taint are not sent to the webhook: they get onto GPU nodes",
+            "such pods sent, or tolerateAll: allow",
+            "set webhook.sendTolerateAll of the chart",
+        )
+    else:
+        yield ok("pods that tolerate every taint are sent if a policy keeps them off GPU nodes")
 
 
 def _is_depended_on(entry: Mapping[str, Any]) -> bool:

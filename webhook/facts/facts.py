@@ -222,8 +222,8 @@ class FactsStatus:
 
     `loaded`: every list has been read once. `stale`: a watch has failed for longer than the bound although the API
     server answers, so the fault is on this side. `age_seconds`: the time since the oldest part of the facts was
-    confirmed; a healthy watch confirms its part about once a minute. `server_reachable`: the API server answers HTTP,
-    with whatever status. `detail` is for people.
+    confirmed; a healthy watch confirms its part at least every two minutes. `server_reachable`: the API server answers
+    HTTP, with whatever status. `detail` is for people.
     """
 
     loaded: bool

@@ -11,6 +11,7 @@ spec:
       blobHosts: ["*.s3.corp.example"] # may be redirected to, without credentials
       plainHTTP: false                 # the registry itself speaks HTTP without TLS
       privateAddresses: [10.1.0.0/16]  # may be connected to although they are private
+      namespaces: ["team-*"]           # are told what it says of images, which may be private; default: all
       caFile: corp.pem                 # trusted besides the authorities of the system; relative to this file
 ```
 """
@@ -23,7 +24,8 @@ from typing import TypeVar
 from webhook.images.addresses import Network
 from webhook.images.hosts import HTTP, HTTPS, Host, HostPattern, split_host, split_pattern
 from webhook.images.registries import PRESETS, Registry, Site, trust
-from webhook.model.image import ImageReference
+from webhook.model.globs import matcher
+from webhook.model.image import ImageInfo, ImageReference, parse_reference
 from webhook.model.shape import FormatError, spelled
 from webhook.model.wording import hint
 from webhook.yaml_files.file_errors import key_text
@@ -64,6 +66,19 @@ class AllowList:
         """The entry for the registry of the image, as host:port; a pattern is one entry. Empty if the list has none."""
         site = self.site(reference.registry)
         return "" if site is None else f"{site.registry.host.name}:{site.registry.host.port}"
+
+    def withheld(self, image: str, namespace: str) -> ImageInfo | None:
+        """Why a namespace is not told what the registry says of an image; None if it is told."""
+        try:
+            registry = parse_reference(image).registry
+        except FormatError:
+            return None
+        site = self.site(registry)
+        if site is None or any(matcher(pattern).fullmatch(namespace) for pattern in site.registry.namespaces):
+            return None
+        whom = f"namespace {namespace}" if namespace else "objects without a namespace"
+        problem = f"what {registry} says is not for {whom}; ask the platform team to list it with the registry"
+        return ImageInfo(problem=problem)
 
     def site(self, name: str) -> Site | None:
         """The registry with this name in image references; None if it may not be queried."""
@@ -120,7 +135,7 @@ def _preset(item: YamlValue) -> tuple[Registry, ...]:
 
 def _registry(item: YamlValue) -> Registry | None:
     before = len(item.faults.errors)
-    entries = item.entries("host", "tokenHosts", "blobHosts", "plainHTTP", "privateAddresses", "caFile")
+    entries = item.entries("host", "tokenHosts", "blobHosts", "plainHTTP", "privateAddresses", "namespaces", "caFile")
     plain_http = entries["plainHTTP"].boolean() if "plainHTTP" in entries else False
     if "host" not in entries:
         if len(item.faults.errors) == before:
@@ -134,6 +149,7 @@ def _registry(item: YamlValue) -> Registry | None:
         plain_http=plain_http,
         private_addresses=_each(entries, "privateAddresses", _network),
         authorities=_authorities(entries["caFile"]) if "caFile" in entries else None,
+        namespaces=_each(entries, "namespaces", YamlValue.text) if "namespaces" in entries else ("*",),
     )
     return registry if host is not None else None
 

@@ -21,7 +21,7 @@ class Registry:
     """A registry, whose images have `host` in their name, and the hosts of its tokens and blobs.
 
     `endpoint` is the host that speaks the protocol, empty if that is `host`. `authorities` are certificates (PEM) that
-    are trusted besides those of the system.
+    are trusted besides those of the system. Only `namespaces`, names and globs, are told what it says of images.
     """
 
     host: HostPattern
@@ -31,6 +31,7 @@ class Registry:
     plain_http: bool = False
     private_addresses: tuple[Network, ...] = ()
     authorities: str | None = None
+    namespaces: tuple[str, ...] = ("*",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,12 +30,17 @@ def node_terms(affinity: Mapping[str, Any]) -> tuple[tuple[Term, ...] | None, tu
         raise error.inside("affinity", "nodeAffinity") from None
 
 
-def stands_beside_pods(affinity: Mapping[str, Any]) -> bool:
-    """Whether the pod has to be on the same host as other pods. Raises ShapeError."""
+def stands_beside_pods(affinity: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
+    """Whether the pod has to be on the same host as pods with other labels than its own. Raises ShapeError."""
     pods = mapping(affinity.get("podAffinity"), "affinity", "podAffinity")
-    required = pods.get("requiredDuringSchedulingIgnoredDuringExecution")
-    terms = required if isinstance(required, list) else ()
-    return any(isinstance(term, dict) and term.get("topologyKey") == "kubernetes.io/hostname" for term in terms)
+    terms = pods.get("requiredDuringSchedulingIgnoredDuringExecution")
+    for term in terms if isinstance(terms, list) else ():
+        selector = term.get("labelSelector") if isinstance(term, dict) else None
+        wanted = selector.get("matchLabels") if isinstance(selector, dict) else None
+        if isinstance(wanted, dict) and term.get("topologyKey") == "kubernetes.io/hostname":
+            if any(labels.get(key) != value for key, value in wanted.items()):
+                return True
+    return False
 
 
 def has_anti_affinity(affinity: Mapping[str, Any]) -> bool:
@@ -135,7 +140,7 @@ def _read(  # noqa: PLR0913, PLR0917  # all parts of a pod
         priority_class=text(spec.get("priorityClassName"), "priorityClassName"),
         active_deadline=_seconds(spec.get("activeDeadlineSeconds")),
         resource_claims=spec.get("resourceClaims"),
-        stands_beside_pods=stands_beside_pods(affinity) if affinity else False,
+        stands_beside_pods=stands_beside_pods(affinity, labels) if affinity else False,
         says_how_it_spreads=bool(spec.get("topologySpreadConstraints")) or has_anti_affinity(affinity),
         resources=_resources(spec),
         overhead=entries(spec.get("overhead"), "overhead"),

@@ -16,7 +16,7 @@ from webhook.model.shape import ShapeError, entries, shortened, text, too_much
 from webhook.policy.directory import Contents, contents_of
 from webhook.policy.loader import build
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.policy_store import losses
+from webhook.policy.policy_store import losses, removals
 from webhook.policy.schema import CUDA_FILE, DEFAULT_FILE
 from webhook.yaml_files.file_errors import FileError, FileErrors
 from webhook.yaml_files.yaml_lines import count_values
@@ -110,7 +110,7 @@ def check_files(new: Files, old: Files, mounted: Contents, current: PolicySet, n
     return Checked(
         errors=tuple(error for error in found.errors if _place(error) in alone),
         doubts=tuple(doubts),
-        notices=tuple(notice for notice in found.notices if notice.partition(":")[0] in new),
+        notices=tuple(notice for notice in found.notices if notice.partition(":")[0] in {*new, *old}),
     )
 
 
@@ -139,7 +139,8 @@ def _built(files: Files, current: PolicySet, now: float | None) -> Checked:
         policies = build(contents, now=now)
     except FileErrors as error:
         return Checked(errors=tuple(replace(one, path="") if one.path == str(_HERE) else one for one in error.errors))
-    return Checked(doubts=tuple(losses(current, policies, contents)), notices=policies.notices)
+    removed = [text for text, _ in removals(current, policies)]
+    return Checked(doubts=tuple(losses(current, policies, contents)), notices=(*policies.notices, *removed))
 
 
 def _errors_of(files: Files, now: float | None) -> Sequence[FileError]:

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
-from webhook.model.globs import before_wildcard, is_glob
+from webhook.model.globs import before_wildcard
 from webhook.policy.exception_file import PolicyException
-from webhook.policy.exception_match import shared_namespaces
+from webhook.policy.exception_match import pattern_rank, shared_namespaces
 from webhook.yaml_files.file_errors import Faults
 
 _LISTS: Sequence[Callable[[PolicyException], Sequence[str]]] = (
@@ -91,5 +91,5 @@ def _met(
 
 
 def _rank_and_beginning(pattern: str) -> tuple[int, str]:
-    """The length of a glob and the text before its first wildcard; of a name 0 and the name."""
-    return (len(pattern), before_wildcard(pattern)) if is_glob(pattern) else (0, pattern)
+    """The rank of a glob and the text before its first wildcard; of a name 0 and the name."""
+    return pattern_rank(pattern)[1], before_wildcard(pattern)

@@ -146,8 +146,8 @@ class MatchSettings(CamelModel):
     containers: _Patterns | None = None
     """Names of containers, and globs of names. Findings about other containers of the pod stay as they are."""
     images: _Patterns | None = None
-    """Images of containers: globs of the image as written or in full, or a digest. With `containers`, one container has
-    to have both."""
+    """Images of containers: globs of the image as written or in full, in which `*` takes no slash and `**` does, or a
+    digest. With `containers`, one container has to have both."""
     all: Literal[True] | None = None
     """`true` means all pods of the namespaces, and excludes the other keys."""
 

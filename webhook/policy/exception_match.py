@@ -1,7 +1,8 @@
 """Which pods an exception is about, and which of two exceptions is more specific.
 
 The rank of a match is compared part by part: the namespace, the number of keys that are written, names, images,
-containers, kinds, labels. In each of these an exact text comes before a glob, and a longer glob before a shorter one.
+containers, kinds, labels. In each of these an exact text comes before a glob, and a longer glob before a shorter one,
+where `**` counts as one character less than `*`.
 Ranks depend on what was matched: a list has the rank of its most specific entry that holds.
 """
 
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 
 from webhook.model.accelerators import GPU_ATTRIBUTES, Accelerators
-from webhook.model.globs import is_glob, matcher, overlap, tester
+from webhook.model.globs import glob_tester, is_glob, matcher, overlap
 from webhook.model.image import parse_reference
 from webhook.model.shape import FormatError
 from webhook.model.subject import CLAIMS, PodSubject
@@ -22,30 +23,37 @@ Rank = tuple[tuple[int, int], ...]
 
 _NO_KEY = (0, 0)
 _EXACT = (2, 0)
+_RUN = re.compile(r"\*\*+")
 _NO_DEVICES: frozenset[str] = frozenset()
 
 
 def pattern_rank(pattern: str) -> tuple[int, int]:
     """The rank of one name or glob: exact texts first, then globs by their length."""
-    return (1, len(pattern)) if is_glob(pattern) else _EXACT
+    return (1, 1 + len(_RUN.sub("", pattern))) if is_glob(pattern) else _EXACT
 
 
 class RankedPatterns:
-    """Names and globs that are compared with many texts. Globs are read once, because texts come from tenants."""
+    """Names and globs that are compared with many texts. Globs are read once, because texts come from tenants.
+
+    In globs `in_parts`, of images, `**` alone takes slashes.
+    """
 
     __slots__ = ("_exact", "_globs", "_is_empty")
 
-    def __init__(self, patterns: Sequence[str]) -> None:
-        globs = sorted(filter(is_glob, patterns), key=len, reverse=True)
+    def __init__(self, patterns: Sequence[str], *, in_parts: bool = False) -> None:
+        globs = sorted(filter(is_glob, patterns), key=pattern_rank, reverse=True)
         self._exact = frozenset(pattern for pattern in patterns if not is_glob(pattern))
-        self._globs = tuple((pattern_rank(glob), tester(glob)) for glob in globs)
+        self._globs = tuple((pattern_rank(glob), glob_tester(glob, in_parts=in_parts)) for glob in globs)
         self._is_empty = not patterns
 
-    def rank(self, texts: Sequence[str]) -> tuple[int, int] | None:
-        """The rank of the most specific pattern that one of the texts has; None for none. No pattern is any text."""
+    def rank(self, texts: Sequence[str], *whole: str) -> tuple[int, int] | None:
+        """The rank of the most specific pattern that one of the texts has; None for none. No pattern is any text.
+
+        Globs are not compared with the `whole` texts.
+        """
         if self._is_empty:
             return _NO_KEY
-        if not self._exact.isdisjoint(texts):
+        if not self._exact.isdisjoint((*texts, *whole)):
             return _EXACT
         return next((rank for rank, matches in self._globs if any(map(matches, texts))), None)
 
@@ -64,8 +72,9 @@ class Match:
     _ranked: Mapping[str, RankedPatterns] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        lists = {"kinds": self.kinds, "names": self.names, "containers": self.containers, "images": self.images}
-        object.__setattr__(self, "_ranked", {key: RankedPatterns(one) for key, one in lists.items()})
+        lists = {"kinds": self.kinds, "names": self.names, "containers": self.containers}
+        ranked = {key: RankedPatterns(one) for key, one in lists.items()}
+        object.__setattr__(self, "_ranked", {**ranked, "images": RankedPatterns(self.images, in_parts=True)})
 
     def rank(self, subject: PodSubject) -> Rank | None:
         """How specific the match is for a pod; None if it does not hold."""
@@ -93,7 +102,7 @@ class Match:
             return
         images, names = self._ranked["images"], self._ranked["containers"]
         for name, image in containers:
-            of_image, of_name = images.rank(image_texts(image)), names.rank((name,))
+            of_image, of_name = images.rank(*image_texts(image)), names.rank((name,))
             if of_image is not None and of_name is not None:
                 yield of_image, of_name
 
@@ -123,13 +132,8 @@ class Match:
             return False
         if len(self.labels) != len(other.labels):
             return False
-        pairs = (
-            (self.kinds, other.kinds),
-            (self.names, other.names),
-            (self.containers, other.containers),
-            (self.images, other.images),
-        )
-        return all(_may_tie(*pair) for pair in pairs)
+        pairs = ((self.kinds, other.kinds), (self.names, other.names), (self.containers, other.containers))
+        return all(_may_tie(*pair) for pair in pairs) and _may_tie(self.images, other.images, in_parts=True)
 
 
 def _is_gpu(device: str, accelerators: Accelerators) -> bool:
@@ -138,24 +142,24 @@ def _is_gpu(device: str, accelerators: Accelerators) -> bool:
     return is_known or accelerators.may_be_gpus(device)
 
 
-def _may_tie(one: Sequence[str], other: Sequence[str]) -> bool:
+def _may_tie(one: Sequence[str], other: Sequence[str], *, in_parts: bool = False) -> bool:
     if not (one and other):
         return not one and not other
-    return any(pattern_rank(a) == pattern_rank(b) and overlap(a, b) for a in one for b in other)
+    return any(pattern_rank(a) == pattern_rank(b) and overlap(a, b, in_parts=in_parts) for a in one for b in other)
 
 
-def image_texts(image: str) -> tuple[str, ...]:
-    """The texts of an image that globs are compared with: as written, in full, and its digest.
+def image_texts(image: str) -> tuple[tuple[str, ...], str]:
+    """The texts of an image that globs are compared with, as written and in full, and one for exact patterns alone: its
+    digest, or what is no reference, and so has any length.
 
     >>> image_texts("nginx")
-    ('nginx', 'docker.io/library/nginx:latest')
+    (('nginx', 'docker.io/library/nginx:latest'), '')
     """
     try:
         reference = parse_reference(image)
     except FormatError:
-        return (image,)
-    texts = (image, str(reference), reference.digest)
-    return tuple(dict.fromkeys(text for text in texts if text))
+        return (), image
+    return (image, str(reference)), reference.digest
 
 
 def namespace_rank(patterns: Sequence[str], namespace: str) -> tuple[int, int] | None:

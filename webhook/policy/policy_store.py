@@ -7,11 +7,12 @@ everything". The set in use stays, and the mistake is logged and shown in the st
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from webhook.model.globs import is_glob
 from webhook.periodic_task import Attempts, PeriodicTask
 from webhook.policy.directory import Contents, Fingerprint, fingerprint, read_directory
 from webhook.policy.loader import build
@@ -34,7 +35,8 @@ class ReloadStatus:
     """The state of loading. `loaded_at_monotonic` is in seconds of the store's clock. `last_error` is empty if the last
     reload succeeded.
 
-    `reloads` counts the sets that replaced another one, and `failures` the distinct contents that were refused.
+    `reloads` counts the sets that replaced another one, `failures` the distinct contents that were refused, and
+    `removed_quotas` the quotas that were in a set and not in the next.
     """
 
     hash: str
@@ -43,6 +45,7 @@ class ReloadStatus:
     last_ok: bool = True
     reloads: int = 0
     failures: int = 0
+    removed_quotas: int = 0
 
 
 def losses(current: PolicySet, policies: PolicySet, contents: Contents) -> list[FileError]:
@@ -67,6 +70,22 @@ def losses(current: PolicySet, policies: PolicySet, contents: Contents) -> list[
         message = "the file is gone; restore it, or write `spec: {}` in it to run with the tables of this release alone"
         errors.append(FileError(str(contents.path / CUDA_FILE), 0, "", message))
     return errors
+
+
+def removals(before: PolicySet, after: PolicySet) -> Iterator[tuple[str, bool]]:
+    """The policies and quotas of their own that namespaces lose: a sentence for each, and whether it is a quota."""
+    for pattern, policy in {**before.claims, "": before.default}.items():
+        fallback = after.default if not pattern or is_glob(pattern) else after.for_namespace(pattern)
+        later = after.claims.get(pattern, fallback)
+        loses = policy.quota_of(pattern) is not None and later.quota_of(pattern) is None
+        if loses or (pattern and pattern not in after.claims):
+            whose = f"namespace {pattern}" if pattern else "every other namespace"
+            yield (
+                f"{policy.files[-1]}: {whose} has the policy {later.name} now" + ", and no quota any more" * loses,
+                loses,
+            )
+    for name in sorted({pot.quota.name for pot in before.pots} - {pot.quota.name for pot in after.pots}):
+        yield f"{QUOTAS_FILE}: the pot {name} is no longer there", True
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +195,9 @@ class PolicyStore:
         """Use another set. A set with the same content changes only the status."""
         is_other = policies.hash != self._current.hash
         now = self._clock()
+        removed = list(removals(self._current, policies))
+        for text, _ in removed:
+            _log.warning("%s", text)
         if is_other:
             others = [r for r in self._replaced if r.policies.hash != self._current.hash]
             self._replaced = (_Replaced(self._current, now), *others)[:MOST_HELD]
@@ -183,12 +205,9 @@ class PolicyStore:
         elif not self._status.last_ok:
             _log.info("policies are in order again: %s", policies.short_hash)
         self._current = policies
-        reloads = self._status.reloads + is_other
-        self._publish(
-            replace(
-                self._status, hash=policies.hash, loaded_at_monotonic=now, last_error="", last_ok=True, reloads=reloads
-            )
-        )
+        status = replace(self._status, hash=policies.hash, loaded_at_monotonic=now, last_error="", last_ok=True)
+        quotas = status.removed_quotas + sum(is_quota for _, is_quota in removed)
+        self._publish(replace(status, reloads=status.reloads + is_other, removed_quotas=quotas))
         return is_other
 
     def _publish(self, status: ReloadStatus) -> None:

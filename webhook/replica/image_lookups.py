@@ -101,17 +101,17 @@ class ImageLookups:
         store: ResultStore | None = None
         if settings.results is not None:
             store = ConfigMapStore(KubernetesCluster(ApiServer(settings.kubeconfig)), settings.results)
-        self._images = LookupService(
-            _Client(allowed, credentials), allowed.allows, store, queue=LookupQueue(listed_as=allowed.listed_as)
-        )
+        queue = LookupQueue(listed_as=allowed.listed_as)
+        client = _Client(allowed, credentials)
+        self._images = LookupService(client, allowed.allows, store, queue=queue, withheld=allowed.withheld)
 
     def info(self, text: str, asker: str = "") -> ImageInfo:
         """What is known about the image at this moment. Never waits."""
         return self._images.info(text, asker)
 
-    def recall(self, text: str) -> ImageInfo:
+    def recall(self, text: str, asker: str = "") -> ImageInfo:
         """What is known about the image at this moment, without a look-up."""
-        return self._images.recall(text)
+        return self._images.recall(text, asker)
 
     def start(self, metrics: Metrics) -> None:
         """Start the threads, and show in the metrics how look-ups go."""
@@ -152,6 +152,7 @@ class Resolver:
             )
         self._credentials = Credentials(credentials)
         self._allowed = _public() if registries is None else AllowList.load(registries)
+        self.withheld = self._allowed.withheld
         self._store: ResultStore | None = None
         if registries is not None:
             settings = ImageSettings.of(registries, credentials, results, kubeconfig)

@@ -145,7 +145,9 @@ class Replica:
         self._facts.close()
 
     def _reloaded(self, status: ReloadStatus) -> None:
-        self._metrics.policies(status.hash, is_current=status.last_ok, failures=status.failures)
+        self._metrics.policies(
+            status.hash, is_current=status.last_ok, failures=status.failures, removed_quotas=status.removed_quotas
+        )
 
     def _is_known(self, namespace: str) -> bool:
         """Whether a namespace certainly exists: a policy names it, or a pod was stored in it."""

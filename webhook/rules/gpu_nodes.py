@@ -1,15 +1,15 @@
 """Pods without GPUs stay off GPU nodes, where they would take cpu and memory that GPU pods need.
 
 A pod without GPUs breaks this rule if it tolerates the taint of GPU nodes by its key and would fit on a GPU node with
-that taint. Exempt are pods that tolerate every taint, as node agents do, pods of DaemonSets, pods that a required pod
-affinity puts on the host of other pods, such as a cache beside the GPU pod that it serves, pods that request a device
-which only GPU nodes have, such as a network card, and pods that get a part of a GPU from the scheduler of KAI or Run:ai
-by an annotation (`gpu-fraction`, `gpu-memory`).
+that taint. Exempt are pods of DaemonSets, pods that tolerate every taint, as node agents do (`tolerateAll: deny` ends
+this), pods that a required pod affinity puts on the host of pods with other labels, such as a cache beside the GPU pod
+that it serves, pods that request a device which only GPU nodes have, such as a network card, and pods that get a part of
+a GPU from the scheduler of KAI or Run:ai by an annotation (`gpu-fraction`, `gpu-memory`).
 """
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -67,15 +67,20 @@ class Settings(RuleSettings):
     webhook only pods that have a toleration with `gpu` in its key or value, with the resource name of a GPU as key, or
     with key `sku` and operator `Exists`. Pods that tolerate other taints of the list are found only by an audit."""
 
+    tolerate_all: Literal["allow", "deny"] = "allow"
+    """Whether pods may be on GPU nodes because they tolerate every taint (`operator: Exists` without a key). With
+    `deny` set webhook.sendTolerateAll of the chart; without it such pods are not sent to the webhook, and only audits
+    find them."""
+
     @cached_property
     def keys(self) -> frozenset[str]:
-        """The keys of the taints."""
-        return frozenset(taint.key for taint in self.taints)
+        """The keys of the taints, and the empty key of what tolerates every taint if that is denied."""
+        return frozenset([*(taint.key for taint in self.taints), *([""] if self.tolerate_all == "deny" else [])])
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     """Refuse a pod without GPUs whose tolerations let it onto GPU nodes."""
-    if settings.keys.isdisjoint([toleration.key for toleration in pod.tolerations]) or _belongs_there(pod):
+    if settings.keys.isdisjoint([toleration.key for toleration in pod.tolerations]) or _belongs_there(pod, settings):
         return
     opened = _Opened(pod.tolerations, settings)
     feasible = facts.feasible_nodes(pod)
@@ -102,11 +107,11 @@ def _is_for_devices(pod: Pod, facts: Facts) -> bool:
     return bool(devices) and all(node.gpu_resources for node in facts.feasible_nodes(only(pod, devices)))
 
 
-def _belongs_there(pod: Pod) -> bool:
-    """Whether the pod is exempt: it may use GPUs in another way, belongs on a host, or tolerates every taint."""
+def _belongs_there(pod: Pod, settings: Settings) -> bool:
+    """Whether the pod is exempt: it may use GPUs in another way, belongs on a host, or may tolerate every taint."""
     if pod.gpus or pod.resource_claims or pod.owner_kind == "DaemonSet" or pod.stands_beside_pods:
         return True
-    if any(not toleration.key for toleration in pod.tolerations):
+    if settings.tolerate_all == "allow" and any(not toleration.key for toleration in pod.tolerations):
         return True
     if any(annotation in pod.annotations for annotation in _FRACTIONS):
         return True
@@ -145,6 +150,8 @@ def _counted(nodes: Sequence[NodeClass]) -> str:
 
 def _name(toleration: Toleration) -> str:
     """The key of a toleration, and its value if it has one."""
+    if not toleration.key:
+        return "every taint"
     return cut(f"{toleration.key}={toleration.value}" if toleration.value else toleration.key)
 
 

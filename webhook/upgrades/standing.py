@@ -114,7 +114,7 @@ def settings_in(policy: Policy, others: cuda_driver.Settings) -> cuda_driver.Set
 
 def standing_of(pod: Pod, policy: Policy, settings: cuda_driver.Settings, side: ClusterSide) -> Standing:
     """Where a pod runs. `policy` is the pod's policy with the node pools of this side."""
-    facts = replace(facts_under(policy, side.facts), is_still=True)
+    facts = replace(facts_under(policy, side.facts), is_still=True, asker=pod.namespace)
     survey = cuda_driver.survey_of(pod, settings, facts)
     if survey is None:
         nodes = candidates(pod, facts)

@@ -71,7 +71,7 @@ namespaceSelector:
   matchExpressions:
     - key: kubernetes.io/metadata.name
       operator: NotIn
-      values: {{- concat (list "kube-system" $root.Release.Namespace) $root.Values.webhook.namespaceSelector.exclude | uniq | toYaml | nindent 8 }}
+      values: {{- include "gpu-policy.excludedNamespaces" $root | nindent 8 }}
     {{- range $root.Values.webhook.namespaceSelector.matchExpressions }}
     - {{ merge (dict "key" "kubernetes.io/metadata.name") . | toYaml | indent 6 | trim }}
     {{- end }}
@@ -81,6 +81,15 @@ namespaceSelector:
 {{- if $root.Values.webhook.nvidiaIsDefaultRuntime }}{{ $conditions = $conditions.nvidiaIsDefaultRuntime }}{{ end }}
 matchConditions: {{- get $conditions $phase | toYaml | nindent 2 }}
 {{- end }}
+{{- end }}
+
+{{/* Names of namespaces whose pods nobody asks about. */}}
+{{- define "gpu-policy.excludedNamespaces" -}}
+{{- $names := concat (list "kube-system" .Release.Namespace) .Values.webhook.namespaceSelector.exclude -}}
+{{- range .Values.webhook.namespaceSelector.matchExpressions -}}
+{{- if eq .operator "NotIn" }}{{ $names = concat $names .values }}{{ end -}}
+{{- end -}}
+{{- uniq $names | toYaml -}}
 {{- end }}
 
 {{/* ConfigMaps of this namespace that the replicas mount as policies, by name; older servers have labels alone for that. */}}
@@ -127,6 +136,13 @@ rules:
 {{- if $names -}}
 {{- $text = $text | replace $pattern (printf "r'^(%s|%s" (join "|" $names) (trimPrefix "r'^(" $pattern)) -}}
 {{- $text = $text | replace $domain (printf "[%s, %s" ($domains | uniq | join ", ") (trimPrefix "[" $domain)) -}}
+{{- end -}}
+{{- if .Values.webhook.sendTolerateAll -}}
+{{- $isWithoutKey := "spec.tolerations.exists(t, !has(t.key)) ? " -}}
+{{- if not (contains (print $isWithoutKey "false") $text) -}}
+{{- fail "files/match-conditions.yaml leaves out no pods that tolerate everything; write it again" -}}
+{{- end -}}
+{{- $text = $text | replace (print $isWithoutKey "false") (print $isWithoutKey "true") -}}
 {{- end -}}
 {{- $text -}}
 {{- end }}
