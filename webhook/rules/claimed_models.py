@@ -17,8 +17,7 @@ from webhook.rules.candidates import released
 from webhook.rules.rule import Facts
 from webhook.rules.usable_gpus import Misfit, Usable
 
-ANY_POD = pod_from_raw({"spec": {"tolerations": [{"operator": "Exists"}]}})
-"""A pod that may use a claim: it could be scheduled to every node."""
+ANY_POD = pod_from_raw({"spec": {"tolerations": [{"operator": "Exists"}]}})  # could be scheduled to every node
 
 
 def barred_models(requests: Requests, usable: Usable, facts: Facts, pod: Pod = ANY_POD) -> Iterator[str]:

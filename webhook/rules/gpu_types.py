@@ -212,8 +212,7 @@ def _claimed(pod: Pod, usable: Usable, facts: Facts) -> Iterator[Violation]:
     for container in pod.containers if pod.requests_classes else ():
         for name, amount in {**container.limits, **container.requests}.items():
             if name.startswith(DEVICE_CLASSES) and positive(amount) is not None:
-                requests = ((Devices(name.removeprefix(DEVICE_CLASSES)),),)
-                for found in barred_models(requests, usable, facts, pod):
+                for found in barred_models(((Devices(name.removeprefix(DEVICE_CLASSES)),),), usable, facts, pod):
                     yield Violation(f"{container.path}.resources", f"requests {cut(name)}, which {found}", said, _ELSE)
 
 

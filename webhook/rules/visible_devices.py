@@ -235,8 +235,10 @@ def _gets_void(pod: Pod, container: Container) -> bool:
 
 def _may_get_gpus(container: Container) -> bool:
     """Whether the container requests a GPU that may be NVIDIA's, or what another component may turn into one."""
-    own = any(one.count and one.accelerator.vendor not in _OTHERS for one in container.gpu_requests)
-    return own or container.has_claims or container.asks_gpu_attributes
+    for one in container.gpu_requests:  # faster than any()
+        if one.count and one.accelerator.vendor not in _OTHERS:
+            return True
+    return container.has_claims or container.asks_gpu_attributes
 
 
 def out_of_reach(settings: Settings) -> str:
