@@ -316,7 +316,7 @@ def test_the_parts_of_every_rule_stand_in_one_order(rule: Rule) -> None:
     names = [node.name for node in source_of(rule) if isinstance(node, ast.ClassDef | ast.FunctionDef)]
     functions = ("mutate", "validate", "validate_replicas", "validate_claim")
     first = ["Settings", *(name for name in functions if name in names)]
-    last = [name for name in ("why_no_effect", "labels", "references") if name in names]
+    last = [name for name in ("why_no_effect", "out_of_reach", "labels", "references") if name in names]
     start = names.index("Settings")
     assert names[start : start + len(first)] == first
     assert names[len(names) - len(last) :] == last

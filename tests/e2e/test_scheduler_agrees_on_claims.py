@@ -219,3 +219,53 @@ def test_a_pod_whose_claims_are_called_impossible_stays_pending_for_that_reason(
 
     eventually(is_told)
     assert bound_to(site.plane, namespace) == ""
+
+
+SMALL = """\
+apiVersion: gpupolicy.dev/v1alpha1
+kind: GPUPolicy
+metadata: {name: small}
+spec:
+  namespaces: ["small-*"]
+  rules: {gpuTypes: {mode: enforce, allowed: [T4, L4]}}
+"""
+
+
+@pytest.fixture
+def small(site: Installation, make_namespace: Callable[[str], str]) -> Iterator[str]:
+    """A namespace whose pods may use no H100."""
+    (site.policies / "small.yaml").write_text(SMALL)
+    name = make_namespace("small")
+    yield name
+    (site.policies / "small.yaml").unlink()
+    remove(site.plane, name)
+
+
+@pytest.mark.parametrize(
+    ("case", "selector"),
+    [
+        pytest.param(Case("a class of H100", (devices(exactly(LARGE)),)), {}, id="a class of H100"),
+        pytest.param(Case("any", (devices(exactly(GPU)),)), {"kubernetes.io/hostname": "dra-large"}, id="by its node"),
+        pytest.param(
+            Case("as a resource", (), resources=((IMPLICIT + GPU, 1),)),
+            {"kubernetes.io/hostname": "dra-large"},
+            id="a class as a resource",
+        ),
+    ],
+)
+def test_a_pod_whose_claims_can_give_only_what_is_not_allowed_is_refused(
+    site: Installation, small: str, case: Case, selector: dict[str, str]
+) -> None:
+    prepare(site.plane, small, case)
+    spec = {**spec_of(case), "nodeSelector": selector}
+
+    def answer() -> tuple[int, str]:
+        raw = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+        status, said_of = site.plane.raw("POST", f"/api/v1/namespaces/{small}/pods?dryRun=All", raw)
+        return status, str(said_of.get("message", ""))
+
+    eventually(lambda: answer()[0] == 403)
+    assert "can give only H100; the policy allows only T4 and L4" in answer()[1]
+    if selector:
+        spec["nodeSelector"] = {"kubernetes.io/hostname": "dra-small"}
+        assert answer() == (201, "")

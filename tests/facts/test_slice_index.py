@@ -30,6 +30,15 @@ def test_the_node_with_most_devices_counts_and_types_count_apart() -> None:
     assert found.devices("c").kinds == ()
 
 
+def test_the_products_of_a_driver_and_type_are_remembered_as_numbers_are() -> None:
+    h100 = resource_slice("a", "a", attributes={"productName": "H100"})
+    mig = resource_slice("b", "b", type="mig", attributes={"productName": "A100"})
+    found = table(h100, mig, resource_slice("c", "c"), resource_slice("d", "d", driver="gpu.amd.com", type="amdgpu"))
+    assert (found.products(NVIDIA, "gpu"), found.products(NVIDIA, "mig")) == ({"H100", ""}, {"A100"})
+    assert found.products(NVIDIA) == {"H100", "A100", ""}
+    assert found.without(h100).products(NVIDIA, "gpu") == {"H100", ""}
+
+
 def test_devices_of_no_known_type_count_as_of_every_type() -> None:
     found = table(resource_slice("a", "a", gpus=3, type="", pool_slices=2), resource_slice("b", "a", pool_slices=2))
     assert (found.most(NVIDIA, "gpu"), found.most(NVIDIA, "mig")) == (3 + 1, 3)
@@ -117,7 +126,7 @@ def test_a_node_fills_its_own_place_only() -> None:
 
 def test_types_of_devices_that_come_and_go_take_no_more_memory_than_the_bound() -> None:
     found = table()
-    for number in range(MOST_TYPES + 2):
+    for number in range(2 * MOST_TYPES):
         found = found.with_slice(resource_slice("a", "a", type=f"t{number}"))
     assert found.most(NVIDIA) is None
     assert len(found._earlier) <= MOST_TYPES + 2

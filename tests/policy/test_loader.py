@@ -82,6 +82,19 @@ def test_a_rule_whose_settings_do_nothing_is_noted_where_it_is_written(policies)
     assert policies.load().notices == (f"{policies.path}/team-a.yaml:6: spec.rules.priorityClass: {expected}",)
 
 
+def test_a_promise_that_no_webhook_keeps_is_noted_with_the_setting_that_does(policies) -> None:
+    policies.policy("_default", "visibleDevices: {mode: enforce}")
+    policies.policy("team-a", "visibleDevices: {nvidiaIsDefaultRuntime: true}")
+    policies.policy("team-b", "visibleDevices: {nvidiaIsDefaultRuntime: true, images: allow, envFrom: allow}")
+    policies.policy("team-c", "visibleDevices: {runtimeClasses: [nvidia, gpu-runtime]}")
+    notices = policies.load().notices
+    for file, notice in zip(("team-a.yaml", "team-c.yaml"), notices, strict=True):
+        assert notice.startswith(
+            f"{policies.path}/{file}:6: spec.rules.visibleDevices: images and envFrom cannot reach"
+        )
+        assert "accept-nvidia-visible-devices-envvar-when-unprivileged = false" in notice
+
+
 def test_other_files_are_ignored(policies) -> None:
     policies.policy("_default")
     policies.write("README.md", "# Policies")

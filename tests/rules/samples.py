@@ -99,6 +99,9 @@ class Cluster:
     def most_devices(self, device_class: str) -> int | None:
         return self.most.get(device_class)
 
+    def gpus_given(self, device_class: str, pod: Pod) -> Sequence[Mapping[str, str]]:  # noqa: ARG002  # none is known
+        return ()
+
     def nodes_offering(self, device_class: str, pod: Pod) -> Sequence[NodeClass]:
         offering = [node for node in self.matching_nodes(pod) if node.by_slices is not None]
         return offering if device_class in self.most else ()

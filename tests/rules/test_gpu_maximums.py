@@ -2,8 +2,12 @@
 
 import pytest
 
-from tests.rules.samples import container, messages, pod, violations
+from tests.facts.samples import node
+from tests.rules.samples import container, messages, pod, settings_of, violations
+from webhook.facts.facts import ClusterFacts
+from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.gpu_limits import RULE
+from webhook.rules.rule import Violation
 
 GPU = "nvidia.com/gpu"
 
@@ -77,6 +81,43 @@ def test_A32_the_maximum_of_a_pod_is_of_what_the_scheduler_reserves(init, apps, 
 def test_a_maximum_is_the_policys_and_not_the_api_servers():
     (violation,) = violations(RULE, pod(container(gpus=2)), {"maxPerPod": 1})
     assert not violation.fails_validation
+
+
+def intel(*amounts):
+    """Nodes with so many Intel GPUs each."""
+    return ClusterFacts.of([node(f"n{at}", capacity={"gpu.intel.com/i915": str(n)}) for at, n in enumerate(amounts)])
+
+
+@pytest.mark.parametrize("most", ["maxPerPod", "maxPerContainer"])
+@pytest.mark.parametrize(
+    ("resource", "facts", "number", "may_be"),
+    [
+        pytest.param(
+            "gpu.intel.com/i915_monitoring", intel(2, 6), 4, 6, id="more than the maximum on the largest node"
+        ),
+        pytest.param("gpu.intel.com/i915_monitoring", intel(2, 4), 4, 0, id="no node has more"),
+        pytest.param("gpu.intel.com/i915_monitoring", intel(), 7, 8, id="no node lists any"),
+        pytest.param("gpu.intel.com/xe_monitoring", intel(2), 7, 8, id="no node lists any of this driver"),
+        pytest.param("gpu.intel.com/xe_monitoring", intel(), 8, 0, id="no node lists any, and the maximum is large"),
+    ],
+)
+def test_A42_a_maximum_counts_what_opens_all_gpus_of_a_node(resource, facts, number, may_be, most):
+    found = list(
+        RULE.validate(pod_from_raw(pod(container(gpus=1, resource=resource))), settings_of(RULE, {most: number}), facts)
+    )
+    opens = f"spec.containers[trainer].resources: requests {resource}, which gives access to all GPUs of a node; "
+    refusal = (
+        f"these may be {may_be}, and the policy allows at most {number}. Request single GPUs, or ask the platform team."
+    )
+    warning = f"the maximum of {number} counts it as 1. Request single GPUs, unless the container monitors the node."
+    assert [str(one) for one in found] == [opens + (refusal if may_be else warning)]
+    assert isinstance(found[0], Violation) is bool(may_be)
+
+
+def test_A42_where_gpus_are_not_enabled_what_opens_a_node_is_no_more_than_that():
+    raw = pod(container(gpus=1, resource="gpu.intel.com/i915_monitoring"))
+    (message,) = messages(RULE, raw, {"maxPerPod": 0})
+    assert "GPUs are not enabled" in message
 
 
 @pytest.mark.parametrize("whole", [GPU, "nvidia.com/gpu.shared"])

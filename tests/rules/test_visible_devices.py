@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.fuzz.oracles import devices
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with
 from tests.rules.samples import container, is_left_alone, messages, mutated, pod
-from tests.rules.visible_devices_samples import PRIVILEGED, VOID, device
+from tests.rules.visible_devices_samples import IMAGES_MAY, PRIVILEGED, VOID, device
 from webhook.rules.visible_devices import RULE
 
 VARIABLE = "NVIDIA_VISIBLE_DEVICES"
@@ -172,7 +172,7 @@ def test_A32_what_only_looks_like_a_gpu_opens_no_device(resources):
     """A name that costs nothing to write must not switch the rule off."""
     raw = pod(container(resources=resources, securityContext={"privileged": True}), volumes=[device("/dev/nvidia0")])
     raw["spec"]["runtimeClassName"] = "nvidia"
-    assert len(messages(RULE, raw)) == 2
+    assert len(messages(RULE, raw, IMAGES_MAY)) == 2
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_other_volumes_are_nobodys_business(raw):
 @pytest.mark.parametrize("name", ["nvidia", "nvidia-cdi", "nvidia-legacy"])
 def test_A31_a_pod_without_gpus_must_not_be_privileged_under_the_toolkit(name):
     raw = pod(container(**PRIVILEGED), container("b"), runtimeClassName=name)
-    assert messages(RULE, raw) == [
+    assert messages(RULE, raw, IMAGES_MAY) == [
         f"spec.containers[trainer].securityContext.privileged: is privileged under runtimeClassName {name} and "
         "requests no GPU; such a container sees every GPU of its node. Drop privileged or runtimeClassName."
     ]
@@ -215,13 +215,13 @@ def test_A31_a_pod_without_gpus_must_not_be_privileged_under_the_toolkit(name):
     ],
 )
 def test_privileges_alone_or_the_runtime_class_alone_are_allowed(raw):
-    assert messages(RULE, raw) == []
+    assert messages(RULE, raw, IMAGES_MAY) == []
 
 
 def test_the_runtime_classes_of_the_toolkit_are_a_setting():
     raw = pod(container(**PRIVILEGED), runtimeClassName="gpu-runtime")
     assert messages(RULE, raw) == []
-    assert len(messages(RULE, raw, {"runtimeClasses": ["gpu-*"]})) == 1
+    assert len(messages(RULE, raw, {"runtimeClasses": ["gpu-*"], **IMAGES_MAY})) == 1
 
 
 def test_everything_is_told_at_once():
@@ -241,7 +241,7 @@ def test_a_gpu_of_another_vendor_opens_no_nvidia_device():
         volumes=[device("/dev/nvidia0"), {"name": "dri", "hostPath": {"path": "/dev/dri"}}],
     )
     raw["spec"]["runtimeClassName"] = "nvidia"
-    assert [message.partition(":")[0] for message in messages(RULE, raw)] == [
+    assert [message.partition(":")[0] for message in messages(RULE, raw, IMAGES_MAY)] == [
         "spec.volumes[dev].hostPath",
         "spec.volumes[dri].hostPath",
         "spec.containers[trainer].securityContext.privileged",

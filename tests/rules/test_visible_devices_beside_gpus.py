@@ -3,7 +3,7 @@
 import pytest
 
 from tests.rules.samples import container, messages, mutated, pod
-from tests.rules.visible_devices_samples import PRIVILEGED, VOID, device, told
+from tests.rules.visible_devices_samples import IMAGES_MAY, PRIVILEGED, VOID, device, told
 from webhook.rules.visible_devices import RULE
 
 
@@ -11,7 +11,7 @@ from webhook.rules.visible_devices import RULE
 @pytest.mark.parametrize("spec", [{}, {"runtimeClassName": "nvidia"}, {"runtimeClassName": "kata"}], ids=str)
 def test_A40_a_privileged_container_in_a_pod_with_a_gpu_is_refused(resource, spec):
     raw = pod(container(gpus=1, resource=resource), container("shell", **PRIVILEGED), **spec)
-    assert messages(RULE, raw) == [
+    assert messages(RULE, raw, IMAGES_MAY) == [
         "spec.containers[shell].securityContext.privileged: is privileged in a pod that requests GPUs; "
         "such a container sees every GPU of its node. Drop privileged."
     ]
@@ -60,7 +60,7 @@ def test_a_prefix_that_cannot_make_the_variable_is_harmless(prefixes):
 @pytest.mark.parametrize("prefix", ["", "CUDA_"])
 def test_A40_the_same_holds_without_gpus_under_the_toolkit_until_env_says_void(prefix):
     raw = pod(container(**env_from(prefix)), runtimeClassName="nvidia")
-    (message,) = messages(RULE, raw, {"envFrom": "deny"})
+    (message,) = messages(RULE, raw, {"envFrom": "deny", "images": "allow"})
     assert message.endswith("Set NVIDIA_VISIBLE_DEVICES to void in env, which beats envFrom.")
     raw["spec"]["containers"][0]["env"] = [VOID]
     assert messages(RULE, raw, {"envFrom": "deny"}) == []

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.rules.samples import Cluster, container, messages, pod, violations
-from tests.rules.visible_devices_samples import PRIVILEGED, VOID, device, told
+from tests.rules.samples import Cluster, container, messages, mutated, pod, violations
+from tests.rules.visible_devices_samples import IMAGES_MAY, PRIVILEGED, VOID, device, told
 from webhook.model.accelerators import DEVICE_CLASSES
 from webhook.model.node import NodeClass, RuntimeClass
 from webhook.rules.visible_devices import RULE
@@ -37,7 +37,7 @@ def test_A41_cuda_version_alone_makes_an_old_image_that_gets_all_gpus():
     ],
 )
 def test_cuda_version_is_harmless_elsewhere(raw):
-    assert messages(RULE, raw) == []
+    assert messages(RULE, raw, IMAGES_MAY) == []
 
 
 def test_a_requirement_that_is_taken_back_makes_an_old_image_too():
@@ -59,11 +59,33 @@ def test_A41_a_requirement_that_may_be_empty_makes_an_old_image_too(empty):
 
 def test_A41_an_image_may_decide_only_where_the_policy_lets_it():
     raw = pod(container(), runtimeClassName="nvidia")
-    (message,) = messages(RULE, raw, {"images": "deny"})
+    (message,) = messages(RULE, raw)
     assert message.endswith("Request a GPU in resources.limits, or set NVIDIA_VISIBLE_DEVICES to void.")
     assert told(raw, {"images": "warn"}) == [message]
-    assert messages(RULE, raw) == told(raw) == []
-    assert messages(RULE, pod(container(env=[VOID]), runtimeClassName="nvidia"), {"images": "deny"}) == []
+    assert messages(RULE, raw, {"images": "allow"}) == told(raw, {"images": "allow"}) == []
+    assert messages(RULE, pod(container(env=[VOID]), runtimeClassName="nvidia")) == []
+
+
+def test_gpus_of_other_vendors_are_on_nodes_that_have_no_default_runtime_of_nvidia():
+    raw = pod(container(gpus=1, resource="amd.com/gpu"), container("b"))
+    assert messages(RULE, raw, {"nvidiaIsDefaultRuntime": True}) == []
+
+
+def test_a_container_with_a_gpu_of_another_vendor_gets_void_beside_one_of_nvidia():
+    beside = pod(container(gpus=1), container("b", gpus=1, resource="gpu.intel.com/xe"), runtimeClassName="nvidia")
+    assert messages(RULE, beside) == []
+    assert mutated(RULE, beside)["spec"]["containers"][1]["env"] == [VOID]
+
+
+def test_A41_a_config_map_gives_no_gpu_to_a_container_without_any_unless_the_policy_lets_images_decide():
+    raw = pod(container(envFrom=[{"configMapRef": {"name": "settings"}}]), runtimeClassName="nvidia")
+    (message,) = messages(RULE, raw, {"envFrom": "allow"})
+    assert message.startswith(
+        "spec.containers[trainer].env: has no NVIDIA_VISIBLE_DEVICES under runtimeClassName nvidia"
+    )
+    assert messages(RULE, raw, {"envFrom": "allow", **IMAGES_MAY}) == []
+    raw["spec"]["containers"][0]["env"] = [VOID]
+    assert messages(RULE, raw) == []
 
 
 @pytest.mark.parametrize(
@@ -167,7 +189,7 @@ def test_A41_privileged_pods_are_judged_where_the_toolkit_is_the_default_runtime
 def test_A41_a_runtime_class_of_another_name_is_known_by_its_handler():
     raw = pod(container(**PRIVILEGED), runtimeClassName="fast")
     facts = Cluster(runtime_classes={"fast": RuntimeClass("fast", "nvidia")})
-    assert [one.where for one in violations(RULE, raw, facts=facts)] == [
+    assert [one.where for one in violations(RULE, raw, IMAGES_MAY, facts)] == [
         "spec.containers[trainer].securityContext.privileged"
     ]
     assert violations(RULE, raw, facts=Cluster(runtime_classes={"fast": RuntimeClass("fast", "runc")})) == []

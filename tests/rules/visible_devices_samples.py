@@ -6,6 +6,8 @@ from webhook.rules.rule import Advice
 from webhook.rules.visible_devices import RULE
 
 VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
+IMAGES_MAY = {"images": "allow"}
+"""Settings for what the rule says besides: images may set the variable."""
 PRIVILEGED = {"securityContext": {"privileged": True}}
 
 

@@ -25,7 +25,7 @@ def policies(installation: Installation) -> Iterator[DoctorFinding]:
         return
     for notice in found.notices:
         yield warning(
-            notice, "policies in which every rule has an effect", "correct the policy, unless this is intended"
+            notice, "rules that can keep what they promise", "correct the policy or the nodes, unless this is intended"
         )
     if not found.notices:
         yield ok(f"{counted(len(found.policies), 'policy', 'policies')}, hash {found.hash[:12]}")

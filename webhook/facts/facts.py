@@ -18,8 +18,10 @@ from webhook.facts.node_index import NodeTable
 from webhook.facts.node_sets import Mask
 from webhook.facts.pool_table import PoolTable, pool_table
 from webhook.facts.snapshot import EMPTY, Snapshot
+from webhook.gpus.gpu_names import NVIDIA_PRODUCT
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import PodResourceClaim, Requests
+from webhook.model.device_classes import DeviceClass
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.model.node import ChangingNodes, NodeClass, NodePool, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
@@ -161,6 +163,20 @@ class ClusterFacts:
         if found is None or not found.driver or slices is None or has_pools:
             return None
         return slices.most(found.driver, found.type)
+
+    def gpus_given(self, device_class: str, pod: Pod) -> Sequence[Mapping[str, str]]:
+        """The GPUs of a DeviceClass by its selectors, or else by ResourceSlices and by nodes that may get such."""
+        found = (self.cluster.device_classes or {}).get(device_class, DeviceClass())
+        slices, nodes, products = self.cluster.slices, self.matching_nodes(pod), frozenset({found.product})
+        if not found.product:
+            if slices is None or not slices.most(found.driver, found.type):
+                return ()
+            products = slices.products(found.driver, found.type)
+            here = {"" if one.by_slices is None else one.by_slices.product for one in nodes if not one.by_claim}
+            if here and "" not in here and found.is_for_nvidia_containers:  # all of them offer what they say
+                products &= here
+        by_name = [{NVIDIA_PRODUCT: "-".join(product.split())} for product in sorted(products)]
+        return by_name if found.product else [*by_name, *[one.labels for one in nodes if one.may_offer]]
 
     def nodes_offering(self, device_class: str, pod: Pod) -> Sequence[NodeClass]:
         """The matching nodes with NVIDIA GPUs by ResourceSlices, and pools with GPUs.

@@ -29,12 +29,12 @@ MOST_OF_NODE = 64
 MOST_NODES = 20_000
 """Most nodes whose slices are kept."""
 MOST_TYPES = 256
-"""Most types of devices whose largest numbers are kept."""
+"""Most types of devices, and products of each, whose largest numbers are kept."""
 _UNTYPED = "-"
 """Stands for the type of devices whose type is not known."""
 
-_Type = tuple[str, str]
-"""A driver, and a type of its devices."""
+_Type = tuple[str, ...]
+"""A driver, a type of its devices (`_UNTYPED` where it is not known), and perhaps a product of these."""
 
 
 class NodeDevices(NamedTuple):
@@ -123,6 +123,11 @@ class SliceTable:
             return None
         return max(self._largest.get((driver, kind), 0), self._largest.get((driver, _UNTYPED), 0))
 
+    def products(self, driver: str, kind: str = "") -> frozenset[str]:
+        """The products of the devices that `most` counts, of all nodes; the empty text for a device that says none."""
+        known = [one for one in self._largest if one[0] == driver and (not kind or one[1] in {kind, _UNTYPED})]
+        return frozenset([one[2] for one in known if one[2:]])
+
     def is_local(self, driver: str) -> bool:
         """Whether every node that offers devices of a driver is known by slices of its own."""
         return not self._is_overfull and all(one.driver != driver for one in self._nodes.get("", _NOTHING).slices)
@@ -173,7 +178,7 @@ class SliceTable:
         )
 
     def _with(self, node: str, of_node: _OfNode) -> "SliceTable":
-        earlier = _raised(self._earlier, _numbers(self.devices(node).kinds))
+        earlier = self._earlier if self._is_overfull else _raised(self._earlier, _numbers(self.devices(node).kinds))
         nodes = {**self._nodes, node: of_node}
         if not of_node.slices and not of_node.is_overfull:
             del nodes[node]
@@ -205,14 +210,14 @@ def _alike(devices: NodeDevices) -> NodeDevices:
 
 @lru_cache(maxsize=4096)
 def _numbers(kinds: CountedDevices) -> Mapping[_Type, int]:
-    """The number of devices of each driver and type; an untyped device counts for each type, and as `_UNTYPED`."""
+    """The devices of each driver and type, and of their products; an untyped one counts for each type, too."""
     numbers: Counter[_Type] = Counter()
     for kind, number in kinds:
         numbers[kind.driver, ""] += number
         numbers[kind.driver, kind.type or _UNTYPED] += number
     for driver, kind_name in [one for one in numbers if one[1] not in {"", _UNTYPED}]:
         numbers[driver, kind_name] += numbers.get((driver, _UNTYPED), 0)
-    return dict(numbers)
+    return {**numbers, **{(kind.driver, kind.type or _UNTYPED, kind.product): number for kind, number in kinds}}
 
 
 def _raised(numbers: Mapping[_Type, int], *others: Mapping[_Type, int]) -> Mapping[_Type, int]:

@@ -12,6 +12,7 @@ many conditions nobody reads.
 import re
 from typing import NamedTuple
 
+from webhook.model.device_selectors import product_of
 from webhook.model.json_parts import listed, mapped, part
 from webhook.model.resource_slices import GPU_DRIVERS, NVIDIA
 
@@ -32,7 +33,7 @@ class DeviceClass(NamedTuple):
     """What is known of a DeviceClass.
 
     `extended` is its extended resource, empty where it has none. Its devices are of this `driver` of GPUs and of this
-    `type`; both are empty where that is not certain.
+    `type`, and `product`; these are empty where that is not certain.
 
     Source: `extendedResourceName` of DeviceClassSpec, in all versions of resource.k8s.io that have DeviceClasses of
     Kubernetes 1.34 and newer (KEP-5004).
@@ -41,6 +42,7 @@ class DeviceClass(NamedTuple):
     extended: str = ""
     driver: str = ""
     type: str = ""
+    product: str = ""
 
     @property
     def is_for_nvidia_containers(self) -> bool:
@@ -57,7 +59,8 @@ def device_class_from_raw(raw: object) -> tuple[str, DeviceClass] | None:
     resource = spec.get("extendedResourceName")
     selected = (_selected(part(one, "cel", "expression")) for one in listed(spec, "selectors")[:_MOST_SELECTORS])
     driver, kind = max(selected, default=("", ""), key=lambda found: (bool(found[0]), bool(found[1])))
-    return name, DeviceClass(resource if isinstance(resource, str) else "", driver, kind)
+    product = product_of(listed(spec, "selectors"))
+    return name, DeviceClass(resource if isinstance(resource, str) else "", driver, kind, product)
 
 
 def _selected(expression: object) -> tuple[str, str]:

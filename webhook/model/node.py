@@ -202,6 +202,12 @@ class NodeClass:
             return NodeState.MAKEABLE
         return NodeState.STARTING if self.transient_taint else NodeState.SERVING
 
+    @property
+    def may_offer(self) -> bool:
+        """Whether nodes without ResourceSlices of GPUs may get some: pools, and nodes whose GPUs nobody offers yet."""
+        is_open = self.by_slices is None and not self.by_claim and bool(self.count) != bool(self.gpu_resources)
+        return is_open and (not self.count or any(key in self.labels for key in GPU_NAME_LABELS))
+
 
 GPU_NAME_LABELS: tuple[str, ...] = (
     "amd.com/gpu.product-name",

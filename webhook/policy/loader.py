@@ -309,8 +309,8 @@ class _Binder:
             self._settings[known] = settings
         if settings is None or settings.mode is Mode.DISABLED:
             return _Merged(written, None)
-        if remedy := rule.why_no_effect(settings):
-            message = f"does nothing in mode {settings.mode}; {remedy}"
+        remedy = rule.why_no_effect(settings)
+        if message := (f"does nothing in mode {settings.mode}; {remedy}" if remedy else rule.out_of_reach(settings)):
             self.notices.append(f"{node.file}:{node.line}: spec.rules.{rule.key}: {message}")
         kept = written if self._keeps_written else None
         return _Merged(written, BoundRule(rule, settings.mode, settings, origin, node.line, written=kept))

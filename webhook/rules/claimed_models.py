@@ -1,40 +1,52 @@
-"""GPU models that resource claims (DRA) select by `productName`, and that pods may certainly not use."""
+"""GPU models that pods may certainly not use, and that DRA gives them: by what a claim selects, or by its DeviceClass.
+
+A request counts if each of its alternatives gives such models only. An alternative for more devices than any node
+offers is none. One with `adminAccess` reserves no device.
+"""
 
 from collections.abc import Iterator
 
-from webhook.gpus.gpu_kinds import Unit, UsableGpus
+from webhook.gpus.gpu_kinds import Bar, Unit, UsableGpus
+from webhook.gpus.gpu_names import NVIDIA_PRODUCT
 from webhook.model.accelerators import DEVICE_CLASSES
-from webhook.model.claims import TOO_LARGE, DeviceRequest, Requests
-from webhook.rules.usable_gpus import Usable
+from webhook.model.claims import MOST_ALLOCATED, TOO_LARGE, DeviceRequest, Requests
+from webhook.model.pod import Pod, changed
+from webhook.model.pod_reader import pod_from_raw
+from webhook.model.wording import few
+from webhook.rules.candidates import released
+from webhook.rules.rule import Facts
+from webhook.rules.usable_gpus import Misfit, Usable
+
+ANY_POD = pod_from_raw({"spec": {"tolerations": [{"operator": "Exists"}]}})  # could be scheduled to every node
 
 
-def barred_models(requests: Requests, usable: Usable) -> Iterator[str]:
-    """What people call the models that a claim selects and that may not be used.
-
-    A request counts if each of its alternatives selects such a model. One with `adminAccess` reserves no device.
-    """
-    gpus = _by_models(usable.gpus)
-    if not gpus or requests == TOO_LARGE:
-        return
-    for request in requests:
-        names = [_barred(request, at, gpus, usable) for at in range(len(request))]
-        if names and all(names):
-            yield " or ".join(dict.fromkeys(names))
+def barred_models(requests: Requests, usable: Usable, facts: Facts, pod: Pod = ANY_POD) -> Iterator[str]:
+    """What is wrong with the claim of a pod: it selects, or can give, only models that may not be used."""
+    for request in requests if requests != TOO_LARGE else ():
+        if (found := barred_request(request, usable, facts, pod)) is not None:
+            verb = "selects" if all(devices.product for devices in request) else "can give only"
+            yield f"{verb} {found.name}"
 
 
-def _barred(request: DeviceRequest, at: int, gpus: UsableGpus, usable: Usable) -> str:
-    """The name of the model that an alternative selects; empty if it may be used, or that is not certain."""
-    devices = request[at]
-    models = frozenset(usable.catalogue.models_of_product(devices.product) or ()) if devices.product else frozenset()
-    if not models or devices.is_administrative:
-        return ""
-    bar = gpus.bar(Unit(DEVICE_CLASSES + devices.device_class, None, models))
-    return (usable.catalogue.called(models) or devices.product) if bar is not None else ""
+def barred_request(request: DeviceRequest, usable: Usable, facts: Facts, pod: Pod) -> Misfit | None:
+    """The models that a request can give, if none of them may be used; None if one may, or that is not certain."""
+    gpus, placed = _by_models(usable.gpus), released(changed(pod, accelerators=()), facts)  # nodes need not list them
+    found: dict[str, Bar] = {}
+    for devices in request if gpus else ():
+        if devices.least > min(facts.most_devices(devices.device_class) or MOST_ALLOCATED, MOST_ALLOCATED):
+            continue
+        product = "-".join(devices.product.split())
+        given = [{NVIDIA_PRODUCT: product}] if product else facts.gpus_given(devices.device_class, placed)
+        for labels in given or [{}]:
+            models = frozenset() if devices.is_administrative else usable.catalogue.models_at(labels)
+            bar = gpus.bar(Unit(DEVICE_CLASSES + devices.device_class, None, models)) if models else None
+            if bar is None:
+                return None
+            found[usable.catalogue.called(models) or few(sorted(models))] = bar
+    return Misfit(" or ".join(found), min(found.values())) if found else None
 
 
 def _by_models(gpus: UsableGpus) -> UsableGpus:
-    """What is said of models alone: devices of claims have no resource names, and selectors do not say the profile."""
-    allowed = gpus.allowed
-    if allowed is not None and any(kind.glob or kind.profile for kind in allowed):
-        allowed = None
-    return UsableGpus(allowed, tuple([kind for kind in gpus.denied if not kind.glob and not kind.profile]))
+    """What is said of models alone: devices of claims have no resource names. Their profile is open."""
+    allowed = None if any(kind.glob for kind in gpus.allowed or ()) else gpus.allowed
+    return UsableGpus(allowed, tuple([kind for kind in gpus.denied if not kind.glob]))

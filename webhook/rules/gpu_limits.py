@@ -6,6 +6,8 @@ bring a warning, unless ResourceSlices show that no node has too many. Of a cont
 claim it is only certain that it gets as many GPUs as the smallest requests have. At most 128 claims of a pod are
 counted, and of a claim at most 32 different alternatives with 512 characters of device classes; larger ones are
 violations. Claims, and templates of claims, with more GPUs than a pod may have are refused when they are applied.
+A resource that opens all GPUs of a node, such as `gpu.intel.com/i915_monitoring`, may be as many GPUs as the largest
+node has, or 8 where no node lists any. More than the maximum is a violation, and less a warning.
 
 Not counted are claims beyond the first 4,096 of a namespace, and a device class of an unknown name that a container
 requests as an extended resource.
@@ -27,7 +29,7 @@ from webhook.model.claims import MOST_CLAIMS, is_too_many
 from webhook.model.container import Container
 from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod
-from webhook.model.wording import cut, few, not_enabled
+from webhook.model.wording import PLATFORM_TEAM, cut, few, not_enabled
 from webhook.quota.unit_parts import UnitParts
 from webhook.rules.claimed_gpus import ClaimedGpus, at_least, claimed_gpus, gpus_of_claim, used_by
 from webhook.rules.gpu_amounts import flaw_of, is_requests_only, written, wrong_amounts
@@ -35,6 +37,7 @@ from webhook.rules.gpu_parts import UNITS, Gpus, gpus_of, gpus_of_pod, parts_of,
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import InjectionSettings
 
+_OPENS, _MOST_OF_NODE = "_monitoring", 8  # GPUs of a node that lists none
 _NOT_COUNTED, _SPLIT = "its GPUs cannot be counted", "Split the claim into several"
 
 
@@ -93,7 +96,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
             found = _too_many(where, gpus, most, "container", container.gpu_count)
             yield replace(found, follows_nodes=True) if _follows_nodes(pod, settings, facts) else found
     for container in pod.containers if pod.may_be_more else ():
-        yield from _beyond(container, settings)
+        yield from _beyond(container, settings, facts)
     if pod.resource_claims:
         yield from _by_claim(pod, settings, facts, parts)
     most = settings.max_per_pod
@@ -196,24 +199,27 @@ def _mixture(container: Container) -> Iterator[Violation]:
         )
 
 
-def _beyond(container: Container, settings: Settings) -> Iterator[Advice]:
-    """Advice about resources that may give more GPUs than the maximum; how many is not known."""
+def _beyond(container: Container, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
+    """Resources that give more GPUs than the maximum, and advice where that is not known."""
     maxima = [most for most in (settings.max_per_container, settings.max_per_pod) if most is not None]
     if not maxima:
         return
-    opening = [one.resource for one in container.gpu_requests if one.count and one.accelerator.share is Share.NODE]
-    if opening:
-        yield Advice(
-            f"{container.path}.resources",
-            f"requests {few(opening)}, which gives access to all GPUs of a node; the maximum of {min(maxima)} "
-            "counts it as 1",
-            "Request single GPUs, unless the container monitors the node",
-        )
-    many = [name for name, amount in container.unknown_classes if amount > min(maxima)]
+    least, where = min(maxima), f"{container.path}.resources"
+    requested = container.gpu_requests if least else ()
+    opening = [one.resource for one in requested if one.count and one.accelerator.share is Share.NODE]
+    opened = [(name.endswith(_OPENS) and facts.largest(name.removesuffix(_OPENS))) or _MOST_OF_NODE for name in opening]
+    found = f"requests {few(opening)}, which gives access to all GPUs of a node"
+    if opening and max(opened) > least:
+        rule = f"these may be {max(opened)}, and the policy allows at most {least}"
+        yield Violation(where, found, rule, f"Request single GPUs, or ask {PLATFORM_TEAM}")
+    elif opening:
+        found += f"; the maximum of {least} counts it as 1"
+        yield Advice(where, found, "Request single GPUs, unless the container monitors the node")
+    many = [name for name, amount in container.unknown_classes if amount > least]
     if many:
         yield Advice(
-            f"{container.path}.resources",
-            f"requests more than {min(maxima)} of {few([cut(name) for name in many])}, which may be GPUs or not",
+            where,
+            f"requests more than {least} of {few([cut(name) for name in many])}, which may be GPUs or not",
             "Ask the platform team to declare the class in accelerators.extra",
         )
 

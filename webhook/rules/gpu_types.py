@@ -21,8 +21,9 @@ with, such as 24 GB for an L4, so it may be too small and is never too large. GP
 A pod that says neither which GPUs it wants nor which it prefers gets a preference for the models of `prefer`, if nodes
 that it could land on have them.
 
-A resource claim (DRA) is refused with its pods if it selects, by `productName`, a model that pods may not use. Claims
-that select none are not judged, and no claim is steered; `resourceClaims` says which device classes pods may use.
+A resource claim (DRA) is refused with its pods if it can give only models that pods may not use: by the `productName`
+that it or its DeviceClass selects, or because ResourceSlices show no other GPU of the class. So is a pod that requests
+such a class in `resources`. No claim is steered; `resourceClaims` says which device classes pods may use.
 Labels that `gpuQuota.models` declares, and models of `deviceClasses`, are not read here.
 """
 
@@ -35,15 +36,16 @@ from pydantic import Field, model_validator
 
 from webhook.gpus.gpu_catalogue import Catalogue, catalogue_of
 from webhook.gpus.gpu_kinds import UsableGpus, kind_of
-from webhook.model.accelerators import Accelerator
+from webhook.model.accelerators import DEVICE_CLASSES, Accelerator
 from webhook.model.claim_object import ClaimObject
-from webhook.model.claims import claims_of
+from webhook.model.claims import Devices, claims_of
+from webhook.model.container import positive
 from webhook.model.edits import PreferNodes, RequireNodes
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.model.wording import PLATFORM_TEAM, cut, few
 from webhook.rules.candidates import candidates, selected
-from webhook.rules.claimed_models import barred_models
+from webhook.rules.claimed_models import barred_models, barred_request
 from webhook.rules.gpu_memory_annotation import ANNOTATION, GpuMemorySize, annotation_faults, asked, without_effect
 from webhook.rules.gpu_preferences import preferences
 from webhook.rules.gpu_type_messages import allowed, reasons, said_of_gpus
@@ -122,8 +124,8 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterable[RequireNodes 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     """Refuse a pod that names GPUs which it may not use, or that could land on no others."""
-    if pod.resource_claims:
-        yield from _claimed(pod, settings, facts)
+    if not settings.is_silent and (pod.resource_claims or pod.requests_classes):
+        yield from _claimed(pod, settings.usable, facts)
     if ANNOTATION in pod.annotations:
         yield from without_effect(pod)
     usable = _usable(pod, settings) if pod.accelerators else None
@@ -137,6 +139,9 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         yield from found
         return
     misfits = [(nodes, misfit) for nodes, misfit in of_nodes if misfit is not None]
+    left = [nodes for nodes, misfit in of_nodes if misfit is None]
+    if len(left) == 1 and left[0].by_claim and (misfit := _of_classes(pod, gpus, usable, facts)) is not None:
+        misfits.append((left[0], misfit))
     if misfits and len(misfits) == len(classes):
         yield _refusal(pod, usable, misfits)
     elif misfits and not pod.is_held:
@@ -151,9 +156,9 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
 
 
 def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Violation]:
-    """Refuse claims and templates, when they are applied, that select models which pods may not use."""
-    for name in barred_models(claim.requests, settings.usable):
-        yield Violation(claim.where, f"selects {name}", said_of_gpus(settings.usable.gpus), _ELSE)
+    """Refuse claims and templates, when they are applied, that can give only models which pods may not use."""
+    for found in barred_models(claim.requests, settings.usable, facts):
+        yield Violation(claim.where, found, said_of_gpus(settings.usable.gpus), _ELSE)
 
 
 def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
@@ -190,12 +195,25 @@ def _judged_gpus(pod: Pod, usable: Usable) -> tuple[Accelerator, ...]:
     return tuple(_gpus(pod)) if usable else ()
 
 
-def _claimed(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
-    """The claims of the pod that select models which it may not use."""
-    for named in claims_of(pod.resource_claims) if settings.usable.gpus else ():
-        for name in barred_models(facts.claim(named, pod.namespace) or (), settings.usable):
-            found = f"{named.kind} {cut(named.target)} selects {name}"
-            yield Violation(f"spec.resourceClaims[{cut(named.name)}]", found, said_of_gpus(settings.usable.gpus), _ELSE)
+def _of_classes(pod: Pod, gpus: Sequence[Accelerator], usable: Usable, facts: Facts) -> Misfit | None:
+    """Why the pod may not use what the DeviceClasses give that have the name of one of its GPUs."""
+    by_name = {name: facts.extended_resource(name) for name in facts.device_classes() or ()}
+    giving = [tuple([Devices(name) for name in by_name if by_name[name] == gpu.resource]) for gpu in gpus]
+    return next(filter(None, [barred_request(one, usable, facts, pod) for one in giving]), None)
+
+
+def _claimed(pod: Pod, usable: Usable, facts: Facts) -> Iterator[Violation]:
+    """The claims of the pod, and the device classes in its resources, that give only models which it may not use."""
+    said = said_of_gpus(usable.gpus)
+    for named in claims_of(pod.resource_claims):
+        place, who = f"spec.resourceClaims[{cut(named.name)}]", f"{named.kind} {cut(named.target)}"
+        for found in barred_models(facts.claim(named, pod.namespace) or (), usable, facts, pod):
+            yield Violation(place, f"{who} {found}", said, _ELSE)
+    for container in pod.containers if pod.requests_classes else ():
+        for name, amount in {**container.limits, **container.requests}.items():
+            if name.startswith(DEVICE_CLASSES) and positive(amount) is not None:
+                for found in barred_models(((Devices(name.removeprefix(DEVICE_CLASSES)),),), usable, facts, pod):
+                    yield Violation(f"{container.path}.resources", f"requests {cut(name)}, which {found}", said, _ELSE)
 
 
 def _usable(pod: Pod, settings: Settings) -> Usable | None:

@@ -167,6 +167,10 @@ class Facts(Protocol):
         """
         ...
 
+    def gpus_given(self, device_class: str, pod: Pod) -> Sequence[Mapping[str, str]]:
+        """All GPUs that a DeviceClass can give a pod, each as labels of a node with it; empty where that is unknown."""
+        ...
+
     def nodes_offering(self, device_class: str, pod: Pod) -> Sequence[NodeClass]:
         """Classes of the matching nodes of a pod that offer NVIDIA GPUs for containers by ResourceSlices.
 
@@ -290,6 +294,8 @@ class Rule:
     """Whether nodes can be unsuited under these settings. If not, `unsuited` is not called."""
     why_no_effect: Callable[[Any], str] = lambda _: ""
     """What to change if these settings have no effect on any pod; empty if they have one."""
+    out_of_reach: Callable[[Any], str] = lambda _: ""
+    """What these settings promise and no webhook can keep, and what does; empty if there is no such thing."""
     labels: Callable[[Any], Iterable[str]] = lambda _: ()
     """The labels by which these settings select pods. Pods that differ in one of them are not alike."""
     references: Callable[[Any], Iterable[Reference]] = lambda _: ()

@@ -4,7 +4,7 @@ The rule looks at everything by which a container gets GPUs past the device plug
 device files, the container toolkit's list of devices, annotations for container runtimes, and privileges. It looks at
 pods with GPUs as well, because one GPU is easily the key to all GPUs of the node.
 
-In a pod that requests NVIDIA GPUs, a container without GPUs gets `NVIDIA_VISIBLE_DEVICES=void`, unless it sets the
+In a pod that requests NVIDIA GPUs, a container without such gets `NVIDIA_VISIBLE_DEVICES=void`, unless it sets the
 variable itself. Other pods get no `void`, nor do debug containers, to which nothing can be added. In mode `warn` a
 `void` that would be added is only recorded, without a warning, because the author of the pod need not do anything.
 
@@ -44,6 +44,7 @@ from webhook.rules.device_access import (
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
 from webhook.rules.rule_settings import InjectionSettings
 
+_OTHERS = frozenset({Vendor.AMD, Vendor.INTEL})
 _OF_GPUDIRECT = 8
 """GPUs of the machines with GPUDirect-TCPX and -TCPXO, which are a3-highgpu-8g and a3-megagpu-8g."""
 
@@ -74,7 +75,7 @@ class Settings(InjectionSettings):
     debug_containers: Reaction = Reaction.DENY
     """What happens to debug containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image:
     `deny`, `warn` or `allow`."""
-    images: Reaction = Reaction.ALLOW
+    images: Reaction = Reaction.DENY
     """What happens to other containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image and
     request no GPU, in pods that get no `void`: `deny`, `warn` or `allow`. With a CUDA image they see every GPU of their
     node, unless the toolkit accepts the variable from privileged containers only."""
@@ -208,9 +209,9 @@ def _of_what_is_not_said(
 ) -> Iterator[Violation | Advice]:
     """The violations of a container that leaves the variable to a ConfigMap, a Secret or its image.
 
-    In a pod without GPUs and without runtimeClassName, only CUDA_VERSION counts: the API server sends no other ones.
+    Without runtimeClassName and GPUs of NVIDIA only CUDA_VERSION counts: other pods are not sent, or on other nodes.
     """
-    is_sent = bool(pod.runtime_class or pod.gpus)
+    is_sent = bool(pod.runtime_class) or any(gpu.vendor not in _OTHERS for gpu in pod.accelerators)
     asks = requests_nvidia(container)
     if not asks and (not runtime or _gets_void(pod, container)):
         return
@@ -233,8 +234,24 @@ def _gets_void(pod: Pod, container: Container) -> bool:
 
 
 def _may_get_gpus(container: Container) -> bool:
-    """Whether the container requests a GPU, or something that another component may turn into one."""
-    return bool(container.gpu_count) or container.has_claims or container.asks_gpu_attributes
+    """Whether the container requests a GPU that may be NVIDIA's, or what another component may turn into one."""
+    for one in container.gpu_requests:  # faster than any()
+        if one.count and one.accelerator.vendor not in _OTHERS:
+            return True
+    return container.has_claims or container.asks_gpu_attributes
+
+
+def out_of_reach(settings: Settings) -> str:
+    """Pods under NVIDIA's runtime that the API server does not send."""
+    are_sent = not settings.nvidia_is_default_runtime and all("nvidia" in name for name in settings.runtime_classes)
+    if are_sent or settings.images is settings.env_from is Reaction.ALLOW:
+        return ""
+    return (
+        "images and envFrom cannot reach pods without GPUs and without a RuntimeClass that has nvidia in its name, as "
+        "these are not sent. Set accept-nvidia-visible-devices-envvar-when-unprivileged = false in the toolkit's "
+        "config.toml on all nodes; the device plugin then has to pass GPUs by CDI, or by volume-mounts with "
+        "accept-nvidia-visible-devices-as-volume-mounts = true"
+    )
 
 
 _WITHOUT_ASKING = """
@@ -270,4 +287,5 @@ RULE = Rule(
     mutate=mutate,
     validate=validate,
     warns_of_injections=False,
+    out_of_reach=out_of_reach,
 )

@@ -32,7 +32,8 @@ def visible_devices(seen: Seen) -> Complaints:
     asks = asks_nvidia(seen.before) and not has_passthrough(seen.before)
     for before, after in zip(lasting(seen.before), lasting(seen.after), strict=True):
         voids = [one for one in maps(after, "env")[len(maps(before, "env")) :] if one.get("name") == _VARIABLE]
-        is_due = asks and not gpus_of(before) and not sets(before, _VARIABLE) and not _shares(before)
+        own = [name for name in gpus_of(before) if "amd.com" not in name and "intel.com" not in name]
+        is_due = asks and not own and not sets(before, _VARIABLE) and not _shares(before)
         is_due = is_due and seen.completes("visibleDevices")
         yield from exactly(bool(voids), is_due, f"{_VARIABLE} set in {after.get('name')}")
         if voids not in ([], [{"name": _VARIABLE, "value": "void"}]):
