@@ -37,9 +37,9 @@ def stands_beside_pods(affinity: Mapping[str, Any], labels: Mapping[str, Any]) -
     for term in terms if isinstance(terms, list) else ():
         selector = term.get("labelSelector") if isinstance(term, dict) else None
         wanted = selector.get("matchLabels") if isinstance(selector, dict) else None
-        if isinstance(wanted, dict) and term.get("topologyKey") == "kubernetes.io/hostname":
-            if any(labels.get(key) != value for key, value in wanted.items()):
-                return True
+        is_of_others = isinstance(wanted, dict) and any(labels.get(key) != value for key, value in wanted.items())
+        if is_of_others and term.get("topologyKey") == "kubernetes.io/hostname":
+            return True
     return False
 
 

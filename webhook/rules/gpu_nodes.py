@@ -2,9 +2,9 @@
 
 A pod without GPUs breaks this rule if it tolerates the taint of GPU nodes by its key and would fit on a GPU node with
 that taint. Exempt are pods of DaemonSets, pods that tolerate every taint, as node agents do (`tolerateAll: deny` ends
-this), pods that a required pod affinity puts on the host of pods with other labels, such as a cache beside the GPU pod
-that it serves, pods that request a device which only GPU nodes have, such as a network card, and pods that get a part of
-a GPU from the scheduler of KAI or Run:ai by an annotation (`gpu-fraction`, `gpu-memory`).
+this), pods that a required pod affinity puts on the host of pods with other labels, such as a cache beside a GPU pod,
+pods that request a device which only GPU nodes have, such as a network card, and pods that get a part of a GPU from the
+scheduler of KAI or Run:ai by an annotation (`gpu-fraction`, `gpu-memory`).
 """
 
 from collections.abc import Iterator, Sequence
