@@ -71,7 +71,8 @@ def mutate(
             injections += injected
     findings = with_excepted_injections(without_repeats(findings, pod, policy, facts), original, policy, facts)
     if any(finding.fails_validation for finding in chain(findings, violations(pod, policy.anticipators, facts))):
-        findings.extend(bounded(violations(pod, policy.validators, facts)))
+        found = violations(pod, policy.validators, facts)
+        findings.extend(bounded(one for one in found if not one.is_kept_off))  # it would have been kept off
     if any(finding.refuses for finding in findings):
         return Outcome(policy, raw, tuple(finding for finding in findings if finding.kind is not FindingKind.ADVICE))
     if injections and ANNOTATION not in pod.annotations:

@@ -199,7 +199,7 @@ def cuda_driver(seen: Seen) -> Complaints:
 
 
 def gpu_types(seen: Seen) -> Complaints:
-    """Pods are kept off the H100, which the policy denies, if there are other nodes, and are refused if not."""
+    """Pods are kept off the denied H100, whatever they tolerate, and are refused if they may get one."""
     refused, steered = bool(seen.violations("gpuTypes")), seen.has_injected("gpuTypes")
     if not reserved(seen.after):
         yield from exactly(refused or steered, False, "judged a pod without GPUs")
@@ -207,14 +207,16 @@ def gpu_types(seen: Seen) -> Complaints:
     tolerations = at(seen.after, "spec", "tolerations")
     before = list(candidates({**seen.before, "spec": {**seen.before["spec"], "tolerations": tolerations}}))
     after = list(candidates(seen.after))
-    if steered and not any(map(_is_denied, before)):
-        yield "completed a pod that could land on no GPU which is denied"
-    if refused and not all(map(_is_denied, after)):
-        yield "refused, although a node with GPUs that are not denied takes it"
+    selected = list(
+        candidates({**seen.before, "spec": {**seen.before["spec"], "tolerations": [{"operator": "Exists"}]}})
+    )
+    if steered and not any(map(_is_denied, selected)):
+        yield "completed a pod that selects no GPU which is denied"
+    if refused and not any(map(_is_denied, after or selected)):
+        yield "refused, although it can get no GPU that is denied"
     if after and all(map(_is_denied, after)) and not refused and not _gpu_faults(seen):
         yield "not refused, although only GPUs that are denied are left"
-    names = any(maps(term, "matchFields") for term in at(seen.before, "spec", *AFFINITY) or ())
-    is_bound = names or bool(seen.before["spec"].get("nodeName"))
+    is_bound = bool(seen.before["spec"].get("nodeName"))
     if seen.completes("gpuTypes") and not is_bound and any(map(_is_denied, after)) and not all(map(_is_denied, after)):
         yield "not kept off a node with GPUs that are denied"
     lost = [node for node in before if steered and node not in after]
