@@ -1,0 +1,103 @@
+"""What nodes say of the hour to come: which taints go away by themselves, and who makes nodes."""
+
+import pytest
+
+from tests.facts.samples import node
+from tests.rules.samples import container, pod
+from webhook.facts.facts import ClusterFacts
+from webhook.facts.node_states import is_transient, maker_of
+from webhook.model.node import NodeState
+from webhook.model.pod_reader import pod_from_raw
+
+GPU = "nvidia.com/gpu"
+LASTING = [
+    GPU,
+    "amd.com/gpu",
+    "sku",
+    "dedicated",
+    "team",
+    "kubernetes.azure.com/scalesetpriority",
+    "cloud.google.com/gke-spot",
+    "cloud.google.com/compute-class",
+    "node-role.kubernetes.io/control-plane",
+    "node.lepton.ai/dedicated-node-group-id",
+    "hub.jupyter.org/dedicated",
+]
+
+
+def asking(**spec):
+    return pod_from_raw(pod(container(gpus=1), **spec))
+
+
+def states(facts: ClusterFacts, **spec) -> list[NodeState]:
+    return [one.state for one in facts.matching_nodes(asking(**spec))]
+
+
+@pytest.mark.parametrize("key", LASTING)
+def test_taints_that_mark_nodes_for_some_pods_are_not_transient(key) -> None:
+    assert not is_transient(key)
+
+
+@pytest.mark.parametrize(
+    ("labels", "taint", "expected"),
+    [
+        pytest.param({}, "cni.istio.io/not-ready", [NodeState.STARTING], id="a known taint"),
+        pytest.param({}, "node.kubernetes.io/unschedulable", [NodeState.SERVING], id="a cordon"),
+        pytest.param({}, "burn-in", [], id="a taint of its owner's choice"),
+        pytest.param(
+            {"karpenter.sh/registered": "true"}, "burn-in", [NodeState.STARTING, NodeState.MAKEABLE], id="new"
+        ),
+        pytest.param(
+            {"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true"},
+            "burn-in",
+            [NodeState.MAKEABLE],
+            id="initialized",
+        ),
+        pytest.param({"karpenter.sh/nodepool": "a"}, GPU, [NodeState.MAKEABLE], id="the taint of GPU nodes stays"),
+    ],
+)
+def test_a_node_starts_while_only_transient_taints_keep_pods_away(labels, taint, expected) -> None:
+    facts = ClusterFacts.of(
+        [node("n0", labels=labels, capacity={GPU: "8"}, taints=[{"key": taint, "effect": "NoSchedule"}])]
+    )
+    assert states(facts) == expected
+
+
+def test_a_policy_adds_taints_of_its_own_and_leaves_the_facts_of_others_alone() -> None:
+    tainted = node("n0", capacity={GPU: "8"}, taints=[{"key": "example.com/burn-in", "effect": "NoSchedule"}])
+    facts = ClusterFacts.of([tainted])
+    own = ClusterFacts(facts.cluster, transient=("example.com/*",))
+    assert (states(facts), states(own)) == ([], [NodeState.STARTING])
+    assert own.table is own.cluster.table.without_taints(("example.com/*",))
+    assert facts.cluster.table.without_taints(("other/*",)) is facts.cluster.table
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "maker"),
+    [
+        ("a", {"karpenter.sh/nodepool": "x"}, "Karpenter"),
+        ("a", {"karpenter.sh/nodepool": "x", "eks.amazonaws.com/compute-type": "auto"}, "EKS Auto Mode"),
+        ("a", {"eks.amazonaws.com/compute-type": "ec2"}, ""),
+        ("a", {"eks.amazonaws.com/nodegroup": "x"}, ""),
+        ("gk3-cluster-pool-1", {}, "GKE Autopilot"),
+        ("a", {"cloud.google.com/gke-nodepool": "nap-1"}, "GKE"),
+        ("a", {"cloud.google.com/gke-nodepool": "default", "cloud.google.com/gke-provisioning": "standard"}, ""),
+        ("a", {"cloud.google.com/compute-class": "team-a"}, ""),
+    ],
+)
+def test_only_labels_that_an_autoscaler_alone_gives_say_that_it_makes_nodes(name, labels, maker) -> None:
+    assert maker_of(name, labels) == maker
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_possible"),
+    [
+        ({}, True),
+        ({"nodeSelector": {"karpenter.k8s.aws/instance-gpu-name": "l40s"}}, True),
+        ({"nodeSelector": {"kubernetes.io/hostname": "n0"}}, False),
+        ({"nodeName": "n0"}, False),
+    ],
+)
+def test_no_node_is_made_for_a_pod_that_names_its_node(spec, is_possible) -> None:
+    facts = ClusterFacts.of([node("n0", labels={"karpenter.sh/nodepool": "a"}, capacity={"cpu": "4"})])
+    assert (NodeState.MAKEABLE in states(facts, **spec)) == is_possible
