@@ -79,6 +79,10 @@ def _only_pools(pod: Pod, classes: Sequence[NodeClass]) -> Explanation:
     if any(one.by_claim for one in classes):
         message = f"it requests {wanted}, which only a DeviceClass gives, and no such device is allocated to it"
         return Explanation(ReasonCode.UNSCHEDULABLE, message, f"Wait until devices are free, or {_TELL}")
+    if maker := next((one.made_by for one in classes if one.made_by), ""):
+        message = f"no node of today fits its {wanted}; one that {maker} makes may"
+        remedy = f"Wait until {maker} makes a node; if none comes, see which nodes it may make, or {_TELL}"
+        return Explanation(ReasonCode.NODES_UNAVAILABLE, message, remedy)
     message = f"only nodes of a declared pool fit its {wanted}, and no such node is there now"
     remedy = f"Wait until the autoscaler adds a node; if none comes, {_TELL}"
     return Explanation(ReasonCode.NODES_UNAVAILABLE, message, remedy)

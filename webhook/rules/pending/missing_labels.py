@@ -121,7 +121,8 @@ class LabelHints:
             return Reason(want.where, found, *self._instead(labels, _corrected(labels, term, fits)))
         if len(want.terms) > 1:
             return Reason(want.where, found, "a node has to meet all of one term", f"Change one of them, or {TELL}")
-        return Reason(want.where, found, "each part of it is met by some node", f"Change or remove a part, or {TELL}")
+        is_met = "a node has to meet all of it" if want.terms[0].fields else "each part of it is met by some node"
+        return Reason(want.where, found, is_met, f"Change or remove a part, or {TELL}")
 
     def _local_name(self, expression: Expression, fits: ExpressionFits) -> LocalName | None:
         """How these nodes name the GPU that an expression names by a label which no node has; None if unknown."""
