@@ -32,7 +32,6 @@ def test_a_deployment_whose_pods_do_not_all_fit_is_told_how_many_do() -> None:
         "'team-vision' allows 8 GPUs in all, enough for 4 of them. Run 4 or fewer, or request less in each."
     )
     assert finding.warns
-    assert len(finding.warning) <= 256
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from webhook.audit.documents import Document
 from webhook.audit.report import Level
 from webhook.audit.review_objects import ReviewContext, review
 from webhook.commands.main import main
+from webhook.engine.exceptions_used import excepted
 from webhook.model.subject import subject_of
+from webhook.outcome import MOST_WARNED
 from webhook.policy.loader import load
 from webhook.policy.policy_set import PolicySet
 
@@ -272,12 +275,19 @@ def test_nothing_that_a_tenant_writes_into_an_annotation_counts(tmp_path) -> Non
     assert admitted(raw, policies, END - 1) == (False, ())
 
 
-def test_a_long_finding_is_cut_and_its_exception_is_not(tmp_path) -> None:
+def test_a_finding_says_which_exception_lets_it_through(tmp_path) -> None:
     name, ticket = "b" * 63, "T" * 60
     policies = written(tmp_path, {**ENTRY, "name": name, "ticket": ticket})
     (warning,) = admitted(pod(16, name="bert-1"), policies, END - 1)[1]
-    assert warning.endswith(f"; admitted until 2027-01-15 by exception {name}, {ticket}.")
-    assert len(warning) <= 256
+    assert warning.endswith(f"at most 8 per pod; admitted until 2027-01-15 by exception {name}, {ticket}.")
+
+
+def test_a_long_finding_is_cut_and_its_exception_is_not(tmp_path) -> None:
+    decision = phases.validate(request(pod(16, name="bert-1")), written(tmp_path, ENTRY), FACTS, (), END - 1)
+    (finding,) = [one for one in decision.outcome.findings if one.rule == "gpuLimits"]
+    warning = excepted(replace(finding, message="x" * 1_000_000), finding.exception).warning
+    assert warning.endswith("x...; admitted until 2027-01-15 by exception bert-legacy, OPS-123.")
+    assert len(warning) < MOST_WARNED / 2
 
 
 def test_mode_warn_keeps_the_finding_a_warning(tmp_path) -> None:

@@ -1,6 +1,6 @@
 """The outcome of a pod as values: findings with their mode, and the texts of refusals and warnings."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field as attribute
 from enum import StrEnum
 from typing import Any
@@ -9,29 +9,23 @@ from webhook.model.edits import Edit
 from webhook.model.fixed import fixed
 from webhook.model.pod import Pod
 from webhook.model.shape import shortened
-from webhook.model.wording import cut_at_a_word, cut_sentence, ended, fitted, shorter
+from webhook.model.wording import ended
 from webhook.policy.exceptions import AppliedException
 from webhook.policy.policy_set import Policy
 from webhook.rules.rule_settings import Mode
 
-LONGEST_WARNING = 256
-"""Characters of one warning. The API server cuts longer ones."""
-
-MOST_WARNED = 4096
-"""Characters of all warnings together. The API server silently drops warnings beyond them."""
+MOST_WARNED = 4_000
+"""Characters of all warnings of an answer. If those of a request pass 4,096 together, the API server cuts each of them
+to 256, and drops what is still too much (k8s.io/apiserver, endpoints/filters/warning.go)."""
 
 MOST_REFUSED = 20_000
 """Characters of a whole refusal. It quotes parts of the pod, which can be long."""
 
 LONGEST_FIELD = 500
 """Characters of a place that a finding shows."""
-_SHORT_FIELD = 50
-"""Characters of a place in a warning that also says which pods of a workload are meant."""
-_LONGEST_REMEDY, _LONGEST_REASON = LONGEST_WARNING // 2, LONGEST_WARNING // 3
-"""Characters of a remedy and of a reason in a warning that has to be cut."""
 
 LONGEST_LINE = 2_000
-"""Characters of one violation in a refusal. Violations of real pods have a tenth of them."""
+"""Characters of one finding in a refusal or a warning. Findings of real pods have a tenth of them."""
 
 MOST_VIOLATIONS = 100
 """Violations that one refusal names. A pod can be made to have thousands."""
@@ -70,8 +64,6 @@ class Finding:
     origin: str = attribute(default="", compare=False)
     line: int = attribute(default=0, compare=False)
     about: str = attribute(default="", compare=False)
-    brief: str = attribute(default="", compare=False)
-    """A shorter message for warnings; empty if `message` is short. Its first clause is the most important one."""
     fault: str = attribute(default="", compare=False)
     """The name of a fault that several rules may report, so that it is reported once; empty for most findings."""
     number: int = attribute(default=1, compare=False)
@@ -88,37 +80,33 @@ class Finding:
     """The exception because of which it refuses nothing; the message says so, too. None for most findings."""
 
     def __str__(self) -> str:
-        return printable(f"{ended(self._head(self.where))}{self._tail}")
+        return self._line(self.remedy)
 
     @property
     def where(self) -> str:
         """The field, cut to 500 characters: names in custom resources may have megabytes."""
         return shortened(self.field, LONGEST_FIELD)
 
-    def _head(self, where: str) -> str:
-        return f"{self._opening(where)}{self.message}"
-
-    def _opening(self, where: str) -> str:
+    @property
+    def _head(self) -> str:
         about = f"{self.about}: " if self.about else ""
-        return f"{self.rule}: {about}{where}: "
+        return f"{self.rule}: {about}{self.where}: {self.message}"
+
+    def _line(self, remedy: str) -> str:
+        return printable(ended(self._head) + (f" {ended(remedy)}" if remedy else ""))
 
     @property
-    def _tail(self) -> str:
-        return f" {ended(self.remedy)}" if self.remedy else ""
+    def note(self) -> str:
+        """The finding for the user: one line of up to 2,000 characters. Beyond, the message is cut before the remedy.
 
-    @property
-    def _where_in_a_pod(self) -> str:
-        inside = self.where.rpartition(".spec.")[2]
-        return inside if len(inside) <= _SHORT_FIELD else f"...{inside[3 - _SHORT_FIELD :]}"
-
-    @property
-    def violation(self) -> str:
-        """The finding in a refusal: up to 2,000 characters. If it is longer, the message is cut, not the remedy."""
-        text = str(self)
+        Whoever is let through by an exception is told no remedy.
+        """
+        remedy = self.remedy if self.exception is None else ""
+        text = self._line(remedy)
         if len(text) <= LONGEST_LINE:
             return text
-        tail = shortened(f".{self._tail}", LONGEST_LINE // 2)
-        return printable(shortened(self._head(self.where), LONGEST_LINE - len(tail)) + tail)
+        tail = shortened(f". {ended(remedy)}" if remedy else ".", LONGEST_LINE // 2)
+        return printable(shortened(self._head, LONGEST_LINE - len(tail)) + tail)
 
     @property
     def warns(self) -> bool:
@@ -129,55 +117,6 @@ class Finding:
     def warning(self) -> str:
         """The `note` in plain ASCII, which is all that headers of HTTP take; other characters are question marks."""
         return "".join(c if " " <= c <= "~" else "?" for c in self.note)
-
-    @property
-    def note(self) -> str:
-        """The finding for the user: one line of at most 256 characters, with its reason and one full stop.
-
-        If the text is too long, it has the place in the pod instead of the workload, the brief message, and fewer
-        alternatives in the remedy. Only if this is too long, too, it is cut between words.
-        """
-        text = str(self) if self.exception is None else self._excepted
-        if len(text) > LONGEST_WARNING:
-            text = next((text for text in self._ways_to_say_it() if len(text) <= LONGEST_WARNING), "") or self._cut()
-        return printable(text)
-
-    @property
-    def _excepted(self) -> str:
-        """The finding without its remedy, as long as an exception holds; what is said of the exception is never cut."""
-        text = ended(f"{self._opening(self.where)}{self.message}")
-        if len(text) <= LONGEST_WARNING:
-            return printable(text)
-        said, _, told = (self.brief or self.message).rpartition("; ")
-        return printable(f"{cut_at_a_word(self._short_opening + said, LONGEST_WARNING - len(told) - 3)}; {ended(told)}")
-
-    @property
-    def _short_opening(self) -> str:
-        """The opening of a warning that would be too long."""
-        return self._opening(self._where_in_a_pod if self.about else self.where)
-
-    def _ways_to_say_it(self) -> Iterator[str]:
-        """Texts of the finding in whole sentences, each shorter than the one before."""
-        opening, brief = self._short_opening, self.brief
-        for messages in ([self.message, brief], [brief.partition("; ")[0]]):
-            said = [ended(opening + message) for message in messages if message]
-            for remedy in shorter(self.remedy):
-                yield from (f"{one} {ended(remedy)}" for one in said)
-            if not self.remedy:
-                yield from said
-
-    def _cut(self) -> str:
-        """The finding with a cut message. The reason, which follows the last semicolon, stays."""
-        remedies = list(shorter(self.remedy))
-        fitting = (remedy for remedy in remedies if len(remedy) < _LONGEST_REMEDY)
-        remedy = next(fitting, cut_sentence(remedies[-1], _LONGEST_REMEDY) if remedies else "")
-        text, semicolon, reason = f"{self._short_opening}{self.brief or self.message}".rpartition("; ")
-        if not remedy:
-            return cut_sentence(text + semicolon + reason, LONGEST_WARNING)
-        room = LONGEST_WARNING - len(f" {ended(remedy)}")
-        if not semicolon or len(reason) > min(_LONGEST_REASON, room // 2):
-            return f"{fitted(text + semicolon + reason, room)} {ended(remedy)}"
-        return f"{cut_at_a_word(text, room - len(semicolon + reason) - 1)}{semicolon}{ended(reason)} {ended(remedy)}"
 
 
 @fixed(frozen=True, slots=True)
@@ -225,12 +164,12 @@ class Outcome:
         """The message of a refusal, with up to 100 violations and 20,000 characters; empty if the pod is allowed."""
         refusals = self.refusals
         if len(refusals) < 2:
-            return "".join(finding.violation for finding in refusals)
+            return "".join(finding.note for finding in refusals)
         count = sum(finding.number for finding in refusals)
         lines = [f"{count} violations:"]
         room = MOST_REFUSED
         for finding in refusals[:MOST_VIOLATIONS]:
-            line = f"- {finding.violation}"
+            line = f"- {finding.note}"
             room -= len(line)
             if room < 0:
                 break
@@ -242,8 +181,8 @@ class Outcome:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One text for each finding that warns, without repeats. If room is short, the last text says how many more."""
-        findings = [finding for finding in self.findings if finding.warns]
+        """One text for each finding that warns, worst first, without repeats. The last counts what is left out."""
+        findings = worst_first(finding for finding in self.findings if finding.warns)
         told: dict[str, None] = {}
         left = sum(finding.number for finding in findings)
         room = MOST_WARNED - len(_more(left))
@@ -256,6 +195,11 @@ class Outcome:
                 told[warning] = None
             left -= finding.number
         return tuple(told)
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings in the order of warnings: what would refuse or be injected before advice, enforced rules first."""
+    return sorted(findings, key=lambda finding: (finding.kind is FindingKind.ADVICE, finding.mode is not Mode.ENFORCE))
 
 
 def _more(count: int) -> str:

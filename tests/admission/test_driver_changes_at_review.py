@@ -61,7 +61,8 @@ def test_a_pod_is_warned_before_the_day_and_refused_from_then_on(policies: Polic
     assert (before.result, after.result) == ("allowed", "refused")
     (warning,) = before.answer.warnings
     assert warning.startswith("cudaDriver: ")
-    assert "from 1 December 2026 on, nodes of pool v100 have driver 595.71.05; this image will not run there" in warning
+    assert ": from 1 December 2026 on, nodes of pool v100 have driver 595.71.05; " in warning
+    assert ", and will not run there" in warning
     assert "driver branch 580 is the last for compute capability 7.0" in after.answer.message
     assert "December" not in after.answer.message
 

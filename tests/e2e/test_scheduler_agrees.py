@@ -91,7 +91,6 @@ def test_a_pod_that_is_called_impossible_stays_pending_for_that_reason(
     """The webhook's reason and the scheduler's own are about the same."""
     warned = said(site.plane, namespace, case.spec)
     assert case.said in warned
-    assert all(len(line) <= len("Warning: ") + 256 for line in warned.splitlines())
     assert re.search(case.why, eventually(lambda: why_pending(site.plane, namespace)))
     assert bound_to(site.plane, namespace) == ""
 

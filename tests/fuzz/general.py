@@ -13,7 +13,7 @@ from tests.fuzz.seen import Seen
 from tests.fuzz.world import SETTINGS, Reply, World
 from tests.rules.every_rule import CASES
 from tests.rules.validity import lost
-from webhook.outcome import Finding, FindingKind, Outcome
+from webhook.outcome import MOST_WARNED, Finding, FindingKind, Outcome
 
 LARGEST_ANSWER = 4 * 1024**2
 """Bytes: the 3 MiB of the largest patch that an API server takes, in base64."""
@@ -80,7 +80,8 @@ def _answer(reply: Reply, case: Case) -> Iterator[Complaint]:
             yield "answer", f"refused with {status}"
         if status["code"] == 422 and case.is_sound:
             yield "shape", f"taken for malformed: {status['message'][:300]}"
-    if any(len(one) > 256 or not one.isascii() for one in response.get("warnings", ())):
+    warnings = response.get("warnings", ())
+    if sum(map(len, warnings)) > MOST_WARNED or not all(one.isascii() for one in warnings):
         yield "answer", "a warning that an API server cuts"
 
 

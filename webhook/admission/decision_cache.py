@@ -228,4 +228,4 @@ def _likeness(request: AdmissionRequest, policies: Sequence[Policy]) -> Likeness
 
 
 def _texts(finding: Finding) -> tuple[str, ...]:
-    return finding.field, finding.message, finding.remedy, finding.brief
+    return finding.field, finding.message, finding.remedy

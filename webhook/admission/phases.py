@@ -21,7 +21,6 @@ from webhook.model.subject import subject_of
 from webhook.model.workloads import is_made_or_ending, is_pod
 from webhook.outcome import (
     LONGEST_LINE,
-    LONGEST_WARNING,
     MOST_REFUSED,
     MOST_VIOLATIONS,
     MOST_WARNED,
@@ -285,8 +284,8 @@ def _refusal(checked: Checked) -> str:
 
 
 def _allowed(warnings: Iterable[str]) -> Decision:
-    """The answer that allows the request with these warnings, shortened to what the API server passes on."""
-    texts = [shortened("".join(c if " " <= c <= "~" else "?" for c in text), LONGEST_WARNING) for text in warnings]
+    """The answer that allows the request with these warnings, as many as there is room for."""
+    texts = [shortened("".join(c if " " <= c <= "~" else "?" for c in text), LONGEST_LINE) for text in warnings]
     kept = _fitting(texts, MOST_WARNED - len(_MORE.format(len(texts))))
     left = len(texts) - len(kept)
     return Decision(AdmissionResponse(is_allowed=True, warnings=(*kept, _MORE.format(left)) if left else tuple(kept)))

@@ -12,7 +12,7 @@ from webhook.admission.phases import Decision
 from webhook.model.json_parts import part
 from webhook.model.shape import cut_to_bytes
 from webhook.model.workloads import controller_of, is_pod
-from webhook.outcome import Finding, FindingKind, Outcome, printable
+from webhook.outcome import Finding, Outcome, printable, worst_first
 from webhook.policy.policy_set import Policy
 from webhook.rules.rule_settings import Mode
 
@@ -25,7 +25,7 @@ _LONGEST_UID = 64
 
 @dataclass(frozen=True, slots=True)
 class RuleWarning:
-    """The first warning of a rule about a pod, and how many more the rule has."""
+    """The worst warning of a rule about a pod, and how many more the rule has."""
 
     text: str
     more: int = 0
@@ -140,9 +140,9 @@ def would_inject(policy: Policy) -> bool:
 
 
 def warnings_of(findings: Iterable[Finding]) -> Warnings:
-    """The warnings of rules in mode `warn`; the first finding of a rule that is no advice speaks for the others."""
+    """The warnings of rules in mode `warn`; the worst finding of a rule speaks for the others."""
     found: dict[str, RuleWarning] = {}
-    for finding in sorted(filter(_is_told, findings), key=lambda finding: finding.kind is FindingKind.ADVICE):
+    for finding in worst_first(filter(_is_told, findings)):
         known = found.get(finding.rule)
         if known is None:
             found[finding.rule] = RuleWarning(finding.note, finding.number - 1)

@@ -27,7 +27,7 @@ from webhook.model.image import ImageInfo
 from webhook.model.json_parts import mapped
 from webhook.model.subject import subject_of
 from webhook.model.workloads import is_made_or_ending, is_pod, workload_of
-from webhook.outcome import Finding, FindingKind, Injection, Outcome, printable
+from webhook.outcome import Finding, FindingKind, Injection, Outcome, printable, worst_first
 from webhook.policy.policy_set import InForce, Policy, PolicySet
 
 _LEDGER_SECONDS = 30.0
@@ -89,7 +89,7 @@ class ReviewedObject:
     @property
     def warnings(self) -> Sequence[str]:
         """The warnings that kubectl would print for a user."""
-        return tuple(dict.fromkeys(finding.warning for finding in self.findings if finding.warns))
+        return tuple(dict.fromkeys(finding.warning for finding in worst_first(self.findings) if finding.warns))
 
 
 def injected(pods: TemplateOutcome) -> tuple[Injection, ...]:

@@ -4,7 +4,6 @@ A remedy is named only after the checks that refused the image have passed with 
 the nodes run, another driver, or other GPUs.
 """
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -26,11 +25,8 @@ _SHOWN = 3
 """Most kinds of nodes that a message describes."""
 _LONGEST_IMAGE = 150
 """Most characters of the image in a message."""
-_IN_BRIEF = 80
-"""Most characters of the image in the brief text of a warning, which has 256 in all."""
 NO_EVIDENCE = "none"
 """What a need says of its evidence if there is none."""
-_ASIDE = re.compile(r" \([^()]*\)")
 
 
 def needs(image: str, need: Need) -> str:
@@ -60,19 +56,6 @@ def _reason(result: PodVerdict, at: int) -> str:
     judgement = result.judgements[at]
     by_policy = at in result.failing and judgement.verdict is Verdict.FORWARD_COMPAT_ONLY
     return judgement.reason + (", which the policy does not allow" if by_policy else "")
-
-
-def in_brief(image: str, need: Need, verdicts: Sequence[NodeVerdict], at: int) -> str:
-    """What an image needs, and why the first kind of nodes cannot run it, in few words."""
-    image = shortened(image, _IN_BRIEF)
-    if need.kind is BuiltFor.OTHER:
-        return f"{image} is built for {need.platform}"
-    first = merged_by_offer(verdicts)[0].result
-    judgement = first.judgements[at]
-    why = _ASIDE.sub("", judgement.reason).partition("; ")[0]
-    which = f"{first.offer.product}: " if first.offer.product and judgement.cause is Cause.DRIVER else ""
-    said = f"{image} needs CUDA {need.cuda}; " if need.cuda is not None else ""
-    return f"{said}{which}{why}"
 
 
 def in_few_words(one: NodeVerdict, gpus: GpuTable) -> str:
@@ -107,15 +90,6 @@ def doubt(image: str, need: Need, at: int, verdicts: Sequence[NodeVerdict]) -> s
         return f"{needs(image, need)}, and no node is known that the pod could land on"
     doubtful = [one for one in verdicts if one.result.judgements[at].verdict is Verdict.UNKNOWN]
     return f"{needs(image, need)}, and it is not known whether it runs: {reasons(doubtful, at)}" if doubtful else ""
-
-
-def doubt_in_brief(need: Need) -> str:
-    """What is not known about a container, in few words."""
-    if need.is_pending:
-        return "its registry has not answered yet, so it is not known whether the image runs"
-    if need.kind is not BuiltFor.OTHER and need.cuda is None:
-        return "does not say which CUDA version it needs; it is not known whether it runs"
-    return "it is not known whether the image runs on the nodes that the pod could land on"
 
 
 _LAST_OF_BRANCH = 999

@@ -12,11 +12,15 @@ from webhook.engine.running_rules import MOST_OF_A_RULE, edits_of, listed
 from webhook.model.container import Container
 from webhook.model.edits import AddEnv, AddGpuLimit, AddMemoryVolume, AddMount, Edit
 from webhook.model.pod import Pod
+from webhook.model.shape import shortened
 from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.exceptions import AppliedException
 from webhook.policy.policy_set import BoundRule, Policy
 from webhook.rules.rule import Facts, Stage
 from webhook.rules.rule_settings import Mode
+
+_LONGEST_EXCEPTED = 1_000
+"""Characters of what was found, so that a warning has room for what is said of the exception."""
 
 
 def findings_under(policy: Policy, pod: Pod | None, find: Callable[[Policy], Iterable[Finding]]) -> tuple[Finding, ...]:
@@ -87,9 +91,8 @@ def excepted(finding: Finding, exception: AppliedException, what: str = "admitte
     """A finding that would refuse a pod, as it is recorded because of an exception."""
     told = exception.told(what)
     mode = exception.exception.mode if finding.rule in exception.exception.rules else Mode.AUDIT
-    brief = finding.brief and f"{finding.brief}; {told}"
-    message = f"{finding.message}; {told}"
-    return replace(finding, mode=mode, message=message, brief=brief, refuses=False, exception=exception)
+    message = f"{shortened(finding.message, _LONGEST_EXCEPTED)}; {told}"
+    return replace(finding, mode=mode, message=message, refuses=False, exception=exception)
 
 
 def with_excepted_injections(findings: list[Finding], pod: Pod, policy: Policy, facts: Facts) -> list[Finding]:

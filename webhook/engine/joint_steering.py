@@ -65,7 +65,6 @@ def refusal(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> Iterable[F
         f"no node is left that the pod could land on: {reasons}",
         "a node must suit all rules of the policy",
         f"Select other nodes by nodeSelector, affinity or tolerations, or tell {PLATFORM_TEAM}",
-        brief=f"no node is left that the pod could land on: {reasons}",
         follows_nodes=True,
     )
     # one of the rules says which GPUs are forbidden, so that no update softens it

@@ -128,7 +128,7 @@ def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
                 more, refuses, last = more + 1, refuses or finding.refuses, finding
         if more:
             text = f"{more} more of these"
-            yield replace(last, field="spec", message=text, brief="", remedy="", refuses=refuses, number=more)
+            yield replace(last, field="spec", message=text, remedy="", refuses=refuses, number=more)
 
 
 def findings_of(bound: BoundRule, values: Iterable[Violation | Advice]) -> Iterator[Finding]:
@@ -155,7 +155,6 @@ def _violation(bound: BoundRule, violation: Violation) -> Finding:
         fails_validation=violation.fails_validation,
         origin=bound.origin,
         line=bound.line,
-        brief=violation.brief,
         fault=violation.fault,
         follows_nodes=violation.follows_nodes or bound.rule.softens_on_update,
         softens_on_update=violation.softens_on_update or bound.rule.softens_on_update,
@@ -173,7 +172,6 @@ def _advice(bound: BoundRule, advice: Violation | Advice) -> Finding:
         addressed(bound, advice.remedy),
         origin=bound.origin,
         line=bound.line,
-        brief=advice.brief,
         fault=advice.fault,
         follows_nodes=advice.follows_nodes or bound.rule.softens_on_update,
     )

@@ -179,7 +179,6 @@ def _missing(pod: Pod, policy: Policy, facts: ClusterFacts, earlier: Sequence[Po
             refuses=if_missing is IfMissing.REFUSE and not all(edit.is_preference for edit in lost),
             origin=bound.origin,
             line=bound.line,
-            brief="what it injects is missing; another webhook removed it, or mutate.gpupolicy.dev was not called",
         )
 
 

@@ -1,11 +1,11 @@
 """Wording that messages share: amounts, plurals, short lists, and suggestions for misspelled words.
 
-Long sentences are cut between words, and end with one full stop.
+Long texts are cut between words, and sentences end with one full stop.
 """
 
 import re
 from bisect import bisect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from webhook.model.quantity import format_bytes
@@ -170,14 +170,8 @@ def _size(size: int, *, is_rounded_up: bool) -> str:
 
 _LONGEST_WORD = 30
 """Most characters that are dropped to cut between words; a longer word, such as an image's name, is cut."""
-
-_BRANCH = re.compile(r", or (?!none,)|, which |, unless |; ")
-"""The beginning of a part of a remedy that can be left out."""
-
-_LOOKED_AT = 300
-"""Most characters of a remedy that are searched for such parts; no warning has room for more."""
-
-_OMISSION = " [...]"
+_TRAILING = " .,;:([{\"'"
+"""Characters that no text ends with before the dots."""
 
 
 def ended(text: str) -> str:
@@ -195,39 +189,9 @@ def cut_at_a_word(text: str, most: int) -> str:
     >>> cut_at_a_word("it can use up the memory; of its node", 27), cut_at_a_word("none", 4)
     ('it can use up the memory...', 'none')
     """
-    return text if len(text) <= most else f"{_words(text, most - 3)}..."
-
-
-def fitted(text: str, most: int) -> str:
-    """A text as a sentence of at most `most` characters, which ends with a full stop or with dots."""
-    sentence = ended(text)
-    return sentence if len(sentence) <= most else f"{_words(text, most - 3)}..."
-
-
-def cut_sentence(text: str, most: int) -> str:
-    """A text as a sentence of at most `most` characters, which ends with a full stop also after an omission.
-
-    >>> cut_sentence("Use another image, or an older one", 28)
-    'Use another image, or [...].'
-    """
-    sentence = ended(text)
-    return sentence if len(sentence) <= most else _words(text, most - len(_OMISSION) - 1) + _OMISSION + "."
-
-
-def _words(text: str, most: int) -> str:
-    """The words that fit. A long word is cut."""
-    kept = text[: max(most, 0)]
-    whole = kept if text[len(kept) : len(kept) + 1] in ("", " ", ",", ";") else kept.rpartition(" ")[0]
-    return (whole if len(kept) - len(whole) <= _LONGEST_WORD else kept).rstrip(" .,;:([{\"'")
-
-
-def shorter(remedy: str) -> Iterator[str]:
-    """The remedy, and then the remedy without its last alternatives, one after the other.
-
-    >>> list(shorter("Use A, or install B, which is new"))
-    ['Use A, or install B, which is new', 'Use A, or install B', 'Use A']
-    """
-    while remedy:
-        yield remedy
-        remedy = remedy[:_LOOKED_AT]
-        remedy = remedy[: max((branch.start() for branch in _BRANCH.finditer(remedy)), default=0)]
+    if len(text) <= most:
+        return text
+    kept = text[: max(most - 3, 0)]
+    whole = kept if text[len(kept)] in " ,;" else kept.rpartition(" ")[0]
+    words = whole if len(kept) - len(whole) <= _LONGEST_WORD else kept
+    return f"{words.rstrip(_TRAILING)}..."

@@ -216,7 +216,6 @@ def refusals(survey: CudaSurvey) -> Iterator[Violation]:
                 found,
                 allowed,
                 remedy_for(container.image, need, offers, survey.assessment.tables),
-                brief="" if processors else cuda_messages.in_brief(container.image, need, unfit, at),
             )
 
 
@@ -230,11 +229,10 @@ def _mixed(survey: CudaSurvey, *, is_steered: bool) -> Advice:
         f"{cuda_messages.needs(container.image, need)}, which some nodes that the pod could land on cannot run{why}: "
         f"{cuda_messages.reasons(own, at)}"
     )
-    brief = cuda_messages.in_brief(container.image, need, own, at)
     if processors := cuda_messages.other_processor(container.image, need, own, at):
-        found = brief = f"{processors[0]}; some nodes that the pod could land on are {processors[1]}{why}"
+        found = f"{processors[0]}; some nodes that the pod could land on are {processors[1]}{why}"
     mend = "Select nodes that run it by nodeSelector, or tell the platform team"
-    return Advice(f"{container.path}.image", found, mend, brief)
+    return Advice(f"{container.path}.image", found, mend)
 
 
 def _unknown(survey: CudaSurvey, unknown: Unknown) -> Iterator[Violation | Advice]:
@@ -248,13 +246,12 @@ def _unknown(survey: CudaSurvey, unknown: Unknown) -> Iterator[Violation | Advic
         if not found:
             continue
         where = f"{container.path}.image"
-        brief = cuda_messages.doubt_in_brief(need)
         clearing = _clearing(container, need, survey.assessment.verdicts)
         if unknown == "warn" or need.is_pending:
-            yield Advice(where, found, clearing, brief)
+            yield Advice(where, found, clearing)
         else:
             allowed = "the policy refuses pods for which this is not known"
-            yield Violation(where, found, allowed, clearing, brief=brief)
+            yield Violation(where, found, allowed, clearing)
 
 
 def _clearing(container: Container, need: Need, verdicts: Sequence[NodeVerdict]) -> str:

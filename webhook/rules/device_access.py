@@ -202,7 +202,6 @@ def left_to_the_image(container: Container, runtime: str) -> Violation | None:
             f"is set {runtime} without {VARIABLE}, in a container that requests no NVIDIA GPU",
             "the container toolkit takes that for an old image of CUDA, which sees every GPU of its node",
             f"Request a GPU in resources.limits, or set {VARIABLE} to void",
-            brief=f"is set {runtime} without {VARIABLE}; such a container sees every GPU of its node",
         )
     is_debugger = container.list_name == EPHEMERAL
     return Violation(
@@ -210,7 +209,6 @@ def left_to_the_image(container: Container, runtime: str) -> Violation | None:
         f"has no {VARIABLE} {runtime}, and the container requests no NVIDIA GPU",
         "its image may set the variable, as CUDA images do, and then the container sees every GPU of its node",
         f"Use {_DEBUG}" if is_debugger else f"Request a GPU in resources.limits, or set {VARIABLE} to void",
-        brief=f"has no {VARIABLE} {runtime}; its image may set it, and then it sees every GPU of its node",
     )
 
 
@@ -241,7 +239,7 @@ class Reaction(StrEnum):
         if self is Reaction.DENY or (self is Reaction.WARN and isinstance(found, Advice)):
             yield found
         elif self is Reaction.WARN and isinstance(found, Violation):
-            yield Advice(found.where, f"{found.found}; {found.allowed}", found.remedy, found.brief)
+            yield Advice(found.where, f"{found.found}; {found.allowed}", found.remedy)
 
 
 def _takes_whole_nodes(pod: Pod, facts: Facts) -> bool | None:

@@ -57,5 +57,4 @@ def _advice(
         f"{from_then_on}; {cuda_messages.needs(container.image, need)}, and will not run there{rest}: "
         f"{cuda_messages.reasons(own, at)}",
         cuda_messages.remedy_for(container.image, need, [one.result.offer for one in own], assessment.tables),
-        f"{from_then_on}; this image will not run there{rest}",
     )

@@ -53,9 +53,8 @@ def isolation_findings(pod: Pod, isolation: Isolation, settings: SteeringSetting
         if judged.is_none_left:
             unit = "a whole GPU" if isolation == "shared" else "a share of a GPU"
             found = f"{request}, and a unit is {unit} on every node that the pod could land on: {reasons}"
-            brief = f"{request}: {reasons}; {_PROMISE[isolation]}"
             remedy = _remedy(isolation, facts)
-            yield Violation(where, found, _PROMISE[isolation], remedy, brief=brief, follows_nodes=True)
+            yield Violation(where, found, _PROMISE[isolation], remedy, follows_nodes=True)
         else:
             why = " and no label separates them" if steering(judged).left else ""
             found = f"{request}, and some nodes that the pod could land on have other units{why}: {reasons}"

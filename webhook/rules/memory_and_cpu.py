@@ -99,13 +99,11 @@ def _lacks(container: Container, missing: Sequence[tuple[_Want, bool]]) -> Viola
     """The violation of a container without limits or requests. Each flag tells whether the amount is written as 0."""
     found = [f"{want.what} (0 is none)" if is_written else want.what for want, is_written in missing]
     keys = [f"{want.key} such as {want.such_as}" for want, _ in missing]
-    lack = f"has no {' and no '.join(found)}"
     return Violation(
         f"{container.path}.resources",
-        lack,
+        f"has no {' and no '.join(found)}",
         " and ".join(want.without for want, _ in missing),
         f"Write {' and '.join(keys)}",
-        brief=f"{lack}; {missing[0][0].without}",
         fault=NO_MEMORY_LIMIT if any(want is _MEMORY for want, _ in missing) else "",
     )
 

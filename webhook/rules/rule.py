@@ -29,8 +29,7 @@ class Violation:
     'spec.containers[a].resources: nvidia.com/gpu is 9; at most 8 are allowed. Request 8.'
 
     `fails_validation` says that the API server refuses such a pod on its own, before any validating webhook sees it.
-    `brief` says what was found and why it matters in few words, for a warning, where the two have many. `fault` names
-    what advice of another rule may be about as well: people are told once, and the violation comes first.
+    `fault` names what advice of another rule may be about as well: people are told once, and the violation comes first.
     `follows_nodes` says that it follows from the nodes that the pod may use. `is_kept_off` says that the rule, if it is
     enforced, keeps pods off such nodes, so that only a pod which it could not keep off is refused; in other modes this
     is advice. `softens_on_update` is as in a Rule, for this violation alone.
@@ -41,7 +40,6 @@ class Violation:
     allowed: str
     remedy: str
     fails_validation: bool = False
-    brief: str = ""
     fault: str = ""
     follows_nodes: bool = False
     is_kept_off: bool = False
@@ -55,13 +53,12 @@ class Violation:
 class Advice:
     """Something that people should know, and that never refuses a pod: what was found, and what to do about it.
 
-    `brief`, `fault` and `follows_nodes` are as in a Violation.
+    `fault` and `follows_nodes` are as in a Violation.
     """
 
     where: str
     found: str
     remedy: str
-    brief: str = ""
     fault: str = ""
     follows_nodes: bool = False
 

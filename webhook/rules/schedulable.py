@@ -87,7 +87,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         return
     if pod.owner_kind != "DaemonSet":
         for reason in islice(why_pending(pod, facts, settings.gpus), _MOST_REASONS):
-            yield Violation(reason.where, reason.found, reason.allowed, reason.remedy, brief=reason.brief)
+            yield Violation(*reason)
 
 
 def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Advice]:

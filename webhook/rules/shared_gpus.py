@@ -105,11 +105,9 @@ def _by_nodes(
         is_of_gke = any(GKE_SHARING in one.labels for one in nodes)
         allowed = "the device plugin refuses more than 1"
         allowed += "" if is_of_gke else ", unless its failRequestsGreaterThanOne is false"
-        brief = f"requests {request.count} shares of a GPU; {allowed}"
-        yield Violation(where, found, allowed, remedy, brief=brief, follows_nodes=True, softens_on_update=True)
+        yield Violation(where, found, allowed, remedy, follows_nodes=True, softens_on_update=True)
     else:
-        brief = f"requests {request.count} shares of a GPU; more than 1 does not give more compute"
-        yield Advice(where, f"{found}; more than 1 does not give more compute", remedy, brief, follows_nodes=True)
+        yield Advice(where, f"{found}; more than 1 does not give more compute", remedy, follows_nodes=True)
 
 
 def _refuses_several(nodes: NodeClass) -> bool:

@@ -191,7 +191,6 @@ def _of_a_mount(mount: Mount, container: Container) -> Violation:
         f"mounts a volume at {shown(mount.path)}",
         "the container toolkit takes files there for a list of GPUs, which only the device plugin may write",
         "Request GPUs in resources.limits, and remove the mount",
-        brief=f"mounts a volume at {shown(mount.path)}; the container toolkit takes files there for a list of GPUs",
     )
 
 

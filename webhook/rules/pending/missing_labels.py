@@ -116,7 +116,7 @@ class LabelHints:
         missing = [(one, term) for one, term in zip(guilty, want.terms, strict=False) if isinstance(one, Labels)]
         for labels, term in missing:
             if name := self._local_name(labels.expression, _corrected(labels, term, fits)):
-                return Reason(want.where, found, "; ".join(name), _WRITE_THAT, brief="; ".join(name))
+                return Reason(want.where, found, "; ".join(name), _WRITE_THAT)
         for labels, term in missing[:1]:
             return Reason(want.where, found, *self._instead(labels, _corrected(labels, term, fits)))
         if len(want.terms) > 1:

@@ -23,16 +23,12 @@ TELL = "tell the platform team"
 
 
 class Reason(NamedTuple):
-    """Why no node can run a pod: the place in the pod, what was found there, what nodes have instead, and the remedy.
-
-    `brief` is as in a Violation.
-    """
+    """Why no node can run a pod: the place in the pod, what was found there, what nodes have instead, the remedy."""
 
     where: str
     found: str
     allowed: str
     remedy: str
-    brief: str = ""
 
 
 @dataclass(frozen=True, slots=True)

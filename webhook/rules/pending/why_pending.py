@@ -83,7 +83,7 @@ def why_pending(pod: Pod, nodes: Facts, gpus: GpuTable) -> Iterator[Reason]:
         runtime_class = nodes.runtime_class(pod.runtime_class) if pod.runtime_class else None
         tolerations = (*pod.tolerations, *(runtime_class.tolerations if runtime_class else ()))
         found = intolerance(tolerations, fitting)
-        yield from [Reason("spec.tolerations", *found, brief=found[0])] if found else []
+        yield from [Reason("spec.tolerations", *found)] if found else []
     else:
         yield from _Hopeless(pod, nodes, LabelHints(nodes, gpus)).reasons()
 
