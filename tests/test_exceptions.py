@@ -189,19 +189,6 @@ def test_an_answer_says_it_in_a_warning_and_in_an_audit_annotation_and_a_metric(
     assert not replica.ask("/validate", OBJECTS["pod"])["allowed"]
 
 
-def test_pods_that_are_alike_get_no_cached_answer_after_the_end(tmp_path) -> None:
-    written(tmp_path, ENTRY)
-    replica = Replica(tmp_path)
-    clock = Clock(END - 1)
-    replica.service._clock = clock
-    made = of_a_deployment(pod(16))
-    assert [replica.ask("/validate", made)["allowed"] for _ in range(4)] == [True] * 4
-    clock.now = END
-    assert not replica.ask("/validate", made)["allowed"]
-    clock.now = END - 1
-    assert not replica.ask("/validate", of_a_deployment(pod(16), "gpt"))["allowed"]
-
-
 def test_settings_hold_instead_and_are_told_where_they_matter(tmp_path) -> None:
     entry = {key: value for key, value in ENTRY.items() if key != "rules"}
     policies = written(tmp_path, {**entry, "settings": {"gpuLimits": {"maxPerPod": 12}}})

@@ -1,7 +1,5 @@
 """The moment at which a pool gets its next driver: warned before, judged by it after, in every command alike."""
 
-import json
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,8 +11,6 @@ from tests.policy.conftest import policy_text
 from tests.reviews import against, request
 from tests.rules.samples import container, pod
 from webhook.admission import phases
-from webhook.admission.admission_review import render
-from webhook.admission.decision_cache import DecisionCache
 from webhook.audit.documents import Document
 from webhook.audit.review_objects import review
 from webhook.facts.facts import ClusterFacts
@@ -47,13 +43,6 @@ def of_job(name: str) -> dict[str, Any]:
     return raw | {"metadata": {"name": name, "namespace": "team", "ownerReferences": [owner]}}
 
 
-def answer(policies: PolicySet, now: float, cache: DecisionCache, name: str) -> Mapping[str, Any]:
-    """The response to the creation of a pod."""
-    asked = request(of_job(name), namespace="team", name=name)
-    decision = cache.decision(asked, (policies,), FACTS, now)
-    return json.loads(render(asked, decision.answer))["response"]
-
-
 def test_a_pod_is_warned_before_the_day_and_refused_from_then_on(policies: PolicySet) -> None:
     """Volta has no driver after 580. No warning ever becomes a refusal before the day."""
     before = phases.validate(request(of_job("p"), namespace="team"), policies, FACTS, (), DECEMBER - 1)
@@ -65,14 +54,6 @@ def test_a_pod_is_warned_before_the_day_and_refused_from_then_on(policies: Polic
     assert ", and will not run there" in warning
     assert "driver branch 580 is the last for compute capability 7.0" in after.answer.message
     assert "December" not in after.answer.message
-
-
-def test_a_decision_that_is_remembered_for_pods_alike_ends_with_the_day(policies: PolicySet) -> None:
-    cache = DecisionCache(phases.validate)
-    said = [answer(policies, DECEMBER - 1, cache, f"p-{number}") for number in range(4)]
-    assert [one["allowed"] for one in said] == [True] * 4
-    assert answer(policies, DECEMBER, cache, "p-9")["allowed"] is False
-    assert answer(policies, DECEMBER - 1, cache, "p-10")["allowed"] is True
 
 
 @pytest.mark.parametrize("kind", ["Pod", "Deployment"])

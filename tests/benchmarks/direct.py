@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def _alone(directory: Path) -> Path:
-    """The review of a pod that no controller made: no answer comes from the memory of pods alike."""
+    """The review of a pod that no controller made."""
     review = json.loads(REVIEW.read_text())
     del review["request"]["object"]["metadata"]["ownerReferences"]
     file = directory / "alone.json"

@@ -6,7 +6,7 @@ from tests.facts.samples import node
 from tests.rules.samples import container, pod
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.node_states import is_transient, maker_of
-from webhook.model.node import NodeState
+from webhook.model.node import NodeClassState
 from webhook.model.pod_reader import pod_from_raw
 
 GPU = "nvidia.com/gpu"
@@ -29,7 +29,7 @@ def asking(**spec):
     return pod_from_raw(pod(container(gpus=1), **spec))
 
 
-def states(facts: ClusterFacts, **spec) -> list[NodeState]:
+def states(facts: ClusterFacts, **spec) -> list[NodeClassState]:
     return [one.state for one in facts.matching_nodes(asking(**spec))]
 
 
@@ -41,19 +41,19 @@ def test_taints_that_mark_nodes_for_some_pods_are_not_transient(key) -> None:
 @pytest.mark.parametrize(
     ("labels", "taint", "expected"),
     [
-        pytest.param({}, "cni.istio.io/not-ready", [NodeState.STARTING], id="a known taint"),
-        pytest.param({}, "node.kubernetes.io/unschedulable", [NodeState.SERVING], id="a cordon"),
+        pytest.param({}, "cni.istio.io/not-ready", [NodeClassState.STARTING], id="a known taint"),
+        pytest.param({}, "node.kubernetes.io/unschedulable", [NodeClassState.SERVING], id="a cordon"),
         pytest.param({}, "burn-in", [], id="a taint of its owner's choice"),
         pytest.param(
-            {"karpenter.sh/registered": "true"}, "burn-in", [NodeState.STARTING, NodeState.MAKEABLE], id="new"
+            {"karpenter.sh/registered": "true"}, "burn-in", [NodeClassState.STARTING, NodeClassState.MAKEABLE], id="new"
         ),
         pytest.param(
             {"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true"},
             "burn-in",
-            [NodeState.MAKEABLE],
+            [NodeClassState.MAKEABLE],
             id="initialized",
         ),
-        pytest.param({"karpenter.sh/nodepool": "a"}, GPU, [NodeState.MAKEABLE], id="the taint of GPU nodes stays"),
+        pytest.param({"karpenter.sh/nodepool": "a"}, GPU, [NodeClassState.MAKEABLE], id="the taint of GPU nodes stays"),
     ],
 )
 def test_a_node_starts_while_only_transient_taints_keep_pods_away(labels, taint, expected) -> None:
@@ -67,7 +67,7 @@ def test_a_policy_adds_taints_of_its_own_and_leaves_the_facts_of_others_alone() 
     tainted = node("n0", capacity={GPU: "8"}, taints=[{"key": "example.com/burn-in", "effect": "NoSchedule"}])
     facts = ClusterFacts.of([tainted])
     own = ClusterFacts(facts.cluster, transient=("example.com/*",))
-    assert (states(facts), states(own)) == ([], [NodeState.STARTING])
+    assert (states(facts), states(own)) == ([], [NodeClassState.STARTING])
     assert own.table is own.cluster.table.without_taints(("example.com/*",))
     assert facts.cluster.table.without_taints(("other/*",)) is facts.cluster.table
 
@@ -100,4 +100,4 @@ def test_only_labels_that_an_autoscaler_alone_gives_say_that_it_makes_nodes(name
 )
 def test_no_node_is_made_for_a_pod_that_names_its_node(spec, is_possible) -> None:
     facts = ClusterFacts.of([node("n0", labels={"karpenter.sh/nodepool": "a"}, capacity={"cpu": "4"})])
-    assert (NodeState.MAKEABLE in states(facts, **spec)) == is_possible
+    assert (NodeClassState.MAKEABLE in states(facts, **spec)) == is_possible

@@ -14,7 +14,6 @@ from uuid import UUID
 from webhook import engine
 from webhook.admission import claim_phase, phases
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse, objection_to
-from webhook.admission.decision_cache import DecisionCache
 from webhook.admission.metrics import Metrics
 from webhook.admission.node_metrics import show_nodes
 from webhook.admission.phases import Decision, decide
@@ -177,7 +176,6 @@ class Service:
         self._images = images
         self._ledgers = ledgers
         self._listeners = listeners
-        self._mutated, self._validated = DecisionCache(phases.mutate), DecisionCache(phases.validate)
         self.decision_seconds = DECISION_SECONDS
         """CPU time that one decision may take."""
         self.is_draining = False
@@ -214,13 +212,14 @@ class Service:
 
     def mutate(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
         """Answer the mutating phase."""
-        return self._mutated.decision(review, self._sets(), self._with_images(facts, review, budget), self._clock())
+        current, *earlier = self._sets()
+        return phases.mutate(review, current, self._with_images(facts, review, budget), earlier, self._clock())
 
     def validate(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
         """Answer the validating phase; the only answer that may have to wait, for the ledgers of quotas."""
-        decision = self._validated.decision(
-            review, self._sets(), self._with_images(facts, review, budget), self._clock()
-        )
+        current, *earlier = self._sets()
+        known = self._with_images(facts, review, budget)
+        decision = phases.validate(review, current, known, earlier, self._clock())
         return reserve(decision, review, self._ledgers, budget)
 
     def claims(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:

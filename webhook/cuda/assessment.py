@@ -27,7 +27,7 @@ from webhook.gpus.steering import (
     Steering,
     steer,
 )
-from webhook.model.node import NodeClass, NodeState
+from webhook.model.node import NodeClass, NodeClassState
 
 
 def expected_labels(labels: Labels, offer: Offer, tables: CudaTables = SHIPPED) -> Labels:
@@ -90,7 +90,7 @@ class NodeVerdict:
         if self.nodes.made_by:
             return f"a node that {self.nodes.made_by} makes"
         if count:
-            state = "starting " if self.nodes.state is NodeState.STARTING else ""
+            state = "starting " if self.nodes.state is NodeClassState.STARTING else ""
             what = f"{count} {state}{'node' if count == 1 else 'nodes'}"
         known = [offer.product] if offer.product else []
         known.append(f"driver {offer.driver}" if offer.driver is not None else "an unknown driver")

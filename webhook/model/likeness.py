@@ -1,9 +1,11 @@
-"""The parts of a pod that can matter to a decision. Pods of one controller differ only in names and numbers.
+"""The parts of a pod that can matter to a judgement, so that a plan judges pods that are alike once.
+
+Pods of one controller differ only in names and numbers.
 
 Parts that the engine never reads are left out: metadata beside labels and annotations, the sources of volumes other
 than host paths and memory, the host name, and the values of labels by which controllers number their pods. The service
 account's volume has another name in every pod (`kube-api-access-` and five letters); the name is left out where it
-occurs nowhere else. `tests/admission/test_alike_reads.py` records what the engine reads, and checks this.
+occurs nowhere else. `tests/admission/test_likeness_reads.py` records what the engine reads, and checks this.
 """
 
 import re

@@ -162,7 +162,7 @@ GPU_LABELS: tuple[str, ...] = (
 Labels with another value on every node do not belong here, because each combination of values is a node class."""
 
 
-class NodeState(StrEnum):
+class NodeClassState(StrEnum):
     """What nodes of a class do now. All of them may run a pod within the hour."""
 
     SERVING = "serving"
@@ -196,11 +196,11 @@ class NodeClass:
     made_by: str = ""
 
     @property
-    def state(self) -> NodeState:
+    def state(self) -> NodeClassState:
         """Whether there are such nodes, and whether they take pods now."""
         if not self.count:
-            return NodeState.MAKEABLE
-        return NodeState.STARTING if self.transient_taint else NodeState.SERVING
+            return NodeClassState.MAKEABLE
+        return NodeClassState.STARTING if self.transient_taint else NodeClassState.SERVING
 
     @property
     def may_offer(self) -> bool:

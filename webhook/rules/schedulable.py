@@ -40,7 +40,7 @@ from webhook.cuda.cuda_tables import tables_in
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.claim_object import ClaimObject
 from webhook.model.claims import claims_of
-from webhook.model.node import NodeClass, NodeState
+from webhook.model.node import NodeClass, NodeClassState
 from webhook.model.pod import Pod
 from webhook.model.wording import asked, counted, cut, few, one_slip_away
 from webhook.rules.pending.impossible_claims import beyond_classes, impossible_claims, unknown_classes
@@ -97,9 +97,9 @@ def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iter
 
 def _later(pod: Pod, feasible: Sequence[NodeClass]) -> Iterator[Advice]:
     """That no node takes the pod now, where nodes that start or are made will."""
-    if not feasible or any(one.state is NodeState.SERVING or one.by_claim for one in feasible):
+    if not feasible or any(one.state is NodeClassState.SERVING or one.by_claim for one in feasible):
         return
-    starting = [one for one in feasible if one.state is NodeState.STARTING]
+    starting = [one for one in feasible if one.state is NodeClassState.STARTING]
     if starting:
         taint, nodes = starting[0].transient_taint, counted(sum(one.count for one in starting), "node")
         found = f"waits for {nodes} that {'starts' if nodes == '1 node' else 'start'} (taint {cut(taint)})"

@@ -1,8 +1,8 @@
-"""All that a decision reads of a pod is in what pods alike have in common: every read is noted, and tried.
+"""All that a judgement reads of a pod is in what pods alike have in common: every read is noted, and tried.
 
 Pods are given to the phases as maps that note which of their parts are asked for. Each part that was asked for is then
-changed, and the pod has to be another one by `likeness_of`. So a rule that reads something new cannot be answered from
-memory by mistake.
+changed, and the pod has to be another one by `likeness_of`. So a rule that reads something new cannot make a
+plan take pods for alike that are not.
 """
 
 import copy
