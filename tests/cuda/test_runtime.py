@@ -167,8 +167,7 @@ PTX = "code that is compiled at run time (PTX) and the newest features of CUDA"
             find("12.4.1", Compat.YES, driver="535.161.08", product=RTX3090),
             Cause.NONE,
             "needs driver 525.60.13 or newer (CUDA 12, minor-version compatibility); the node has 535.161.08; "
-            f"{PTX} 12.4.1 need driver 550.54.15; beware: the container toolkit may load the cuda-compat libraries of "
-            "the image, which fail on NVIDIA-GeForce-RTX-3090 with error 804",
+            f"{PTX} 12.4.1 need driver 550.54.15",
             id="GeForce with an image that has cuda-compat",
         ),
         pytest.param(

@@ -295,7 +295,9 @@ def test_containers_without_gpus_and_gpus_of_others_are_not_judged():
 def test_nodes_that_run_an_image_through_cuda_compat_only_count_as_the_policy_says():
     """T4 is a data-centre GPU, 535 a branch that cuda-compat of CUDA 13 is made for, and nvidia/cuda brings it."""
     image = "nvidia/cuda:13.0.0-base-ubuntu24.04"
-    assert told(gpu_pod(image), cluster(T4)) == []
+    (advice,) = told(gpu_pod(image), cluster(T4))
+    assert isinstance(advice, Advice)
+    assert "only with cuda-compat" in advice.found
     (violation,) = told(gpu_pod(image), cluster(T4), forwardCompat="deny")
     assert isinstance(violation, Violation)
     assert "forward compatibility only" in violation.found
@@ -411,6 +413,7 @@ CASE = RuleCase(
         unknown=st.sampled_from(("allow", "warn", "deny")),
         steer=st.booleans(),
         forwardCompat=st.sampled_from(("allow", "deny")),
+        forcedCompat=st.sampled_from(("allow", "warn", "deny")),
         images=_IMAGES,
     ),
     enforced={},

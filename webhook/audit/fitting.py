@@ -18,6 +18,7 @@ from webhook.cuda.cuda_messages import remedy_for
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
+from webhook.cuda.libcuda_check import Effect
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer, offer_from
 from webhook.cuda.verdict import judge
@@ -118,9 +119,11 @@ class Knowledge:
 
 def fit(question: Question, need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> ImageFit:
     """Whether an image with this need runs on nodes with this offer; the reason names what could not be read."""
-    judgement = judge(need, offer, tables)
+    judgement = judge(need, offer, tables).counting(Effect.FAILS, Effect.DOUBT)
     notes = (note for note in (*need.notes, *offer.problems, *question.notes) if note not in judgement.reason)
-    reason = "; ".join((judgement.reason, *dict.fromkeys(notes)))
+    own = judgement.libcuda
+    beware = (f"beware: {own.reason}. {own.remedy}",) if own is not None and own.effect is Effect.MAY_FAIL else ()
+    reason = "; ".join((judgement.reason, *dict.fromkeys(notes), *beware))
     return ImageFit(question.image, need.spelled, need.evidence, judgement.verdict, judgement.gate, reason)
 
 

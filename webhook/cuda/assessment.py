@@ -5,13 +5,15 @@ without the label, nodes that are added later and autoscaled pools stay eligible
 will write later counts as if the node had it already.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Literal
 
 from webhook.cuda.checks import Verdict
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.gate import Gate
+from webhook.cuda.libcuda_check import Effect
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer, offer_of
 from webhook.cuda.verdict import Judgement, judge, judge_without_gate
@@ -51,6 +53,14 @@ def _following_from(offer: Offer, tables: CudaTables) -> Labels:
         found |= {FAMILY: generation.family} if generation is not None else {}
     return found
 
+
+ForcedCompat = Literal["warn", "deny", "allow"]
+_COUNTING: Mapping[ForcedCompat, tuple[Effect, ...]] = {
+    "allow": (),
+    "warn": (Effect.DOUBT,),
+    "deny": (Effect.DOUBT, Effect.FAILS),
+}
+"""What goes wrong with libcuda and counts as part of the verdict, by the setting `forcedCompat`."""
 
 _WORST_FIRST = (Verdict.INCOMPATIBLE, Verdict.UNKNOWN, Verdict.FORWARD_COMPAT_ONLY, Verdict.COMPATIBLE)
 
@@ -139,6 +149,7 @@ def assess(
     tables: CudaTables = SHIPPED,
     *,
     is_forward_compat_allowed: bool,
+    forced_compat: ForcedCompat = "warn",
 ) -> Assessment:
     """Judge containers with these needs on nodes of each class.
 
@@ -146,11 +157,11 @@ def assess(
     containers is not kept, because it would take up memory.
     """
     if len(needs) > _MOST_NEEDS_KEPT:
-        return _assessment(_judged, needs, classes, tables, is_allowed=is_forward_compat_allowed)
-    key = id(classes), needs, tables, is_forward_compat_allowed
+        return _assessment(_judged, needs, classes, tables, (is_forward_compat_allowed, forced_compat))
+    key = id(classes), needs, tables, is_forward_compat_allowed, forced_compat
     known = _kept.get(key)
     if known is None:
-        known = classes, _assessment(_pod_verdict, needs, classes, tables, is_allowed=is_forward_compat_allowed)
+        known = classes, _assessment(_pod_verdict, needs, classes, tables, (is_forward_compat_allowed, forced_compat))
         if len(_kept) * (len(classes) + 1) >= _MOST_KEPT:
             _kept.clear()
         _kept[key] = known
@@ -161,20 +172,23 @@ _MOST_NEEDS_KEPT = 4
 """Containers of a pod whose assessment is kept. Tenants decide how many containers a pod has."""
 _MOST_KEPT = 4096
 """Node verdicts that are kept, approximately. They take some megabytes at most."""
-_kept: dict[tuple[int, tuple[Need, ...], CudaTables, bool], tuple[Sequence[NodeClass], Assessment]] = {}
+_kept: dict[tuple[int, tuple[Need, ...], CudaTables, bool, ForcedCompat], tuple[Sequence[NodeClass], Assessment]] = {}
 """Each value holds on to its classes, so that no other sequence gets the same id meanwhile."""
 
 
+_Allowed = tuple[bool, ForcedCompat]
+"""Whether images may need forward compatibility, and the setting `forcedCompat`."""
+
+
 def _assessment(
-    judged: Callable[[tuple[Need, ...], Offer, CudaTables, bool], PodVerdict],
+    judged: Callable[[tuple[Need, ...], Offer, CudaTables, _Allowed], PodVerdict],
     needs: tuple[Need, ...],
     classes: Iterable[NodeClass],
     tables: CudaTables,
-    *,
-    is_allowed: bool,
+    allowed: _Allowed,
 ) -> Assessment:
     offers = [(nodes, offer_of(nodes.labels, tables.gpus, nodes.by_slices)) for nodes in classes]
-    verdicts = [NodeVerdict(nodes, judged(needs, offer, tables, is_allowed)) for nodes, offer in offers]
+    verdicts = [NodeVerdict(nodes, judged(needs, offer, tables, allowed)) for nodes, offer in offers]
     return Assessment(tuple(verdicts), tables)
 
 
@@ -189,9 +203,10 @@ def merged_by_offer(verdicts: Iterable[NodeVerdict]) -> list[NodeVerdict]:
     return sorted(by_offer.values(), key=lambda one: -one.nodes.count)
 
 
-def _judged(needs: tuple[Need, ...], offer: Offer, tables: CudaTables, is_forward_compat_allowed: bool) -> PodVerdict:
+def _judged(needs: tuple[Need, ...], offer: Offer, tables: CudaTables, allowed: _Allowed) -> PodVerdict:
+    is_forward_compat_allowed, forced_compat = allowed
     ask = judge if len(needs) <= _MOST_NEEDS_KEPT else judge_without_gate
-    judgements = tuple(ask(need, offer, tables) for need in needs)
+    judgements = tuple(ask(need, offer, tables).counting(*_COUNTING[forced_compat]) for need in needs)
     refused = {Verdict.INCOMPATIBLE}
     if not is_forward_compat_allowed:
         refused.add(Verdict.FORWARD_COMPAT_ONLY)

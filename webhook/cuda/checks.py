@@ -156,7 +156,7 @@ def driver_for_cuda(need: Need, cuda: Version, offer: Offer, tables: CudaTables)
         return CudaFinding(Verdict.UNKNOWN, Cause.DRIVER, f"the node's driver is not known{problems}")
     runs = _runs(cuda, offer, tables)
     if runs:
-        return CudaFinding(Verdict.COMPATIBLE, Cause.NONE, _fit(need, cuda, offer, tables))
+        return CudaFinding(Verdict.COMPATIBLE, Cause.NONE, _fit(cuda, offer, tables))
     reason = f"{_needed(cuda, tables)}; {driver_of(offer)}"
     if runs is None:
         return CudaFinding(Verdict.UNKNOWN, Cause.DRIVER, f"{reason}, and whether that is enough is not known")
@@ -213,7 +213,7 @@ def _needed(cuda: Version, tables: CudaTables) -> str:
     return f"needs driver {threshold.high} or newer (CUDA {cuda})"
 
 
-def _fit(need: Need, cuda: Version, offer: Offer, tables: CudaTables) -> str:
+def _fit(cuda: Version, offer: Offer, tables: CudaTables) -> str:
     """Why the driver is new enough, and which features do not work if it is older than the CUDA version."""
     unseen = "" if offer.compute is not None else "; the GPU is not known, so it was not checked"
     native = tables.toolkits.native_driver(cuda) if cuda.minor is not None else None
@@ -227,11 +227,6 @@ def _fit(need: Need, cuda: Version, offer: Offer, tables: CudaTables) -> str:
     if is_native:
         return f"needs {spelled} or newer (CUDA {cuda}, native); {driver_of(offer)}{unseen}"
     limits = f"code that is compiled at run time (PTX) and the newest features of CUDA {cuda} need {spelled}"
-    if need.compat is Compat.YES and offer.is_data_center is False:
-        limits += (
-            "; beware: the container toolkit may load the cuda-compat libraries of the image, which fail on"
-            f" {offer.product or 'this GPU'} with error 804"
-        )
     return f"{_needed(cuda, tables)}; {driver_of(offer)}; {limits}{unseen}"
 
 

@@ -12,6 +12,7 @@ from webhook.cuda.assessment import NodeVerdict, PodVerdict, merged_by_offer
 from webhook.cuda.checks import Verdict, framework
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.evidence import ImageContext, need_of
+from webhook.cuda.libcuda_check import Effect
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.suggestions import suggest
@@ -72,6 +73,15 @@ def in_few_words(one: NodeVerdict, gpus: GpuTable) -> str:
     return f"{name} cannot run the image"
 
 
+def library(image: str, verdicts: Sequence[NodeVerdict], at: int) -> tuple[str, str] | None:
+    """What goes wrong with the libcuda that a container loads on some of these nodes, and the remedy."""
+    for effect in (Effect.FAILS, Effect.MAY_FAIL):
+        found = [one for one in verdicts if (own := one.result.judgements[at].libcuda) and own.effect is effect]
+        if found and (own := (first := merged_by_offer(found)[0]).result.judgements[at].libcuda) is not None:
+            return f"{shortened(image, _LONGEST_IMAGE)} on {first}: {own.reason}", own.remedy
+    return None
+
+
 def other_processor(image: str, need: Need, verdicts: Sequence[NodeVerdict], at: int) -> tuple[str, str] | None:
     """The processors of an image and of the nodes; None unless they are the cause for all nodes."""
     if any(one.result.judgements[at].cause is not Cause.ARCHITECTURE for one in verdicts):
@@ -112,8 +122,11 @@ def remedy_for(image: str, need: Need, offers: Sequence[Offer], tables: CudaTabl
 def _remedy_for(image: str, need: Need, offers: tuple[Offer, ...], tables: CudaTables) -> str:
     def runs(other: str) -> bool:
         need = need_of(other, ImageContext(tables=tables))
-        return any(judge(need, offer, tables).verdict is Verdict.COMPATIBLE for offer in offers)
+        return any(judge(need, offer, tables).counting(*Effect).verdict is Verdict.COMPATIBLE for offer in offers)
 
+    for offer in offers:
+        if (found := judge(need, offer, tables).libcuda) is not None and found.effect is Effect.FAILS:
+            return found.remedy
     return remedy(need, offers, lambda newest: suggest(image, newest, runs), tables)
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from webhook.cuda import libcuda
 from webhook.cuda.forward_compat import NGC_REQUIREMENT
 from webhook.cuda.need import Compat, ImageEnv
 from webhook.cuda.releases import MonthlyRelease, month_of, monthly_release
@@ -24,7 +25,7 @@ _MONTHS = (
 )
 _COMPAT = ("_CUDA_COMPAT_PATH", "NV_CUDA_COMPAT_PACKAGE")
 _OF_NVIDIA_CUDA = ("NVARCH", "NV_CUDA_CUDART_VERSION", REQUIRE_CUDA)
-_READ = frozenset(("CUDA_VERSION", DISABLE, *_MONTHS, *_COMPAT, *_OF_NVIDIA_CUDA))
+_READ = frozenset(("CUDA_VERSION", DISABLE, *_MONTHS, *_COMPAT, *_OF_NVIDIA_CUDA, libcuda.PATH, *libcuda.SWITCHES))
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 """The texts that Go parses as true."""
 _LARGEST_MAJOR = 99

@@ -12,7 +12,9 @@ from typing import NamedTuple
 from webhook.cuda import environment, families
 from webhook.cuda.cuda_tables import PLATFORM_FILE, SHIPPED, CudaTables, PlatformImage
 from webhook.cuda.environment import Pairs
+from webhook.cuda.forward_compat import Base
 from webhook.cuda.image_reading import Reading
+from webhook.cuda.libcuda import PATH, Start, libcuda_of
 from webhook.cuda.need import BuiltFor, Compat, ImageEnv, Need
 from webhook.model.fixed import fixed
 from webhook.model.globs import closest
@@ -45,6 +47,7 @@ class ImageContext:
     annotation: str | None = None
     info: ImageInfo = field(default=NOT_LOOKED_UP)
     tables: CudaTables = SHIPPED
+    start: Start = Start.ENTRY_POINT
 
 
 class _Config(NamedTuple):
@@ -61,6 +64,7 @@ class _Question(NamedTuple):
     mapping: tuple[tuple[str, str], ...]
     env: Pairs
     annotation: str | None
+    start: Start
     config: _Config | None
     is_pending: bool
     problem: str
@@ -88,7 +92,15 @@ def need_of(image: str, context: ImageContext) -> Need:
     found = info.config
     config = None if found is None else _Config(tuple(found.env.items()), found.architectures)
     question = _Question(
-        image, context.mapping, env, context.annotation, config, info.is_pending, info.problem, context.tables
+        image,
+        context.mapping,
+        env,
+        context.annotation,
+        context.start,
+        config,
+        info.is_pending,
+        info.problem,
+        context.tables,
     )
     size = len(image) + len(context.annotation or "") + sum([len(name) + len(value or "") for name, value in env])
     return _answered(question) if size <= _LONGEST_KEY else _answer(question)
@@ -115,6 +127,16 @@ def _answer(question: _Question) -> Need:
         answer = _Answer(reading.kind, reading.cuda, reading.evidence, reading.is_verified)
         notes.extend(reading.notes)
     need = _detailed(answer, question, image_env, reading, tuple(notes))
+    if reference is not None and need.kind is BuiltFor.CUDA:
+        own = libcuda_of(
+            (reference.repository, reference.tag.lower()),
+            need.cuda,
+            path=image_env.get(PATH),
+            env=dict(question.env),
+            start=question.start,
+            is_checked=reading.base is Base.NGC or "_CUDA_COMPAT_PATH" in image_env,
+        )
+        need = replace(need, libcuda=own)
     return (
         need if said is None else replace(need, compat=said.compat or need.compat, kernels=said.kernels or need.kernels)
     )

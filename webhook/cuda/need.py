@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from webhook.cuda.kernels import Kernels
+from webhook.cuda.libcuda import NO_LIBCUDA, Libcuda
 from webhook.model.versions import Version
 
 
@@ -73,6 +74,7 @@ class Need:
     certain_floor: Version | None = None
     is_cuda_verified: bool = True
     kernels: Kernels = Kernels.UNKNOWN
+    libcuda: Libcuda = NO_LIBCUDA
     is_pending: bool = False
     """Whether the registry has not answered yet, so that more may be known later."""
     _hash: int = field(default=0, init=False, repr=False, compare=False)

@@ -12,6 +12,7 @@ from itertools import chain, takewhile
 
 from webhook.gpus.gpu_names import base_name
 from webhook.gpus.gpu_table import GPUS, GpuTable
+from webhook.model.node import GKE_DRIVER, GKE_WITHOUT_PLUGIN
 from webhook.model.resource_slices import SliceDriver
 from webhook.model.shape import FormatError, spelled
 from webhook.model.versions import Version, parse_version
@@ -54,6 +55,8 @@ LABELS: tuple[str, ...] = (
     *_CLOUDS,
     _CLASS,
     _ARCH,
+    GKE_DRIVER,
+    GKE_WITHOUT_PLUGIN,
 )
 """Every node label that is read."""
 
@@ -70,7 +73,8 @@ class Offer:
 
     If `is_driver_exact` is false, `driver` has only the first numbers of the version. `cuda` is the newest CUDA that
     the driver reports. `product` is the name of the GPU, without suffixes for sharing and MIG. `problems` say which
-    labels and texts could not be read, or contradict each other.
+    labels and texts could not be read, or contradict each other. `is_gke`: GKE's own device plugin brings
+    the driver into containers, and no container toolkit does.
     """
 
     driver: Version | None = None
@@ -80,6 +84,7 @@ class Offer:
     compute: Version | None = None
     arch: str = ""
     is_data_center: bool | None = None
+    is_gke: bool = False
     problems: tuple[str, ...] = ()
     _hash: int = field(default=0, init=False, repr=False, compare=False)
 
@@ -143,6 +148,7 @@ def _offer_of(values: tuple[str | None, ...], gpus: GpuTable, by_slices: SliceDr
         product=product or labels[source] or "",
         compute=_version(labels, _COMPUTE_LABELS, problems)[0],
         arch=labels[_ARCH] or "",
+        is_gke=bool(labels[_CLOUDS[0]] or labels[GKE_DRIVER]) and not labels[GKE_WITHOUT_PLUGIN],
     )
     if by_slices is not None:
         given_offer = _with_slices(given_offer, by_slices, problems, gpus)

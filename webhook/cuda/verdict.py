@@ -12,6 +12,7 @@ from webhook.cuda import checks
 from webhook.cuda.checks import CudaFinding, Verdict
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.gate import Gate, legacy_gate
+from webhook.cuda.libcuda_check import Effect, LibcudaFinding, libcuda
 from webhook.cuda.need import BuiltFor, Need
 from webhook.cuda.offer import Offer
 from webhook.gpus.steering import Cause
@@ -41,12 +42,23 @@ def _findings(need: Need, offer: Offer, tables: CudaTables) -> Iterator[CudaFind
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether an image runs on nodes, the cause, the reason, and the result of the container toolkit's own check."""
+    """Whether an image runs on nodes with the driver's libcuda, or as the container toolkit chooses, and why.
+
+    `gate` is the result of the container toolkit's own check, `libcuda` what goes wrong with the libcuda that it loads.
+    """
 
     verdict: Verdict
     cause: Cause
     reason: str
     gate: Gate
+    libcuda: LibcudaFinding | None = None
+
+    def counting(self, *effects: Effect) -> "Judgement":
+        """The judgement if what goes wrong with libcuda counts where it has one of these effects."""
+        if self.libcuda is None or self.libcuda.effect not in effects or self.verdict is Verdict.INCOMPATIBLE:
+            return self
+        verdict = Verdict.INCOMPATIBLE if self.libcuda.effect is Effect.FAILS else Verdict.UNKNOWN
+        return replace(self, verdict=verdict, cause=Cause.DRIVER, reason=self.libcuda.reason)
 
 
 @lru_cache(maxsize=2048)
@@ -55,7 +67,16 @@ def judge(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> Judgement:
     judgement = judge_without_gate(need, offer, tables)
     if need.kind in (BuiltFor.NONE, BuiltFor.OTHER):
         return judgement
-    return replace(judgement, gate=legacy_gate(need.env, offer, tables))
+    gate = legacy_gate(need.env, offer, tables)
+    if gate is Gate.FAIL and judgement.verdict is not Verdict.INCOMPATIBLE:
+        without_arch = legacy_gate(need.env, replace(offer, compute=None), tables)
+        if without_arch is not Gate.FAIL:
+            reason = (
+                f"its NVIDIA_REQUIRE_CUDA asks for another compute capability (arch); {checks.gpu_of(offer)}, and it "
+                "is not known whether the container toolkit of the node checks that"
+            )
+            return replace(judgement, verdict=Verdict.UNKNOWN, cause=Cause.GPU, reason=reason, gate=gate)
+    return replace(judgement, gate=gate)
 
 
 def judge_without_gate(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> Judgement:
@@ -65,4 +86,5 @@ def judge_without_gate(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -
     if need.kind is BuiltFor.OTHER:
         reason = f"the image is built for {need.platform or 'another platform'}, not for NVIDIA GPUs"
         return Judgement(Verdict.INCOMPATIBLE, Cause.IMAGE, reason, Gate.NOT_APPLICABLE)
-    return Judgement(*deciding_finding(need, offer, tables), Gate.UNKNOWN)
+    found = deciding_finding(need, offer, tables)
+    return Judgement(*found, Gate.UNKNOWN, libcuda(need, offer, found.verdict, tables))

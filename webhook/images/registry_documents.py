@@ -171,6 +171,7 @@ def _object(value: object, what: str) -> Mapping[str, Any]:
 NAMES = frozenset(
     {
         "CUDA_VERSION",
+        "LD_LIBRARY_PATH",
         "NVARCH",
         "NVIDIA_DISABLE_REQUIRE",
         "NVIDIA_DRIVER_CAPABILITIES",

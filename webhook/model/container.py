@@ -95,6 +95,8 @@ class Container:
     limits: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     env_names: frozenset[str] = frozenset()
     """The names in `env`."""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
 
     def sets_env(self, name: str) -> bool:
         """Whether `env` has this variable, with a literal value or another source."""
@@ -166,6 +168,8 @@ def container_from_raw(
         requests=requests,
         limits=limits,
         env_names=frozenset(dict(env)),
+        command=_texts(raw.get("command")) if raw.get("command") else (),
+        args=_texts(raw.get("args")) if raw.get("args") else (),
     )
 
 
@@ -214,6 +218,10 @@ def _claim(raw: object) -> ContainerClaim:
     entry = raw if isinstance(raw, dict) else {}
     name, request = entry.get("name"), entry.get("request")
     return ContainerClaim(name if isinstance(name, str) else "", request if isinstance(request, str) else "")
+
+
+def _texts(raw: object) -> tuple[str, ...]:
+    return tuple([part for part in raw if isinstance(part, str)]) if isinstance(raw, list) else ()
 
 
 def _prefix(raw: object) -> str:

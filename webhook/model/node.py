@@ -120,14 +120,19 @@ GKE_SHARING = "cloud.google.com/gke-gpu-sharing-strategy"
 GKE_PARTITION = "cloud.google.com/gke-gpu-partition-size"
 """The labels that say how GPUs are divided and shared: of GPU Feature Discovery, and of Google Kubernetes Engine."""
 
+GKE_DRIVER = "cloud.google.com/gke-gpu-driver-version"
+GKE_WITHOUT_PLUGIN = "gke-no-default-nvidia-gpu-device-plugin"
+"""The labels of nodes of Google Kubernetes Engine: its driver, and that its device plugin does not run."""
+
 GPU_LABELS: tuple[str, ...] = (
     "amd.com/gpu.product-name",
     "cloud.google.com/gke-accelerator",
-    "cloud.google.com/gke-gpu-driver-version",
+    GKE_DRIVER,
     GKE_PARTITION,
     GKE_SHARING,
     GKE_CLIENTS,
     "eks.amazonaws.com/instance-gpu-name",
+    GKE_WITHOUT_PLUGIN,
     "gpu.intel.com/product",
     "gpu.nvidia.com/class",
     "k8s.amazonaws.com/accelerator",

@@ -14,13 +14,14 @@ certain that the pod gets such a GPU ([dra.md](dra.md)).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from webhook.cuda import cuda_messages
-from webhook.cuda.assessment import Assessment, NodeVerdict, assess
+from webhook.cuda import cuda_messages, libcuda
+from webhook.cuda.assessment import Assessment, ForcedCompat, NodeVerdict, assess
 from webhook.cuda.checks import Verdict
 from webhook.cuda.cuda_messages import remedy_for
 from webhook.cuda.environment import cuda_version
@@ -76,6 +77,12 @@ class Settings(SteeringSettings):
     forward_compat: Literal["allow", "deny"] = "allow"
     """Whether the pod may run on nodes whose driver runs the image only by forward compatibility, with the cuda-compat
     package in the image: `allow` or `deny`."""
+    forced_compat: ForcedCompat = "warn"
+    """What happens to a pod whose containers load the libcuda of cuda-compat before the driver's, by their image or by
+    their own LD_LIBRARY_PATH, where CUDA then fails: with error 803 if the driver is newer, with 804 if it is older and
+    the GPU has no forward compatibility ([cuda.md](cuda.md#which-libcuda-a-container-loads)): `warn`, `deny`, or
+    `allow`, which says nothing. Other risks with libcuda bring a warning, too, unless it is `allow`, and never refuse a
+    pod."""
     images: Mapping[ImageGlob, CudaVersion] = Field(default_factory=dict)
     """What the platform team knows of images: globs of image names, with or without registry and tag (`*` stands for
     any text, `?` for one character), each with the CUDA version that the images need, in quotes, or `none`. The longest
@@ -85,6 +92,11 @@ class Settings(SteeringSettings):
     def mapping(self) -> tuple[tuple[str, str], ...]:
         """`images` as pairs, which are hashable."""
         return tuple(self.images.items())
+
+    @property
+    def forced_compat_later(self) -> ForcedCompat:
+        """How forced cuda-compat counts for drivers of the future: as breaking, unless the platform allows it."""
+        return "allow" if self.forced_compat == "allow" else "deny"
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes]:
@@ -107,13 +119,18 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         return
     if assessment.incompatible and not pod.is_held:
         yield _mixed(survey, is_steered=settings.steer and not pod.node_name)
+    libraries = [] if settings.forced_compat == "allow" else list(_libraries(survey, is_held=pod.is_held))
+    yield from libraries
     if not assessment.compatible:
         yield from _unknown(survey, settings.unknown)
-    elif all(one.result.fails_gate for one in assessment.compatible):
-        yield _gate(survey)
+    others = assessment.verdicts if settings.unknown == "allow" else ()
+    passable = assessment.compatible or [one for one in others if one.result.verdict is not Verdict.INCOMPATIBLE]
+    if not libraries and passable and all(one.result.fails_gate for one in passable):
+        yield _gate(survey, passable[0])
     if survey.is_by_number and (changing := facts.changing_nodes(released(pod, facts))):
         is_allowed = settings.forward_compat == "allow"
-        yield from before_changes(survey.uses, assessment, changing, is_allowed=is_allowed, is_held=pod.is_held)
+        judging = partial(assess, is_forward_compat_allowed=is_allowed, forced_compat=settings.forced_compat_later)
+        yield from before_changes(survey.uses, assessment, changing, judging, is_held=pod.is_held)
 
 
 def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
@@ -171,7 +188,8 @@ def survey_of(pod: Pod, settings: Settings, facts: Facts) -> CudaSurvey | None:
 
 def _assessed(needs: tuple[Need, ...], nodes: Sequence[NodeClass], settings: Settings) -> Assessment:
     is_allowed = settings.forward_compat == "allow"
-    return assess(needs, nodes, settings.tables, is_forward_compat_allowed=is_allowed)
+    forced = settings.forced_compat
+    return assess(needs, nodes, settings.tables, is_forward_compat_allowed=is_allowed, forced_compat=forced)
 
 
 def _uses_gpu(container: Container) -> bool:
@@ -190,10 +208,24 @@ def _need(container: Container, pod: Pod, settings: Settings, facts: Facts) -> N
         mapping=settings.mapping,
         env=container.env,
         annotation=annotation if isinstance(annotation, str) else None,
+        start=libcuda.start_of(container.command, container.args),
         info=facts.image(container.image),
         tables=settings.tables,
     )
-    return need_of(container.image, claims)
+    need = need_of(container.image, claims)
+    if container.env_from and not container.sets_env(libcuda.PATH) and container.may_take_env(libcuda.PATH):
+        return replace(need, libcuda=replace(need.libcuda, is_sure=False))
+    return need
+
+
+def _libraries(survey: CudaSurvey, *, is_held: bool) -> Iterator[Advice]:
+    """Advice about containers that load a libcuda with which CUDA fails, or may fail, on some of their nodes."""
+    verdicts = survey.assessment.verdicts
+    usable = [one for one in verdicts if one.result.verdict is not Verdict.INCOMPATIBLE]
+    for at, (container, _) in enumerate(survey.uses):
+        concerned = [one for one in usable if one.result.judgements[at].libcuda is not None]
+        if (found := cuda_messages.library(container.image, concerned, at)) and not (is_held and concerned != usable):
+            yield Advice(f"{container.path}.image", *found)
 
 
 def refusals(survey: CudaSurvey) -> Iterator[Violation]:
@@ -263,14 +295,13 @@ def _clearing(container: Container, need: Need, verdicts: Sequence[NodeVerdict])
     return "Select nodes that are known to run it by nodeSelector, or tell the platform team"
 
 
-def _gate(survey: CudaSurvey) -> Advice:
-    first = survey.assessment.compatible[0]
+def _gate(survey: CudaSurvey, first: NodeVerdict) -> Advice:
     at = next(at for at, judgement in enumerate(first.result.judgements) if judgement.gate is Gate.FAIL)
     container = survey.uses[at][0]
     is_own = container.sets_env(_REQUIREMENT)
+    although = " although CUDA would run" if survey.assessment.compatible else ""
     unmet = (
-        f"is not met by {first}; a container toolkit before 1.18, or one in legacy mode, does not start it although "
-        "CUDA would run"
+        f"is not met by {first}; a container toolkit before 1.18, or one in legacy mode, does not start it{although}"
     )
     mend = "NVIDIA_DISABLE_REQUIRE to true, or use the toolkit in CDI mode"
     if is_own:

@@ -191,9 +191,10 @@ def _verdict(group: _Group, classes: tuple[NodeClass, ...], known: dict[tuple[ob
     if not group.needs:
         return Verdict.COMPATIBLE
     tables, is_allowed = group.settings.tables, group.settings.forward_compat == "allow"
-    key = (group.needs, id(tables), is_allowed, id(classes))
+    forced = group.settings.forced_compat
+    key = (group.needs, id(tables), is_allowed, forced, id(classes))
     if key not in known:
-        found = assess(group.needs, classes, tables, is_forward_compat_allowed=is_allowed)
+        found = assess(group.needs, classes, tables, is_forward_compat_allowed=is_allowed, forced_compat=forced)
         known[key] = found.verdicts[0].result.verdict
     return known[key]
 

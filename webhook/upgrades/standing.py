@@ -107,9 +107,12 @@ def uses_nvidia(pod: Pod, facts: ClusterFacts) -> bool:
 
 
 def settings_in(policy: Policy, others: cuda_driver.Settings) -> cuda_driver.Settings:
-    """The settings of cudaDriver in a policy; `others` where it is disabled, since images need their drivers anyway."""
-    bound = next((one for one in policy.rules if isinstance(one.settings, cuda_driver.Settings)), None)
-    return bound.settings if bound is not None and isinstance(bound.settings, cuda_driver.Settings) else others
+    """The settings of cudaDriver in a policy; `others` where it is disabled, since images need their drivers anyway.
+
+    What `forcedCompat` only warns of counts as well.
+    """
+    bound = next((one.settings for one in policy.rules if isinstance(one.settings, cuda_driver.Settings)), others)
+    return bound.model_copy(update={"forced_compat": bound.forced_compat_later})
 
 
 def standing_of(pod: Pod, policy: Policy, settings: cuda_driver.Settings, side: ClusterSide) -> Standing:
