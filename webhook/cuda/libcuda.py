@@ -83,6 +83,7 @@ class LibcudaRow:
     switch: str = ""
     directory: str = ""
     arch: str = ""
+    does: str = ""
     source: str = ""
 
     @classmethod
@@ -98,7 +99,7 @@ class LibcudaRow:
             row.get("entryPoint", False),
             row.get("again"),
             parse_version(row["cuda"]) if "cuda" in row else None,
-            *(row.get(key, "") for key in ("mended", "switch", "directory", "arch", "source")),
+            *(row.get(key, "") for key in ("mended", "switch", "directory", "arch", "does", "source")),
         )
 
 

@@ -8,7 +8,7 @@ from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.drivers import Branch
 from webhook.cuda.forward_compat import CompatBuilds
 from webhook.cuda.kernels import ORIGINS, KernelBuild, Kernels
-from webhook.cuda.libcuda import ROWS, LibcudaRow
+from webhook.cuda.libcuda import ROWS
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.releases import MONTHLY_RELEASES, RAPIDS, RAPIDS_SOURCE, TABLES
@@ -182,17 +182,8 @@ def _libcuda() -> Iterator[str]:
     )
     yield from _table(
         ["Images", "Releases", "What they do", "Mended in", "Source"],
-        ([", ".join(row.images), f"{row.first} to {row.last}", _does(row), row.mended, row.source] for row in ROWS),
+        ([", ".join(row.images), f"{row.first} to {row.last}", row.does, row.mended, row.source] for row in ROWS),
     )
-
-
-def _does(row: LibcudaRow) -> str:
-    by_cache = {"conf": "a file in /etc/ld.so.conf.d", "build": "ldconfig at build time (holds on GKE only)"}
-    by_variable = f"{row.switch}=1" if row.switch else "LD_LIBRARY_PATH" if "compat" in (row.path or "") else ""
-    by_entry_point = "the entry point, where the driver is older" if row.has_entry_point else ""
-    forced = by_cache.get(row.cache) or by_variable or by_entry_point
-    lacks = "" if row.path is None or row.path.startswith("/") else "no /usr/local/nvidia/lib64"
-    return "; ".join(filter(None, (f"cuda-compat by {forced}" if forced else "", lacks, row.tags.pattern)))
 
 
 def _releases() -> Iterator[str]:

@@ -15,7 +15,7 @@ certain that the pod gets such a GPU ([dra.md](dra.md)).
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -129,8 +129,10 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         yield _gate(survey, passable[0])
     if survey.is_by_number and (changing := facts.changing_nodes(released(pod, facts))):
         is_allowed = settings.forward_compat == "allow"
-        judging = partial(assess, is_forward_compat_allowed=is_allowed, forced_compat=settings.forced_compat_later)
-        yield from before_changes(survey.uses, assessment, changing, judging, is_held=pod.is_held)
+        forced, is_held = settings.forced_compat_later, pod.is_held
+        yield from before_changes(
+            survey.uses, assessment, changing, is_allowed=is_allowed, forced=forced, is_held=is_held
+        )
 
 
 def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:

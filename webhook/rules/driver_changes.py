@@ -1,36 +1,40 @@
 """Advice about images that will not run any more once a node pool has its next driver."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from webhook.cuda import cuda_messages
-from webhook.cuda.assessment import Assessment, NodeVerdict
+from webhook.cuda.assessment import Assessment, ForcedCompat, NodeVerdict, assess
 from webhook.cuda.checks import Verdict
-from webhook.cuda.cuda_tables import CudaTables
 from webhook.cuda.need import Need
 from webhook.model.container import Container
-from webhook.model.node import ChangingNodes, NodeClass
+from webhook.model.node import ChangingNodes
 from webhook.rules.rule import Advice
 
 Uses = Sequence[tuple[Container, Need]]
 """The containers of a pod that use GPUs, and what each needs."""
 
 
-def before_changes(
+def before_changes(  # noqa: PLR0913  # two of the rule's settings
     uses: Uses,
     assessment: Assessment,
     changing: Iterable[ChangingNodes],
-    judging: Callable[[tuple[Need, ...], Sequence[NodeClass], CudaTables], Assessment],
     *,
+    is_allowed: bool,
+    forced: ForcedCompat,
     is_held: bool,
 ) -> Iterator[Advice]:
     """Advice for each node pool that may run the pod now and certainly will not with its next driver.
 
-    `assessment` is of all nodes that match the pod, and `judging` assesses a pod under its settings. A pod
-    that `is_held`, in a queue, gets advice only if no nodes would be left, because the queue chooses among them.
+    `assessment` is of all nodes that match the pod, `is_allowed` whether it may need forward compatibility, and
+    `forced` how forced cuda-compat counts. A pod that `is_held`, in a queue, gets advice only if no nodes would be left,
+    because the queue chooses among them.
     """
     needs = tuple(need for _, need in uses)
     for change in changing:
-        now, then = (judging(needs, nodes, assessment.tables).verdicts for nodes in (change.now, change.then))
+        now, then = (
+            assess(needs, one, assessment.tables, is_forward_compat_allowed=is_allowed, forced_compat=forced).verdicts
+            for one in (change.now, change.then)
+        )
         lost = [after for before, after in zip(now, then, strict=True) if _may_run(before) and not _may_run(after)]
         is_last = _count(lost) == _count(filter(_may_run, assessment.verdicts))
         if lost and (is_last or not is_held):
