@@ -131,6 +131,11 @@ class Assessment:
         return tuple(one for one in self.verdicts if one.result.verdict in runs)
 
     @cached_property
+    def has_wrong_libcuda(self) -> bool:
+        """Whether something goes wrong with the libcuda of a container on some of the nodes."""
+        return any(judgement.libcuda is not None for one in self.verdicts for judgement in one.result.judgements)
+
+    @cached_property
     def steering(self) -> Steering:
         """Keeps the pod off the incompatible nodes. Nothing is excluded if all nodes are incompatible."""
         if not self.incompatible or len(self.incompatible) == len(self.verdicts):

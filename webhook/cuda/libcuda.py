@@ -40,7 +40,7 @@ class Start(StrEnum):
 
 def start_of(command: Sequence[str], args: Sequence[str]) -> Start:
     """What a container with this command and these arguments starts."""
-    if any(_MOVES_LIBRARIES.search(text) for text in (*command, *args)):
+    if _MOVES_LIBRARIES.search("\n".join((*command, *args))):
         return Start.UNKNOWN
     if not command:
         return Start.ENTRY_POINT

@@ -45,6 +45,7 @@ from webhook.rules.unsuited import Judged, SteeringSettings, Unsuited
 ANNOTATION = "cuda.gpupolicy.dev/"
 """Prefix of annotations that say what the image of one container needs: a CUDA version, or none."""
 
+_AS_BUILT = libcuda.Start.ENTRY_POINT
 _REQUIREMENT = "NVIDIA_REQUIRE_CUDA"
 
 _MOST_CONTAINERS = 64
@@ -119,12 +120,15 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         return
     if assessment.incompatible and not pod.is_held:
         yield _mixed(survey, is_steered=settings.steer and not pod.node_name)
-    libraries = [] if settings.forced_compat == "allow" else list(_libraries(survey, is_held=pod.is_held))
-    yield from libraries
-    if not assessment.compatible:
+    libraries: list[Advice] = []
+    if assessment.has_wrong_libcuda and settings.forced_compat != "allow":
+        libraries = list(_libraries(survey, is_held=pod.is_held))
+        yield from libraries
+    passable: Sequence[NodeVerdict] = assessment.compatible
+    if not passable:
         yield from _unknown(survey, settings.unknown)
-    others = assessment.verdicts if settings.unknown == "allow" else ()
-    passable = assessment.compatible or [one for one in others if one.result.verdict is not Verdict.INCOMPATIBLE]
+        others = assessment.verdicts if settings.unknown == "allow" else ()
+        passable = [one for one in others if one.result.verdict is not Verdict.INCOMPATIBLE]
     if not libraries and passable and all(one.result.fails_gate for one in passable):
         yield _gate(survey, passable[0])
     if survey.is_by_number and (changing := facts.changing_nodes(released(pod, facts))):
@@ -210,7 +214,7 @@ def _need(container: Container, pod: Pod, settings: Settings, facts: Facts) -> N
         mapping=settings.mapping,
         env=container.env,
         annotation=annotation if isinstance(annotation, str) else None,
-        start=libcuda.start_of(container.command, container.args),
+        start=libcuda.start_of(container.command, container.args) if container.command or container.args else _AS_BUILT,
         info=facts.image(container.image),
         tables=settings.tables,
     )

@@ -26,8 +26,8 @@ def before_changes(  # noqa: PLR0913  # two of the rule's settings
     """Advice for each node pool that may run the pod now and certainly will not with its next driver.
 
     `assessment` is of all nodes that match the pod, `is_allowed` whether it may need forward compatibility, and
-    `forced` how forced cuda-compat counts. A pod that `is_held`, in a queue, gets advice only if no nodes would be left,
-    because the queue chooses among them.
+    `forced` how forced cuda-compat counts. A pod that `is_held`, in a queue, gets advice only if no nodes would be
+    left, because the queue chooses among them.
     """
     needs = tuple(need for _, need in uses)
     for change in changing:
