@@ -1,4 +1,4 @@
-"""Every driver branch of the tables on every kind of nodes, one kind changed at a time: how many workloads break.
+"""Every driver branch of the tables on every kind of nodes, one kind changed at a time: what it does to workloads.
 
 Pods with equal needs that stand on the same nodes are one group, however many they are. For each group, each kind of
 nodes among its candidates and each branch, one verdict is enough, and groups of equal needs share it. So the time grows
@@ -17,9 +17,11 @@ from webhook.cuda.offer import Offer, offer_of
 from webhook.facts.node_sets import Mask
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
+from webhook.model.requirements import demand_of
 from webhook.model.versions import Version
 from webhook.rules import cuda_driver
 from webhook.upgrades.changed_cluster import ChangedCluster
+from webhook.upgrades.comparing import change_of
 from webhook.upgrades.driver_plan import BranchMatrix, MatrixCell, MatrixRow, WorkloadChange
 from webhook.upgrades.driver_selection import ChangedKind, DriverSelection, selects_drivers
 from webhook.upgrades.node_changes import ChangeAction, NodeChange, has_nvidia_gpus
@@ -93,9 +95,9 @@ def _groups(judged: Iterable[JudgedPods], cluster: ChangedCluster) -> list[_Grou
 
 
 def _choice(pod: Pod) -> tuple[object, ...]:
-    """How a pod chooses its nodes."""
-    resources = frozenset(gpu.resource for gpu in pod.accelerators)
-    return (tuple(pod.node_selector.items()), pod.required, pod.tolerations, pod.runtime_class, pod.is_held, resources)
+    """How a pod chooses its nodes, and how much room it needs."""
+    chosen = (tuple(pod.node_selector.items()), pod.required, pod.tolerations, pod.runtime_class, pod.is_held)
+    return (*chosen, frozenset(demand_of(pod).items()))
 
 
 def _kinds(cluster: ChangedCluster) -> Iterator[_Kind]:
@@ -161,29 +163,36 @@ def _cell(kind: _Kind, branch: int, cuda: Version, groups: Sequence[_Group], clu
     """What the last driver of a branch does to the groups, on these nodes alone."""
     driver = Version((branch, _LAST_OF_BRANCH))
     change = NodeChange(ChangeAction.SET, "", frozenset(kind.nodes), frozenset(kind.pools), driver, cuda)
-    changed = ChangedKind(kind.nodes, kind.pools, change, cluster)
+    changed = ChangedKind(kind.nodes, kind.pools, kind.mask, change, cluster)
     samples = [((changed.of_class(sample),), mask) for sample, mask in kind.offers]
+    order, others = replace(cluster.order, leaving=0, changed=kind.mask), ~kind.mask
     verdicts: dict[tuple[object, ...], Verdict] = {}
-    breaking: set[tuple[str, ...]] = set()
-    doubtful: set[tuple[str, ...]] = set()
+    owners: dict[WorkloadChange, set[tuple[str, ...]]] = {change: set() for change in WorkloadChange}
     for group in groups:
         if group.is_left_out:
-            doubtful |= group.owners
+            owners[WorkloadChange.UNKNOWN] |= group.owners
             continue
-        then = group.before.candidates if group.selection is None else group.selection.matching(changed)
+        now, then = group.before, group.before.candidates
+        if group.selection is not None:
+            now, then = group.selection.after(changed)
         masks = dict.fromkeys(Verdict, 0)
         for classes, mask in samples:
             masks[_verdict(group, classes, verdicts)] |= then & mask
-        runs = masks[Verdict.COMPATIBLE] | masks[Verdict.FORWARD_COMPAT_ONLY]
-        found = _change(group.before, kind.mask, runs, masks[Verdict.UNKNOWN])
-        if found is WorkloadChange.BREAKS:
-            breaking |= group.owners
-        elif found is WorkloadChange.UNKNOWN:
-            doubtful |= group.owners
+        after = replace(
+            now,
+            native=now.native & others | masks[Verdict.COMPATIBLE],
+            by_compat=now.by_compat & others | masks[Verdict.FORWARD_COMPAT_ONLY],
+            unknown=now.unknown & others | masks[Verdict.UNKNOWN],
+            unfit=now.unfit & others | masks[Verdict.INCOMPATIBLE],
+        )
+        owners[change_of(group.before, after, order)] |= group.owners
+    breaking = owners[WorkloadChange.BREAKS]
+    doubtful = owners[WorkloadChange.UNKNOWN] - breaking
+    losing = owners[WorkloadChange.LOSES_NODES] - breaking - doubtful
     sample = samples[0][0][0]
     objection = driver_for_gpu(offer_of(sample.labels, cluster.tables.gpus, sample.by_slices), cluster.tables)
     drives = True if objection is None else False if objection.verdict is Verdict.INCOMPATIBLE else None
-    return MatrixCell(branch, len(breaking), len(doubtful - breaking), drives)
+    return MatrixCell(branch, len(breaking), len(doubtful), drives, len(losing))
 
 
 def _verdict(group: _Group, classes: tuple[NodeClass, ...], known: dict[tuple[object, ...], Verdict]) -> Verdict:
@@ -196,17 +205,3 @@ def _verdict(group: _Group, classes: tuple[NodeClass, ...], known: dict[tuple[ob
         found = assess(group.needs, classes, tables, is_forward_compat_allowed=is_allowed)
         known[key] = found.verdicts[0].result.verdict
     return known[key]
-
-
-def _change(before: Standing, mask: Mask, run: Mask, doubtful: Mask) -> WorkloadChange:
-    """Whether pods break, or may, if of the nodes in the mask then these run them, and of these it is not known.
-
-    Everything else of a plan is SAME here. As in `webhook.upgrades.comparing`.
-    """
-    might = before.running | before.unknown
-    runs = before.running & ~mask or run
-    if not runs and not doubtful and not before.unknown & ~mask:
-        return WorkloadChange.BREAKS if might else WorkloadChange.SAME
-    if doubtful & might or (not runs and (doubtful or before.running)):
-        return WorkloadChange.UNKNOWN
-    return WorkloadChange.SAME
