@@ -8,7 +8,6 @@ The pod is judged before cudaDriver keeps it off nodes, and without its node.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import chain
 
 from webhook.cuda.assessment import Assessment, NodeVerdict, assess
 from webhook.cuda.checks import Verdict
@@ -144,7 +143,8 @@ def standing_of(pod: Pod, policy: Policy, settings: cuda_driver.Settings, side: 
         nodes, verdicts = survey.nodes, survey.assessment.verdicts
     kept_off = _kept_off(pod, policy, facts, len(verdicts))
     placed = released(pod, facts)
-    members = _members(placed, nodes, facts, side)
+    members = list(_members(placed, nodes, facts, side))
+    matching = sum(_masks(placed, facts, side, node_index.matching_nodes)) if pod.accelerators else 0
     kept = [one for at, one in enumerate(zip(verdicts, members, strict=True)) if at not in kept_off]
     verdicts, masks = tuple(one for one, _ in kept), dict.fromkeys(Verdict, 0)
     for verdict, mask in kept:
@@ -160,7 +160,7 @@ def standing_of(pod: Pod, policy: Policy, settings: cuda_driver.Settings, side: 
         masks[Verdict.FORWARD_COMPAT_ONLY],
         masks[Verdict.UNKNOWN],
         masks[Verdict.INCOMPATIBLE],
-        _cramped(placed, facts, side) if pod.requests_gpus_of(Vendor.NVIDIA) else 0,
+        cramped=matching & ~sum(members),
         is_released=placed is not pod and not pod.is_held,
     )
 
@@ -178,32 +178,19 @@ def _kept_off(pod: Pod, policy: Policy, facts: ClusterFacts, number: int) -> set
     return found
 
 
-def _cramped(pod: Pod, facts: ClusterFacts, side: ClusterSide) -> Mask:
-    """The matching nodes and pools without room."""
-    matching, feasible = (
-        _matching(pod, facts, side, one) for one in (node_index.matching_nodes, node_index.feasible_nodes)
-    )
-    return sum(chain(*matching)) & ~sum(chain(*feasible))
-
-
 def _members(pod: Pod, nodes: Sequence[NodeClass], facts: ClusterFacts, side: ClusterSide) -> Iterator[Mask]:
     """Which nodes and pools are in each of the classes, in the common order."""
-    of_nodes, of_pools = _matching(pod, facts, side, node_index.feasible_nodes)
-    if len(of_nodes) + len(of_pools) == len(nodes):
-        yield from (*of_nodes, *of_pools)
-        return
-    everything = facts.matching_nodes(pod)
-    claimed = [side.order.claimed] if any(one.by_claim for one in everything) else []
-    for nodes_of_class, members in zip(everything, (*of_nodes, *claimed, *of_pools), strict=True):
-        if nodes_of_class in nodes:  # of all matching nodes perhaps only those that offer what the pod claims
-            yield members
+    everything, found = facts.matching_nodes(pod), _masks(pod, facts, side, node_index.feasible_nodes)
+    for one in everything:
+        mask = side.order.claimed if one.by_claim else next(found)
+        if len(nodes) == len(everything) or one in nodes:  # perhaps only those that offer what the pod claims
+            yield mask
 
 
-def _matching(pod: Pod, facts: ClusterFacts, side: ClusterSide, find: _Finding) -> tuple[list[Mask], list[Mask]]:
-    """The nodes, and the pools, that are found for a pod, class by class, in the common order."""
+def _masks(pod: Pod, facts: ClusterFacts, side: ClusterSide, find: _Finding) -> Iterator[Mask]:
+    """The nodes, and then the pools, that are found for a pod, class by class, in the common order."""
     pools, runtime_class = facts.pools, facts.cluster.runtime_classes.get(pod.runtime_class or "")
-    of_nodes = [side.of_nodes(one) for one in facts.table.members(find(facts.table, pod, runtime_class))]
-    if pools is None:
-        return of_nodes, []
-    names = [name.removeprefix("pool ") for name in pools.nodes]
-    return of_nodes, [side.of_pools(one, names) for one in pools.members(find(pools, pod, runtime_class))]
+    yield from map(side.of_nodes, facts.table.members(find(facts.table, pod, runtime_class)))
+    if pools is not None:
+        names = [name.removeprefix("pool ") for name in pools.nodes]
+        yield from (side.of_pools(one, names) for one in pools.members(find(pools, pod, runtime_class)))
