@@ -167,7 +167,7 @@ def _cell(kind: _Kind, branch: int, cuda: Version, groups: Sequence[_Group], clu
     samples = [((changed.of_class(sample),), mask) for sample, mask in kind.offers]
     order, others = replace(cluster.order, leaving=0, changed=kind.mask), ~kind.mask
     verdicts: dict[tuple[object, ...], Verdict] = {}
-    owners: dict[WorkloadChange, set[tuple[str, ...]]] = {change: set() for change in WorkloadChange}
+    owners: dict[WorkloadChange, set[tuple[str, ...]]] = {one: set() for one in WorkloadChange}
     for group in groups:
         if group.is_left_out:
             owners[WorkloadChange.UNKNOWN] |= group.owners

@@ -113,7 +113,8 @@ def _reason(
         case WorkloadChange.BREAKS:
             return _why_it_breaks(before, after, order)
         case WorkloadChange.UNKNOWN if after.running and _waits(before, after):
-            return "all nodes that are left for it have taints that it does not tolerate", "Let it tolerate them"
+            why = "all nodes that are left for it have taints that it does not tolerate"
+            return why, "Let it tolerate them if it may run there"
         case WorkloadChange.UNKNOWN:
             return _doubt(after, places.doubtful or after.unknown)
         case WorkloadChange.SAME:
