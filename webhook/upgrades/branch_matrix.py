@@ -32,6 +32,9 @@ from webhook.upgrades.workload_planner import JudgedPods
 _LAST_OF_BRANCH = 999
 """Second number of a driver version that stands for the newest driver of its branch."""
 
+_RUNS, _BY_COMPAT, _UNKNOWN = Verdict.COMPATIBLE, Verdict.FORWARD_COMPAT_ONLY, Verdict.UNKNOWN
+_NO_MASKS = dict.fromkeys(Verdict, 0)
+
 MOST_SELECTIONS = 500
 """Groups that are placed anew for each kind of nodes and branch. Tenants write how pods select nodes."""
 
@@ -163,9 +166,10 @@ def _cell(kind: _Kind, branch: int, cuda: Version, groups: Sequence[_Group], clu
     """What the last driver of a branch does to the groups, on these nodes alone."""
     driver = Version((branch, _LAST_OF_BRANCH))
     change = NodeChange(ChangeAction.SET, "", frozenset(kind.nodes), frozenset(kind.pools), driver, cuda)
-    changed = ChangedKind(kind.nodes, kind.pools, kind.mask, change, cluster)
+    here, others = kind.mask, ~kind.mask
+    changed = ChangedKind(kind.nodes, kind.pools, here, change, cluster)
     samples = [((changed.of_class(sample),), mask) for sample, mask in kind.offers]
-    order, others = replace(cluster.order, leaving=0, changed=kind.mask), ~kind.mask
+    order = replace(cluster.order, leaving=0, changed=here)
     verdicts: dict[tuple[object, ...], Verdict] = {}
     owners: dict[WorkloadChange, set[tuple[str, ...]]] = {one: set() for one in WorkloadChange}
     for group in groups:
@@ -175,14 +179,18 @@ def _cell(kind: _Kind, branch: int, cuda: Version, groups: Sequence[_Group], clu
         now, then = group.before, group.before.candidates
         if group.selection is not None:
             now, then = group.selection.after(changed)
-        masks = dict.fromkeys(Verdict, 0)
+        masks = dict(_NO_MASKS)
         for classes, mask in samples:
             masks[_verdict(group, classes, verdicts)] |= then & mask
+        native, by_compat, unknown = masks[_RUNS], masks[_BY_COMPAT], masks[_UNKNOWN]
+        is_same = (native, by_compat, unknown) == (now.native & here, now.by_compat & here, 0)
+        if is_same and now is group.before and not now.unknown & here:
+            continue
         after = replace(
             now,
-            native=now.native & others | masks[Verdict.COMPATIBLE],
-            by_compat=now.by_compat & others | masks[Verdict.FORWARD_COMPAT_ONLY],
-            unknown=now.unknown & others | masks[Verdict.UNKNOWN],
+            native=now.native & others | native,
+            by_compat=now.by_compat & others | by_compat,
+            unknown=now.unknown & others | unknown,
             unfit=now.unfit & others | masks[Verdict.INCOMPATIBLE],
         )
         owners[change_of(group.before, after, order)] |= group.owners

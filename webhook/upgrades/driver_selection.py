@@ -102,7 +102,8 @@ class DriverSelection:
 
     def matching(self, kind: ChangedKind) -> Mask:
         """The nodes and pools of a kind that the pods match with its new driver, in the common order."""
-        found = matching_nodes(kind.table.without_taints(self.transient), self.pod, self.runtime_class)
+        table = kind.table.without_taints(self.transient) if self.transient else kind.table
+        found = matching_nodes(table, self.pod, self.runtime_class)
         mask = 0
         if found == kind.table.everything:
             mask = sum(1 << place for place in kind.places)
