@@ -14,8 +14,9 @@ from webhook.cuda.assessment import assess
 from webhook.cuda.checks import Verdict, driver_for_gpu
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer, offer_of
+from webhook.facts.node_index import feasible_nodes
 from webhook.facts.node_sets import Mask
-from webhook.model.node import NodeClass
+from webhook.model.node import EVERYTHING, NodeClass
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of
 from webhook.model.versions import Version
@@ -86,7 +87,7 @@ def _groups(judged: Iterable[JudgedPods], cluster: ChangedCluster) -> list[_Grou
         before, pod, needs = one.before, one.pod, one.needs
         stands = (before.native, before.by_compat, before.unknown, before.unfit)
         selects = selects_drivers(pod)
-        chosen = _choice(pod) if selects else ()
+        chosen = _choice(pod, cluster) if selects else ()
         key = (needs, one.settings.forward_compat, id(one.settings.tables), *stands, *chosen)
         if key not in found:
             is_left_out = selects and selecting >= MOST_SELECTIONS
@@ -97,10 +98,12 @@ def _groups(judged: Iterable[JudgedPods], cluster: ChangedCluster) -> list[_Grou
     return list(found.values())
 
 
-def _choice(pod: Pod) -> tuple[object, ...]:
-    """How a pod chooses its nodes, and how much room it needs."""
-    chosen = (tuple(pod.node_selector.items()), pod.required, pod.tolerations, pod.runtime_class, pod.is_held)
-    return (*chosen, frozenset(demand_of(pod).items()))
+def _choice(pod: Pod, cluster: ChangedCluster) -> tuple[object, ...]:
+    """How a pod chooses its nodes, and which nodes have room for it; where pools are declared, how much it needs."""
+    anywhere = replace(pod, node_selector={}, required=None, tolerations=EVERYTHING)
+    nodes = feasible_nodes(cluster.before.facts.cluster.table, anywhere, None)
+    room = (nodes, frozenset(demand_of(pod).items()) if cluster.declared else ())
+    return (tuple(pod.node_selector.items()), pod.required, pod.tolerations, pod.runtime_class, pod.is_held, *room)
 
 
 def _kinds(cluster: ChangedCluster) -> Iterator[_Kind]:
