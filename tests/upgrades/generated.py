@@ -36,6 +36,8 @@ IMAGES = (
     "busybox:1.36",
 )
 POOLS = ("a", "b", "c", "d")
+LARGE = {"nvidia.com/gpu": "8", "cpu": "96", "memory": "512Gi"}
+"""What the larger nodes have. The smaller ones have half of the GPUs, and less of everything else."""
 SELECTOR = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"
 """How NVIDIA's DRA driver selects the devices of its class gpu.nvidia.com."""
 
@@ -76,6 +78,13 @@ class Cluster:
         classes = [device_class("gpu.nvidia.com", selector=SELECTOR)]
         return ClusterFacts.of(self.nodes, [], [], classes, [], templates, self.slices)
 
+    def with_room(self, *, gpus: int, cpu: int, memory: int) -> "Cluster":
+        """The cluster with only the nodes that have so many GPUs, CPUs and GiB; claimed GPUs are not counted."""
+        wanted = {"nvidia.com/gpu": gpus, "cpu": cpu, "memory": memory}
+        roomy = [raw for raw in self.nodes if all(_amount(raw, name) >= amount for name, amount in wanted.items())]
+        names = {raw["metadata"]["name"] for raw in roomy}
+        return Cluster(roomy, [raw for raw in self.slices if raw["spec"]["nodeName"] in names], self.objects)
+
     def upgraded(self, drivers: Mapping[str, str], retired: Sequence[str] = (), added: Sequence[Raw] = ()) -> "Cluster":
         """The cluster after somebody has really installed these drivers: node name -> driver."""
         nodes = []
@@ -93,6 +102,10 @@ class Cluster:
             nodes.append(changed)
         slices = [_with_driver(raw, drivers) for raw in self.slices if raw["spec"]["nodeName"] not in retired]
         return Cluster([*nodes, *added], slices, self.objects)
+
+
+def _amount(node: Raw, resource: str) -> int:
+    return int(node["status"]["capacity"].get(resource, "0").removesuffix("Gi"))
 
 
 def _with_driver(raw: Raw, drivers: Mapping[str, str]) -> Raw:
@@ -146,10 +159,12 @@ def cluster(seed: int, nodes: int = 40, workloads: int = 400) -> Cluster:
         product, driver = random.choice(list(PRODUCTS)), random.choice(DRIVERS[:5])
         pool = random.choice(POOLS)
         by_dra = at % 10 == 0
+        size = random.choice(({"nvidia.com/gpu": "4", "cpu": "32", "memory": "128Gi"}, LARGE, LARGE))
         families = () if by_dra or at % 13 == 5 else random.choice(FAMILIES)
         raw = gpu_node(f"n{at}", product, driver, families, pool=pool, zone=random.choice("xy"))
+        raw["status"]["capacity"] = {**size}
         if by_dra:
-            raw["status"]["capacity"] = {"cpu": "64"}
+            del raw["status"]["capacity"]["nvidia.com/gpu"]
             slices.append(slice_of(f"n{at}", product, driver))
         found.append(raw)
     objects = [_workload(at, random, found) for at in range(workloads)]
@@ -175,13 +190,14 @@ def _workload(at: int, random: Random, nodes: Sequence[Raw]) -> Raw:
 
 def spec_of(random: Random, *, has_claims: bool = True) -> Raw:
     """The spec of a pod with one container, which asks for GPUs and may choose its nodes."""
-    container: Raw = {"name": "main", "image": random.choice(IMAGES), "resources": {"limits": {"memory": "8Gi"}}}
+    limits = {"memory": random.choice(("8Gi", "8Gi", "256Gi")), "cpu": random.choice(("4", "4", "48"))}
+    container: Raw = {"name": "main", "image": random.choice(IMAGES), "resources": {"limits": limits}}
     spec: Raw = {"containers": [container]}
     if has_claims and random.random() < 0.1:
         spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
         container["resources"]["claims"] = [{"name": "gpu"}]
     else:
-        container["resources"]["limits"]["nvidia.com/gpu"] = str(random.randint(1, 8))
+        container["resources"]["limits"]["nvidia.com/gpu"] = random.choice("1148")
     _chosen(random)(random, spec)
     return spec
 

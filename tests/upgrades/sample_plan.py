@@ -76,7 +76,7 @@ def matrix(kinds: int) -> BranchMatrix:
 def _cell(at: int, kind: int) -> MatrixCell:
     drives = False if at < 8 + kind % 5 else None if at == 9 + kind % 5 else True
     breaks = max(0, at - 22 - kind % 3) ** 2 if kind % 4 else max(0, 26 - at)
-    return MatrixCell(_BRANCHES[at], breaks, (at + kind) % 3 if at > 26 else 0, drives)
+    return MatrixCell(_BRANCHES[at], breaks, (at + kind) % 3 if at > 26 else 0, drives, at % 4)
 
 
 def sample_plan(kinds: int = 4) -> DriverPlan:

@@ -227,6 +227,67 @@ def test_images_break_where_the_rule_is_disabled_too() -> None:
     assert plan_for(pod("w", CUDA_12), facts, "pool=v=590.44.01", using=using).change is WorkloadChange.BREAKS
 
 
+def halved(raws: list[Raw], **capacity: str) -> list[Raw]:
+    """Nodes with 4 GPUs, or other amounts."""
+    for raw in raws:
+        raw["status"]["capacity"] |= {"nvidia.com/gpu": "4", **capacity}
+    return raws
+
+
+@pytest.mark.parametrize(
+    ("requests", "capacity"),
+    [
+        pytest.param({"nvidia.com/gpu": "8"}, {}, id="GPUs"),
+        pytest.param({"nvidia.com/gpu": "1", "memory": "200Gi"}, {"memory": "128Gi"}, id="memory"),
+        pytest.param({"nvidia.com/gpu": "1", "cpu": "48"}, {"cpu": "32"}, id="CPU"),
+        pytest.param({"nvidia.com/gpu": "1", "ephemeral-storage": "2Ti"}, {"ephemeral-storage": "1Ti"}, id="storage"),
+    ],
+)
+def test_nodes_without_room_for_all_that_a_workload_requests_do_not_save_it(
+    requests: dict[str, str], capacity: dict[str, str]
+) -> None:
+    """16 of 16 nodes -> 8 of 16 nodes was said of a job that no node could run any more."""
+    facts = ClusterFacts.of(
+        [*nodes(8, V100, "535.183.01", "v"), *halved(nodes(8, A100, "535.183.01", "a"), **capacity)]
+    )
+    raw = pod("w", CUDA_12)
+    raw["spec"]["containers"][0]["resources"]["limits"] = requests
+    found = plan_for(raw, facts, "pool=v=590.44.01")
+    assert (found.change, found.before, found.after) == (
+        WorkloadChange.BREAKS,
+        Reach(RunsOn.RUNS, 8, 8),
+        Reach(RunsOn.CANNOT_RUN, 0, 8),
+    )
+    assert "8 nodes with Tesla-V100-SXM2-16GB, driver 590.44.01" in found.reason
+    assert found.reason.endswith("; too small for what it requests: 8 nodes")
+    retired = plan_for(raw, facts, retired=["pool=v"])
+    assert retired.change is WorkloadChange.BREAKS
+    assert retired.reason == (
+        "all nodes that it could land on are retired: 8 nodes; too small for what it requests: 8 nodes"
+    )
+
+
+def test_a_workload_that_has_room_nowhere_is_told_so_and_changes_nothing() -> None:
+    facts = ClusterFacts.of(nodes(2, V100, "535.183.01", "v"))
+    found = plan_for(pod("w", CUDA_12, gpus=16), facts, "pool=v=590.44.01")
+    assert (found.change, found.before.verdict) == (WorkloadChange.SAME, RunsOn.NO_NODES)
+    assert found.reason == "no node has room for what it requests now, and neither then"
+
+
+def test_new_nodes_of_another_size_make_up_for_retired_ones_only_for_workloads_that_they_have_room_for() -> None:
+    facts = ClusterFacts.of(nodes(2, A100, "535.183.01", "a"))
+    how: dict[str, Any] = {"added": ClusterFacts.of(halved(nodes(2, A100, "535.183.01", "new"))), "retired": ["pool=a"]}
+    assert plan_for(pod("w", CUDA_12, gpus=4), facts, **how).change is WorkloadChange.SAME
+    assert plan_for(pod("w", CUDA_12, gpus=8), facts, **how).change is WorkloadChange.BREAKS
+
+
+def test_taints_that_a_workload_does_not_tolerate_are_a_doubt_where_it_has_other_nodes_now() -> None:
+    facts = ClusterFacts.of([*nodes(1, A100, "535.183.01", "d"), *nodes(2, A100, "535.183.01", "a")])
+    found = plan_for(pod("w", CUDA_12), facts, retired=["pool=d"], using=policies({"cudaDriver": {}}))
+    assert (found.change, found.before.of, found.after.of) == (WorkloadChange.UNKNOWN, 1, 2)
+    assert found.reason == "all nodes that are left for it have taints that it does not tolerate"
+
+
 def test_nodes_that_another_rule_keeps_pods_off_are_no_candidates() -> None:
     facts = ClusterFacts.of([*nodes(2, V100, "535.183.01", "v"), *nodes(3, A100, "535.183.01", "a")])
     using = policies({"tolerations": {}, "gpuTypes": {"denied": ["A100"]}, "cudaDriver": {}})

@@ -68,6 +68,26 @@ def test_running_pods_tell_where_a_template_has_no_nodes() -> None:
     assert (found.owner.kind, found.change, found.before.nodes) == ("Deployment", WorkloadChange.BREAKS, 2)
 
 
+def test_running_pods_tell_too_where_a_template_tolerates_none_of_its_nodes() -> None:
+    """Its tolerations may come later, but the pods that run already have them."""
+    other = nodes(3, A100, "535.183.01", "a")
+    for raw in other:
+        raw["spec"]["taints"].append({"key": "team", "value": "b", "effect": "NoSchedule"})
+    tainted = nodes(2, V100, "535.183.01", "v")
+    for raw in tainted:
+        raw["spec"]["taints"].append({"key": "team", "value": "a", "effect": "NoSchedule"})
+    objects = deployed(CUDA_12, pods=2, gpus=1)
+    for raw in objects:
+        spec = raw["spec"] if raw["kind"] == "Pod" else raw["spec"]["template"]["spec"]
+        spec["nodeSelector"] = {}
+        if raw["kind"] == "Pod":
+            spec["tolerations"] = [{"key": "team", "value": "a"}]
+    (found,) = planned(objects, changed(ClusterFacts.of([*tainted, *other]), ["pool=v=590.44.01"])).workloads
+    assert (found.change, found.before.of) == (WorkloadChange.BREAKS, 2)
+    (found,) = planned(objects[2:], changed(ClusterFacts.of([*tainted, *other]), ["pool=v=590.44.01"])).workloads
+    assert (found.change, found.before.of) == (WorkloadChange.LOSES_NODES, 5)
+
+
 def test_a_running_pod_is_placed_anew() -> None:
     facts = ClusterFacts.of([*nodes(1, V100, "535.183.01", "v"), *nodes(1, A100, "535.183.01", "a")])
     found = plan_for(pod("w", CUDA_12, node="v0"), facts, "pool=v=590.44.01")
@@ -137,18 +157,23 @@ def test_retired_and_new_nodes_have_entries_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "is_strict", "status"),
+    ("raw", "breaking", "unknown", "losing"),
     [
-        pytest.param(CUDA_12, False, 1, id="something breaks"),
-        pytest.param("busybox:1.36", True, 0, id="nothing changes"),
-        pytest.param(UNKNOWN, False, 0, id="something is unknown"),
-        pytest.param(UNKNOWN, True, 1, id="something is unknown, which is enough if strict"),
+        pytest.param(pod("w", CUDA_12, "v"), 1, 1, 1, id="something breaks"),
+        pytest.param(pod("w", UNKNOWN), 0, 1, 1, id="something is unknown"),
+        pytest.param(pod("w", CUDA_12), 0, 0, 1, id="something loses nodes"),
+        pytest.param(pod("w", CUDA_12, "a"), 0, 0, 0, id="nothing changes"),
     ],
 )
-def test_the_exit_status_says_whether_something_breaks(image: str, is_strict: bool, status: int) -> None:
-    product = A100 if image == UNKNOWN else V100
-    facts = ClusterFacts.of(nodes(1, product, "535.183.01", "p"))
-    assert planned([pod("w", image)], changed(facts, ["pool=p=590.44.01"])).exit_status(is_strict=is_strict) == status
+def test_the_exit_status_says_whether_something_is_that_bad_or_worse(
+    raw: Raw, breaking: int, unknown: int, losing: int
+) -> None:
+    facts = ClusterFacts.of([*nodes(1, V100, "535.183.01", "v"), *nodes(1, A100, "535.183.01", "a")])
+    plan = planned([raw], changed(facts, ["pool=v=590.44.01"]))
+    assert plan.exit_status() == plan.exit_status(WorkloadChange.BREAKS) == breaking
+    assert plan.exit_status(WorkloadChange.UNKNOWN) == unknown
+    assert plan.exit_status(WorkloadChange.LOSES_NODES) == losing
+    assert plan.exit_status(None) == 0
 
 
 def test_the_worst_change_comes_first_and_then_the_most_gpus() -> None:

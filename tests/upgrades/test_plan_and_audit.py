@@ -1,5 +1,10 @@
-"""A plan foretells what an audit says after the upgrade: for 400 workloads on 40 nodes, whatever they choose."""
+"""A plan foretells what an audit says after the upgrade: for 400 workloads on 40 nodes, whatever they choose.
 
+The rule cudaDriver does not ask which nodes are large enough. So each workload is audited in a cluster that has only
+the nodes with room for it.
+"""
+
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -25,6 +30,7 @@ POLICIES = {
         "gpuTypes": {"denied": ["H100"]},
         "cudaDriver": {"unknown": "deny", "forwardCompat": "deny"},
     },
+    "tolerating nothing": {"cudaDriver": {"unknown": "deny"}},
 }
 CHANGES: tuple[dict[str, Any], ...] = (
     {"sets": ("pool=a=590.44.01",)},
@@ -77,6 +83,24 @@ def driver_findings(objects: list[dict[str, Any]], facts: ClusterFacts, rules: d
     return [one for one in report.findings if one.level is Level.REFUSE]
 
 
+def size_of(raw: dict[str, Any]) -> dict[str, int]:
+    """The GPUs, CPUs and GiB of memory that each pod of an object requests."""
+    spec = raw["spec"] if raw["kind"] == "Pod" else raw["spec"]["template"]["spec"]
+    limits = spec["containers"][0]["resources"]["limits"]
+    gpus = int(limits.get("nvidia.com/gpu", "0"))
+    return {"gpus": gpus, "cpu": int(limits["cpu"]), "memory": int(limits["memory"].removesuffix("Gi"))}
+
+
+def findings_by_size(now: Cluster, rules: dict[str, Any]) -> list[AuditFinding]:
+    """What audits refuse, each of objects of one size on the nodes with room for them."""
+    sized = sorted(((size_of(raw), raw) for raw in now.objects), key=lambda one: sorted(one[0].items()))
+    return [
+        found
+        for size, objects in groupby(sized, key=lambda one: one[0])
+        for found in driver_findings([raw for _, raw in objects], now.with_room(**size).facts, rules)
+    ]
+
+
 def unseen(now: Cluster) -> set[str]:
     """The workloads of which cudaDriver says nothing if they have no node: without CUDA, or with claimed GPUs."""
     return {raw["metadata"]["name"] for raw in now.objects if "busybox" in str(raw) or "resourceClaims" in str(raw)}
@@ -125,10 +149,11 @@ def test_the_facts_of_a_plan_are_those_after_the_upgrade(
 def test_an_audit_after_the_upgrade_refuses_what_the_plan_foretells(
     seed: int, options: dict[str, Any], rules: dict[str, Any]
 ) -> None:
-    """The audit refuses what cannot run, what may not run, and what has no nodes, and nothing else."""
+    """The audit refuses what cannot run, what may not run, and what has no nodes, and nothing else about nodes."""
     now = cluster(seed)
     plan = planned(now.objects, changed(now.facts, **options, policies=policies(rules)), policies(rules))
-    findings = driver_findings(now.objects, applied(now, options).facts, rules)
+    found = findings_by_size(applied(now, options), rules)
+    findings = [one for one in found if "can give only" not in one.message]  # a claim, whatever the drivers
     refused = {one.owner.name for one in findings}
     rows = by_name(plan)
     silent = {name for name, one in rows.items() if one.after.verdict is RunsOn.NO_NODES and name in unseen(now)}
@@ -138,7 +163,22 @@ def test_an_audit_after_the_upgrade_refuses_what_the_plan_foretells(
     messages = {name: [one.message for one in findings if one.owner.name == name] for name in refused}
     for one in plan.at(WorkloadChange.BREAKS):
         if one.after.verdict is RunsOn.CANNOT_RUN and "gpuTypes" not in rules:
-            assert any(message.startswith(one.reason) for message in messages[one.owner.name])
+            reason = one.reason.partition("; too small for what it requests: ")[0]
+            assert any(message.startswith(reason) for message in messages[one.owner.name])
+
+
+@pytest.mark.parametrize("options", CHANGES, ids=str)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_breaks_is_refused_in_the_whole_cluster_too(seed: int, options: dict[str, Any]) -> None:
+    """There, cudaDriver keeps pods off nodes, and schedulable finds that the others are too small."""
+    rules: dict[str, Any] = {"tolerations": {}, "schedulable": {}, "cudaDriver": {}}
+    now = cluster(seed)
+    rows = by_name(planned(now.objects, changed(now.facts, **options, policies=policies(rules)), policies(rules)))
+    refused = {one.owner.name for one in driver_findings(now.objects, applied(now, options).facts, rules)}
+    stuck = {name for name, one in rows.items() if one.after.verdict in (RunsOn.CANNOT_RUN, RunsOn.NO_NODES)}
+    claiming = {raw["metadata"]["name"] for raw in now.objects if "resourceClaims" in str(raw)}
+    assert stuck - claiming == refused & rows.keys() - claiming
+    assert stuck
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -162,22 +202,27 @@ def test_nodes_that_come_make_up_for_nodes_that_go(seed: int) -> None:
     assert old
 
 
+@pytest.mark.parametrize("rules", [{"tolerations": {}, "cudaDriver": {}}, {"cudaDriver": {}}], ids=["all", "none"])
 @pytest.mark.parametrize("driver", DRIVERS[::2])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_matrix_counts_what_a_plan_for_each_kind_of_nodes_breaks(seed: int, driver: str) -> None:
+def test_the_matrix_counts_what_a_plan_for_each_kind_of_nodes_breaks(
+    seed: int, driver: str, rules: dict[str, Any]
+) -> None:
     """Each cell is what a whole plan says that gives the last driver of the branch to these nodes alone."""
     now = cluster(seed, nodes=8, workloads=60)
-    facts = now.facts
-    matrix = planned(now.objects, changed(facts), has_matrix=True).matrix
+    facts, using = now.facts, policies(rules)
+    matrix = planned(now.objects, changed(facts, policies=using), using, has_matrix=True).matrix
     assert matrix is not None
     branch = driver.split(".", maxsplit=1)[0]
     for row in matrix.rows:
         kinds = _of_kind(now, row.product, row.driver)
         assert row.nodes == len(kinds)
-        plan = planned(now.objects, changed(facts, [f"kubernetes.io/hostname in ({','.join(kinds)})={branch}.999"]))
+        whole = changed(facts, [f"kubernetes.io/hostname in ({','.join(kinds)})={branch}.999"], policies=using)
+        plan = planned(now.objects, whole, using)
         (cell,) = (one for one in row.cells if str(one.branch) == branch)
         assert cell.breaks == len(plan.at(WorkloadChange.BREAKS)), row.name
         assert cell.unknown == len(plan.at(WorkloadChange.UNKNOWN)), row.name
+        assert cell.loses == len(plan.at(WorkloadChange.LOSES_NODES)), row.name
 
 
 @pytest.mark.parametrize("seed", SEEDS)

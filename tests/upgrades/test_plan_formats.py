@@ -91,6 +91,7 @@ def test_each_cell_of_the_matrix_has_its_number_and_a_word_besides_its_colour() 
         else:
             assert re.match(rf"{cell.breaks} breaks?\b", words)
         assert (f"{cell.unknown} unknown" in words) == (cell.unknown > 0 and cell.drives is not False)
+        assert (f"{cell.loses} lose nodes" in words) == (cell.loses > 0 and cell.drives is not False)
 
 
 def test_more_workloads_that_break_are_shown_in_a_darker_shade() -> None:

@@ -108,12 +108,13 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Write the plan to this file instead of standard output. The file is written whole or not at all.",
 )
-@click.option("--strict", is_flag=True, help="Exit with status 1 also for workloads of which it is not known.")
+@click.option("--strict", is_flag=True, help="The same as --fail-on unknown.")
 @click.option(
     "--fail-on",
-    type=click.Choice(["breaks", "never"]),
+    type=click.Choice(["breaks", "unknown", "loses", "never"]),
     default="breaks",
-    help="Exit with status 1 if a workload breaks, or never.",
+    show_default=True,
+    help="Exit with status 1 if a workload breaks; also if it may (unknown); also if it loses nodes (loses); or never.",
 )
 @click.option(
     "--exclude-namespace",
@@ -166,10 +167,11 @@ def plan(
     and by pods whose workload is not known. Manifests that are named are judged, too; they replace objects of the same
     name.
 
-    Exit status: 0 nothing breaks, 1 something does (with --strict also: may), 2 some input cannot be used (2 takes
+    Exit status: 0 nothing breaks, 1 something does (or what --fail-on says), 2 some input cannot be used (2 takes
     precedence over 1).
     """
     from webhook.audit.writing import fault_of, write_file, write_output
+    from webhook.upgrades.driver_plan import WorkloadChange
     from webhook.upgrades.plan_formats import rendered_plan
 
     if cluster == (inventory is not None):
@@ -201,7 +203,8 @@ def plan(
         fail(f"{output or 'standard output'} cannot be written: {error.strerror}")
     for one in found.errors:
         click.echo(str(one), err=True)
-    status = 0 if fail_on == "never" and not found.errors else found.exit_status(is_strict=strict)
+    least = {"breaks": WorkloadChange.BREAKS, "unknown": WorkloadChange.UNKNOWN, "loses": WorkloadChange.LOSES_NODES}
+    status = found.exit_status(least.get("unknown" if strict and fail_on == "breaks" else fail_on))
     sys.exit(UNUSABLE if to is not None and not published(found, kubeconfig, context, to) else status)
 
 

@@ -1,4 +1,4 @@
-"""Every driver branch of the tables on every kind of nodes, one kind changed at a time: how many workloads break.
+"""Every driver branch of the tables on every kind of nodes, one kind changed at a time: what it does to workloads.
 
 Pods with equal needs that stand on the same nodes are one group, however many they are. For each group, each kind of
 nodes among its candidates and each branch, one verdict is enough, and groups of equal needs share it. So the time grows
@@ -14,12 +14,15 @@ from webhook.cuda.assessment import assess
 from webhook.cuda.checks import Verdict, driver_for_gpu
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer, offer_of
+from webhook.facts.node_index import feasible_nodes
 from webhook.facts.node_sets import Mask
-from webhook.model.node import NodeClass
+from webhook.model.node import EVERYTHING, NodeClass
 from webhook.model.pod import Pod
+from webhook.model.requirements import demand_of
 from webhook.model.versions import Version
 from webhook.rules import cuda_driver
 from webhook.upgrades.changed_cluster import ChangedCluster
+from webhook.upgrades.comparing import change_of
 from webhook.upgrades.driver_plan import BranchMatrix, MatrixCell, MatrixRow, WorkloadChange
 from webhook.upgrades.driver_selection import ChangedKind, DriverSelection, selects_drivers
 from webhook.upgrades.node_changes import ChangeAction, NodeChange, has_nvidia_gpus
@@ -29,6 +32,9 @@ from webhook.upgrades.workload_planner import JudgedPods
 
 _LAST_OF_BRANCH = 999
 """Second number of a driver version that stands for the newest driver of its branch."""
+
+_RUNS, _BY_COMPAT, _UNKNOWN = Verdict.COMPATIBLE, Verdict.FORWARD_COMPAT_ONLY, Verdict.UNKNOWN
+_NO_MASKS = dict.fromkeys(Verdict, 0)
 
 MOST_SELECTIONS = 500
 """Groups that are placed anew for each kind of nodes and branch. Tenants write how pods select nodes."""
@@ -81,7 +87,7 @@ def _groups(judged: Iterable[JudgedPods], cluster: ChangedCluster) -> list[_Grou
         before, pod, needs = one.before, one.pod, one.needs
         stands = (before.native, before.by_compat, before.unknown, before.unfit)
         selects = selects_drivers(pod)
-        chosen = _choice(pod) if selects else ()
+        chosen = _choice(pod, cluster) if selects else ()
         key = (needs, one.settings.forward_compat, id(one.settings.tables), *stands, *chosen)
         if key not in found:
             is_left_out = selects and selecting >= MOST_SELECTIONS
@@ -92,10 +98,12 @@ def _groups(judged: Iterable[JudgedPods], cluster: ChangedCluster) -> list[_Grou
     return list(found.values())
 
 
-def _choice(pod: Pod) -> tuple[object, ...]:
-    """How a pod chooses its nodes."""
-    resources = frozenset(gpu.resource for gpu in pod.accelerators)
-    return (tuple(pod.node_selector.items()), pod.required, pod.tolerations, pod.runtime_class, pod.is_held, resources)
+def _choice(pod: Pod, cluster: ChangedCluster) -> tuple[object, ...]:
+    """How a pod chooses its nodes, and which nodes have room for it; where pools are declared, how much it needs."""
+    anywhere = replace(pod, node_selector={}, required=None, tolerations=EVERYTHING)
+    nodes = feasible_nodes(cluster.before.facts.cluster.table, anywhere, None)
+    room = (nodes, frozenset(demand_of(pod).items()) if cluster.declared else ())
+    return (tuple(pod.node_selector.items()), pod.required, pod.tolerations, pod.runtime_class, pod.is_held, *room)
 
 
 def _kinds(cluster: ChangedCluster) -> Iterator[_Kind]:
@@ -161,29 +169,41 @@ def _cell(kind: _Kind, branch: int, cuda: Version, groups: Sequence[_Group], clu
     """What the last driver of a branch does to the groups, on these nodes alone."""
     driver = Version((branch, _LAST_OF_BRANCH))
     change = NodeChange(ChangeAction.SET, "", frozenset(kind.nodes), frozenset(kind.pools), driver, cuda)
-    changed = ChangedKind(kind.nodes, kind.pools, change, cluster)
+    here, others = kind.mask, ~kind.mask
+    changed = ChangedKind(kind.nodes, kind.pools, here, change, cluster)
     samples = [((changed.of_class(sample),), mask) for sample, mask in kind.offers]
+    order = replace(cluster.order, leaving=0, changed=here)
     verdicts: dict[tuple[object, ...], Verdict] = {}
-    breaking: set[tuple[str, ...]] = set()
-    doubtful: set[tuple[str, ...]] = set()
+    owners: dict[WorkloadChange, set[tuple[str, ...]]] = {one: set() for one in WorkloadChange}
     for group in groups:
         if group.is_left_out:
-            doubtful |= group.owners
+            owners[WorkloadChange.UNKNOWN] |= group.owners
             continue
-        then = group.before.candidates if group.selection is None else group.selection.matching(changed)
-        masks = dict.fromkeys(Verdict, 0)
+        now, then = group.before, group.before.candidates
+        if group.selection is not None:
+            now, then = group.selection.after(changed)
+        masks = dict(_NO_MASKS)
         for classes, mask in samples:
             masks[_verdict(group, classes, verdicts)] |= then & mask
-        runs = masks[Verdict.COMPATIBLE] | masks[Verdict.FORWARD_COMPAT_ONLY]
-        found = _change(group.before, kind.mask, runs, masks[Verdict.UNKNOWN])
-        if found is WorkloadChange.BREAKS:
-            breaking |= group.owners
-        elif found is WorkloadChange.UNKNOWN:
-            doubtful |= group.owners
+        native, by_compat, unknown = masks[_RUNS], masks[_BY_COMPAT], masks[_UNKNOWN]
+        is_same = (native, by_compat, unknown) == (now.native & here, now.by_compat & here, 0)
+        if is_same and now is group.before and not now.unknown & here:
+            continue
+        after = replace(
+            now,
+            native=now.native & others | native,
+            by_compat=now.by_compat & others | by_compat,
+            unknown=now.unknown & others | unknown,
+            unfit=now.unfit & others | masks[Verdict.INCOMPATIBLE],
+        )
+        owners[change_of(group.before, after, order)] |= group.owners
+    breaking = owners[WorkloadChange.BREAKS]
+    doubtful = owners[WorkloadChange.UNKNOWN] - breaking
+    losing = owners[WorkloadChange.LOSES_NODES] - breaking - doubtful
     sample = samples[0][0][0]
     objection = driver_for_gpu(offer_of(sample.labels, cluster.tables.gpus, sample.by_slices), cluster.tables)
     drives = True if objection is None else False if objection.verdict is Verdict.INCOMPATIBLE else None
-    return MatrixCell(branch, len(breaking), len(doubtful - breaking), drives)
+    return MatrixCell(branch, len(breaking), len(doubtful), drives, len(losing))
 
 
 def _verdict(group: _Group, classes: tuple[NodeClass, ...], known: dict[tuple[object, ...], Verdict]) -> Verdict:
@@ -197,17 +217,3 @@ def _verdict(group: _Group, classes: tuple[NodeClass, ...], known: dict[tuple[ob
         found = assess(group.needs, classes, tables, is_forward_compat_allowed=is_allowed, forced_compat=forced)
         known[key] = found.verdicts[0].result.verdict
     return known[key]
-
-
-def _change(before: Standing, mask: Mask, run: Mask, doubtful: Mask) -> WorkloadChange:
-    """Whether pods break, or may, if of the nodes in the mask then these run them, and of these it is not known.
-
-    Everything else of a plan is SAME here. As in `webhook.upgrades.comparing`.
-    """
-    might = before.running | before.unknown
-    runs = before.running & ~mask or run
-    if not runs and not doubtful and not before.unknown & ~mask:
-        return WorkloadChange.BREAKS if might else WorkloadChange.SAME
-    if doubtful & might or (not runs and (doubtful or before.running)):
-        return WorkloadChange.UNKNOWN
-    return WorkloadChange.SAME

@@ -23,7 +23,10 @@ _NOTHING_KNOWN = "neither its name nor anything else says which CUDA version it 
 
 @dataclass(frozen=True, slots=True)
 class PlacesCompared:
-    """The change for one kind of pods. `unknown` are images of which nobody knows what they need, with the problem."""
+    """The change for one kind of pods. `unknown` are images of which nobody knows what they need, with the problem.
+
+    `is_released`: now, the pods tolerate none of their nodes.
+    """
 
     change: WorkloadChange
     before: Reach
@@ -31,6 +34,7 @@ class PlacesCompared:
     reason: str
     remedy: str
     unknown: tuple[tuple[str, str], ...]
+    is_released: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,11 @@ class _Places:
 def compared(before: Standing, after: Standing, order: PlaceOrder) -> PlacesCompared:
     """What changes for pods that stand here now, and there then."""
     places = _places(before, after, order)
-    change = _change(before, after, places, order)
+    change = change_of(before, after, order)
     reason, remedy = _reason(change, before, after, places, order)
+    unknown = tuple(_unknown_images(before))
     return PlacesCompared(
-        change, _reach(before, order), _reach(after, order), reason, remedy, tuple(_unknown_images(before))
+        change, _reach(before, order), _reach(after, order), reason, remedy, unknown, before.is_released
     )
 
 
@@ -61,15 +66,21 @@ def _places(before: Standing, after: Standing, order: PlaceOrder) -> _Places:
     return _Places(doubtful, lost, after.running & ~before.running, before.native & after.by_compat)
 
 
-def _change(before: Standing, after: Standing, places: _Places, order: PlaceOrder) -> WorkloadChange:
-    ran = bool(before.running or before.unknown)
+def change_of(before: Standing, after: Standing, order: PlaceOrder) -> WorkloadChange:
+    """What changes, in one word."""
+    places, ran = _places(before, after, order), bool(before.running or before.unknown)
     if not after.running and not after.unknown:
         return WorkloadChange.BREAKS if ran else WorkloadChange.SAME
-    if places.doubtful or (not after.running and before.running):
+    if places.doubtful or (not after.running and before.running) or (ran and _waits(before, after)):
         return WorkloadChange.UNKNOWN
     if not ran:
         return WorkloadChange.UNBLOCKED if after.running else WorkloadChange.UNKNOWN  # of nodes that come
     return _change_of_number(before, after, places, order)
+
+
+def _waits(before: Standing, after: Standing) -> bool:
+    """Whether the pods tolerate the taints of some of their nodes now, and of none then."""
+    return after.is_released and not before.is_released
 
 
 def _change_of_number(before: Standing, after: Standing, places: _Places, order: PlaceOrder) -> WorkloadChange:
@@ -101,6 +112,9 @@ def _reason(
     match change:
         case WorkloadChange.BREAKS:
             return _why_it_breaks(before, after, order)
+        case WorkloadChange.UNKNOWN if after.running and _waits(before, after):
+            why = "all nodes that are left for it have taints that it does not tolerate"
+            return why, "Let it tolerate them if it may run there"
         case WorkloadChange.UNKNOWN:
             return _doubt(after, places.doubtful or after.unknown)
         case WorkloadChange.SAME:
@@ -119,17 +133,19 @@ def _reason(
 
 def _why_it_breaks(before: Standing, after: Standing, order: PlaceOrder) -> tuple[str, str]:
     """Why no node runs the pods, and what would make them run: as the rule cudaDriver says it."""
+    others = f"; too small for what it requests: {_counted(after.cramped, order)}" if after.cramped else ""
     if after.word is RunsOn.NO_NODES:
         goes = before.candidates & order.leaving
         if goes == before.candidates:
-            return f"all nodes that it could land on are retired: {_counted(goes, order)}", ""
+            return f"all nodes that it could land on are retired: {_counted(goes, order)}{others}", ""
         return (
             "no node is left that its nodeSelector and affinity allow, because the labels of "
-            f"{_counted(before.candidates & ~order.leaving, order)} change",
+            f"{_counted(before.candidates & ~order.leaving, order)} change{others}",
             "Let it select nodes by labels that stay, or by none",
         )
     violations = [] if after.survey is None else list(cuda_driver.refusals(after.survey))
-    return "; ".join(one.found for one in violations), "; ".join(dict.fromkeys(one.remedy for one in violations))
+    remedies = dict.fromkeys(one.remedy for one in violations)
+    return "; ".join(one.found for one in violations) + others, "; ".join(remedies)
 
 
 def _why_it_loses(before: Standing, after: Standing, places: _Places, order: PlaceOrder) -> str:
@@ -180,10 +196,8 @@ def _clearing(image: str, need: Need) -> str:
 
 def _same(before: Standing, after: Standing) -> tuple[str, str]:
     match after.word:
-        case RunsOn.CANNOT_RUN:
+        case RunsOn.CANNOT_RUN | RunsOn.NO_NODES:
             return f"{_now(before)}, and neither then", ""
-        case RunsOn.NO_NODES:
-            return "no node is known that it could land on, neither now nor then", ""
         case RunsOn.UNKNOWN:
             doubt, clearing = _doubt(after, after.unknown)
             return f"not known, as now: {doubt}", clearing
@@ -194,7 +208,8 @@ def _same(before: Standing, after: Standing) -> tuple[str, str]:
 
 def _now(before: Standing) -> str:
     if before.word is RunsOn.NO_NODES:
-        return "no node is known now that it could land on"
+        known = "has room for what it requests" if before.cramped else "is known that it could land on"
+        return f"no node {known} now"
     return "none of the nodes that it could land on runs it now"
 
 

@@ -194,7 +194,7 @@ class PlannedPool:
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """One branch on one kind of nodes: workloads that break, and those of which it is not known.
+    """One branch on one kind of nodes: workloads that break, that lose nodes, and of which it is not known.
 
     `drives` is whether the branch drives the GPUs: false if certainly not, None if that is not known.
     """
@@ -203,10 +203,17 @@ class MatrixCell:
     breaks: int
     unknown: int
     drives: bool | None
+    loses: int = 0
 
     def to_json(self) -> dict[str, object]:
         """The cell for programs."""
-        return {"branch": self.branch, "breaks": self.breaks, "unknown": self.unknown, "drives": self.drives}
+        return {
+            "branch": self.branch,
+            "breaks": self.breaks,
+            "unknown": self.unknown,
+            "losesNodes": self.loses,
+            "drives": self.drives,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,12 +282,11 @@ class DriverPlan:
         found = Counter(one.change for one in self.workloads)
         return {change: found[change] for change in WorkloadChange}
 
-    def exit_status(self, *, is_strict: bool = False) -> int:
-        """0: nothing breaks. 1: something does, or if strict, may. 2: unusable input, which beats 1."""
+    def exit_status(self, fail_on: WorkloadChange | None = WorkloadChange.BREAKS) -> int:
+        """1: a workload has this change or a worse one. 2: unusable input, which beats 1. Otherwise 0."""
         if self.errors:
             return 2
-        counts = self.counts
-        return int(bool(counts[WorkloadChange.BREAKS] or (is_strict and counts[WorkloadChange.UNKNOWN])))
+        return int(fail_on is not None and any(one.change.rank <= fail_on.rank for one in self.workloads))
 
     def to_json_counts(self) -> dict[str, dict[str, int]]:
         """How many workloads have each change, and their GPUs, for programs."""

@@ -7,13 +7,12 @@ from functools import cached_property
 from webhook.facts.node_index import NodeTable, matching_nodes
 from webhook.facts.node_sets import Mask
 from webhook.facts.pool_table import pool_table
-from webhook.model.node import CUDA_LABELS, NodeClass, RuntimeClass
+from webhook.model.node import CUDA_LABELS, EVERYTHING, NodeClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.selectors import Expression
-from webhook.rules.candidates import released
 from webhook.upgrades.changed_cluster import ChangedCluster, labels_with, node_with, pool_with, slices_with
 from webhook.upgrades.node_changes import NodeChange
-from webhook.upgrades.standing import standing_of
+from webhook.upgrades.standing import NOWHERE, Standing, standing_of
 from webhook.upgrades.workload_planner import JudgedPods
 
 
@@ -25,10 +24,11 @@ def selects_drivers(pod: Pod) -> bool:
 
 @dataclass(frozen=True)
 class ChangedKind:
-    """The nodes and declared pools of one kind with another driver."""
+    """The nodes and declared pools of one kind with another driver. `mask` has them in the common order."""
 
     nodes: tuple[str, ...]
     pools: tuple[str, ...]
+    mask: Mask
     change: NodeChange
     cluster: ChangedCluster
 
@@ -64,23 +64,46 @@ class ChangedKind:
 
 @dataclass(frozen=True, slots=True)
 class DriverSelection:
-    """How pods select nodes. `possible` are the nodes and pools for them, whatever driver these have."""
+    """How pods select nodes, and where they stand now by these tolerations. `transient` taints go away by themselves.
+
+    `possible` are the nodes and pools for them, whatever driver these have. `released` is the selection by all
+    tolerations, which holds where this one leaves no node.
+    """
 
     pod: Pod
     runtime_class: RuntimeClass | None
     possible: Mask
+    standing: Standing
+    transient: tuple[str, ...]
+    released: "DriverSelection | None" = None
 
     @classmethod
     def of(cls, judged: JudgedPods, cluster: ChangedCluster) -> "DriverSelection":
         """The selection of pods that are alike."""
-        side, pod = cluster.before, judged.pod
-        standing = standing_of(_without_drivers(pod), side.policy(judged.policy), judged.settings, side)
+        side, pod, before = cluster.before, judged.pod, judged.before
+        tolerating, policy = replace(pod, tolerations=EVERYTHING), side.policy(judged.policy)
         runtime_class = side.facts.cluster.runtime_classes.get(pod.runtime_class or "")
-        return cls(released(pod, side.facts), runtime_class, standing.candidates)
+
+        def standing(one: Pod) -> Standing:
+            return standing_of(one, policy, judged.settings, side)
+
+        now = before if before.is_released or pod.is_held else replace(standing(tolerating), is_released=True)
+        released = cls(tolerating, runtime_class, standing(_without_drivers(tolerating)).candidates, now, ())
+        own = standing(_without_drivers(pod))
+        if pod.is_held or own.is_released:
+            return released
+        now = NOWHERE if before.is_released else before
+        return cls(pod, runtime_class, own.candidates, now, policy.transient_taints, released)
+
+    def after(self, kind: ChangedKind) -> tuple[Standing, Mask]:
+        """Where the pods stand now by the tolerations that hold then, and what they match of a kind with its driver."""
+        found, others = self.matching(kind), self.standing.candidates & ~kind.mask
+        return (self.standing, found) if found or others or self.released is None else self.released.after(kind)
 
     def matching(self, kind: ChangedKind) -> Mask:
         """The nodes and pools of a kind that the pods match with its new driver, in the common order."""
-        found = matching_nodes(kind.table, self.pod, self.runtime_class)
+        table = kind.table.without_taints(self.transient) if self.transient else kind.table
+        found = matching_nodes(table, self.pod, self.runtime_class)
         mask = 0
         if found == kind.table.everything:
             mask = sum(1 << place for place in kind.places)

@@ -118,9 +118,9 @@ def cell(one: MatrixCell) -> str:
     """What a branch does on one kind of nodes."""
     if one.drives is False:
         return "does not drive these GPUs"
-    parts = [f"{one.breaks:,} break" if one.breaks else "", f"{one.unknown:,} unknown" if one.unknown else ""]
+    counts = ((one.breaks, "break"), (one.unknown, "unknown"), (one.loses, "lose nodes"))
     doubt = "; whether it drives these GPUs is not certain" if one.drives is None else ""
-    return (", ".join(filter(None, parts)) or "nobody breaks") + doubt
+    return (", ".join(f"{count:,} {what}" for count, what in counts if count) or "nobody breaks") + doubt
 
 
 def newest(row: MatrixRow) -> str:

@@ -1,10 +1,11 @@
 """Where a pod runs at one of the two moments: its candidates among nodes and pools, and the verdict about each.
 
-The verdicts are those of the rule cudaDriver, with the settings that hold for the pod. A node that another enforced
-rule keeps the pod off is no candidate. The pod is judged before cudaDriver keeps it off nodes, and without its node.
+The verdicts are those of the rule cudaDriver, with the settings that hold for the pod. Candidates have room for all
+that the pod requests, if no other pod ran there. A node that another enforced rule keeps the pod off is no candidate.
+The pod is judged before cudaDriver keeps it off nodes, and without its node.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -14,10 +15,11 @@ from webhook.cuda.need import BuiltFor, Need
 from webhook.engine.running_rules import facts_under
 from webhook.facts import node_index
 from webhook.facts.facts import ClusterFacts
+from webhook.facts.node_index import NodeTable
 from webhook.facts.node_sets import Mask
 from webhook.model.accelerators import Vendor
 from webhook.model.container import Container
-from webhook.model.node import NodeClass
+from webhook.model.node import EVERYTHING, NodeClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.policy.policy_set import Policy
 from webhook.rules import cuda_driver
@@ -26,6 +28,7 @@ from webhook.rules.claimed_nodes import claimed_nodes
 from webhook.rules.rule_settings import Mode
 from webhook.upgrades.changed_cluster import ClusterSide
 
+_Finding = Callable[[NodeTable, Pod, RuntimeClass | None], Mask]
 _NO_CUDA = Need(BuiltFor.NONE, None, "")
 
 
@@ -49,7 +52,8 @@ class Standing:
     """The verdict about each candidate of a pod. The masks are in the common order of nodes and pools.
 
     `survey` is that of cudaDriver with these candidates, None if no container needs CUDA. `members` are the candidates
-    of each of `verdicts`.
+    of each of `verdicts`. `cramped` are nodes that would be candidates if they had room. `is_released`: all candidates
+    still wait for a toleration.
     """
 
     survey: cuda_driver.CudaSurvey | None
@@ -59,6 +63,8 @@ class Standing:
     by_compat: Mask
     unknown: Mask
     unfit: Mask
+    cramped: Mask = 0
+    is_released: bool = False
 
     @property
     def running(self) -> Mask:
@@ -99,6 +105,17 @@ NOWHERE = Standing(None, (), (), 0, 0, 0, 0)
 """Pods that could be scheduled to no node."""
 
 
+@dataclass(frozen=True, slots=True)
+class _WithRoom(ClusterFacts):
+    """Facts for which a pod matches only nodes with room for all that it requests, if no other pod ran there."""
+
+    def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
+        return self.feasible_nodes(pod)
+
+    def selected_nodes(self, pod: Pod) -> Sequence[NodeClass]:
+        return self.feasible_nodes(replace(pod, tolerations=EVERYTHING))
+
+
 def uses_nvidia(pod: Pod, facts: ClusterFacts) -> bool:
     """Whether a pod certainly gets NVIDIA GPUs, by number or by resource claims."""
     if pod.requests_gpus_of(Vendor.NVIDIA):
@@ -117,7 +134,10 @@ def settings_in(policy: Policy, others: cuda_driver.Settings) -> cuda_driver.Set
 
 def standing_of(pod: Pod, policy: Policy, settings: cuda_driver.Settings, side: ClusterSide) -> Standing:
     """Where a pod runs. `policy` is the pod's policy with the node pools of this side."""
-    facts = replace(facts_under(policy, side.facts), is_still=True, asker=pod.namespace)
+    known = facts_under(policy, side.facts)
+    facts = _WithRoom(known.cluster, known.images, pod.namespace, known.pools, known.transient, is_still=True)
+    if not uses_nvidia(pod, facts):
+        return NOWHERE
     survey = cuda_driver.survey_of(pod, settings, facts)
     if survey is None:
         nodes = candidates(pod, facts)
@@ -125,7 +145,9 @@ def standing_of(pod: Pod, policy: Policy, settings: cuda_driver.Settings, side: 
     else:
         nodes, verdicts = survey.nodes, survey.assessment.verdicts
     kept_off = _kept_off(pod, policy, facts, len(verdicts))
-    members = _members(pod, nodes, facts, side)
+    placed = released(pod, facts)
+    members = list(_members(placed, nodes, facts, side))
+    matching = sum(_masks(placed, facts, side, node_index.matching_nodes)) if pod.accelerators else 0
     kept = [one for at, one in enumerate(zip(verdicts, members, strict=True)) if at not in kept_off]
     verdicts, masks = tuple(one for one, _ in kept), dict.fromkeys(Verdict, 0)
     for verdict, mask in kept:
@@ -141,6 +163,8 @@ def standing_of(pod: Pod, policy: Policy, settings: cuda_driver.Settings, side: 
         masks[Verdict.FORWARD_COMPAT_ONLY],
         masks[Verdict.UNKNOWN],
         masks[Verdict.INCOMPATIBLE],
+        cramped=matching & ~sum(members),
+        is_released=placed is not pod and not pod.is_held,
     )
 
 
@@ -159,19 +183,17 @@ def _kept_off(pod: Pod, policy: Policy, facts: ClusterFacts, number: int) -> set
 
 def _members(pod: Pod, nodes: Sequence[NodeClass], facts: ClusterFacts, side: ClusterSide) -> Iterator[Mask]:
     """Which nodes and pools are in each of the classes, in the common order."""
-    placed, cluster = released(pod, facts), facts.cluster
-    runtime_class = cluster.runtime_classes.get(placed.runtime_class or "")
-    of_nodes = facts.table.members(node_index.matching_nodes(facts.table, placed, runtime_class))
-    found, of_pools = list(map(side.of_nodes, of_nodes)), list[Mask]()
-    if facts.pools is not None:
-        names = [name.removeprefix("pool ") for name in facts.pools.nodes]
-        matching = facts.pools.members(node_index.matching_nodes(facts.pools, placed, runtime_class))
-        of_pools = [side.of_pools(members, names) for members in matching]
-    if len(found) + len(of_pools) == len(nodes):
-        yield from (*found, *of_pools)
-        return
-    everything = facts.matching_nodes(placed)
-    claimed = [side.order.claimed] if any(one.by_claim for one in everything) else []
-    for nodes_of_class, members in zip(everything, (*found, *claimed, *of_pools), strict=True):
-        if nodes_of_class in nodes:  # of all matching nodes perhaps only those that offer what the pod claims
-            yield members
+    everything, found = facts.matching_nodes(pod), _masks(pod, facts, side, node_index.feasible_nodes)
+    for one in everything:
+        mask = side.order.claimed if one.by_claim else next(found)
+        if len(nodes) == len(everything) or one in nodes:  # perhaps only those that offer what the pod claims
+            yield mask
+
+
+def _masks(pod: Pod, facts: ClusterFacts, side: ClusterSide, find: _Finding) -> Iterator[Mask]:
+    """The nodes, and then the pools, that are found for a pod, class by class, in the common order."""
+    pools, runtime_class = facts.pools, facts.cluster.runtime_classes.get(pod.runtime_class or "")
+    yield from map(side.of_nodes, facts.table.members(find(facts.table, pod, runtime_class)))
+    if pools is not None:
+        names = [name.removeprefix("pool ") for name in pools.nodes]
+        yield from (side.of_pools(one, names) for one in pools.members(find(pools, pod, runtime_class)))

@@ -2,8 +2,8 @@
 
 A workload is judged by its templates, and its running pods only count their GPUs. Pods whose owner nobody knows are
 judged as they are, without their node, because they will be placed anew. So are the running pods of a template that
-could be scheduled nowhere: something that the plan does not know has completed them. Pods that are alike are judged
-once, whoever owns them. Objects are not kept.
+could be scheduled nowhere without further tolerations: something that the plan does not know has completed them. Pods
+that are alike are judged once, whoever owns them. Objects are not kept.
 """
 
 from collections.abc import Iterator, Mapping
@@ -73,7 +73,7 @@ class _Row:
     @property
     def needs_pods(self) -> bool:
         """Whether its templates do not tell where its pods run."""
-        return all(one.before.verdict is RunsOn.NO_NODES for one in self.of_templates)
+        return all(one.is_released or one.before.verdict is RunsOn.NO_NODES for one in self.of_templates)
 
     @property
     def found(self) -> list[PlacesCompared]:
@@ -181,17 +181,14 @@ class WorkloadPlanner:
     def _compared(self, raw: Raw, namespace: str, policy: Policy, *, is_queued: bool) -> JudgedPods | None:
         settings = settings_in(policy, self._others)
         sides = (self._cluster.before, self._cluster.after)
-        pods = [self._completed(raw, namespace, policy, side, is_queued=is_queued) for side in sides]
-        if not any(uses_nvidia(pod, side.facts) for pod, side in zip(pods, sides, strict=True)):
+        placed = [(self._completed(raw, namespace, policy, side, is_queued=is_queued), side) for side in sides]
+        before, after = (standing_of(pod, side.policy(policy), settings, side) for pod, side in placed)
+        if before is after is NOWHERE and not any(uses_nvidia(pod, side.facts) for pod, side in placed):
             return None
-        before, after = (
-            standing_of(pod, side.policy(policy), settings, side) if uses_nvidia(pod, side.facts) else NOWHERE
-            for pod, side in zip(pods, sides, strict=True)
-        )
         needs = tuple(replace(need, evidence="", notes=(), env=None) for _, need in before.uses)
         found = compared(before, after, self._cluster.order)
         slim = replace(before, survey=None, verdicts=(), members=())
-        return JudgedPods(pods[0], policy, settings, needs, slim, found)
+        return JudgedPods(placed[0][0], policy, settings, needs, slim, found)
 
     def _completed(self, raw: Raw, namespace: str, policy: Policy, side: ClusterSide, *, is_queued: bool) -> Pod:
         """The pod as policies complete it, without the node affinity of rules that steer pods."""

@@ -172,10 +172,11 @@ def _head(branch: BranchSupport) -> BranchHead:
 def _cell(cell: MatrixCell, row: MatrixRow, most: int) -> CellFigure:
     is_now = row.driver.partition(".")[0] == str(cell.branch)
     tags = (*(["now"] if is_now else []), *(["newest"] if cell.branch == row.newest else []))
-    more = (
+    doubts = (
         *([f"{cell.unknown:,} unknown"] if cell.unknown else []),
         *(["may not drive"] if cell.drives is None else []),
     )
+    more = (*doubts, *([f"{cell.loses:,} lose nodes"] if cell.loses else []))
     if cell.drives is False:
         return CellFigure("undriven", "", "not driven", (f"{cell.breaks:,} break",) if cell.breaks else (), tags)
     if cell.breaks:
@@ -183,9 +184,7 @@ def _cell(cell: MatrixCell, row: MatrixRow, most: int) -> CellFigure:
         return CellFigure(
             f"breaking-{shade}", f"{cell.breaks:,}", "breaks" if cell.breaks == 1 else "break", more, tags
         )
-    if more:
-        return CellFigure("doubtful", "0", "break", more, tags)
-    return CellFigure("fine", "0", "break", (), tags)
+    return CellFigure("doubtful" if doubts else "fine", "0", "break", more, tags)
 
 
 MOST_SHOWN = 200
