@@ -240,6 +240,8 @@ def pods(draw: st.DrawFn, *, with_gpus: bool = True) -> dict[str, Any]:
         nodeSelector=_maybe(st.dictionaries(_some(LABEL_KEYS), _some(LABEL_VALUES), max_size=2)),
         runtimeClassName=_some((None, "nvidia", "kata")),
         hostIPC=st.booleans(),
+        hostNetwork=st.booleans(),
+        os=_some((None, {"name": "linux"})),
         nodeName=_some(("", "n1")),
         activeDeadlineSeconds=_some((None, 60, 7200, 604_800)),
         topologySpreadConstraints=_some((None, [], [SPREAD])),

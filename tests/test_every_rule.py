@@ -274,7 +274,7 @@ def test_no_json_makes_the_engine_fail(raw, values, facts):
 
 @checked_on_pods
 @given(pods(), CASES["sharedMemory"].values)
-def test_shared_memory_never_exceeds_the_smallest_limit(raw, values):
+def test_shared_memory_never_exceeds_the_largest_limit(raw, values):
     (rule,) = (rule for rule in RULES if rule.key == "sharedMemory")
     pod = pod_from_raw(raw)
     least = settings_of(rule, values).min_gpus
@@ -283,7 +283,7 @@ def test_shared_memory_never_exceeds_the_smallest_limit(raw, values):
         if volume["name"].startswith("gpu-policy-shm") and volume not in (raw["spec"].get("volumes") or ()):
             size = parse_quantity(volume["emptyDir"]["sizeLimit"])
             assert size > 0
-            assert not limits or size <= min(limits)
+            assert not limits or size <= max(limits)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.key)

@@ -55,6 +55,7 @@ HOST_PATHS = (
     "/proc/1/root/dev/nvidia0",
     "/dev/dri/card0",
     "/dev/kfd",
+    "/dev",
     "/dev/shm",
     "/dev/char/195:0",
     "/run/nvidia/driver",
@@ -65,7 +66,13 @@ HOST_PATHS = (
 MOUNT_PATHS = ("/dev/shm", "/dev/shm/", "//dev/shm", "/data", "/dev", "/var/run/nvidia-container-devices/all")
 CLAIMED = ("one", "network", "denied", "either", "monitor")
 """Templates of claims that pods name; the first one does not exist."""
-ANNOTATIONS = ("cdi.k8s.io/gpu", "example.com/note", "gpupolicy.dev/policy", "gpupolicy.dev/injected")
+ANNOTATIONS = (
+    "cdi.k8s.io/gpu",
+    "k8s.v1.cni.cncf.io/networks",
+    "example.com/note",
+    "gpupolicy.dev/policy",
+    "gpupolicy.dev/injected",
+)
 LABEL_KEYS, LABEL_VALUES = ("pool", "zone", "gen", "example.com/x"), ("gpu", "cpu", "a", "b", "old", "new", "5")
 
 
@@ -233,6 +240,8 @@ def _scalar(draw: Draw, spec: Raw, _metadata: Raw) -> None:
             ("runtimeClassName", "nvidia", "nvidia", "kata", "nvidia-legacy"),
             ("nodeName", "desk", "plain", ""),
             ("hostIPC", True, False),
+            ("hostNetwork", True, False),
+            ("os", {"name": "windows"}, {"name": "linux"}),
             ("hostPID", True),
             ("activeDeadlineSeconds", 60, 7200, 604_800),
             ("activeDeadlineSeconds", 60, 7200, 604_800),

@@ -60,6 +60,31 @@ def test_a_request_is_read_as_its_version_has_it(make: Any, version: str, reques
     assert found.kind == make(version)["kind"]
 
 
+def _shared(strategy: str, driver: str = "gpu.nvidia.com") -> dict[str, Any]:
+    return {"opaque": {"driver": driver, "parameters": {"kind": "GpuConfig", "sharing": {"strategy": strategy}}}}
+
+
+@pytest.mark.parametrize("make", [claim, template], ids=["claim", "template"])
+@pytest.mark.parametrize(
+    ("config", "by_mps"),
+    [
+        pytest.param([_shared("MPS")], True, id="MPS"),
+        pytest.param([_shared("TimeSlicing"), _shared("MPS")], True, id="among others"),
+        pytest.param([_shared("TimeSlicing")], False, id="time-slicing"),
+        pytest.param([_shared("MPS", "gpu.example.com")], False, id="another driver"),
+        pytest.param([{"opaque": None}, None, "MPS"], False, id="unreadable"),
+        pytest.param(None, False, id="null"),
+    ],
+)
+def test_parameters_say_whether_gpus_are_shared_by_mps(make: Any, config: Any, by_mps: bool) -> None:
+    raw = make("v1", {"name": "gpu", "exactly": asked(count=2)})
+    spec = raw["spec"].get("spec", raw["spec"])
+    spec["devices"]["config"] = config
+    found = claim_from(raw)
+    assert found is not None
+    assert found.requests == ((GPUS._replace(by_mps=by_mps),),)
+
+
 @pytest.mark.parametrize(
     "request_",
     [

@@ -163,7 +163,7 @@ def test_volumes_are_told_apart_by_what_backs_them():
     assert pod(volumes=volumes).volumes == (
         Volume("shm", is_memory=True),
         Volume("scratch"),
-        Volume("huge"),
+        Volume("huge", is_huge=True),
         Volume("device", "/dev/nvidia0"),
         Volume("pvc"),
     )

@@ -1,6 +1,7 @@
 """Pods with memory volumes at /dev/shm."""
 
-from tests.rules.samples import container
+from tests.rules.samples import Cluster, container
+from webhook.model.node import NodeClass
 
 OURS = "gpu-policy-shm"
 
@@ -17,3 +18,8 @@ def trainer(name="trainer", gpus=2, memory=None, **parts):
 
 def memory_volume(size, name=OURS):
     return {"name": name, "emptyDir": {"medium": "Memory", "sizeLimit": size}}
+
+
+def nodes(*kinds):
+    """A cluster with nodes of these labels."""
+    return Cluster(nodes=[NodeClass(kind, gpu_resources=frozenset({"nvidia.com/gpu"})) for kind in kinds])

@@ -213,6 +213,117 @@ def test_a_container_without_gpus_is_left_alone_in_every_job():
     assert [one.get("env") for one in containers] == [OURS, None]
 
 
+NETWORK = {"env": {"NCCL_DEBUG": "WARN", "NCCL_SOCKET_IFNAME": "eth0", "NCCL_IB_HCA": "mlx5"}}
+BY_SSH = {"training.kubeflow.org/operator-name": "mpi-operator"}
+
+
+def networked(labels=None, annotations=None, **spec):
+    raw = pod(container(gpus=8), **spec)
+    raw["metadata"] |= {"labels": labels or {}, "annotations": annotations or {}}
+    return raw
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        pytest.param(
+            networked(hostNetwork=True),
+            "spec.hostNetwork: NCCL_IB_HCA, NCCL_SOCKET_IFNAME are not injected, because the policy has the names of "
+            "the pod network, and the pod uses its node's. Set the node's names in env, or ask the platform team for "
+            "hostNetworkEnv.",
+            id="the node's network",
+        ),
+        *[
+            pytest.param(
+                networked(annotations={key: value}),
+                f"metadata.annotations[{key}]: NCCL_IB_HCA, NCCL_SOCKET_IFNAME are not injected, because the policy "
+                "has the names of the pod network, and the pod has other networks. Set the names of these in env.",
+                id=key,
+            )
+            for key, value in {
+                "k8s.v1.cni.cncf.io/networks": "rdma-net",
+                "networking.gke.io/interfaces": '[{"interfaceName":"eth1","network":"gvnic-1"}]',
+                "v1.multus-cni.io/default-network": "kube-system/macvlan",
+                "cni.spidernet.io/rdma-resource-inject": "rdma",
+            }.items()
+        ],
+        pytest.param(
+            networked(BY_SSH),
+            "spec.containers: NCCL_IB_HCA, NCCL_SOCKET_IFNAME are not injected, because ranks that mpirun starts over "
+            "ssh do not inherit the environment of their container. Pass variables with mpirun -x.",
+            id="ranks over ssh",
+        ),
+    ],
+)
+def test_names_of_the_pod_network_are_not_injected_where_they_are_wrong(raw, message):
+    assert env_of(raw, NETWORK) == OURS[:1]
+    assert advice(RULE, raw, NETWORK) == [message]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(networked(), id="nothing"),
+        pytest.param(networked(hostNetwork=False), id="not the node's network"),
+        pytest.param(networked(annotations={"k8s.v1.cni.cncf.io/networks": ""}), id="no network"),
+        pytest.param(networked(annotations={"k8s.v1.cni.cncf.io/networks": "[ ]"}), id="an empty list of networks"),
+        pytest.param(networked(annotations={"k8s.v1.cni.cncf.io/network-status": "[{}]"}), id="another annotation"),
+        pytest.param(networked({"training.kubeflow.org/operator-name": "mpijob-controller"}), id="ranks by kubectl"),
+    ],
+)
+def test_in_the_pod_network_they_are_injected(raw):
+    assert {one["name"] for one in env_of(raw, NETWORK)} == set(NETWORK["env"])
+    assert advice(RULE, raw, NETWORK) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "is_withheld"),
+    [
+        ("NCCL_SOCKET_IFNAME", True),
+        ("GLOO_SOCKET_IFNAME", True),
+        ("TP_SOCKET_IFNAME", True),
+        ("NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", True),
+        ("NCCL_IB_HCA", True),
+        ("NVSHMEM_HCA_LIST", True),
+        ("UCX_NET_DEVICES", True),
+        ("NCCL_FASTRAK_CTRL_DEV", True),
+        ("FI_TCP_IFACE", True),
+        ("OMPI_MCA_btl_tcp_if_include", True),
+        ("NCCL_DEBUG", False),
+        ("NCCL_IB_DISABLE", False),
+        ("NCCL_IB_TIMEOUT", False),
+        ("NCCL_SOCKET_NTHREADS", False),
+        ("UCX_TLS", False),
+        ("NCCL_NET", False),
+    ],
+)
+def test_only_variables_that_name_interfaces_or_hcas_are_withheld(name, is_withheld):
+    assert is_left_alone(RULE, networked(hostNetwork=True), {"env": {name: "x"}}) is is_withheld
+
+
+def test_the_policy_may_say_what_is_right_in_the_network_of_nodes():
+    values = {**NETWORK, "hostNetworkEnv": {"NCCL_SOCKET_IFNAME": "ens32", "NCCL_DEBUG": "INFO"}}
+    raw = networked(hostNetwork=True)
+    assert env_of(raw, values) == [
+        {"name": "NCCL_DEBUG", "value": "INFO"},
+        {"name": "NCCL_SOCKET_IFNAME", "value": "ens32"},
+    ]
+    assert [one.partition(" not")[0] for one in advice(RULE, raw, values)] == ["spec.hostNetwork: NCCL_IB_HCA is"]
+    assert {one["value"] for one in env_of(networked(), values)} == {"WARN", "eth0", "mlx5"}
+    elsewhere = networked(annotations={"k8s.v1.cni.cncf.io/networks": "rdma-net"})
+    assert env_of(elsewhere, values) == OURS[:1], "names of the node are no names in the pod"
+
+
+def test_nothing_is_said_where_every_container_sets_them_itself():
+    raw = pod(container(gpus=8, env=[{"name": name, "value": "x"} for name in NETWORK["env"]]), hostNetwork=True)
+    assert advice(RULE, raw, NETWORK) == []
+
+
+def test_it_is_said_once_for_all_containers():
+    raw = pod(container("a", 2), container("b", 2), hostNetwork=True)
+    assert len(advice(RULE, raw, NETWORK)) == 1
+
+
 CASE = RuleCase(
     pods=RulePods,
     values=any_of(

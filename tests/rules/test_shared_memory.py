@@ -5,9 +5,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.fuzz.oracles import containers
-from tests.rules.memory_volumes import AT_SHM, OURS, memory_volume, trainer
+from tests.gpus import discovered_labels as labels
+from tests.rules.memory_volumes import AT_SHM, OURS, memory_volume, nodes, trainer
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with
-from tests.rules.samples import advice, container, is_left_alone, mutated, pod, settings_of
+from tests.rules.samples import Cluster, advice, container, is_left_alone, mutated, pod, settings_of
+from webhook.model.claims import TEMPLATE, Devices
 from webhook.model.quantity import parse_quantity
 from webhook.rules.shared_memory import RULE
 
@@ -99,7 +101,7 @@ def test_every_container_that_asks_for_enough_shares_one_volume():
         initContainers=[trainer("warm", 2, "8Gi"), {**trainer("side", 2, "8Gi"), "restartPolicy": "Always"}],
     )
     spec = mutated(RULE, raw, {"minGpus": 2})["spec"]
-    assert spec["volumes"] == [memory_volume("2Gi")]
+    assert spec["volumes"] == [memory_volume("5Gi")]
     mounted = [c["name"] for c in spec["initContainers"] + spec["containers"] if "volumeMounts" in c]
     assert mounted == ["warm", "side", "a", "b"]
 
@@ -107,7 +109,7 @@ def test_every_container_that_asks_for_enough_shares_one_volume():
 def test_one_gpu_is_enough_unless_the_policy_says_otherwise():
     """Data loaders die of 64 MiB with one GPU as with many."""
     raw = pod(trainer("a", 1, "8Gi"), trainer("b", 1, "6Gi"))
-    assert mutated(RULE, raw)["spec"]["volumes"] == [memory_volume("3Gi")]
+    assert mutated(RULE, raw)["spec"]["volumes"] == [memory_volume("4Gi")]
     assert is_left_alone(RULE, raw, {"minGpus": 2})
 
 
@@ -138,11 +140,11 @@ def test_A7_the_smaller_of_two_limits_holds_wherever_it_stands(of_pod, of_contai
         ("8G", 0.5, "3906250Ki"),
         ("8e9", 0.5, "3906250Ki"),
         ("0.5Gi", 0.5, "256Mi"),
-        ("1000000000m", 0.5, "500000"),
+        ("1000000000m", 0.5, "488Ki"),
         ("1", 0.5, "1"),
         ("0.1", 1, "1"),
-        ("9223372036854775807", 1, "9223372036854775807"),
-        ("8Ei", 0.999999999999999999, "9223372036854775807"),
+        ("9223372036854775807", 1, "9007199254740991Ki"),
+        ("8Ei", 0.999999999999999999, "9007199254740991Ki"),
     ],
 )
 def test_the_limit_is_read_in_every_spelling_and_never_exceeded(limit, fraction, size):
@@ -169,11 +171,11 @@ def test_a_size_within_the_limit_is_taken():
     assert advice(RULE, pod(trainer(memory="16Gi")), {"size": "16Gi"}) == []
 
 
-def test_a_size_above_the_smallest_limit_shrinks_to_it_with_a_warning():
-    raw = pod(trainer("a", memory="128Gi"), trainer("b", memory="4Gi"))
+def test_a_size_above_the_largest_limit_shrinks_to_it_with_a_warning():
+    raw = pod(trainer("a", memory="2Gi"), trainer("b", memory="4Gi"))
     assert mutated(RULE, raw, {"size": "16Gi"})["spec"]["volumes"] == [memory_volume("4Gi")]
     assert advice(RULE, raw, {"size": "16Gi"}) == [
-        "spec.volumes: /dev/shm gets 4Gi, the smallest memory limit, instead of 16Gi. Raise resources.limits.memory to "
+        "spec.volumes: /dev/shm gets 4Gi, which is the memory limit, instead of 16Gi. Raise resources.limits.memory to "
         "16Gi or more."
     ]
 
@@ -271,6 +273,116 @@ def test_a_size_is_a_quantity_in_quotes_or_not(size):
 
 def test_size_and_fraction_exclude_each_other():
     assert RULE.settings.exclusive == (frozenset({"size", "memoryFraction"}),)
+
+
+SAYS_MPS_ALONE = {"nvidia.com/gpu.sharing-strategy": "mps"}
+OF_WINDOWS = {"kubernetes.io/os": "windows"}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "is_due"),
+    [
+        pytest.param([labels.WHOLE], True, id="whole GPUs"),
+        pytest.param([labels.TIME_SLICED], True, id="time-slicing"),
+        pytest.param([labels.SINGLE], True, id="MIG"),
+        pytest.param([labels.MPS], False, id="MPS"),
+        pytest.param([labels.MPS_RENAMED], False, id="MPS, renamed"),
+        pytest.param([SAYS_MPS_ALONE], False, id="a label without the number of shares"),
+        pytest.param([labels.GKE_MPS], False, id="MPS of GKE"),
+        pytest.param([labels.GKE_TIME_SHARING], True, id="time-sharing of GKE"),
+        pytest.param([labels.MPS, labels.GKE_MPS], False, id="MPS of two kinds"),
+        pytest.param([labels.MPS, labels.WHOLE], True, id="MPS on some"),
+        pytest.param([labels.MPS, labels.UNLABELLED], True, id="MPS on some, nothing known of others"),
+        pytest.param([OF_WINDOWS, labels.MPS], False, id="Windows or MPS"),
+        pytest.param([OF_WINDOWS, labels.WHOLE], True, id="Windows or Linux"),
+    ],
+)
+def test_no_volume_hides_the_shared_memory_of_mps_and_none_is_for_windows(kinds, is_due):
+    assert is_left_alone(RULE, pod(trainer()), facts=nodes(*kinds)) is not is_due
+
+
+def required(key, *values, operator="In"):
+    expression = {"key": key, "operator": operator, "values": list(values)}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_due"),
+    [
+        pytest.param({"nodeSelector": SAYS_MPS_ALONE}, False, id="MPS"),
+        pytest.param({"nodeSelector": {"cloud.google.com/gke-gpu-sharing-strategy": "mps"}}, False, id="MPS of GKE"),
+        pytest.param(required("nvidia.com/gpu.sharing-strategy", "mps"), False, id="MPS by affinity"),
+        pytest.param(required("nvidia.com/gpu.sharing-strategy", "mps", "none"), True, id="MPS or not"),
+        pytest.param({"nodeSelector": {"nvidia.com/gpu.sharing-strategy": "none"}}, True, id="not MPS"),
+        pytest.param({"os": {"name": "windows"}}, False, id="the operating system"),
+        pytest.param({"os": {"name": "linux"}}, True, id="another operating system"),
+        pytest.param({"nodeSelector": OF_WINDOWS}, False, id="nodes with Windows"),
+        pytest.param(required("kubernetes.io/os", "windows"), False, id="nodes with Windows by affinity"),
+    ],
+)
+def test_what_the_pod_requires_counts_where_no_node_is_known(spec, is_due):
+    assert is_left_alone(RULE, pod(trainer(), **spec)) is not is_due
+
+
+def test_a_share_that_no_node_offers_is_one_by_mps_where_all_others_are():
+    elsewhere = Cluster(nodes=nodes(labels.MPS).nodes, selects=lambda _: False)
+    assert is_left_alone(RULE, pod(container(gpus=1, resource="nvidia.com/gpu.shared")), facts=elsewhere)
+    assert not is_left_alone(RULE, pod(container(gpus=1)), facts=elsewhere)
+
+
+def test_a_container_that_uses_a_claim_by_mps_gets_none():
+    names = [{"name": name, "resourceClaimTemplateName": name} for name in ("mps", "own")]
+    raw = pod(
+        *[container(name, resources={"claims": [{"name": name}]}) for name in ("mps", "own")], resourceClaims=names
+    )
+    known = {(TEMPLATE, name): ((Devices("gpu.nvidia.com", by_mps=name == "mps"),),) for name in ("mps", "own")}
+    spec = mutated(RULE, raw, facts=Cluster(claims=known))["spec"]
+    assert [one.get("volumeMounts") for one in spec["containers"]] == [None, [AT_SHM]]
+
+
+@pytest.mark.parametrize(
+    ("path", "mounted_at", "is_due"),
+    [
+        pytest.param("/dev", "/dev", False, id="all devices"),
+        pytest.param("/dev/", "/dev/", False, id="with slashes"),
+        pytest.param("/dev/shm", "/host/shm", False, id="the node's shared memory"),
+        pytest.param("//dev//shm", "/x", False, id="in another spelling"),
+        pytest.param("/dev/infiniband", "/dev/infiniband", True, id="other devices"),
+        pytest.param("/data", "/dev", True, id="something else"),
+    ],
+)
+def test_a_container_that_mounts_the_nodes_own_gets_no_other(path, mounted_at, is_due):
+    own = trainer("a", volumeMounts=[{"name": "v", "mountPath": mounted_at}])
+    spec = mutated(RULE, pod(own, trainer("b"), volumes=[{"name": "v", "hostPath": {"path": path}}]))["spec"]
+    assert [AT_SHM in one["volumeMounts"] for one in spec["containers"]] == [is_due, True]
+
+
+@pytest.mark.parametrize(
+    ("init", "apps", "size"),
+    [
+        pytest.param([trainer("check", memory="512Mi")], [trainer(memory="64Gi")], "32Gi", id="a small check"),
+        pytest.param([trainer("check", memory="512Mi")], [trainer()], "8Gi", id="a small check, the rest unlimited"),
+        pytest.param([trainer("check", memory="96Gi")], [trainer(memory="64Gi")], "32Gi", id="a large check"),
+        pytest.param(
+            [{**trainer("side", memory="96Gi"), "restartPolicy": "Always"}],
+            [trainer(memory="64Gi")],
+            "48Gi",
+            id="sidecar",
+        ),
+        pytest.param([], [trainer(memory="64Gi"), trainer("b", memory="1Gi")], "32Gi", id="a small one beside it"),
+        pytest.param([trainer("check", memory="4Gi")], [container("a")], "2Gi", id="only the check has GPUs"),
+    ],
+)
+def test_the_size_follows_the_largest_gpu_container_that_lasts(init, apps, size):
+    raw = pod(*apps, initContainers=init)
+    assert mutated(RULE, raw)["spec"]["volumes"] == [memory_volume(size)]
+
+
+def test_the_volume_of_an_init_container_that_ends_is_not_taken_over():
+    check = trainer("check", volumeMounts=[{"name": "dshm", "mountPath": "/dev/shm"}])
+    raw = pod(trainer(memory="64Gi"), initContainers=[check], volumes=[memory_volume("1Gi", "dshm")])
+    assert mutated(RULE, raw)["spec"]["volumes"] == [memory_volume("1Gi", "dshm"), memory_volume("32Gi")]
 
 
 def _with_a_large_volume(raw):

@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.rules.memory_volumes import trainer
-from tests.rules.samples import container, mutated, pod, settings_of
+from tests.gpus import discovered_labels as labels
+from tests.rules.memory_volumes import nodes, trainer
+from tests.rules.samples import NOTHING_KNOWN, container, mutated, pod, settings_of
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.shared_memory import RULE
 
@@ -15,8 +16,8 @@ def own(*containers, size=None, **spec):
     return pod(*mounting, volumes=[{"name": "dshm", "emptyDir": {"medium": "Memory", **limited}}], **spec)
 
 
-def told(raw, values=None):
-    found = list(RULE.validate(pod_from_raw(raw), settings_of(RULE, values or {}), None))
+def told(raw, values=None, facts=NOTHING_KNOWN):
+    found = list(RULE.validate(pod_from_raw(raw), settings_of(RULE, values or {}), facts))
     return [str(one) for one in found]
 
 
@@ -82,18 +83,89 @@ def test_nothing_is_told_where_the_memory_limit_is_filled_in(of_pod, size):
 
 
 @pytest.mark.parametrize(
-    ("volume", "path"),
+    ("volume", "path", "is_told"),
     [
-        pytest.param({"emptyDir": {"sizeLimit": "64Gi"}}, "/dev/shm", id="on disk"),
-        pytest.param({"emptyDir": {"medium": "HugePages"}}, "/dev/shm", id="huge pages"),
-        pytest.param({"hostPath": {"path": "/dev/shm"}}, "/dev/shm", id="of the node"),
-        pytest.param({"emptyDir": {"medium": "Memory", "sizeLimit": "64Gi"}}, "/cache", id="mounted elsewhere"),
+        pytest.param({"emptyDir": {"sizeLimit": "64Gi"}}, "/dev/shm", True, id="the node's disk"),
+        pytest.param({"persistentVolumeClaim": {"claimName": "a"}}, "/dev/shm", True, id="a claim"),
+        pytest.param({"ephemeral": {}}, "/dev/shm", True, id="an ephemeral claim"),
+        pytest.param({"hostPath": {"path": "/data"}}, "/dev/shm/", True, id="a folder of the node"),
+        pytest.param({"hostPath": {"path": "/devices"}}, "/dev/shm", True, id="a folder with a similar name"),
+        pytest.param({"hostPath": {"path": "/dev/shm"}}, "/dev/shm", False, id="memory of the node"),
+        pytest.param({"hostPath": {"path": "/run/shm"}}, "/dev/shm", False, id="memory of the node in another place"),
+        pytest.param({"emptyDir": {"medium": "HugePages"}}, "/dev/shm", False, id="huge pages"),
+        pytest.param({"emptyDir": {"medium": "HugePages-2Mi"}}, "/dev/shm", False, id="huge pages of a size"),
+        pytest.param({"emptyDir": {}}, "/cache", False, id="mounted elsewhere"),
+        pytest.param({"emptyDir": {"medium": "Memory", "sizeLimit": "64Gi"}}, "/cache", False, id="memory elsewhere"),
     ],
 )
-def test_nothing_is_told_of_other_volumes(volume, path):
+def test_a_volume_on_disk_is_told(volume, path, is_told):
     raw = own(trainer(memory="1Gi"))
     raw["spec"]["volumes"] = [{"name": "dshm", **volume}]
     raw["spec"]["containers"][0]["volumeMounts"][0]["mountPath"] = path
+    message = (
+        "spec.volumes[dshm]: is mounted at /dev/shm and is on disk, which slows down all that processes share there. "
+        "Mount an emptyDir with medium: Memory."
+    )
+    assert told(raw) == ([message] if is_told else [])
+
+
+@pytest.mark.parametrize(
+    ("gpus", "size", "said"),
+    [
+        (2, "64Mi", "64Mi"),
+        (8, "1000000", "1000000 bytes"),
+        (2, 67108864, "64Mi"),
+        (2, "1Gi", ""),
+        (2, "1G", "1000000000 bytes"),
+        (1, "64Mi", ""),
+    ],
+)
+def test_a_volume_that_is_small_for_several_gpus_is_told_with_its_unit(gpus, size, said):
+    found = told(own(trainer(gpus=gpus, memory="64Gi"), size=size))
+    assert [one.partition(",")[0] for one in found] == (
+        [f"spec.volumes[dshm].emptyDir: sizeLimit is {said}"] if said else []
+    )
+
+
+def test_a_volume_that_hides_the_shared_memory_of_mps_is_told_and_nothing_else():
+    assert told(own(trainer(gpus=1), size="64Mi"), facts=nodes(labels.MPS)) == [
+        "spec.volumes[dshm]: is mounted at /dev/shm and hides the shared memory of MPS, by which the nodes that the "
+        "pod could run on share GPUs; CUDA cannot start there. Mount nothing there, or select other nodes."
+    ]
+
+
+def test_a_volume_that_some_nodes_cannot_use_is_told_whoever_added_it():
+    facts = nodes(labels.MPS, labels.WHOLE)
+    assert told(mutated(RULE, pod(trainer()), facts=facts), facts=facts) == [
+        "spec.volumes[gpu-policy-shm]: is mounted at /dev/shm and hides the shared memory of MPS, by which some of the "
+        "nodes that the pod could run on share GPUs; CUDA cannot start there. Select nodes that share by MPS "
+        "(nvidia.com/gpu.sharing-strategy: mps), where none is injected, or other nodes."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "kinds", "is_told"),
+    [
+        pytest.param({}, [labels.GKE_MPS], True, id="not set"),
+        pytest.param({"hostIPC": False}, [labels.GKE_MPS], True, id="false"),
+        pytest.param({"hostIPC": True}, [labels.GKE_MPS], False, id="true"),
+        pytest.param({}, [labels.GKE_MPS, labels.WHOLE], False, id="some nodes"),
+        pytest.param({}, [labels.GKE_TIME_SHARING], False, id="time-sharing"),
+        pytest.param({}, [labels.MPS], False, id="MPS of another cloud"),
+        pytest.param({"nodeSelector": {"cloud.google.com/gke-gpu-sharing-strategy": "mps"}}, [], True, id="selected"),
+    ],
+)
+def test_mps_of_gke_needs_the_ipc_namespace_of_the_node(spec, kinds, is_told):
+    message = (
+        "spec.hostIPC: is not true, and GPUs are shared by MPS, which GKE offers in the IPC namespace of the node "
+        "only. Set hostIPC: true."
+    )
+    assert told(pod(trainer(gpus=1), **spec), facts=nodes(*kinds)) == ([message] if is_told else [])
+
+
+def test_nothing_is_told_of_volumes_for_windows():
+    raw = own(trainer(), os={"name": "windows"})
+    raw["spec"]["volumes"] = [{"name": "dshm", "emptyDir": {}}]
     assert told(raw) == []
 
 

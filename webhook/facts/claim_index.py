@@ -138,9 +138,9 @@ def bounded(requests: Requests) -> Requests:
 
 def _distinct(request: DeviceRequest) -> DeviceRequest:
     """The alternatives of a request; where several differ in their number only, one with the largest."""
-    alike: dict[tuple[str, bool, bool, str], list[Devices]] = {}
+    alike: dict[tuple[str, bool, bool, str, bool], list[Devices]] = {}
     for one in request:
-        key = (one.device_class, one.is_administrative, one.number is None, one.product)
+        key = (one.device_class, one.is_administrative, one.number is None, one.product, one.by_mps)
         alike.setdefault(key, []).append(one)
     return tuple(map(_largest, alike.values()))
 

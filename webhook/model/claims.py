@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from webhook.model.accelerators import DEVICE_CLASSES, Accelerators, Vendor
 from webhook.model.device_selectors import product_of
 from webhook.model.json_parts import listed, mapped, part
+from webhook.model.resource_slices import NVIDIA
 
 CLAIM, TEMPLATE = "ResourceClaim", "ResourceClaimTemplate"
 GROUP = "resource.k8s.io"
@@ -35,7 +36,8 @@ class Devices(NamedTuple):
     `fewest` is 0 where it is no other than `number`.
 
     `product` is the only productName that the selectors of the request allow; empty where they say none. `extended` is
-    the extended resource of the class, once that was looked up.
+    the extended resource of the class, once that was looked up. `by_mps`: parameters of the claim have
+    NVIDIA's driver share devices by MPS.
     """
 
     device_class: str
@@ -44,6 +46,7 @@ class Devices(NamedTuple):
     fewest: int = 0
     product: str = ""
     extended: str = ""
+    by_mps: bool = False
 
     @property
     def least(self) -> int:
@@ -110,13 +113,25 @@ def claim_of_kind(kind: str, raw: object) -> ResourceClaim | None:
 
 def written_requests(kind: str, raw: object) -> list[Any]:
     """The requests in an object of this kind, as they are written."""
+    return _listed(kind, raw, "requests")
+
+
+def _listed(kind: str, raw: object, key: str) -> list[Any]:
     spec = mapped(raw, "spec", "spec") if kind == TEMPLATE else mapped(raw, "spec")
-    return listed(spec, "devices", "requests")[:MOST_READ]
+    return listed(spec, "devices", key)[:MOST_READ]
 
 
 def requests_of(kind: str, raw: object) -> Requests:
     """The requests in an object of this kind; one that cannot be read where it has none."""
-    return tuple(map(_request, written_requests(kind, raw))) or ((),)
+    found = tuple(map(_request, written_requests(kind, raw))) or ((),)
+    if not any(map(_shares_by_mps, _listed(kind, raw, "config"))):
+        return found
+    return tuple(tuple(one._replace(by_mps=True) for one in request) for request in found)
+
+
+def _shares_by_mps(config: object) -> bool:
+    parameters = part(config, "opaque", "parameters")  # GpuConfig and MigDeviceConfig of resource.nvidia.com
+    return bool(part(config, "opaque", "driver") == NVIDIA and part(parameters, "sharing", "strategy") == "MPS")
 
 
 def claims_of(written: object) -> Iterator[PodResourceClaim]:

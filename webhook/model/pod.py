@@ -22,13 +22,14 @@ POD_TEMPLATE_HASH = "pod-template-hash"
 class Volume(NamedTuple):
     """A volume of the pod. `host_path` is the path on the node, or empty.
 
-    `size_limit` is the size limit of a volume in memory as it is written, such as "8Gi".
+    `size_limit` is the size limit of a volume in memory as it is written, such as "8Gi". `is_huge`: in huge pages.
     """
 
     name: str
     host_path: str = ""
     is_memory: bool = False
     size_limit: object = None
+    is_huge: bool = False
 
 
 @fixed(frozen=True, slots=True, weakref_slot=True)
@@ -78,6 +79,9 @@ class Pod:
     """Resource name -> amount that the scheduler adds for the RuntimeClass, as it is written."""
     is_gated: bool = False
     """Whether a scheduling gate keeps the pod from being scheduled."""
+    host_network: bool = False
+    os: str = ""
+    """The name in spec.os, such as windows."""
     namespace: str = ""
     """Empty where neither the pod nor the request names a namespace."""
 

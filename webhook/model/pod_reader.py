@@ -129,6 +129,8 @@ def _read(  # noqa: PLR0913, PLR0917  # all parts of a pod
         node_name=text(spec.get("nodeName"), "nodeName"),
         runtime_class=None if runtime_class is None else text(runtime_class, "runtimeClassName"),
         host_ipc=spec.get("hostIPC") is True,
+        host_network=spec.get("hostNetwork") is True,
+        os=text(mapping(spec["os"], "os").get("name"), "os", "name") if spec.get("os") else "",
         memory_limit=_pod_memory_limit(spec),
         annotations=annotations,
         gpus=gpus,
@@ -256,7 +258,7 @@ def _volume(raw: object) -> Volume:
     path = text(mapping(volume.get("hostPath"), "hostPath").get("path"), "hostPath", "path")
     empty = mapping(volume.get("emptyDir"), "emptyDir")
     if empty.get("medium") != "Memory":
-        return Volume(name, path)
+        return Volume(name, path, is_huge=str(empty.get("medium")).startswith("HugePages"))
     return Volume(name, path, is_memory=True, size_limit=empty.get("sizeLimit"))
 
 

@@ -46,6 +46,18 @@ def claimed_gpus(pod: Pod, facts: Facts) -> list[ClaimedGpus]:
     return [one for one in found if one.most or one.is_too_large]
 
 
+def asking(pod: Pod, least: int, facts: Facts) -> tuple[list[Container], Sequence[ClaimedGpus]]:
+    """The init and app containers that may have at least so many GPUs, and the claims that may bring some of them."""
+    if not pod.accelerators and not pod.resource_claims:
+        return [], ()
+    claimed = claimed_gpus(pod, facts) if pod.resource_claims else ()
+    return [
+        container
+        for container in pod.lasting_containers()
+        if container.gpu_count >= least or (claimed and may_have(container, claimed, least))
+    ], claimed
+
+
 def used_by(container: Container, claimed: Sequence[ClaimedGpus]) -> list[ClaimedGpus]:
     """The claims that a container uses, wholly or in part."""
     names = {used.name for used in container.claims}

@@ -4,8 +4,16 @@ GPUs that come by a resource claim (DRA) count for the containers that use the c
 bring, if the claim is known when the pod is created.
 
 A variable that a container sets itself is kept.
+
+Variables that name network interfaces or HCAs (`*_SOCKET_IFNAME`, `NCCL_IB_HCA`, `UCX_NET_DEVICES`, `GLOO_*` and the
+like) are right in one network only, which is the pod network for `env`: with a wrong name NCCL ends the job. So pods
+with `hostNetwork` get those of `hostNetworkEnv` instead, and pods with additional networks get none, with a warning.
+Additional networks are known by annotations of Multus, Google Kubernetes Engine and Spiderpool. Pods of an MPIJob
+(kubeflow.org/v2beta1) get none either: ranks that mpirun starts over ssh do not inherit the environment of their
+container, so nothing that the rule injects reaches them. mpirun passes variables with `-x`.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated
 
@@ -13,9 +21,9 @@ from pydantic import AfterValidator, Field
 
 from webhook.model.edits import AddEnv
 from webhook.model.pod import Pod
-from webhook.model.workloads.controllers import may_span_nodes
-from webhook.rules.claimed_gpus import claimed_gpus, may_have
-from webhook.rules.rule import Advice, Example, Facts, Rule
+from webhook.model.workloads.controllers import may_span_nodes, starts_ranks_over_ssh
+from webhook.rules.claimed_gpus import asking
+from webhook.rules.rule import Advice, Example, Facts, Rule, training_pod
 from webhook.rules.rule_settings import InjectionSettings
 
 
@@ -29,6 +37,19 @@ def _is_free(name: str) -> str:
 
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$"), AfterValidator(_is_free)]
 EnvValue = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+
+_OF_A_NETWORK = re.compile(r"GLOO_.*|.*_(IFNAME|IFACE|if_(in|ex)clude|HCA|HCA_LIST|NET_DEVICES|CTRL_DEV)")
+"""Variables of NCCL and its plug-ins, Gloo, UCX, NVSHMEM, libfabric and Open MPI that name interfaces or HCAs."""
+_NETWORKS = frozenset(
+    {
+        "k8s.v1.cni.cncf.io/networks",
+        "v1.multus-cni.io/default-network",
+        "networking.gke.io/interfaces",
+        "cni.spidernet.io/rdma-resource-inject",
+        "cni.spidernet.io/network-resource-inject",
+    }
+)
+"""The annotations by which a pod gets other networks than the pod network."""
 
 
 class Settings(InjectionSettings):
@@ -44,7 +65,11 @@ class Settings(InjectionSettings):
     group has a size of 1, `ray.io/cluster`, `volcano.sh/job-name`, and `batch.kubernetes.io/job-completion-index` of
     indexed Jobs)."""
     env: Mapping[EnvName, EnvValue] = Field(default_factory=dict)
-    """Names and values of the variables, such as `NCCL_DEBUG: WARN`; values are strings."""
+    """Names and values of the variables, such as `NCCL_DEBUG: WARN`; values are strings. Names of interfaces and HCAs,
+    such as `NCCL_SOCKET_IFNAME`, are those of the pod network."""
+    host_network_env: Mapping[EnvName, EnvValue] = Field(default_factory=dict)
+    """The variables of pods with `hostNetwork`, beside those of `env` and before them, such as `NCCL_SOCKET_IFNAME:
+    ens32`. A name of an interface or HCA that stands in `env` only is not injected into such pods, with a warning."""
     also_with_env_from: bool = False
     """Whether a container also gets the variables that its `envFrom` may set. The webhook cannot see what the ConfigMap
     or Secret holds, and a value injected into `env` takes precedence over it. By default such variables are not
@@ -54,11 +79,18 @@ class Settings(InjectionSettings):
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advice]:
     """Add the variables that the container sets neither in `env` nor, as far as is known, by `envFrom`."""
     least = 1 if settings.multi_node and may_span_nodes(pod) else settings.min_gpus
-    claimed = claimed_gpus(pod, facts) if pod.resource_claims else ()
-    for container in pod.lasting_containers():
-        if container.gpu_count < least and not (claimed and may_have(container, claimed, least)):
-            continue
-        missing = [name for name in sorted(settings.env) if not container.sets_env(name)]
+    containers, _ = asking(pod, least, facts)
+    own = settings.host_network_env if pod.host_network and not starts_ranks_over_ssh(pod) else {}
+    env = {**settings.env, **own}
+    if containers and (elsewhere := _elsewhere(pod)) is not None:
+        wrong = [name for name in sorted(env) if name not in own and _OF_A_NETWORK.fullmatch(name)]
+        env = {name: value for name, value in env.items() if name not in wrong}
+        where, why, remedy = elsewhere
+        if lacked := [name for name in wrong if not all(container.sets_env(name) for container in containers)]:
+            are = "is" if len(lacked) == 1 else "are"
+            yield Advice(where, f"{', '.join(lacked)} {are} not injected, because {why}", remedy)
+    for container in containers:
+        missing = [name for name in sorted(env) if not container.sets_env(name)]
         unsure = [] if settings.also_with_env_from else [name for name in missing if container.may_take_env(name)]
         if unsure:
             are, them = ("is", "it") if len(unsure) == 1 else ("are", "them")
@@ -69,7 +101,21 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advi
             )
         for name in missing:
             if name not in unsure:
-                yield AddEnv(container, name, settings.env[name])
+                yield AddEnv(container, name, env[name])
+
+
+def _elsewhere(pod: Pod) -> tuple[str, str, str] | None:
+    """Why names of the pod network are wrong in a pod: the place, the reason and a remedy; None where they are not."""
+    if starts_ranks_over_ssh(pod):
+        why = "ranks that mpirun starts over ssh do not inherit the environment of their container"
+        return "spec.containers", why, "Pass variables with mpirun -x"
+    if pod.host_network:
+        remedy = "Set the node's names in env, or ask the platform team for hostNetworkEnv"
+        return "spec.hostNetwork", "the policy has the names of the pod network, and the pod uses its node's", remedy
+    why = "the policy has the names of the pod network, and the pod has other networks"
+    named = [] if _NETWORKS.isdisjoint(pod.annotations) else sorted(_NETWORKS & pod.annotations.keys())
+    networks = [key for key in named if str(pod.annotations[key] or "").strip("[] \n")]
+    return (f"metadata.annotations[{networks[0]}]", why, "Set the names of these in env") if networks else None
 
 
 _WITH_ONE_OF_ITS_OWN = """
@@ -83,15 +129,19 @@ spec:
       env: [{name: NCCL_DEBUG, value: INFO}]
       resources: {limits: {nvidia.com/gpu: 8}}
 """
-_ENV = {"env": {"NCCL_DEBUG": "WARN", "NCCL_SOCKET_IFNAME": "eth0"}}
+_ENV = {"env": {"NCCL_DEBUG": "WARN", "NCCL_IB_TIMEOUT": "22"}}
+_NETWORK_ENV = {"env": {"NCCL_SOCKET_IFNAME": "eth0", "NCCL_IB_HCA": "mlx5"}, "hostNetworkEnv": {"NCCL_IB_HCA": "ibp"}}
 
 RULE = Rule(
     key="ncclEnv",
     promise="Containers with several GPUs, and those of jobs on several nodes, get the platform's NCCL environment.",
     problem="Everybody who trains on several GPUs or nodes has to find out what NCCL needs on this network; until then "
     "training is slow, or ends in a time-out that does not say why.",
-    examples=(Example(_WITH_ONE_OF_ITS_OWN, _ENV),),
+    examples=(
+        Example(_WITH_ONE_OF_ITS_OWN, _ENV),
+        Example(training_pod("hostNetwork: true", resources="{limits: {nvidia.com/gpu: 8}}"), _NETWORK_ENV),
+    ),
     settings=Settings,
     mutate=mutate,
-    can_mutate=lambda settings: bool(settings.env),
+    can_mutate=lambda settings: bool(settings.env or settings.host_network_env),
 )

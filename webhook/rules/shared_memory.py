@@ -3,30 +3,54 @@
 GPUs that come by a resource claim (DRA) count for the containers that use the claim, in the largest number that it may
 bring, if the claim is known when the pod is created.
 
+The size follows the largest memory limit of a GPU container that lasts. Init containers that end, and containers
+without GPUs, never make it smaller.
+
+No volume hides what has to be there. MPS, by which pods share a GPU, has its own shared memory at /dev/shm, so there is
+no volume where all nodes that the pod could run on share GPUs by MPS, by their labels or by its own node selector, and
+none for claims whose parameters say so. Where only some of the nodes do, there is a volume, and a warning. On Google
+Kubernetes Engine a pod needs `hostIPC` to reach MPS, which it is told. Windows has no memory volumes, and a container
+that mounts the node's `/dev` or `/dev/shm` gets no other.
+
 A container that mounts something at /dev/shm keeps it. What a container writes to a volume in memory counts against its
 memory limit. So there is a warning about a volume that may hold more than the memory limits of the containers which
 mount it, and about a volume without any limit: without `sizeLimit` the kubelet gives it the size of the pod's memory
 limit or, if some container has none, of the node's memory (calculateEmptyDirMemorySize in pkg/volume/emptydir of
-Kubernetes). No pod is refused for either.
+Kubernetes). There is also a warning about a volume on disk, and about less than 1Gi for two GPUs or more. No pod is
+refused for any of these.
+
+Sources: internal/plugin/mps.go of NVIDIA/k8s-device-plugin, cmd/gpu-kubelet-plugin/sharing.go of
+NVIDIA/k8s-dra-driver-gpu, Google's guide to MPS, and "Windows storage" of Kubernetes' documentation.
 """
 
-from collections.abc import Iterator, Sequence
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from webhook.model.container import Container, positive
+from webhook.model.claims import claims_of
+from webhook.model.container import INIT, Container, positive
 from webhook.model.edits import AddMemoryVolume, AddMount
+from webhook.model.node import GKE_SHARING, GPU_SHARING
 from webhook.model.pod import Pod, Volume
 from webhook.model.quantity import format_bytes, is_some
-from webhook.rules.claimed_gpus import claimed_gpus, may_have
+from webhook.model.requirements import requiring
+from webhook.model.selectors import Expression, Operator
+from webhook.rules.candidates import candidates
+from webhook.rules.claimed_gpus import asking, may_have
 from webhook.rules.rule import NO_MEMORY_LIMIT, Advice, Example, Facts, Rule, training_pod
 from webhook.rules.rule_settings import ByteSize, InjectionSettings
 
 _DIRECTORY = "/dev/shm"  # noqa: S108  # the mount point that the rule is about
 VOLUME = "gpu-policy-shm"
-_WITHOUT_LIMIT = 8 * 1024**3
+_GIB = 1024**3
+_WITHOUT_LIMIT = 8 * _GIB
 """Bytes of the volume if no container has a memory limit."""
+_OF_THE_NODE = ("/dev/", f"{_DIRECTORY}/")
+_OS, _WINDOWS = "kubernetes.io/os", "windows"
+_VALUES = {_OS: _WINDOWS, GPU_SHARING: "mps", GKE_SHARING: "mps"}
+"""Label -> its value on nodes of Windows, and on nodes whose GPUs are shared by MPS."""
 
 
 class Settings(InjectionSettings):
@@ -35,11 +59,11 @@ class Settings(InjectionSettings):
     min_gpus: Annotated[int, Field(ge=1)] = 1
     """Least number of GPUs that a container has to request to get the volume."""
     size: ByteSize | None = None
-    """Size limit of the volume, such as `16Gi`; never more than the smallest memory limit among the containers.
-    Excludes `memoryFraction`."""
+    """Size limit of the volume, such as `16Gi`; never more than the largest memory limit among the GPU containers that
+    last. Excludes `memoryFraction`."""
     memory_fraction: Annotated[float, Field(gt=0, le=1)] = 0.5
-    """Size limit of the volume as a part of the smallest memory limit among the containers, above 0 and at most 1. If
-    no container has a limit, the volume gets `8Gi`. Excludes `size`."""
+    """Size limit of the volume as a part of the largest memory limit among the GPU containers that last, above 0 and at
+    most 1. If none has a limit, the volume gets `8Gi`. Excludes `size`."""
     exclusive: ClassVar[tuple[frozenset[str], ...]] = (frozenset({"size", "memoryFraction"}),)
 
 
@@ -47,16 +71,19 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddMemoryVolu
     """Mount one memory volume at /dev/shm in every container that requests enough GPUs and mounts nothing there."""
     if pod.host_ipc:
         return
-    claimed = claimed_gpus(pod, facts) if pod.resource_claims else ()
-    least = settings.min_gpus
-    asking = [c for c in pod.lasting_containers() if c.gpu_count >= least or (claimed and may_have(c, claimed, least))]
-    lacking = [container for container in asking if container.mounts_at(_DIRECTORY) is None]
-    if not lacking:
+    containers, _ = asking(pod, settings.min_gpus, facts)
+    lacking = [container for container in containers if container.mounts_at(_DIRECTORY) is None]
+    if own := {volume.name for volume in pod.volumes if volume.host_path and _path(volume) in _OF_THE_NODE}:
+        lacking = [one for one in lacking if own.isdisjoint(mount.volume for mount in one.mounts)]
+    if pod.resource_claims:
+        claims = _claims_by_mps(pod, facts)
+        lacking = [one for one in lacking if claims.isdisjoint(used.name for used in one.claims)]
+    if not lacking or all(_kinds_of_nodes(pod, facts)):
         return
     volume = _volume_of_a_sibling(pod)
     if volume is None:
         volume = _free_name(pod)
-        size, advice = _size(pod, settings, asking)
+        size, advice = _size(pod, settings, containers)
         yield AddMemoryVolume(volume, format_bytes(size))
         yield from advice
     for container in lacking:
@@ -64,25 +91,91 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddMemoryVolu
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Advice]:
-    """Advise about memory volumes at /dev/shm that may hold more than memory limits allow, or have no limit."""
-    memory = {volume.name: volume for volume in pod.volumes if volume.is_memory}
-    if not memory:
+    """Advise about volumes at /dev/shm that hide the shared memory of MPS, are on disk, too small, or too large."""
+    containers, claimed = asking(pod, settings.min_gpus, facts)
+    kinds = _kinds_of_nodes(pod, facts) if containers else ()
+    if all(kind == _OS for kind in kinds):
         return
-    told: set[str] = set()
-    least = settings.min_gpus
-    claimed = claimed_gpus(pod, facts) if pod.resource_claims else ()
-    for container in pod.lasting_containers():
-        if container.gpu_count < least and not (claimed and may_have(container, claimed, least)):
-            continue
+    if not pod.host_ipc and all(kind == GKE_SHARING for kind in kinds):
+        found = "is not true, and GPUs are shared by MPS, which GKE offers in the IPC namespace of the node only"
+        yield Advice("spec.hostIPC", found, "Set hostIPC: true", follows_nodes=True)
+    claims = _claims_by_mps(pod, facts) if pod.resource_claims else frozenset()
+    volumes = {volume.name: volume for volume in pod.volumes}
+    for container in containers:
         mount = container.mounts_at(_DIRECTORY)
-        if mount is None or mount.volume not in memory or mount.volume in told:
+        volume = volumes.get(mount.volume) if mount is not None else None
+        if volume is None:
             continue
-        volume = memory[mount.volume]
-        has_size = is_some(volume.size_limit)
-        advice = _above_the_limit(pod, volume) if has_size else _without_a_limit(pod, container, volume)
+        if claims and not claims.isdisjoint(used.name for used in container.claims):
+            advice: Advice | None = _hiding(volume, "a claim shares its GPUs")
+        elif GPU_SHARING in kinds or GKE_SHARING in kinds:
+            some = "" if all(kinds) else "some of "
+            advice = _hiding(volume, f"{some}the nodes that the pod could run on share GPUs")
+        elif volume.is_memory and not is_some(volume.size_limit):
+            advice = _without_a_limit(pod, container, volume)
+        else:
+            has_several = container.gpu_count > 1 or bool(claimed and may_have(container, claimed, 2))
+            advice = _above_the_limit(pod, volume) or _unfit(volume, has_several=has_several)
         if advice is not None:
-            told.add(volume.name)
+            del volumes[volume.name]
             yield advice
+
+
+def _kinds_of_nodes(pod: Pod, facts: Facts) -> Sequence[str]:
+    """For each kind of node that the pod could run on, the label that says it is of Windows or shares GPUs by MPS.
+
+    The label is empty where none says so. Where no node is known, what the pod itself requires counts, and that all
+    nodes which share GPUs do so by MPS if it requests a share.
+    """
+    if pod.os == _WINDOWS:
+        return [_OS]
+    named = {*pod.node_selector, *[one.key for term in pod.required or () for one in term.expressions]}
+    for key in () if named.isdisjoint(_VALUES) else _VALUES:
+        if next(requiring(pod, Expression(key, Operator.IN, (_VALUES[key],))), None) is None:
+            return [key]
+    if not facts.divides_gpus():
+        return [""]
+    known = [_label(one.labels) for one in candidates(pod, facts) if not one.by_claim]
+    is_by_mps = any(gpu.is_shared for gpu in pod.accelerators) and [*facts.label_values(GPU_SHARING)] == ["mps"]
+    return known or [GPU_SHARING if is_by_mps else ""]
+
+
+def _label(labels: Mapping[str, str]) -> str:
+    return next((key for key, value in _VALUES.items() if labels.get(key) == value), "")
+
+
+def _claims_by_mps(pod: Pod, facts: Facts) -> set[str]:
+    """The names of the pod's claims whose GPUs are shared by MPS."""
+    found = ((one.name, facts.claim(one, pod.namespace) or ()) for one in claims_of(pod.resource_claims))
+    return {name for name, requests in found for request in requests for one in request if one.by_mps}
+
+
+def _path(volume: Volume) -> str:
+    """The path on the node, with a slash at its end; one slash for volumes of other kinds."""
+    return posixpath.normpath(f"/{volume.host_path.lstrip('/')}/").rstrip("/") + "/"
+
+
+def _hiding(volume: Volume, who: str) -> Advice:
+    """Advice about a volume where MPS has its shared memory."""
+    found = f"is mounted at {_DIRECTORY} and hides the shared memory of MPS, by which {who}; CUDA cannot start there"
+    remedy = "Mount nothing there, or select other nodes"
+    if volume.name.startswith(VOLUME):
+        remedy = f"Select nodes that share by MPS ({GPU_SHARING}: mps), where none is injected, or other nodes"
+    return Advice(f"spec.volumes[{volume.name}]", found, remedy, follows_nodes=True)
+
+
+def _unfit(volume: Volume, *, has_several: bool) -> Advice | None:
+    """Advice about an author's volume that is on disk, or too small for several GPUs."""
+    if volume.is_memory:
+        size = positive(volume.size_limit) if has_several and not volume.name.startswith(VOLUME) else None
+        if size is None or size >= _GIB:
+            return None
+        found = f"sizeLimit is {_told(size)}, and NCCL and data loaders of several GPUs fill {_DIRECTORY} with more"
+        return Advice(_place(volume), found, "Set sizeLimit to 1Gi or more")
+    if volume.is_huge or _path(volume).startswith(("/dev/", "/run/")):
+        return None
+    found = f"is mounted at {_DIRECTORY} and is on disk, which slows down all that processes share there"
+    return Advice(f"spec.volumes[{volume.name}]", found, "Mount an emptyDir with medium: Memory")
 
 
 def _above_the_limit(pod: Pod, volume: Volume) -> Advice | None:
@@ -92,10 +185,16 @@ def _above_the_limit(pod: Pod, volume: Volume) -> Advice | None:
         return None
     return Advice(
         _place(volume),
-        f"sizeLimit is {format_bytes(size)}, and what is in {_DIRECTORY} counts against the memory limit of "
-        f"{format_bytes(limit)}; the kernel kills the container before the volume is full",
-        f"Raise resources.limits.memory above {format_bytes(size)}, or lower sizeLimit",
+        f"sizeLimit is {_told(size)}, and what is in {_DIRECTORY} counts against the memory limit of {_told(limit)}; "
+        "the kernel kills the container before the volume is full",
+        f"Raise resources.limits.memory above {_told(size)}, or lower sizeLimit",
     )
+
+
+def _told(size: int) -> str:
+    """A number of bytes with its unit."""
+    text = format_bytes(size)
+    return f"{text} bytes" if text.isdigit() else text
 
 
 def _limit_of(pod: Pod, volume: Volume) -> int | None:
@@ -125,12 +224,16 @@ def _place(volume: Volume) -> str:
     return f"spec.volumes[{volume.name}].emptyDir"
 
 
+def _lasts(container: Container) -> bool:
+    return container.list_name != INIT or container.is_sidecar
+
+
 def _volume_of_a_sibling(pod: Pod) -> str | None:
-    """The memory volume that some container already mounts at /dev/shm."""
+    """The memory volume that some container which lasts already mounts at /dev/shm."""
     memory = {volume.name for volume in pod.volumes if volume.is_memory}
     if not memory:
         return None
-    mounts = (container.mounts_at(_DIRECTORY) for container in pod.lasting_containers())
+    mounts = (container.mounts_at(_DIRECTORY) for container in pod.lasting_containers() if _lasts(container))
     return next((m.volume for m in mounts if m is not None and m.volume in memory and not m.sub_path), None)
 
 
@@ -144,28 +247,27 @@ def _free_name(pod: Pod) -> str:
     return name
 
 
-def _size(pod: Pod, settings: Settings, containers: Sequence[Container]) -> tuple[int, list[Advice]]:
+def _size(pod: Pod, settings: Settings, having: Sequence[Container]) -> tuple[int, list[Advice]]:
     """Bytes of the volume, and advice about them."""
+    containers = [container for container in having if _lasts(container)] or having
     limits = [container.memory_limit for container in containers if container.memory_limit is not None]
-    if pod.memory_limit is not None:
-        limits.append(pod.memory_limit)
+    of_pod = [] if pod.memory_limit is None else [pod.memory_limit]
+    limit = min([*([max(limits)] if limits else []), *of_pod], default=None)
     where = "spec.volumes"
-    if not limits:
+    if limit is None:
         size = settings.size or _WITHOUT_LIMIT
         if any(is_some(container.limits.get("memory")) for container in containers):
             return size, []  # a limit that an operator fills in later
-        found = (
-            f"{_DIRECTORY} may take {format_bytes(size)} of the node's memory, because no container has a memory limit"
-        )
+        found = f"{_DIRECTORY} may take {_told(size)} of the node's memory, because no container has a memory limit"
         return size, [Advice(where, found, "Set resources.limits.memory", fault=NO_MEMORY_LIMIT)]
-    smallest = min(limits)
     if settings.size is None:
-        return min(max(int(smallest * settings.memory_fraction), 1), smallest), []
-    if settings.size <= smallest:
+        size = min(max(int(limit * settings.memory_fraction), 1), limit)
+        return size - size % 1024 or size, []  # whole KiB are printed with a unit
+    if settings.size <= limit:
         return settings.size, []
-    wanted = format_bytes(settings.size)
-    found = f"{_DIRECTORY} gets {format_bytes(smallest)}, the smallest memory limit, instead of {wanted}"
-    return smallest, [Advice(where, found, f"Raise resources.limits.memory to {wanted} or more")]
+    wanted = _told(settings.size)
+    found = f"{_DIRECTORY} gets {_told(limit)}, which is the memory limit, instead of {wanted}"
+    return limit, [Advice(where, found, f"Raise resources.limits.memory to {wanted} or more")]
 
 
 _LARGER_THAN_ITS_LIMIT = """

@@ -4,6 +4,7 @@ import posixpath
 from collections.abc import Iterator
 from fractions import Fraction
 
+from tests.fuzz.oracles.places import candidates, shares
 from tests.fuzz.pods import IMAGES
 from tests.fuzz.raw import (
     SHM,
@@ -38,25 +39,36 @@ def pairs(seen: Seen) -> Iterator[tuple[Raw, Raw]]:
 
 
 def shared_memory(seen: Seen) -> Complaints:
-    """A container with enough GPUs has something at /dev/shm; a new volume is memory, within the limits of the pod."""
+    """A container with enough GPUs has something at /dev/shm; a new volume is memory, within the limits of the pod.
+
+    The node's own /dev and /dev/shm are something, and Windows has none. MPS, on one of the nodes, has its own.
+    """
     least = seen.settings["sharedMemory"]["minGpus"]
     volumes = {one.get("name"): one for one in maps(seen.after, "spec", "volumes")}
+    is_open = all(map(shares, candidates(seen.after, whatever_taints=True)))
     for before, after in pairs(seen):
         old = [mount for mount in maps(before, "volumeMounts") if _is_shm(mount)]
         new = maps(after, "volumeMounts")[len(maps(before, "volumeMounts")) :]
         is_due = count_of(before) >= least and not old and not at(seen.before, "spec", "hostIPC")
-        yield from exactly(
-            bool(new), is_due and seen.completes("sharedMemory"), f"{SHM} mounted in {after.get('name')}"
-        )
+        is_due = is_due and at(seen.before, "spec", "os", "name") != "windows"
+        own = [at(volumes.get(mount["name"]), "hostPath", "path") for mount in maps(before, "volumeMounts")]
+        is_due = is_due and "/dev" not in own and SHM not in own
+        if not (is_due and is_open):
+            yield from exactly(
+                bool(new), is_due and seen.completes("sharedMemory"), f"{SHM} mounted in {after.get('name')}"
+            )
         for mount in new:
             if not _is_shm(mount) or at(volumes.get(mount["name"]), "emptyDir", "medium") != "Memory":
                 yield f"mounted {mount}, which is no memory at {SHM}"
     added = maps(seen.after, "spec", "volumes")[len(maps(seen.before, "spec", "volumes")) :]
-    limits = [at(one, "resources", "limits", "memory") for one in lasting(seen.before) if count_of(one) >= least]
+    asking = [one for one in lasting(seen.before) if count_of(one) >= least]
+    ending = [one for one in maps(seen.before, "spec", "initContainers") if one.get("restartPolicy") != "Always"]
+    staying = [one for one in asking if one not in ending] or asking
+    limits = [at(one, "resources", "limits", "memory") for one in staying]
     bounds = [bound for limit in limits if (bound := amount(limit)) is not None and bound > 0]
     for volume in added:
         size = amount(at(volume, "emptyDir", "sizeLimit")) or Fraction(0)
-        if size <= 0 or any(size > bound for bound in bounds):
+        if size <= 0 or (bounds and size > max(bounds)):
             yield f"{volume} is larger than the memory of its container"
     if len(added) > 1:
         yield f"{len(added)} volumes for one {SHM}"
@@ -84,7 +96,9 @@ def _large_volumes(seen: Seen, least: int) -> Complaints:
         size = amount(at(volume, "emptyDir", "sizeLimit")) or 0
         is_memory = at(volume, "emptyDir", "medium") == "Memory"
         is_large = is_memory and name in mounted and all(limits) and size > sum(limits)
-        yield from exactly(f"spec.volumes[{name}].emptyDir" in told, is_large, f"told of {name} at {SHM}")
+        is_large = is_large and at(seen.after, "spec", "os", "name") != "windows"
+        if not (is_large and any(map(shares, candidates(seen.after, whatever_taints=True)))):
+            yield from exactly(f"spec.volumes[{name}].emptyDir" in told, is_large, f"told of {name} at {SHM}")
 
 
 def _is_shm(mount: Raw) -> bool:
@@ -98,7 +112,13 @@ def nccl_env(seen: Seen) -> Complaints:
         for name, value in settings["env"].items():
             may = not settings["alsoWithEnvFrom"] and _may_take(before, name)
             is_due = count_of(before) >= settings["minGpus"] and not sets(before, name) and not may
+            is_due = is_due and not (name == "NCCL_IB_HCA" and _is_in_another_network(seen.before))
             yield from _variable(seen, "ncclEnv", (before, after), (name, value), is_due=is_due)
+
+
+def _is_in_another_network(pod: Raw) -> bool:
+    networks = at(pod, "metadata", "annotations", "k8s.v1.cni.cncf.io/networks")
+    return bool(at(pod, "spec", "hostNetwork") or networks)
 
 
 def driver_capabilities(seen: Seen) -> Complaints:

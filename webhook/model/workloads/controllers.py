@@ -51,6 +51,16 @@ IN_A_GROUP = MappingProxyType({LEADER_WORKER_SET: ""})
 """The label of pods in a LeaderWorkerSet, for templates of operators that make LeaderWorkerSets."""
 
 
+_MPI = ("training.kubeflow.org/operator-name", "mpi-operator")
+"""The label of pods of MPIJobs in kubeflow.org/v2beta1 (defaultLabels in kubeflow/mpi-operator). In v1 mpirun starts
+ranks by kubectl exec, in the environment of the container."""
+
+
+def starts_ranks_over_ssh(pod: Pod) -> bool:
+    """Whether the pod belongs to a job in which mpirun starts processes over ssh."""
+    return pod.labels.get(_MPI[0]) == _MPI[1]
+
+
 def may_span_nodes(pod: Pod) -> bool:
     """Whether the pod belongs to a job that may run on several nodes."""
     if pod.owner_kind in _OWNERS or any(name in pod.labels or name in pod.annotations for name in _NAMES):
@@ -76,7 +86,8 @@ def labelled(raw: Mapping[str, Any], templates: Iterable[Template]) -> Iterator[
     """The templates of an object with the label that its controller adds."""
     name = _label(raw, str(raw.get("apiVersion")).rpartition("/")[0], str(raw.get("kind")))
     for template in templates:
-        yield replace(template, labels={name: ""}) if name else template
+        labels = {name: ""} | (dict([_MPI]) if raw.get("apiVersion") == "kubeflow.org/v2beta1" else {})
+        yield replace(template, labels=labels) if name else template
 
 
 def _label(raw: Mapping[str, Any], group: str, kind: str) -> str:
