@@ -95,6 +95,8 @@ class Container:
     limits: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     env_names: frozenset[str] = frozenset()
     """The names in `env`."""
+    command: tuple[str, ...] = ()
+    """The words of `command` and then of `args`; without `command` the image says what runs with these arguments."""
 
     def sets_env(self, name: str) -> bool:
         """Whether `env` has this variable, with a literal value or another source."""
@@ -166,7 +168,14 @@ def container_from_raw(
         requests=requests,
         limits=limits,
         env_names=frozenset(dict(env)),
+        command=_words(raw) if "command" in raw or "args" in raw else (),
     )
+
+
+def _words(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    """The texts in `command` and `args`. What is none, the API server refuses."""
+    parts = [raw.get("command"), raw.get("args")]
+    return tuple([word for part in parts if isinstance(part, list) for word in part if isinstance(word, str)])
 
 
 def _gpu_request(gpu: Accelerator, requests: Mapping[str, Any], limits: Mapping[str, Any]) -> GpuRequest:
