@@ -50,3 +50,37 @@ def simple_commands(command: Sequence[str]) -> Iterator[list[str]]:
 
 def _name(program: str) -> str:
     return program.rpartition("/")[2]
+
+
+_INSTALLERS = frozenset({"pip", "pip3", "conda", "mamba", "micromamba", "uv", "uvx", "pixi", "poetry", "pipenv"})
+_INTERACTIVE = frozenset({"sshd", "jupyter", "jupyter-lab", "jupyter-notebook", "code-server", "start-notebook.sh"})
+_PYTHON = re.compile(r"python[0-9.]*")
+
+
+def may_run_other_code(command: Sequence[str]) -> bool:
+    """Whether what computes on the GPU may be other code than that of the image: the command installs packages, or
+    only waits for somebody who does.
+
+    >>> may_run_other_code(["bash", "-c", "pip install torch==2.8.0 && python a.py"]), may_run_other_code(["bash"])
+    (True, True)
+    >>> may_run_other_code(["sleep", "infinity"]), may_run_other_code(["sh", "-c", "sleep 9; python a.py"])
+    (True, False)
+    """
+    programs = list(simple_commands(command)) if command else []
+    return any(map(_installs_or_serves, programs)) or (bool(programs) and _waits(programs[-1]))
+
+
+def _installs_or_serves(words: Sequence[str]) -> bool:
+    program, *arguments = words
+    if _PYTHON.fullmatch(program) and arguments[:1] == ["-m"]:
+        program, *arguments = arguments[1:] or [""]
+    if program.startswith("pip"):
+        return "install" in arguments
+    return program in _INSTALLERS or program in _INTERACTIVE
+
+
+def _waits(words: Sequence[str]) -> bool:
+    program, *arguments = words
+    return (
+        program == "sleep" or (program == "tail" and "/dev/null" in arguments) or (program in _SHELLS and not arguments)
+    )
