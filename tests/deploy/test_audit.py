@@ -8,6 +8,7 @@ import pytest
 from deploy.generate import CHART, HelmError, render
 from tests import quick_yaml
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
+from webhook.audit.review_objects import NEVER_SENT
 from webhook.commands.main import main
 from webhook.model.workloads import WORKLOADS
 from webhook.replica.audit_status import STALE_KEY
@@ -305,3 +306,8 @@ def test_a_plan_that_nobody_would_make_is_a_mistake() -> None:
 def test_a_plan_names_nodes_and_a_driver(written: str) -> None:
     with pytest.raises(HelmError, match="plan"):
         render({"audit": {"enabled": True, "plan": {"set": [written]}}})
+
+
+def test_a_review_passes_over_what_the_shipped_registration_excludes() -> None:
+    chart = quick_yaml.load((CHART / "values.yaml").read_text())["webhook"]["namespaceSelector"]
+    assert list(NEVER_SENT) == ["kube-system", "gpu-policy", *chart["exclude"]]

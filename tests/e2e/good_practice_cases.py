@@ -112,10 +112,8 @@ CASES = [
             trainer(2, SHARED),
             "spec.containers[main].resources: requests 2 nvidia.com/gpu.shared",
             trainer(1, SHARED),
-            warned="",
-            refused="advised",
         ),
-        id="refused where others are told",
+        id="by the name of the resource",
     ),
     pytest.param(
         Case(

@@ -124,6 +124,7 @@ spec:
     memoryAndCpu: {{mode: enforce}}
     replicaSpread: {{mode: enforce}}
     schedulable: {{mode: enforce}}
+    sharedGpus: {{mode: enforce, failRequestsGreaterThanOne: true}}
     timeLimit: {{mode: enforce, max: 8h, missing: refuse}}
 {JUDGED}""",
     "classed": f"""\

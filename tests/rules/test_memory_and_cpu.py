@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from tests.fuzz.oracles import amounts
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
-from tests.rules.samples import container, messages, pod, settings_of
+from tests.rules.samples import Cluster, container, messages, pod, settings_of, violations
+from webhook.model.node import NodeClass
 from webhook.rules.memory_and_cpu import RULE
 
 GPU = "nvidia.com/gpu"
@@ -26,33 +27,28 @@ def gpu(limits=None, requests=None, name="trainer"):
         pytest.param(
             {},
             {},
-            f"has no memory limit and no CPU request; {TAKES_ALL} and {STARVES}. "
-            "Write limits.memory such as 64Gi and requests.cpu such as 8.",
+            f"has no memory limit and no CPU request; {TAKES_ALL} and {STARVES}. Write limits.memory and requests.cpu.",
             id="neither",
         ),
-        pytest.param(
-            {}, {"cpu": 8}, f"has no memory limit; {TAKES_ALL}. Write limits.memory such as 64Gi.", id="no limit"
-        ),
-        pytest.param(
-            {"memory": "64Gi"}, {}, f"has no CPU request; {STARVES}. Write requests.cpu such as 8.", id="no request"
-        ),
+        pytest.param({}, {"cpu": 8}, f"has no memory limit; {TAKES_ALL}. Write limits.memory.", id="no limit"),
+        pytest.param({"memory": "64Gi"}, {}, f"has no CPU request; {STARVES}. Write requests.cpu.", id="no request"),
         pytest.param(
             {"memory": 0},
             {"cpu": "0m", "memory": "1Gi"},
             f"has no memory limit (0 is none) and no CPU request (0 is none); {TAKES_ALL} and {STARVES}. "
-            "Write limits.memory such as 64Gi and requests.cpu such as 8.",
+            "Write limits.memory and requests.cpu.",
             id="both are 0",
         ),
         pytest.param(
             {"memory": "64Gi", "cpu": 4},
             {"cpu": 0},
-            f"has no CPU request (0 is none); {STARVES}. Write requests.cpu such as 8.",
+            f"has no CPU request (0 is none); {STARVES}. Write requests.cpu.",
             id="a request of 0 that its limit does not replace",
         ),
         pytest.param(
             {},
             {"cpu": 8, "memory": "8Gi"},
-            f"has no memory limit; {TAKES_ALL}. Write limits.memory such as 64Gi.",
+            f"has no memory limit; {TAKES_ALL}. Write limits.memory.",
             id="a memory request alone",
         ),
     ],
@@ -100,6 +96,23 @@ def test_every_gpu_container_is_told_by_itself():
 def test_each_of_them_can_be_switched_off(settings, found):
     said = messages(RULE, pod(gpu()), settings)
     assert found == [message.partition(": ")[2].partition(";")[0] for message in said]
+
+
+def test_the_share_of_a_gpu_leaves_a_pod_all_its_nodes():
+    classes = [NodeClass({}, (), frozenset({GPU})) for _ in range(2)]
+    amounts_of = [{GPU: 8, "cpu": 64_000, "memory": 512 * 2**30}, {GPU: 1, "cpu": 3_900, "memory": 15 * 2**30 + 1}]
+    (found,) = violations(RULE, pod(gpu()), facts=Cluster(nodes=classes, amounts=amounts_of))
+    assert str(found).endswith(
+        "Write limits.memory such as 15Gi and requests.cpu such as 3, the share of 1 GPU on a node."
+    )
+
+
+def test_containers_of_one_pod_share_the_node():
+    node = Cluster(nodes=[NodeClass({}, (), frozenset({GPU}))], amounts=[{GPU: 2, "cpu": 8_000, "memory": 64 * 2**30}])
+    asking = gpu({"memory": "48Gi", "cpu": 2}, name="asking")
+    assert [found.remedy for found in violations(RULE, pod(gpu(), asking), facts=node)] == [
+        "Write limits.memory such as 16Gi and requests.cpu such as 4, the share of 1 GPU on a node"
+    ]
 
 
 @pytest.mark.parametrize(

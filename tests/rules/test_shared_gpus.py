@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from tests.fuzz.oracles import amounts
 from tests.gpus import discovered_labels as labels
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting, tolerating_gpu_nodes
-from tests.rules.samples import Cluster, container, messages, pod, settings_of
+from tests.rules.samples import Cluster, container, messages, pod, settings_of, violations
 from webhook.facts.facts import ClusterFacts
 from webhook.model.node import NodeClass, NodePool
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.rule import Advice, Violation
 from webhook.rules.shared_gpus import RULE
 
+REFUSED = {"failRequestsGreaterThanOne": True}
 SHARED, SHARED_SLICE = "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb.shared"
 
 
@@ -28,16 +29,20 @@ SHARED, SHARED_SLICE = "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb.shared"
         pytest.param("nvidia.com/mig-1g.10gb.me.shared", "a larger slice", id="MIG slices with media engines"),
     ],
 )
-def test_several_units_in_one_container_are_refused(resource, larger):
-    assert messages(RULE, pod(container(gpus=2, resource=resource))) == [
-        f"spec.containers[trainer].resources: requests 2 {resource}; more than 1 does not give more compute, and a "
-        f"device plugin set up as NVIDIA advises refuses it. Request 1, or {larger}."
-    ]
+def test_several_units_in_one_container_are_told_and_refused_where_the_plugin_is_known_to_refuse_them(resource, larger):
+    raw = pod(container(gpus=2, resource=resource))
+    where = f"spec.containers[trainer].resources: requests 2 {resource}"
+    (advice,) = told(raw)
+    assert isinstance(advice, Advice)
+    assert str(advice) == (
+        f"{where}; more than 1 does not give more compute, and some device plugins refuse it. Request 1, or {larger}."
+    )
+    assert messages(RULE, raw, REFUSED) == [f"{where}; the device plugin refuses more than 1. Request 1, or {larger}."]
 
 
 @pytest.mark.parametrize("written", [2, "2", "2e0", "2000m", "0.002k"], ids=repr)
 def test_the_amount_is_read_in_every_spelling(written):
-    (message,) = messages(RULE, pod(container(gpus=written, resource=SHARED)))
+    (message,) = messages(RULE, pod(container(gpus=written, resource=SHARED)), REFUSED)
     assert "requests 2 nvidia.com/gpu.shared" in message
 
 
@@ -61,14 +66,14 @@ def test_the_amount_is_read_in_every_spelling(written):
     ],
 )
 def test_anything_else_is_allowed(raw):
-    assert messages(RULE, raw) == []
+    assert messages(RULE, raw, REFUSED) == []
 
 
 def test_every_container_is_told():
     raw = pod(
         container("a", 2, SHARED), container("b", 3, SHARED_SLICE), initContainers=[container("check", 4, SHARED)]
     )
-    assert [message.partition(";")[0] for message in messages(RULE, raw)] == [
+    assert [message.partition(";")[0] for message in messages(RULE, raw, REFUSED)] == [
         "spec.initContainers[check].resources: requests 4 nvidia.com/gpu.shared",
         "spec.containers[a].resources: requests 2 nvidia.com/gpu.shared",
         "spec.containers[b].resources: requests 3 nvidia.com/mig-1g.10gb.shared",
@@ -77,7 +82,7 @@ def test_every_container_is_told():
 
 def test_what_stands_in_requests_only_is_counted_as_well():
     raw = pod(container(resources={"requests": {SHARED: 2}}))
-    assert len(messages(RULE, raw)) == 1
+    assert len(messages(RULE, raw, REFUSED)) == 1
 
 
 def told(raw: Mapping[str, Any], *nodes: Mapping[str, str] | NodeClass, **parts: Any) -> list[Violation | Advice]:
@@ -122,6 +127,19 @@ def test_shares_without_a_name_of_their_own_are_refused_where_the_plugin_refuses
         "are not shared."
     ]
     assert all(isinstance(one, Violation) for one in told(TWO, shared))
+
+
+@pytest.mark.parametrize("nodes", [labels.MPS, labels.MPS_RENAMED], ids=["MPS", "MPS, renamed"])
+def test_shares_by_name_are_refused_where_every_node_shares_by_mps(nodes):
+    raw = pod(container(gpus=7, resource=SHARED))
+    assert [type(one) for one in told(raw, nodes)] == [Violation]
+    assert [type(one) for one in told(raw, nodes, labels.TIME_SLICED_RENAMED)] == [Advice]
+
+
+def test_time_slicing_refuses_several_units_where_the_platform_says_so():
+    (message,) = [str(one) for one in violations(RULE, TWO, REFUSED, Cluster(nodes=[NodeClass(labels.TIME_SLICED)]))]
+    assert "each a share of a GPU" in message
+    assert violations(RULE, TWO, REFUSED, Cluster(nodes=[NodeClass(labels.WHOLE)])) == []
 
 
 @pytest.mark.parametrize(("shared", "how"), _ADVISING)
@@ -219,7 +237,7 @@ def test_nodes_are_not_asked_for_where_no_node_divides_its_gpus():
 def test_what_follows_from_nodes_says_so_and_what_follows_from_the_name_does_not():
     """A queue may still place the pods of a workload elsewhere, and a scheduler binds a pod that was admitted."""
     (by_label,) = told(TWO, labels.MPS)
-    (by_name,) = told(pod(container(gpus=2, resource=SHARED)), labels.MPS)
+    (by_name,) = told(pod(container(gpus=2, resource=SHARED)), labels.TIME_SLICED_RENAMED)
     assert (by_label.follows_nodes, by_name.follows_nodes) == (True, False)
     assert replace(by_label, follows_nodes=False) != by_label
 
@@ -231,9 +249,9 @@ CASE = RuleCase(
         keeps=requesting(raw, SHARED, "1"),
         completing={"isolation": "shared"},
     ),
-    values=any_of(isolation=st.sampled_from(("any", "exclusive", "shared"))),
-    enforced={},
+    values=any_of(isolation=st.sampled_from(("any", "exclusive", "shared")), failRequestsGreaterThanOne=st.booleans()),
+    enforced=REFUSED,
     injecting={"isolation": "shared"},
-    fuzzed={},
+    fuzzed=REFUSED,
     oracle=amounts.shared_gpus,
 )

@@ -5,6 +5,7 @@ import pytest
 from tests.rules.samples import Cluster, container, messages, mutated, pod, violations
 from tests.rules.visible_devices_samples import IMAGES_MAY, PRIVILEGED, VOID, device, told
 from webhook.model.accelerators import DEVICE_CLASSES
+from webhook.model.claims import Devices
 from webhook.model.node import NodeClass, RuntimeClass
 from webhook.rules.visible_devices import RULE
 
@@ -242,3 +243,86 @@ def test_a_node_by_name_is_no_fault_otherwise(raw, facts):
 def test_a_long_path_is_cut():
     (message,) = messages(RULE, pod(container(), volumes=[device("/dev/nvidia0" + "/x" * 5000)]))
     assert len(message) < 300
+
+
+def with_owner(raw, kind):
+    raw["metadata"]["ownerReferences"] = [{"kind": kind, "name": "a", "controller": True}]
+    return raw
+
+
+ALL = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
+ON_PURPOSE = "If it sees every GPU on purpose, exempt its namespace or image (visibleDevices.exempt)."
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(with_owner(pod(container(env=[ALL])), "DaemonSet"), id="of a DaemonSet"),
+        pytest.param(pod(container(env=[ALL], image="nvcr.io/nvidia/k8s/dcgm-exporter:4.4.1")), id="by its image"),
+        pytest.param(
+            pod(container(env=[ALL, {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"}])), id="no compute"
+        ),
+        pytest.param(
+            with_owner(pod(container(), volumes=[device("/dev/nvidia0")]), "DaemonSet"), id="mounts device files"
+        ),
+    ],
+)
+def test_an_agent_is_told_how_to_be_exempted(raw):
+    (message,) = messages(RULE, raw)
+    assert message.endswith(f". {ON_PURPOSE}")
+
+
+def test_a_pod_with_gpus_is_no_agent_whatever_makes_it():
+    (message,) = messages(RULE, with_owner(pod(container(gpus=1), container("b", env=[ALL])), "DaemonSet"))
+    assert ON_PURPOSE not in message
+
+
+EXPORTER = "nvcr.io/nvidia/k8s/dcgm-exporter"
+
+
+@pytest.mark.parametrize(
+    ("exempt", "image", "is_told"),
+    [
+        ({"images": [EXPORTER]}, EXPORTER, False),
+        ({"images": [EXPORTER]}, f"{EXPORTER}:4.4.1", False),
+        ({"images": [EXPORTER]}, f"{EXPORTER}:4.4.1@sha256:{'0' * 64}", False),
+        ({"images": [f"{EXPORTER}:4.*"]}, f"{EXPORTER}:4.4.1", False),
+        ({"images": ["localhost:5000/*"]}, "localhost:5000/agent", False),
+        ({"images": [EXPORTER]}, f"evil.example.com/{EXPORTER}", True),
+        ({"images": [EXPORTER]}, f"{EXPORTER}-evil:1", True),
+        ({"namespaces": ["mon*"]}, "any", False),
+        ({"namespaces": ["other"]}, "any", True),
+    ],
+)
+def test_what_is_exempt_is_left_alone_whatever_it_does(exempt, image, is_told):
+    raw = pod(container(env=[ALL], image=image, securityContext={"privileged": True}), runtimeClassName="nvidia")
+    raw["metadata"]["namespace"] = "monitoring"
+    assert bool(messages(RULE, raw, {"exempt": exempt})) == is_told
+
+
+def test_beside_an_exempt_container_others_are_judged_and_only_they_get_void():
+    exempt = {"exempt": {"images": ["agent"]}}
+    (message,) = messages(RULE, pod(container("a", env=[ALL], image="agent"), container("b", env=[ALL])), exempt)
+    assert message.startswith("spec.containers[b]")
+    beside = pod(container(gpus=1), container("a", image="agent"), container("b"))
+    assert [one.get("env") for one in mutated(RULE, beside, exempt)["spec"]["containers"]] == [None, None, [VOID]]
+
+
+CLAIMED = {"resources": {"claims": [{"name": "gpu"}]}}
+BY_CLAIM = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one"}], "runtimeClassName": "nvidia"}
+
+
+@pytest.mark.parametrize(
+    ("device_class", "is_told"), [("gpu.nvidia.com", False), (None, False), ("nic.example.com", True)]
+)
+def test_a_claim_asks_for_gpus_unless_it_is_known_to_be_for_something_else(device_class, is_told):
+    claims = {("ResourceClaimTemplate", "one"): ((Devices(device_class),),)} if device_class else {}
+    facts = Cluster(claims=claims)
+    assert bool(violations(RULE, pod(container(**CLAIMED), **BY_CLAIM), facts=facts)) == is_told
+    assert len(violations(RULE, pod(container(**CLAIMED), container("b"), **BY_CLAIM), facts=facts)) == 1 + is_told
+
+
+def test_a_container_with_a_claim_that_sets_the_variable_is_told_to_remove_it():
+    (message,) = messages(RULE, pod(container(env=[ALL], **CLAIMED), **BY_CLAIM))
+    assert "in a container without NVIDIA GPUs in its limits, which gets GPUs by a claim;" in message
+    assert message.endswith(" Remove the variable.")

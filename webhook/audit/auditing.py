@@ -18,7 +18,7 @@ from webhook.audit.input_claims import InputClaims
 from webhook.audit.owners import Owners
 from webhook.audit.quota_report import QuotaInUse, quotas_in_use, quotas_with_pods, reported_quotas
 from webhook.audit.report import AuditReport, Comparison, Counts, Level
-from webhook.audit.review_objects import ReviewContext, ReviewedObject, review_object
+from webhook.audit.review_objects import ReviewContext, ReviewedObject, is_never_sent, review_object
 from webhook.facts.facts import ClusterFacts, ImageSource
 from webhook.facts.gpu_pods import stored_from_raw
 from webhook.facts.static_pods import StaticPods
@@ -78,7 +78,9 @@ class Auditor:
         self._named: Counter[tuple[str, ...]] = Counter()
 
     def add(self, document: Document | DocumentError) -> None:
-        """Review an object, unless its owner is reviewed, it is being deleted, or it is a pod that has finished."""
+        """Review an object, unless the webhook never gets it, its owner is reviewed, it is being deleted, or it is a
+        pod that has finished.
+        """
         if isinstance(document, DocumentError):
             self._errors.append(document)
             return
@@ -86,7 +88,9 @@ class Auditor:
             self._context.learn(own_namespace(document), document.object)
         try:
             self._count_in_quotas(document)
-            if not is_passed_over(document, self._owners):
+            if not self._place.is_cluster and is_never_sent(document, self._place.namespace):
+                self._counts = replace(self._counts, unsent=self._counts.unsent + 1)
+            elif not is_passed_over(document, self._owners):
                 self._review(document)
         except ValueError as error:
             self._errors.append(error_about(document, str(error)))

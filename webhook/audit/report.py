@@ -185,6 +185,7 @@ class Counts:
     `refused`, `warned` and `completed` are pods, workloads and claims with findings of that level; each object counts
     once, under its gravest level. `queued` are the workloads with GPU pods that wait in a queue, which decides later
     where they run; they have no findings that depend on nodes. `claims` are ResourceClaims, and templates of them.
+    `unsent` are objects of namespaces that the webhook is never asked about; they are not judged.
     """
 
     pods: int = 0
@@ -195,6 +196,7 @@ class Counts:
     completed: int = 0
     queued: int = 0
     claims: int = 0
+    unsent: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,15 +27,18 @@ def render_text(reviewed: ReviewList, console: Console) -> None:
         console.print(Text(f"UNREADABLE {error}", style="bold red"), soft_wrap=True)
     refused = sum(not item.is_allowed for item in reviewed.items)
     completed = sum(bool(item.patch) and item.is_allowed for item in reviewed.items)
-    total = (
-        f"{len(reviewed.items)} reviewed, {refused} refused, {completed} completed, {len(reviewed.errors)} unreadable"
-    )
+    sent = sum(item.is_sent for item in reviewed.items)
+    total = f"{sent} reviewed, {refused} refused, {completed} completed, {len(reviewed.errors)} unreadable"
+    if sent < len(reviewed.items):
+        total += f", {len(reviewed.items) - sent} never sent to the webhook"
     console.print(Text(total, style="bold"), soft_wrap=True)
 
 
 def _print_item(item: ReviewedObject, console: Console) -> None:
     word, style = ("refused", "bold red") if not item.is_allowed else ("allowed", "green")
-    if item.is_allowed and item.patch:
+    if not item.is_sent:
+        word, style = "not sent", "dim"
+    elif item.is_allowed and item.patch:
         word, style = "completed", "bold cyan"
     line = Text(f"{word:<10}", style=style)
     line.append(item.title, style="bold")

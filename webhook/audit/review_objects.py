@@ -30,6 +30,20 @@ from webhook.model.workloads import is_made_or_ending, is_pod, workload_of
 from webhook.outcome import Finding, FindingKind, Injection, Outcome, printable, worst_first
 from webhook.policy.policy_set import InForce, Policy, PolicySet
 
+NEVER_SENT = (
+    "kube-system",
+    "gpu-policy",
+    "gpu-operator",
+    "nvidia-gpu-operator",
+    "nvidia-device-plugin",
+    "gpu-feature-discovery",
+    "nvidia-dra-driver-gpu",
+    "nvidia-network-operator",
+    "kube-amd-gpu",
+    "inteldeviceplugins-system",
+)
+"""The namespaces that the shipped registration excludes: webhook.namespaceSelector of the chart, and its own."""
+
 _LEDGER_SECONDS = 30.0
 """Longest time to list the pods that count against a quota."""
 
@@ -40,6 +54,7 @@ class ReviewedObject:
 
     `policy` is None for an object that no rule is about, or that the webhook skips. `outcome` is the result for a pod;
     `pods` are the results for the pods that a workload would make. Resource claims and their templates have neither.
+    `is_sent` is false for an object of a namespace whose objects the webhook never gets.
     """
 
     document: Document
@@ -49,6 +64,7 @@ class ReviewedObject:
     findings: tuple[Finding, ...] = ()
     outcome: Outcome | None = None
     pods: tuple[TemplateOutcome, ...] = ()
+    is_sent: bool = True
 
     @property
     def patch(self) -> tuple[Mapping[str, Any], ...]:
@@ -144,13 +160,17 @@ class ReviewContext:
 def review(documents: Sequence[Document | DocumentError], namespace: str, context: ReviewContext) -> ReviewList:
     """Review every document; `namespace` is the namespace of objects that name none.
 
-    Workloads that a controller made, or that are being deleted, are allowed, because the webhook skips them.
+    Workloads that a controller made, or that are being deleted, are allowed, because the webhook skips them, and so are
+    objects of namespaces that it is never asked about.
     """
     items: list[ReviewedObject] = []
     errors: list[DocumentError] = []
     for document in documents:
         if isinstance(document, DocumentError):
             errors.append(document)
+        elif is_never_sent(document, namespace):
+            where = _namespace(document, namespace)
+            items.append(ReviewedObject(document, where, _name(document), None, is_sent=False))
         elif not is_pod(document.api_version, document.kind) and is_made_or_ending(document.object):
             items.append(ReviewedObject(document, _namespace(document, namespace), _name(document), None))
         else:
@@ -159,6 +179,11 @@ def review(documents: Sequence[Document | DocumentError], namespace: str, contex
             except ValueError as error:
                 errors.append(document.error(str(error)))
     return ReviewList(tuple(items), tuple(errors))
+
+
+def is_never_sent(document: Document, namespace: str) -> bool:
+    """Whether the shipped registration excludes the object's namespace; `namespace` is that of objects without one."""
+    return _namespace(document, namespace) in NEVER_SENT
 
 
 def review_object(

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from webhook.replica.settings import ConfigMapPlace
     from webhook.why.waiting_pods import WaitingPods
 
-_EXCLUDED = ("kube-system",)
-
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[FILE|DIR|- ...]")
@@ -66,7 +64,7 @@ _EXCLUDED = ("kube-system",)
     envvar="GPU_POLICY_AUDIT_EXCLUDE_NAMESPACE",
     multiple=True,
     metavar="NAME|GLOB",
-    help="With --cluster, leave this namespace out; repeatable [default: kube-system].",
+    help="With --cluster, leave this namespace out; repeatable [default: those that the chart excludes].",
 )
 @click.option(
     "--format",
@@ -184,8 +182,9 @@ class _Request:
     def scope(self) -> "NamespaceScope":
         """The namespaces of a cluster to audit."""
         from webhook.audit.cluster_objects import NamespaceScope
+        from webhook.audit.review_objects import NEVER_SENT
 
-        excluded = self.excluded or (() if self.namespaces else _EXCLUDED)
+        excluded = self.excluded or (() if self.namespaces else NEVER_SENT)
         return NamespaceScope(self.namespaces, tuple(filter(None, excluded)))
 
     def server(self) -> "ApiServer":

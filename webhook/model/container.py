@@ -98,6 +98,11 @@ class Container:
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of `command` and then of `args`; without `command` the image says what runs with these arguments."""
+        return (*self.command, *self.args)
+
     def sets_env(self, name: str) -> bool:
         """Whether `env` has this variable, with a literal value or another source."""
         return name in self.env_names

@@ -27,6 +27,7 @@ from webhook.cuda.cuda_messages import remedy_for
 from webhook.cuda.environment import cuda_version
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
+from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import BuiltFor, Need
 from webhook.model.accelerators import Share, Vendor
 from webhook.model.container import Container
@@ -34,6 +35,7 @@ from webhook.model.edits import RequireNodes
 from webhook.model.fixed import fixed
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
+from webhook.model.programs import may_run_other_code
 from webhook.model.requirements import requiring
 from webhook.model.shape import FormatError
 from webhook.rules.candidates import candidates, released, selectable, selected
@@ -219,9 +221,16 @@ def _need(container: Container, pod: Pod, settings: Settings, facts: Facts) -> N
         tables=settings.tables,
     )
     need = need_of(container.image, claims)
+    if may_run_other_code(container.words):
+        need = _of_other_code(need)
     if container.env_from and not container.sets_env(libcuda.PATH) and container.may_take_env(libcuda.PATH):
         return replace(need, libcuda=replace(need.libcuda, is_sure=False))
     return need
+
+
+def _of_other_code(need: Need) -> Need:
+    """What a container needs whose command may bring other code for the GPU. The CUDA of the image stays as it is."""
+    return replace(need, kernels=Kernels.NONE, is_floor_verified=False, certain_floor=None)
 
 
 def _libraries(survey: CudaSurvey, *, is_held: bool) -> Iterator[Advice]:
@@ -249,11 +258,16 @@ def refusals(survey: CudaSurvey) -> Iterator[Violation]:
             allowed = "the pod's node must be able to run all its images"
             if processors := cuda_messages.other_processor(container.image, need, unfit, at):
                 found, allowed = processors[0], f"{'nodes' if is_none else 'some nodes'} are {processors[1]}"
+            remedy = remedy_for(container.image, need, offers, survey.assessment.tables)
+            if may_run_other_code(container.words):
+                remedy += (
+                    f". If its command brings another CUDA, say which in the annotation {ANNOTATION}{container.name}"
+                )
             yield Violation(
                 f"{container.path}.image",
                 found,
                 allowed,
-                remedy_for(container.image, need, offers, survey.assessment.tables),
+                remedy,
             )
 
 
@@ -294,7 +308,7 @@ def _unknown(survey: CudaSurvey, unknown: Unknown) -> Iterator[Violation | Advic
 
 def _clearing(container: Container, need: Need, verdicts: Sequence[NodeVerdict]) -> str:
     """The remedy that makes known whether a container will run."""
-    if need.kind is not BuiltFor.OTHER and need.cuda is None:
+    if need.kind is not BuiltFor.OTHER and (need.cuda is None or may_run_other_code(container.words)):
         return f"Say which CUDA version it needs, or none, in the annotation {ANNOTATION}{container.name}"
     if not verdicts:
         return "Correct nodeSelector, affinity or tolerations, or declare the pool under nodePools in the policy"

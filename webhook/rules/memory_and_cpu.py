@@ -1,23 +1,30 @@
 """GPU containers have a memory limit and a CPU request.
 
 A container without a memory limit can use up the memory of its node, and then the kernel kills other containers, too.
-A container without a CPU request gets only the CPU that others leave, and its GPUs wait for data.
+A container without a CPU request gets only the CPU that others leave, and its GPUs wait for data. A container that only
+runs `nvidia-smi` needs neither.
+
+Messages name the share of memory and CPU that goes with the container's GPUs on every node that the pod may get, where
+the amounts of these nodes are known.
 
 As in Kubernetes, a limit is also the request where no request is written, and 0 is the same as no limit or request.
 Limits and requests of the pod as a whole (`spec.resources`, Kubernetes 1.34) count for its containers. A LimitRange of
 the namespace fills in pods before this rule sees them, but not the pod templates of workloads.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.model.container import Container
 from webhook.model.fixed import fixed
-from webhook.model.pod import Pod
+from webhook.model.pod import Pod, changed
+from webhook.model.programs import only_shows_gpus
 from webhook.model.quantity import format_bytes, is_some, parse_quantity
 from webhook.model.requirements import demand_of
 from webhook.model.shape import FormatError, spelled
+from webhook.model.wording import counted
 from webhook.rules.rule import NO_MEMORY_LIMIT, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import RuleSettings
 
@@ -36,7 +43,7 @@ class Settings(RuleSettings):
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     """Refuse GPU containers that lack a limit or request, or have a memory request below their limit."""
-    containers = [container for container in pod.lasting_containers() if container.gpu_count]
+    containers = [one for one in pod.lasting_containers() if one.gpu_count and not only_shows_gpus(one.words)]
     if not containers:
         return
     whole = _Budget(pod.resources.get("limits") or {}, pod.resources.get("requests") or {})
@@ -49,7 +56,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
         if settings.cpu_request and not has_request and not is_some(own.request_of("cpu")):
             missing.append((_CPU, "cpu" in own.requests))
         if missing:
-            yield _lacks(container, missing)
+            yield _lacks(container, missing, pod, facts)
         if settings.memory_request_equals_limit and not has_limit:
             yield from _unequal(f"{container.path}.resources", own, ", or leave the request out")
     if settings.memory_request_equals_limit:
@@ -70,16 +77,21 @@ class _Budget:
 
 @dataclass(frozen=True, slots=True)
 class _Want:
-    """A limit or request that containers need: its name, its key, an example, and what happens without it."""
+    """A limit or request that containers need: its name, its key, the resource, and what happens without it.
+
+    `unit` is what amounts are rounded to, in bytes or millicores, and `suffix` how a quantity says it.
+    """
 
     what: str
     key: str
-    such_as: str
+    resource: str
+    unit: int
+    suffix: str
     without: str
 
 
-_MEMORY = _Want("memory limit", "limits.memory", "64Gi", "it can use up its node's memory")
-_CPU = _Want("CPU request", "requests.cpu", "8", "its GPUs may wait for data")
+_MEMORY = _Want("memory limit", "limits.memory", "memory", 1024**3, "Gi", "it can use up its node's memory")
+_CPU = _Want("CPU request", "requests.cpu", "cpu", 1000, "", "its GPUs may wait for data")
 
 
 def _completed(pod: Pod, whole: _Budget) -> _Budget:
@@ -95,17 +107,44 @@ def _completed(pod: Pod, whole: _Budget) -> _Budget:
     return _Budget(whole.limits, {**whole.requests, "memory": format_bytes(together)})
 
 
-def _lacks(container: Container, missing: Sequence[tuple[_Want, bool]]) -> Violation:
+def _lacks(container: Container, missing: Sequence[tuple[_Want, bool]], pod: Pod, facts: Facts) -> Violation:
     """The violation of a container without limits or requests. Each flag tells whether the amount is written as 0."""
     found = [f"{want.what} (0 is none)" if is_written else want.what for want, is_written in missing]
-    keys = [f"{want.key} such as {want.such_as}" for want, _ in missing]
+    shares = [_share(want, container, pod, facts) for want, _ in missing]
+    keys = [want.key + (f" such as {share}" if share else "") for (want, _), share in zip(missing, shares, strict=True)]
+    whose = f", the share of {counted(container.gpu_count, 'GPU')} on a node" if any(shares) else ""
     return Violation(
         f"{container.path}.resources",
         f"has no {' and no '.join(found)}",
         " and ".join(want.without for want, _ in missing),
-        f"Write {' and '.join(keys)}",
+        f"Write {' and '.join(keys)}{whose}",
         fault=NO_MEMORY_LIMIT if any(want is _MEMORY for want, _ in missing) else "",
     )
+
+
+def _share(want: _Want, container: Container, pod: Pod, facts: Facts) -> str:
+    """How much of a resource goes with the GPUs of a container, as a quantity; empty where that is not known.
+
+    The pod keeps all its nodes if each GPU container without an amount requests as much for each of its GPUs.
+    """
+    lacking = [one for one in pod.lasting_containers() if one.gpu_count and not _asks(one, want)]
+    nodes, most = facts.feasible_nodes(pod), facts.largest(want.resource, pod)
+    there = [(one.count, facts.largest(one.resource, pod)) for one in container.gpu_requests if one.count]
+    if container not in lacking or not nodes or not most or not all(of_node for _, of_node in there):
+        return ""
+    share = min(most * count // of_node for count, of_node in there if of_node)
+    gpus = sum(one.gpu_count for one in lacking)
+
+    def is_too_much(units: int) -> bool:
+        amount = f"{-(-units * gpus // container.gpu_count)}{want.suffix}"
+        return facts.feasible_nodes(changed(pod, overhead={**pod.overhead, want.resource: amount})) != nodes
+
+    units = bisect_left(range(1, share // want.unit + 1), True, key=is_too_much)
+    return f"{units}{want.suffix}" if units else ""
+
+
+def _asks(container: Container, want: _Want) -> bool:
+    return is_some(container.limits.get(want.resource)) or is_some(container.requests.get(want.resource))
 
 
 def _unequal(where: str, budget: _Budget, alternative: str = "") -> Iterator[Violation]:

@@ -2,18 +2,17 @@
 pods off shared GPUs, or small work off whole GPUs.
 
 Where NVIDIA's device plugin shares GPUs by time-slicing or MPS with `renameByDefault`, their resource is called
-`nvidia.com/gpu.shared`, and that of shared MIG slices `nvidia.com/mig-1g.10gb.shared`. One unit is access to a GPU that
-other containers use, too; two units do not promise twice the share. With `failRequestsGreaterThanOne`, the default for
-MPS and NVIDIA's advice for time-slicing, the plugin refuses more than one unit after the pod is scheduled: it fails
-with `UnexpectedAdmissionError` and stays until somebody deletes it.
+`nvidia.com/gpu.shared`, and that of shared MIG slices `nvidia.com/mig-1g.10gb.shared`. Without it, the labels of
+nodes tell shared GPUs apart: those of GPU Feature Discovery, and of Google Kubernetes Engine. One unit is access to a
+GPU that other containers use, too; two units do not promise twice the share. With `failRequestsGreaterThanOne` the
+plugin refuses more than one unit after the pod is scheduled: it fails with `UnexpectedAdmissionError` and stays until
+somebody deletes it.
 
-Without `renameByDefault` the resource of a shared GPU has the same name as that of a whole GPU, and the labels of nodes
-tell them apart: those of GPU Feature Discovery, and of Google Kubernetes Engine. Where the labels of every node that
-the pod could run on say that its GPUs are shared, more than one unit is refused if the device plugin refuses it:
-NVIDIA's does for MPS, unless its configuration sets `failRequestsGreaterThanOne: false`, and GKE's does for
-time-sharing. For other time-slicing the setting cannot be seen from outside the node, so the pod gets a warning. For a
-pod that waits in a queue or for a scheduling gate, all nodes are taken into account, whatever their taints. Labels that
-are missing or contradict each other are no reason for either.
+More than one unit is refused where the labels of every node that the pod could run on say that the device plugin
+refuses it: NVIDIA's does for MPS, unless its configuration sets `failRequestsGreaterThanOne: false`, and GKE's does for
+time-sharing. For other time-slicing the setting cannot be seen from outside the node, so the pod gets a warning, unless
+the policy knows (`failRequestsGreaterThanOne`). For a pod that waits in a queue or for a scheduling gate, all nodes are
+taken into account, whatever their taints. Labels that are missing or contradict each other are no reason for either.
 
 `isolation` says which units of `nvidia.com/gpu` the pods of a namespace may get: GPUs of their own (`exclusive`), or
 shares and slices (`shared`). The labels of GPU Feature Discovery and of Google Kubernetes Engine tell units apart, also
@@ -50,6 +49,9 @@ class Settings(SteeringSettings):
     """Which units of `nvidia.com/gpu` pods may get, on nodes whose labels say what a unit is. `any`: all of them.
     `exclusive`: no GPU or MIG slice that other pods use at the same time, by time-slicing or MPS. `shared`: no whole
     GPU, but shares of GPUs and MIG slices."""
+    fail_requests_greater_than_one: bool = False
+    """Whether the configuration of NVIDIA's device plugin says the same for time-slicing, so that it refuses more than
+    one unit of a shared GPU."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes]:
@@ -64,10 +66,8 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         for request in container.gpu_requests:
             if request.count < 2 or settings.isolation == "exclusive":
                 continue
-            if request.accelerator.is_shared:
-                yield _violation(container, request, settings.isolation)
-            elif request.resource == GPU and facts.divides_gpus():
-                yield from _by_nodes(pod, container, request, settings.isolation, facts)
+            if request.accelerator.is_shared or (request.resource == GPU and facts.divides_gpus()):
+                yield from _several(pod, container, request, settings, facts)
     if settings.isolation == "exclusive":
         yield from refused_shares(pod)
     if settings.isolation != "any":
@@ -79,39 +79,38 @@ def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
     return judge_isolation(pod, settings.isolation, settings, facts)
 
 
-def _violation(container: Container, request: GpuRequest, isolation: Isolation) -> Violation:
-    larger = "a larger slice" if request.accelerator.share is Share.SLICE else "whole GPUs (nvidia.com/gpu)"
-    remedy = "Request 1" if isolation == "shared" else f"Request 1, or {larger}"
-    return Violation(
-        f"{container.path}.resources",
-        f"requests {request.count} {request.resource}",
-        "more than 1 does not give more compute, and a device plugin set up as NVIDIA advises refuses it",
-        remedy,
-    )
-
-
-def _by_nodes(
-    pod: Pod, container: Container, request: GpuRequest, isolation: Isolation, facts: Facts
+def _several(
+    pod: Pod, container: Container, request: GpuRequest, settings: Settings, facts: Facts
 ) -> Iterator[Violation | Advice]:
-    """What is said of several units that are shares by the labels of every node that the pod could run on."""
-    nodes = candidates(pod, facts)
-    if not nodes or not all(share_of(one.labels).is_shared(GPU) for one in nodes):
+    """What is said of several units that are shares by their name, or on every node that the pod could run on."""
+    nodes, where = candidates(pod, facts), f"{container.path}.resources"
+    is_named = request.accelerator.is_shared
+    found = f"requests {request.count} {request.resource}"
+    other = "select nodes whose GPUs are not shared"
+    if is_named:
+        other = "a larger slice" if request.accelerator.share is Share.SLICE else "whole GPUs (nvidia.com/gpu)"
+    elif not nodes or not all(share_of(one.labels).is_shared(GPU) for one in nodes):
         return
-    where = f"{container.path}.resources"
-    shares = few(sorted({str(share_of(one.labels)) for one in nodes}))
-    found = f"requests {request.count} {GPU}, each a share of a GPU on every node that it could run on ({shares})"
-    remedy = "Request 1" if isolation == "shared" else "Request 1, or select nodes whose GPUs are not shared"
-    if all(map(_refuses_several, nodes)):
+    else:
+        shares = few(sorted({str(share_of(one.labels)) for one in nodes}))
+        found += f", each a share of a GPU on every node that it could run on ({shares})"
+    remedy = "Request 1" if settings.isolation == "shared" else f"Request 1, or {other}"
+    if settings.fail_requests_greater_than_one:
+        allowed = "the device plugin refuses more than 1"
+        yield Violation(where, found, allowed, remedy, follows_nodes=not is_named, softens_on_update=not is_named)
+    elif nodes and all(map(_refuses_several, nodes)):
         is_of_gke = any(GKE_SHARING in one.labels for one in nodes)
         allowed = "the device plugin refuses more than 1"
         allowed += "" if is_of_gke else ", unless its failRequestsGreaterThanOne is false"
         yield Violation(where, found, allowed, remedy, follows_nodes=True, softens_on_update=True)
     else:
-        yield Advice(where, f"{found}; more than 1 does not give more compute", remedy, follows_nodes=True)
+        doubt = ", and some device plugins refuse it" if is_named else ""
+        found = f"{found}; more than 1 does not give more compute{doubt}"
+        yield Advice(where, found, remedy, follows_nodes=not is_named)
 
 
 def _refuses_several(nodes: NodeClass) -> bool:
-    """Whether the device plugin of nodes that share GPUs refuses more than one unit, unless it is told otherwise."""
+    """Whether the device plugin of nodes refuses more than one unit of a shared GPU, unless it is told otherwise."""
     expected = Sharing.TIME_SLICING if GKE_SHARING in nodes.labels else Sharing.MPS
     return share_of(nodes.labels).sharing is expected
 
@@ -133,7 +132,7 @@ RULE = Rule(
     problem="People request several shares of a GPU to get more of it, do not get more, or find that their pod failed "
     "on its node with UnexpectedAdmissionError.",
     examples=(
-        Example(_FOUR_SHARES),
+        Example(_FOUR_SHARES, {"failRequestsGreaterThanOne": True}),
         Example(training_pod("tolerations: [{key: nvidia.com/gpu, operator: Exists}]"), {"isolation": "shared"}),
     ),
     settings=Settings,

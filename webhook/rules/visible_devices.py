@@ -8,22 +8,31 @@ In a pod that requests NVIDIA GPUs, a container without such gets `NVIDIA_VISIBL
 variable itself. Other pods get no `void`, nor do debug containers, to which nothing can be added. In mode `warn` a
 `void` that would be added is only recorded, without a warning, because the author of the pod need not do anything.
 
+A container that uses a claim which gives GPUs, or which nobody knows yet, asks for them as well; the CDI device of
+NVIDIA's DRA driver sets the variable to `void`. Agents that see every GPU on purpose, such as exporters, belong into
+`exempt`; where a finding looks like one of them, it says so.
+
 In a pod that requests all GPUs of its node, side containers may see these GPUs (`wholeNodes`): a health check by
 NVIDIA_VISIBLE_DEVICES=all, a GPUDirect daemon on GKE by its annotation. What an image is called makes no difference,
 because anybody can choose its name. Privileged containers and device files are violations in such pods, too, because a
 process that has them can outlive the pod, or reach more than GPUs.
 """
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Annotated
 
 from pydantic import Field
 
 from webhook.model.accelerators import Vendor
+from webhook.model.claims import claims_of
 from webhook.model.container import EPHEMERAL, Container, Mount
 from webhook.model.edits import AddEnv
+from webhook.model.globs import matcher
 from webhook.model.pod import Pod, Volume, changed
+from webhook.rules.claimed_gpus import gpus_of_claim
 from webhook.rules.device_access import (
     GKE_KEYS,
     VARIABLE,
@@ -41,12 +50,36 @@ from webhook.rules.device_access import (
     shown,
     shows_all,
 )
+from webhook.rules.names import NamespaceGlob, is_one_of
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
 from webhook.rules.rule_settings import InjectionSettings
+from webhook.yaml_files.camel_model import CamelModel
 
 _OTHERS = frozenset({Vendor.AMD, Vendor.INTEL})
 _OF_GPUDIRECT = 8
 """GPUs of the machines with GPUDirect-TCPX and -TCPXO, which are a3-highgpu-8g and a3-megagpu-8g."""
+
+
+_AGENT = re.compile(r"dcgm|exporter|device-plugin|feature-discovery|monitor|node-agent|gpu-agent|kepler|telegraf")
+"""In the last part of the name of an image: agents of nodes. It only decides what advice says."""
+_IF_ON_PURPOSE = "If it sees every GPU on purpose, exempt its namespace or image (visibleDevices.exempt)"
+
+
+class ExemptAgents(CamelModel):
+    """Agents that see every GPU on purpose, such as device plugins and exporters."""
+
+    namespaces: tuple[NamespaceGlob, ...] = ()
+    """Globs of their namespaces."""
+    images: tuple[Annotated[str, Field(min_length=1, max_length=512)], ...] = ()
+    """Globs of their images as pods name them, with or without tag, such as `nvcr.io/nvidia/k8s/dcgm-exporter`. Name a
+    registry that tenants cannot write to: a container with such an image may use every GPU."""
+
+    def holds(self, container: Container) -> bool:
+        """Whether the image of a container is exempt."""
+        untagged = container.image.partition("@")[0]
+        if ":" in untagged.rpartition("/")[2]:
+            untagged = untagged.rpartition(":")[0]
+        return any(matcher(glob).fullmatch(name) for glob in self.images for name in (container.image, untagged))
 
 
 class Settings(InjectionSettings):
@@ -83,19 +116,45 @@ class Settings(InjectionSettings):
     """What happens to NVIDIA_VISIBLE_DEVICES and devices.gke.io/* in pods that request all GPUs of every node that they
     could run on, so that no other pod uses these GPUs: `allow`, `warn`, or `deny`, which treats them as in other pods.
     Write `deny` if nodes with more GPUs may join that `nodePools` does not declare."""
+    exempt: ExemptAgents = Field(default_factory=ExemptAgents)
+    """What this rule leaves alone: `{namespaces: [monitoring], images: [nvcr.io/nvidia/k8s/dcgm-exporter]}`."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv]:
     """Set `void` in the containers of an NVIDIA pod that request no GPU and do not set the variable."""
     if not pod.requests_gpus_of(Vendor.NVIDIA) or pod.has_passthrough:
         return
+    if is_one_of(pod.namespace, settings.exempt.namespaces):
+        return
     for container in pod.lasting_containers():
-        if not _may_get_gpus(container) and not container.sets_env(VARIABLE):
+        if not _may_get_gpus(container) and not container.sets_env(VARIABLE) and not settings.exempt.holds(container):
             yield AddEnv(container, VARIABLE, "void")
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     """Refuse everything by which a container uses GPUs that it does not request."""
+    exempt = settings.exempt
+    if is_one_of(pod.namespace, exempt.namespaces):
+        return
+    if exempt.images and any(map(exempt.holds, pod.containers)):
+        pod = changed(pod, containers=tuple([one for one in pod.containers if not exempt.holds(one)]))
+        if not pod.containers:
+            return
+    found = _findings(pod, settings, facts)
+    yield from [replace(one, remedy=_IF_ON_PURPOSE) for one in found] if _is_agent(pod) else found
+
+
+def _is_agent(pod: Pod) -> bool:
+    """Whether a pod without GPUs looks like an agent of its node."""
+    if pod.gpus or pod.resource_claims:
+        return False
+    return pod.owner_kind == "DaemonSet" or any(
+        _AGENT.search(one.image.rpartition("/")[2]) or ("NVIDIA_DRIVER_CAPABILITIES", "utility") in one.env
+        for one in pod.containers
+    )
+
+
+def _findings(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     runtime, own = _runtime(pod, settings, facts), OwnGpus(pod, settings.whole_nodes, facts)
     for volume in pod.volumes:
         if volume.host_path and is_device_file(volume.host_path):
@@ -105,14 +164,33 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     if pod.node_name:
         yield from _of_the_node(pod, facts)
     for container in pod.containers:
-        if (found := exposing_value(container)) is not None:
+        by_claim = container.has_claims and _claims_gpus(container, pod, facts)
+        if (found := _exposing(container, by_claim=by_claim)) is not None:
             is_clear = shows_all(container) or not requests_nvidia(container)
             yield from own.applied_to([found]) if is_clear else [found]
         yield from [_of_a_mount(mount, container) for mount in container.mounts if requests_devices(mount)]
         if container.is_privileged and (pod.gpus or runtime):
             yield from settings.privileged.applied_to(_privileged(pod, container, runtime))
         if container.env_from or (runtime and not requests_nvidia(container)):
-            yield from own.applied_to(_of_what_is_not_said(pod, container, settings, runtime))
+            unsaid = _of_what_is_not_said(pod, container, settings, runtime, by_claim=by_claim)
+            yield from own.applied_to(unsaid)
+
+
+def _exposing(container: Container, *, by_claim: bool) -> Violation | None:
+    """The violation of a container that sets the variable itself."""
+    found = exposing_value(container)
+    if found is None or not by_claim:
+        return found
+    return replace(found, found=f"{found.found}, which gets GPUs by a claim", remedy="Remove the variable")
+
+
+def _claims_gpus(container: Container, pod: Pod, facts: Facts) -> bool:
+    """Whether a container with claims gets GPUs by one of them, as far as anybody knows."""
+    used = {one.name for one in container.claims}
+    known = [facts.claim(one, pod.namespace) for one in claims_of(pod.resource_claims) if one.name in used]
+    return bool(container.unknown_classes) or any(
+        one is None or gpus_of_claim(one, pod.known, facts).most for one in known
+    )
 
 
 def _runtime(pod: Pod, settings: Settings, facts: Facts) -> str:
@@ -132,7 +210,7 @@ def _of_volume(volume: Volume, pod: Pod, settings: Settings) -> Iterator[Violati
     """The violation of a volume of device files."""
     whose, remedy = "no GPU", "Remove the volume, and request a GPU where the pod needs one"
     allowed = "GPU device files come with a GPU in resources.limits"
-    if pod.gpus:
+    if pod.gpus or pod.resource_claims:
         whose, remedy = "GPUs", "Remove the volume"
         allowed = "a container gets the device files of its own GPUs, and no others, without any volume"
     found = f"mounts {shown(volume.host_path)} in a pod that requests {whose}"
@@ -196,22 +274,23 @@ def _of_a_mount(mount: Mount, container: Container) -> Violation:
 
 def _privileged(pod: Pod, container: Container, runtime: str) -> Violation:
     where = f"{container.path}.securityContext.privileged"
-    remedy = "Drop privileged" if pod.gpus or not pod.runtime_class else "Drop privileged or runtimeClassName"
+    has_gpus = pod.gpus or pod.resource_claims
+    remedy = "Drop privileged" if has_gpus or not pod.runtime_class else "Drop privileged or runtimeClassName"
     if container.list_name == EPHEMERAL:
         remedy = "Use another --profile of kubectl debug, such as general"
-    found = "in a pod that requests GPUs" if pod.gpus else f"{runtime} and requests no GPU"
+    found = "in a pod that requests GPUs" if has_gpus else f"{runtime} and requests no GPU"
     return Violation(where, f"is privileged {found}", "such a container sees every GPU of its node", remedy)
 
 
 def _of_what_is_not_said(
-    pod: Pod, container: Container, settings: Settings, runtime: str
+    pod: Pod, container: Container, settings: Settings, runtime: str, *, by_claim: bool
 ) -> Iterator[Violation | Advice]:
     """The violations of a container that leaves the variable to a ConfigMap, a Secret or its image.
 
     Without runtimeClassName and GPUs of NVIDIA only CUDA_VERSION counts: other pods are not sent, or on other nodes.
     """
     is_sent = bool(pod.runtime_class) or any(gpu.vendor not in _OTHERS for gpu in pod.accelerators)
-    asks = requests_nvidia(container)
+    asks = requests_nvidia(container) or (by_claim and not sets_legacy(container))
     if not asks and (not runtime or _gets_void(pod, container)):
         return
     if is_sent and (elsewhere := set_elsewhere(container)) is not None:

@@ -15,6 +15,7 @@ from webhook.audit.cluster_objects import NamespaceScope
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
 from webhook.audit.report import ObjectReference, PendingPods, Running
+from webhook.audit.review_objects import NEVER_SENT
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
 from webhook.model.pod_reader import pod_from_raw
@@ -54,7 +55,7 @@ class WaitingPods:
 
     def __init__(self, policies: PolicySet, scope: NamespaceScope) -> None:
         self._policies = policies
-        self._sees_all = not scope.namespaces and set(scope.excluded) <= {"kube-system"}
+        self._sees_all = not scope.namespaces and set(scope.excluded).issubset(NEVER_SENT)
         self._states: dict[str, NodeState] = {}
         self._usage = NodeUsage(policies.accelerators)
         self._groups: dict[tuple[object, ...], _Alike] = {}

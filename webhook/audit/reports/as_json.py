@@ -101,6 +101,7 @@ def _counts(counts: Counts) -> dict[str, int]:
         "completed": counts.completed,
         "queued": counts.queued,
         "claims": counts.claims,
+        "unsent": counts.unsent,
     }
 
 

@@ -95,6 +95,7 @@ class _Printer:
             "workloads": counts.workloads,
             **({"resource claims": counts.claims} if counts.claims else {}),
             "other objects": counts.others,
+            **({"never sent to the webhook": counts.unsent} if counts.unsent else {}),
             "would be refused": counts.refused,
             "would be warned about": counts.warned,
             "would be completed": counts.completed,

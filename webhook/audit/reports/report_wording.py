@@ -173,6 +173,7 @@ def looked_at(counts: Counts) -> str:
     """How many objects were looked at, such as `3 pods, 1 workload`."""
     claims = f", {counted(counts.claims, 'resource claim')}" if counts.claims else ""
     others = f", {counted(counts.others, 'other object')}" if counts.others else ""
+    others += f", {counts.unsent:,} never sent to the webhook" if counts.unsent else ""
     queued = f" ({counts.queued:,} left to a queue)" if counts.queued else ""
     return f"{counted(counts.pods, 'pod')}, {counted(counts.workloads, 'workload')}{queued}{claims}{others}"
 
