@@ -100,7 +100,7 @@ class Container:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words of `command` and then of `args`; without `command` the image says what runs with these arguments."""
+        """The words of `command` and then of `args`; without `command` the image says what runs with them."""
         return (*self.command, *self.args)
 
     def sets_env(self, name: str) -> bool:
