@@ -99,7 +99,7 @@ def _by_nodes(
         return
     where = f"{container.path}.resources"
     shares = few(sorted({str(share_of(one.labels)) for one in nodes}))
-    found = f"requests {request.count} {GPU}, each a share of a GPU on every node that it could run on ({shares})"
+    found = f"requests {request.count} {GPU}, which are shares of a GPU on every node that it could run on ({shares})"
     remedy = "Request 1" if isolation == "shared" else "Request 1, or select nodes whose GPUs are not shared"
     if all(map(_refuses_several, nodes)):
         is_of_gke = any(GKE_SHARING in one.labels for one in nodes)
