@@ -1,5 +1,7 @@
 """Containers request GPUs in whole numbers, in `resources.limits`, and no more of them than the policy allows.
 
+GPUs of the pod as a whole (`spec.resources`) are a violation: Kubernetes takes only cpu, memory and huge pages there.
+
 GPUs that come by a resource claim (DRA) count against both maxima, if the claim is known when the pod is created. Where
 a request has alternatives, the one with most GPUs counts. All GPUs of a node (`allocationMode: All`) count as one, and
 bring a warning, unless ResourceSlices show that no node has too many. Of a container that names some requests of a
@@ -122,6 +124,8 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     """Refuse requests of GPUs that Kubernetes or CUDA cannot meet, or that exceed a maximum of the policy."""
     parts = settings.parts(pod, facts) if pod.gpus else UNITS
+    if pod.resources:
+        yield from _of_the_whole(pod)
     for container in pod.containers:
         where = f"{container.path}.resources"
         for wrong in wrong_amounts(container, are_repaired=settings.requests_only == "repair"):
@@ -152,6 +156,19 @@ def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iter
     elif most is not None and claimed.most > most:
         found, allowed = f"requests {spelled_gpus(claimed.most)}", f"the policy allows at most {most} per pod"
         yield Violation(claim.where, found, allowed, f"Request {most} or fewer")
+
+
+def _of_the_whole(pod: Pod) -> Iterator[Violation]:
+    """GPUs in the resources of the pod as a whole.
+
+    Source: SupportedPodLevelResources of k8s.io/component-helpers/resource.
+    """
+    for name in dict.fromkeys(name for part in ("limits", "requests") for name in pod.resources.get(part) or ()):
+        if pod.known.of(name) is not None:
+            found = f"requests {cut(name)} for the pod as a whole"
+            rule = "Kubernetes takes only cpu, memory and huge pages there, and refuses or ignores GPUs"
+            remedy = "Move it to resources.limits of the container that uses the GPU"
+            yield Violation("spec.resources", found, rule, remedy, fails_validation=True)
 
 
 def _by_claim(pod: Pod, settings: Settings, facts: Facts, parts: UnitParts) -> Iterator[Violation | Advice]:
