@@ -179,7 +179,7 @@ def test_A9_messages_show_nothing_of_other_namespaces_or_of_nodes() -> None:
         answer = phase(request(raw), using, facts, *([[using]] if phase is phases.validate else []))
         said.append(repr(answer.answer))
     assert "requests 9 GPUs" in said[1]
-    assert "1 of the nodes the pod could land on lacks the runtime handler nvidia" in said[0]
+    assert "1 of 1 node that it could use lacks the runtime handler nvidia" in said[0]
     assert "secret-" not in "".join(said).replace("set by valueFrom", "")
 
 

@@ -84,7 +84,7 @@ def test_A42_claims_are_refused_or_told_where_a_quota_holds(
             kind,
             kind is FindingKind.VIOLATION,
             f"gpuQuota: spec.resourceClaims: requests devices by resource claims, which may be GPUs; {name} {why}. "
-            "Request GPUs that are counted, such as nvidia.com/gpu, in resources.limits.",
+            "Request a GPU resource that is counted, in resources.limits.",
         )
     ]
 

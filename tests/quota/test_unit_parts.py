@@ -137,7 +137,8 @@ def test_a_part_is_read_back_from_the_name_that_keeps_it(part: Fraction) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "1/0", "0/4", "-1/4", "5/4", "1/4/2", "1/99999999", "٣/٤", "1/4 ", "9" * 4000, "1/" + "9" * 4000]
+    "text",
+    ["", "x", "1/0", "0/4", "-1/4", "5/4", "1/4/2", "1/" + "9" * 12, "٣/٤", "1/4 ", "9" * 4000, "1/" + "9" * 4000],
 )
 def test_a_part_that_nobody_writes_is_a_whole_unit(text: str) -> None:
     """Ledgers are ConfigMaps, and somebody may have changed one."""

@@ -1,4 +1,4 @@
-"""countShares of gpuLimits: MIG slices and shares count in the maxima as the part of a GPU that they are."""
+"""Shares, and with countShares also MIG slices, count in the maxima of gpuLimits as the part of a GPU that they are."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -105,25 +105,33 @@ def test_maxima_compare_exact_fractions_and_say_them() -> None:
     of_container, of_pod = told(pod(container(gpus=15)), facts, maxPerPod=2, maxPerContainer=2)
     assert str(of_container) == (
         "spec.containers[trainer].resources: requests 2 1/7 GPUs (15 units); the policy allows at most 2 per "
-        "container. Request 2 or fewer."
+        "container. Request 14 units or fewer."
     )
     assert str(of_pod) == (
-        "spec: requests 2 1/7 GPUs (15 units); the policy allows at most 2 per pod. Request 2 or fewer."
+        "spec: requests 2 1/7 GPUs (15 units); the policy allows at most 2 per pod. Request 14 units or fewer."
     )
 
 
-def test_units_count_as_one_each_without_the_setting() -> None:
-    settings = settings_of(RULE, {"maxPerPod": 2})
-    (one,) = RULE.validate(pod_from_raw(pod(container(gpus=3))), settings, cluster(labels.TIME_SLICED))
-    assert "requests 3 GPUs; the policy allows at most 2 per pod" in str(one)
+def test_slices_count_as_one_each_without_the_setting_and_shares_as_their_part() -> None:
+    raw = pod(container(gpus=9))
+    (one,) = told(raw, cluster(labels.SINGLE), maxPerPod=2, countShares=False)
+    assert "requests 9 GPUs; the policy allows at most 2 per pod. Request 2 or fewer." in str(one)
+    (one,) = told(raw, cluster(labels.TIME_SLICED), maxPerPod=2, countShares=False)
+    assert "requests 2 1/4 GPUs (9 shares); the policy allows at most 2 per pod. Request 8 shares or fewer." in str(one)
+    assert told(pod(container(gpus=8)), cluster(labels.TIME_SLICED), maxPerPod=2, countShares=False) == []
+
+
+def test_shares_whose_number_nobody_knows_are_called_shares() -> None:
+    (one,) = told(pod(container(gpus=3, resource=SHARED)), cluster(), maxPerPod=2)
+    assert "requests 3 shares of GPUs, each counted as a GPU; the policy allows at most 2 per pod" in str(one)
 
 
 def test_a_namespace_without_gpus_has_no_part_of_one_either() -> None:
     facts = cluster(labels.TIME_SLICED)
     (of_pod,) = told(pod(container(gpus=1)), facts, maxPerPod=0)
-    assert "requests 1/4 GPU (1 unit); GPUs are not enabled" in str(of_pod)
+    assert "requests 1/4 GPU (1 share); GPUs are not enabled" in str(of_pod)
     (of_container,) = told(pod(container(gpus=1)), facts, maxPerContainer=0)
-    assert "requests 1/4 GPU (1 unit); the policy allows none for a container. Remove it." in str(of_container)
+    assert "requests 1/4 GPU (1 share); the policy allows none for a container. Remove it." in str(of_container)
 
 
 @pytest.mark.parametrize(
@@ -135,8 +143,6 @@ def test_what_nodes_decide_may_change_with_a_queue(nodes: list[Mapping[str, str]
     raw, facts = pod(container(gpus=9)), cluster(*nodes)
     (one,) = told(raw, facts, maxPerPod=2)
     assert one.follows_nodes is follows
-    (one,) = told(raw, facts, maxPerPod=2, countShares=False)
-    assert not one.follows_nodes
 
 
 KINDS = st.sampled_from(

@@ -101,8 +101,8 @@ def test_every_candidate_node_that_publishes_its_handlers_must_have_it(candidate
 @pytest.mark.parametrize(
     ("candidates", "words"),
     [
-        ([nodes({""}, 1), nodes({"nvidia"}, 5)], "1 of the nodes the pod could land on lacks"),
-        ([nodes({""}, 2), nodes({"x"}, 3)], "5 of the nodes the pod could land on lack"),
+        ([nodes({""}, 1), nodes({"nvidia"}, 5)], "1 of 6 nodes that it could use lacks"),
+        ([nodes({""}, 2), nodes({"x"}, 3)], "5 of 5 nodes that it could use lack"),
     ],
     ids=["one", "several"],
 )

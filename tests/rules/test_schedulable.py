@@ -18,7 +18,7 @@ from webhook.model import wording
 from webhook.model.claims import TEMPLATE, Devices
 from webhook.model.node import EVERYTHING, NodePool, Taint
 from webhook.model.pod_reader import pod_from_raw
-from webhook.rules.rule import Advice
+from webhook.rules.rule import Advice, Violation
 from webhook.rules.schedulable import RULE
 
 
@@ -228,7 +228,7 @@ def test_of_many_claims_that_do_not_exist_some_are_told():
 @given(NODES, st.lists(RUNTIME_CLASSES, max_size=1), PODS)
 def test_a_gpu_pod_is_told_something_exactly_where_it_has_no_home(nodes, classes, asked):
     facts = ClusterFacts.of(nodes, classes)
-    found = list(RULE.validate(asked, settings_of(RULE, {}), facts))
+    found = [one for one in RULE.validate(asked, settings_of(RULE, {}), facts) if isinstance(one, Violation)]
     is_concerned = asked.gpus and facts.knows_nodes() and not asked.node_name
     assert bool(found) == bool(is_concerned and not facts.feasible_nodes(asked))
     for violation in found:

@@ -122,9 +122,9 @@ _ADVISING = [
 @pytest.mark.parametrize(("shared", "how", "unless"), _REFUSING)
 def test_shares_without_a_name_of_their_own_are_refused_where_the_plugin_refuses_several(shared, how, unless):
     assert [str(one) for one in told(TWO, shared, shared)] == [
-        "spec.containers[trainer].resources: requests 2 nvidia.com/gpu, each a share of a GPU on every node that it "
-        f"could run on ({how}); the device plugin refuses more than 1{unless}. Request 1, or select nodes whose GPUs "
-        "are not shared."
+        "spec.containers[trainer].resources: requests 2 nvidia.com/gpu, which are shares of a GPU on every node that "
+        f"it could run on ({how}); the device plugin refuses more than 1{unless}. Request 1, or select nodes whose "
+        "GPUs are not shared."
     ]
     assert all(isinstance(one, Violation) for one in told(TWO, shared))
 
@@ -147,9 +147,9 @@ def test_the_author_of_a_pod_is_told_of_shares_where_the_setting_of_the_plugin_c
     (one,) = told(TWO, shared)
     assert isinstance(one, Advice)
     assert str(one) == (
-        "spec.containers[trainer].resources: requests 2 nvidia.com/gpu, each a share of a GPU on every node that it "
-        f"could run on ({how}); more than 1 does not give more compute. Request 1, or select nodes whose GPUs are not "
-        "shared."
+        "spec.containers[trainer].resources: requests 2 nvidia.com/gpu, which are shares of a GPU on every node that "
+        f"it could run on ({how}); more than 1 does not give more compute. Request 1, or select nodes whose GPUs are "
+        "not shared."
     )
 
 

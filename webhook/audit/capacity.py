@@ -18,7 +18,7 @@ from webhook.facts.slice_index import SliceTable
 from webhook.facts.snapshot import Snapshot
 from webhook.gpus.gpu_catalogue import catalogue_of
 from webhook.gpus.gpu_names import PRODUCT_KEYS
-from webhook.gpus.gpu_shares import MOST_REPLICAS, SHAREABLE, GpuShare, Sharing, share_of
+from webhook.gpus.gpu_shares import SHAREABLE, GpuShare, Sharing, number_in, share_of
 from webhook.model.accelerators import BUILT_IN, SHARED_SUFFIX, Accelerators, Vendor
 from webhook.quota.quotas import Counting
 
@@ -97,10 +97,10 @@ _MIG = "nvidia.com/mig-"
 def _shared_slice(resource: str, node: Node, *, is_renamed: bool) -> GpuShare:
     """A unit of a MIG resource in the strategy mixed, by the labels that GPU Feature Discovery writes for it."""
     text, strategy = (node.label(f"{resource}.{key}") or "" for key in ("replicas", "sharing-strategy"))
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 1
+    number = number_in(text) or 1
     is_shared = is_renamed or (node.label(f"{resource}.product") or "").endswith("-SHARED")
     profile = resource.removeprefix(_MIG)
-    if not is_shared or not 1 < number <= MOST_REPLICAS:
+    if not is_shared or number < 2:
         return GpuShare(profile)
     return GpuShare(profile, 1, number, Sharing.MPS if strategy == Sharing.MPS else Sharing.TIME_SLICING, is_renamed)
 

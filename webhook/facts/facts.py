@@ -8,7 +8,7 @@ A `FactsSource` gives the facts of this moment and says how far to trust them: a
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
@@ -78,6 +78,10 @@ class ClusterFacts:
     def runtime_class(self, name: str) -> RuntimeClass | None:
         """See `webhook.rules.rule.Facts`, which explains every question."""
         return self.cluster.runtime_classes.get(name)
+
+    def runtime_class_names(self) -> Collection[str]:
+        """The names of the RuntimeClasses."""
+        return self.cluster.runtime_classes.keys()
 
     def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """The matching nodes: of the cluster, then nodes that may have claimed devices, then of pools."""

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from webhook.facts.node_states import is_transient, is_uninitialized, maker_of
-from webhook.gpus.gpu_shares import LACKING_UNITS, lacking_units
+from webhook.gpus.gpu_shares import LACKING_UNITS, lacking_units, number_in
 from webhook.model.accelerators import BUILT_IN, Accelerators, accelerator
 from webhook.model.json_parts import listed, mapped
 from webhook.model.node import GPU_LABELS, GPU_NAME_LABELS, LAST_RESORT_LABELS, NodeClass, Taint
@@ -22,8 +22,6 @@ EVERYWHERE = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 _GPU, _COUNT, _REPLICAS = "nvidia.com/gpu", "nvidia.com/gpu.count", "nvidia.com/gpu.replicas"
 """A resource, and the labels of GPU Feature Discovery whose product is its amount: GPUs and replicas of each."""
-_PLAUSIBLE = range(1, 1025)
-"""Numbers of GPUs, or of replicas of a GPU, that a node may have."""
 
 _OF_GPU_NODES = frozenset({"nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe"})
 """Taints that mark GPU nodes for as long as they live, also while they start."""
@@ -285,15 +283,9 @@ def amounts_of(
                 amounts[name] = rounded_up(name, amount)
     amounts = {name: amount for name, amount in amounts.items() if amount or _has_none(name, amounts)}
     if _GPU not in amounts and (_GPU in capacity or _GPU in allocatable):
-        labelled = _number(labels.get(_COUNT)) * max(1, _number(labels.get(_REPLICAS)))
+        labelled = (number_in(labels.get(_COUNT)) or 0) * (number_in(labels.get(_REPLICAS)) or 1)
         return {**amounts, _GPU: labelled} if labelled else amounts
     return amounts
-
-
-def _number(label: str | None) -> int:
-    """The number in a label; 0 where it is no plausible number of GPUs."""
-    number = int(label) if label and label.isascii() and label.isdigit() and len(label) < 5 else 0
-    return number if number in _PLAUSIBLE else 0
 
 
 def _has_none(resource: str, amounts: Mapping[str, int]) -> bool:

@@ -25,9 +25,6 @@ SHARED_GPU = "nvidia.com/gpu.shared"
 SHAREABLE = frozenset({GPU, SHARED_GPU})
 """The resources whose units labels describe."""
 
-MOST_REPLICAS = 1024
-"""Most units of one GPU, or of one slice, that labels are believed."""
-
 LACKING_UNITS = "(lacking units)"
 """A key beside the labels of a class of nodes, which no label can have: why labels about shares cannot be true."""
 
@@ -133,25 +130,26 @@ def lacking_units(labels: Mapping[str, str], capacity: Mapping[str, int], table:
     strategy mixed, GPUs with MIG are counted and not offered as nvidia.com/gpu.
     """
     share = share_of(labels, table)
-    count, replicas = labels.get(_COUNT, ""), labels.get(GPU_REPLICAS)
+    count, replicas = number_in(labels.get(_COUNT)), labels.get(GPU_REPLICAS)
     is_divided = share.replicas > 1 or share.profile
-    if share.fault or not is_divided or labels.get(MIG_STRATEGY) == "mixed" or not _is_positive(count):
+    if share.fault or not is_divided or labels.get(MIG_STRATEGY) == "mixed" or not count:
         return ""
     own = SHARED_GPU if share.is_renamed else GPU
-    found, most = capacity.get(own, 0), int(count) if share.replicas > 1 else int(count) - 1
+    found, most = capacity.get(own, 0), count if share.replicas > 1 else count - 1
     if not 0 < found <= most:
         return ""
     meant = f"{_COUNT} is {count}"
     if share.replicas > 1:
-        meant += f" and {GPU_REPLICAS} {replicas}, together {int(count) * share.replicas}"
+        meant += f" and {GPU_REPLICAS} {replicas}, together {count * share.replicas}"
     return f"{own} is {found} in capacity, and {meant}"
 
 
 _COUNT = "nvidia.com/gpu.count"
 
 
-def _is_positive(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 5 and int(text) > 0
+def number_in(label: str | None) -> int | None:
+    """The number of GPUs, or of replicas of a GPU, in a label; None where there is none below a thousand million."""
+    return int(label) if label and label.isascii() and label.isdigit() and len(label) < 10 else None
 
 
 class _ContradictionError(Exception):
@@ -200,11 +198,10 @@ def _told(value: str | None) -> str:
 
 def _number(text: str | None, key: str) -> int:
     """The number in a label; 0 where there is none."""
-    if not text:
-        return 0
-    if not (text.isascii() and text.isdigit() and len(text) < 5 and int(text) <= MOST_REPLICAS):
-        raise _ContradictionError(f"{key} is {spelled(text)}; expected a number from 0 to {MOST_REPLICAS}")
-    return int(text)
+    number = number_in(text or "0")
+    if number is None:
+        raise _ContradictionError(f"{key} is {spelled(text)}; expected a number")
+    return number
 
 
 def _slice(product: str, table: GpuTable) -> tuple[str, int]:

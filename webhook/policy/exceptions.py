@@ -17,6 +17,7 @@ from webhook.model.subject import PodSubject
 from webhook.policy.exception_file import PolicyException
 from webhook.policy.exception_match import Rank, RankedPatterns
 from webhook.policy.schema import EXCEPTIONS_FILE
+from webhook.rules import gpu_limits
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import Mode, RuleSettings
 
@@ -152,6 +153,8 @@ def excepted(policy: str, bound: "BoundRule", exception: PolicyException, read: 
         return replace(bound, mode=mode, settings=bound.settings.model_copy(update={"mode": mode}))
     written = merged(bound.rule, bound.written or {}, exception.settings[bound.rule.key])
     settings = read(policy, bound.rule, written)
+    if isinstance(settings, gpu_limits.Settings) and isinstance(bound.settings, gpu_limits.Settings):
+        settings = settings.weighing(bound.settings.weights)
     return replace(
         bound, mode=settings.mode, settings=settings, origin=EXCEPTIONS_FILE, line=exception.line, written=written
     )

@@ -35,7 +35,7 @@ from webhook.policy.schema import (
     WorkloadsMode,
     rule_schema,
 )
-from webhook.rules import RULES, gpu_quota
+from webhook.rules import RULES, gpu_limits, gpu_quota
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import Mode, RuleSettings
 from webhook.yaml_files.file_errors import Faults
@@ -232,6 +232,19 @@ class _Besides:
         )
 
 
+def _weighed(rules: Sequence[BoundRule]) -> tuple[BoundRule, ...]:
+    """The rules, in which maxima of a pod count units as the quota of the policy does."""
+    weights = [one.settings.counting.weights for one in rules if isinstance(one.settings, gpu_quota.Settings)]
+    if not any(weights):
+        return tuple(rules)
+    return tuple(
+        replace(one, settings=one.settings.weighing(weights[0]))
+        if isinstance(one.settings, gpu_limits.Settings)
+        else one
+        for one in rules
+    )
+
+
 class _Binder:
     """Merges, validates and binds the rules of one policy after the other. Equal settings and policies are shared."""
 
@@ -294,7 +307,7 @@ class _Binder:
 
     def _policy(self, name: str, files: tuple[str, ...], merged: Mapping[str, _Merged], besides: _Besides) -> Policy:
         active = [merged[rule.key] for rule in self._rules if rule.key in merged]
-        bound = tuple(each.bound for each in active if each.bound is not None)
+        bound = _weighed([each.bound for each in active if each.bound is not None])
         content = {each.bound.rule.key: each.written for each in active if each.bound is not None}
         policy = besides.policy(name, files, content, bound)
         previous = self._previous.get(name)

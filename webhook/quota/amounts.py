@@ -21,9 +21,7 @@ from typing import NamedTuple
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import DEVICE_CLASSES, SHARED_SUFFIX
 from webhook.quota.quotas import Counting, Demand, Excess, Limit, Measure, Quota
-from webhook.quota.unit_parts import without_part
-
-WHOLE = Fraction(1)
+from webhook.quota.unit_parts import WHOLE, without_part
 
 _MIG = re.compile(r"nvidia\.com/mig-(?:([0-9]+)c\.)?([0-9]+)(g\.[0-9]+gb)(.*)", re.ASCII)
 _PARTITION = re.compile(r"amd\.com/([a-z]px)_nps[0-9]+", re.ASCII)

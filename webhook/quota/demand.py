@@ -108,7 +108,7 @@ CLAIMS = "spec.resourceClaims"
 BY_CLAIM = "requests devices by resource claims, which may be GPUs"
 """What is found about a pod with resource claims by a caller that does not know the claims."""
 
-REQUEST_COUNTED = "Request GPUs that are counted, such as nvidia.com/gpu, in resources.limits"
+REQUEST_COUNTED = "Request a GPU resource that is counted, in resources.limits"
 _DECLARE = f"{REQUEST_COUNTED}, or ask the platform team to declare the class in accelerators.extra"
 _WEIGH = f"{REQUEST_COUNTED}, or ask the platform team to set what it counts as in weights"
 

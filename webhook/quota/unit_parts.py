@@ -18,6 +18,7 @@ UnitParts = Mapping[str, Fraction]
 """Resource -> the largest part of a GPU that one unit may be, below 1."""
 
 WHOLE_UNITS: UnitParts = {}
+WHOLE = Fraction(1)
 
 
 class NodesOfPods(Protocol):
@@ -32,19 +33,25 @@ class NodesOfPods(Protocol):
         ...
 
 
-def unit_parts(pod: Pod, nodes: NodesOfPods, table: GpuTable) -> UnitParts:
-    """What part of a GPU one unit of a pod's resources is at most, on whichever node the scheduler puts it."""
+def unit_parts(pod: Pod, nodes: NodesOfPods, table: GpuTable, *, only_shared: bool = False) -> UnitParts:
+    """What part of a GPU one unit of a pod's resources is at most, on whichever node the scheduler puts it.
+
+    `only_shared`: units that no other pod uses at the same time, such as MIG slices, are whole.
+    """
     if SHAREABLE.isdisjoint(pod.gpus) or not nodes.divides_gpus():
         return WHOLE_UNITS
-    return parts_on((one.labels for one in nodes.selected_nodes(pod)), table)
+    return parts_on((one.labels for one in nodes.selected_nodes(pod)), table, only_shared=only_shared)
 
 
-def parts_on(labels: Iterable[Mapping[str, str]], table: GpuTable) -> UnitParts:
+def parts_on(labels: Iterable[Mapping[str, str]], table: GpuTable, *, only_shared: bool = False) -> UnitParts:
     """What part of a GPU one unit is at most on nodes with these labels; whole where there is no such node."""
     shares = [share_of(one, table) for one in labels]
     if not shares:
         return WHOLE_UNITS
-    largest = {resource: max(share.part(resource) for share in shares) for resource in SHAREABLE}
+    largest = {
+        resource: max(one.part(resource) if one.is_shared(resource) or not only_shared else WHOLE for one in shares)
+        for resource in SHAREABLE
+    }
     return {resource: part for resource, part in largest.items() if part < 1}
 
 
@@ -78,5 +85,5 @@ def without_part(name: str) -> tuple[str, Fraction | None]:
 
 
 def _is_number(text: str) -> bool:
-    """Whether a text is a whole number from 1 of a few digits."""
-    return text.isascii() and text.isdigit() and len(text) < 7 and int(text) > 0
+    """Whether a text is a whole number from 1 of not many digits."""
+    return text.isascii() and text.isdigit() and len(text) < 12 and int(text) > 0

@@ -1,5 +1,7 @@
 """Containers request GPUs in whole numbers, in `resources.limits`, and no more of them than the policy allows.
 
+GPUs of the pod as a whole (`spec.resources`) are a violation: Kubernetes takes only cpu, memory and huge pages there.
+
 GPUs that come by a resource claim (DRA) count against both maxima, if the claim is known when the pod is created. Where
 a request has alternatives, the one with most GPUs counts. All GPUs of a node (`allocationMode: All`) count as one, and
 bring a warning, unless ResourceSlices show that no node has too many. Of a container that names some requests of a
@@ -9,18 +11,23 @@ violations. Claims, and templates of claims, with more GPUs than a pod may have 
 A resource that opens all GPUs of a node, such as `gpu.intel.com/i915_monitoring`, may be as many GPUs as the largest
 node has, or 8 where no node lists any. More than the maximum is a violation, and less a warning.
 
+What one unit counts as by `weights` of `gpuQuota`, it counts here, too. Where the labels of all nodes that the pod
+could run on say that GPUs are shared by time-slicing or MPS, a share counts as the part of a GPU that it is: 9 of 24
+shares are 3/8 of a GPU. Where some of these nodes have whole GPUs, or do not say how many pods share one, it counts as
+a whole GPU.
+
 Not counted are claims beyond the first 4,096 of a namespace, and a device class of an unknown name that a container
 requests as an extended resource.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr
 
 from webhook.cuda.cuda_tables import tables_in
-from webhook.gpus.gpu_catalogue import catalogue_of
+from webhook.gpus.gpu_catalogue import Catalogue, catalogue_of
 from webhook.gpus.gpu_shares import SHAREABLE
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import Share, Vendor
@@ -33,7 +40,17 @@ from webhook.model.wording import PLATFORM_TEAM, cut, few, not_enabled
 from webhook.quota.unit_parts import UnitParts
 from webhook.rules.claimed_gpus import ClaimedGpus, at_least, claimed_gpus, gpus_of_claim, used_by
 from webhook.rules.gpu_amounts import flaw_of, is_requests_only, written, wrong_amounts
-from webhook.rules.gpu_parts import UNITS, Gpus, gpus_of, gpus_of_pod, parts_of, spelled, spelled_gpus
+from webhook.rules.gpu_parts import (
+    UNITS,
+    Gpus,
+    fewer,
+    gpus_of,
+    gpus_of_pod,
+    parts_of,
+    spelled,
+    spelled_gpus,
+    unit_name,
+)
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import InjectionSettings
 
@@ -48,27 +65,50 @@ class Settings(InjectionSettings):
     """What happens to GPUs that stand in requests but not in limits, which Kubernetes refuses: `deny` refuses the pod
     and says how to mend it, `repair` adds the same number to the limits. Templates of workloads are never repaired."""
     max_per_container: Annotated[int, Field(ge=0)] | None = None
-    """Most GPUs that one container may request; a MIG slice, a share of a GPU and a claimed device count as one each,
-    unless `countShares` says otherwise. Unset: no maximum."""
+    """Most GPUs that one container may request; a MIG slice and a claimed device count as one each, unless
+    `countShares` says otherwise. Unset: no maximum."""
     max_per_pod: Annotated[int, Field(ge=0)] | None = None
     """Most GPUs that the scheduler may reserve for one pod, counted in the same way; 0 says that GPUs are not enabled.
     Unset: no maximum."""
     count_shares: bool = False
-    """Whether MIG slices, partitions and shares count in both maxima as the part of a GPU that they are, instead of one
+    """Whether MIG slices and partitions, too, count in both maxima as the part of a GPU that they are, instead of one
     each: two `nvidia.com/mig-1g.10gb` of an H100 are 2/7 of a GPU, and so are two `nvidia.com/gpu` where the labels of
     nodes say that they are such slices. If the pod could run on nodes with other parts or whole GPUs, the largest part
     counts. Claimed devices count as one each."""
 
     _table: GpuTable = PrivateAttr(default_factory=lambda: GPUS)  # a default is copied whole each time
+    _weights: UnitParts = PrivateAttr(default_factory=dict)
 
     def model_post_init(self, context: Any, /) -> None:
         """Remember the GPU models of the policies with these settings."""
         self._table = tables_in(context).gpus
 
+    def weighing(self, weights: UnitParts) -> "Settings":
+        """These settings beside the `weights` of the policy."""
+        settings = self.model_copy()
+        settings._weights = settings.weights = weights
+        return settings
+
+    @cached_property
+    def weights(self) -> UnitParts:
+        """What the policy says that one unit of a resource counts."""
+        return self._weights
+
+    @cached_property
+    def least(self) -> int | None:
+        """The smaller of the maxima."""
+        return min((most for most in (self.max_per_container, self.max_per_pod) if most is not None), default=None)
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """The GPU models of the policies with these settings."""
+        return catalogue_of(self._table)
+
     def parts(self, pod: Pod, facts: Facts) -> UnitParts:
-        """What one unit of the pod's resources counts with `countShares`, where it is less than one."""
-        has_maximum = self.max_per_pod is not None or self.max_per_container is not None
-        return parts_of(pod, facts, catalogue_of(self._table)) if has_maximum else UNITS
+        """What one unit of the pod's resources counts, where it is not one and that matters."""
+        if self.least is None or not (self.weights or pod.resource_claims or pod.gpu_count > self.least):
+            return UNITS
+        return parts_of(pod, facts, self.catalogue, self.weights, counts_slices=self.count_shares)
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:
@@ -83,7 +123,9 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     """Refuse requests of GPUs that Kubernetes or CUDA cannot meet, or that exceed a maximum of the policy."""
-    parts = settings.parts(pod, facts) if settings.count_shares and pod.gpus else UNITS
+    parts = settings.parts(pod, facts) if pod.gpus else UNITS
+    if pod.resources:
+        yield from _of_the_whole(pod)
     for container in pod.containers:
         where = f"{container.path}.resources"
         for wrong in wrong_amounts(container, are_repaired=settings.requests_only == "repair"):
@@ -92,20 +134,15 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         if len(container.gpu_requests) > 1:
             yield from _mixture(container)
         most = settings.max_per_container
-        if most is not None and container.gpu_count > most and (gpus := gpus_of(container, parts)) > most:
-            found = _too_many(where, gpus, most, "container", container.gpu_count)
-            yield replace(found, follows_nodes=True) if _follows_nodes(pod, settings, facts) else found
+        if most is not None and (parts or container.gpu_count > most) and (gpus := gpus_of(container, parts)) > most:
+            yield _too_many(where, gpus, most, container.gpu_count, pod, settings, facts, parts)
     for container in pod.containers if pod.may_be_more else ():
         yield from _beyond(container, settings, facts)
     if pod.resource_claims:
         yield from _by_claim(pod, settings, facts, parts)
     most = settings.max_per_pod
-    if most is not None and pod.gpu_count > most and (gpus := gpus_of_pod(pod, parts)) > most:
-        if most:
-            found = _too_many("spec", gpus, most, "pod", pod.gpu_count)
-            yield replace(found, follows_nodes=True) if _follows_nodes(pod, settings, facts) else found
-        else:
-            yield Violation("spec", f"requests {spelled_gpus(gpus, pod.gpu_count)}", *not_enabled(pod.namespace))
+    if most is not None and (parts or pod.gpu_count > most) and (gpus := gpus_of_pod(pod, parts)) > most:
+        yield _too_many("spec", gpus, most, pod.gpu_count, pod, settings, facts, parts)
 
 
 def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Violation]:
@@ -117,12 +154,21 @@ def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iter
     elif most == 0 and claimed.most:
         yield Violation(claim.where, "requests GPUs", *not_enabled(claim.namespace))
     elif most is not None and claimed.most > most:
-        yield _too_many(claim.where, claimed.most, most, "pod")
+        found, allowed = f"requests {spelled_gpus(claimed.most)}", f"the policy allows at most {most} per pod"
+        yield Violation(claim.where, found, allowed, f"Request {most} or fewer")
 
 
-def _follows_nodes(pod: Pod, settings: Settings, facts: Facts) -> bool:
-    """Whether the GPUs that a pod counts follow from nodes, which a queue or a scheduler may still narrow down."""
-    return settings.count_shares and not SHAREABLE.isdisjoint(pod.gpus) and facts.divides_gpus()
+def _of_the_whole(pod: Pod) -> Iterator[Violation]:
+    """GPUs in the resources of the pod as a whole.
+
+    Source: SupportedPodLevelResources of k8s.io/component-helpers/resource.
+    """
+    for name in dict.fromkeys(name for part in ("limits", "requests") for name in pod.resources.get(part) or ()):
+        if pod.known.of(name) is not None:
+            found = f"requests {cut(name)} for the pod as a whole"
+            rule = "Kubernetes takes only cpu, memory and huge pages there, and refuses or ignores GPUs"
+            remedy = "Move it to resources.limits of the container that uses the GPU"
+            yield Violation("spec.resources", found, rule, remedy, fails_validation=True)
 
 
 def _by_claim(pod: Pod, settings: Settings, facts: Facts, parts: UnitParts) -> Iterator[Violation | Advice]:
@@ -201,12 +247,12 @@ def _mixture(container: Container) -> Iterator[Violation]:
 
 def _beyond(container: Container, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     """Resources that give more GPUs than the maximum, and advice where that is not known."""
-    maxima = [most for most in (settings.max_per_container, settings.max_per_pod) if most is not None]
-    if not maxima:
+    least, where = settings.least, f"{container.path}.resources"
+    if least is None:
         return
-    least, where = min(maxima), f"{container.path}.resources"
     requested = container.gpu_requests if least else ()
     opening = [one.resource for one in requested if one.count and one.accelerator.share is Share.NODE]
+    opening = [name for name in opening if name not in settings.weights] if opening else opening
     opened = [(name.endswith(_OPENS) and facts.largest(name.removesuffix(_OPENS))) or _MOST_OF_NODE for name in opening]
     found = f"requests {few(opening)}, which gives access to all GPUs of a node"
     if opening and max(opened) > least:
@@ -224,12 +270,22 @@ def _beyond(container: Container, settings: Settings, facts: Facts) -> Iterator[
         )
 
 
-def _too_many(where: str, gpus: Gpus, allowed: int, what: str, units: int | None = None) -> Violation:
-    found = f"requests {spelled_gpus(gpus, units)}"
-    if allowed == 0:
-        remedy = f"Remove {'it' if gpus <= 1 and units in {None, 1} else 'them'}"
-        return Violation(where, found, f"the policy allows none for a {what}", remedy)
-    return Violation(where, found, f"the policy allows at most {allowed} per {what}", f"Request {allowed} or fewer")
+def _too_many(  # noqa: PLR0913, PLR0917  # all that the message says
+    where: str, gpus: Gpus, allowed: int, units: int, pod: Pod, settings: Settings, facts: Facts, parts: UnitParts
+) -> Violation:
+    """More GPUs than a container or the pod may have, in so many units.
+
+    What they count may follow from nodes, which a queue or a scheduler may still narrow down.
+    """
+    unit, what = unit_name(pod, facts, settings.catalogue.table), "pod" if where == "spec" else "container"
+    rule = f"the policy allows at most {allowed} per {what}"
+    remedy = f"Request {fewer(allowed, pod.gpus, parts, unit)}"
+    if not allowed and what == "pod":
+        rule, remedy = not_enabled(pod.namespace)
+    elif not allowed:
+        rule, remedy = f"the policy allows none for a {what}", f"Remove {'it' if units == 1 and gpus <= 1 else 'them'}"
+    follows = bool(allowed or what == "container") and not SHAREABLE.isdisjoint(pod.gpus) and facts.divides_gpus()
+    return Violation(where, f"requests {spelled_gpus(gpus, units, unit)}", rule, remedy, follows_nodes=follows)
 
 
 RULE = Rule(

@@ -5,7 +5,7 @@ violations. It knows no client, no clock, no log and no mode; the engine turns m
 and records.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Protocol
@@ -71,6 +71,10 @@ class Facts(Protocol):
 
     def runtime_class(self, name: str) -> RuntimeClass | None:
         """The RuntimeClass of this name; None if the cluster has none."""
+        ...
+
+    def runtime_class_names(self) -> Collection[str]:
+        """The names of the RuntimeClasses; empty where they are not known."""
         ...
 
     def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:

@@ -5,14 +5,16 @@ object does not exist, where a node that the pod could run on lacks its handler,
 contradicts the placement of the pod.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from webhook.model.accelerators import Vendor
 from webhook.model.edits import SetRuntimeClass
+from webhook.model.node import NodeClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.selectors import contradicts
+from webhook.model.wording import counted
 from webhook.rules.names import ObjectName
 from webhook.rules.references import RuntimeClassName
 from webhook.rules.rule import Advice, Example, Facts, Rule, training_pod
@@ -62,18 +64,18 @@ def _obstacle(pod: Pod, name: str, facts: Facts) -> tuple[str, str] | None:
         possible, nodes = nodes, facts.matching_nodes(replace(pod, runtime_class=name))
         if possible and not nodes:
             return "it selects none of the nodes the pod could land on", _ELSEWHERE
-    lacking = sum(
-        alike.count
-        for alike in nodes
-        if alike.runtime_handlers is not None and runtime_class.handler not in alike.runtime_handlers
-    )
+    lacking = lacking_handler(runtime_class, nodes)
+    return (lacking, _TOOLKIT) if lacking else None
+
+
+def lacking_handler(runtime_class: RuntimeClass, nodes: Sequence[NodeClass]) -> str:
+    """How many of the nodes that a pod could use lack the handler of a RuntimeClass; empty if none is known to."""
+    handler = runtime_class.handler
+    lacking = [one.count for one in nodes if one.runtime_handlers is not None and handler not in one.runtime_handlers]
     if not lacking:
-        return None
-    verb = "lacks" if lacking == 1 else "lack"
-    return (
-        f"{lacking} of the nodes the pod could land on {verb} the runtime handler {runtime_class.handler}",
-        _TOOLKIT,
-    )
+        return ""
+    of_all = f"{sum(lacking)} of {counted(sum(one.count for one in nodes), 'node')} that it could use"
+    return f"{of_all} {'lacks' if sum(lacking) == 1 else 'lack'} the runtime handler {handler}"
 
 
 def references(settings: Settings) -> Iterator[RuntimeClassName]:

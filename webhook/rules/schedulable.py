@@ -25,11 +25,15 @@ The rule finds nothing wrong where it cannot be certain:
 Devices that are requested by a device class, or by a name that is declared with `dra: true`, are not compared with what
 nodes list, because no node lists them.
 
+A RuntimeClass or PriorityClass that the pod names and the cluster does not have brings a warning in every mode, unless
+no object of that kind is known: the API server rejects every pod with it, long after somebody applied the workload. So
+does a RuntimeClass whose handler some of the nodes lack that the pod could run on (`status.runtimeHandlers`).
+
 A message suggests another value, label or resource only if the pod would then fit. If a pod selects a GPU by a cloud's
 label that no node has, the message says what that GPU is called on the nodes of this cluster.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -44,13 +48,19 @@ from webhook.model.node import NodeClass, NodeClassState
 from webhook.model.pod import Pod
 from webhook.model.wording import asked, counted, cut, few, one_slip_away
 from webhook.rules.pending.impossible_claims import beyond_classes, impossible_claims, unknown_classes
+from webhook.rules.pending.wants import TELL
 from webhook.rules.pending.why_pending import why_pending
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import Mode, RuleSettings
+from webhook.rules.runtime_class import lacking_handler
 
 _MOST_REASONS = 8
 """Reasons that are given for one pod."""
 
+
+_CREATE = "Create it, or correct the name"
+_BUILT_IN = "system-"
+"""How the PriorityClasses begin that every cluster has."""
 
 _MOST_CLAIMS = 3
 """Missing claims that are told of one pod."""
@@ -73,8 +83,8 @@ class Settings(RuleSettings):
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     """Tell why no node could ever run a GPU pod. Yields no violation if no node is known."""
-    if pod.resource_claims:
-        yield from islice(_missing_claims(pod, facts), _MOST_CLAIMS)
+    if pod.gpus or pod.resource_claims:
+        yield from _missing_names(pod, facts)
     if (pod.resource_claims or pod.requests_classes) and not pod.node_name and not pod.is_held:
         yield from islice(impossible_claims(pod, facts), _MOST_REASONS)
     if not pod.gpus or pod.node_name or pod.is_held:
@@ -83,7 +93,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     if len(feasible) == 1 and feasible[0].by_claim:
         yield from beyond_classes(pod, facts)
     if feasible or not facts.knows_nodes():
-        yield from _later(pod, feasible)
+        yield from _on_nodes(pod, feasible, facts)
         return
     if pod.owner_kind != "DaemonSet":
         for reason in islice(why_pending(pod, facts, settings.gpus), _MOST_REASONS):
@@ -95,9 +105,14 @@ def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iter
     yield from islice(unknown_classes(claim, facts), _MOST_REASONS)
 
 
-def _later(pod: Pod, feasible: Sequence[NodeClass]) -> Iterator[Advice]:
-    """That no node takes the pod now, where nodes that start or are made will."""
-    if not feasible or any(one.state is NodeClassState.SERVING or one.by_claim for one in feasible):
+def _on_nodes(pod: Pod, feasible: Sequence[NodeClass], facts: Facts) -> Iterator[Advice]:
+    """That some nodes cannot start the pod, or that none takes it now, where nodes that start or are made will."""
+    serving = [one for one in feasible if one.state is NodeClassState.SERVING or one.by_claim]
+    if serving or not feasible:
+        runtime_class = facts.runtime_class(pod.runtime_class) if pod.runtime_class else None
+        if runtime_class is not None and (lacking := lacking_handler(runtime_class, serving)):
+            found = f"names RuntimeClass {cut(runtime_class.name)}, and {lacking}"
+            yield Advice("spec.runtimeClassName", found, f"Select nodes that have it, or {TELL}", follows_nodes=True)
         return
     starting = [one for one in feasible if one.state is NodeClassState.STARTING]
     if starting:
@@ -108,6 +123,26 @@ def _later(pod: Pod, feasible: Sequence[NodeClass]) -> Iterator[Advice]:
         asks = few([asked(name, count) for name, count in pod.gpus.items()])
         found = f"no node of today fits it ({asks}); one that {maker} makes may"
         yield Advice("spec", found, f"If none comes, see which nodes {maker} may make", follows_nodes=True)
+
+
+def _missing_names(pod: Pod, facts: Facts) -> Iterator[Advice]:
+    """Classes and claims that the pod names and the cluster does not have."""
+    if pod.runtime_class and facts.runtime_class(pod.runtime_class) is None:
+        yield from _missing("RuntimeClass", pod.runtime_class, facts.runtime_class_names())
+    if pod.priority_class and not pod.priority_class.startswith(_BUILT_IN):
+        yield from _missing("PriorityClass", pod.priority_class, facts.priority_classes())
+    if pod.resource_claims:
+        yield from islice(_missing_claims(pod, facts), _MOST_CLAIMS)
+
+
+def _missing(kind: str, name: str, known: Collection[str]) -> Iterator[Advice]:
+    """That the cluster does not have the class of this name, while it has others."""
+    if not known or name in known:
+        return
+    meant = one_slip_away(name, sorted(known))
+    found = f"names {kind} {cut(name)}, which the cluster does not have; the API server rejects every pod with it"
+    where = f"spec.{kind[0].lower()}{kind[1:]}Name"
+    yield Advice(where, found, f"Did you mean {meant}? Correct the name" if meant else _CREATE)
 
 
 def _missing_claims(pod: Pod, facts: Facts) -> Iterator[Advice]:
@@ -125,7 +160,7 @@ def _missing_claims(pod: Pod, facts: Facts) -> Iterator[Advice]:
         yield Advice(
             f"spec.resourceClaims[{cut(named.name)}]",
             f"names {named.kind} {cut(named.target)}, which {place} does not have; the pod waits until it does",
-            f"Did you mean {cut(meant)}? Correct the name" if meant else "Create it, or correct the name",
+            f"Did you mean {cut(meant)}? Correct the name" if meant else _CREATE,
         )
 
 

@@ -93,7 +93,7 @@ def _several(
         return
     else:
         shares = few(sorted({str(share_of(one.labels)) for one in nodes}))
-        found += f", each a share of a GPU on every node that it could run on ({shares})"
+        found += f", which are shares of a GPU on every node that it could run on ({shares})"
     remedy = "Request 1" if settings.isolation == "shared" else f"Request 1, or {other}"
     if settings.fail_requests_greater_than_one:
         allowed = "the device plugin refuses more than 1"

@@ -25,6 +25,8 @@ from tests.fuzz.seen import Complaints, Seen, exactly
 def gpu_limits(seen: Seen) -> Complaints:
     """Refused for exactly these: broken amounts, requests alone (unless repaired), slices with whole GPUs, too many."""
     settings = seen.settings["gpuLimits"]
+    nodes = list(candidates(seen.after, whatever_taints=True))
+    part = {WHOLE[0]: Fraction(1, 2)} if nodes and all(map(shares, nodes)) else {}
     reasons = []
     for _, one in containers(seen.after):
         faults = gpu_faults(one)
@@ -36,9 +38,9 @@ def gpu_limits(seen: Seen) -> Complaints:
             *SHARED,
         }:
             reasons.append("slices and whole GPUs")
-        if count_of(one) > settings["maxPerContainer"]:
+        if sum(count * part.get(name, 1) for name, count in asked.items()) > settings["maxPerContainer"]:
             reasons.append("too many in a container")
-    if sum(reserved(seen.after).values()) > settings["maxPerPod"]:
+    if sum(count * part.get(name, 1) for name, count in reserved(seen.after).items()) > settings["maxPerPod"]:
         reasons.append("too many in the pod")
     yield from exactly(bool(seen.violations("gpuLimits")), bool(reasons), f"refused for {sorted(set(reasons))}")
     for before, after in zip(lasting(seen.before), lasting(seen.after), strict=True):
