@@ -50,6 +50,19 @@ def test_people_are_told_how_to_say_what_an_unknown_image_needs(image: str, is_t
     assert "own check" not in found
 
 
+@pytest.mark.parametrize(
+    ("image", "is_told"),
+    [
+        pytest.param("nvcr.io/nvidia/pytorch:24.09-py3", True, id="nobody knows"),
+        pytest.param("ollama/ollama:0.9.0", False, id="known by the release"),
+        pytest.param("python:3.12", False, id="without CUDA"),
+    ],
+)
+def test_people_are_told_if_the_processors_of_an_image_are_not_known(image: str, is_told: bool) -> None:
+    found = run("check", image, "--driver", "580.95.05", "--product", "NVIDIA-L4", "--arch", "arm64").stdout
+    assert ("CPU architecture not known" in found) == is_told
+
+
 def test_the_environment_of_the_container_counts_and_a_later_variable_beats_an_earlier_one() -> None:
     told = answer("registry.corp/app:1", "--env", "CUDA_VERSION=11.8.0", "--env", "CUDA_VERSION=12.4.1")
     assert (told["cuda"], told["evidence"]) == ("12.4.1", "env CUDA_VERSION=12.4.1")

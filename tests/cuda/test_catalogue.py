@@ -108,7 +108,7 @@ def test_unverified_versions_stay_marked(image, cuda):
         pytest.param(f"{NGC}/modulus/modulus:24.12", id="a month that nobody has read"),
         pytest.param(f"{NGC}/deepstream:6.0-triton", id="a version before the table"),
         pytest.param(f"{NGC}/riva/riva-speech:2.19.0", id="a product that nobody has read"),
-        pytest.param(f"{NIM}/meta/llama-3.1-8b-instruct:1.13.1", id="a service beyond the table"),
+        pytest.param(f"{NIM}/meta/llama-3.1-8b-instruct:1.10.1", id="a service between two rows"),
         pytest.param(f"{NIM}/meta/llama-3.2-11b-vision-instruct:1.3.0", id="a service with versions of its own"),
         pytest.param(f"{NIM}/nvidia/nv-embedqa-e5-v5:1.3.0", id="another one of NVIDIA"),
         pytest.param(f"{GCE}/gpudirect-tcpxo/nccl-plugin-gpudirecttcpx-dev:v1.0.8-1", id="an older plug-in"),
@@ -190,7 +190,10 @@ def test_aws_removed_cuda_compat_from_its_tests_of_nccl():
 
 WENT_BACK = {
     "ghcr.io/huggingface/text-embeddings-inference",
-    "ghcr.io/ggml-org/llama.cpp with -cuda-b<number>",
+    "ghcr.io/ggml-org/llama.cpp with -cuda-b<number> or -cuda12-b<number>",
+    "ollama/ollama",
+    "localai/localai with -cublas-cuda12 or -gpu-nvidia-cuda-12",
+    "localai/localai with -cublas-cuda11",
 }
 """Products that were once built with an older CUDA than the release before."""
 

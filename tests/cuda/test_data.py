@@ -148,6 +148,7 @@ def test_every_list_of_releases_has_a_reader():
     """Readers name products, so a list without a reader is dead."""
     code = "".join(path.read_text() for path in DATA.parent.glob("*.py"))
     named = {row["releases"] for row in LISTS["images.yaml families"] if "releases" in row}
+    named |= {product for row in LISTS["images.yaml families"] for product in row.get("byTag", {}).values()}
     named |= set(re.findall(r'releases_of\("([a-z0-9-]+)"\)', code))
     assert {row["product"] for row in LISTS["releases.yaml products"]} == named
 

@@ -64,7 +64,7 @@ def test_an_image_is_incompatible_with_a_newer_gpu_only_if_it_certainly_has_no_p
     ("image", "reason"),
     [
         pytest.param(
-            "pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime",
+            "pytorch/torchserve:0.12.0-gpu",
             "the image brings no PTX, which the driver could compile",
             id="no PTX",
         ),

@@ -4,12 +4,14 @@ from itertools import pairwise
 
 import pytest
 
+from webhook.cuda.compiled_code import Way
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.families import look_up
 from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import BuiltFor, Compat
 from webhook.cuda.releases import TABLES
 from webhook.model.image import parse_reference
+from webhook.model.versions import parse_version
 
 DYNAMO = "nvcr.io/nvidia/ai-dynamo"
 LLM_D, KAITO = "ghcr.io/llm-d", "mcr.microsoft.com/aks/kaito"
@@ -70,7 +72,7 @@ def looked_up(image):
         pytest.param("kserve/huggingfaceserver:v0.13.0", "12.1", id="KServe's server when it had no CPU image"),
         pytest.param("xprobe/xinference:v1.5.0", "12.4", id="Xinference"),
         pytest.param("xprobe/xinference:v1.17.0-cu129", "12.9", id="a tag of Xinference that says it"),
-        pytest.param("ghcr.io/ggml-org/llama.cpp:server-cuda-b4719", "12.4", id="llama.cpp"),
+        pytest.param("ghcr.io/ggml-org/llama.cpp:server-cuda-b4719", "12.4.0", id="llama.cpp"),
         pytest.param("ghcr.io/ggerganov/llama.cpp:full-cuda-b4000", "12.6", id="an older llama.cpp"),
         pytest.param("anyscale/ray-llm:0.5.0", "12.1", id="RayLLM"),
         pytest.param("ghcr.io/predibase/lorax:0.12.1", "12.4", id="LoRAX"),
@@ -154,7 +156,6 @@ def test_variants_for_the_cpu_need_no_cuda(image):
 @pytest.mark.parametrize(
     "image",
     [
-        pytest.param("ollama/ollama:0.9.6", id="Ollama brings several"),
         pytest.param(f"{KAITO}/workspace:0.4.6", id="a controller"),
         pytest.param(f"{KAITO}/ragengine:0.1.0", id="another controller"),
         pytest.param("ghcr.io/ggml-org/llama.cpp:server", id="llama.cpp without a platform"),
@@ -166,21 +167,23 @@ def test_images_with_no_cuda_or_several_are_unknown(image):
 
 
 @pytest.mark.parametrize(
-    ("tag", "floor"),
+    ("tag", "gpus"),
     [
         pytest.param("turing-1.8", "7.5", id="Turing"),
-        pytest.param("cuda-1.8", "7.5", id="several"),
-        pytest.param("1.8", "8.0", id="Ampere"),
-        pytest.param("86-1.8", "8.6", id="A10"),
+        pytest.param("cuda-1.8", "7.5 8.0 8.6 8.7 8.9 9.0", id="several"),
+        pytest.param("cuda-1.9.1", "7.5 8.0 8.6 8.7 8.9 9.0 10.0 12.0", id="several and Blackwell"),
+        pytest.param("1.8", "8.0 8.6 8.7 8.9", id="Ampere"),
+        pytest.param("86-1.8", "8.6 8.7 8.9", id="A10"),
         pytest.param("89-1.8", "8.9", id="Ada"),
-        pytest.param("hopper-1.8", "9.0", id="Hopper"),
+        pytest.param("hopper-latest", "9.0", id="Hopper"),
         pytest.param("120-1.9", "12.0", id="Blackwell"),
-        pytest.param("121-1.9", "12.1", id="GB10"),
     ],
 )
-def test_text_embeddings_inference_is_compiled_for_one_compute_capability(tag, floor):
-    found = looked_up(f"{TEI}:{tag}")
-    assert (str(found.floor), found.is_floor_verified) == (floor, True)
+def test_text_embeddings_inference_runs_on_a_closed_list_of_gpus(tag, gpus):
+    (library,) = looked_up(f"{TEI}:{tag}").libraries
+    assert {str(one) for one in library.code if library.way(one) is Way.CODE} == set(gpus.split())
+    others = ("7.0", "7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "10.3", "12.0", "12.1")
+    assert {one for one in others if library.way(parse_version(one)) is not Way.NONE} <= set(gpus.split())
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,11 @@ ROW = '{cuda: "14.0.0", driver: "650.10.02", source: me, date: unknown}'
             id="a release of two numbers",
         ),
         pytest.param(
+            f'images:\n- {{image: "team/*", cuda: "12.x", {WHO}}}',
+            ['6: spec.images[0].cuda: "12.x" is not a version; write numbers with dots, such as 12.4 or 550.54.15'],
+            id="a CUDA that cannot be read",
+        ),
+        pytest.param(
             f'toolkits:\n- {{cuda: 14.0, driver: "650.10", {WHO}}}',
             ["6: spec.toolkits[0].cuda: 14.0 is a number; put it in quotes"],
             id="a version without quotes",

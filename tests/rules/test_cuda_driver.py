@@ -286,10 +286,32 @@ def test_an_annotation_tells_what_the_image_does_not():
     assert "needs CUDA 13.0 (annotation" in violation.found
 
 
-def test_containers_without_gpus_and_gpus_of_others_are_not_judged():
+def test_containers_without_gpus_are_not_judged():
     assert told(pod(container("c0", image=CUDA_13), container("c1", gpus=1, image=CUDA_12)), cluster(T4)) == []
-    amd = pod(container(gpus=1, resource="amd.com/gpu", image=CUDA_13))
-    assert told(amd, cluster(T4), unknown="deny") == []
+
+
+@pytest.mark.parametrize(
+    ("resource", "image", "is_refused"),
+    [
+        pytest.param("amd.com/gpu", CUDA_13, True, id="AMD"),
+        pytest.param("amd.com/dpx_nps1", CUDA_13, True, id="a part of an AMD"),
+        pytest.param("gpu.intel.com/xe", CUDA_13, True, id="Intel"),
+        pytest.param("gpu.intel.com/xe_monitoring", CUDA_13, False, id="an agent that watches"),
+        pytest.param("amd.com/gpu", SILENT, False, id="an image that says nothing"),
+        pytest.param("amd.com/gpu", "rocm/pytorch:latest", False, id="ROCm on AMD"),
+        pytest.param("gpu.intel.com/i915", "rocm/pytorch:latest", True, id="ROCm on Intel"),
+        pytest.param("amd.com/gpu", "registry.corp/team/app:2.0-gpu", False, id="some GPU"),
+        pytest.param("amd.com/gpu", "registry.corp/team/pytorch:2.0-gpu", False, id="a name that others have"),
+        pytest.param("amd.com/gpu", "vllm/vllm-openai:latest", True, id="CUDA of no known version"),
+        pytest.param("amd.com/gpu", "ollama/ollama:latest", False, id="perhaps with Vulkan"),
+        pytest.param("amd.com/gpu", "lmsysorg/sglang:v0.5.9-cu129-amd64", True, id="AMD's is not amd64"),
+        pytest.param("gpu.intel.com/xe", "ghcr.io/huggingface/text-generation-inference:2.0.4-intel", False, id="both"),
+    ],
+)
+def test_an_image_is_refused_on_gpus_of_another_vendor_if_its_own_is_certain(resource, image, is_refused):
+    """No node has to be known, and `unknown` does not matter."""
+    found = told(pod(container(gpus=1, resource=resource, image=image)), cluster(T4), unknown="deny")
+    assert [isinstance(one, Violation) for one in found] == [True] * is_refused
 
 
 def test_nodes_that_run_an_image_through_cuda_compat_only_count_as_the_policy_says():
@@ -328,7 +350,7 @@ def test_kinds_of_nodes_that_offer_the_same_are_told_once_and_the_largest_first(
     alike = [{**T4, "nvidia.com/gpu.count": str(count)} for count in (1, 2, 4)]
     others = [{**T4, "nvidia.com/gpu.product": f"Quadro-{number}"} for number in range(4)]
     (violation,) = violations(RULE, gpu_pod(CUDA_13), {}, cluster(others[0], *alike, *others[1:]))
-    assert "can run it: 3 nodes with Tesla-T4, driver 535.183.01: " in violation.found
+    assert "can run it: 3 nodes with Tesla-T4, driver 535.183.01, and 1 node with Quadro-" in violation.found
     assert violation.found.count("Tesla-T4") == 1
     assert violation.found.endswith("; and 2 more kinds of nodes")
 

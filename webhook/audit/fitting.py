@@ -120,7 +120,9 @@ class Knowledge:
 def fit(question: Question, need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> ImageFit:
     """Whether an image with this need runs on nodes with this offer; the reason names what could not be read."""
     judgement = judge(need, offer, tables).counting(Effect.FAILS, Effect.DOUBT)
-    notes = (note for note in (*need.notes, *offer.problems, *question.notes) if note not in judgement.reason)
+    is_asked = need.kind is BuiltFor.CUDA and judgement.verdict is not Verdict.INCOMPATIBLE
+    unknown = ("CPU architecture not known",) if is_asked and not need.architectures else ()
+    notes = (note for note in (*need.notes, *offer.problems, *question.notes, *unknown) if note not in judgement.reason)
     own = judgement.libcuda
     beware = (f"beware: {own.reason}. {own.remedy}",) if own is not None and own.effect is Effect.MAY_FAIL else ()
     reason = "; ".join((judgement.reason, *dict.fromkeys(notes), *beware))

@@ -1,13 +1,15 @@
 """The checks of which a verdict is made.
 
-They check whether CPU and GPU can run the image, whether the driver supports the GPU, and whether the driver runs the
-CUDA version: with all its features, by minor-version compatibility, or with cuda-compat. A check without an objection
-returns None.
+They check whether CPU and GPU can run the image, whether its code is compiled for the GPU, whether the driver supports
+the GPU, and whether the driver runs the CUDA version: with all its features, by minor-version compatibility, or with
+cuda-compat. A check without an objection returns None.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from webhook.cuda.compiled_code import Library, Way
 from webhook.cuda.cuda_tables import CudaTables
 from webhook.cuda.drivers import Threshold
 from webhook.cuda.kernels import Kernels
@@ -33,6 +35,10 @@ class CudaFinding(NamedTuple):
     verdict: Verdict
     cause: Cause
     reason: str
+    is_on_cpu: bool = False
+    """Whether the program starts all the same, and computes on the CPU."""
+    common: str = ""
+    """The part of the reason that does not name these nodes; empty if there is none."""
 
 
 def gpu_of(offer: Offer) -> str:
@@ -65,8 +71,70 @@ def framework(need: Need, offer: Offer) -> CudaFinding | None:
     is_certain = certain is not None and not compute.at_least(certain)
     least = certain if is_certain else floor
     doubt = "" if is_certain else ", as far as is known"
-    reason = f"the framework in the image needs compute capability {least} or newer{doubt}; {gpu_of(offer)}"
-    return CudaFinding(Verdict.INCOMPATIBLE if is_certain else Verdict.UNKNOWN, Cause.GPU, reason)
+    what = f"the framework in the image needs compute capability {least} or newer{doubt}"
+    return _of_gpu(Verdict.INCOMPATIBLE if is_certain else Verdict.UNKNOWN, what, offer)
+
+
+def _of_gpu(verdict: Verdict, what: str, offer: Offer, *, is_on_cpu: bool = False) -> CudaFinding:
+    return CudaFinding(verdict, Cause.GPU, f"{what}; {gpu_of(offer)}", is_on_cpu, what)
+
+
+def ways(need: Need, offer: Offer) -> list[tuple[Library, Way]]:
+    """The libraries in the image for the processor of the nodes, each with the way in which it runs on their GPU."""
+    found = [one for one in need.libraries if not offer.arch or one.cpu in ("", offer.arch)]
+    return [(one, Way.UNKNOWN if offer.compute is None else one.way(offer.compute)) for one in found]
+
+
+def compiled_code(need: Need, offer: Offer, tables: CudaTables) -> CudaFinding | None:
+    """Check that one of the libraries in the image has code for the GPU, which the driver can load."""
+    libraries = ways(need, offer)
+    serving = [(required_driver(one, way, need, tables), one) for one, way in libraries if way is not Way.NONE]
+    if libraries and not serving:
+        return _no_code([one for one, _ in libraries], offer)
+    lacking = [(driver, one) for driver, one in serving if driver and not _has_driver(offer, driver, tables)]
+    if not branches_of(offer, tables) or not lacking or len(lacking) < len(serving):
+        return None
+    driver, one = min(lacking, key=lambda option: option[0])
+    reason = f"the code in the image for {_gpu(offer)} needs driver {driver} or newer; {driver_of(offer)}"
+    if _has_driver(offer, driver, tables) is None or not one.is_verified or need.is_changed:
+        return CudaFinding(Verdict.UNKNOWN, Cause.DRIVER, f"as far as is known, {reason}")
+    if one.is_on_cpu or need.cuda is None:
+        return CudaFinding(Verdict.UNKNOWN, Cause.DRIVER, reason, one.is_on_cpu)
+    return _forward(need, need.cuda, offer, tables, reason)
+
+
+def _no_code(libraries: Sequence[Library], offer: Offer) -> CudaFinding:
+    least = min(one.least for one in libraries if one.least is not None)
+    if offer.compute is not None and not offer.compute.at_least(least):
+        what = f"the framework in the image needs compute capability {least} or newer"
+    else:
+        known = dict.fromkeys(str(version) for one in libraries for version in (*one.code, *(one.ptx or ())))
+        what = f"the code in the image is for compute capability {' and '.join(known)} alone"
+    if any(one.is_on_cpu for one in libraries):
+        return _of_gpu(Verdict.UNKNOWN, what, offer, is_on_cpu=True)
+    is_certain = all(one.is_verified for one in libraries)
+    doubt = "" if is_certain else ", as far as is known"
+    verdict = Verdict.INCOMPATIBLE if is_certain else Verdict.UNKNOWN
+    return _of_gpu(verdict, f"{what}{doubt}", offer)
+
+
+def required_driver(library: Library, way: Way, need: Need, tables: CudaTables) -> Version | None:
+    """The driver that a library needs beyond what the CUDA of the image needs; None if it needs no more."""
+    cuda = library.cuda or need.cuda
+    found = [library.driver]
+    if way is Way.PTX:
+        found.append(library.ptx_driver or (tables.toolkits.native_driver(cuda) if cuda is not None else None))
+    if library.cuda is not None and (threshold := tables.toolkits.threshold_of(library.cuda)) is not None:
+        found.append(threshold.high)
+    return max((driver for driver in found if driver is not None), default=None)
+
+
+def _has_driver(offer: Offer, driver: Version, tables: CudaTables) -> bool | None:
+    """Whether the nodes have this driver or a newer one; None if that is not known."""
+    if offer.driver is not None:
+        return _reaches(Threshold(driver, driver), offer.driver, is_exact=offer.is_driver_exact)
+    branches = branches_of(offer, tables)
+    return False if max(branches, default=driver.major) < driver.major else None
 
 
 def gpu_too_old(cuda: Version, offer: Offer, tables: CudaTables) -> CudaFinding | None:
@@ -74,8 +142,7 @@ def gpu_too_old(cuda: Version, offer: Offer, tables: CudaTables) -> CudaFinding 
     least = tables.capabilities.least_compute(cuda)
     if least is None or offer.compute is None or offer.compute.at_least(least):
         return None
-    reason = f"CUDA {cuda.major} needs compute capability {least} or newer; {gpu_of(offer)}"
-    return CudaFinding(Verdict.INCOMPATIBLE, Cause.GPU, reason)
+    return _of_gpu(Verdict.INCOMPATIBLE, f"CUDA {cuda.major} needs compute capability {least} or newer", offer)
 
 
 _WITHOUT_CODE = {

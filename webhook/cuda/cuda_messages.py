@@ -9,7 +9,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from webhook.cuda.assessment import NodeVerdict, PodVerdict, merged_by_offer
-from webhook.cuda.checks import Verdict, framework
+from webhook.cuda.checks import Verdict, compiled_code, framework, required_driver, ways
+from webhook.cuda.compiled_code import Way
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.libcuda_check import Effect
@@ -32,7 +33,7 @@ NO_EVIDENCE = "none"
 
 def needs(image: str, need: Need) -> str:
     """What an image needs, and by which evidence."""
-    image = shortened(image, _LONGEST_IMAGE)
+    image = named(image)
     notes = f"; {need.notes[0]}" if need.notes else ""
     if need.kind is BuiltFor.OTHER:
         return f"{image} is built for {need.platform} ({need.evidence}{notes})"
@@ -43,9 +44,16 @@ def needs(image: str, need: Need) -> str:
 
 
 def reasons(verdicts: Sequence[NodeVerdict], at: int) -> str:
-    """Why each kind of these nodes cannot run the container at this position."""
+    """Why each kind of these nodes cannot run the container at this position. Kinds with the same reason share it."""
+    by_reason: dict[str, list[NodeVerdict]] = {}
     kinds = merged_by_offer(verdicts)
-    shown = [f"{kind}: {_reason(kind.result, at)}" for kind in kinds[:_SHOWN]]
+    for kind in kinds[:_SHOWN]:
+        common = kind.result.judgements[at].common or _reason(kind.result, at)
+        by_reason.setdefault(common, []).append(kind)
+    shown = [
+        f"{', and '.join(map(str, them))}: {common if len(them) > 1 else _reason(them[0].result, at)}"
+        for common, them in by_reason.items()
+    ]
     more = len(kinds) - _SHOWN
     if more > 0:
         shown.append(f"and {more} more {'kind' if more == 1 else 'kinds'} of nodes")
@@ -57,6 +65,16 @@ def _reason(result: PodVerdict, at: int) -> str:
     judgement = result.judgements[at]
     by_policy = at in result.failing and judgement.verdict is Verdict.FORWARD_COMPAT_ONLY
     return judgement.reason + (", which the policy does not allow" if by_policy else "")
+
+
+def named(image: str) -> str:
+    """An image as messages show it."""
+    return shortened(image, _LONGEST_IMAGE)
+
+
+def on_cpu(image: str, verdicts: Sequence[NodeVerdict], at: int) -> str:
+    """That a program will start and compute on the CPU, and why."""
+    return f"{named(image)} will compute on the CPU, and hold a GPU: {reasons(verdicts, at)}"
 
 
 def in_few_words(one: NodeVerdict, gpus: GpuTable) -> str:
@@ -87,7 +105,7 @@ def other_processor(image: str, need: Need, verdicts: Sequence[NodeVerdict], at:
     if any(one.result.judgements[at].cause is not Cause.ARCHITECTURE for one in verdicts):
         return None
     theirs = sorted({one.result.offer.arch for one in verdicts})
-    return f"{shortened(image, _LONGEST_IMAGE)} is for {' and '.join(need.architectures)}", " or ".join(theirs)
+    return f"{named(image)} is for {' and '.join(need.architectures)}", " or ".join(theirs)
 
 
 def doubt(image: str, need: Need, at: int, verdicts: Sequence[NodeVerdict]) -> str:
@@ -156,12 +174,14 @@ def _other_image(
     if need.cuda is None:
         return ""
     ranges = [fitting for offer in offers if (fitting := _fitting(offer, tables))]
-    if ranges and all(_fails_framework(need, offer) for offer in offers):
+    if ranges and all(_fails_framework(need, offer, tables) for offer in offers):
         return _other_framework(need.cuda, offers, ranges, suggestion)
     older = [own for versions in ranges if (own := [v for v in versions if not v.at_least(need.cuda.cut(2))])]
     if older:
         best = max(older, key=lambda versions: (versions[-1].parts, len(versions)))
         named = suggestion(best[-1])
+        if named is None and any(compiled_code(need, offer, tables) for offer in offers):
+            return ""  # an older CUDA alone says nothing of the code
         which = _spelled(best) if best[0].major == best[-1].major else f"CUDA {best[-1]} or older"
         return f"use {f'{named} or another image' if named else 'an image'} of {which}"
     newer = [own for versions in ranges if (own := [v for v in versions if v.at_least(need.cuda)])]
@@ -175,10 +195,10 @@ def _spelled(versions: Sequence[Version]) -> str:
     return f"CUDA {versions[0]} to {versions[-1]}" if len(versions) > 1 else f"CUDA {versions[0]}"
 
 
-def _fails_framework(need: Need, offer: Offer) -> bool:
-    """Whether the framework in the image is what certainly does not run on the nodes."""
-    found = framework(need, offer)
-    return found is not None and found.verdict is Verdict.INCOMPATIBLE
+def _fails_framework(need: Need, offer: Offer, tables: CudaTables) -> bool:
+    """Whether the framework in the image is what certainly does not run on the GPUs of the nodes."""
+    found = (framework(need, offer), compiled_code(need, offer, tables))
+    return any(one and one.verdict is Verdict.INCOMPATIBLE and one.cause is Cause.GPU for one in found)
 
 
 def _other_framework(
@@ -188,8 +208,9 @@ def _other_framework(
     suggestion: Callable[[Version], str | None],
 ) -> str:
     """An image whose framework supports these GPUs. Its CUDA version alone does not say so."""
-    newest = [version for versions in ranges for version in versions if cuda.at_least(version)]
-    named = suggestion(max(newest)) if newest else None
+    older = [version for versions in ranges for version in versions if cuda.at_least(version)]
+    named = suggestion(max(older)) if older else None
+    named = named or suggestion(max(version for versions in ranges for version in versions))
     compute = max(offer.compute for offer in offers if offer.compute is not None)
     image = f"{named} or another image" if named else "an image"
     return f"use {image} whose framework supports compute capability {compute}"
@@ -220,7 +241,9 @@ def _newer_driver(need: Need, offer: Offer, tables: CudaTables) -> Version | Non
         return None
     generation = tables.generation_of(offer.compute)
     first = Version(((generation.first_branch if generation is not None else None) or 0,))
-    wanted = max(threshold.high, first)
+    own = [required_driver(one, way, need, tables) for one, way in ways(need, offer) if way is not Way.NONE]
+    least = min((driver for driver in own if driver is not None), default=first) if None not in own else first
+    wanted = max(threshold.high, first, least)
     is_newer = offer.driver is None or not offer.driver.at_least(wanted)
     return wanted if is_newer and _runs_with(need, offer, wanted, tables) else None
 
@@ -243,7 +266,8 @@ def _runs_with(need: Need, offer: Offer, driver: Version, tables: CudaTables) ->
 def _other_gpu(need: Need, offers: Sequence[Offer], tables: CudaTables) -> str:
     """The compute capability that the image needs, if all nodes have a lower one; else empty."""
     cuda_floor = tables.capabilities.least_compute(need.cuda) if need.cuda is not None else None
-    floors = [floor for floor in (cuda_floor, need.compute_floor) if floor is not None]
+    compiled = min((one.least for one in need.libraries if one.least is not None), default=None)
+    floors = [floor for floor in (cuda_floor, need.compute_floor, compiled) if floor is not None]
     if not floors or not offers:
         return ""
     are_older = all(offer.compute is not None and offer.compute < max(floors) for offer in offers)

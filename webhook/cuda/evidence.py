@@ -225,6 +225,14 @@ def _said(text: str, evidence: str, notes: list[str]) -> _Answer | None:
         return None
 
 
+def _agree(said: Version | None, named: Version | None) -> bool:
+    """Whether stronger evidence and the name of an image mean the same CUDA, as far as both say."""
+    if said is None or named is None:
+        return said is named
+    length = min(len(said.parts), len(named.parts), 2)
+    return said.parts[:length] == named.parts[:length]
+
+
 def _toolkit_env(question: _Question, image_env: dict[str, str], reading: Reading) -> ImageEnv | None:
     """The environment that the container toolkit will read."""
     if question.config is not None:
@@ -256,4 +264,6 @@ def _detailed(
         platform=reading.platform if answer.kind is BuiltFor.OTHER else "",
         is_cuda_verified=answer.is_verified,
         kernels=reading.build.kernels(answer.cuda),
+        is_of_project=reading.is_of_project,
+        libraries=reading.libraries if _agree(answer.cuda, reading.cuda) else (),
     )

@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from webhook.cuda import DATA, readers, release_readers
+from webhook.cuda.compiled_code import libraries_in
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.forward_compat import Base
 from webhook.cuda.image_reading import ImageName, Reader, Reading, Words, read_words, without_cuda
 from webhook.cuda.kernels import KernelBuild, build_of
 from webhook.cuda.need import BuiltFor
-from webhook.cuda.release_readers import AT_THE_BEGINNING, RELEASE, of_gpu_tags, released, tags_like
+from webhook.cuda.release_readers import AT_THE_BEGINNING, RELEASE, of_gpu_tags, released, released_by, tags_like
 from webhook.cuda.releases import releases_of
 from webhook.model.image import ImageReference
 from webhook.yaml_files.shipped_tables import read_table
@@ -41,18 +42,13 @@ READERS: Mapping[str, Reader] = {
     "rapids": readers.rapids,
     "google": readers.google,
     "azure": readers.azure,
-    "ray": release_readers.ray,
     "vllm": release_readers.vllm,
     "like-vllm": release_readers.like_vllm,
     "on-vllm": release_readers.on_vllm,
     "sglang": release_readers.sglang,
     "text-generation-inference": release_readers.text_generation_inference,
-    "text-embeddings-inference": release_readers.text_embeddings_inference,
-    "lmdeploy": release_readers.lmdeploy,
     "kaito": release_readers.kaito,
     "huggingface-server": release_readers.huggingface_server,
-    "llama-cpp": release_readers.llama_cpp,
-    "djl-serving": release_readers.djl_serving,
     "kubeflow-images-public": release_readers.kubeflow_images_public,
 }
 """Readers without parameters, by their names in the rows."""
@@ -72,6 +68,9 @@ def _reader_of(row: Mapping[str, Any]) -> Reader:
         reader = released(releases_of(row["releases"]), base, _tags(row, RELEASE), kind)
     else:
         reader = READERS[name]
+    if "byTag" in row:
+        forms = [(tags_like(form), releases_of(product)) for form, product in row["byTag"].items()]
+        reader = released_by(forms, base, reader)
     return _within(tuple(row["within"].split("/")), reader) if "within" in row else reader
 
 
@@ -160,7 +159,10 @@ def look_up(reference: ImageReference, tables: CudaTables = SHIPPED) -> Reading:
         )
     found = reader(name) if reader is not None else readers.of_no_family(name, tables.toolkits.released)
     build = build_of(name.parts) if found.build is KernelBuild.UNKNOWN and found.kind is BuiltFor.CUDA else found.build
-    return replace(found, architectures=found.architectures or _architectures(name, words), build=build)
+    libraries = libraries_in(name.parts, name.tag, found.cuda) if found.kind is BuiltFor.CUDA else ()
+    architectures = _architectures(name, words) or found.architectures
+    is_own = "/".join(name.parts[-2:]) in _BY_END
+    return replace(found, architectures=architectures, build=build, libraries=libraries, is_of_project=is_own)
 
 
 def _architectures(name: ImageName, words: Words) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from webhook.cuda.compiled_code import Library
 from webhook.cuda.forward_compat import Base
 from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import BuiltFor
@@ -19,10 +20,10 @@ from webhook.model.versions import Version
 _TOKEN = re.compile(
     r"""
     (?<![a-z0-9])(?:
-      # cuda12.8, cuda-11.7.1; cu12.4; cuda118, cu124; cuda12, cuda-12, cu12
+      # cuda12.8, cuda-11.7.1; cu12.4; cuda118, cu124, cu1281; cuda12, cuda-12, cu12
       cuda[-_]?(?P<major>[0-9]{1,2})\.(?P<minor>[0-9]{1,2})(?:\.(?P<patch>[0-9]{1,4}))?(?![0-9])
     | cu(?P<dotted>1[0-9]\.[0-9])(?![a-z0-9])
-    | (?P<digits>(?:cuda[-_]?(?:9|1[0-9])[0-9](?![0-9.]))|(?:cu(?:9|1[0-9])[0-9](?![a-z0-9])))
+    | (?P<digits>(?:cuda[-_]?(?:9|1[0-9])[0-9](?![0-9.]))|(?:cu(?:9[0-9]|1[0-9][0-9]{1,2})(?![a-z0-9])))
     | (?P<whole>(?:cuda(?:9|1[0-9])(?![0-9]|\.[0-9]))|(?:cuda[-_]1[0-3](?![a-z0-9.]))|(?:cu(?:9|1[0-9])(?![a-z0-9.])))
     | (?P<cpu>(?:cpu|(?:no|non|without)[-_]?cuda)(?:[-_]?only)?(?![a-z0-9]))
     | (?P<XPU>(?:xpu|(?:gpu|server|full|light)-intel)(?![a-z0-9]))
@@ -135,7 +136,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _version_of(token: re.Match[str]) -> tuple[int, ...] | None:
-    """The numbers of a version. Without dots, the last digit is the minor number."""
+    """The numbers of a version. Without dots, 128 is 12.8, 1281 is 12.8.1, and 92 is 9.2."""
     match token.lastgroup:
         case "minor" | "patch":
             return tuple(int(part) for part in token.group("major", "minor", "patch") if part is not None)
@@ -143,7 +144,7 @@ def _version_of(token: re.Match[str]) -> tuple[int, ...] | None:
             return tuple(map(int, token["dotted"].split(".")))
         case "digits":
             digits = token["digits"].lstrip("cuda-_")
-            return int(digits[:-1]), int(digits[-1])
+            return (int(digits[:2]), *map(int, digits[2:])) if len(digits) > 2 else (int(digits[0]), int(digits[1]))
         case "whole":
             return (int(token["whole"].lstrip("cuda-_")),)
     return None
@@ -206,6 +207,9 @@ class Reading:
     architectures: tuple[str, ...] = ()
     platform: str = ""
     build: KernelBuild = KernelBuild.UNKNOWN
+    libraries: tuple[Library, ...] = ()
+    is_of_project: bool = False
+    """Whether the end of its path is that of a known project's own images."""
     outweighs_configuration: bool = False
     """Whether the image's configuration is ignored, because it is that of a base whose CUDA the image does not use."""
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from webhook.cuda.compiled_code import Library
 from webhook.cuda.kernels import Kernels
 from webhook.cuda.libcuda import NO_LIBCUDA, Libcuda
 from webhook.model.versions import Version
@@ -77,6 +78,12 @@ class Need:
     libcuda: Libcuda = NO_LIBCUDA
     is_pending: bool = False
     """Whether the registry has not answered yet, so that more may be known later."""
+    libraries: tuple[Library, ...] = ()
+    """The GPU code in the image, one of which has to serve; empty if not known."""
+    is_of_project: bool = False
+    """Whether the image is a known project's own, by its path."""
+    is_changed: bool = False
+    """Whether the container's command may install another framework, or runs none of its own."""
     _hash: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -85,6 +92,12 @@ class Need:
 
     def __hash__(self) -> int:
         return self._hash
+
+    @property
+    def is_for_nvidia(self) -> bool:
+        """Whether the image certainly computes on no GPU but NVIDIA's."""
+        is_certain = self.kind is BuiltFor.CUDA and (self.cuda is not None or self.is_of_project)
+        return is_certain and not self.is_changed and not any(library.is_for_others for library in self.libraries)
 
     @property
     def spelled(self) -> str:

@@ -118,17 +118,12 @@ def pytorch(name: ImageName) -> Reading:
     torch = version_of(name.tag)
     has_wheels = torch is not None and torch.at_least(_FIRST_OF_WHEELS)
     build = KernelBuild.PYTORCH_OF_PIP if has_wheels else KernelBuild.PYTORCH_OF_CONDA
-    found = replace(read_words(name, BuiltFor.CUDA).on(base), build=build)
-    if found.cuda is None or found.cuda.parts != (12, 8) or torch is None or not torch.at_least(_TORCH_29):
-        return found
-    return replace(found, floor=Version((7, 0)), is_floor_verified=torch.parts[:2] == _TORCH_29.parts)
+    return replace(read_words(name, BuiltFor.CUDA).on(base), build=build)
 
 
 _FIRST_OF_WHEELS = Version((2, 6))
 """Images since then certainly have wheels (pytorch/pytorch pull request 134274): it is the first without packages of
 conda."""
-_TORCH_29 = Version((2, 9))
-"""Its builds for CUDA 12.8 begin at compute capability 7.0 (Comfy-Org/ComfyUI pull request 16438)."""
 
 
 def rapids(name: ImageName) -> Reading:

@@ -15,6 +15,7 @@ from webhook.cuda.releases import MONTHLY_RELEASES, RAPIDS, RAPIDS_SOURCE, TABLE
 from webhook.cuda.verdict import judge
 from webhook.gpus.gpu_model import GpuModel
 from webhook.model.versions import Version, parse_version
+from webhook.yaml_files.shipped_tables import read_table
 
 _FIRST_SHOWN = parse_version("10.0")
 _LAST_OF_BRANCH = 999
@@ -36,6 +37,7 @@ def cuda_reference(tables: CudaTables = SHIPPED) -> str:
                 *_releases(),
                 *_products(),
                 *_code(),
+                *_compiled(),
                 *_images(tables),
             )
         )
@@ -222,6 +224,33 @@ def _code() -> Iterator[str]:
     yield from _table(
         ["Images", "Built by", "Note"],
         ([", ".join(origin.families), origin.build.code.title, origin.note] for origin in ORIGINS),
+    )
+
+
+def _compiled() -> Iterator[str]:
+    yield (
+        "\n## GPUs that images are compiled for\n\n"
+        "By release of the framework, both ends included, or by the form of the tag. Code for X.Y runs on X.Z where Z\n"
+        "is not less, and `X.Ya` on no other GPU. PTX runs on every newer GPU, with the driver of its own CUDA; where\n"
+        "that is empty, nobody knows. `only` are all GPUs that a program accepts, `driver` is what compressed code\n"
+        "needs. Where an image has several libraries, each with its CUDA, one has to serve.\n"
+    )
+    table = read_table(DATA / "compiled.yaml")
+    yield from (f"- {name}: {source}" for name, source in table["sources"].items())
+    yield ""
+    known = ("from", "to", "tags", "cuda", "library", "code", "only", "ptx", "least")
+    keys = (*known, "driver", "ptxDriver", "cpu", "source")
+    rows = [{**group, **row} for group in table["compiled"] for row in group["releases"]]
+    yield from _table(
+        ["Images", *keys, ""],
+        (
+            [
+                ", ".join(row["images"]),
+                *(row[key] or "none" if key in row else "" for key in keys),
+                "" if row.get("verified", True) else UNVERIFIED,
+            ]
+            for row in rows
+        ),
     )
 
 

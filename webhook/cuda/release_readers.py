@@ -5,7 +5,7 @@ suffix after the release may mean another build.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 
 from webhook.cuda.forward_compat import Base
@@ -31,8 +31,11 @@ def tags_like(form: str) -> re.Pattern[str]:
 def of_release(table: tuple[ReleaseRange, ...], name: ImageName, tag: str = "") -> Reading:
     """What the table says about the release in a tag. The default is the tag of the name."""
     row = built_with(table, tag or name.tag)
-    verified = row is None or row.is_verified
-    return Reading(BuiltFor.CUDA, row.cuda if row else None, name.tag_evidence, is_verified=verified)
+    if row is None:
+        return Reading(BuiltFor.CUDA, None, name.tag_evidence)
+    return Reading(
+        BuiltFor.CUDA, row.cuda, name.tag_evidence, is_verified=row.is_verified, architectures=row.architectures
+    )
 
 
 def released(
@@ -44,14 +47,33 @@ def released(
     unknown, unless it is NVIDIA's common base.
     """
 
-    def read(name: ImageName) -> Reading:
+    def words(name: ImageName) -> Reading:
         found = read_words(name, otherwise)
-        if found.kind is not BuiltFor.CUDA or found.cuda is not None or found.notes:
-            return found.on(base)
-        of_table = of_release(table, name) if tags.fullmatch(name.tag) else found
-        if of_table.cuda is None:
-            return found.on(Base.NGC if base is Base.NGC else Base.FOREIGN)
-        return of_table.on(base)
+        return found.on(base if found.cuda is not None or base is Base.NGC else Base.FOREIGN)
+
+    return released_by([(tags, table)], base, words)
+
+
+def released_by(
+    forms: Sequence[tuple[re.Pattern[str], tuple[ReleaseRange, ...]]], base: Base, otherwise: Reader
+) -> Reader:
+    """A reader for a family whose tags have several forms, each with a table. `otherwise` reads the words of the tag.
+
+    The table tells the CUDA where the words say none, and its minor number where they say the major one alone.
+    """
+
+    def read(name: ImageName) -> Reading:
+        found = otherwise(name)
+        if found.kind in (BuiltFor.NONE, BuiltFor.OTHER) or found.notes:
+            return found
+        for form, table in forms:
+            if tag := form.fullmatch(name.tag):
+                told = of_release(table, name, tag.groupdict().get("release") or name.tag).on(base)
+                said = found.cuda
+                if told.cuda is not None and (said is None or (said.minor is None and said.major == told.cuda.major)):
+                    return told
+                return replace(found, architectures=told.architectures)
+        return found
 
     return read
 
@@ -70,44 +92,14 @@ def of_gpu_tags(table: tuple[ReleaseRange, ...], tags: re.Pattern[str] = AT_THE_
     return read
 
 
-_RAY = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:\.[a-z0-9]+)?(?:-py[0-9]+)?(?:-gpu)?(?:-aarch64)?", re.ASCII)
-"""Tags of Ray: {release}[-{Python}][-gpu][-{processor}]."""
 _RELEASE_WITH_V = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+", re.ASCII)
 _SGLANG = re.compile(rf"{RELEASE.pattern}(?:-runtime)?", re.ASCII)
-_TEXT_EMBEDDINGS = re.compile(
-    r"(?:(?P<gpus>cuda|turing|86|89|hopper|100|120|121)-)?(?P<release>[0-9]+\.[0-9]+(?:\.[0-9]+)?|latest)(?:-grpc)?",
-    re.ASCII,
-)
-_DJL_TABLES: Mapping[str, tuple[ReleaseRange, ...]] = {
-    "pytorch-gpu": releases_of("djl-pytorch"),
-    "lmi": releases_of("djl-lmi"),
-    "deepspeed": releases_of("djl-deepspeed"),
-    "tensorrt-llm": releases_of("djl-tensorrt-llm"),
-}
-_DJL = re.compile(rf"(?P<release>{RELEASE.pattern})-(?P<kind>{'|'.join(_DJL_TABLES)})", re.ASCII)
 _NOTEBOOK = re.compile(r"tensorflow-(?P<release>[0-9.]+)-notebook-gpu", re.ASCII)
-_LLAMA_CPP = re.compile(r"(?:full|light|server)-cuda-b(?P<build>[0-9]{1,6})", re.ASCII)
-_LMDEPLOY = re.compile(rf"(?P<release>{RELEASE.pattern})(?P<suffix>-cu1[12])?", re.ASCII)
 
-_EMBEDDINGS_FLOORS: Mapping[str | None, Version] = {
-    "cuda": Version((7, 5)),
-    "turing": Version((7, 5)),
-    None: Version((8, 0)),
-    "86": Version((8, 6)),
-    "89": Version((8, 9)),
-    "hopper": Version((9, 0)),
-    "100": Version((10, 0)),
-    "120": Version((12, 0)),
-    "121": Version((12, 1)),
-}
-"""The compute capability for which an image of text-embeddings-inference is compiled, by prefix of the tag. The program
-refuses older GPUs when it starts (backends/candle/src/compute_cap.rs of the project)."""
 _HUGGINGFACE_SERVER_FOR_CPU = Version((0, 15))
 """The first release whose image without -gpu is for the CPU (KServe's huggingface_server_cpu.Dockerfile)."""
 _WITH_NEWER_PYTORCH = Version((3, 3, 1))
 """The first text-generation-inference whose PyTorch is built for CUDA 12.8, with code for newer GPUs than its base."""
-_WITH_FLOOR = 3
-"""The first version of text-generation-inference whose kernels begin at compute capability 8.0."""
 
 
 def vllm(name: ImageName) -> Reading:
@@ -157,31 +149,7 @@ def text_generation_inference(name: ImageName) -> Reading:
     found, version = _TEXT_GENERATION(name).on(Base.RELATED), version_of(name.tag)
     if version is None:
         return found
-    if not version.at_least(_WITH_NEWER_PYTORCH):
-        found = replace(found, build=KernelBuild.PYTORCH_OF_CONDA)
-    if version.major < _WITH_FLOOR:
-        return found
-    return replace(found, floor=Version((8, 0)), is_floor_verified=False)
-
-
-def text_embeddings_inference(name: ImageName) -> Reading:
-    """huggingface/text-embeddings-inference: an image for each compute capability, and one for several (cuda-)."""
-    tag = _TEXT_EMBEDDINGS.fullmatch(name.tag)
-    if tag is None:
-        return read_words(name, BuiltFor.CUDA).on(Base.CUDA)
-    found = of_release(releases_of("text-embeddings-inference"), name, tag["release"]).on(Base.CUDA)
-    return replace(found, floor=_EMBEDDINGS_FLOORS[tag["gpus"]])
-
-
-def lmdeploy(name: ImageName) -> Reading:
-    """openmmlab/lmdeploy: tags end in -cuNN, and the release tells the minor version. Older images are built on NGC."""
-    tag = _LMDEPLOY.fullmatch(name.tag)
-    if tag is None:
-        return read_words(name, BuiltFor.CUDA).on(Base.RELATED)
-    table = _LMDEPLOY_TABLES[tag["suffix"] or ""]
-    found, words = of_release(table, name, tag["release"]), read_words(name, BuiltFor.CUDA)
-    base = Base.NGC if table is releases_of("lmdeploy") and found.cuda else Base.RELATED
-    return (found if found.cuda else words).on(base)
+    return found if version.at_least(_WITH_NEWER_PYTORCH) else replace(found, build=KernelBuild.PYTORCH_OF_CONDA)
 
 
 def kaito(name: ImageName) -> Reading:
@@ -203,34 +171,12 @@ def huggingface_server(name: ImageName) -> Reading:
     return found.on(Base.RELATED) if found.cuda else read_words(name)
 
 
-def llama_cpp(name: ImageName) -> Reading:
-    """ggml-org/llama.cpp: the number of the build tells the CUDA."""
-    tag = _LLAMA_CPP.fullmatch(name.tag)
-    found = of_release(releases_of("llama-cpp"), name, f"{tag['build']}.0") if tag else read_words(name)
-    return found.on(Base.RELATED)
-
-
-def djl_serving(name: ImageName) -> Reading:
-    """deepjavalibrary/djl-serving: the end of the tag names the engine, the release tells its CUDA."""
-    tag = _DJL.fullmatch(name.tag)
-    if tag is None:
-        return read_words(name)
-    return of_release(_DJL_TABLES[tag["kind"]], name, tag["release"]).on(Base.RELATED)
-
-
 def kubeflow_images_public(name: ImageName) -> Reading:
     """kubeflow-images-public/tensorflow-X.Y.Z-notebook-gpu: the CUDA for which this TensorFlow is built."""
     found = _NOTEBOOK.fullmatch(name.last)
     if found is None:
         return read_words(name)
     return replace(of_release(releases_of("tensorflow"), name, found["release"]), evidence=name.repository_evidence)
-
-
-def ray(name: ImageName) -> Reading:
-    """rayproject/ray: -gpu is an alias of one image with -cuNNN, which the release tells. Others are for the CPU."""
-    if name.tag_words.has_gpu or name.tag_words.versions:
-        return _RAY_GPU(name)
-    return read_words(name, BuiltFor.NONE).on(Base.RELATED)
 
 
 _VLLM_FOR_ARM = released(releases_of("vllm-for-arm"), Base.CUDA, AT_THE_BEGINNING)
@@ -240,9 +186,3 @@ _TEXT_GENERATION = released(releases_of("text-generation-inference"), Base.RELAT
 _HUGGINGFACE_SERVER = released(
     releases_of("huggingface-server"), Base.UNKNOWN, re.compile(rf"{RELEASE.pattern}(?:-rc[0-9])?-gpu", re.ASCII)
 )
-_RAY_GPU = released(releases_of("ray"), Base.RELATED, _RAY)
-_LMDEPLOY_TABLES: Mapping[str, tuple[ReleaseRange, ...]] = {
-    "": releases_of("lmdeploy"),
-    "-cu12": releases_of("lmdeploy-12"),
-    "-cu11": releases_of("lmdeploy-11"),
-}

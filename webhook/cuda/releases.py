@@ -13,7 +13,7 @@ from typing import Any
 
 from webhook.cuda import DATA, UNVERIFIED
 from webhook.model.versions import Version, parse_version
-from webhook.yaml_files.shipped_tables import read_table
+from webhook.yaml_files.shipped_tables import read_rows, read_table
 
 _OLDEST_FLOOR = "6.0"
 """The least compute capability of a month whose row has no floor."""
@@ -124,27 +124,34 @@ def monthly_cuda(month: str, tag: str) -> tuple[Version | None, bool]:
 _VERSION = re.compile(r"v?([0-9]{1,4}(?:\.[0-9]{1,4}){1,2})(?=[-_.+a-z]|\Z)", re.ASCII)
 
 
+def is_between(version: Version, first: Version, last: Version) -> bool:
+    """Whether a version is between two versions, both included with all their patches."""
+    return version.at_least(first) and last.at_least(version.cut(len(last.parts)))
+
+
 @dataclass(frozen=True, slots=True)
 class ReleaseRange:
     """The versions from `first` to `last`, both included, whose images are built with this CUDA.
 
     A `last` with two numbers includes all its patches. If `cuda` has one number, its minor version is not known.
+    `architectures` are the CPU architectures of the images, empty if not known.
     """
 
     first: Version
     last: Version
     cuda: Version
     source: str
+    architectures: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "ReleaseRange":
         """Read a row of the table."""
-        source = _SOURCES.get(row["source"], row["source"])
-        return cls(parse_version(row["from"]), parse_version(row["to"]), parse_version(row["cuda"]), source)
+        first, last, cuda = (parse_version(row[key]) for key in ("from", "to", "cuda"))
+        return cls(first, last, cuda, _SOURCES.get(row["source"], row["source"]), tuple(row.get("arch", ())))
 
     def covers(self, version: Version) -> bool:
         """Whether the version is in this range."""
-        return version.at_least(self.first) and self.last.at_least(version.cut(len(self.last.parts)))
+        return is_between(version, self.first, self.last)
 
     @property
     def is_verified(self) -> bool:
@@ -163,15 +170,20 @@ def version_of(tag: str) -> Version | None:
 
 
 def built_with(table: tuple[ReleaseRange, ...], tag: str) -> ReleaseRange | None:
-    """The row of the table for the version in a tag; None if the table has none."""
-    version = version_of(tag)
+    """The row of the table for the version in a tag; None if the table has none. A tag may be a number alone."""
+    version = Version((int(tag),)) if tag.isdecimal() and len(tag) < 9 else version_of(tag)
     return None if version is None else next((row for row in table if row.covers(version)), None)
 
 
 _TABLE = read_table(DATA / "releases.yaml")
 _SOURCES: Mapping[str, str] = _TABLE["sources"]
 _RELEASES: Mapping[str, tuple[ReleaseRange, ...]] = {
-    row["product"]: tuple(map(ReleaseRange.of, row["releases"])) for row in _TABLE["products"]
+    row["product"]: read_rows(
+        ReleaseRange.of,
+        [{"arch": row.get("arch", ()), **one} for one in row["releases"]],
+        f"releases.yaml {row['product']}",
+    )
+    for row in _TABLE["products"]
 }
 
 TABLES: Mapping[str, tuple[ReleaseRange, ...]] = {

@@ -11,7 +11,7 @@ from itertools import groupby, islice
 from typing import Any
 
 from webhook.cuda import DATA
-from webhook.cuda.releases import MONTHLY_RELEASES, TORCH, built_with, monthly_cuda, releases_of, version_of
+from webhook.cuda.releases import MONTHLY_RELEASES, TORCH, built_with, is_between, monthly_cuda, releases_of, version_of
 from webhook.model.image import parse_reference
 from webhook.model.shape import FormatError
 from webhook.model.versions import Version, parse_version
@@ -62,6 +62,7 @@ _TORCH = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)-cuda[0-9.]+-(cudnn[0-9]+-(?:run
 _TENSORFLOW = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-gpu(?:-jupyter)?)", re.ASCII)
 _VLLM = re.compile(r"(v[0-9]+\.[0-9]+\.[0-9]+(?:\.post[0-9]+)?)(-cu130)?", re.ASCII)
 _SGLANG = re.compile(r"(v[0-9]+\.[0-9]+\.[0-9]+(?:\.post[0-9]+)?)-cu130", re.ASCII)
+_TEXT_EMBEDDINGS = re.compile(r"(?:[a-z0-9]+-)?([0-9]+\.[0-9]+(?:\.[0-9]+)?)", re.ASCII)
 _RAPIDS = re.compile(r"([0-9]{2}\.[0-9]{2})-cuda13-(py3\.[0-9]{1,2})", re.ASCII)
 
 _SERIES: Mapping[str, Mapping[str, tuple[str, str]]] = {
@@ -167,7 +168,7 @@ def _vllm(tag: str, newest: Version) -> Iterator[str]:
     if found is None or version is None:
         return
     if _needs_at_most(_CU_129, newest):
-        if _is_between(version, _VLLM_CU_129):
+        if is_between(version, *_VLLM_CU_129):
             yield f"{found[1]}-cu129"
         row = built_with(releases_of("vllm"), tag)
         if found[2] and row is not None and row.cuda == _CU_129:
@@ -184,15 +185,16 @@ def _sglang(tag: str, newest: Version) -> Iterator[str]:
         yield f"{found[1] if last.at_least(version) else f'v{last}'}-cu129"
 
 
+def _text_embeddings(tag: str, newest: Version) -> Iterator[str]:
+    """The image of the same release for other GPUs. Each release has the same CUDA for all of them."""
+    if newest and (found := _TEXT_EMBEDDINGS.fullmatch(tag)):
+        yield from (f"{gpus}{found[1]}" for gpus in ("", "turing-", "86-", "89-", "hopper-", "100-", "120-"))
+
+
 def _rapids(tag: str, newest: Version) -> Iterator[str]:
     found = _RAPIDS.fullmatch(tag)
     if found and _RAPIDS_BOTH[0] <= found[1] <= _RAPIDS_BOTH[1] and _needs_at_most(_CU_129, newest):
         yield f"{found[1]}-cuda12-{found[2]}"
-
-
-def _is_between(version: Version, bounds: tuple[Version, Version]) -> bool:
-    """Whether a version is between two versions, both included with all their patches."""
-    return version.at_least(bounds[0]) and bounds[1].at_least(version.cut(len(bounds[1].parts)))
 
 
 _BY_END: Mapping[str, Suggest] = {
@@ -202,4 +204,5 @@ _BY_END: Mapping[str, Suggest] = {
     "tensorflow/tensorflow": _tensorflow,
     "vllm/vllm-openai": _vllm,
     "lmsysorg/sglang": _sglang,
+    "huggingface/text-embeddings-inference": _text_embeddings,
 }

@@ -10,8 +10,10 @@ from functools import lru_cache
 
 from webhook.cuda import checks
 from webhook.cuda.checks import CudaFinding, Verdict
+from webhook.cuda.compiled_code import Way
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.gate import Gate, legacy_gate
+from webhook.cuda.kernels import Kernels
 from webhook.cuda.libcuda_check import Effect, LibcudaFinding, libcuda
 from webhook.cuda.need import BuiltFor, Need
 from webhook.cuda.offer import Offer
@@ -20,22 +22,33 @@ from webhook.gpus.steering import Cause
 
 def deciding_finding(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> CudaFinding:
     """The finding that decides about an image for CUDA: the first one of the worst kind."""
-    findings = list(_findings(need, offer, tables))
-    for verdict in (Verdict.INCOMPATIBLE, Verdict.UNKNOWN):
+    findings = [_softened(finding) if need.is_changed else finding for finding in _findings(need, offer, tables)]
+    for verdict in (Verdict.INCOMPATIBLE, Verdict.UNKNOWN, Verdict.FORWARD_COMPAT_ONLY):
         worst = next((finding for finding in findings if finding.verdict is verdict), None)
         if worst is not None:
             return worst
     return findings[-1]
 
 
+def _softened(finding: CudaFinding) -> CudaFinding:
+    """What a finding about the GPU comes to if the container may run another framework than the image's."""
+    if finding.verdict is not Verdict.INCOMPATIBLE or finding.cause is not Cause.GPU:
+        return finding
+    reason = f"{finding.reason}; but its command may install another framework, or only waits for somebody"
+    return finding._replace(verdict=Verdict.UNKNOWN, reason=reason)
+
+
 def _findings(need: Need, offer: Offer, tables: CudaTables) -> Iterator[CudaFinding]:
     """The objections of the checks, and at the end whether the driver runs the CUDA version."""
-    yield from filter(None, (checks.architecture(need, offer), checks.framework(need, offer)))
+    compiled = checks.compiled_code(need, offer, tables)
+    yield from filter(None, (checks.architecture(need, offer), checks.framework(need, offer), compiled))
     if need.cuda is None:
         yield CudaFinding(Verdict.UNKNOWN, Cause.IMAGE, "the CUDA version that the image needs is not known")
         return
     cuda = need.cuda if need.is_cuda_verified else need.cuda.cut(1)
-    too_new = checks.gpu_too_new(cuda, need.kernels, offer, tables)
+    ways = {way for _, way in checks.ways(need, offer)}
+    kernels = Kernels.WITH_PTX if Way.PTX in ways else need.kernels
+    too_new = None if Way.CODE in ways else checks.gpu_too_new(cuda, kernels, offer, tables)
     yield from filter(None, (checks.gpu_too_old(cuda, offer, tables), too_new, checks.driver_for_gpu(offer, tables)))
     yield checks.driver_for_cuda(need, cuda, offer, tables)
 
@@ -52,6 +65,10 @@ class Judgement:
     reason: str
     gate: Gate
     libcuda: LibcudaFinding | None = None
+    is_on_cpu: bool = False
+    """Whether the program starts all the same, and computes on the CPU."""
+    common: str = ""
+    """The part of the reason that does not name these nodes; empty if there is none."""
 
     def counting(self, *effects: Effect) -> "Judgement":
         """The judgement if what goes wrong with libcuda counts where it has one of these effects."""
@@ -87,4 +104,7 @@ def judge_without_gate(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -
         reason = f"the image is built for {need.platform or 'another platform'}, not for NVIDIA GPUs"
         return Judgement(Verdict.INCOMPATIBLE, Cause.IMAGE, reason, Gate.NOT_APPLICABLE)
     found = deciding_finding(need, offer, tables)
-    return Judgement(*found, Gate.UNKNOWN, libcuda(need, offer, found.verdict, tables))
+    wrong = libcuda(need, offer, found.verdict, tables)
+    return Judgement(
+        found.verdict, found.cause, found.reason, Gate.UNKNOWN, wrong, is_on_cpu=found.is_on_cpu, common=found.common
+    )

@@ -9,6 +9,8 @@ account, whatever their taints, because the queue may still add tolerations.
 If a node pool of the policy has a `next` driver ([node pools](#node-pools)), pods that its nodes could run now, but not
 with that driver, bring a warning until the day on which it is rolled out. They are never refused for it.
 
+An image for CUDA is refused on GPUs of AMD and Intel, as an image for ROCm is on NVIDIA's.
+
 GPUs that come by resource claims (DRA) are judged on the nodes whose ResourceSlices offer NVIDIA GPUs, where it is
 certain that the pod gets such a GPU ([dra.md](dra.md)).
 """
@@ -27,7 +29,6 @@ from webhook.cuda.cuda_messages import remedy_for
 from webhook.cuda.environment import cuda_version
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
-from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import BuiltFor, Need
 from webhook.model.accelerators import Share, Vendor
 from webhook.model.container import Container
@@ -115,6 +116,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     """Refuse a pod if none of the nodes that it could run on can run its images, and warn if some of them cannot."""
     survey = survey_of(pod, settings, facts)
     if survey is None:
+        yield from _of_other_vendors(pod, settings, facts)
         return
     assessment = survey.assessment
     if assessment.is_none_left:
@@ -128,7 +130,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         yield from libraries
     passable: Sequence[NodeVerdict] = assessment.compatible
     if not passable:
-        yield from _unknown(survey, settings.unknown)
+        yield from _unknown(survey, settings)
         others = assessment.verdicts if settings.unknown == "allow" else ()
         passable = [one for one in others if one.result.verdict is not Verdict.INCOMPATIBLE]
     if not libraries and passable and all(one.result.fails_gate for one in passable):
@@ -139,6 +141,32 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         yield from before_changes(
             survey.uses, assessment, changing, is_allowed=is_allowed, forced=forced, is_held=is_held
         )
+
+
+def _of_other_vendors(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
+    """Refuse images for CUDA, and for another vendor's platform, in containers with GPUs of AMD or Intel."""
+    for container in pod.lasting_containers():
+        own = [one for one in container.gpu_requests if one.count and one.accelerator.share not in _FOR_OTHERS]
+        if not own or any(one.accelerator.vendor not in _PLATFORMS for one in own):
+            continue
+        need, platform = _need(container, pod, settings, facts), _PLATFORMS[own[0].accelerator.vendor]
+        is_cuda = need.is_for_nvidia and not _OF_OTHERS.search(container.image)
+        built_for = need.platform if need.kind is BuiltFor.OTHER else "CUDA" if is_cuda else ""
+        if built_for and built_for != platform:
+            yield Violation(
+                f"{container.path}.image",
+                f"{cuda_messages.named(container.image)} is built for {built_for} ({need.evidence})",
+                f"the GPU of {own[0].resource} runs images for {platform} only",
+                f"Use an image that is built for {platform}, or request the GPU that this image is built for",
+            )
+
+
+_PLATFORMS: Mapping[Vendor, str] = {Vendor.AMD: "AMD ROCm", Vendor.INTEL: "Intel XPUs"}
+"""What images for the GPUs of other vendors are built for."""
+_OF_OTHERS = re.compile(r"\b(?:amd|radeon|hip|intel|oneapi|sycl|vulkan|openvino)\b", re.IGNORECASE)
+"""Words that may mean a build for other GPUs than NVIDIA's, or for both."""
+_FOR_OTHERS = (Share.PASSTHROUGH, Share.NODE)
+"""GPUs on which the container itself does not compute: those of a virtual machine, and those that an agent watches."""
 
 
 def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
@@ -222,15 +250,10 @@ def _need(container: Container, pod: Pod, settings: Settings, facts: Facts) -> N
     )
     need = need_of(container.image, claims)
     if may_run_other_code(container.words):
-        need = _of_other_code(need)
+        need = replace(need, is_changed=True)
     if container.env_from and not container.sets_env(libcuda.PATH) and container.may_take_env(libcuda.PATH):
         return replace(need, libcuda=replace(need.libcuda, is_sure=False))
     return need
-
-
-def _of_other_code(need: Need) -> Need:
-    """What a container needs whose command may bring other code for the GPU. The CUDA of the image stays as it is."""
-    return replace(need, kernels=Kernels.NONE, is_floor_verified=False, certain_floor=None)
 
 
 def _libraries(survey: CudaSurvey, *, is_held: bool) -> Iterator[Advice]:
@@ -287,11 +310,17 @@ def _mixed(survey: CudaSurvey, *, is_steered: bool) -> Advice:
     return Advice(f"{container.path}.image", found, mend)
 
 
-def _unknown(survey: CudaSurvey, unknown: Unknown) -> Iterator[Violation | Advice]:
+def _unknown(survey: CudaSurvey, settings: Settings) -> Iterator[Violation | Advice]:
     """Advice or violations about containers of which it is not known whether they will run."""
-    if unknown == "allow":
-        return
     for at, (container, need) in enumerate(survey.uses):
+        verdicts = survey.assessment.verdicts
+        if verdicts and all(one.result.judgements[at].is_on_cpu for one in verdicts):
+            found = cuda_messages.on_cpu(container.image, verdicts, at)
+            offers = [one.result.offer for one in verdicts]
+            yield Advice(f"{container.path}.image", found, remedy_for(container.image, need, offers, settings.tables))
+            continue
+        if settings.unknown == "allow":
+            continue
         if not container.image and need.cuda is None:
             continue  # a template whose image is filled in later
         found = cuda_messages.doubt(container.image, need, at, survey.assessment.verdicts)
@@ -299,7 +328,7 @@ def _unknown(survey: CudaSurvey, unknown: Unknown) -> Iterator[Violation | Advic
             continue
         where = f"{container.path}.image"
         clearing = _clearing(container, need, survey.assessment.verdicts)
-        if unknown == "warn" or need.is_pending:
+        if settings.unknown == "warn" or need.is_pending:
             yield Advice(where, found, clearing)
         else:
             allowed = "the policy refuses pods for which this is not known"

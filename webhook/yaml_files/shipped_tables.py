@@ -4,10 +4,15 @@ They are read once, at the start, and without line numbers: tests compare each f
 has a faulty one.
 """
 
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
+
+from webhook.model.shape import FormatError
+
+Row = TypeVar("Row")
 
 _SAFE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _RESOLVERS = {
@@ -27,3 +32,16 @@ def read_table(file: Path) -> Any:
     """The content of a file, as maps, lists and scalars. A row of four keys takes some 16 microseconds."""
     with file.open("rb") as content:
         return yaml.load(content, Loader=_LOADER)  # noqa: S506  # either loader is a safe one
+
+
+def read_rows(
+    read: Callable[[Mapping[str, Any]], Row], rows: Iterable[Mapping[str, Any]], where: str
+) -> tuple[Row, ...]:
+    """Every row, read by `read`. Raises FormatError, which names the row, if a version in it cannot be read."""
+    found: list[Row] = []
+    for row in rows:
+        try:
+            found.append(read(row))
+        except FormatError as error:
+            raise FormatError(f"{where}: {dict(row)}: {error}") from None
+    return tuple(found)
