@@ -15,6 +15,7 @@ GPUs that come by resource claims (DRA) are judged on the nodes whose ResourceSl
 certain that the pod gets such a GPU ([dra.md](dra.md)).
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
