@@ -91,8 +91,7 @@ from webhook.facts.facts import ClusterFacts
         ),
         pytest.param(
             asking(1, nodeSelector={"zone": "b"}),
-            "spec.nodeSelector[zone]: no node has this label; a node has to have every label of nodeSelector. "
-            "Remove it, or tell the platform team.",
+            "spec.nodeSelector[zone]: no node has this label; zone=b is wanted. Remove it, or tell the platform team.",
             id="a label that is like no other",
         ),
         pytest.param(

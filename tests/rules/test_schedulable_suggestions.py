@@ -71,8 +71,9 @@ def test_the_label_of_another_cloud_is_none_of_this_one_misspelled():
     facts = ClusterFacts.of([gpu_node("a", "NVIDIA-L4", {"nvidia.com/gpu": "4"}, "1Ti", **{GKE: "nvidia-l4"})])
     (message,) = told(asking(1, nodeSelector={"kubernetes.azure.com/accelerator": "nvidia"}), facts)
     assert message == (
-        "spec.nodeSelector[kubernetes.azure.com/accelerator]: no node has this label; a node has to have every label "
-        "of nodeSelector. Remove it, or tell the platform team."
+        "spec.nodeSelector[kubernetes.azure.com/accelerator]: no node has this label; "
+        "kubernetes.azure.com/accelerator=nvidia is wanted, and nodes have nvidia.com/gpu.product=NVIDIA-L4. "
+        "Remove it, or tell the platform team."
     )
 
 
