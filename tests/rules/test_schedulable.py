@@ -99,7 +99,7 @@ def test_every_reason_that_holds_alone_is_told_at_its_place():
 def test_what_fails_together_is_told_beside_what_fails_alone():
     raw = asking(4, nodeSelector={PRODUCT: T4, "zone": "b"})
     assert [message.split("; ")[1].split(".")[0] for message in told(raw)] == [
-        "a node has to have every label of nodeSelector",
+        "zone=b is wanted",
         "the largest node with nvidia",
     ]
 

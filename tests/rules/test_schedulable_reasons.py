@@ -24,7 +24,7 @@ from webhook.facts.facts import ClusterFacts
             asking(1, "nvidia.com/mig-9g.90gb"),
             "spec.containers[trainer].resources: requests nvidia.com/mig-9g.90gb, which no node offers; nodes offer "
             "nvidia.com/gpu, nvidia.com/mig-1g.10gb and nvidia.com/mig-3g.40gb. "
-            "Did you mean nvidia.com/mig-3g.40gb? Request that.",
+            "Request what nodes offer, or tell the platform team.",
             id="a MIG profile that no node offers",
         ),
         pytest.param(
@@ -91,8 +91,7 @@ from webhook.facts.facts import ClusterFacts
         ),
         pytest.param(
             asking(1, nodeSelector={"zone": "b"}),
-            "spec.nodeSelector[zone]: no node has this label; a node has to have every label of nodeSelector. "
-            "Remove it, or tell the platform team.",
+            "spec.nodeSelector[zone]: no node has this label; zone=b is wanted. Remove it, or tell the platform team.",
             id="a label that is like no other",
         ),
         pytest.param(

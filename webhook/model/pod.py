@@ -71,6 +71,8 @@ class Pod:
     """Whether the pod has pod anti-affinity or topology spread constraints of any kind."""
     stands_beside_pods: bool = False
     """Whether the pod has to be on the same host as other pods, by a required pod affinity."""
+    stands_within: tuple[str, ...] = ()
+    """The topology keys of its required pod affinity: labels that its node has to have."""
     resources: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
     """Requests and limits of the pod as a whole (spec.resources, Kubernetes 1.34), as they are written."""
     has_started: bool = False

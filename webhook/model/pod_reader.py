@@ -43,6 +43,15 @@ def stands_beside_pods(affinity: Mapping[str, Any], labels: Mapping[str, Any]) -
     return False
 
 
+def topologies_of(affinity: Mapping[str, Any]) -> tuple[str, ...]:
+    """The topology keys of the required pod affinity. Raises ShapeError."""
+    terms = mapping(affinity.get("podAffinity"), "affinity", "podAffinity").get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    keys = [term.get("topologyKey") for term in (terms if isinstance(terms, list) else ()) if isinstance(term, dict)]
+    return tuple(dict.fromkeys(key for key in keys if isinstance(key, str) and key))
+
+
 def has_anti_affinity(affinity: Mapping[str, Any]) -> bool:
     """Whether there is any term of pod anti-affinity; empty lists do not count.
 
@@ -143,6 +152,7 @@ def _read(  # noqa: PLR0913, PLR0917  # all parts of a pod
         active_deadline=_seconds(spec.get("activeDeadlineSeconds")),
         resource_claims=spec.get("resourceClaims"),
         stands_beside_pods=stands_beside_pods(affinity, labels) if affinity else False,
+        stands_within=topologies_of(affinity) if affinity else (),
         says_how_it_spreads=bool(spec.get("topologySpreadConstraints")) or has_anti_affinity(affinity),
         resources=_resources(spec),
         overhead=entries(spec.get("overhead"), "overhead"),

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 
 _SHELLS = frozenset({"sh", "bash", "ash", "dash", "zsh"})
 _SEPARATORS = re.compile(r"&&|\|\||[;&|\n]")
-_GRAMMAR = frozenset({"while", "until", "do", "done", "if", "then", "else", "fi", "exec", "time"})
-_HARMLESS = frozenset(
-    {"", ":", "date", "echo", "env", "exit", "false", "hostname", "ls", "set", "sleep", "true", "[", "test"}
+_GRAMMAR = frozenset(
+    {"while", "until", "do", "done", "if", "then", "else", "fi", "exec", "time", "sudo", "nohup", "env"}
 )
+_HARMLESS = frozenset({"", ":", "date", "echo", "exit", "false", "hostname", "ls", "set", "sleep", "true", "[", "test"})
 _LONGEST = 2_000
 """Characters of a command that are read."""
 
@@ -18,7 +18,7 @@ def only_shows_gpus(command: Sequence[str]) -> bool:
 
     >>> only_shows_gpus(["sh", "-c", "while true; do nvidia-smi -L; sleep 9; done"])
     True
-    >>> only_shows_gpus(["sh", "-c", "nvidia-smi && python train.py"]), only_shows_gpus([])
+    >>> only_shows_gpus(["sh", "-c", "nvidia-smi && A=1 env python train.py"]), only_shows_gpus([])
     (False, False)
     """
     if not command:
@@ -43,7 +43,7 @@ def simple_commands(command: Sequence[str]) -> Iterator[list[str]]:
             script = " ".join(arguments[at + 1 : at + 2])
     for part in _SEPARATORS.split(script[:_LONGEST]):
         words = part.split()
-        while words and words[0] in _GRAMMAR:
+        while words and (words[0] in _GRAMMAR or "=" in words[0]):
             del words[0]
         yield [_name(words[0]), *words[1:]] if words else [""]
 
@@ -53,7 +53,7 @@ def _name(program: str) -> str:
 
 
 _INSTALLERS = frozenset({"pip", "pip3", "conda", "mamba", "micromamba", "uv", "uvx", "pixi", "poetry", "pipenv"})
-_INTERACTIVE = frozenset({"sshd", "jupyter", "jupyter-lab", "jupyter-notebook", "code-server", "start-notebook.sh"})
+_INTERACTIVE = frozenset({"sshd", "code-server", "start-notebook.sh"})
 _PYTHON = re.compile(r"python[0-9.]*")
 
 
@@ -63,10 +63,12 @@ def may_run_other_code(command: Sequence[str]) -> bool:
 
     >>> may_run_other_code(["bash", "-c", "pip install torch==2.8.0 && python a.py"]), may_run_other_code(["bash"])
     (True, True)
-    >>> may_run_other_code(["sleep", "infinity"]), may_run_other_code(["sh", "-c", "sleep 9; python a.py"])
-    (True, False)
+    >>> may_run_other_code(["sh", "-c", "while true; do sleep 9; done"])
+    True
+    >>> may_run_other_code(["sh", "-c", "sleep 9; python a.py"]), may_run_other_code([])
+    (False, False)
     """
-    programs = list(simple_commands(command)) if command else []
+    programs = [words for words in simple_commands(command) if words[0]]
     return any(map(_installs_or_serves, programs)) or (bool(programs) and _waits(programs[-1]))
 
 
@@ -76,7 +78,7 @@ def _installs_or_serves(words: Sequence[str]) -> bool:
         program, *arguments = arguments[1:] or [""]
     if program.startswith("pip"):
         return "install" in arguments
-    return program in _INSTALLERS or program in _INTERACTIVE
+    return program in _INSTALLERS or program in _INTERACTIVE or program.startswith("jupyter")
 
 
 def _waits(words: Sequence[str]) -> bool:

@@ -206,7 +206,7 @@ def left_to_the_image(container: Container, runtime: str) -> Violation | None:
     is_debugger = container.list_name == EPHEMERAL
     return Violation(
         f"{container.path}.env",
-        f"has no {VARIABLE} {runtime}, and the container requests no NVIDIA GPU",
+        f"has no {VARIABLE} {runtime.rstrip(',')}, and the container requests no NVIDIA GPU",
         "its image may set the variable, as CUDA images do, and then the container sees every GPU of its node",
         f"Use {_DEBUG}" if is_debugger else f"Request a GPU in resources.limits, or set {VARIABLE} to void",
     )

@@ -46,6 +46,8 @@ from webhook.model.claim_object import ClaimObject
 from webhook.model.claims import claims_of
 from webhook.model.node import NodeClass, NodeClassState
 from webhook.model.pod import Pod
+from webhook.model.requirements import placed, requiring
+from webhook.model.selectors import Expression, Operator
 from webhook.model.wording import asked, counted, cut, few, one_slip_away
 from webhook.rules.pending.impossible_claims import beyond_classes, impossible_claims, unknown_classes
 from webhook.rules.pending.wants import TELL
@@ -94,6 +96,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         yield from beyond_classes(pod, facts)
     if feasible or not facts.knows_nodes():
         yield from _on_nodes(pod, feasible, facts)
+        yield from _nowhere_beside(pod, facts) if feasible and pod.stands_within else ()
         return
     if pod.owner_kind != "DaemonSet":
         for reason in islice(why_pending(pod, facts, settings.gpus), _MOST_REASONS):
@@ -143,6 +146,16 @@ def _missing(kind: str, name: str, known: Collection[str]) -> Iterator[Advice]:
     found = f"names {kind} {cut(name)}, which the cluster does not have; the API server rejects every pod with it"
     where = f"spec.{kind[0].lower()}{kind[1:]}Name"
     yield Advice(where, found, f"Did you mean {meant}? Correct the name" if meant else _CREATE)
+
+
+def _nowhere_beside(pod: Pod, facts: Facts) -> Iterator[Advice]:
+    """Labels by which the pod has to stand beside others, and which no node has that it could get."""
+    for key in pod.stands_within[:_MOST_REASONS]:
+        has_key = Expression(key, Operator.EXISTS, ())
+        if not facts.feasible_nodes(placed(pod, requiring(pod, has_key))):
+            found = f"has to stand beside other pods within {cut(key)}, and no node that could run it has this label"
+            remedy = "Write a topologyKey that these nodes have, such as kubernetes.io/hostname"
+            yield Advice("spec.affinity.podAffinity", found, remedy, follows_nodes=True)
 
 
 def _missing_claims(pod: Pod, facts: Facts) -> Iterator[Advice]:

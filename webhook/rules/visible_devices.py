@@ -172,8 +172,11 @@ def _findings(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation 
         if container.is_privileged and (pod.gpus or runtime):
             yield from settings.privileged.applied_to(_privileged(pod, container, runtime))
         if container.env_from or (runtime and not requests_nvidia(container)):
-            unsaid = _of_what_is_not_said(pod, container, settings, runtime, by_claim=by_claim)
-            yield from own.applied_to(unsaid)
+            yield from own.applied_to(_of_what_is_not_said(pod, container, settings, runtime, facts))
+
+
+def _may_be_on_gpu_nodes(pod: Pod, facts: Facts) -> bool:
+    return any(node.gpu_resources for node in facts.matching_nodes(pod))
 
 
 def _exposing(container: Container, *, by_claim: bool) -> Violation | None:
@@ -283,14 +286,17 @@ def _privileged(pod: Pod, container: Container, runtime: str) -> Violation:
 
 
 def _of_what_is_not_said(
-    pod: Pod, container: Container, settings: Settings, runtime: str, *, by_claim: bool
+    pod: Pod, container: Container, settings: Settings, runtime: str, facts: Facts
 ) -> Iterator[Violation | Advice]:
     """The violations of a container that leaves the variable to a ConfigMap, a Secret or its image.
 
     Without runtimeClassName and GPUs of NVIDIA only CUDA_VERSION counts: other pods are not sent, or on other nodes.
+    The pods of a RayCluster are judged with it, wherever they may get onto GPU nodes.
     """
     is_sent = bool(pod.runtime_class) or any(gpu.vendor not in _OTHERS for gpu in pod.accelerators)
-    asks = requests_nvidia(container) or (by_claim and not sets_legacy(container))
+    is_sent = is_sent or (bool(runtime) and pod.owner_kind == "RayCluster" and _may_be_on_gpu_nodes(pod, facts))
+    by_claim = container.has_claims and not sets_legacy(container) and _claims_gpus(container, pod, facts)
+    asks = by_claim or requests_nvidia(container)
     if not asks and (not runtime or _gets_void(pod, container)):
         return
     if is_sent and (elsewhere := set_elsewhere(container)) is not None:

@@ -33,8 +33,11 @@ def made(api_version: str, kind: str, spec: dict[str, Any], **metadata: Any) -> 
 @pytest.mark.parametrize("raw", OBJECTS, ids=title)
 def test_the_owner_of_pods_is_known_where_it_is_certain(raw: dict[str, Any]) -> None:
     key = raw["apiVersion"].rpartition("/")[0], raw["kind"]
-    if key[0] != "apps.nvidia.com":
-        assert {one.owner_kind for one in templates_of(raw)} <= {OWNERS.get(key, "")}
+    owners = {one.owner_kind for one in templates_of(raw)}
+    if key[0] == "ray.io":
+        assert owners - {""} == {"RayCluster"}, "submitters are not of the cluster"
+    elif key[0] != "apps.nvidia.com":
+        assert owners <= {OWNERS.get(key, "")}
 
 
 @pytest.mark.parametrize(

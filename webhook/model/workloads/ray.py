@@ -50,7 +50,8 @@ def _cluster(spec: object, where: str) -> Iterator[Template]:
 
 
 def _group(group: Mapping[str, Any], where: str, name: str, pods: int | None) -> Iterator[Template]:
-    for template in from_template(group.get("template"), f"{where}.template", group=name, pods=pods):
+    pod = group.get("template")
+    for template in from_template(pod, f"{where}.template", group=name, pods=pods, owner_kind="RayCluster"):
         if _OTHER_DIRECTORY in mapped(group, "rayStartParams"):
             yield template
         else:

@@ -166,8 +166,11 @@ class LabelHints:
             value = self._meant_value(correct, self.nodes.label_values(meant), fits)
             if value:
                 return f"nodes have {meant}", f"Did you mean {meant}={cut(value)}? Correct the key and the value"
-        needed = "a node has to have every label of nodeSelector" if want.is_selector else "no node has that label"
-        return needed, f"Remove it, or {TELL}"
+        wanted = f"{cut(str(want))} is wanted" if want.is_selector else "no node has that label"
+        names = {key: found for key in self._searched() if (found := self.nodes.label_values(key))}
+        here = [f"{key}={cut(value)}" for key in islice(names, 1) for value in names[key]]
+        is_of_gpus = expression.key in OWNERS or "gpu" in expression.key or "accelerator" in expression.key
+        return f"{wanted}, and nodes have {few(here)}" if here and is_of_gpus else wanted, f"Remove it, or {TELL}"
 
     def _meant_value(self, expression: Expression, values: Sequence[str], fits: ExpressionFits) -> str | None:
         """The value that was probably meant, if the pod would fit with it."""

@@ -163,7 +163,8 @@ class _Hopeless:
         """The reason for a GPU resource that no node offers, such as a MIG profile."""
         known, own = sorted(self.nodes.gpu_resources()), self.pod.known.of(want.resource)
         alike = [name for name in known if own and (other := self.pod.known.of(name)) and other.vendor is own.vendor]
-        meant = nearest(want.resource, [name for name in alike if self._is_used_alike(want.resource, name)])
+        used = [name for name in alike if self._is_used_alike(want.resource, name)]
+        meant = nearest(want.resource, [name for name in used if not self._are_other_parts(want.resource, name)])
         small = want.resource.lower()
         remedy = f"Request what nodes offer, or {TELL}"
         if not known:
@@ -176,6 +177,11 @@ class _Hopeless:
             remedy = f"Did you mean {meant}? Request that"
         offers = f"nodes offer {few(alike or known)}" if known else "nodes offer no GPUs"
         return Reason(want.where, f"requests {cut(want.resource)}, which no node offers", offers, remedy)
+
+    def _are_other_parts(self, one: str, other: str) -> bool:
+        """Whether one of two GPU resources is slices or shares: whoever wrote it did not mean the other one."""
+        known = [self.pod.known.of(name) for name in (one, other)]
+        return any(gpu is not None and (gpu.is_shared or gpu.share is Share.SLICE) for gpu in known)
 
     def _is_used_alike(self, one: str, other: str) -> bool:
         """Whether both GPU resources are for containers, or both for virtual machines."""
