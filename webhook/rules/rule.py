@@ -45,8 +45,13 @@ class Violation:
     is_kept_off: bool = False
     softens_on_update: bool = False
 
+    @property
+    def message(self) -> str:
+        """What was found, and what is allowed instead, where that says more."""
+        return f"{self.found}; {self.allowed}" if self.allowed else self.found
+
     def __str__(self) -> str:
-        return f"{self.where}: {self.found}; {self.allowed}. {self.remedy}."
+        return f"{self.where}: {self.message}. {self.remedy}."
 
 
 @dataclass(frozen=True, slots=True)
