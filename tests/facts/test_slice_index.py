@@ -219,3 +219,47 @@ def test_a_device_plugin_that_restarts_takes_no_driver_away() -> None:
 )
 def test_only_what_all_devices_for_containers_say_is_known(slices: list[Any], driver: SliceDriver | None) -> None:
     assert table(*slices).driver("a") == driver
+
+
+def tainted(name: str, *taints: tuple[str, str], **slice_: Any) -> Any:
+    """A slice with two devices, of which the first has these taints: keys with their effects."""
+    raw = resource_slice(name, name, gpus=2, **slice_)
+    raw["spec"]["devices"][0]["taints"] = [{"key": key, "effect": effect} for key, effect in taints]
+    return raw
+
+
+@pytest.mark.parametrize(
+    ("slices", "tolerated", "expected"),
+    [
+        pytest.param([tainted("a", ("x/hot", "NoSchedule"))], [], (1, {"x/hot"}), id="one of two"),
+        pytest.param([tainted("a", ("x/hot", "NoExecute"))], [], (1, {"x/hot"}), id="evicted as well"),
+        pytest.param([tainted("a", ("x/hot", "None"))], [], (2, set()), id="for people to read"),
+        pytest.param([tainted("a", ("x/hot", "Surprise"))], [], (2, set()), id="an unknown effect"),
+        pytest.param([tainted("a", ("x/hot", "NoSchedule"))], ["x/hot"], (2, set()), id="tolerated"),
+        pytest.param([tainted("a", ("x/hot", "NoSchedule"))], [""], (2, set()), id="all are tolerated"),
+        pytest.param(
+            [tainted("a", ("x/hot", "NoSchedule"), ("x/old", "NoSchedule"))],
+            ["x/hot"],
+            (1, {"x/old"}),
+            id="one of them",
+        ),
+        pytest.param(
+            [tainted("a", ("x/hot", "NoSchedule")), resource_slice("b", "b", gpus=2)],
+            [],
+            (2, {"x/hot"}),
+            id="another node",
+        ),
+    ],
+)
+def test_tainted_devices_are_not_offered_to_those_who_do_not_tolerate_them(slices, tolerated, expected) -> None:
+    facts = ClusterFacts.of(device_classes=CLASSES, slices=slices)
+    assert facts.untainted_devices("gpu.nvidia.com", tolerated) == expected
+    assert facts.most_devices("gpu.nvidia.com") == 2
+    assert facts.untainted_devices("odd", tolerated) is None
+
+
+def test_taints_of_any_shape_are_read() -> None:
+    raw = resource_slice("a", "a", gpus=1)
+    raw["spec"]["devices"][0]["taints"] = [7, None, {"key": 7, "effect": "NoSchedule"}, {"effect": "NoSchedule"}]
+    facts = ClusterFacts.of(device_classes=CLASSES, slices=[raw])
+    assert facts.untainted_devices("gpu.nvidia.com", ()) == (1, set())

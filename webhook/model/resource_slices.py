@@ -10,6 +10,7 @@ that can be allocated at a time. Devices that share counters (partitions of one 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from webhook.model.json_parts import listed, mapped, part
@@ -40,6 +41,8 @@ _MOST_KINDS = 16
 """Most kinds of devices of a slice that are kept; a GPU has about ten MIG profiles."""
 _VFIO = "vfio"
 """The type of devices that go to virtual machines, whose own driver nobody knows."""
+_MOST_TAINTS = 16
+"""Most taints of a device. The API server allows no more (DeviceTaintsMaxLength)."""
 _LONGEST = 64
 """Most characters of an attribute. The API server allows no more."""
 _LONGEST_NAME = 253
@@ -51,6 +54,7 @@ class DeviceKind(NamedTuple):
 
     `type` is `gpu`, `mig` or `vfio` of NVIDIA's driver, `amdgpu`, `amdgpu-partition` or `vfio` of AMD's, and empty of
     Intel's. `shares_counters`: a device is a partition, or may be partitioned, so perhaps not all fit at a time.
+    `taints` are the sorted keys of taints that keep claims off the devices.
     """
 
     driver: str
@@ -62,6 +66,7 @@ class DeviceKind(NamedTuple):
     profile: str = ""
     memory: int | None = None
     shares_counters: bool = False
+    taints: tuple[str, ...] = ()
 
 
 class SliceDriver(NamedTuple):
@@ -169,7 +174,18 @@ def _kind(device: Mapping[str, Any], driver: str) -> DeviceKind:
     said = {field: _attribute(attributes, driver, names) for field, names in _ATTRIBUTES.items()}
     memory = capacity.get("memory", capacity.get(f"{driver}/memory"))
     consumes = bool(listed(device, "consumesCounters"))
-    return DeviceKind(_driver(driver), memory=_bytes(mapped(memory).get("value")), shares_counters=consumes, **said)
+    size, taints = _bytes(mapped(memory).get("value")), _taints(listed(device, "taints"))
+    return DeviceKind(_driver(driver), memory=size, shares_counters=consumes, taints=taints, **said)
+
+
+def _taints(written: Iterable[object]) -> tuple[str, ...]:
+    """The keys of taints that keep claims off a device; every effect but these two is only for people to read.
+
+    Source: DeviceTaintEffect in k8s.io/api/resource/v1/types.go.
+    """
+    found = [mapped(one) for one in islice(written, _MOST_TAINTS)]
+    keys = {_text(one.get("key"), _LONGEST_NAME) for one in found if one.get("effect") in ("NoSchedule", "NoExecute")}
+    return tuple(sorted(keys - {""}))
 
 
 def _attribute(attributes: Mapping[str, Any], driver: str, names: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ violations. It knows no client, no clock, no log and no mode; the engine turns m
 and records.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Protocol
@@ -170,6 +170,13 @@ class Facts(Protocol):
 
         Selectors that nobody reads are left out, so a node may have fewer, and never more. None where the number is
         unknown. No node offers any at 0, but nodes that do may come.
+        """
+        ...
+
+    def untainted_devices(self, device_class: str, tolerated: Collection[str]) -> tuple[int, Set[str]] | None:
+        """As `most_devices`, but now, and of devices without other taints than `tolerated` ones; with all other taints.
+
+        Taints are keys; an empty key tolerates all. None where the number is unknown, or no node offers any.
         """
         ...
 
