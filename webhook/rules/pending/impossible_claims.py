@@ -196,7 +196,9 @@ def _tainted(name: str, total: _Total, where: str, found: str, facts: Facts) -> 
     untainted, taints = facts.untainted_devices(name, total.tolerated) or (total.number, ())
     if total.number > untainted:
         most = f"more than {untainted}" if untainted else "any"
-        which = f"{most} at the moment without the device {'taint' if len(taints) == 1 else 'taints'} {few(sorted(taints))}"
+        which = (
+            f"{most} at the moment without the device {'taint' if len(taints) == 1 else 'taints'} {few(sorted(taints))}"
+        )
         yield Advice(where, f"{found}, and no node offers {which}", _WAIT)
 
 
