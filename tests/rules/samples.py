@@ -4,6 +4,7 @@ import copy
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import jsonpatch
@@ -101,6 +102,9 @@ class Cluster:
 
     def most_devices(self, device_class: str) -> int | None:
         return self.most.get(device_class)
+
+    def part_of_device(self, device_class: str, memory: int) -> Fraction:  # noqa: ARG002  # none is known
+        return Fraction(1)
 
     def untainted_devices(self, device_class: str, tolerated: Collection[str]) -> tuple[int, Set[str]] | None:  # noqa: ARG002  # none is tainted
         most = self.most.get(device_class)

@@ -139,9 +139,9 @@ def bounded(requests: Requests) -> Requests:
 
 def _distinct(request: DeviceRequest) -> DeviceRequest:
     """The alternatives of a request; where several differ in their number only, one with the largest."""
-    alike: dict[tuple[str, bool, bool, str, tuple[str, ...], bool], list[Devices]] = {}
+    alike: dict[tuple[object, ...], list[Devices]] = {}
     for one in request:
-        key = (one.device_class, one.is_administrative, one.number is None, one.product, one.tolerated, one.by_mps)
+        key = one._replace(number=one.number and 1)
         alike.setdefault(key, []).append(one)
     return tuple(map(_largest, alike.values()))
 

@@ -10,6 +10,7 @@ unknown. A driver that restarts may take its slices away for a while: the larges
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Set
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -132,6 +133,17 @@ class SliceTable:
             most = max(most, sum(number for (_, number), bar in zip(of_type, bars, strict=True) if not bar))
             taints.update(*bars)
         return most, taints
+
+    def part(self, driver: str, kind: str, memory: int) -> Fraction:
+        """The largest part of a device that so much of its memory is; 1 where it may be a whole one."""
+        parts = [
+            one.part(memory) for one in self._kinds if one.driver == driver and (not kind or one.type in (kind, ""))
+        ]
+        return Fraction(1) if self._is_overfull else max(parts, default=Fraction(1))
+
+    @cached_property
+    def _kinds(self) -> Set[DeviceKind]:
+        return {kind for kinds in {one.devices.kinds for one in self._nodes.values()} for kind, _ in kinds}
 
     def products(self, driver: str, kind: str = "") -> frozenset[str]:
         """The products of the devices that `most` counts, of all nodes; the empty text for a device that says none."""

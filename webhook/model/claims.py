@@ -7,12 +7,13 @@ that other pods use. NVIDIA's DRA driver makes the template that a ComputeDomain
 """
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from webhook.model.accelerators import DEVICE_CLASSES, Accelerators, Vendor
 from webhook.model.device_selectors import product_of
 from webhook.model.json_parts import listed, mapped, part
-from webhook.model.resource_slices import NVIDIA
+from webhook.model.resource_slices import NVIDIA, size_of
 
 CLAIM, TEMPLATE = "ResourceClaim", "ResourceClaimTemplate"
 GROUP = "resource.k8s.io"
@@ -39,8 +40,9 @@ class Devices(NamedTuple):
 
     `product` is the only productName that the selectors of the request allow; empty where they say none. `extended` is
     the extended resource of the class, once that was looked up. `tolerated` are the keys of taints of devices that the
-    request tolerates, sorted; an empty key tolerates all. `by_mps`: parameters of the
-    claim have NVIDIA's driver share devices by MPS.
+    request tolerates, sorted; an empty key tolerates all. `memory` are the bytes that it asks of each device
+    (`capacity.requests.memory`), 0 for the whole device, and `part` is how much of a device they are, once looked up.
+    `by_mps`: parameters of the claim have NVIDIA's driver share devices by MPS.
     """
 
     device_class: str
@@ -51,6 +53,8 @@ class Devices(NamedTuple):
     extended: str = ""
     by_mps: bool = False
     tolerated: tuple[str, ...] = ()
+    memory: int = 0
+    part: Fraction = Fraction(1)
 
     @property
     def least(self) -> int:
@@ -191,12 +195,13 @@ def _devices(raw: Mapping[str, Any]) -> Devices | None:
     if not isinstance(name, str):
         return None
     product, tolerated = product_of(listed(raw, "selectors")), tolerated_by(raw)
+    memory = size_of(part(raw, "capacity", "requests", "memory")) or 0
     if mode == "All":
-        return Devices(name, None, is_administrative, product=product, tolerated=tolerated)
+        return Devices(name, None, is_administrative, product=product, tolerated=tolerated, memory=memory)
     count = 1 if count is None or count == 0 else count  # as the API server fills it in
     if mode not in (None, "", "ExactCount") or count.__class__ is not int or not 0 < count < _LARGEST:
         return None
-    return Devices(name, count, is_administrative, product=product, tolerated=tolerated)
+    return Devices(name, count, is_administrative, product=product, tolerated=tolerated, memory=memory)
 
 
 def tolerated_by(request: object) -> tuple[str, ...]:

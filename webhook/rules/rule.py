@@ -8,6 +8,7 @@ and records.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import IntEnum
+from fractions import Fraction
 from typing import Any, Protocol
 
 from webhook.model.claim_object import ClaimObject
@@ -171,6 +172,10 @@ class Facts(Protocol):
         Selectors that nobody reads are left out, so a node may have fewer, and never more. None where the number is
         unknown. No node offers any at 0, but nodes that do may come.
         """
+        ...
+
+    def part_of_device(self, device_class: str, memory: int) -> Fraction:
+        """The largest part of a device of a DeviceClass that so many bytes of its memory are; 1 where nobody knows."""
         ...
 
     def untainted_devices(self, device_class: str, tolerated: Collection[str]) -> tuple[int, Set[str]] | None:
