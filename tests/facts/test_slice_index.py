@@ -281,9 +281,7 @@ def shared(name: str, memory: str, policy: Any = None, **device: Any) -> Any:
         pytest.param([shared("a", "80Gi"), shared("b", "40Gi")], 10, Fraction(1, 4), id="the smallest device"),
         pytest.param([shared("a", "30Gi")], 10, Fraction(334, 1000), id="rounded up"),
         pytest.param([shared("a", "80Gi")], 100, 1, id="more than there is"),
-        pytest.param(
-            [shared("a", "80Gi", {"validValues": ["20Gi", "40Gi"]})], 10, Fraction(1, 4), id="the next"
-        ),
+        pytest.param([shared("a", "80Gi", {"validValues": ["20Gi", "40Gi"]})], 10, Fraction(1, 4), id="the next"),
         pytest.param([shared("a", "80Gi", {"validValues": ["5Gi"]})], 10, 1, id="no amount is enough"),
         pytest.param([shared("a", "80Gi", {"validRange": {"min": "16Gi"}})], 10, Fraction(1, 5), id="the least amount"),
         pytest.param(

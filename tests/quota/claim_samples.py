@@ -10,7 +10,7 @@ from webhook.quota.claimed_devices import looked_up
 
 
 class Classes:
-    """DeviceClasses by name, with their extended resource, and how many devices one node has at most."""
+    """DeviceClasses by name: their extended resource, the most devices of a node, and the memory that claims share."""
 
     def __init__(
         self,
@@ -25,11 +25,7 @@ class Classes:
         return self._extended.get(device_class, "")
 
     def part_of_device(self, device_class: str, memory: int) -> Fraction:
-        return (
-            min(Fraction(memory, self._memory[device_class]), Fraction(1))
-            if device_class in self._memory
-            else Fraction(1)
-        )
+        return min(Fraction(memory, self._memory.get(device_class, memory)), Fraction(1))
 
     def most_devices(self, device_class: str) -> int | None:
         return self._most.get(device_class)

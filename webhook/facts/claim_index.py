@@ -139,7 +139,7 @@ def bounded(requests: Requests) -> Requests:
 
 def _distinct(request: DeviceRequest) -> DeviceRequest:
     """The alternatives of a request; where several differ in their number only, one with the largest."""
-    alike: dict[tuple[object, ...], list[Devices]] = {}
+    alike: dict[Devices, list[Devices]] = {}
     for one in request:
         key = one._replace(number=one.number and 1)
         alike.setdefault(key, []).append(one)
