@@ -103,11 +103,11 @@ items:
 - {kind: Pod, metadata: {name: c}}
 """
     assert seen(read(text)) == [
-        "1@1 a",
-        "1@1 b",
+        "1@4 a",
+        "1@5 b",
         f"1 file:1: items[2]: {EXPECTED}",
-        "1 file:1: apiVersion: found 'apps/v1', but a Pod's is 'v1'",
-        f"1 file:1: items[4]: {EXPECTED}",
+        "1 file:7: apiVersion: found 'apps/v1', but a Pod's is 'v1'",
+        f"1 file:8: items[4]: {EXPECTED}",
     ]
 
 
@@ -209,3 +209,45 @@ def test_repeated_keys_of_what_is_no_object_are_passed_over_in_a_directory(tmp_p
     heard: list[str] = []
     assert seen(list(read_all([str(tmp_path)], io.BytesIO(), heard.append if is_told else None))) == ["1@1 a"]
     assert heard == []
+
+
+ITEM = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s"}, "spec": {"x": "}\\"{"}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(
+            "# head\napiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata: {name: a}\n"
+            "# between\n-\n  apiVersion: v1\n  kind: Pod\n  metadata: {name: b}\n",
+            ["1@5 a", "1@10 b"],
+            id="YAML",
+        ),
+        pytest.param(
+            "apiVersion: v1\nkind: PodList\nitems:\n- metadata: {name: a}\n- metadata:\n    name: b\n",
+            ["1@4 a", "1@5 b"],
+            id="a list of one kind",
+        ),
+        pytest.param(
+            "kind: List\napiVersion: v1\nitems:\n- kind: List\n  apiVersion: v1\n  items:\n"
+            "  - kind: Pod\n    apiVersion: v1\n    metadata: {name: a}\n",
+            ["1@7 a"],
+            id="a list in a list",
+        ),
+        pytest.param(
+            POD % "z"
+            + '---\n{"apiVersion": "v1",\n "items": [\n'
+            + ITEM % "a"
+            + ",\n\n"
+            + ITEM % "b"
+            + '], "kind": "List"}',
+            ["1@1 z", "2@7 a", "2@9 b"],
+            id="JSON",
+        ),
+        pytest.param("apiVersion: v1\nkind: List\nitems:\n- 7\n- {a: 1}\n", ["1@1", "1@5"], id="no objects"),
+    ],
+)
+def test_each_item_of_a_list_has_its_own_line(text: str, expected: list[str]) -> None:
+    found = read(text)
+    shown = [one if isinstance(doc, Document) else f"1@{doc.line}" for one, doc in zip(seen(found), found, strict=True)]
+    assert shown == expected

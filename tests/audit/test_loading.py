@@ -47,7 +47,7 @@ def fault(text: str) -> tuple[int, str]:
     ],
 )
 def test_what_kubectl_reads_is_read(text: str, expected: Any) -> None:
-    value, repeated = load(text)
+    value, repeated, _ = load(text)
     assert value == expected
     assert not repeated
 

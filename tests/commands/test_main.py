@@ -1,5 +1,6 @@
 """What several commands have in common: options from the environment, faults of policies and inventories, help."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -119,3 +120,17 @@ def test_no_variable_prints_the_version_instead_of_doing_what_is_asked(monkeypat
 
 def test_the_version_is_told() -> None:
     assert gpu_policy("--version").stdout.startswith("gpu-policy, version ")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [(["revew"], "'review'"), (["cuda", "plna"], "'plan'"), (["policy", "chek"], "'check'")]
+)
+def test_a_misspelled_command_is_answered_with_the_one_that_was_meant(written: list[str], meant: str) -> None:
+    done = gpu_policy(*written)
+    assert done.exit_code == 2
+    assert re.search(rf"Did you mean .*{meant}", done.stderr)
+
+
+def test_help_keeps_lines_that_belong_apart() -> None:
+    lines = gpu_policy("completion", "--help").stdout.splitlines()
+    assert [line.split()[0] for line in lines if ": gpu-policy completion " in " ".join(line.split())] == ["bash:", "zsh:", "fish:"]

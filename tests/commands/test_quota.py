@@ -176,19 +176,20 @@ def test_pods_that_cannot_be_read_are_told_of(policies: Path, tmp_path: Path) ->
     file.write_text(json.dumps({"kind": "List", "items": [broken]}))
     found = run("--policies", policies, "--inventory", file)
     assert found.exit_code == 0
-    reason = "metadata.uid '7' is no UUID"
+    reason = "metadata.uid is no UUID"
     assert found.stderr == f"warning: {file}: pod default/broken does not count against quotas: {reason}\n"
 
 
-def test_of_many_pods_that_cannot_be_read_the_first_are_named_and_the_others_counted(
-    policies: Path, tmp_path: Path
-) -> None:
+def test_pods_that_have_one_fault_are_told_of_in_one_line(policies: Path, tmp_path: Path) -> None:
     file = tmp_path / "cluster.json"
-    broken = [{"kind": "Pod", "metadata": {"name": f"p{number}", "uid": "7"}} for number in range(23)]
-    file.write_text(json.dumps({"kind": "List", "items": broken}))
-    lines = run("--policies", policies, "--inventory", file).stderr.splitlines()
-    assert len(lines) == 21
-    assert lines[-1] == f"warning: {file}: 3 more pods do not count against quotas"
+    broken = [{"kind": "Pod", "metadata": {"name": f"p{number}", "uid": f"7{number}"}} for number in range(23)]
+    odd = pod("team-vision", "odd", {"nvidia.com/gpu": "1"})
+    odd["spec"]["nodeSelector"] = [1]
+    file.write_text(json.dumps({"kind": "List", "items": [*broken, odd]}))
+    of_uids, of_selector = run("--policies", policies, "--inventory", file).stderr.splitlines()
+    named = "23 pods (default/p0, default/p1, default/p2 and 20 more)"
+    assert of_uids == f"warning: {file}: {named} do not count against quotas: metadata.uid is no UUID"
+    assert "pod team-vision/odd does not count against quotas: spec.nodeSelector" in of_selector
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def said(*arguments: str, **environment: str) -> tuple[int, str]:
 def test_without_any_cluster_nothing_can_be_looked_at() -> None:
     status, text = said()
     assert status == 2
-    assert "not in a cluster" in text
+    assert "no ~/.kube/config, and not in a cluster" in text
     assert "name a kubeconfig file" in text
 
 

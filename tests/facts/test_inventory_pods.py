@@ -81,10 +81,17 @@ def test_of_two_pods_with_one_uid_one_counts_and_both_are_named(clock):
     other["metadata"]["uid"] = stored("a")["metadata"]["uid"]
     pods = StaticPods([stored("a"), stored("a"), other], clock)
     assert [pod.name for pod in pods.seen()] == ["b"]
-    assert pods.left_out == ["pods team-a/a and team-a/b have one metadata.uid, so only the last one counts"]
+    told = "2 pods (team-a/a and team-a/b) share a metadata.uid, so only the last one with each uid counts"
+    assert pods.left_out == [told]
 
 
 def test_pods_without_uid_and_name_count_each(clock):
     nameless = stored("a")
     nameless["metadata"] = {"generateName": "a-"}
     assert len(list(StaticPods([nameless, nameless], clock).seen())) == 2
+
+
+def test_faults_are_bounded_and_the_pods_of_others_are_counted(clock):
+    pods = StaticPods([stored(f"p{number}", nodeSelector={"a" * number: [1]}) for number in range(23)], clock)
+    assert pods.unreadable == 23
+    assert len(pods.left_out) <= 21

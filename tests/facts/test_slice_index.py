@@ -1,5 +1,6 @@
 """The largest number of GPUs of one node is known where ResourceSlices leave no doubt, within bounds of memory."""
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -219,3 +220,83 @@ def test_a_device_plugin_that_restarts_takes_no_driver_away() -> None:
 )
 def test_only_what_all_devices_for_containers_say_is_known(slices: list[Any], driver: SliceDriver | None) -> None:
     assert table(*slices).driver("a") == driver
+
+
+def tainted(name: str, *taints: tuple[str, str], **slice_: Any) -> Any:
+    """A slice with two devices, of which the first has these taints: keys with their effects."""
+    raw = resource_slice(name, name, gpus=2, **slice_)
+    raw["spec"]["devices"][0]["taints"] = [{"key": key, "effect": effect} for key, effect in taints]
+    return raw
+
+
+@pytest.mark.parametrize(
+    ("slices", "tolerated", "expected"),
+    [
+        pytest.param([tainted("a", ("x/hot", "NoSchedule"))], [], (1, {"x/hot"}), id="one of two"),
+        pytest.param([tainted("a", ("x/hot", "NoExecute"))], [], (1, {"x/hot"}), id="evicted as well"),
+        pytest.param([tainted("a", ("x/hot", "None"))], [], (2, set()), id="for people to read"),
+        pytest.param([tainted("a", ("x/hot", "Surprise"))], [], (2, set()), id="an unknown effect"),
+        pytest.param([tainted("a", ("x/hot", "NoSchedule"))], ["x/hot"], (2, set()), id="tolerated"),
+        pytest.param([tainted("a", ("x/hot", "NoSchedule"))], [""], (2, set()), id="all are tolerated"),
+        pytest.param(
+            [tainted("a", ("x/hot", "NoSchedule"), ("x/old", "NoSchedule"))],
+            ["x/hot"],
+            (1, {"x/old"}),
+            id="one of them",
+        ),
+        pytest.param(
+            [tainted("a", ("x/hot", "NoSchedule")), resource_slice("b", "b", gpus=2)],
+            [],
+            (2, {"x/hot"}),
+            id="another node",
+        ),
+    ],
+)
+def test_tainted_devices_are_not_offered_to_those_who_do_not_tolerate_them(slices, tolerated, expected) -> None:
+    facts = ClusterFacts.of(device_classes=CLASSES, slices=slices)
+    assert facts.untainted_devices("gpu.nvidia.com", tolerated) == expected
+    assert facts.most_devices("gpu.nvidia.com") == 2
+    assert facts.untainted_devices("odd", tolerated) is None
+
+
+def test_taints_of_any_shape_are_read() -> None:
+    raw = resource_slice("a", "a", gpus=1)
+    raw["spec"]["devices"][0]["taints"] = [7, None, {"key": 7, "effect": "NoSchedule"}, {"effect": "NoSchedule"}]
+    facts = ClusterFacts.of(device_classes=CLASSES, slices=[raw])
+    assert facts.untainted_devices("gpu.nvidia.com", ()) == (1, set())
+
+
+def shared(name: str, memory: str, policy: Any = None, **device: Any) -> Any:
+    """A slice with a device that several claims may share."""
+    raw = resource_slice(name, name)
+    capacity = {"memory": {"value": memory} | ({"requestPolicy": policy} if policy else {})}
+    raw["spec"]["devices"][0] |= {"capacity": capacity, "allowMultipleAllocations": True, **device}
+    return raw
+
+
+@pytest.mark.parametrize(
+    ("slices", "memory", "expected"),
+    [
+        pytest.param([shared("a", "80Gi")], 10, Fraction(1, 8), id="a part"),
+        pytest.param([shared("a", "80Gi"), shared("b", "40Gi")], 10, Fraction(1, 4), id="the smallest device"),
+        pytest.param([shared("a", "30Gi")], 10, Fraction(334, 1000), id="rounded up"),
+        pytest.param([shared("a", "80Gi")], 100, 1, id="more than there is"),
+        pytest.param([shared("a", "80Gi", {"validValues": ["20Gi", "40Gi"]})], 10, Fraction(1, 4), id="the next"),
+        pytest.param([shared("a", "80Gi", {"validValues": ["5Gi"]})], 10, 1, id="no amount is enough"),
+        pytest.param([shared("a", "80Gi", {"validRange": {"min": "16Gi"}})], 10, Fraction(1, 5), id="the least amount"),
+        pytest.param(
+            [shared("a", "80Gi", {"validRange": {"min": "4Gi", "step": "8Gi"}})],
+            10,
+            Fraction(3, 20),
+            id="a step",
+        ),
+        pytest.param([shared("a", "80Gi", allowMultipleAllocations=False)], 10, 1, id="not shared"),
+        pytest.param([shared("a", "80Gi"), resource_slice("b", "b")], 10, 1, id="beside one that is not shared"),
+        pytest.param([shared("a", "lots")], 10, 1, id="of no known whole"),
+        pytest.param([], 10, 1, id="no device"),
+    ],
+)
+def test_memory_of_a_device_is_a_part_of_it_where_slices_say_the_whole(slices, memory, expected) -> None:
+    facts = ClusterFacts.of(device_classes=CLASSES, slices=slices)
+    assert facts.part_of_device("gpu.nvidia.com", memory * 2**30) == expected
+    assert facts.part_of_device("odd", memory * 2**30) == 1

@@ -95,6 +95,21 @@ def test_a_promise_that_no_webhook_keeps_is_noted_with_the_setting_that_does(pol
         assert "accept-nvidia-visible-devices-envvar-when-unprivileged = false" in notice
 
 
+def test_limits_of_models_that_the_same_policy_never_allows_are_noted(policies) -> None:
+    policies.policy("_default", "gpuQuota: {mode: enforce, byModel: {H100: 4}}\ngpuTypes: {mode: enforce}")
+    policies.policy("team-a", "gpuTypes: {allowed: [T4]}\ngpuQuota: {byModel: {H100: 4, T4: 2}}")
+    policies.policy("team-b", "gpuTypes: {denied: [A100]}\ngpuQuota: {byModel: {A100: 1, L4: 1, H100: 1}}")
+    policies.policy("team-c", "gpuTypes: {allowed: [T4]}")  # the limit is everybody's
+    policies.policy("team-d", "gpuTypes: {allowed: ['amd.com/*']}\ngpuQuota: {byModel: {MI300X: 1}}")
+    policies.policy("team-e", "gpuTypes: {allowed: [1g.10gb]}\ngpuQuota: {byModel: {H100: 1}}")
+    policies.policy("team-f", "gpuTypes: {mode: warn, allowed: [T4]}\ngpuQuota: {byModel: {H100: 1}}")
+    place, said = "spec.rules.gpuQuota.byModel", "which gpuTypes never allows; change one of both"
+    assert policies.load().notices == (
+        f"{policies.path}/team-a.yaml:7: {place}: limits H100, {said}",
+        f"{policies.path}/team-b.yaml:7: {place}: limits A100, {said}",
+    )
+
+
 def test_other_files_are_ignored(policies) -> None:
     policies.policy("_default")
     policies.write("README.md", "# Policies")

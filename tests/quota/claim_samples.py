@@ -1,6 +1,7 @@
 """Requests of claims, and what is known about DeviceClasses."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from webhook.model.claims import CLAIM, Requests, claim_of_kind
@@ -9,14 +10,22 @@ from webhook.quota.claimed_devices import looked_up
 
 
 class Classes:
-    """DeviceClasses by name, with their extended resource, and how many devices one node has at most."""
+    """DeviceClasses by name: their extended resource, the most devices of a node, and the memory that claims share."""
 
-    def __init__(self, extended: Mapping[str, str] | None = None, most: Mapping[str, int] | None = None) -> None:
-        self._extended, self._most = extended or {}, most or {}
+    def __init__(
+        self,
+        extended: Mapping[str, str] | None = None,
+        most: Mapping[str, int] | None = None,
+        memory: Mapping[str, int] | None = None,
+    ) -> None:
+        self._extended, self._most, self._memory = extended or {}, most or {}, memory or {}
         self._nodes: dict[str, NodeClass] = {}
 
     def extended_resource(self, device_class: str) -> str:
         return self._extended.get(device_class, "")
+
+    def part_of_device(self, device_class: str, memory: int) -> Fraction:
+        return min(Fraction(memory, self._memory.get(device_class, memory)), Fraction(1))
 
     def most_devices(self, device_class: str) -> int | None:
         return self._most.get(device_class)

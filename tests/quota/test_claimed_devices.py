@@ -169,3 +169,25 @@ def test_what_cannot_be_counted_is_known(requests: Requests, *, is_open: bool) -
 def test_a_class_that_the_policy_declares_to_be_something_else_is_nothing_to_count() -> None:
     declared = Accelerators((Declared("deviceclass.resource.kubernetes.io/nic.example.com", Vendor.OTHER, None),))
     assert not is_uncounted(claimed(exactly(1, "nic.example.com")), Counting(accelerators=declared))
+
+
+def _of_memory(size: str, count: int = 1, **more: Any) -> dict[str, Any]:
+    return exactly(count, capacity={"requests": {"memory": size}}, **more)
+
+
+@pytest.mark.parametrize(
+    ("request_", "number"),
+    [
+        pytest.param(_of_memory("20Gi"), Fraction(1, 4), id="a quarter"),
+        pytest.param(_of_memory("20Gi", 3), Fraction(3, 4), id="three of them"),
+        pytest.param(_of_memory("lots"), 1, id="no amount"),
+        pytest.param(_of_memory("20Gi", device_class="mig.nvidia.com"), 1, id="of an unknown whole"),
+        pytest.param(first_of(_of_memory("20Gi"), _of_memory("40Gi")), Fraction(1, 2), id="the larger alternative"),
+    ],
+)
+def test_a_part_of_the_memory_of_a_device_counts_as_that_part(request_: Any, number: Fraction) -> None:
+    known = Classes(memory={"gpu.nvidia.com": 80 * 2**30})
+    assert counted(GPUS, claimed(request_, classes=known)) == {"gpus": number}
+    weighed = quota(gpus=100, weights={"deviceclass.resource.kubernetes.io/gpu.nvidia.com": "1/3"})
+    if number < 1:
+        assert counted(weighed, claimed(request_, classes=known))["gpus"].denominator in (1, 3)

@@ -2,8 +2,9 @@
 
 import copy
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import jsonpatch
@@ -101,6 +102,13 @@ class Cluster:
 
     def most_devices(self, device_class: str) -> int | None:
         return self.most.get(device_class)
+
+    def part_of_device(self, device_class: str, memory: int) -> Fraction:  # noqa: ARG002  # none is known
+        return Fraction(1)
+
+    def untainted_devices(self, device_class: str, tolerated: Collection[str]) -> tuple[int, Set[str]] | None:  # noqa: ARG002  # none is tainted
+        most = self.most.get(device_class)
+        return None if most is None else (most, set())
 
     def gpus_given(self, device_class: str, pod: Pod) -> Sequence[Mapping[str, str]]:  # noqa: ARG002  # none is known
         return ()

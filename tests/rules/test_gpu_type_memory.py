@@ -129,3 +129,34 @@ def test_memory_that_only_the_policy_requires_is_no_request_of_the_pod():
 def test_an_annotation_that_has_no_effect_is_told(raw, why):
     (advice,) = told(raw, cluster(T4), {})
     assert f'{why}, so "40Gi" has no effect' in str(advice)
+
+
+AMD = "amd.com/gpu"
+
+
+def amd(vram, partition=""):
+    return {"amd.com/gpu.vram": vram, **({"amd.com/compute-memory-partition": partition} if partition else {})}
+
+
+def test_the_memory_of_amds_gpus_is_what_their_labeller_says():
+    small, large = amd("64G", "spx_nps1"), amd("191G")
+    asking, both = gpu_pod("192Gi", AMD), cluster(small, large, resource=AMD)
+    assert excluded(asking, both, {}) == [without("amd.com/gpu.vram", "64G")]
+    assert not refused(gpu_pod("100Gi", AMD), cluster(small, amd("4G"), resource=AMD), {})  # too small to be exact
+    (message,) = refused(gpu_pod("100Gi", AMD), cluster(small, resource=AMD), {})
+    assert "the most that a GPU, slice or share has on the nodes that it could land on is 64Gi" in message
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_excluded"),
+    [
+        pytest.param(amd("192G", "spx_nps1"), True, id="whole"),
+        pytest.param(amd("192G", "cpx_nps4"), False, id="parts"),
+        pytest.param(amd("192G"), False, id="perhaps parts"),
+        pytest.param(amd("lots", "spx_nps1"), False, id="no size"),
+    ],
+)
+def test_amds_gpus_are_too_large_only_where_they_are_whole(labels, is_excluded):
+    facts = cluster(labels, amd("24G", "spx_nps1"), resource=AMD)
+    found = excluded(gpu_pod("16Gi", AMD), facts, {"memory": {"max": "32Gi"}})
+    assert found == ([without("amd.com/gpu.vram", "192G")] if is_excluded else [])

@@ -7,7 +7,8 @@ from pydantic import ValidationError
 from tests.fuzz.oracles import claims
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
 from tests.rules.samples import Cluster, container, pod, settings_of, violations
-from webhook.model.claims import CLAIM, TEMPLATE, TOO_LARGE, Devices
+from webhook.model.claim_object import ClaimObject, requested_classes
+from webhook.model.claims import CLAIM, TEMPLATE, TOO_LARGE, Devices, requests_of
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.resource_claims import RULE
 
@@ -147,12 +148,55 @@ def test_claims_that_the_api_server_refuses_are_passed_over(written):
         ({"adminAccess": ["a" * 64]}, "is not a namespace or a glob"),
         ({"deviceClasses": {"allowed": ["GPU"]}}, "is not the name of an object or a glob"),
         ({"deviceClasses": {"allow": [GPU]}}, "allow"),
+        ({"tolerations": ["a b"]}, "is not a key or a glob of keys"),
     ],
-    ids=["capitals", "long", "a class in capitals", "an unknown key"],
+    ids=["capitals", "long", "a class in capitals", "an unknown key", "a key with a space"],
 )
 def test_settings_without_sense_are_refused(values, told):
     with pytest.raises(ValidationError, match=told):
         settings_of(RULE, values)
+
+
+BROKEN, KEPT = "gpu.example.com/broken", "example.com/kept"
+
+
+@pytest.mark.parametrize(
+    ("tolerated", "values", "why"),
+    [
+        pytest.param((KEPT,), {}, "", id="any by default"),
+        pytest.param(("",), {}, "", id="all by default"),
+        pytest.param((KEPT,), {"tolerations": ["example.com/*"]}, "", id="a key that is allowed"),
+        pytest.param(
+            (KEPT, BROKEN),
+            {"tolerations": ["example.com/*"]},
+            f"ResourceClaimTemplate one tolerates the device taint {BROKEN}; the policy allows example.com/*",
+            id="another one",
+        ),
+        pytest.param(
+            ("",),
+            {"tolerations": ["example.com/*"]},
+            "tolerates all device taints; the policy allows example.com/*",
+            id="all",
+        ),
+        pytest.param((KEPT,), {"tolerations": []}, "the policy allows no toleration of device taints", id="none"),
+    ],
+)
+def test_claims_tolerate_only_device_taints_that_the_namespace_may(tolerated, values, why):
+    told = found(claiming(), values, one=((Devices(GPU, tolerated=tolerated),),))
+    assert len(told) == bool(why)
+    assert all(why in one for one in told)
+
+
+def test_a_template_is_judged_for_its_tolerations_when_it_is_applied():
+    request = {"deviceClassName": GPU, "tolerations": [{"key": BROKEN, "operator": "Exists"}, {"key": KEPT}]}
+    spec = {"devices": {"requests": [{"name": "a", "firstAvailable": [{"name": "b", **request}]}]}}
+    raw = {"apiVersion": "resource.k8s.io/v1", "kind": TEMPLATE, "metadata": {"name": "t"}, "spec": {"spec": spec}}
+    classes = tuple(requested_classes(TEMPLATE, raw))
+    applied = ClaimObject("team", "spec", requests_of(TEMPLATE, raw), classes)
+    (told,) = RULE.validate_claim(applied, settings_of(RULE, {"tolerations": [KEPT]}), Cluster())
+    assert told.where == "spec.spec.devices.requests[0].firstAvailable[0].tolerations"
+    assert BROKEN in told.found
+    assert KEPT not in told.found
 
 
 def _of_another_class(raw):

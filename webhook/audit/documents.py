@@ -42,7 +42,10 @@ class DocumentError:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One object and its place: `number` counts the documents of the source from 1, `line` is its first line."""
+    """One object and its place: `number` counts the documents of the source from 1, `line` is the object's first line.
+
+    An item of a List has a line of its own.
+    """
 
     source: str
     number: int
@@ -181,7 +184,7 @@ def _read_document(chunk: str, place: Document, warn: Warn | None) -> Iterator[D
     if isinstance(found, Unreadable):
         yield DocumentError(place.source, place.number, place.line + found.line, found.message)
         return
-    value, repeated = found
+    value, repeated, lines = found
     if not _is_object(value):
         fault = _HALF_AN_OBJECT if isinstance(value, dict) and _is_half_an_object(value) else _NO_OBJECT
         yield place.error(f"{fault}: expected a map with apiVersion and kind")
@@ -191,7 +194,7 @@ def _read_document(chunk: str, place: Document, warn: Warn | None) -> Iterator[D
     else:
         if warn is not None:
             _warn_of(repeated, place, warn)
-        yield from _objects(replace(place, object=value))
+        yield from _objects(replace(place, object=value), {key: place.line + line for key, line in lines.items()})
 
 
 def _warn_of(repeated: Sequence[RepeatedKey], place: Document, warn: Warn) -> None:
@@ -206,19 +209,20 @@ def _each(count: int) -> str:
     return "them" if count == 1 else "each"
 
 
-def _objects(document: Document) -> Iterator[Document | DocumentError]:
-    """The object itself, or the items of a List; items of a PodList need no kind."""
+def _objects(document: Document, lines: Mapping[int, int]) -> Iterator[Document | DocumentError]:
+    """The object itself, or the items of a List; items of a PodList need no kind. `lines` are those of maps by id."""
     items = document.object.get("items")
     kind = document.kind.removesuffix("List")
     is_typed = kind != document.kind and (_is_known(document.api_version, kind) or _are_objects(items))
     if isinstance(items, list) and (is_typed or document.kind == "List"):
         head = {"apiVersion": document.api_version, "kind": kind} if is_typed and kind else {}
         for index, item in enumerate(items):
+            here = replace(document, line=lines.get(id(item), document.line))
             whole = {**head, **item} if isinstance(item, dict) else item
             if _is_object(whole):
-                yield from _objects(Document(document.source, document.number, document.line, whole))
+                yield from _objects(replace(here, object=whole), lines)
             else:
-                yield document.error(f"items[{index}]: {_NO_OBJECT}: expected a map with apiVersion and kind")
+                yield here.error(f"items[{index}]: {_NO_OBJECT}: expected a map with apiVersion and kind")
     else:
         yield _mistaken(document) or _patch(document) or document
 

@@ -2,8 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from math import isfinite
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import yaml
@@ -17,6 +19,7 @@ MAX_VALUES = 5_000_000
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONFLICT = re.compile(r"^(<<<<<<<|=======|>>>>>>>)", re.MULTILINE)
 _TEMPLATE = re.compile(r"\{\{|<%")
+_TEXT_OR_BRACE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
 _HALF_OF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 _TAG = "tag:yaml.org,2002:"
 
@@ -29,10 +32,14 @@ class Unreadable(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """The value of a document, and its repeated keys. In the value, the last value of a repeated key counts."""
+    """The value of a document, and its repeated keys. In the value, the last value of a repeated key counts.
+
+    `lines` has the line of each map that may be an item of a list, by its id. Lines count from 0 within the text.
+    """
 
     value: Any
     repeated: Sequence[RepeatedKey] = ()
+    lines: Mapping[int, int] = MappingProxyType({})
 
 
 def load(chunk: str) -> Loaded | Unreadable:
@@ -66,7 +73,23 @@ def _load_json(chunk: str) -> Loaded | Unreadable:
         )
     except ValueError as error:
         return Unreadable(0, f"not valid JSON: {error}")
-    return Loaded(value, repeated_in_json(chunk) if maps.repeat_keys else ())
+    lines = dict(zip(maps.ids, _lines_of_maps(chunk), strict=True)) if "items" in value else {}
+    return Loaded(value, repeated_in_json(chunk) if maps.repeat_keys else (), lines)
+
+
+def _lines_of_maps(text: str) -> list[int]:
+    """The line of each map in valid JSON, in the order in which the maps end."""
+    ended, begun = [], []
+    for part in _TEXT_OR_BRACE.finditer(text):
+        if part[0] == "{":
+            begun.append(part.start())
+        elif part[0] == "}":
+            ended.append(begun.pop())
+    line, lines = 0, {}
+    for before, place in pairwise([0, *sorted(ended)]):
+        line += text.count("\n", before, place)
+        lines[place] = line
+    return [lines[place] for place in ended]
 
 
 def _load_braces(chunk: str, error: json.JSONDecodeError) -> Loaded | Unreadable:
@@ -86,7 +109,7 @@ def _load_yaml(chunk: str) -> Loaded | Unreadable:
         try:
             node = loader.get_single_node()
             repeated = without_repeated(node)
-            return Loaded(None if node is None else loader.construct_document(node), repeated)
+            return Loaded(None if node is None else loader.construct_document(node), repeated, loader.lines)
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
@@ -126,15 +149,17 @@ def _finite(text: str) -> float:
 
 
 class _Maps:
-    """Makes the maps of a JSON text, and records whether any of them repeats a key."""
+    """Makes the maps of a JSON text, and records their ids and whether any of them repeats a key."""
 
     def __init__(self) -> None:
         self.repeat_keys = False
+        self.ids: list[int] = []
 
     def map_of(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         """A map with the last value of each key."""
         value = dict(pairs)
         self.repeat_keys |= len(value) < len(pairs)
+        self.ids.append(id(value))
         return value
 
 
@@ -193,10 +218,16 @@ class _Loader(_BASE):  # type: ignore[misc]  # the class is chosen at run time
         if tag is None or tag in {_TAG + name for name in ("null", "bool", "int", "float", "str", "seq")}
     }
 
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.lines: dict[int, int] = {}
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: ARG002  # the base class's signature
         """A map with texts as keys; its own keys override merged keys."""
         self.flatten_mapping(node)
-        return {str(key.value): self.construct_object(value, deep=True) for key, value in node.value}
+        made = {str(key.value): self.construct_object(value, deep=True) for key, value in node.value}
+        self.lines[id(made)] = node.start_mark.line
+        return made
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Put merged keys before a map's own keys. The base class takes time quadratic in the number of merge keys."""

@@ -22,13 +22,13 @@ _NO_FILES, _FILES, _FOLDERS = 4, 0, 16
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    r"""Print a script that completes gpu-policy in a shell.
+    """Print a script that completes gpu-policy in a shell.
 
     \b
     bash: gpu-policy completion bash > ~/.local/share/bash-completion/completions/gpu-policy
     zsh:  gpu-policy completion zsh > _gpu-policy, in a directory of $fpath
     fish: gpu-policy completion fish > ~/.config/fish/completions/gpu-policy.fish
-    """
+    """  # noqa: D301  # click needs the character itself
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)

@@ -90,9 +90,6 @@ def _inventory(path: Path, _place: str, _version: tuple[int, int], accelerators:
         fail(str(error))
     for message in found.left_out:
         warn(f"{path}: {message}")
-    more = found.pods.unreadable - len(found.pods.left_out)
-    if more > 0:
-        warn(f"{path}: {more} more pods do not count against quotas")
     return found
 
 

@@ -131,7 +131,7 @@ def find_server(kubeconfig: str | None, context: str | None = None) -> ApiServer
         server = ApiServer(kubeconfig, context or first_context(kubeconfig or ""))
         server.get("/version", {}, ANSWER_SECONDS)
     except ClusterConfigError as error:
-        raise UnavailableError(str(error)) from None
+        raise UnavailableError(f"{'' if kubeconfig else 'no ~/.kube/config, and '}{error}") from None
     except UnreachableError as fault:
         why = f"the API server cannot be reached: {fault}"
         raise UnavailableError(f"{why}; try kubectl version with the same kubeconfig") from None

@@ -149,7 +149,7 @@ def _violation(bound: BoundRule, violation: Violation) -> Finding:
         bound.mode,
         FindingKind.VIOLATION,
         violation.where,
-        f"{violation.found}; {violation.allowed}",
+        violation.message,
         addressed(bound, violation.remedy),
         refuses=bound.mode is Mode.ENFORCE,
         fails_validation=violation.fails_validation,

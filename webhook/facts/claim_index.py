@@ -20,7 +20,7 @@ MOST_IN_NAMESPACE = 4096
 MOST_DEVICES = 32
 """Most different alternatives in all requests of a claim together."""
 LONGEST_CLASSES = 512
-"""Most characters of the names of all DeviceClasses in a claim."""
+"""Most characters of the names of all DeviceClasses, and of all taints that are tolerated, in a claim."""
 
 _NOTHING: Mapping[str, Requests] = MappingProxyType({})
 _Known = tuple[str, str, Requests]
@@ -132,15 +132,16 @@ def bounded(requests: Requests) -> Requests:
     """The requests without repeated alternatives; `TOO_LARGE` where they are larger than the bounds."""
     distinct = tuple(map(_distinct, requests))
     devices = [one for request in distinct for one in request]
-    classes = sum(map(len, {one.device_class for one in devices}))
-    return _alike(distinct) if len(devices) <= MOST_DEVICES and classes <= LONGEST_CLASSES else TOO_LARGE
+    names = {one.device_class for one in devices}.union(*[one.tolerated for one in devices])
+    is_small = len(devices) <= MOST_DEVICES and sum(map(len, names)) <= LONGEST_CLASSES
+    return _alike(distinct) if is_small else TOO_LARGE
 
 
 def _distinct(request: DeviceRequest) -> DeviceRequest:
     """The alternatives of a request; where several differ in their number only, one with the largest."""
-    alike: dict[tuple[str, bool, bool, str, bool], list[Devices]] = {}
+    alike: dict[Devices, list[Devices]] = {}
     for one in request:
-        key = (one.device_class, one.is_administrative, one.number is None, one.product, one.by_mps)
+        key = one._replace(number=one.number and 1)
         alike.setdefault(key, []).append(one)
     return tuple(map(_largest, alike.values()))
 

@@ -8,8 +8,9 @@ A `FactsSource` gives the facts of this moment and says how far to trust them: a
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Protocol
 
@@ -167,6 +168,21 @@ class ClusterFacts:
         if found is None or not found.driver or slices is None or has_pools:
             return None
         return slices.most(found.driver, found.type)
+
+    def part_of_device(self, device_class: str, memory: int) -> Fraction:
+        """The largest part of a device of a DeviceClass that so much of its memory is; 1 where nobody knows."""
+        found, slices = (self.cluster.device_classes or {}).get(device_class), self.cluster.slices
+        has_pools = self.pools is not None and bool(self.pools.gpu_resources)
+        if found is None or not found.driver or slices is None or has_pools:
+            return Fraction(1)
+        return slices.part(found.driver, found.type, memory)
+
+    def untainted_devices(self, device_class: str, tolerated: Collection[str]) -> tuple[int, Set[str]] | None:
+        """As `most_devices`, without devices that have other taints, and the keys of these taints."""
+        found, slices = (self.cluster.device_classes or {}).get(device_class), self.cluster.slices
+        if found is None or slices is None or not self.most_devices(device_class):
+            return None
+        return slices.untainted(found.driver, found.type, tolerated)
 
     def gpus_given(self, device_class: str, pod: Pod) -> Sequence[Mapping[str, str]]:
         """The GPUs of a DeviceClass by its selectors, or else by ResourceSlices and by nodes that may get such."""

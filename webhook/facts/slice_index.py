@@ -9,7 +9,8 @@ unknown. A driver that restarts may take its slices away for a while: the larges
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -122,6 +123,27 @@ class SliceTable:
         if self._is_overfull or driver in self._unknown:
             return None
         return max(self._largest.get((driver, kind), 0), self._largest.get((driver, _UNTYPED), 0))
+
+    def untainted(self, driver: str, kind: str, tolerated: Collection[str]) -> tuple[int, Set[str]]:
+        """As `most`, but now and of devices without other taints than `tolerated` ones; and the keys of all others."""
+        most, taints = 0, set[str]()
+        for kinds in {one.devices.kinds for one in self._nodes.values()}:
+            of_type = [one for one in kinds if one[0].driver == driver and (not kind or one[0].type in (kind, ""))]
+            bars = [set() if "" in tolerated else set(one.taints).difference(tolerated) for one, _ in of_type]
+            most = max(most, sum(number for (_, number), bar in zip(of_type, bars, strict=True) if not bar))
+            taints.update(*bars)
+        return most, taints
+
+    def part(self, driver: str, kind: str, memory: int) -> Fraction:
+        """The largest part of a device that so much of its memory is; 1 where it may be a whole one."""
+        parts = [
+            one.part(memory) for one in self._kinds if one.driver == driver and (not kind or one.type in (kind, ""))
+        ]
+        return Fraction(1) if self._is_overfull else max(parts, default=Fraction(1))
+
+    @cached_property
+    def _kinds(self) -> Set[DeviceKind]:
+        return {kind for kinds in {one.devices.kinds for one in self._nodes.values()} for kind, _ in kinds}
 
     def products(self, driver: str, kind: str = "") -> frozenset[str]:
         """The products of the devices that `most` counts, of all nodes; the empty text for a device that says none."""

@@ -3,7 +3,8 @@
 import math
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import islice
 from typing import Protocol
 from uuid import NAMESPACE_URL, uuid5
 
@@ -16,12 +17,12 @@ from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import claims_of
 from webhook.model.json_parts import mapped, part
-from webhook.model.wording import cut
+from webhook.model.wording import cut, few
 from webhook.quota.claimed_devices import looked_up
 from webhook.quota.pod_demand import ResourceClaims
 
 _MOST_NAMED = 20
-"""Most messages about pods."""
+"""Most faults of pods with a message each."""
 
 
 class FileFacts(ResourceClaims, Placing, Protocol):
@@ -33,8 +34,8 @@ class StaticPods:
 
     Objects without a uid get one that follows from their namespace and name. A claim that Kubernetes would make for a
     pod, and that the file does not have, counts as its template in `known` says. `unreadable` is the number of pods
-    that were left out because the API server would refuse them. `left_out` has messages about the first of them, and
-    about pods that do not count because another pod has their uid.
+    that were left out because the API server would refuse them. `left_out` has a message for each of the first faults,
+    and one about pods that do not count because another pod has their uid.
     """
 
     def __init__(
@@ -49,8 +50,9 @@ class StaticPods:
         self._table = PodTable()
         self._now = now
         self.unreadable = 0
-        self.left_out: list[str] = []
         names: dict[bytes, str] = {}
+        faults: dict[str, list[str]] = {}
+        sharing: list[str] = []
         made: list[tuple[object, StoredPod]] = []
         for number, raw in enumerate(raws, 1):
             name = _name_of(raw) or f"number {number}"
@@ -58,16 +60,16 @@ class StaticPods:
                 stored = stored_from_raw(_with_uid(raw, f"pods/{name}"), accelerators)
             except ValueError as error:
                 self.unreadable += 1
-                reason = re.sub(r"^pod \S*: ", "", str(error))  # it is named before
-                self._leave_out(f"pod {name} does not count against quotas: {reason}")
+                faults.setdefault(re.sub(r"^pod \S*: ", "", str(error)), []).append(name)  # it is named before
                 continue
             if stored.reserved:
                 made.append((raw, stored))
             if stored.gpu_pod is not None:
                 other = names.setdefault(stored.uid, name)
                 if other != name:
-                    self._leave_out(f"pods {other} and {name} have one metadata.uid, so only the last one counts")
+                    sharing += [other, name]
                 self._table.put(stored.gpu_pod, stored.ends)
+        self.left_out = list(_left_out(faults, list(dict.fromkeys(sharing))))
         if known is not None:
             self._put_known(_read(claims, accelerators), known)
             for raw, stored in made:
@@ -94,10 +96,6 @@ class StaticPods:
             if requests and not self._table.taken_over({key}):
                 claimed = GpuPod(key, namespace, f"{name}-{named.name}", NO_POD, looked_up(requests, known))
                 self._table.put(claimed, stored.ends)
-
-    def _leave_out(self, what: str) -> None:
-        if len(self.left_out) < _MOST_NAMED:
-            self.left_out.append(what)
 
     def know(self, cluster: Callable[[], object]) -> None:
         """Does nothing: the file says what its DeviceClasses give, and which nodes it has."""
@@ -182,3 +180,14 @@ def _read(claims: Iterable[object], accelerators: Accelerators) -> Iterator[GpuP
             continue
         if name and claim is not None:
             yield claim
+
+
+def _left_out(faults: Mapping[str, Sequence[str]], sharing: Sequence[str]) -> Iterator[str]:
+    """Messages about pods that do not count: by what is wrong with them, and `sharing` because of their uids."""
+    for fault, names in islice(faults.items(), _MOST_NAMED):
+        one, these = f"pod {names[0]} does", f"{len(names)} pods ({few(names)}) do"
+        yield f"{one if len(names) == 1 else these} not count against quotas: {fault}"
+    if more := sum(map(len, islice(faults.values(), _MOST_NAMED, None))):
+        yield f"{more} more pods do not count against quotas"
+    if sharing:
+        yield f"{len(sharing)} pods ({few(sharing)}) share a metadata.uid, so only the last one with each uid counts"

@@ -9,8 +9,11 @@ What GPUs report is less than their name says: error correction takes a sixteent
 T4 of 16 GB reports 15360 MiB, or 15109 with older drivers, an A100 of 40 GB 39538 MiB, a B200 of 192 GB 183359. So two
 sizes that differ by less than 8 percent are one size here.
 
-Sources: docs/gpu-feature-discovery/README.md and internal/lm/resource.go of NVIDIA/k8s-device-plugin, and labels of
-nodes as operators publish them.
+AMD's node labeller says `amd.com/gpu.vram`, rounded to GiB. It is the memory of a unit where the label
+`amd.com/compute-memory-partition` says that GPUs are whole (`spx`), and otherwise the most that a unit may have.
+
+Sources: cmd/k8s-node-labeller of ROCm/k8s-device-plugin, docs/gpu-feature-discovery/README.md and
+internal/lm/resource.go of NVIDIA/k8s-device-plugin, and labels of nodes as operators publish them.
 """
 
 import re
@@ -24,12 +27,20 @@ from webhook.model.accelerators import SHARED_SUFFIX
 GPU_MEMORY = "nvidia.com/gpu.memory"
 """The label of GPU Feature Discovery for the memory of a GPU in MiB, or of a slice in the MIG strategy `single`."""
 
+AMD_MEMORY = "amd.com/gpu.vram"
+"""The label of AMD's node labeller for the memory of a GPU in whole GiB, such as `192G`."""
+AMD_PARTITION = "amd.com/compute-memory-partition"
+"""The label of AMD's node labeller that begins with `spx` where no GPU is divided, such as `spx_nps1`."""
+
 _MIB, _GIB = 2**20, 2**30
 _NEAR = 8
 """Percent by which sizes differ that count as equal."""
 _SIZE = re.compile(r"(?:([0-9]+)c\.)?[0-9]+g\.([0-9]{1,4})gb(?:[.+].*)?", re.ASCII)
 _MIG_RESOURCE = "nvidia.com/mig-"
 _NAMED = re.compile(r".*-([0-9]{1,4})GB", re.ASCII)
+_VRAM = re.compile(r"([0-9]{1,5})G", re.ASCII)
+_LEAST_ROUNDED = 7
+"""GiB from which half a GiB is less than sizes differ that count as equal."""
 _LONGEST_NUMBER = 8
 """Most characters of the label: 99 TiB."""
 
@@ -83,6 +94,8 @@ def memory_of(
         size = _size_of(profile)
         is_divided = resource.endswith(SHARED_SUFFIX) or "c." in profile
         return UnitMemory(None if is_divided else size, size)
+    if resource == "amd.com/gpu":
+        return _of_amd(labels)
     if resource not in SHAREABLE or share.fault:
         return UNKNOWN
     found = _of_gpu(labels, share, models or (), table)
@@ -102,6 +115,14 @@ def _of_gpu(labels: Mapping[str, str], share: GpuShare, models: Collection[str],
         return UnitMemory(min(known), max(known))
     listed = [table.memory[model] * _GIB for model in models if model in table.memory]
     return UnitMemory(None, max(listed)) if listed and len(listed) == len(models) else UNKNOWN
+
+
+def _of_amd(labels: Mapping[str, str]) -> UnitMemory:
+    found = _VRAM.fullmatch(labels.get(AMD_MEMORY, ""))
+    if found is None or int(found.group(1)) < _LEAST_ROUNDED:
+        return UNKNOWN
+    size = int(found.group(1)) * _GIB
+    return UnitMemory(size if labels.get(AMD_PARTITION, "").startswith("spx") else None, size)
 
 
 def _divided(memory: UnitMemory, parts: int) -> UnitMemory:

@@ -25,7 +25,7 @@ DRIVER_MAJOR = ("nvidia.com/cuda.driver-version.major", "nvidia.com/cuda.driver.
 RUNTIME, DRIVER = "nvidia.com/cuda.runtime-version.full", "nvidia.com/cuda.driver-version.full"
 COMPUTE = "nvidia.com/gpu.compute.major"
 FAMILY = "nvidia.com/gpu.family"
-MEMORY = "nvidia.com/gpu.memory"
+MEMORY, AMD_MEMORY = "nvidia.com/gpu.memory", "amd.com/gpu.vram"
 
 
 class Cause(StrEnum):
@@ -84,7 +84,7 @@ _KEYS: Mapping[Cause, tuple[str, ...]] = {
     Cause.ARCHITECTURE: (*_ARCHITECTURES, *_GPUS, *_DRIVERS),
     Cause.MODEL: (*_NAMES, FAMILY, COMPUTE, *LAST_RESORT_LABELS),
     Cause.PROFILE: (GKE_PARTITION, *_NAMES, FAMILY, COMPUTE),
-    Cause.MEMORY: (MEMORY, *_NAMES, *LAST_RESORT_LABELS),
+    Cause.MEMORY: (MEMORY, AMD_MEMORY, *_NAMES, *LAST_RESORT_LABELS),
     Cause.PART_MEMORY: (GKE_PARTITION, *_NAMES[:1], GPU_REPLICAS, GKE_CLIENTS, *_NAMES[1:], MEMORY),
     Cause.SHARED: (GPU_SHARING, GKE_SHARING, GPU_REPLICAS, GKE_CLIENTS, *_NAMES),
     Cause.WHOLE: (NVIDIA_PRODUCT, GPU_SHARING, GPU_REPLICAS, *_NAMES[1:]),

@@ -9,18 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.claims import MOST_READ, TEMPLATE, TOO_LARGE, Requests, written_requests
+from webhook.model.claims import MOST_READ, TEMPLATE, TOO_LARGE, Requests, tolerated_by, written_requests
 from webhook.model.json_parts import listed, part
 
 
 class RequestedClass(NamedTuple):
     """A device class that a claim requests, as the only one or as an alternative. `where` is the place of the request
-    or alternative in the object.
+    or alternative in the object, and `tolerated` as in `Devices`.
     """
 
     where: str
     device_class: str
     is_administrative: bool
+    tolerated: tuple[str, ...] = ()
 
 
 class ClaimObject(NamedTuple):
@@ -51,15 +52,15 @@ def requested_classes(kind: str, raw: Mapping[str, Any]) -> Iterator[RequestedCl
     """Every device class in a claim or template, with its place. What cannot be read is left out.
 
     >>> request = {"name": "a", "exactly": {"deviceClassName": "gpu.nvidia.com", "adminAccess": True}}
-    >>> list(requested_classes("ResourceClaim", {"spec": {"devices": {"requests": [request]}}}))
-    [RequestedClass(where='spec.devices.requests[0].exactly', device_class='gpu.nvidia.com', is_administrative=True)]
+    >>> list(requested_classes("ResourceClaim", {"spec": {"devices": {"requests": [request]}}}))[0][:3]
+    ('spec.devices.requests[0].exactly', 'gpu.nvidia.com', True)
     """
     for number, request in enumerate(written_requests(kind, raw)):
         where = f"{place_of_requests(kind)}[{number}]"
         for place, one in _alternatives(request):
             name = part(one, "deviceClassName")
             if isinstance(name, str):
-                yield RequestedClass(where + place, name, part(one, "adminAccess") is True)
+                yield RequestedClass(where + place, name, part(one, "adminAccess") is True, tolerated_by(one))
 
 
 def _alternatives(request: object) -> Iterator[tuple[str, object]]:

@@ -7,12 +7,13 @@ that other pods use. NVIDIA's DRA driver makes the template that a ComputeDomain
 """
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from webhook.model.accelerators import DEVICE_CLASSES, Accelerators, Vendor
 from webhook.model.device_selectors import product_of
 from webhook.model.json_parts import listed, mapped, part
-from webhook.model.resource_slices import NVIDIA
+from webhook.model.resource_slices import NVIDIA, size_of
 
 CLAIM, TEMPLATE = "ResourceClaim", "ResourceClaimTemplate"
 GROUP = "resource.k8s.io"
@@ -25,6 +26,8 @@ MOST_READ = 32
 """Most requests of a claim, and most alternatives of a request, that are read. The API server allows no more."""
 MOST_ALLOCATED = 32
 """Most devices that the scheduler allocates for a claim (AllocationResultsMaxSize); those with `adminAccess` count."""
+MOST_TOLERATIONS = 16
+"""Most tolerations of a request that are read. The API server allows no more (DeviceTolerationsMaxLength)."""
 _LARGEST = 2**63
 """Counts are smaller than this: they have 64 bits."""
 
@@ -36,8 +39,10 @@ class Devices(NamedTuple):
     `fewest` is 0 where it is no other than `number`.
 
     `product` is the only productName that the selectors of the request allow; empty where they say none. `extended` is
-    the extended resource of the class, once that was looked up. `by_mps`: parameters of the claim have
-    NVIDIA's driver share devices by MPS.
+    the extended resource of the class, once that was looked up. `tolerated` are the keys of taints of devices that the
+    request tolerates, sorted; an empty key tolerates all. `memory` are the bytes that it asks of each device
+    (`capacity.requests.memory`), 0 for the whole device, and `part` is how much of a device they are, once looked up.
+    `by_mps`: parameters of the claim have NVIDIA's driver share devices by MPS.
     """
 
     device_class: str
@@ -47,6 +52,9 @@ class Devices(NamedTuple):
     product: str = ""
     extended: str = ""
     by_mps: bool = False
+    tolerated: tuple[str, ...] = ()
+    memory: int = 0
+    part: Fraction = Fraction(1)
 
     @property
     def least(self) -> int:
@@ -186,10 +194,21 @@ def _devices(raw: Mapping[str, Any]) -> Devices | None:
     is_administrative = raw.get("adminAccess") is True
     if not isinstance(name, str):
         return None
-    product = product_of(listed(raw, "selectors"))
+    product, tolerated = product_of(listed(raw, "selectors")), tolerated_by(raw)
+    memory = size_of(part(raw, "capacity", "requests", "memory")) or 0
     if mode == "All":
-        return Devices(name, None, is_administrative, product=product)
+        return Devices(name, None, is_administrative, product=product, tolerated=tolerated, memory=memory)
     count = 1 if count is None or count == 0 else count  # as the API server fills it in
     if mode not in (None, "", "ExactCount") or count.__class__ is not int or not 0 < count < _LARGEST:
         return None
-    return Devices(name, count, is_administrative, product=product)
+    return Devices(name, count, is_administrative, product=product, tolerated=tolerated, memory=memory)
+
+
+def tolerated_by(request: object) -> tuple[str, ...]:
+    """The keys of taints of devices that a request tolerates for some value or effect; the empty key is for all.
+
+    >>> tolerated_by({"tolerations": [{"key": "example.com/hot"}, {"operator": "Exists"}]})
+    ('', 'example.com/hot')
+    """
+    keys = (part(one, "key") or "" for one in listed(request, "tolerations")[:MOST_TOLERATIONS])
+    return tuple(sorted({key for key in keys if isinstance(key, str)}))

@@ -125,7 +125,9 @@ GKE_WITHOUT_PLUGIN = "gke-no-default-nvidia-gpu-device-plugin"
 """The labels of nodes of Google Kubernetes Engine: its driver, and that its device plugin does not run."""
 
 GPU_LABELS: tuple[str, ...] = (
+    "amd.com/compute-memory-partition",
     "amd.com/gpu.product-name",
+    "amd.com/gpu.vram",
     "cloud.google.com/gke-accelerator",
     GKE_DRIVER,
     GKE_PARTITION,

@@ -9,7 +9,9 @@ that can be allocated at a time. Devices that share counters (partitions of one 
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from webhook.model.json_parts import listed, mapped, part
@@ -40,10 +42,34 @@ _MOST_KINDS = 16
 """Most kinds of devices of a slice that are kept; a GPU has about ten MIG profiles."""
 _VFIO = "vfio"
 """The type of devices that go to virtual machines, whose own driver nobody knows."""
+_MOST_TAINTS = 16
+"""Most taints of a device. The API server allows no more (DeviceTaintsMaxLength)."""
 _LONGEST = 64
 """Most characters of an attribute. The API server allows no more."""
+_MOST_VALUES = 10
+"""Most amounts that a policy for requests lists. The API server allows no more (CapacityRequestPolicyMaxValues)."""
+_PARTS = 1000
+"""A part of a device is told in these parts of it."""
 _LONGEST_NAME = 253
 _LARGEST = 2**63
+
+
+class Portions(NamedTuple):
+    """The amounts of memory, in bytes, in which several claims share a device: one of `values`, or else `least` and
+    whole `steps` more.
+
+    Source: CapacityRequestPolicy in k8s.io/api/resource/v1/types.go.
+    """
+
+    least: int = 0
+    step: int = 1
+    values: tuple[int, ...] = ()
+
+    def rounded(self, amount: int) -> int | None:
+        """The smallest such amount that is enough; None where none is."""
+        if self.values:
+            return min((value for value in self.values if value >= amount), default=None)
+        return self.least + -(-max(amount - self.least, 0) // self.step) * self.step
 
 
 class DeviceKind(NamedTuple):
@@ -51,6 +77,8 @@ class DeviceKind(NamedTuple):
 
     `type` is `gpu`, `mig` or `vfio` of NVIDIA's driver, `amdgpu`, `amdgpu-partition` or `vfio` of AMD's, and empty of
     Intel's. `shares_counters`: a device is a partition, or may be partitioned, so perhaps not all fit at a time.
+    `taints` are the sorted keys of taints that keep claims off the devices. `portions`: several claims may have one
+    device, each a part of its memory; None for devices that are allocated whole.
     """
 
     driver: str
@@ -62,6 +90,15 @@ class DeviceKind(NamedTuple):
     profile: str = ""
     memory: int | None = None
     shares_counters: bool = False
+    taints: tuple[str, ...] = ()
+    portions: Portions | None = None
+
+    def part(self, memory: int) -> Fraction:
+        """How much of a device a claim gets that asks for so much of its memory, rounded up; 1 where nobody knows."""
+        if not memory or self.portions is None or self.memory is None or self.profile:
+            return Fraction(1)
+        amount = self.portions.rounded(memory) or self.memory
+        return min(Fraction(-(-amount * _PARTS // self.memory), _PARTS), Fraction(1))
 
 
 class SliceDriver(NamedTuple):
@@ -169,7 +206,25 @@ def _kind(device: Mapping[str, Any], driver: str) -> DeviceKind:
     said = {field: _attribute(attributes, driver, names) for field, names in _ATTRIBUTES.items()}
     memory = capacity.get("memory", capacity.get(f"{driver}/memory"))
     consumes = bool(listed(device, "consumesCounters"))
-    return DeviceKind(_driver(driver), memory=_bytes(mapped(memory).get("value")), shares_counters=consumes, **said)
+    portions = _portions(mapped(mapped(memory), "requestPolicy")) if _is_shared(device) else None
+    size, taints = size_of(mapped(memory).get("value")), _taints(listed(device, "taints"))
+    return DeviceKind(_driver(driver), memory=size, shares_counters=consumes, taints=taints, portions=portions, **said)
+
+
+def _portions(policy: Mapping[str, Any]) -> Portions:
+    valid = mapped(policy, "validRange")
+    values = tuple([size for one in listed(policy, "validValues")[:_MOST_VALUES] if (size := size_of(one))])
+    return Portions(size_of(valid.get("min")) or 0, size_of(valid.get("step")) or 1, values)
+
+
+def _taints(written: Iterable[object]) -> tuple[str, ...]:
+    """The keys of taints that keep claims off a device; every effect but these two is only for people to read.
+
+    Source: DeviceTaintEffect in k8s.io/api/resource/v1/types.go.
+    """
+    found = [mapped(one) for one in islice(written, _MOST_TAINTS)]
+    keys = {_text(one.get("key"), _LONGEST_NAME) for one in found if one.get("effect") in ("NoSchedule", "NoExecute")}
+    return tuple(sorted(keys - {""}))
 
 
 def _attribute(attributes: Mapping[str, Any], driver: str, names: Iterable[str]) -> str:
@@ -188,7 +243,8 @@ def _number(value: object) -> int:
     return value if type(value) is int and 0 <= value < _LARGEST else 0
 
 
-def _bytes(value: object) -> int | None:
+def size_of(value: object) -> int | None:
+    """An amount of memory in bytes; None for what is no positive amount."""
     try:
         amount = parse_quantity(value)
     except FormatError:

@@ -1,11 +1,11 @@
 """Reads a directory into a set of policies, or reports all mistakes in it, each with file, line and key."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from webhook.cuda.cuda_tables import context_of
 from webhook.model.accelerators import ANY, BUILT_IN, CONTEXT, Accelerators
 from webhook.model.node import NodePool
-from webhook.model.wording import closest
+from webhook.model.wording import closest, few
 from webhook.policy.cuda_file import SHIPPED_ONLY, PlatformTables, read_cuda_tables
 from webhook.policy.device_class_settings import DeclaredClasses
 from webhook.policy.directory import Contents, read_directory
@@ -35,7 +35,7 @@ from webhook.policy.schema import (
     WorkloadsMode,
     rule_schema,
 )
-from webhook.rules import RULES, gpu_limits, gpu_quota
+from webhook.rules import RULES, gpu_limits, gpu_quota, gpu_types
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import Mode, RuleSettings
 from webhook.yaml_files.file_errors import Faults
@@ -99,6 +99,7 @@ def build(
         pots = pots.sharing(previous.pots)
     max_days = default.max_days if default is not None else MOST_DAYS
     notices += [*binder.notices, *_begun_changes(contents, binder.default, policies, now)]
+    notices += dict.fromkeys(_limits_without_use(contents, [binder.default, *policies.values()]))
     policy_set = PolicySet.of(binder.default, policies, notices, pots, cuda, max_days=max_days)
     if exceptions_file is not None:
         written = ExceptionFile(
@@ -117,6 +118,19 @@ class _Merged:
 
     written: Any
     bound: BoundRule | None
+
+
+def _limits_without_use(contents: Contents, policies: Iterable[Policy | None]) -> Iterator[str]:
+    """Remarks on quotas of a file that limit models which the policy of that file never allows."""
+    for policy in filter(None, policies):
+        bound = {one.rule.key: one for one in policy.rules}
+        quota, types = bound.get(gpu_quota.RULE.key), bound.get(gpu_types.RULE.key)
+        if quota is None or types is None or types.mode is not Mode.ENFORCE or quota.origin != policy.files[-1]:
+            continue
+        limits, usable = cast("gpu_quota.Settings", quota.settings), cast("gpu_types.Settings", types.settings)
+        if unused := list(filter(usable.never_allows, limits.by_model)):
+            place = f"{contents.path / quota.origin}:{quota.line}: spec.rules.gpuQuota.byModel"
+            yield f"{place}: limits {few(unused)}, which gpuTypes never allows; change one of both"
 
 
 def _begun_changes(

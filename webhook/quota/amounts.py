@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import DEVICE_CLASSES, SHARED_SUFFIX
-from webhook.quota.quotas import Counting, Demand, Excess, Limit, Measure, Quota
+from webhook.quota.quotas import ClaimedDevices, Counting, Demand, Excess, Limit, Measure, Quota
 from webhook.quota.unit_parts import WHOLE, without_part
 
 _MIG = re.compile(r"nvidia\.com/mig-(?:([0-9]+)c\.)?([0-9]+)(g\.[0-9]+gb)(.*)", re.ASCII)
@@ -187,9 +187,7 @@ def _keep(key: tuple[int, Demand], known: _Known) -> None:
 
 def _amounts(demand: Demand, quota: Quota) -> Iterator[tuple[Limit, Fraction]]:
     own = [_counted(name, count, demand, quota) for name, count in demand.gpus]
-    claimed = [
-        [_Counted(one.resource, Fraction(one.number), one.models) for one in request] for request in demand.requests
-    ]
+    claimed = [[_claimed(one) for one in request] for request in demand.requests]
     for limit in quota.limits:
         amount = sum((_against(limit, one, quota) for one in own), Fraction(0))
         yield limit, amount + sum((max(_against(limit, one, quota) for one in each) for each in claimed), Fraction(0))
@@ -211,6 +209,11 @@ class _Counted(NamedTuple):
         if self.part is None or self.resource in counting.weights:
             return weight(self.resource, self.models, counting)
         return self.part
+
+
+def _claimed(devices: ClaimedDevices) -> _Counted:
+    resource, part = without_part(devices.resource)
+    return _Counted(resource, Fraction(devices.number), devices.models, part)
 
 
 def _counted(name: str, count: int, demand: Demand, quota: Quota) -> _Counted:

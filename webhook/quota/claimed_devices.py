@@ -1,19 +1,23 @@
 """What the device requests of resource claims count against quotas.
 
 A request counts as the alternative that counts most against each limit. `allocationMode: All` counts as the most
-devices that one claim can get. A request with `adminAccess` reserves no device, so it does not count.
+devices that one claim can get. A request for a part of the memory of a device (`capacity.requests.memory`) counts as
+that part where ResourceSlices say how much the device has, else as the whole device. A request with `adminAccess`
+reserves no device, so it does not count.
 
 The models of devices follow from their DeviceClass, where the policy says it, or from the selectors of the request. The
 nodes that a pod selects say nothing: a claim may be used by other pods, too.
 """
 
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from typing import Protocol
 
 from webhook.model.accelerators import DEVICE_CLASSES
 from webhook.model.claims import MOST_ALLOCATED, TOO_LARGE, Devices, Requests
 from webhook.quota.demand import MOST_UNITS, entered_name
 from webhook.quota.quotas import ClaimedDevices, ClaimedRequest, Counting, Demand
+from webhook.quota.unit_parts import with_part
 
 _ANY_GPU = "nvidia.com/gpu"
 """What a claim counts as that is too large to be kept."""
@@ -30,6 +34,10 @@ class DeviceClasses(Protocol):
         """The largest number of devices of a DeviceClass on one node; None where nobody knows."""
         ...
 
+    def part_of_device(self, device_class: str, memory: int) -> Fraction:
+        """The largest part of a device of a DeviceClass that so many bytes of its memory are; 1 where nobody knows."""
+        ...
+
 
 def looked_up(requests: Requests, classes: DeviceClasses) -> Requests:
     """The requests with the extended resource of each DeviceClass, and a number for all devices of a node."""
@@ -43,7 +51,8 @@ def _looked_up(devices: Devices, classes: DeviceClasses) -> Devices:
     if number is None:
         most = classes.most_devices(devices.device_class)
         number = min(most, MOST_ALLOCATED) if most else MOST_ALLOCATED  # a node may come for this very claim
-    return devices._replace(extended=classes.extended_resource(devices.device_class), number=number)
+    part = classes.part_of_device(devices.device_class, devices.memory) if devices.memory else devices.part
+    return devices._replace(extended=classes.extended_resource(devices.device_class), number=number, part=part)
 
 
 def claims_demand(claims: Iterable[Requests], namespace: str, counting: Counting) -> Demand | None:
@@ -106,7 +115,8 @@ def _gpus(request: Iterable[Devices], counting: Counting) -> Iterator[ClaimedDev
         resource = "" if one.is_administrative else _resource(one, counting)
         if resource:
             number = MOST_ALLOCATED if one.number is None else min(one.number, MOST_UNITS)
-            yield ClaimedDevices(resource, number, _models(one, counting))
+            name = with_part(resource, one.part) if one.part < 1 and resource not in counting.weights else resource
+            yield ClaimedDevices(name, number, _models(one, counting))
 
 
 def _resource(devices: Devices, counting: Counting) -> str:

@@ -202,7 +202,8 @@ class Demand:
         for request in self.requests:
             most: dict[str, int] = {}
             for one in request:
-                most[one.resource] = max(most.get(one.resource, 0), one.number)
+                resource = without_part(one.resource)[0]
+                most[resource] = max(most.get(resource, 0), one.number)
             for resource, number in most.items():
                 units[resource] = units.get(resource, 0) + number
         return units

@@ -271,6 +271,7 @@ def refusals(survey: CudaSurvey) -> Iterator[Violation]:
     """One violation for each container that some nodes cannot run. Together they leave no node."""
     verdicts = survey.assessment.verdicts
     offers = [one.result.offer for one in verdicts]
+    images = {container.image for container, _ in survey.uses}
     for at, (container, need) in enumerate(survey.uses):
         unfit = [one for one in verdicts if at in one.result.failing]
         if unfit:
@@ -279,7 +280,7 @@ def refusals(survey: CudaSurvey) -> Iterator[Violation]:
                 f"{cuda_messages.needs(container.image, need)}, and {'none' if is_none else 'only some'} of the nodes "
                 f"that the pod could land on can run it: {cuda_messages.reasons(unfit, at)}"
             )
-            allowed = "the pod's node must be able to run all its images"
+            allowed = "the pod's node must be able to run all its images" if len(images) > 1 else ""
             if processors := cuda_messages.other_processor(container.image, need, unfit, at):
                 found, allowed = processors[0], f"{'nodes' if is_none else 'some nodes'} are {processors[1]}"
             remedy = remedy_for(container.image, need, offers, survey.assessment.tables)

@@ -35,7 +35,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from webhook.gpus.gpu_catalogue import Catalogue, catalogue_of
-from webhook.gpus.gpu_kinds import UsableGpus, kind_of
+from webhook.gpus.gpu_kinds import Unit, UsableGpus, kind_of
 from webhook.model.accelerators import DEVICE_CLASSES, Accelerator
 from webhook.model.claim_object import ClaimObject
 from webhook.model.claims import Devices, claims_of
@@ -108,6 +108,11 @@ class Settings(SteeringSettings):
         allowed = None if self.allowed is None else tuple([kind_of(name, self.catalogue) for name in self.allowed])
         denied = tuple([kind_of(name, self.catalogue) for name in self.denied])
         return Usable(UsableGpus(allowed, denied), Sizes(self.memory.min, self.memory.max), self.catalogue)
+
+    def never_allows(self, model: str) -> bool:
+        """Whether pods may certainly not use GPUs of a model, whatever their resource is called."""
+        of_model, gpus = Unit("", None, self.catalogue.leaves(model)), self.usable.gpus
+        return bool(of_model.models) and not any(one.glob for one in gpus.allowed or ()) and bool(gpus.bar(of_model))
 
     @cached_property
     def is_silent(self) -> bool:

@@ -95,6 +95,14 @@ ObjectGlob = Annotated[
 ]
 """A glob of names of objects. A glob that no valid name can match is an error."""
 
+KeyGlob = Annotated[
+    str,
+    AfterValidator(
+        bound(253, "[A-Za-z0-9._/*?-]+", "a key or a glob of keys; write letters, digits, - . _ / and * and ?")
+    ),
+]
+"""A glob of keys of taints."""
+
 NamespaceGlob = Annotated[
     str,
     AfterValidator(bound(63, "[a-z0-9*?-]+", "a namespace or a glob; write lower-case letters, digits, - and * and ?")),

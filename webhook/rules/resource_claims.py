@@ -15,9 +15,12 @@ same name may come from a device plugin, and `accelerators` says which names are
 With `adminAccess` a request reaches devices that other pods use, and reserves none. Kubernetes allows it in namespaces
 that have the label `resource.kubernetes.io/admin-access: "true"`; this rule allows it only in namespaces that the
 policy names.
+
+A request may tolerate taints of devices, which drivers and administrators put on GPUs that are broken, or kept for
+somebody. `tolerations` says which keys of such taints claims may tolerate; a toleration without a key is for all.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
 from pydantic import Field
@@ -28,12 +31,13 @@ from webhook.model.claims import MOST_CLAIMS, TOO_LARGE, PodResourceClaim, Reque
 from webhook.model.container import Container, positive
 from webhook.model.pod import Pod
 from webhook.model.wording import PLATFORM_TEAM, cut, few
-from webhook.rules.names import NamespaceGlob, ObjectGlob, is_one_of
+from webhook.rules.names import KeyGlob, NamespaceGlob, ObjectGlob, is_one_of
 from webhook.rules.rule import Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import RuleSettings
 from webhook.yaml_files.camel_model import CamelModel
 
 _ELSE = f"Request another class, or ask {PLATFORM_TEAM}"
+_INTOLERANT = f"Remove this toleration from the claim, or ask {PLATFORM_TEAM}"
 _SPLIT = "Split the claim into several"
 
 
@@ -59,6 +63,8 @@ class Settings(RuleSettings):
 
     admin_access: tuple[NamespaceGlob, ...] = ()
     """Globs of the namespaces whose pods may have `adminAccess`, such as `gpu-monitoring`. Empty: none."""
+    tolerations: tuple[KeyGlob, ...] = ("*",)
+    """Globs of the keys of device taints that claims may tolerate, such as `["example.com/*"]`. Empty: none."""
     device_classes: DeviceClassSettings = Field(default_factory=DeviceClassSettings)
     """Which device classes pods may use: `{allowed: [gpu.nvidia.com]}`, or all but `{denied: ["*.example.com"]}`."""
 
@@ -91,6 +97,8 @@ def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iter
         if one.is_administrative and not _may_administer(claim.namespace, settings):
             found, why = f"requests {cut(one.device_class)} with adminAccess", _administration(settings)
             yield Violation(f"{one.where}.adminAccess", found, why, f"Remove adminAccess, or ask {PLATFORM_TEAM}")
+        if barred := _not_tolerable(one.tolerated, settings):
+            yield Violation(f"{one.where}.tolerations", f"tolerates {barred}", _tolerable(settings), _INTOLERANT)
 
 
 def _of_a_claim(named: PodResourceClaim, requests: Requests, pod: Pod, settings: Settings) -> Iterator[Violation]:
@@ -115,6 +123,22 @@ def _of_a_claim(named: PodResourceClaim, requests: Requests, pod: Pod, settings:
             _administration(settings),
             f"Remove adminAccess from the {named.kind}, or ask {PLATFORM_TEAM}",
         )
+    if barred := _not_tolerable({key for one in devices for key in one.tolerated}, settings):
+        yield Violation(where, f"{object_} tolerates {barred}", _tolerable(settings), _INTOLERANT)
+
+
+def _not_tolerable(tolerated: Iterable[str], settings: Settings) -> str:
+    """The device taints that a claim may not tolerate, for people; empty if there are none."""
+    barred = [key for key in sorted(tolerated) if not is_one_of(key, settings.tolerations)]
+    if "" in barred:
+        return "all device taints"
+    return f"the {'device taint' if len(barred) == 1 else 'device taints'} {few(barred)}" if barred else ""
+
+
+def _tolerable(settings: Settings) -> str:
+    return (
+        f"the policy allows {few(settings.tolerations) if settings.tolerations else 'no toleration of device taints'}"
+    )
 
 
 def _administration(settings: Settings) -> str:

@@ -5,9 +5,10 @@ violations. It knows no client, no clock, no log and no mode; the engine turns m
 and records.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import IntEnum
+from fractions import Fraction
 from typing import Any, Protocol
 
 from webhook.model.claim_object import ClaimObject
@@ -45,8 +46,13 @@ class Violation:
     is_kept_off: bool = False
     softens_on_update: bool = False
 
+    @property
+    def message(self) -> str:
+        """What was found, and what is allowed instead, where that says more."""
+        return f"{self.found}; {self.allowed}" if self.allowed else self.found
+
     def __str__(self) -> str:
-        return f"{self.where}: {self.found}; {self.allowed}. {self.remedy}."
+        return f"{self.where}: {self.message}. {self.remedy}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +171,17 @@ class Facts(Protocol):
 
         Selectors that nobody reads are left out, so a node may have fewer, and never more. None where the number is
         unknown. No node offers any at 0, but nodes that do may come.
+        """
+        ...
+
+    def part_of_device(self, device_class: str, memory: int) -> Fraction:
+        """The largest part of a device of a DeviceClass that so many bytes of its memory are; 1 where nobody knows."""
+        ...
+
+    def untainted_devices(self, device_class: str, tolerated: Collection[str]) -> tuple[int, Set[str]] | None:
+        """As `most_devices`, but now, and of devices without other taints than `tolerated` ones; with all other taints.
+
+        Taints are keys; an empty key tolerates all. None where the number is unknown, or no node offers any.
         """
         ...
 

@@ -4,7 +4,7 @@ What breaks is an error, what may break or loses is a warning, everything else a
 the reports of audits: workloads of a cluster get a path of their namespace, kind and name.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -55,7 +55,7 @@ def render(plan: DriverPlan) -> str:
     """The plan with the gravest results first. A notification says how many results are left out."""
     found = [*_of_pools(plan.pools), *(_of_workload(one) for one in plan.workloads if one.change in _LEVELS)]
     kept = found[:MOST_RESULTS]
-    rules = _rules()
+    rules = _rules({one.rule for one in kept})
     numbers = {rule["id"]: number for number, rule in enumerate(rules)}
     run = {
         "tool": {"driver": _driver(rules)},
@@ -78,11 +78,11 @@ def _driver(rules: list[dict[str, Any]]) -> dict[str, Any]:
     return {"name": "gpu-policy-plan", **known, "rules": rules, "notifications": notices}
 
 
-def _rules() -> list[dict[str, Any]]:
+def _rules(found: Collection[str]) -> list[dict[str, Any]]:
     undriven = "The planned driver does not drive the GPUs."
     texts = {_UNDRIVEN: undriven, **{change.value: text for change, text in _ABOUT.items()}}
     levels = {_UNDRIVEN: "error", **{change.value: level for change, level in _LEVELS.items()}}
-    return [descriptor(key, text, text, text, levels[key]) for key, text in texts.items()]
+    return [descriptor(key, text, text, text, levels[key]) for key, text in texts.items() if key in found]
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ _INVOCATION = _object(
 _DRIVER = _object(
     {
         "name": _FILLED,
-        "rules": _list(_RULE, 1),
+        "rules": _list(_RULE),
         "notifications": _list(_object({"id": _FILLED, "shortDescription": _message()})),
     },
     {"version": _FILLED},

@@ -87,14 +87,14 @@ def test_a_text_is_read_in_code_spans_as_it_is(text: str) -> None:
 
 def test_the_first_line_says_it_all() -> None:
     assert as_markdown.render(sample()).split("\n")[0] == (
-        "**GPU policy audit** of 1,200 pods, 340 workloads, 7 other objects: 4 would be refused, 2 warned, 2 "
+        "**GPU policy audit** of 1,200 pods, 340 workloads, 7 other objects: 4 would be refused, 2 only warned, 2 "
         "completed; 3 entries could not be read."
     )
 
 
 def test_an_audit_that_found_nothing_is_short() -> None:
     assert as_markdown.render(empty()) == (
-        "**GPU policy audit** of 0 pods, 0 workloads: 0 would be refused, 0 warned, 0 completed.\n\n"
+        "**GPU policy audit** of 0 pods, 0 workloads: 0 would be refused, 0 only warned, 0 completed.\n\n"
         "Policies: `policies` (`000000000000`), 2026-03-09 06:30:05 UTC.\n"
     )
 

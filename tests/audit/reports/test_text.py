@@ -58,15 +58,15 @@ def test_the_pod_of_an_owner_is_told() -> None:
 
 def test_the_total_is_the_last_line() -> None:
     assert printed(sample()).splitlines()[-1] == (
-        "1,200 pods, 340 workloads, 7 other objects: 4 would be refused, 2 warned, 2 completed; "
+        "1,200 pods, 340 workloads, 7 other objects: 4 would be refused, 2 only warned, 2 completed; "
         "3 entries could not be read."
     )
 
 
 def test_an_audit_that_found_nothing_has_only_totals() -> None:
     text = printed(empty())
-    assert "would be refused       0" in text
-    assert text.endswith("\n0 pods, 0 workloads: 0 would be refused, 0 warned, 0 completed.\n")
+    assert "would be refused            0" in text
+    assert text.endswith("\n0 pods, 0 workloads: 0 would be refused, 0 only warned, 0 completed.\n")
     assert "Would be" not in text
 
 

@@ -8,7 +8,7 @@ SARIF has two kinds of places: a physical location in a file, and a logical loca
 Code scanning shows no result without a file and a line. So objects of a cluster get a path of their namespace, kind and
 name, and input from a pipe gets `stdin`.
 
-The report also describes the rules, by their promises and docstrings.
+The report also describes the rules that have results, by their promises and docstrings.
 """
 
 import os
@@ -95,9 +95,9 @@ _MODES = (
 
 
 def descriptors(found: Iterable[str]) -> list[dict[str, Any]]:
-    """The descriptors of every rule of the product, then of other rules that findings name."""
-    known = {rule.key for rule in RULES}
-    return [*map(_described, RULES), *(_unknown(key) for key in dict.fromkeys(found) if key not in known)]
+    """The descriptors of the rules that findings name."""
+    known = {rule.key: rule for rule in RULES}
+    return [_described(known[key]) if key in known else _unknown(key) for key in sorted(set(found))]
 
 
 def _described(rule: Rule) -> dict[str, Any]:

@@ -97,7 +97,7 @@ class _Printer:
             "other objects": counts.others,
             **({"never sent to the webhook": counts.unsent} if counts.unsent else {}),
             "would be refused": counts.refused,
-            "would be warned about": counts.warned,
+            "would only be warned about": counts.warned,
             "would be completed": counts.completed,
             "could not be read": len(report.errors),
         }

@@ -156,7 +156,7 @@ def total(report: AuditReport) -> str:
     counts = report.counts
     unread = f"; {counted(len(report.errors), 'entry', 'entries')} could not be read" if report.errors else ""
     return (
-        f"{looked_at(counts)}: {counts.refused:,} would be refused, {counts.warned:,} warned, "
+        f"{looked_at(counts)}: {counts.refused:,} would be refused, {counts.warned:,} only warned, "
         f"{counts.completed:,} completed{unread}"
     )
 

@@ -8,7 +8,7 @@ Whether a claim has too many consumers (`status.reservedFor` has room for 256) i
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from webhook.model.accelerators import DEVICE_CLASSES, Accelerators
 from webhook.model.claim_object import ClaimObject
@@ -24,10 +24,11 @@ from webhook.model.claims import (
 )
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of
-from webhook.model.wording import PLATFORM_TEAM, counted, cut, one_slip_away
+from webhook.model.wording import PLATFORM_TEAM, counted, cut, few, one_slip_away
 from webhook.rules.rule import Advice, Facts, Violation
 
 _MISSING = "the cluster has no DeviceClass of this name"
+_WAIT = f"Ask {PLATFORM_TEAM}, or wait"
 _UNLESS_ALLOCATED = "the pod waits, unless the claim was allocated earlier"
 
 
@@ -147,22 +148,26 @@ def _container_with(pod: Pod, device_class: str) -> str:
 
 @dataclass
 class _Total:
-    """The devices of one class that a pod requests together, and the claims that request them."""
+    """The devices of one class that a pod requests together, the claims that request them, and what taints of devices
+    any of these tolerates.
+    """
 
     number: int
-    claims: list[PodResourceClaim]
+    claims: list[PodResourceClaim] = field(default_factory=list)
+    tolerated: set[str] = field(default_factory=set)
 
 
 def _more_than_any_node(
     claims: Sequence[tuple[PodResourceClaim, Requests]], requested: Mapping[str, int], facts: Facts
 ) -> Iterator[Violation | Advice]:
     """Classes of which the pod requests more devices than any node offers. All of them have to be of one node."""
-    totals = {name: _Total(number, []) for name, number in requested.items()}
+    totals = {name: _Total(number) for name, number in requested.items()}
     for named, requests in claims:
         for request in requests:
             name = _only_class(request)
             if name is not None:
-                total = totals.setdefault(name, _Total(0, []))
+                total = totals.setdefault(name, _Total(0))
+                total.tolerated.update(*[one.tolerated for one in request])
                 total.number += _least(request)
                 total.claims.append(named)
             elif _is_beyond_in_every_alternative(request, facts):
@@ -171,17 +176,30 @@ def _more_than_any_node(
                 yield _told(named, found, allowed, "Request fewer devices in one of the alternatives")
     for name, total in totals.items():
         most = facts.most_devices(name)
-        if most is None or total.number <= most:
+        if most is None:
             continue
         found = f"requests {counted(total.number, 'device')} of DeviceClass {cut(name)}"
         where = _place(total.claims[0]) if len({one.name for one in total.claims}) == 1 else "spec"
-        if not most:
-            yield Advice(where, f"{found}, and no node offers any at the moment", f"Ask {PLATFORM_TEAM}, or wait")
+        if total.number <= most:
+            yield from _tainted(name, total, where, found, facts)
+        elif not most:
+            yield Advice(where, f"{found}, and no node offers any at the moment", _WAIT)
         elif any(one.kind != TEMPLATE for one in total.claims):
             found = f"{found}, and no node offers more than {most}; {_UNLESS_ALLOCATED}"
             yield Advice(where, found, f"Request {most} or fewer")
         else:
             yield Violation(where, found, f"no node offers more than {most}", f"Request {most} or fewer")
+
+
+def _tainted(name: str, total: _Total, where: str, found: str, facts: Facts) -> Iterator[Advice]:
+    """Advice where nodes have enough devices, but too many of them have taints, which go away or come back."""
+    untainted, taints = facts.untainted_devices(name, total.tolerated) or (total.number, ())
+    if total.number > untainted:
+        most = f"more than {untainted}" if untainted else "any"
+        which = (
+            f"{most} at the moment without the device {'taint' if len(taints) == 1 else 'taints'} {few(sorted(taints))}"
+        )
+        yield Advice(where, f"{found}, and no node offers {which}", _WAIT)
 
 
 def _only_class(request: DeviceRequest) -> str | None:
