@@ -65,6 +65,8 @@ def may_run_other_code(command: Sequence[str]) -> bool:
     (True, True)
     >>> may_run_other_code(["sh", "-c", "while true; do sleep 9; done"])
     True
+    >>> may_run_other_code(["sh", "-c", "train & wait"])
+    True
     >>> may_run_other_code(["sh", "-c", "sleep 9; python a.py"]), may_run_other_code([])
     (False, False)
     """
@@ -84,5 +86,7 @@ def _installs_or_serves(words: Sequence[str]) -> bool:
 def _waits(words: Sequence[str]) -> bool:
     program, *arguments = words
     return (
-        program == "sleep" or (program == "tail" and "/dev/null" in arguments) or (program in _SHELLS and not arguments)
+        program in ("sleep", "wait")
+        or (program == "tail" and "/dev/null" in arguments)
+        or (program in _SHELLS and not arguments)
     )
