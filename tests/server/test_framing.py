@@ -4,7 +4,7 @@ import pytest
 from gunicorn.config import Config
 
 from webhook.server import framing
-from webhook.server.framing import BodyBudget, HeadCache, RequestReader
+from webhook.server.framing import BodyBudget, HeadReader, RequestReader
 from webhook.server.refusal import Refusal
 
 MOST = 7 * 2**20
@@ -46,7 +46,7 @@ def budget():
 
 @pytest.fixture
 def reader(work, budget):
-    return RequestReader(HeadCache(Config()), ("127.0.0.1", 1), MOST, budget)
+    return RequestReader(HeadReader(Config()), ("127.0.0.1", 1), MOST, budget)
 
 
 def with_length(size, *lines):

@@ -1,14 +1,10 @@
 """JSON lines on standard error: one per decision and per event, without pod contents and secrets."""
 
 import logging
-import os
 import sys
-import threading
-import time
 import traceback
-from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -19,8 +15,6 @@ if TYPE_CHECKING:  # the process that only watches over the server imports this 
     from webhook.admission.phases import Decision
 
 DECISIONS = logging.getLogger("gpu_policy.decision")
-FLUSH_SECONDS = 0.1
-"""Longest time that a line waits to be written together with others."""
 MOST_FINDINGS = 50
 """Most findings that one line names; a pod can be written to have thousands."""
 MOST_CHARACTERS = 253
@@ -46,64 +40,11 @@ class JsonFormatter(logging.Formatter):
         return orjson.dumps(entry, default=str).decode()
 
 
-class LineHandler(logging.StreamHandler):  # type: ignore[type-arg]  # generic in stubs only
-    """Writes lines to a stream, many at a time: a system call for each decision would cost a tenth of the decision.
-
-    Lines below WARNING may wait for FLUSH_SECONDS. A warning is written at once, with all lines before it. All lines
-    are written when the process ends.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__(stream)
-        self._waiting: list[logging.LogRecord | str] = []
-        self._process = 0  # the process whose thread writes the lines
-        self._has_come = threading.Event()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Take one record; called with the handler's lock held.
-
-        A record without arguments becomes a line when it is written: many lines at once take half the time.
-        """
-        if self._process != os.getpid():
-            self._begin()
-        self._waiting.append(self._line(record) if record.args or record.exc_info else record)
-        if record.levelno >= logging.WARNING:
-            self.flush()
-        elif not self._has_come.is_set():
-            self._has_come.set()
-
-    def _begin(self) -> None:
-        """Start the writing thread, also after a fork; lines that waited before the fork are written by the parent."""
-        self._process, self._waiting, self._has_come = os.getpid(), [], threading.Event()
-        threading.Thread(target=self._write_soon, args=(self._has_come,), daemon=True).start()
-
-    def _write_soon(self, has_come: threading.Event) -> None:
-        while True:
-            has_come.wait()
-            has_come.clear()
-            time.sleep(FLUSH_SECONDS)
-            self.flush()
-
-    def _line(self, record: logging.LogRecord) -> str:
-        try:
-            return self.format(record) + self.terminator
-        except Exception:  # noqa: BLE001  # a faulty log line must not end the work that it is about
-            self.handleError(record)
-            return ""
-
-    def flush(self) -> None:
-        """Write the waiting lines. Lines that cannot be written are lost, without an error."""
-        with self.lock or nullcontext(), suppress(OSError, ValueError):
-            waiting, self._waiting = self._waiting, []
-            if waiting and self._process == os.getpid():
-                self.stream.write("".join([one if isinstance(one, str) else self._line(one) for one in waiting]))
-            super().flush()
-
-
 def configure(level: str) -> None:
     """Send every log of the process to standard error as JSON lines, from `level` (debug, info, warning, error) up."""
-    handler = LineHandler(sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
+    logging.raiseExceptions = False  # a line that cannot be written is lost, and nothing else is
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

@@ -4,12 +4,10 @@ The head is parsed once. Its Content-Length says how many bytes the body has. A 
 at its head, and so is every body of a client whose reviews are not answered. The application gets complete bodies only,
 so reading a body never blocks.
 
-gunicorn parses heads and makes a WSGI environment of them. The API server sends one head for each webhook over and
-over, with another Content-Length. Parsing takes a sixth of the time of a review, so results are cached without it.
+gunicorn parses heads and makes a WSGI environment of them.
 """
 
 import io
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,21 +19,13 @@ from gunicorn.http.unreader import IterUnreader
 
 from webhook.server.refusal import forbidden, head_too_large, length_required, unavailable
 
-_MOST_KEPT = 64
-"""Most heads in the cache; one more clears it."""
-
-_LONGEST_KEPT = 1024
-"""Most bytes of a head in the cache; heads of an API server have 250."""
-
-_CONTENT_LENGTH = re.compile(rb"\r\nContent-Length: ([1-9][0-9]{0,8})\r\n")
-
 _OF_ONE_CLIENT = ("wsgi.input", "gunicorn.socket", "wsgi.early_hints", "REMOTE_ADDR", "REMOTE_PORT", "CONTENT_LENGTH")
-"""Keys of an environment that differ between equal heads."""
+"""Keys of an environment that are about one client, or about its body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A parsed head. Heads that differ only in Content-Length are equal."""
+    """A parsed head."""
 
     method: str
     path: str
@@ -49,40 +39,15 @@ class Head:
     """Whether the client wants the connection to end with the answer."""
 
 
-class HeadCache:
-    """Reads heads, with a cache. Used by one thread at a time.
-
-    Raises gunicorn's `ParseException`s for malformed heads.
-    """
+class HeadReader:
+    """Reads heads. Raises gunicorn's `ParseException`s for malformed ones."""
 
     def __init__(self, cfg: Any, server_address: Any = ("", 0)) -> None:
         self._cfg = cfg
         self._server_address = server_address
-        self._known: dict[tuple[bytes, bytes], Head] = {}
-
-    @property
-    def remembered(self) -> int:
-        """Number of heads in the cache."""
-        return len(self._known)
 
     def read(self, raw: bytes, peer: Any) -> tuple[Head, int]:
         """The head, and how many bytes of a body follow; `raw` ends with the empty line."""
-        written = _CONTENT_LENGTH.search(raw) if len(raw) <= _LONGEST_KEPT else None
-        if written is None:
-            return self._parsed(raw, peer)
-        start, end = written.span(1)
-        key = raw[:start], raw[end:]
-        known = self._known.get(key)
-        if known is not None:
-            return known, int(raw[start:end])
-        head, length = self._parsed(raw, peer)
-        if "HTTP_AUTHORIZATION" not in head.environ:  # tokens are never kept
-            if len(self._known) >= _MOST_KEPT:
-                self._known.clear()
-            self._known[key] = head
-        return head, length
-
-    def _parsed(self, raw: bytes, peer: Any) -> tuple[Head, int]:
         request = Parsed(self._cfg, IterUnreader([raw]), peer)
         # gunicorn would say 100 Continue itself when it makes an environment: too late for a body that is awaited
         expects, request._expected_100_continue = request._expected_100_continue, False
@@ -171,7 +136,7 @@ class RequestReader:
         "unread",
     )
 
-    def __init__(self, heads: HeadCache, peer: Any, max_body: int, budget: BodyBudget) -> None:
+    def __init__(self, heads: HeadReader, peer: Any, max_body: int, budget: BodyBudget) -> None:
         self._heads = heads
         self._peer = peer
         self._max_body = max_body

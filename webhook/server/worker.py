@@ -28,7 +28,7 @@ from typing import Any
 from gunicorn.workers.base import Worker
 
 from webhook.server.connection import Connection, Response, ServerLimits
-from webhook.server.framing import BodyBudget, HeadCache, RequestReader
+from webhook.server.framing import BodyBudget, HeadReader, RequestReader
 from webhook.server.poller import Poller
 from webhook.server.responder import Responder
 from webhook.server.tls import ServingCertificate
@@ -144,7 +144,7 @@ class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         settings = self._settings
         give_back_freed_memory()
         self._budget = BodyBudget(settings.max_body_bytes * _LARGE_BODIES_AT_ONCE)
-        self._heads = HeadCache(self.cfg, self.sockets[0].getsockname())
+        self._heads = HeadReader(self.cfg, self.sockets[0].getsockname())
         self._responder = Responder(self.wsgi, settings.metrics_port)
         for listener in self.sockets:
             listener.setblocking(False)
