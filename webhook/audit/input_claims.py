@@ -49,13 +49,18 @@ def with_input_claims(
 ) -> ClusterFacts:
     """The facts with the claims and claim templates among these documents, as if applied before the pods.
 
-    A claim that names no namespace is taken to be in `namespace`. DeviceClasses among the documents are added to those
-    of the cluster, where these are known.
+    A claim that names no namespace is taken to be in `namespace`. DeviceClasses, RuntimeClasses and PriorityClasses
+    among the documents are added to those of the cluster, where these are known.
     """
     documents, cluster = list(documents), facts.cluster
-    for one in documents if cluster.device_classes else ():
-        if isinstance(one, Document) and one.kind == "DeviceClass" and one.api_version.startswith(f"{GROUP}/"):
-            cluster = cluster.with_device_class(one.object)
+    for one in [one for one in documents if isinstance(one, Document)]:
+        match one.kind, one.api_version.partition("/")[0]:
+            case "DeviceClass", group if group == GROUP and cluster.device_classes:
+                cluster = cluster.with_device_class(one.object)
+            case "RuntimeClass", "node.k8s.io" if cluster.runtime_classes:
+                cluster = cluster.with_runtime_class(one.object)
+            case "PriorityClass", "scheduling.k8s.io" if cluster.priority_classes:
+                cluster = cluster.with_priority_class(one.object)
     found = ((one, claim_from(one.object)) for one in documents if isinstance(one, Document))
     named = ((own_namespace(one) or namespace, claim) for one, claim in found if claim is not None)
     return replace(facts, cluster=cluster.with_more_claims(named))

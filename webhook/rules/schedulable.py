@@ -143,7 +143,7 @@ def _missing(kind: str, name: str, known: Collection[str]) -> Iterator[Advice]:
     if not known or name in known:
         return
     meant = one_slip_away(name, sorted(known))
-    found = f"names {kind} {cut(name)}, which the cluster does not have; the API server rejects every pod with it"
+    found = f"names {kind} {cut(name)}, which the cluster does not have; until it does, the API server rejects the pod"
     where = f"spec.{kind[0].lower()}{kind[1:]}Name"
     yield Advice(where, found, f"Did you mean {meant}? Correct the name" if meant else _CREATE)
 
