@@ -6,6 +6,7 @@ from tests.facts.samples import node
 from tests.rules.samples import container, pod
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.node_states import is_transient, maker_of
+from webhook.facts.nodes import node_from_raw
 from webhook.model.node import NodeClassState
 from webhook.model.pod_reader import pod_from_raw
 
@@ -101,3 +102,12 @@ def test_only_labels_that_an_autoscaler_alone_gives_say_that_it_makes_nodes(name
 def test_no_node_is_made_for_a_pod_that_names_its_node(spec, is_possible) -> None:
     facts = ClusterFacts.of([node("n0", labels={"karpenter.sh/nodepool": "a"}, capacity={"cpu": "4"})])
     assert (NodeClassState.MAKEABLE in states(facts, **spec)) == is_possible
+
+
+def test_amounts_of_feasible_nodes_are_those_of_now() -> None:
+    facts = ClusterFacts.of([node("n0", capacity={GPU: "8", "memory": "64Gi"}), node("n1", capacity={"memory": "1Gi"})])
+    assert facts.amounts_on(asking(), ("memory", GPU)) == {(64 * 2**30, 8)}
+    larger = node_from_raw(node("n0", capacity={GPU: "8", "memory": "128Gi"}))
+    assert larger is not None
+    table = facts.table.with_node(larger)
+    assert table.amounts_in(1, ("memory", GPU)) == {(128 * 2**30, 8)}

@@ -82,6 +82,11 @@ class Cluster:
         amounts = [self._amount(place, resource) for place in range(len(asked))]
         return None if None in amounts else max(amounts, default=0)
 
+    def amounts_on(self, pod: Pod, resources: tuple[str, ...]) -> set[tuple[int | None, ...]]:
+        feasible = self.feasible_nodes(pod)
+        places = [place for place, node in enumerate(self.nodes) if any(node is one for one in feasible)]
+        return {tuple(self._amount(place, name) for name in resources) for place in places}
+
     def label_values(self, key: str) -> Sequence[str]:
         return sorted({*self.labels.get(key, ()), *(node.labels[key] for node in self.nodes if key in node.labels)})
 

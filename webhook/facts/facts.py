@@ -133,6 +133,11 @@ class ClusterFacts:
         of_pools = _largest(self.pools, resource, pod, runtime_class)
         return None if of_pools is None else max(of_nodes, of_pools)
 
+    def amounts_on(self, pod: Pod, resources: tuple[str, ...]) -> Collection[tuple[int | None, ...]]:
+        """What the feasible nodes of the cluster have of these resources, each combination once."""
+        runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "")
+        return self.table.amounts_in(node_index.feasible_nodes(self.table, pod, runtime_class), resources)
+
     def label_values(self, key: str) -> Sequence[str]:
         """The values that a label has on nodes and pools, sorted."""
         of_nodes = self.cluster.table.column(key).values

@@ -44,6 +44,8 @@ class NodeTable:
         self._names: LabelColumn | None = None
         self._answers: dict[Mask, tuple[NodeClass, ...]] = {}
         self._amounts: dict[str, AmountColumn] = {}
+        self._hardware: list[tuple[Node, Mask]] | None = None
+        """A node of each hardware, and all nodes with it."""
         self._without: dict[tuple[str, ...], NodeTable] = {}
         self.last_asked: tuple[ref[Pod], RuntimeClass | None, Mask, Mask] | None = None
         """The pod of the last question (a weak reference), its RuntimeClass, its matching and its selected nodes."""
@@ -154,6 +156,18 @@ class NodeTable:
                     self._answers.clear()
                 self._answers[mask] = answer
         return answer
+
+    def amounts_in(self, mask: Mask, resources: tuple[str, ...]) -> set[tuple[int | None, ...]]:
+        """What the nodes in `mask` have of these resources, each combination once."""
+        if self._hardware is None:
+            by_amounts: dict[tuple[int, int, int], tuple[Node, list[int]]] = {}
+            for at, node in enumerate(self.nodes.values()):
+                hardware = id(node.resources), id(node.amounts), id(node.kind.gpu_resources)
+                by_amounts.setdefault(hardware, (node, []))[1].append(at)
+            size = len(self.nodes)
+            self._hardware = [(node, mask_of(places, size)) for node, places in by_amounts.values()]
+        has = [node for node, members in self._hardware if members & mask]
+        return {tuple([node.amount(resource) for resource in resources]) for node in has}
 
     def members(self, mask: Mask) -> tuple[Mask, ...]:
         """The nodes in `mask` of each class that `classes` returns, in its order."""

@@ -12,14 +12,13 @@ Limits and requests of the pod as a whole (`spec.resources`, Kubernetes 1.34) co
 the namespace fills in pods before this rule sees them, but not the pod templates of workloads.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from webhook.model.container import Container
+from webhook.model.container import Container, GpuRequest
 from webhook.model.fixed import fixed
-from webhook.model.pod import Pod, changed
+from webhook.model.pod import Pod
 from webhook.model.programs import only_shows_gpus
 from webhook.model.quantity import format_bytes, is_some, parse_quantity
 from webhook.model.requirements import demand_of
@@ -110,7 +109,7 @@ def _completed(pod: Pod, whole: _Budget) -> _Budget:
 def _lacks(container: Container, missing: Sequence[tuple[_Want, bool]], pod: Pod, facts: Facts) -> Violation:
     """The violation of a container without limits or requests. Each flag tells whether the amount is written as 0."""
     found = [f"{want.what} (0 is none)" if is_written else want.what for want, is_written in missing]
-    shares = [_share(want, container, pod, facts) for want, _ in missing]
+    shares = _shares([want for want, _ in missing], container, pod, facts)
     keys = [want.key + (f" such as {share}" if share else "") for (want, _), share in zip(missing, shares, strict=True)]
     whose = f", the share of {counted(container.gpu_count, 'GPU')} on a node" if any(shares) else ""
     return Violation(
@@ -122,25 +121,30 @@ def _lacks(container: Container, missing: Sequence[tuple[_Want, bool]], pod: Pod
     )
 
 
-def _share(want: _Want, container: Container, pod: Pod, facts: Facts) -> str:
-    """How much of a resource goes with the GPUs of a container, as a quantity; empty where that is not known.
+def _shares(wants: Sequence[_Want], container: Container, pod: Pod, facts: Facts) -> list[str]:
+    """How much of each resource goes with the GPUs of a container, as quantities; empty where that is not known.
 
     The pod keeps all its nodes if each GPU container without an amount requests as much for each of its GPUs.
     """
-    lacking = [one for one in pod.lasting_containers() if one.gpu_count and not _asks(one, want)]
-    nodes, most = facts.feasible_nodes(pod), facts.largest(want.resource, pod)
-    there = [(one.count, facts.largest(one.resource, pod)) for one in container.gpu_requests if one.count]
-    if container not in lacking or not nodes or not most or not all(of_node for _, of_node in there):
-        return ""
-    share = min(most * count // of_node for count, of_node in there if of_node)
-    gpus = sum(one.gpu_count for one in lacking)
+    own = _used(container)
+    of_nodes = facts.amounts_on(pod, (*[one.resource for one in own], *[want.resource for want in wants]))
+    if not of_nodes or not all(number for amounts in of_nodes for number in amounts[: len(own)]):
+        return [""] * len(wants)
+    others, shares = demand_of(pod), []
+    for at, want in enumerate(wants, start=len(own)):
+        lacking = [one for one in pod.lasting_containers() if one.gpu_count and not _asks(one, want)]
+        gpus, has_all = sum(one.gpu_count for one in lacking), all(amounts[at] for amounts in of_nodes)
+        amount = 0
+        if container in lacking and has_all:
+            of_gpus = [(one[at] or 0) * use.count // (one[of] or 1) for one in of_nodes for of, use in enumerate(own)]
+            left = min(one[at] or 0 for one in of_nodes) - others.get(want.resource, 0)
+            amount = min(*of_gpus, left * container.gpu_count // gpus) // want.unit
+        shares.append(f"{amount}{want.suffix}" if amount > 0 else "")
+    return shares
 
-    def is_too_much(units: int) -> bool:
-        amount = f"{-(-units * gpus // container.gpu_count)}{want.suffix}"
-        return facts.feasible_nodes(changed(pod, overhead={**pod.overhead, want.resource: amount})) != nodes
 
-    units = bisect_left(range(1, share // want.unit + 1), True, key=is_too_much)
-    return f"{units}{want.suffix}" if units else ""
+def _used(container: Container) -> list[GpuRequest]:
+    return [request for request in container.gpu_requests if request.count]
 
 
 def _asks(container: Container, want: _Want) -> bool:

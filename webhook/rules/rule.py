@@ -128,6 +128,13 @@ class Facts(Protocol):
         """
         ...
 
+    def amounts_on(self, pod: Pod, resources: tuple[str, ...]) -> Collection[tuple[int | None, ...]]:
+        """What the feasible nodes of a pod have of these resources, each combination once; pools are left out.
+
+        cpu is in millicores, memory in bytes; None stands for an unknown amount.
+        """
+        ...
+
     def changing_nodes(self, pod: Pod) -> Sequence[ChangingNodes]:
         """The matching nodes of node pools whose driver will change one day, pool by pool; empty if none will.
 
