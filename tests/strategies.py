@@ -53,10 +53,13 @@ PREFERENCES = "preferredDuringSchedulingIgnoredDuringExecution"
 _some = st.sampled_from
 
 
+_FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+
+
 def json_values(max_leaves: int = 12) -> st.SearchStrategy[Any]:
     """Any JSON value."""
     keys = _some(("spec", "containers", "name", "limits", "a/b~c")) | st.text(max_size=4)
-    leaves = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(max_size=6)
+    leaves = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | _FLOATS | st.text(max_size=6)
     return st.recursive(
         leaves,
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),

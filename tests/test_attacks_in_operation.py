@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from tests.e2e.eventually import eventually
 from tests.facts.fake_api_server import NODES, PODS, FakeApiServer, always, fake_api_server
 from tests.operation import Operated, ask, operated
-from tests.replicas import POLICY
 from tests.reviews import FACTS, WORKLOADS, patched, pod, policies, request, requests_only, review, workload
 from tests.reviews import container as make_container
 from tests.rules.every_rule import INJECTING
@@ -90,22 +89,6 @@ def test_A15_before_it_knows_the_cluster_a_replica_is_unready_and_decides_nothin
         api_server.instead.clear()
         eventually(lambda: replica.page("/readyz")[0] == 200)
         assert not json.loads(replica.ask("/validate", review(pod(9)))[2])["response"]["allowed"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(None, id="no file"),
-        pytest.param(POLICY.replace("gpuLimits", "gpuLimit"), id="a rule that does not exist"),
-    ],
-)
-def test_A15_a_replica_without_usable_policies_does_not_start(tmp_path: Path, text: str | None) -> None:
-    replica = Operated(tmp_path, f"--inventory={inventory(tmp_path)}")
-    (replica.policies / "_default.yaml").unlink()
-    if text is not None:
-        (replica.policies / "_default.yaml").write_text(text)
-    with pytest.raises(RuntimeError, match="ended with status 2"):
-        replica.start()
 
 
 # A16: a watch is lost, and a replica that calls itself ready decides on what it knew minutes ago.

@@ -63,7 +63,7 @@ PENDING = (
         "a MIG profile that no node offers",
         asking(1, "nvidia.com/mig-9g.90gb", tolerations=[{"operator": "Exists"}]),
         "requests nvidia.com/mig-9g.90gb, which no node offers; nodes offer nvidia.com/gpu and nvidia.com/mig-1g.10gb. "
-        "Did you mean nvidia.com/mig-1g.10gb?",
+        "Request what nodes offer",
         insufficient("nvidia.com/mig-9g.90gb"),
     ),
     Case(

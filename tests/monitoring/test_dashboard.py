@@ -39,6 +39,7 @@ NOT_SHOWN = {
     "gpu_policy_quota_ledger_duration_seconds_count",
     "gpu_policy_quota_ledger_duration_seconds_sum",
     "gpu_policy_quota_ledger_repairs_total",
+    "gpu_policy_quotas_removed_total",
     "gpu_policy_request_duration_seconds_count",
     "gpu_policy_request_duration_seconds_sum",
     "process_max_fds",

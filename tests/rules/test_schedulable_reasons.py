@@ -259,7 +259,7 @@ def test_a_node_by_name_is_shown_with_the_rest_of_its_term():
     (message,) = told(asking(1, affinity=terms(required)))
     assert message == (
         "spec.affinity.nodeAffinity: no node meets its required term: example.com/pool In [serving] and metadata.name "
-        "NotIn [small]; each part of it is met by some node. Change or remove a part, or tell the platform team."
+        "NotIn [small]; a node has to meet all of it. Change or remove a part, or tell the platform team."
     )
 
 

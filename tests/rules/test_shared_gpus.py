@@ -138,7 +138,7 @@ def test_shares_by_name_are_refused_where_every_node_shares_by_mps(nodes):
 
 def test_time_slicing_refuses_several_units_where_the_platform_says_so():
     (message,) = [str(one) for one in violations(RULE, TWO, REFUSED, Cluster(nodes=[NodeClass(labels.TIME_SLICED)]))]
-    assert "each a share of a GPU" in message
+    assert "which are shares of a GPU" in message
     assert violations(RULE, TWO, REFUSED, Cluster(nodes=[NodeClass(labels.WHOLE)])) == []
 
 

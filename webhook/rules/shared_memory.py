@@ -34,6 +34,7 @@ from webhook.model.container import INIT, Container, positive
 from webhook.model.edits import AddMemoryVolume, AddMount
 from webhook.model.node import GKE_SHARING, GPU_SHARING
 from webhook.model.pod import Pod, Volume
+from webhook.model.programs import only_shows_gpus
 from webhook.model.quantity import format_bytes, is_some
 from webhook.model.requirements import requiring
 from webhook.model.selectors import Expression, Operator
@@ -258,6 +259,8 @@ def _size(pod: Pod, settings: Settings, having: Sequence[Container]) -> tuple[in
         size = settings.size or _WITHOUT_LIMIT
         if any(is_some(container.limits.get("memory")) for container in containers):
             return size, []  # a limit that an operator fills in later
+        if all(only_shows_gpus(container.words) for container in containers):
+            return size, []
         found = f"{_DIRECTORY} may take {_told(size)} of the node's memory, because no container has a memory limit"
         return size, [Advice(where, found, "Set resources.limits.memory", fault=NO_MEMORY_LIMIT)]
     if settings.size is None:

@@ -1,5 +1,6 @@
 """Oracles of the rules about nodes: they ask which nodes of the world a pod is let onto, before and after."""
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
@@ -179,7 +180,9 @@ def cuda_driver(seen: Seen) -> Complaints:
         str(one.get("image")).startswith("registry.example.com/new/") and _uses_nvidia(one)
         for one in lasting(seen.before)
     )
-    if (refused or steered) and not asks_nvidia(seen.before):
+    built = re.compile("nvidia|/new/")
+    of_others = any(_uses_others(one) and built.search(str(one.get("image"))) for one in lasting(seen.before))
+    if (refused or steered) and not asks_nvidia(seen.before) and not of_others:
         yield "judged a pod without NVIDIA GPUs"
     unfit = [node for node in NODES if at(node, "metadata", "labels").get("nvidia.com/cuda.driver-version.full") == OLD]
     open_to = [at(node, "metadata", "name") for node in candidates(seen.after)]
@@ -190,7 +193,7 @@ def cuda_driver(seen: Seen) -> Complaints:
     if needs and seen.completes("cudaDriver") and not is_bound and len(open_to) > 1 and "big-old" in open_to:
         yield "not kept off big-old, whose driver is too old"
     known = needs or any(not _is_known(one) for one in lasting(seen.before) if _uses_nvidia(one))
-    if (refused or steered) and not known:
+    if (refused or steered) and not known and not of_others:
         yield "judged images that need no CUDA"
     lost = [node for node in candidates(seen.before) if steered and node not in candidates(seen.after)]
     lost = [node for node in lost if not (seen.has_injected("gpuTypes") and _is_denied(node))]
@@ -234,6 +237,10 @@ def _gpu_faults(seen: Seen) -> bool:
 
 def _uses_nvidia(container: Raw) -> bool:
     return any(name.startswith("nvidia.com/") for name in gpus_of(container))
+
+
+def _uses_others(container: Raw) -> bool:
+    return any(name.startswith(("amd.com/", "gpu.intel.com/")) for name in gpus_of(container))
 
 
 def _is_known(container: Raw) -> bool:
