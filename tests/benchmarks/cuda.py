@@ -59,7 +59,7 @@ CASES = {
         "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime", "tag ", 0, 20, says=("Violation",)
     ),
     "runs on 18 of 20, by its configuration in the registry": Case(
-        "registry.example.com/team/app:1", "image configuration", 18, 2, says=("Advice",)
+        "registry.example.com/team/app:1", "image configuration", 18, 2, says=("Advice", "Advice")
     ),
     "says nothing": Case("registry.example.com/team/app:2"),
     "is for the CPU": Case("python:3.12-slim", "tag ", 20),
