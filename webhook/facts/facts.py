@@ -221,13 +221,14 @@ class ClusterFacts:
     def _classes(
         self, nodes_for: Callable[[NodeTable, Pod, RuntimeClass | None], Mask], pod: Pod
     ) -> tuple[NodeClass, ...]:
-        table, runtime_class = self.table, self.cluster.runtime_classes.get(pod.runtime_class or "")
+        table = self.table if self.transient else self.cluster.table
+        runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "")
         found = table.classes(nodes_for(table, pod, runtime_class))
         if claimable := self._claimable_devices(pod):
             found = (*found, NodeClass({}, (), claimable, count=0, by_claim=True))
         if self.pools is not None:
             found = (*found, *self.pools.classes(nodes_for(self.pools, pod, runtime_class)))
-        if table.maker and not self.is_still and may_get_new_node(pod):
+        if not self.is_still and table.maker and may_get_new_node(pod):
             found = (*found, _made_node(table.maker, frozenset([gpu.resource for gpu in pod.accelerators])))
         return found
 

@@ -44,6 +44,7 @@ class NodeTable:
         self._names: LabelColumn | None = None
         self._answers: dict[Mask, tuple[NodeClass, ...]] = {}
         self._amounts: dict[str, AmountColumn] = {}
+        self._combinations: dict[tuple[Mask, tuple[str, ...]], set[tuple[int | None, ...]]] = {}
         self._hardware: list[tuple[Node, Mask]] | None = None
         """A node of each hardware, and all nodes with it."""
         self._without: dict[tuple[str, ...], NodeTable] = {}
@@ -166,8 +167,14 @@ class NodeTable:
                 by_amounts.setdefault(hardware, (node, []))[1].append(at)
             size = len(self.nodes)
             self._hardware = [(node, mask_of(places, size)) for node, places in by_amounts.values()]
-        has = [node for node, members in self._hardware if members & mask]
-        return {tuple([node.amount(resource) for resource in resources]) for node in has}
+        found = self._combinations.get((mask, resources))
+        if found is None:
+            has = [node for node, members in self._hardware if members & mask]
+            found = {tuple([node.amount(resource) for resource in resources]) for node in has}
+            if len(self._combinations) >= _MAX_ANSWERS:
+                self._combinations.clear()
+            self._combinations[mask, resources] = found
+        return found
 
     def members(self, mask: Mask) -> tuple[Mask, ...]:
         """The nodes in `mask` of each class that `classes` returns, in its order."""

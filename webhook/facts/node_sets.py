@@ -125,12 +125,13 @@ class AmountColumn:
         self._positions = array("I", order)
         self._unknown = mask_of(placed.keys() - known.keys(), size)
         self._kept = dict(self._sets(size))
+        self._starts = sorted(self._kept)
 
     def at_least(self, amount: int) -> Mask:
         """The nodes with this amount or more, and the nodes with an unknown amount."""
-        place = above = bisect_left(self._amounts, amount)
-        while (mask := self._kept.get(above)) is None:
-            above += 1
+        place = bisect_left(self._amounts, amount)
+        above = self._starts[bisect_left(self._starts, place)]
+        mask = self._kept[above]
         for between in range(place, above):
             mask |= 1 << self._positions[between]
         return mask

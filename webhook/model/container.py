@@ -173,8 +173,8 @@ def container_from_raw(
         requests=requests,
         limits=limits,
         env_names=frozenset(dict(env)),
-        command=_texts(raw.get("command")) if raw.get("command") else (),
-        args=_texts(raw.get("args")) if raw.get("args") else (),
+        command=_texts(raw["command"]) if "command" in raw else (),
+        args=_texts(raw["args"]) if "args" in raw else (),
     )
 
 

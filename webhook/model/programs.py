@@ -55,6 +55,8 @@ def _name(program: str) -> str:
 _INSTALLERS = frozenset({"pip", "pip3", "conda", "mamba", "micromamba", "uv", "uvx", "pixi", "poetry", "pipenv"})
 _INTERACTIVE = frozenset({"sshd", "code-server", "start-notebook.sh"})
 _PYTHON = re.compile(r"python[0-9.]*")
+_MAY_CHANGE = re.compile(rf"pip|jupyter|sh\b|sleep|wait|tail|{'|'.join(sorted(_INSTALLERS | _INTERACTIVE))}")
+"""What the words have where a command installs or waits."""
 
 
 def may_run_other_code(command: Sequence[str]) -> bool:
@@ -70,6 +72,8 @@ def may_run_other_code(command: Sequence[str]) -> bool:
     >>> may_run_other_code(["sh", "-c", "sleep 9; python a.py"]), may_run_other_code([])
     (False, False)
     """
+    if not any(map(_MAY_CHANGE.search, command)):
+        return False
     programs = [words for words in simple_commands(command) if words[0]]
     return any(map(_installs_or_serves, programs)) or (bool(programs) and _waits(programs[-1]))
 

@@ -9,6 +9,7 @@ the defaults that the API server writes into a pod.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from weakref import ref
 
 from webhook.model.accelerators import GPU_ATTRIBUTES
 from webhook.model.container import Container
@@ -83,13 +84,24 @@ def demand_of(pod: Pod) -> Mapping[str, int]:
     and the most that is needed while an init container runs, plus the overhead. For cpu, memory and huge pages a
     request of the pod as a whole replaces the sum of its containers. A limit without a request is a request, as in
     every pod that the API server stores. Amounts that cannot be parsed, and amounts of 0, are left out.
+
+    Several rules ask about one pod, so the last answer is kept.
     """
-    demand = reserved(pod.containers, _requests)
+    for seen, demand in _last:
+        if seen() is pod:
+            return demand
+    amounts = reserved(pod.containers, _requests)
     if pod.resources:
-        demand.update(_of_the_whole(pod, demand))
+        amounts.update(_of_the_whole(pod, amounts))
     for name, amount in _thousandths(pod.overhead):
-        demand[name] = demand.get(name, 0) + amount
-    return {name: rounded_up(name, amount) for name, amount in demand.items() if amount > 0}
+        amounts[name] = amounts.get(name, 0) + amount
+    demand = {name: rounded_up(name, amount) for name, amount in amounts.items() if amount > 0}
+    _last[:] = [(ref(pod), demand)]
+    return demand
+
+
+_last: list[tuple[ref[Pod], Mapping[str, int]]] = []
+"""The pod of the last question and its answer."""
 
 
 def is_extended(resource: str) -> bool:

@@ -1,12 +1,11 @@
 """The nodes that a GPU pod could be scheduled to, on which several rules judge it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from webhook.model.accelerators import Vendor
 from webhook.model.node import EVERYTHING, NodeClass
-from webhook.model.pod import Pod
+from webhook.model.pod import Pod, changed
 from webhook.rules.claimed_nodes import claimed_nodes
 from webhook.rules.rule import Facts
 
@@ -54,7 +53,7 @@ def released(pod: Pod, facts: Facts) -> Pod:
 
 
 def _tolerating(pod: Pod, facts: Facts | None = None) -> Pod:
-    return replace(pod, tolerations=EVERYTHING)
+    return changed(pod, tolerations=EVERYTHING)
 
 
 def _claimed(pod: Pod, facts: Facts, placing: Callable[[Pod, Facts], Pod]) -> Sequence[NodeClass] | None:

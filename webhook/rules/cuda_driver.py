@@ -201,8 +201,9 @@ class CudaSurvey:
     def wherever_selected(self, pod: Pod, settings: Settings, facts: Facts) -> Assessment:
         """The assessment on all nodes that the pod selects, whatever their taints."""
         nodes = selectable(pod, facts)
-        needs = tuple([need for _, need in self.uses])
-        return self.assessment if nodes is self.nodes else _assessed(needs, nodes, settings)
+        if nodes is self.nodes:
+            return self.assessment
+        return _assessed(tuple([need for _, need in self.uses]), nodes, settings)
 
 
 def survey_of(pod: Pod, settings: Settings, facts: Facts) -> CudaSurvey | None:

@@ -104,12 +104,6 @@ class Settings(InjectionSettings):
         """The GPU models of the policies with these settings."""
         return catalogue_of(self._table)
 
-    def parts(self, pod: Pod, facts: Facts) -> UnitParts:
-        """What one unit of the pod's resources counts, where it is not one and that matters."""
-        if self.least is None or not (self.weights or pod.resource_claims or pod.gpu_count > self.least):
-            return UNITS
-        return parts_of(pod, facts, self.catalogue, self.weights, counts_slices=self.count_shares)
-
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:
     """Add missing limits to GPUs that stand in requests only, if the policy repairs them."""
@@ -123,7 +117,9 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     """Refuse requests of GPUs that Kubernetes or CUDA cannot meet, or that exceed a maximum of the policy."""
-    parts = settings.parts(pod, facts) if pod.gpus else UNITS
+    least, units, parts = settings.least, pod.gpu_count, UNITS
+    if units and least is not None and (units > least or settings.weights or pod.resource_claims):
+        parts = parts_of(pod, facts, settings.catalogue, settings.weights, counts_slices=settings.count_shares)
     if pod.resources:
         yield from _of_the_whole(pod)
     for container in pod.containers:
@@ -141,8 +137,8 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     if pod.resource_claims:
         yield from _by_claim(pod, settings, facts, parts)
     most = settings.max_per_pod
-    if most is not None and (parts or pod.gpu_count > most) and (gpus := gpus_of_pod(pod, parts)) > most:
-        yield _too_many("spec", gpus, most, pod.gpu_count, pod, settings, facts, parts)
+    if most is not None and (parts or units > most) and (gpus := gpus_of_pod(pod, parts)) > most:
+        yield _too_many("spec", gpus, most, units, pod, settings, facts, parts)
 
 
 def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Violation]:

@@ -128,17 +128,16 @@ def _shares(wants: Sequence[_Want], container: Container, pod: Pod, facts: Facts
     """
     own = _used(container)
     of_nodes = facts.amounts_on(pod, (*[one.resource for one in own], *[want.resource for want in wants]))
-    if not of_nodes or not all(number for amounts in of_nodes for number in amounts[: len(own)]):
+    columns = [[amount or 0 for amount in column] for column in zip(*of_nodes, strict=True)]
+    if not columns or not all(map(min, columns[: len(own)])):
         return [""] * len(wants)
-    others, shares = demand_of(pod), []
-    for at, want in enumerate(wants, start=len(own)):
-        lacking = [one for one in pod.lasting_containers() if one.gpu_count and not _asks(one, want)]
-        gpus, has_all = sum(one.gpu_count for one in lacking), all(amounts[at] for amounts in of_nodes)
-        amount = 0
-        if container in lacking and has_all:
-            of_gpus = [(one[at] or 0) * use.count // (one[of] or 1) for one in of_nodes for of, use in enumerate(own)]
-            left = min(one[at] or 0 for one in of_nodes) - others.get(want.resource, 0)
-            amount = min(*of_gpus, left * container.gpu_count // gpus) // want.unit
+    all_containers, demand, shares = pod.lasting_containers(), demand_of(pod), []
+    for want, amounts in zip(wants, columns[len(own) :], strict=True):
+        lacking = [one.gpu_count for one in all_containers if one is container or not _asks(one, want)]
+        left = (min(amounts) - demand.get(want.resource, 0)) * container.gpu_count // sum(lacking)
+        for use, units in zip(own, columns, strict=False):
+            left = min([left, *[amount * use.count // unit for amount, unit in zip(amounts, units, strict=True)]])
+        amount = 0 if _asks(container, want) else left // want.unit
         shares.append(f"{amount}{want.suffix}" if amount > 0 else "")
     return shares
 

@@ -15,6 +15,7 @@ container, so nothing that the rule injects reaches them. mpirun passes variable
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -75,6 +76,11 @@ class Settings(InjectionSettings):
     or Secret holds, and a value injected into `env` takes precedence over it. By default such variables are not
     injected, with a warning."""
 
+    @cached_property
+    def of_the_network(self) -> list[str]:
+        """The names in `env` of variables that name interfaces or HCAs, sorted."""
+        return [name for name in sorted(self.env) if _OF_A_NETWORK.fullmatch(name)]
+
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advice]:
     """Add the variables that the container sets neither in `env` nor, as far as is known, by `envFrom`."""
@@ -82,8 +88,8 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advi
     containers, _ = asking(pod, least, facts)
     own = settings.host_network_env if pod.host_network and not starts_ranks_over_ssh(pod) else {}
     env = {**settings.env, **own}
-    if containers and (elsewhere := _elsewhere(pod)) is not None:
-        wrong = [name for name in sorted(env) if name not in own and _OF_A_NETWORK.fullmatch(name)]
+    if containers and settings.of_the_network and (elsewhere := _elsewhere(pod)) is not None:
+        wrong = [name for name in settings.of_the_network if name not in own]
         env = {name: value for name, value in env.items() if name not in wrong}
         where, why, remedy = elsewhere
         if lacked := [name for name in wrong if not all(container.sets_env(name) for container in containers)]:

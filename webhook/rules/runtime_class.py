@@ -6,13 +6,12 @@ contradicts the placement of the pod.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Literal
 
 from webhook.model.accelerators import Vendor
 from webhook.model.edits import SetRuntimeClass
 from webhook.model.node import NodeClass, RuntimeClass
-from webhook.model.pod import Pod
+from webhook.model.pod import Pod, changed
 from webhook.model.selectors import contradicts
 from webhook.model.wording import counted
 from webhook.rules.names import ObjectName
@@ -61,7 +60,7 @@ def _obstacle(pod: Pod, name: str, facts: Facts) -> tuple[str, str] | None:
             return f"it selects nodes by {wanted}, which the pod's required node affinity excludes", _ELSEWHERE
     nodes = facts.matching_nodes(pod)
     if runtime_class.node_selector or runtime_class.tolerations:
-        possible, nodes = nodes, facts.matching_nodes(replace(pod, runtime_class=name))
+        possible, nodes = nodes, facts.matching_nodes(changed(pod, runtime_class=name))
         if possible and not nodes:
             return "it selects none of the nodes the pod could land on", _ELSEWHERE
     lacking = lacking_handler(runtime_class, nodes)

@@ -110,9 +110,9 @@ def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iter
 
 def _on_nodes(pod: Pod, feasible: Sequence[NodeClass], facts: Facts) -> Iterator[Advice]:
     """That some nodes cannot start the pod, or that none takes it now, where nodes that start or are made will."""
-    serving = [one for one in feasible if one.state is NodeClassState.SERVING or one.by_claim]
-    if serving or not feasible:
+    if not feasible or any(map(_is_serving, feasible)):
         runtime_class = facts.runtime_class(pod.runtime_class) if pod.runtime_class else None
+        serving = [*filter(_is_serving, feasible)] if runtime_class is not None else []
         if runtime_class is not None and (lacking := lacking_handler(runtime_class, serving)):
             found = f"names RuntimeClass {cut(runtime_class.name)}, and {lacking}"
             yield Advice("spec.runtimeClassName", found, f"Select nodes that have it, or {TELL}", follows_nodes=True)
@@ -126,6 +126,10 @@ def _on_nodes(pod: Pod, feasible: Sequence[NodeClass], facts: Facts) -> Iterator
         asks = few([asked(name, count) for name, count in pod.gpus.items()])
         found = f"no node of today fits it ({asks}); one that {maker} makes may"
         yield Advice("spec", found, f"If none comes, see which nodes {maker} may make", follows_nodes=True)
+
+
+def _is_serving(nodes: NodeClass) -> bool:
+    return nodes.by_claim or nodes.state is NodeClassState.SERVING
 
 
 def _missing_names(pod: Pod, facts: Facts) -> Iterator[Advice]:

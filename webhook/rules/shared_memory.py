@@ -94,10 +94,10 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddMemoryVolu
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Advice]:
     """Advise about volumes at /dev/shm that hide the shared memory of MPS, are on disk, too small, or too large."""
     containers, claimed = asking(pod, settings.min_gpus, facts)
-    kinds = _kinds_of_nodes(pod, facts) if containers else ()
-    if all(kind == _OS for kind in kinds):
+    kinds = {*_kinds_of_nodes(pod, facts)} if containers else set[str]()
+    if kinds <= {_OS}:
         return
-    if not pod.host_ipc and all(kind == GKE_SHARING for kind in kinds):
+    if not pod.host_ipc and kinds == {GKE_SHARING}:
         found = "is not true, and GPUs are shared by MPS, which GKE offers in the IPC namespace of the node only"
         yield Advice("spec.hostIPC", found, "Set hostIPC: true", follows_nodes=True)
     claims = _claims_by_mps(pod, facts) if pod.resource_claims else frozenset()

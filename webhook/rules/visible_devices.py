@@ -140,8 +140,8 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         pod = changed(pod, containers=tuple([one for one in pod.containers if not exempt.holds(one)]))
         if not pod.containers:
             return
-    found = _findings(pod, settings, facts)
-    yield from [replace(one, remedy=_IF_ON_PURPOSE) for one in found] if _is_agent(pod) else found
+    for one in _findings(pod, settings, facts):
+        yield replace(one, remedy=_IF_ON_PURPOSE) if _is_agent(pod) else one
 
 
 def _is_agent(pod: Pod) -> bool:
@@ -168,7 +168,7 @@ def _findings(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation 
         if (found := _exposing(container, by_claim=by_claim)) is not None:
             is_clear = shows_all(container) or not requests_nvidia(container)
             yield from own.applied_to([found]) if is_clear else [found]
-        yield from [_of_a_mount(mount, container) for mount in container.mounts if requests_devices(mount)]
+        yield from (_of_a_mount(mount, container) for mount in filter(requests_devices, container.mounts))
         if container.is_privileged and (pod.gpus or runtime):
             yield from settings.privileged.applied_to(_privileged(pod, container, runtime))
         if container.env_from or (runtime and not requests_nvidia(container)):
