@@ -22,7 +22,6 @@ _OUTSIDE = {
     "tests/facts/test_live.py": _ONE,
     "tests/kubernetes/test_webhook_configurations.py": _ONE,
     "tests/replica/test_audit_status.py": _ANOTHER,
-    "tests/replica/test_published_plan.py": _ANOTHER,
     "tests/replica/test_quota_status.py": _ANOTHER,
     "tests/replica/test_warning_events.py": _ANOTHER,
     "tests/replica/test_policy_objects.py": _ANOTHER,

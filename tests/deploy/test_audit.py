@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import click
 import pytest
 
 from deploy.generate import CHART, HelmError, render
@@ -250,62 +249,6 @@ def test_the_schedule_that_is_shipped_fits_the_age_from_which_audits_are_too_old
     _, hours, *others = audit["schedule"].split()
     assert others == ["*", "*", "*"]
     assert audit["staleAfterHours"] == 2 * int(hours.removeprefix("*/"))
-
-
-# The plan of a driver upgrade
-
-PLANNED: dict[str, Any] = {"plan": {"set": ["pool in (a,b)=580.95.05"], "retire": ["pool=old"], "matrix": True}}
-
-
-def planning(objects: Objects) -> Raw:
-    """The container that plans."""
-    found: Raw = next(one for one in pod(objects)["containers"] if one["name"] == "plan")
-    return found
-
-
-@needs_helm
-def test_no_plan_is_made_while_nothing_is_planned() -> None:
-    assert [one["name"] for one in pod(audited(plan={"set": [], "retire": [], "matrix": False}))["containers"]] == [
-        "audit"
-    ]
-
-
-@needs_helm
-@pytest.mark.parametrize("kind", ["auto", "never"])
-def test_the_plan_is_made_beside_the_audit_for_the_same_namespaces_and_objects(kind: str) -> None:
-    objects = audited(policyReports=kind, **PLANNED)
-    auditing, _ = pod(objects)["containers"]
-    container = planning(objects)
-    group, name, *rest = container["args"]
-    command = main.commands[group]
-    assert isinstance(command, click.Group)
-    command.commands[name].make_context(name, list(rest))
-    assert {"--set=pool in (a,b)=580.95.05", "--retire=pool=old", "--matrix", "--fail-on=never"} <= set(rest)
-    shared = [
-        one for one in auditing["args"] if one.startswith(("--publish", "--exclude", "--namespace", "--policies"))
-    ]
-    assert set(shared) <= set(rest)
-    same = ("image", "securityContext", "volumeMounts", "resources")
-    assert [container[key] for key in same] == [auditing[key] for key in same]
-
-
-@needs_helm
-def test_a_plan_needs_no_right_that_an_audit_lacks() -> None:
-    for kind in ("ClusterRole", "Role"):
-        assert rules(audited(**PLANNED), kind) == rules(audited(), kind)
-
-
-@needs_helm
-def test_a_plan_that_nobody_would_make_is_a_mistake() -> None:
-    with pytest.raises(HelmError, match=r"audit\.plan is set, but audit\.enabled is not"):
-        render({"audit": PLANNED})
-
-
-@needs_helm
-@pytest.mark.parametrize("written", ["580.95.05", "pool=", "pool=training", "pool=a=new"])
-def test_a_plan_names_nodes_and_a_driver(written: str) -> None:
-    with pytest.raises(HelmError, match="plan"):
-        render({"audit": {"enabled": True, "plan": {"set": [written]}}})
 
 
 def test_a_review_passes_over_what_the_shipped_registration_excludes() -> None:

@@ -195,7 +195,6 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
     "no quotas": dict(UNCOUNTED),
     "audits every hour, without reports": {
         "audit": {
-            "plan": {"set": ["pool in (a,b)=580.95.05"], "retire": ["pool=old"], "matrix": True},
             "enabled": True,
             "schedule": "7 * * * *",
             "staleAfterHours": 2,

@@ -15,11 +15,9 @@ from tests.counted import samples
 from tests.deploy.manifests import Objects, needs_helm, rendered
 from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
-from tests.e2e.gpu_nodes import add_node, remove_node
 from tests.e2e.installation import COMMAND, ROOT, Installation
 from tests.e2e.objects import deployment, gpu_pod, pod
 from tests.e2e.report_cluster import ReportCluster
-from tests.upgrades.generated import driver_labels
 from webhook.replica.audit_status import KEY
 from webhook.replica.report_objects import ReportKind
 from webhook.replica.settings import ConfigMapPlace
@@ -102,42 +100,6 @@ def test_what_the_cluster_holds_is_published_and_goes_when_it_has_been_mended(
     eventually(lambda: not any(plane.raw("GET", one)[1]["items"] for one in made))
     assert audit(plane) == 0
     assert (namespace, REPORT) not in site.places(ReportKind.POLICY_REPORTS)
-
-
-def test_a_plan_of_the_chart_is_published_beside_the_audit_and_goes_with_what_breaks(
-    site: ReportCluster, make_namespace: Any
-) -> None:
-    """As the second container of the CronJob runs it, with the same rights."""
-    plane, namespace = site.plane, make_namespace("planned")
-    labels = {"pool": "planned", **driver_labels("535.183.01", of=("driver-version", "runtime-version"))}
-    labels |= {"nvidia.com/gpu.product": "Tesla-V100-SXM2-16GB", "nvidia.com/gpu.compute.major": "7"}
-    add_node(plane, "planned", labels)
-    wanted = gpu_pod("trainer", nodeSelector={"pool": "planned"})
-    wanted["spec"]["containers"][0]["image"] = "nvidia/cuda:12.2.0-base-ubuntu22.04"
-    path = f"/api/v1/namespaces/{namespace}/pods"
-    assert plane.raw("POST", path, wanted)[0] == 201
-    values = {"audit": {"enabled": True, "plan": {"set": ["pool=planned=590.44.01"], "matrix": True}}}
-    objects = Objects(json.loads(json.dumps(rendered(values))))
-    containers = objects.one("CronJob")["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
-    (container,) = [one for one in containers if one["name"] == "plan"]
-    here = [one.replace("/etc/gpu-policy/policies", str(ROOT / "policies")) for one in container["args"]]
-    command = [*here, f"--kubeconfig={plane.kubeconfig_for(TENANT_TOKEN)}"]
-    try:
-        done = gpu_policy(*command)
-        assert (done.exit_code, done.stderr) == (0, "")
-        (report,) = [
-            raw for raw in site.objects(ReportKind.POLICY_REPORTS) if raw["metadata"].get("namespace") == namespace
-        ]
-        assert report["metadata"]["name"] == "gpu-policy-audit-plan.1"
-        assert [(one["result"], one["resources"][0]["name"]) for one in report["results"]] == [("fail", "trainer")]
-        said = json.loads(plane.raw("GET", PLACE.path)[1]["data"]["plan.json"])
-        assert any(f"{namespace}/trainer" in text for text in said["breaks"])
-        plane.raw("DELETE", f"{path}/trainer?gracePeriodSeconds=0")
-        eventually(lambda: not plane.raw("GET", path)[1]["items"])
-        assert gpu_policy(*command).exit_code == 0
-        assert all(where != namespace for where, _ in site.places(ReportKind.POLICY_REPORTS))
-    finally:
-        remove_node(plane, "planned")
 
 
 def test_replicas_show_what_the_audit_found(site: ReportCluster, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 Imports stand inside the functions, so that the command pays only for what it uses.
 """
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,16 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.audit.writing import FORMATS, fault_of, rendered, summary_of, write_file, write_output
-from webhook.commands.inputs import UNUSABLE, fail, inventory_of, load_policies, manifests_of, registries_of
+from webhook.commands.inputs import (
+    UNUSABLE,
+    fail,
+    inventory_of,
+    load_policies,
+    manifests_of,
+    registries_of,
+    scope_of,
+    server_of,
+)
 from webhook.commands.options import INVENTORY, POLICIES, STRICT, registry_options
 from webhook.commands.progress import shown_progress
 
@@ -181,20 +189,11 @@ class _Request:
     @property
     def scope(self) -> "NamespaceScope":
         """The namespaces of a cluster to audit."""
-        from webhook.audit.cluster_objects import NamespaceScope
-        from webhook.audit.review_objects import NEVER_SENT
-
-        excluded = self.excluded or (() if self.namespaces else NEVER_SENT)
-        return NamespaceScope(self.namespaces, tuple(filter(None, excluded)))
+        return scope_of(self.namespaces, self.excluded)
 
     def server(self) -> "ApiServer":
         """The API server; exits with status 2 and the reason if there is none."""
-        from webhook.doctor.cluster import UnavailableError, find_server
-
-        try:
-            return find_server(self.kubeconfig or os.environ.get("KUBECONFIG"), self.context)
-        except UnavailableError as error:
-            fail(f"{error}; {error.remedy}" if error.remedy else str(error))
+        return server_of(self.kubeconfig, self.context)
 
     def source(
         self, on_progress: Callable[["Progress"], None], accelerators: "Accelerators", waiting: "WaitingPods | None"

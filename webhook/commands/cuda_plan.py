@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.commands.inputs import (
-    UNUSABLE,
     fail,
     inventory_of,
     inventory_with_objects,
     load_policies,
     manifests_of,
     registries_of,
+    scope_of,
+    server_of,
 )
 from webhook.commands.options import INVENTORY, registry_options
-from webhook.commands.plan_publishing import publication_of, published, scope_of, server_of
 from webhook.commands.progress import shown_progress
 from webhook.upgrades.plan_formats import PLAN_FORMATS
 
@@ -121,15 +121,8 @@ if TYPE_CHECKING:
     "excluded",
     envvar="GPU_POLICY_CUDA_PLAN_EXCLUDE_NAMESPACE",
     multiple=True,
-    help="With --cluster, leave out this namespace, a name or a glob; repeatable [default: kube-system].",
-)
-@click.option(
-    "--publish",
-    type=click.Choice(["auto", "policyreports", "openreports"]),
-    help="With --cluster, also write policy reports into the cluster: of this kind, or of the kind that it has (auto).",
-)
-@click.option(
-    "--publish-status", metavar="NAMESPACE/NAME", help="With --cluster, also write the totals into this ConfigMap."
+    help="With --cluster, leave out this namespace, a name or a glob; repeatable [default: those that the chart "
+    "excludes].",
 )
 @registry_options
 @click.option(
@@ -154,8 +147,6 @@ def plan(
     strict: bool,
     fail_on: str,
     excluded: tuple[str, ...],
-    publish: str | None,
-    publish_status: str | None,
     resolve: bool,
     registries: Path | None,
     registry_credentials: Path | None,
@@ -182,14 +173,13 @@ def plan(
         fail("--kubeconfig and --context need --cluster")
     if len(namespaces) > 1 and not cluster:
         fail("several --namespace need --cluster; for manifests, name one: the namespace of objects that name none")
-    if (excluded or publish or publish_status) and not cluster:
-        fail("--exclude-namespace, --publish and --publish-status need --cluster")
+    if excluded and not cluster:
+        fail("--exclude-namespace needs --cluster")
     if strict and fail_on == "never":
         fail("--strict and --fail-on never contradict each other; leave one of them out")
     if output is not None and (fault := fault_of(output)):
         fail(fault)
     scope = scope_of(namespaces, excluded)
-    to = publication_of(publish, publish_status, scope)
     ask = registries_of(
         resolve, registries, registry_credentials, image_results, Path(kubeconfig) if kubeconfig else None
     )
@@ -204,8 +194,7 @@ def plan(
     for one in found.errors:
         click.echo(str(one), err=True)
     least = {"breaks": WorkloadChange.BREAKS, "unknown": WorkloadChange.UNKNOWN, "loses": WorkloadChange.LOSES_NODES}
-    status = found.exit_status(least.get("unknown" if strict and fail_on == "breaks" else fail_on))
-    sys.exit(UNUSABLE if to is not None and not published(found, kubeconfig, context, to) else status)
+    sys.exit(found.exit_status(least.get("unknown" if strict and fail_on == "breaks" else fail_on)))
 
 
 def _plan(

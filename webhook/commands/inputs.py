@@ -16,9 +16,11 @@ import click
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
 if TYPE_CHECKING:
+    from webhook.audit.cluster_objects import NamespaceScope
     from webhook.audit.documents import Document, DocumentError
     from webhook.facts.facts import ClusterFacts
     from webhook.facts.inventory import Inventory
+    from webhook.kubernetes.api_server import ApiServer
     from webhook.policy.policy_set import PolicySet
     from webhook.replica.image_lookups import Resolver
 
@@ -45,6 +47,25 @@ def manifests_of(paths: Sequence[str], *, is_strict: bool) -> "list[Document | D
     from webhook.audit.documents import read_all
 
     return list(read_all(paths, sys.stdin.buffer, None if is_strict else warn))
+
+
+def scope_of(namespaces: tuple[str, ...], excluded: tuple[str, ...]) -> "NamespaceScope":
+    """The namespaces of a cluster by these options: without any, all that the shipped registration sends."""
+    from webhook.audit.cluster_objects import NamespaceScope
+    from webhook.audit.review_objects import NEVER_SENT
+
+    without = excluded or (() if namespaces else NEVER_SENT)
+    return NamespaceScope(namespaces, tuple(filter(None, without)))
+
+
+def server_of(kubeconfig: str | None, context: str | None) -> "ApiServer":
+    """The API server; exits with status 2 and the reason if there is none."""
+    from webhook.doctor.cluster import UnavailableError, find_server
+
+    try:
+        return find_server(kubeconfig or os.environ.get("KUBECONFIG"), context)
+    except UnavailableError as error:
+        fail(f"{error}; {error.remedy}" if error.remedy else str(error))
 
 
 def load_policies(directory: Path, *, judges_ends: bool = True) -> "PolicySet":

@@ -101,8 +101,8 @@ def _row(label: str, shown: str, names: Sequence[str], counts: Counts) -> dict[s
     return {label: shown, **by_level}
 
 
-def store(cluster: KubernetesCluster, place: ConfigMapPlace, content: str, key: str = KEY) -> None:
-    """Write a status under its key into the ConfigMap, which has to exist: no right to create is needed.
+def store(cluster: KubernetesCluster, place: ConfigMapPlace, content: str) -> None:
+    """Write the status into the ConfigMap, which has to exist: no right to create is needed.
 
     Raises ClusterError.
     """
@@ -110,7 +110,7 @@ def store(cluster: KubernetesCluster, place: ConfigMapPlace, content: str, key: 
         found = cluster.get(place.path)
         if found is None:
             raise _missing(place)
-        data = {**(found.get("data") or {}), key: content}
+        data = {**(found.get("data") or {}), KEY: content}
         try:
             cluster.replace(place.path, {**found, "data": data})
         except ChangedError:

@@ -31,8 +31,3 @@
 {{- end -}}
 {{- end -}}
 {{- end }}
-
-{{/* Not empty if a plan of a driver upgrade is kept up to date. */}}
-{{- define "gpu-policy.plans" -}}
-{{- with .Values.audit.plan }}{{ if or .set .retire .matrix }}true{{ end }}{{ end -}}
-{{- end }}

@@ -19,8 +19,6 @@ from webhook.outcome import printable
 SOURCE = "gpu-policy"
 """The engine that results name as their source."""
 CATEGORY = "GPU policy"
-PLAN_RULE = "driverPlan"
-"""The rule that results of `gpu-policy cuda plan` name."""
 NAME = "gpu-policy-audit"
 """Beginning of the objects' names; a dot and a number from 1 follow."""
 LABELS: Mapping[str, str] = {"app.kubernetes.io/managed-by": "gpu-policy-webhook"}
@@ -232,8 +230,7 @@ def _left_out(results: Sequence[Raw], namespace: str, report: AuditReport) -> Ra
     counts = {outcome: sum(one["result"] == outcome for one in results) for outcome in _OUTCOMES}
     listed = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
     where = f" --namespace {namespace}" if namespace else ""
-    command = "cuda plan" if results[0]["rule"] == PLAN_RULE else "audit"
-    text = f"results left out of this report: {listed}; gpu-policy {command} --cluster{where} lists all of them"
+    text = f"results left out of this report: {listed}; gpu-policy audit --cluster{where} lists all of them"
     return _remark("skip", results[0]["severity"], text, report, _id("left out", namespace))
 
 
