@@ -242,43 +242,6 @@ def test_an_exception_to_a_rule_that_is_disabled_everywhere_is_a_remark(director
     )
 
 
-def test_two_that_are_equally_specific_and_end_together_are_a_mistake_that_names_both(directory) -> None:
-    directory.exceptions(SOUND + SOUND.replace("bert-legacy", "other").replace("bert-*", "*-base"))
-    (error,) = directory.errors(NOW)
-    assert error.startswith("_exceptions.yaml:13: spec.exceptions[1]: other and bert-legacy of ")
-    assert "_exceptions.yaml:6 are about gpuLimits, equally specific, and have the same end" in error
-    assert "in namespace team-nlp" in error
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("2027-01-15", "2027-01-14"),
-        ("bert-*", "bert-base-*"),
-        ("bert-*", "gpt-*2"),
-        ("[team-nlp]", "[team-speech]"),
-        ("[team-nlp]", '["team-*"]'),
-        ("[gpuLimits]", "[gpuQuota]"),
-        ('{names: ["bert-*"]}', '{names: ["bert-*"], kinds: [Job]}'),
-        ('{names: ["bert-*"]}', '{labels: {app: bert}}'),
-    ],
-)  # fmt: skip
-def test_two_of_which_one_comes_first_are_none(directory, old: str, new: str) -> None:
-    assert old in SOUND
-    directory.exceptions(SOUND + SOUND.replace("bert-legacy", "other").replace(old, new))
-    exceptions = directory.load(NOW).exceptions.all
-    assert len(exceptions) == 2
-
-
-def test_windows_that_never_meet_are_no_contradiction(directory) -> None:
-    days = ("{days: [Mon, Tue], timezone: Europe/Berlin}", "{days: [Wed], timezone: Europe/Berlin}")
-    first, second = (SOUND + f"  weekly: {one}\n" for one in days)
-    directory.exceptions(first + second.replace("bert-legacy", "other"))
-    assert len(directory.load(NOW).exceptions.all) == 2
-    directory.exceptions(first + second.replace("bert-legacy", "other").replace("Wed", "Tue"))
-    assert len(directory.errors(NOW)) == 1
-
-
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [

@@ -1,6 +1,6 @@
 """When exceptions hold: ends of days, windows of the week, changes of clocks, and clocks that are wrong."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -159,37 +159,3 @@ def test_a_clock_that_is_far_behind_honours_nothing() -> None:
     assert period.until(0.0) == ""
     assert period.until(at("2026-09-02T00:00") - 1) == ""
     assert period.until(at("2026-09-02T00:00")) == "2026-11-30"
-
-
-def in_winter(*windows: Weekly, until: str = "2027-03-20T00:00") -> list[Period]:
-    return [Period(float("-inf"), at(until), until, one, 90 * DAY_SECONDS) for one in windows]
-
-
-def test_windows_overlap_only_if_they_have_a_moment_in_common() -> None:
-    night, later, after, elsewhere = in_winter(
-        weekly("Sun", "22:00", "04:00"),
-        weekly("Mon", "03:00", "05:00"),
-        weekly("Mon", "04:00", "05:00"),
-        weekly("Mon", "03:00", "04:00", "UTC"),
-    )
-    assert night.overlaps(later)
-    assert later.overlaps(night)
-    assert not night.overlaps(after)
-    assert not night.overlaps(elsewhere)  # 03:00 in UTC is 04:00 in Berlin
-    assert datetime.fromtimestamp(0, UTC).weekday() == read_day("Thu")
-
-
-@pytest.mark.parametrize(
-    ("until", "overlap"), [("2027-03-28T00:00", False), ("2027-03-29T00:00", True), ("2027-06-30T00:00", False)]
-)
-def test_windows_that_overlap_only_where_clocks_are_changed_do(until: str, overlap: bool) -> None:
-    """On 28 March 2027 there is no 02:30 in Berlin: it is 03:30, which is in the hour after 03:00."""
-    one, other = in_winter(weekly("Sun", "02:00", "02:45"), weekly("Sun", "03:00", "03:30"), until=until)
-    assert one.overlaps(other) is overlap
-
-
-def test_nothing_overlaps_before_it_can_hold() -> None:
-    early = Period(float("-inf"), at("2027-01-01T00:00"), "", most_ahead=DAY_SECONDS)
-    late = Period(at("2026-12-01T00:00"), at("2026-12-30T00:00"), "")
-    assert not early.overlaps(late)
-    assert early.overlaps(Period(at("2026-12-01T00:00"), at("2027-01-01T00:00"), ""))

@@ -7,7 +7,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from webhook.policy.error_wording import details_of, locate, message_for
-from webhook.policy.exception_conflicts import check_conflicts
 from webhook.policy.exception_file import PolicyException, check_ends, read_exceptions
 from webhook.policy.exception_match import holds_for_all, may_hold_for
 from webhook.policy.exceptions import ExceptionSettingsReader, PolicyExceptions, merged
@@ -54,7 +53,6 @@ def load_exceptions(
         if one.namespaces not in concerned:
             concerned[one.namespaces] = _may_be_about(one.namespaces, policies)
         notices += trial.run(concerned[one.namespaces], has_pots=bool(policies.pots))
-    check_conflicts(listed, file.path, faults)
     if file.now is not None:
         check_ends(listed, file.path, file.now, policies.max_days, faults)
         notices += _ended(listed, file.path, file.now)

@@ -6,7 +6,6 @@ window that is empty by this on some day is left out on that day.
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
@@ -25,8 +24,6 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2})?\s?([Zz]|[+-][0-9]{2}:[0-9]{2})?")
 _COMPACT = re.compile(r"(.{10})[T ](.+?)\s?(Z|[+-].+)")
 _CLOCK = re.compile(r"([0-9]{2}):([0-9]{2})")
-_COMPARED = 400 * DAY_SECONDS
-"""Seconds before the end in which windows are compared: more than a year, with all changes of clocks."""
 _LAST_YEAR = 9000
 """Years up to which time zones can be added without an overflow."""
 _NO_ZONES = frozenset({"Factory", "localtime", "posixrules"})
@@ -166,18 +163,6 @@ class Weekly:
         clock = time(minute // 60, minute % 60)
         return datetime.combine(day + timedelta(days=days), clock, _zone(self.zone)).timestamp()
 
-    def windows(self, begins: float, ends: float) -> Iterator[tuple[float, float]]:
-        """Begin and end of each window that has some of this time, in order. Clocks that are changed are seen to."""
-        zone = _zone(self.zone)
-        day = datetime.fromtimestamp(begins, zone).date() - timedelta(days=1)
-        last = datetime.fromtimestamp(ends, zone).date()
-        while day <= last:
-            if day.weekday() in self.days:
-                start, stop = max(begins, self._at(day, self.begin)), min(ends, self._at(day, self._stop))
-                if start < stop:
-                    yield start, stop
-            day += timedelta(days=1)
-
 
 @dataclass(frozen=True, slots=True)
 class Period:
@@ -201,37 +186,3 @@ class Period:
             return self.text
         end = self.weekly.until(now)
         return "" if end is None else self.text if end >= self.ends else told(end)
-
-    def overlaps(self, other: "Period") -> bool:
-        """Whether there may be a moment at which both hold. Windows are compared as they are on each day."""
-        begins, ends = max(self._first, other._first), min(self.ends, other.ends)
-        if begins >= ends:
-            return False
-        if self.weekly is None or other.weekly is None:
-            return True
-        begins = max(begins, ends - _COMPARED)
-        return _meet(iter(_windows(self.weekly, begins, ends)), iter(_windows(other.weekly, begins, ends)))
-
-    @property
-    def _first(self) -> float:
-        """The earliest moment at which it may hold."""
-        return max(self.begins, self.ends - self.most_ahead)
-
-
-@lru_cache(maxsize=1024)
-def _windows(weekly: Weekly, begins: float, ends: float) -> tuple[tuple[float, float], ...]:
-    """The windows, once for the many exceptions that have the same."""
-    return tuple(weekly.windows(begins, ends))
-
-
-def _meet(some: Iterator[tuple[float, float]], others: Iterator[tuple[float, float]]) -> bool:
-    """Whether a window is in both, each of which are in order."""
-    one, other = next(some, None), next(others, None)
-    while one is not None and other is not None:
-        if one[0] < other[1] and other[0] < one[1]:
-            return True
-        if one[1] <= other[1]:
-            one = next(some, None)
-        else:
-            other = next(others, None)
-    return False

@@ -1,7 +1,6 @@
 """Which exceptions hold for a pod at a moment, and the policy that it has by them. This is the only place that decides.
 
-Of several exceptions about one rule, the most specific one holds alone; of equally specific ones, the one that ends
-first. The loader refuses two about which this does not decide, so the order in the file makes no difference.
+Of several exceptions about one rule, the first in the file that holds for the pod holds alone.
 """
 
 import json
@@ -15,7 +14,7 @@ from webhook.model.container import Container
 from webhook.model.fixed import fixed
 from webhook.model.subject import PodSubject
 from webhook.policy.exception_file import PolicyException
-from webhook.policy.exception_match import Rank, RankedPatterns
+from webhook.policy.exception_match import Patterns
 from webhook.policy.schema import EXCEPTIONS_FILE
 from webhook.rules import gpu_limits
 from webhook.rules.rule import Rule
@@ -78,15 +77,14 @@ class PolicyExceptions:
     all: tuple[PolicyException, ...] = ()
     written: tuple[Any, ...] = ()
     read: ReadSettings = _no_settings
-    _of: Callable[[str], tuple[tuple[PolicyException, tuple[int, int]], ...]] = field(init=False)
+    _of: Callable[[str], tuple[PolicyException, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
-        about = [(one, RankedPatterns(one.namespaces)) for one in self.all]
+        about = [(one, Patterns(one.namespaces)) for one in self.all]
 
         @lru_cache(maxsize=REMEMBERED)
-        def of(namespace: str) -> tuple[tuple[PolicyException, tuple[int, int]], ...]:
-            ranked = ((one, patterns.rank((namespace,))) for one, patterns in about if namespace)
-            return tuple((one, rank) for one, rank in ranked if rank is not None)
+        def of(namespace: str) -> tuple[PolicyException, ...]:
+            return tuple(one for one, patterns in about if namespace and patterns.match((namespace,)))
 
         object.__setattr__(self, "_of", of)
 
@@ -96,40 +94,25 @@ class PolicyExceptions:
 
     def may_hold(self, namespace: str, rules: Set[str], now: float) -> bool:
         """Whether an exception about one of these rules is in force in a namespace, for whatever pods."""
-        return any(not rules.isdisjoint(one.concerned) and one.period.until(now) for one, _ in self._of(namespace))
+        return any(not rules.isdisjoint(one.concerned) and one.period.until(now) for one in self._of(namespace))
 
     def is_in(self, namespace: str, exception: PolicyException) -> bool:
         """Whether an exception is for a namespace."""
-        return any(one is exception for one, _ in self._of(namespace))
+        return any(one is exception for one in self._of(namespace))
 
     def applied(
         self, namespace: str, subject: PodSubject, now: float, accelerators: Accelerators = BUILT_IN
     ) -> tuple[AppliedException, ...]:
         """The exceptions that hold for a pod at a moment, in seconds since 1970. `accelerators` says what GPUs are."""
-        found: list[tuple[tuple[Rank, float], PolicyException, str]] = []
-        for one, of_namespace in self._of(namespace):
-            if (until := one.period.until(now)) and (rank := one.match.rank(subject)) is not None:
-                found.append((((of_namespace, *rank), -one.period.ends), one, until))
-        first = _first_of_each_rule(found)
-        return tuple(replace(one, is_whole=one.exception.match.is_about_all_of(subject, accelerators)) for one in first)
-
-
-def _first_of_each_rule(
-    found: list[tuple[tuple[Rank, float], PolicyException, str]],
-) -> tuple[AppliedException, ...]:
-    """For each rule the first exception by rank and end; the name decides where nothing else does."""
-    if not found:
-        return ()
-    found.sort(key=lambda one: one[1].name)
-    found.sort(key=lambda one: one[0], reverse=True)
-    taken: set[str] = set()
-    applied = []
-    for _, one, until in found:
-        rules = tuple(rule for rule in one.concerned if rule not in taken)
-        taken.update(rules)
-        if rules:
-            applied.append(AppliedException(one, rules, until))
-    return tuple(applied)
+        taken: set[str] = set()
+        applied = []
+        for one in self._of(namespace):
+            rules = tuple(rule for rule in one.concerned if rule not in taken)
+            if rules and (until := one.period.until(now)) and one.match.holds(subject):
+                taken.update(rules)
+                is_whole = one.match.is_about_all_of(subject, accelerators)
+                applied.append(AppliedException(one, rules, until, is_whole))
+        return tuple(applied)
 
 
 def excepted_rules(
