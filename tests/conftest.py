@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.e2e.control_plane import ControlPlane
 from tests.shared_servers import SharingScheduler, shared_by
 
 os.environ.setdefault("GOGC", "400")
 """Commands written in Go, such as kubectl, helm and promtool, end before their garbage is worth looking for."""
+
+settings.register_profile("without a clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("without a clock")
 
 
 @pytest.hookimpl(wrapper=True)

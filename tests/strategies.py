@@ -23,11 +23,10 @@ def examples(usual: int) -> int:
 
 checked = settings(
     max_examples=examples(200),
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-"""Decorator for property tests: the same examples on every machine, without a clock."""
+"""Decorator for property tests: the same examples on every machine."""
 
 checked_on_pods = settings(checked, max_examples=examples(30))
 """The same for tests that generate whole pods, which takes milliseconds each."""

@@ -36,7 +36,10 @@ def test_a_ledger_that_fails_is_no_verdict_and_says_whether_trying_again_may_hel
     site.store.faults = [error] * 3
     status = site.ask("/validate", pod(1))["status"]
     assert (status["code"], status["reason"]) == (code, {500: "InternalError", 503: "ServiceUnavailable"}[code])
-    assert f"so it is not known what is free: {error.told}. {TRY_AGAIN if code == 503 else TELL}" in status["message"]
+    assert (
+        f"so it is not known what is free: {error.for_authors}. {TRY_AGAIN if code == 503 else TELL}"
+        in status["message"]
+    )
 
 
 @pytest.mark.parametrize(("error", "code"), FAULTS)

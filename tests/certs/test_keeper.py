@@ -300,7 +300,7 @@ class Replicas:
         assert_trusted(self.cluster, *self.keepers)
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(events=st.lists(st.tuples(EVENTS, st.integers(0, 2)), max_size=60))
 def test_whatever_happens_in_whatever_order_every_replica_stays_trusted(
     events: list[tuple[str, int]], tmp_path_factory: pytest.TempPathFactory

@@ -12,6 +12,7 @@ from tests.deploy.manifests import NEWEST, Objects, needs_helm, rendered, shippe
 from tests.deploy.value_sets import value_sets
 from webhook.admission.phases import CHART as RELEASED
 from webhook.admission.phases import NAME_LABEL, VERSION_LABEL
+from webhook.audit.review_objects import NEVER_SENT
 from webhook.model.accelerators import GPU_PATTERNS, Declared
 from webhook.model.workloads import WORKLOADS
 from webhook.release import version
@@ -182,16 +183,8 @@ def test_A19_the_webhooks_own_namespace_and_kube_system_are_always_excluded(valu
         assert {"platform", "kube-system"} <= set(excluded["values"])
 
 
-AGENTS = [
-    "gpu-operator",
-    "nvidia-gpu-operator",
-    "nvidia-device-plugin",
-    "gpu-feature-discovery",
-    "nvidia-dra-driver-gpu",
-    "nvidia-network-operator",
-    "kube-amd-gpu",
-    "inteldeviceplugins-system",
-]
+AGENTS = NEVER_SENT[2:]
+"""Where agents of GPU nodes are; before them stand kube-system and the webhook's own namespace."""
 
 
 @needs_helm

@@ -48,12 +48,16 @@ class Daemon:
         return self._process.poll()
 
     def wait_until(self, ready: Callable[[], bool], *, seconds: float = PATIENCE) -> None:
-        """Wait for `ready()`; RuntimeError with the end of the log when the process ends first or time runs out."""
+        """Wait for `ready()`; RuntimeError with the end of the log when the process ends first or time runs out.
+
+        A process that is not ready in time is killed: Python would warn of it in whichever test runs next.
+        """
         deadline = time.monotonic() + seconds
         while not ready():
             if self.returncode is not None:
                 raise RuntimeError(f"ended with status {self.returncode} before it was ready:\n{self._tail()}")
             if time.monotonic() > deadline:
+                self.kill()
                 raise RuntimeError(f"not ready after {seconds:g} s:\n{self._tail()}")
             time.sleep(0.05)
 

@@ -1,6 +1,7 @@
 """The real scheduler: where it puts pods that the webhook steered, and whether it agrees on where pods could land."""
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.gpu_nodes import NODES, TAINT, change, cuda_pod, present
 from tests.e2e.installation import Installation
+from tests.e2e.scheduler import decided_pods, wait_until_known
 from webhook.facts.facts import ClusterFacts
 from webhook.model.pod_reader import pod_from_raw
 
@@ -23,19 +25,15 @@ def nodes(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     """A control plane with a scheduler and the six nodes."""
     control_plane.start_scheduler()
     with present(control_plane):
+        wait_until_known(control_plane, NODES)
         yield control_plane
 
 
-def pods_in(plane: ControlPlane, namespace: str) -> dict[str, dict[str, Any]]:
-    """The pods of a namespace by name."""
-    items = plane.raw("GET", f"/api/v1/namespaces/{namespace}/pods")[1]["items"]
-    return {item["metadata"]["name"]: item for item in items}
-
-
-def is_decided(pod: dict[str, Any]) -> bool:
-    """Whether the scheduler has bound the pod, or said that no node is left for it."""
-    conditions = pod.get("status", {}).get("conditions", [])
-    return bool(pod["spec"].get("nodeName")) or any(one.get("reason") == "Unschedulable" for one in conditions)
+def nodes_of_pods(plane: ControlPlane, namespace: str) -> dict[str, str | None]:
+    """The node of each pod by the pod's name, after the scheduler has decided; the pods are deleted."""
+    chosen = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in decided_pods(plane, namespace)}
+    plane.raw("DELETE", f"/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0")
+    return chosen
 
 
 def create(plane: ControlPlane, namespace: str, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -59,10 +57,7 @@ def test_the_scheduler_fills_the_nodes_that_fit_and_leaves_the_others_alone(
         terms = stored["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         (term,) = terms["nodeSelectorTerms"]
         assert {entry["operator"] for entry in term["matchExpressions"]} == {"NotIn"}
-    eventually(lambda: all(map(is_decided, pods_in(nodes, namespace).values())))
-    placed = [pod["spec"].get("nodeName") for pod in pods_in(nodes, namespace).values()]
-    assert {name: placed.count(name) for name in set(placed)} == {"h100": 8, "b200": 8, None: 1}
-    nodes.raw("DELETE", f"/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0")
+    assert Counter(nodes_of_pods(nodes, namespace).values()) == {"h100": 8, "b200": 8, None: 1}
 
 
 def asked_for(chance: random.Random) -> dict[str, Any]:
@@ -104,27 +99,27 @@ def test_the_scheduler_binds_pods_to_candidates_only_and_leaves_waiting_those_th
     nodes: ControlPlane, make_namespace: Namespaces
 ) -> None:
     """Sixty pods that want nodes in sixty ways: where they can go is read from the nodes as the webhook reads them."""
+    plenty = {"nvidia.com/gpu": "100"}
     for name, node_labels, taints in (
         ("v100", {"pool": "a", "rack": "007"}, []),
         ("t4", {"pool": "b"}, [TAINT, {**TEAM, "effect": "PreferNoSchedule"}]),
         ("a100", {"rack": "six"}, [TEAM]),
         ("l4", {"pool": "", "rack": "5"}, [TAINT, {**TEAM, "effect": "NoExecute"}]),
+        ("h100", {}, [TAINT]),
+        ("b200", {}, [TAINT]),
     ):
-        change(nodes, name, {"metadata": {"labels": node_labels}, "spec": {"taints": taints}})
-        plenty = {"nvidia.com/gpu": "100"}
         change(nodes, name, {"status": {"capacity": plenty, "allocatable": plenty}}, subresource="/status")
+        labels = {**node_labels, "gpus": "plenty"}
+        change(nodes, name, {"metadata": {"labels": labels}, "spec": {"taints": taints}})
+    wait_until_known(nodes, NODES)
     facts = ClusterFacts.of(nodes.raw("GET", "/api/v1/nodes")[1]["items"])
     chance, namespace = random.Random(36), make_namespace("open")  # noqa: S311  # the same pods each time
     stored = [create(nodes, namespace, cuda_pod(f"p{at}", "busybox", **asked_for(chance))) for at in range(60)]
-    eventually(lambda: all(map(is_decided, pods_in(nodes, namespace).values())))
-    found = pods_in(nodes, namespace)
-    waiting = 0
+    node_by_pod = nodes_of_pods(nodes, namespace)
     for raw in stored:
-        pod, chosen = pod_from_raw(raw), found[raw["metadata"]["name"]]["spec"].get("nodeName")
-        waiting += chosen is None
+        pod, chosen = pod_from_raw(raw), node_by_pod[raw["metadata"]["name"]]
         assert bool(facts.matching_nodes(pod)) == (chosen is not None), raw["spec"]
         others = facts if chosen is None else ClusterFacts(facts.cluster.without_node(chosen))
         counts = [sum(kind.count for kind in one.matching_nodes(pod)) for one in (facts, others)]
         assert counts[0] - counts[1] == (chosen is not None), raw["spec"]
-    assert 5 < waiting < 55
-    nodes.raw("DELETE", f"/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0")
+    assert 5 < list(node_by_pod.values()).count(None) < 55

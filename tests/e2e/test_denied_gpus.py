@@ -17,6 +17,7 @@ from tests.e2e.installation import Installation
 from tests.e2e.load_balancer import HAPROXY
 from tests.e2e.objects import JUDGED
 from tests.e2e.quota_site import QuotaSite
+from tests.e2e.scheduler import decided_pods
 from tests.e2e.test_claims import devices, exactly
 from tests.e2e.test_scheduler_agrees import bound_to, remove
 from tests.e2e.test_scheduler_agrees_on_claims import GPU, LARGE, Case, prepare, spec_of
@@ -91,8 +92,7 @@ def bound(site: QuotaSite, namespace: str, name: str) -> Iterator[dict[str, str]
         assert answers["created 201"] > PODS // 4
         assert answers["created 403"]
         assert answers["updated 200"]
-        eventually(lambda: all(map(_is_decided, plane.raw("GET", path)[1]["items"])))
-        pods = plane.raw("GET", path)[1]["items"]
+        pods = decided_pods(plane, namespace)
         yield {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")}
     finally:
         plane.raw("DELETE", f"{path}?gracePeriodSeconds=0")
@@ -139,9 +139,3 @@ def _on_forbidden(policy: str) -> dict[str, Any]:
     pod = next(attempts(0, 1)).pod
     containers = pod["spec"]["containers"]
     return {**pod, "spec": {"containers": containers, "nodeSelector": {"kubernetes.io/hostname": node}}}
-
-
-def _is_decided(pod: dict[str, Any]) -> bool:
-    conditions = pod.get("status", {}).get("conditions", [])
-    reasons = {"Unschedulable", "SchedulingGated"}
-    return bool(pod["spec"].get("nodeName")) or any(one.get("reason") in reasons for one in conditions)

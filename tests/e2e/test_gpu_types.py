@@ -10,6 +10,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.gpu_nodes import change, cuda_pod, present
 from tests.e2e.installation import Installation
+from tests.e2e.scheduler import decided_pods, wait_until_known
 
 Namespaces = Callable[[str], str]
 
@@ -33,6 +34,7 @@ def nodes(control_plane: ControlPlane) -> Iterator[ControlPlane]:
             change(control_plane, name, {"metadata": {"labels": {"nvidia.com/gpu.memory": memory}}})
         shared = {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.sharing-strategy": "time-slicing"}
         change(control_plane, "t4", {"metadata": {"labels": shared}})
+        wait_until_known(control_plane, MEMORY)
         yield control_plane
 
 
@@ -48,18 +50,9 @@ def placed(plane: ControlPlane, namespace: str, pods: list[dict[str, Any]]) -> M
     for pod in pods:
         status, answer = plane.raw("POST", path, pod)
         assert status == 201, answer
-
-    def found() -> list[dict[str, Any]]:
-        return list(plane.raw("GET", path)[1]["items"])
-
-    def is_decided(pod: dict[str, Any]) -> bool:
-        conditions = pod.get("status", {}).get("conditions", [])
-        return bool(pod["spec"].get("nodeName")) or any(one.get("reason") == "Unschedulable" for one in conditions)
-
-    eventually(lambda: all(map(is_decided, found())))
-    where = Counter(pod["spec"].get("nodeName") for pod in found())
+    where = Counter(pod["spec"].get("nodeName") for pod in decided_pods(plane, namespace))
     plane.raw("DELETE", f"{path}?gracePeriodSeconds=0")
-    eventually(lambda: not found())
+    eventually(lambda: plane.raw("GET", path)[1]["items"] == [])
     return where
 
 

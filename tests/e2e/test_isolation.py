@@ -1,5 +1,6 @@
 """The real scheduler puts pods on nodes that suit the isolation of their namespace."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.e2e.eventually import eventually
 from tests.e2e.gpu_nodes import add_node, cuda_pod, labels, remove_node
 from tests.e2e.installation import Installation
 from tests.e2e.objects import JUDGED
+from tests.e2e.scheduler import decided_pods, wait_until_known
 
 Namespaces = Callable[[str], str]
 NODES = {
@@ -36,6 +38,7 @@ def site(installation: Installation) -> Iterator[Installation]:
             found = labels("580.95.05", product, compute)
             found |= {"nvidia.com/gpu.replicas": replicas, "nvidia.com/gpu.sharing-strategy": strategy}
             add_node(plane, name, found, gpus=4)
+        wait_until_known(plane, NODES)
         installation.register()
         eventually(installation.is_asked)
         yield installation
@@ -67,16 +70,10 @@ def test_the_scheduler_puts_pods_on_nodes_that_suit_and_leaves_the_others_alone(
         (term,) = terms["nodeSelectorTerms"]
         assert {entry["operator"] for entry in term["matchExpressions"]} == {"NotIn"}
     path = f"/api/v1/namespaces/{namespace}/pods"
-    eventually(lambda: all(map(_is_decided, plane.raw("GET", path)[1]["items"])))
-    placed = [pod["spec"].get("nodeName") for pod in plane.raw("GET", path)[1]["items"]]
-    assert {name: placed.count(name) for name in set(placed)} == {**dict.fromkeys(ALLOWED[isolation], 4), None: 1}
+    placed = Counter(pod["spec"].get("nodeName") for pod in decided_pods(plane, namespace))
+    assert placed == {**dict.fromkeys(ALLOWED[isolation], 4), None: 1}
     plane.raw("DELETE", f"{path}?gracePeriodSeconds=0")
     eventually(lambda: plane.raw("GET", path)[1]["items"] == [])
-
-
-def _is_decided(pod: dict[str, Any]) -> bool:
-    conditions = pod.get("status", {}).get("conditions", [])
-    return bool(pod["spec"].get("nodeName")) or any(one.get("reason") == "Unschedulable" for one in conditions)
 
 
 def test_a_pod_to_which_each_rule_leaves_a_node_and_all_together_none_is_refused_with_all_reasons(

@@ -88,5 +88,5 @@ class Cluster(RuleBasedStateMachine):
         return self.clock.now - AT_SECONDS <= seconds
 
 
-Cluster.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
+Cluster.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30)
 TestCluster = Cluster.TestCase

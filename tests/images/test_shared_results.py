@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.images.replicas import Clock, MemoryStore, config
@@ -341,7 +341,6 @@ steps = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(steps, st.integers(0, 3))
 def test_replicas_that_have_exchanged_agree_in_every_order(history: list[tuple[int, str, str]], damaged: int) -> None:
     clock = Clock()

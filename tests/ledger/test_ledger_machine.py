@@ -363,4 +363,4 @@ class LedgerMachine(RuleBasedStateMachine):
 
 
 TestLedger = LedgerMachine.TestCase
-TestLedger.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
+TestLedger.settings = settings(max_examples=examples(60), stateful_step_count=40)

@@ -242,7 +242,7 @@ VALID_POTS = (
 )
 
 
-@settings(max_examples=examples(500), deadline=None)
+@settings(max_examples=examples(500))
 @given(
     damaged(VALID) | damaged(VALID_POTS) | st.binary(max_size=100),
     st.sampled_from(["a.yaml", "_default.yaml", "_quotas.yaml"]),

@@ -21,7 +21,7 @@ NAMES = [
 patterns = st.text("ab-*?", min_size=1, max_size=3)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(patterns, patterns)
 def test_two_globs_overlap_exactly_when_some_name_matches_both(one: str, other: str) -> None:
     common = [name for name in NAMES if fnmatchcase(name, one) and fnmatchcase(name, other)]

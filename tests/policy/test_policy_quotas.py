@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.model.globs import matcher
@@ -114,7 +114,6 @@ words = st.text("ab-", min_size=1, max_size=4).filter(lambda text: text.strip("-
 patterns = st.text("ab*?", min_size=1, max_size=4)
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(words | patterns, min_size=1, max_size=3), max_size=5), words)
 def test_a_namespace_is_in_exactly_the_pots_of_which_a_name_or_glob_matches(tmp_path_factory, pots, namespace) -> None:
     directory = tmp_path_factory.mktemp("pots")

@@ -297,7 +297,7 @@ def test_A48_the_author_of_a_pod_hears_neither_paths_nor_commands_of_the_platfor
     server.instead[ONE] = answer
     with pytest.raises(LedgerError) as fault:
         store.read(KEY, SECONDS)
-    assert told in fault.value.told
+    assert told in fault.value.for_authors
     assert PATH in str(fault.value)
     for secret in (PATH, "/api", "kubectl", "configmap", "RBAC", "--quota-ledgers", PREFIX):
-        assert secret not in fault.value.told
+        assert secret not in fault.value.for_authors

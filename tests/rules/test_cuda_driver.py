@@ -1,6 +1,7 @@
 """GPU pods run only where the node's driver and GPU can run the CUDA of their images, and are told when nothing can."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,23 +31,14 @@ H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", DRIVER: "580.95.05", 
 NOTHING_SAID: dict[str, str] = {}
 
 
-class KnownImages:
-    """`webhook.facts.facts.ImageSource` of what a registry has told."""
-
-    def __init__(self, known: dict[str, ImageInfo]) -> None:
-        self._known = known
-
-    def info(self, text: str, asker: str = "") -> ImageInfo:  # noqa: ARG002  # the protocol
-        return self._known.get(text, NOT_LOOKED_UP)
-
-
 def cluster(*nodes: dict[str, str], images: dict[str, ImageInfo] | None = None) -> ClusterFacts:
     """Nodes with one GPU each and these labels; n0, n1 and so on."""
     raws = [
         {"metadata": {"name": f"n{at}", "labels": labels}, "status": {"capacity": {"nvidia.com/gpu": "1"}}}
         for at, labels in enumerate(nodes)
     ]
-    return ClusterFacts.of(raws).with_images(KnownImages(images or {}))
+    known = SimpleNamespace(info=lambda text, _asker="": (images or {}).get(text, NOT_LOOKED_UP))
+    return ClusterFacts.of(raws).with_images(known)
 
 
 def gpu_pod(*images: str, **spec: Any) -> dict[str, Any]:

@@ -39,6 +39,10 @@ class DocumentError:
         place = f"{self.source}{f':{self.line}' if self.line else ''}: " if self.source else ""
         return f"{place}{self.message}"
 
+    def to_json(self) -> dict[str, Any]:
+        """The error for programs; its keys are a contract."""
+        return {"source": self.source, "document": self.number, "line": self.line, "message": self.message}
+
 
 @dataclass(frozen=True, slots=True)
 class Document:

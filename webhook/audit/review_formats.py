@@ -10,7 +10,6 @@ import yaml
 from rich.console import Console
 from rich.text import Text
 
-from webhook.audit.documents import DocumentError
 from webhook.audit.review_objects import ReviewedObject, ReviewList, injected
 from webhook.engine import TemplateOutcome
 from webhook.outcome import Finding, printable
@@ -72,7 +71,7 @@ def render_json(reviewed: ReviewList) -> str:
         "apiVersion": API_VERSION,
         "kind": "ReviewList",
         "items": [_item_json(item) for item in reviewed.items],
-        "errors": [_error_json(error) for error in reviewed.errors],
+        "errors": [error.to_json() for error in reviewed.errors],
     }
     return json.dumps(document, indent=2) + "\n"
 
@@ -112,10 +111,6 @@ def _template_json(pods: TemplateOutcome) -> dict[str, Any]:
         "allowed": not pods.is_refused,
         "injected": [{"rule": one.rule, "edits": list(map(str, one.edits))} for one in injected(pods)],
     }
-
-
-def _error_json(error: DocumentError) -> dict[str, Any]:
-    return {"source": error.source, "document": error.number, "line": error.line, "message": error.message}
 
 
 def render_diff(reviewed: ReviewList) -> Iterator[str]:

@@ -138,7 +138,7 @@ NO_LIBCUDA = Libcuda()
 """Nothing is known of the image."""
 
 
-def libcuda_of(  # noqa: PLR0913  # what decides
+def libcuda_of(  # noqa: PLR0913  # all but two by name
     image: tuple[str, str],
     cuda: Version | None,
     *,

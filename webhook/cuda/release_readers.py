@@ -63,17 +63,17 @@ def released_by(
     """
 
     def read(name: ImageName) -> Reading:
-        found = otherwise(name)
-        if found.kind in (BuiltFor.NONE, BuiltFor.OTHER) or found.notes:
-            return found
+        words = otherwise(name)
+        if words.kind in (BuiltFor.NONE, BuiltFor.OTHER) or words.notes:
+            return words
         for form, table in forms:
             if tag := form.fullmatch(name.tag):
-                told = of_release(table, name, tag.groupdict().get("release") or name.tag).on(base)
-                said = found.cuda
-                if told.cuda is not None and (said is None or (said.minor is None and said.major == told.cuda.major)):
-                    return told
-                return replace(found, architectures=told.architectures)
-        return found
+                row = of_release(table, name, tag.groupdict().get("release") or name.tag).on(base)
+                cuda = words.cuda
+                if row.cuda is not None and (cuda is None or (cuda.minor is None and cuda.major == row.cuda.major)):
+                    return row
+                return replace(words, architectures=row.architectures)
+        return words
 
     return read
 

@@ -89,9 +89,8 @@ def _with_exceptions(found: Sequence[Finding], usual: Iterable[Finding], policy:
 
 def excepted(finding: Finding, exception: AppliedException, what: str = "admitted") -> Finding:
     """A finding that would refuse a pod, as it is recorded because of an exception."""
-    told = exception.told(what)
     mode = exception.exception.mode if finding.rule in exception.exception.rules else Mode.AUDIT
-    message = f"{shortened(finding.message, _LONGEST_EXCEPTED)}; {told}"
+    message = f"{shortened(finding.message, _LONGEST_EXCEPTED)}; {exception.told(what)}"
     return replace(finding, mode=mode, message=message, refuses=False, exception=exception)
 
 
@@ -99,8 +98,8 @@ def with_excepted_injections(findings: list[Finding], pod: Pod, policy: Policy, 
     """The findings about a new pod, with what the policy would inject without exceptions and does not inject."""
     if policy.usual is None:
         return findings
-    told = {bound.rule.key for bound in policy.usual.injectors if policy.exception_to(bound.rule.key) is not None}
-    others = [one for one in findings if one.kind is not FindingKind.INJECTION or one.rule not in told]
+    lifted = {bound.rule.key for bound in policy.usual.injectors if policy.exception_to(bound.rule.key) is not None}
+    others = [one for one in findings if one.kind is not FindingKind.INJECTION or one.rule not in lifted]
     return [*others, *_left_out(pod, policy, policy.usual, facts)]
 
 

@@ -89,11 +89,9 @@ def advice_without_room(
         for nodes, unsuited in zip(judged.nodes, judged.found, strict=True)
         if unsuited is not None and id(nodes.labels) in roomy
     ]
-    told = (
-        f"no node is left with room for all that it requests; it is kept off those that have it: {_distinct(reasons)}"
-    )
+    shortage = f"no node that suits it has room for all that it requests; others do not suit it: {_distinct(reasons)}"
     remedy = f"Request less, or select nodes that suit it, or tell {PLATFORM_TEAM}"
-    return findings_of(steerers[0], [Advice("spec", told, remedy, follows_nodes=True)]) if steerers else ()
+    return findings_of(steerers[0], [Advice("spec", shortage, remedy, follows_nodes=True)]) if steerers else ()
 
 
 def _judged(bound: BoundRule, pod: Pod, facts: Facts) -> Judged | None:

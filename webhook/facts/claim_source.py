@@ -27,7 +27,7 @@ _CLOSE_SECONDS = 1.5
 
 
 class LiveClaims:
-    """The resource claims of a cluster that may give GPUs. Threads may share it."""
+    """The resource claims of a cluster that may give GPUs, as last reported in `cache`. Threads may share it."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class LiveClaims:
     ) -> None:
         self._accelerators = accelerators
         self._on_gone: Callable[[], None] = lambda: None
-        self._cache = PodCache(server.now, clock, self._read)
+        self.cache = PodCache(server.now, clock, self._read)
         self._lists = PodLists(server, server.now, accelerators)
         path, *elsewhere = claim_paths(CLAIMS[CLAIM])
         resource = WatchedResource(
@@ -64,30 +64,6 @@ class LiveClaims:
         health = self.watch.health
         return health.loaded and (health.following or not health.is_served)
 
-    def live_among(self, uids: Set[bytes]) -> Set[bytes]:
-        """The uids of claims that existed when they were last reported."""
-        return self._cache.live_among(uids)
-
-    def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
-        """The uids of claims that were reported and are deleted."""
-        return self._cache.gone_among(uids)
-
-    def seen(self, namespace: str | None = None) -> list[GpuPod]:
-        """The claims as they were last reported."""
-        return self._cache.seen(namespace)
-
-    def taken_over(self, keys: Set[bytes]) -> Set[bytes]:
-        """Those of these reservations whose claims exist."""
-        return self._cache.taken_over(keys)
-
-    def standing_for(self, pods: Set[bytes]) -> list[GpuPod]:
-        """The claims that stand for these pods, by what the claims say."""
-        return self._cache.standing_for(pods)
-
-    def has_any_in(self, namespace: str) -> bool:
-        """Whether a claim is in a namespace, which then exists."""
-        return self._cache.has_any_in(namespace)
-
     def live_now(self, namespaces: Collection[str], seconds: float) -> Set[bytes]:
         """The uids of the claims in these namespaces, read after the call began.
 
@@ -95,14 +71,14 @@ class LiveClaims:
         Where claims cannot be read, all that were seen are taken to exist.
         """
         if not self.watch.health.is_served:
-            return {one.uid for name in namespaces for one in self.seen(name)}
+            return {one.uid for name in namespaces for one in self.cache.seen(name)}
         found = self._lists.metadata(self.watch.path, namespaces, seconds)
         return {uid for raw in found if (uid := uid_or_none(raw)) is not None}
 
     def list_now(self, patterns: Collection[str], seconds: float) -> Iterator[GpuPod]:
         """The claims in namespaces with these names and globs, read after the call began. Raises LedgerError."""
         if not self.watch.health.is_served:
-            yield from (claim for claim in self.seen() if is_covered(claim.namespace, patterns))
+            yield from (claim for claim in self.cache.seen() if is_covered(claim.namespace, patterns))
             return
         for raw in self._lists.objects(self.watch.path, patterns, seconds):
             try:
@@ -116,11 +92,11 @@ class LiveClaims:
         return stored_claim(raw, self._accelerators)
 
     def _replace(self, raws: Iterable[object]) -> None:
-        if self._cache.replace(raws):
+        if self.cache.replace(raws):
             self._on_gone()
 
     def _change(self, event: str, raw: Mapping[str, Any]) -> None:
-        if self._cache.change(event, raw):
+        if self.cache.change(event, raw):
             self._on_gone()
 
 
@@ -184,19 +160,19 @@ class PodsAndClaims:
 
     def live_among(self, uids: Set[bytes]) -> Set[bytes]:
         """The uids of pods and claims that counted when they were last reported, and of reservations still needed."""
-        return (self._pods.live_among(uids) | self._claims.live_among(uids)) - self._taken_over(uids)
+        return (self._pods.live_among(uids) | self._claims.cache.live_among(uids)) - self._taken_over(uids)
 
     def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
         """The uids of pods and claims that no longer count, and of reservations that are not needed any more."""
-        return self._pods.gone_among(uids) | self._claims.gone_among(uids) | self._taken_over(uids)
+        return self._pods.gone_among(uids) | self._claims.cache.gone_among(uids) | self._taken_over(uids)
 
     def has_any_in(self, namespace: str) -> bool:
         """Whether a GPU pod or a claim is in a namespace, which then exists."""
-        return self._pods.has_any_in(namespace) or self._claims.has_any_in(namespace)
+        return self._pods.has_any_in(namespace) or self._claims.cache.has_any_in(namespace)
 
     def seen(self, namespace: str | None = None) -> Iterable[GpuPod]:
         """The pods and claims that counted when they were last reported."""
-        return list(self._counted(self._pods.seen(namespace), self._claims.seen(namespace)))
+        return list(self._counted(self._pods.seen(namespace), self._claims.cache.seen(namespace)))
 
     def live_now(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:
         """The uids of all that counts in these namespaces, read after the call began. Raises LedgerError."""
@@ -204,7 +180,7 @@ class PodsAndClaims:
         pods = self._pods.live_now(namespaces, seconds)
         claims = self._claims.live_now(namespaces, max(0.0, until - self._clock()))
         reserved = self._pods.reserved_by(pods)
-        return pods | claims | (reserved - self._claims.taken_over(reserved))
+        return pods | claims | (reserved - self._claims.cache.taken_over(reserved))
 
     def list_now(self, patterns: Collection[str], seconds: float) -> Iterable[GpuPod]:
         """All that counts in these namespaces, read after the call began. Raises LedgerError, also in the middle."""
@@ -214,9 +190,9 @@ class PodsAndClaims:
 
     def _taken_over(self, uids: Set[bytes]) -> Set[bytes]:
         """Those of these entries whose room a claim has taken over, so that the claim counts in their place."""
-        standing = self._claims.standing_for(uids)
+        standing = self._claims.cache.standing_for(uids)
         pods = {one.extends for one in standing if one.uid in uids and self._pods.is_in(one.extends, one.namespace)}
-        return self._claims.taken_over(uids) | pods
+        return self._claims.cache.taken_over(uids) | pods
 
     def _counted(self, pods: Iterable[GpuPod], claims: Iterable[GpuPod]) -> Iterator[GpuPod]:
         cluster = self._cluster()

@@ -297,14 +297,14 @@ def feasible_nodes(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | Non
     mask = matching_nodes(table, pod, runtime_class)
     if mask:
         for resource, amount in demand_of(pod).items():
-            if is_compared(resource) and not ("/" in resource and _is_by_dra(pod, resource)):
+            if is_compared(resource) and not ("/" in resource and is_by_dra(pod, resource)):
                 mask &= table.amounts(resource).at_least(amount)
                 if not mask:
                     return mask
     return mask
 
 
-def _is_by_dra(pod: Pod, resource: str) -> bool:
+def is_by_dra(pod: Pod, resource: str) -> bool:
     """Whether a DRA driver allocates the resource, so that no node lists it."""
     gpu = pod.known.of(resource)
     return gpu is not None and gpu.by_dra

@@ -110,11 +110,8 @@ class Node:
 
     def _with_kind(self, kind: NodeClass) -> "Node":
         """The node with this kind, which all nodes like it share."""
-        labels = tuple(kind.labels.items())
-        kind = _kind(
-            labels, kind.taints, kind.gpu_resources, kind.runtime_handlers, kind.by_slices, kind.transient_taint
-        )
-        return replace(self, kind=kind)
+        labels, taints = tuple(kind.labels.items()), (kind.taints, kind.transient_taint)
+        return replace(self, kind=_kind(labels, taints, kind.gpu_resources, kind.runtime_handlers, kind.by_slices))
 
     def remembering(self, earlier: "Node | None") -> "Node":
         """The node with the extended resources that it had earlier: a device plugin that restarts takes them away.
@@ -154,17 +151,15 @@ def node_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Node | 
     amounts = amounts_of(mapped(status.get("capacity")), mapped(status.get("allocatable")), by_name)
     lacking = lacking_units(by_name, amounts)
     of_class = tuple([(key, by_name[key]) for key in _telling(by_name, gpus) if key in by_name])
-    lasting, transient = _taints(mapped(node.get("spec")).get("taints"), by_name)
     return Node(
         name,
         text_of(metadata.get("uid")) or "",
         _kind(
             (*of_class, (LACKING_UNITS, lacking)) if lacking else of_class,
-            lasting,
+            _taints(mapped(node.get("spec")).get("taints"), by_name),
             gpus,
             _runtime_handlers(status.get("runtimeHandlers")),
             None,
-            transient,
         ),
         _places(keys),
         tuple(by_name[key] for key in keys),
@@ -235,22 +230,17 @@ def _places(keys: tuple[str, ...]) -> Mapping[str, int]:
 
 
 @lru_cache(maxsize=1024)
-def _kind(  # noqa: PLR0913, PLR0917  # all that nodes of a kind have in common
+def _kind(
     labels: tuple[tuple[str, str], ...],
-    taints: tuple[Taint, ...],
+    taints: tuple[tuple[Taint, ...], str],
     gpu_resources: frozenset[str],
     runtime_handlers: frozenset[str] | None,
     by_slices: SliceDriver | None,
-    transient_taint: str,
 ) -> NodeClass:
-    """One object for all nodes of this kind."""
+    """One object for all nodes of this kind. `taints` are those of `_taints`."""
+    lasting, transient = taints
     return NodeClass(
-        dict(labels),
-        taints,
-        gpu_resources,
-        runtime_handlers,
-        by_slices=by_slices,
-        transient_taint=transient_taint,
+        dict(labels), lasting, gpu_resources, runtime_handlers, by_slices=by_slices, transient_taint=transient
     )
 
 

@@ -82,7 +82,8 @@ Brand = Literal[
 ]  # fmt: skip  # sixteen lines of one word
 
 
-def _some(values: tuple[str, ...]) -> tuple[str, ...]:
+def some_values(values: tuple[str, ...]) -> tuple[str, ...]:
+    """The values. Raises ValueError where there are none."""
     if not values:
         raise ValueError("names no value; write at least one value or glob")
     return values
@@ -92,7 +93,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._#-]{0,61}[A-Za-z0
 Words = Annotated[str, Field(pattern=r"^[a-z0-9#]+( [a-z0-9#]+)*$", max_length=63, examples=["rtx 6000"])]
 Globs = Annotated[
     tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.*?-]{1,63}$")], ...],
-    AfterValidator(_some),
+    AfterValidator(some_values),
     Field(max_length=64, json_schema_extra={"minItems": 1}),
 ]
 Amount = Annotated[int, Field(ge=1, le=64)]

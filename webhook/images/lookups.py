@@ -53,7 +53,7 @@ class ImageClient(Protocol):
 class LookupService:
     """The cache of images and the threads that look images up. Make and start a service after the fork."""
 
-    def __init__(  # noqa: PLR0913  # whom it asks, and what tests replace
+    def __init__(  # noqa: PLR0913  # all but three by name
         self,
         client: ImageClient,
         is_allowed: Callable[[ImageReference], bool],

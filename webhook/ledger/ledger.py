@@ -153,11 +153,11 @@ class Ledger:
                     break
                 self._pause(state)
         fault = state.fault or LedgerError("too many wrote at the same time" if state.pauses else LATE)
-        if fault.told != str(fault) and any(one.verdict is None for one in all_pending):
+        if fault.for_authors != str(fault) and any(one.verdict is None for one in all_pending):
             _log.error("quota %s: %s", self.key, fault)  # authors of pods are told less
         for pending in all_pending:
             if pending.verdict is None:
-                pending.verdict = Unanswered(fault.told, fault.code)
+                pending.verdict = Unanswered(fault.for_authors, fault.code)
 
     def _attempt(
         self, all_pending: Sequence[PendingEntry], corrections: Sequence[Correction], state: "_Attempts"

@@ -22,13 +22,13 @@ from webhook.quota.unit_parts import parts_on, without_part
 class LedgerError(Exception):
     """A ledger cannot be read or written now; the text says why. A write may have been done or not.
 
-    `told` is the text for the author of a pod: it has no paths and commands of the platform. `code` is the status of an
-    answer that is not known because of it: 503 where trying again may help, else 500.
+    `for_authors` is the text for authors of pods: it has no paths and commands of the platform. `code` is the status of
+    an answer that is not known because of it: 503 where trying again may help, else 500.
     """
 
-    def __init__(self, text: str, told: str = "", code: int = 503) -> None:
+    def __init__(self, text: str, for_authors: str = "", code: int = 503) -> None:
         super().__init__(text)
-        self.told = told or text
+        self.for_authors = for_authors or text
         self.code = code
 
 

@@ -47,7 +47,7 @@ class KnownNamespaces:
         except LedgerError as error:
             self._failed_at = now
             _log.warning("%s", error)  # authors of pods are told less
-            return None if namespace in self._known else Unanswered(error.told, error.code)
+            return None if namespace in self._known else Unanswered(error.for_authors, error.code)
         with self._lock:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()

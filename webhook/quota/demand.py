@@ -16,7 +16,7 @@ from webhook.model.container import Container
 from webhook.model.pod import Pod
 from webhook.model.wording import cut, few
 from webhook.quota.amounts import is_unknown_slice
-from webhook.quota.quota_wording import Objection
+from webhook.quota.quota_wording import Objection, called
 from webhook.quota.quotas import ANY_NODES, ClaimsMode, Counting, Demand, Nodes, Quota
 from webhook.quota.unit_parts import WHOLE_UNITS, UnitParts, with_part
 
@@ -116,12 +116,8 @@ _WEIGH = f"{REQUEST_COUNTED}, or ask the platform team to set what it counts as 
 def allowed_by(quota: Quota) -> str:
     """What a quota allows of GPUs that it cannot count."""
     if quota.counting.claims is ClaimsMode.DENY:
-        return f"{_called(quota)} allows only what it can count"
-    return f"{_called(quota)} does not count them"
-
-
-def _called(quota: Quota) -> str:
-    return f"GPU quota '{quota.name}'" if quota.name else "the GPU quota"
+        return f"{called(quota)} allows only what it can count"
+    return f"{called(quota)} does not count them"
 
 
 def opens_more(pod: Pod, quota: Quota) -> Iterator[Objection]:
@@ -139,7 +135,7 @@ def opens_more(pod: Pod, quota: Quota) -> Iterator[Objection]:
         if opening:
             found = f"requests {few(opening)}, which gives access to all GPUs of a node"
             is_denied = quota.counting.claims is ClaimsMode.DENY
-            counted = allowed_by(quota) if is_denied else f"{_called(quota)} counts it as 1"
+            counted = allowed_by(quota) if is_denied else f"{called(quota)} counts it as 1"
             yield Objection(where, found, counted, _WEIGH)
 
 

@@ -58,7 +58,7 @@ def amount_of(amount: Fraction, limit: Limit) -> str:
 def unspecified(quota: Quota) -> tuple[str, str, str]:
     """Found, allowed and remedy of a pod that has to select a model, and does not."""
     models = ", ".join(limit.name for limit in quota.limits if limit.measure is Measure.MODEL)
-    allowed = f"{_called(quota)} limits {models}, so a pod has to select one"
+    allowed = f"{called(quota)} limits {models}, so a pod has to select one"
     none = [limit.name for limit in quota.limits if limit.measure is Measure.MODEL and not limit.hard]
     return "does not select a GPU model", allowed, f"Add {choosing(quota, none)}"
 
@@ -96,7 +96,7 @@ def withheld(quota: Quota, excess: Excess, most: Fraction) -> tuple[str, str, st
 
 def crowded(quota: Quota, needed: int, most: int) -> tuple[str, str, str]:
     """Found, allowed and remedy of a pod for which the ledger has no room."""
-    found = f"with this pod, the pods of the namespace would take {needed} bytes in the ledger of {_called(quota)}"
+    found = f"with this pod, the pods of the namespace would take {needed} bytes in the ledger of {called(quota)}"
     remedy = "Let pods request GPUs and select nodes in fewer different ways, or end some pods"
     return found, f"they may take {most} bytes", remedy
 
@@ -111,9 +111,9 @@ def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False
     limit = excess.limit
     found = asks_for(excess.asks, limit)
     if not limit.hard:
-        allowed = f"{_called(quota)} allows none"
+        allowed = f"{called(quota)} allows none"
     else:
-        allowed = f"{_called(quota)} allows {_gpus(limit.hard, limit)} in all"
+        allowed = f"{called(quota)} allows {_gpus(limit.hard, limit)} in all"
     remedy = _smaller(excess) or "Request none"
     if is_unspecified and limit.measure is Measure.MODEL:
         remedy += f", or add {choosing(quota, _too_small(quota, excess.asks))}"
@@ -125,7 +125,7 @@ def too_many_pods(quota: Quota, excess: Excess, pods: int, *, is_unspecified: bo
     limit = excess.limit
     fitting = limit.hard // excess.asks
     found = (
-        f"its {pods} pods request {_gpus(excess.asks * pods, limit)} together; {_called(quota)} allows "
+        f"its {pods} pods request {_gpus(excess.asks * pods, limit)} together; {called(quota)} allows "
         f"{_gpus(limit.hard, limit)} in all, enough for {fitting} of them"
     )
     remedy = f"Run {fitting} or fewer, or request less in each"
@@ -141,7 +141,7 @@ def too_many_kinds_of_pods(
     limit = excess.limit
     whose = f" of {' and '.join(names)}" if all(names) and len(names) <= _SHOWN else ""
     found = (
-        f"its {pods} pods{whose} request {_gpus(excess.asks, limit)} together; {_called(quota)} allows "
+        f"its {pods} pods{whose} request {_gpus(excess.asks, limit)} together; {called(quota)} allows "
         f"{_gpus(limit.hard, limit)} in all"
     )
     remedy = "Run fewer, or request less in each"
@@ -155,7 +155,8 @@ def _too_small(quota: Quota, asks: Fraction) -> list[str]:
     return [limit.name for limit in quota.limits if limit.measure is Measure.MODEL and limit.hard < asks]
 
 
-def _called(quota: Quota) -> str:
+def called(quota: Quota) -> str:
+    """The quota in the middle of a sentence."""
     return f"GPU quota '{quota.name}'" if quota.name else "the GPU quota"
 
 

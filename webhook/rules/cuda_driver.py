@@ -98,10 +98,9 @@ class Settings(SteeringSettings):
         """`images` as pairs, which are hashable."""
         return tuple(self.images.items())
 
-    @property
-    def forced_compat_later(self) -> ForcedCompat:
-        """How forced cuda-compat counts for drivers of the future: as breaking, unless the platform allows it."""
-        return "allow" if self.forced_compat == "allow" else "deny"
+    def for_other_drivers(self) -> "Settings":
+        """These settings, in which forced cuda-compat breaks an image unless the platform allows it."""
+        return self if self.forced_compat == "allow" else self.model_copy(update={"forced_compat": "deny"})
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes]:
@@ -137,10 +136,9 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     if not libraries and passable and all(one.result.fails_gate for one in passable):
         yield _gate(survey, passable[0])
     if survey.is_by_number and (changing := facts.changing_nodes(released(pod, facts))):
-        is_allowed = settings.forward_compat == "allow"
-        forced, is_held = settings.forced_compat_later, pod.is_held
+        later = settings.for_other_drivers()
         yield from before_changes(
-            survey.uses, assessment, changing, is_allowed=is_allowed, forced=forced, is_held=is_held
+            survey.uses, assessment, changing, lambda nodes: survey.on(nodes, later), is_held=pod.is_held
         )
 
 
@@ -198,12 +196,14 @@ class CudaSurvey:
     is_by_number: bool
     """Whether the pod requests GPUs by number. If only claims bring it GPUs, not every matching node counts."""
 
-    def wherever_selected(self, pod: Pod, settings: Settings, facts: Facts) -> Assessment:
-        """The assessment on all nodes that the pod selects, whatever their taints."""
-        nodes = selectable(pod, facts)
-        if nodes is self.nodes:
-            return self.assessment
+    def on(self, nodes: Sequence[NodeClass], settings: Settings) -> Assessment:
+        """The assessment of other nodes."""
         return _assessed(tuple([need for _, need in self.uses]), nodes, settings)
+
+    def wherever_selected(self, pod: Pod, settings: Settings, facts: Facts) -> Assessment:
+        """The assessment of all nodes that the pod selects, whatever their taints."""
+        nodes = selectable(pod, facts)
+        return self.assessment if nodes is self.nodes else self.on(nodes, settings)
 
 
 def survey_of(pod: Pod, settings: Settings, facts: Facts) -> CudaSurvey | None:

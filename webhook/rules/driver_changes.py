@@ -1,53 +1,47 @@
 """Advice about images that will not run any more once a node pool has its next driver."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from webhook.cuda import cuda_messages
-from webhook.cuda.assessment import Assessment, ForcedCompat, NodeVerdict, assess
+from webhook.cuda.assessment import Assessment, NodeVerdict
 from webhook.cuda.checks import Verdict
 from webhook.cuda.need import Need
 from webhook.model.container import Container
-from webhook.model.node import ChangingNodes
+from webhook.model.node import ChangingNodes, NodeClass
 from webhook.rules.rule import Advice
 
 Uses = Sequence[tuple[Container, Need]]
 """The containers of a pod that use GPUs, and what each needs."""
 
 
-def before_changes(  # noqa: PLR0913  # two of the rule's settings
+def before_changes(
     uses: Uses,
     assessment: Assessment,
     changing: Iterable[ChangingNodes],
+    judge: Callable[[Sequence[NodeClass]], Assessment],
     *,
-    is_allowed: bool,
-    forced: ForcedCompat,
     is_held: bool,
 ) -> Iterator[Advice]:
     """Advice for each node pool that may run the pod now and certainly will not with its next driver.
 
-    `assessment` is of all nodes that match the pod, `is_allowed` whether it may need forward compatibility, and
-    `forced` how forced cuda-compat counts. A pod that `is_held`, in a queue, gets advice only if no nodes would be
-    left, because the queue chooses among them.
+    `assessment` is of all nodes that match the pod, `judge` assesses those of a pool. A pod that `is_held`, in a queue,
+    gets advice only if no nodes would be left, because the queue chooses among them.
     """
-    needs = tuple(need for _, need in uses)
     for change in changing:
-        now, then = (
-            assess(needs, one, assessment.tables, is_forward_compat_allowed=is_allowed, forced_compat=forced).verdicts
-            for one in (change.now, change.then)
-        )
+        now, then = judge(change.now).verdicts, judge(change.then).verdicts
         lost = [after for before, after in zip(now, then, strict=True) if _may_run(before) and not _may_run(after)]
         is_last = _count(lost) == _count(filter(_may_run, assessment.verdicts))
         if lost and (is_last or not is_held):
             yield _advice(change, lost, uses, assessment, is_last=is_last)
 
 
-def _may_run(one: NodeVerdict) -> bool:
-    return one.result.verdict is not Verdict.INCOMPATIBLE
+def _may_run(verdict: NodeVerdict) -> bool:
+    return verdict.result.verdict is not Verdict.INCOMPATIBLE
 
 
 def _count(verdicts: Iterable[NodeVerdict]) -> int:
     """How many nodes these are, where a pool without nodes counts as one."""
-    return sum(one.nodes.count or 1 for one in verdicts)
+    return sum(verdict.nodes.count or 1 for verdict in verdicts)
 
 
 def _advice(

@@ -129,16 +129,14 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
             yield Violation(where, wrong.found, wrong.allowed, wrong.remedy, fails_validation=fails)
         if len(container.gpu_requests) > 1:
             yield from _mixture(container)
-        most = settings.max_per_container
-        if most is not None and (parts or container.gpu_count > most) and (gpus := gpus_of(container, parts)) > most:
-            yield _too_many(where, gpus, most, container.gpu_count, pod, settings, facts, parts)
+        if parts or (least is not None and container.gpu_count > least):
+            yield from _too_many(container, pod, settings, facts, parts)
     for container in pod.containers if pod.may_be_more else ():
         yield from _beyond(container, settings, facts)
     if pod.resource_claims:
         yield from _by_claim(pod, settings, facts, parts)
-    most = settings.max_per_pod
-    if most is not None and (parts or units > most) and (gpus := gpus_of_pod(pod, parts)) > most:
-        yield _too_many("spec", gpus, most, units, pod, settings, facts, parts)
+    if parts or (least is not None and units > least):
+        yield from _too_many(None, pod, settings, facts, parts)
 
 
 def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Violation]:
@@ -266,22 +264,31 @@ def _beyond(container: Container, settings: Settings, facts: Facts) -> Iterator[
         )
 
 
-def _too_many(  # noqa: PLR0913, PLR0917  # all that the message says
-    where: str, gpus: Gpus, allowed: int, units: int, pod: Pod, settings: Settings, facts: Facts, parts: UnitParts
-) -> Violation:
-    """More GPUs than a container or the pod may have, in so many units.
+def _too_many(
+    container: Container | None, pod: Pod, settings: Settings, facts: Facts, parts: UnitParts
+) -> Iterator[Violation]:
+    """More GPUs than a container may have, or the whole pod where `container` is None.
 
-    What they count may follow from nodes, which a queue or a scheduler may still narrow down.
+    What units count may follow from nodes, which a queue or a scheduler may still narrow down.
     """
-    unit, what = unit_name(pod, facts, settings.catalogue.table), "pod" if where == "spec" else "container"
+    if container is None:
+        where, what, allowed = "spec", "pod", settings.max_per_pod
+        units, gpus = pod.gpu_count, gpus_of_pod(pod, parts)
+    else:
+        where, what, allowed = f"{container.path}.resources", "container", settings.max_per_container
+        units, gpus = container.gpu_count, gpus_of(container, parts)
+    if allowed is None or gpus <= allowed:
+        return
+    unit = unit_name(pod, facts, settings.catalogue.table)
     rule = f"the policy allows at most {allowed} per {what}"
     remedy = f"Request {fewer(allowed, pod.gpus, parts, unit)}"
-    if not allowed and what == "pod":
+    if not allowed and container is None:
         rule, remedy = not_enabled(pod.namespace)
     elif not allowed:
-        rule, remedy = f"the policy allows none for a {what}", f"Remove {'it' if units == 1 and gpus <= 1 else 'them'}"
-    follows = bool(allowed or what == "container") and not SHAREABLE.isdisjoint(pod.gpus) and facts.divides_gpus()
-    return Violation(where, f"requests {spelled_gpus(gpus, units, unit)}", rule, remedy, follows_nodes=follows)
+        rule = "the policy allows none for a container"
+        remedy = "Remove it" if units == 1 and gpus <= 1 else "Remove them"
+    follows = (allowed > 0 or container is not None) and not SHAREABLE.isdisjoint(pod.gpus) and facts.divides_gpus()
+    yield Violation(where, f"requests {spelled_gpus(gpus, units, unit)}", rule, remedy, follows_nodes=follows)
 
 
 RULE = Rule(

@@ -32,6 +32,7 @@ from pydantic import AfterValidator, Field, PrivateAttr
 
 from webhook.cuda.cuda_tables import tables_in
 from webhook.gpus.gpu_catalogue import catalogue_of
+from webhook.gpus.gpu_model import some_values
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators, accelerators_in
 from webhook.model.pod import Pod
@@ -67,12 +68,6 @@ def _label_value(value: str) -> str:
     return value
 
 
-def _some_values(values: tuple[str, ...]) -> tuple[str, ...]:
-    if not values:
-        raise ValueError("names no value; write at least one value or glob")
-    return values
-
-
 def _some_labels(labels: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
     if not labels:
         raise ValueError("names no label; write at least one label key with its values")
@@ -83,7 +78,7 @@ LabelValues = Annotated[
     tuple[
         Annotated[str, AfterValidator(_label_value), Field(json_schema_extra={"minLength": 1, "maxLength": 63})], ...
     ],
-    AfterValidator(_some_values),
+    AfterValidator(some_values),
     Field(json_schema_extra={"minItems": 1}),
 ]
 """Values of a node label, and globs of values."""

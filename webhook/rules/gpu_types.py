@@ -140,8 +140,8 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     classes = candidates(pod, facts) if gpus else ()
     of_nodes = list(zip(classes, judged_on(classes, gpus, usable), strict=True))
     is_suited = any(misfit is None for _, misfit in of_nodes)
-    if found := [*annotation_faults(pod, settings.memory.max), *_named(pod, usable, is_suited=is_suited)]:
-        yield from found
+    if faults := [*annotation_faults(pod, settings.memory.max), *_named(pod, usable, is_suited=is_suited)]:
+        yield from faults
         return
     misfits = [(nodes, misfit) for nodes, misfit in of_nodes if misfit is not None]
     left = [nodes for nodes, misfit in of_nodes if misfit is None]
@@ -151,13 +151,13 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         yield _refusal(pod, usable, misfits)
     elif misfits and not pod.is_held:
         barred = [misfit for _, misfit in misfits]
-        where, told = "spec", f"could land on nodes with GPUs that it may not use: {reasons(barred)}"
+        where, found = "spec", f"could land on nodes with GPUs that it may not use: {reasons(barred)}"
         mend = f"Select other nodes by nodeSelector, or tell {PLATFORM_TEAM}"
         if all(misfit.is_small for misfit in barred):
-            yield Advice(where, told, mend, follows_nodes=True)
+            yield Advice(where, found, mend, follows_nodes=True)
         else:
             rule = allowed(usable, asked(pod), barred)
-            yield Violation(where, told, rule, mend, follows_nodes=True, is_kept_off=True)
+            yield Violation(where, found, rule, mend, follows_nodes=True, is_kept_off=True)
 
 
 def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Violation]:
@@ -262,18 +262,18 @@ def _named(pod: Pod, usable: Usable, *, is_suited: bool) -> Iterator[Violation]:
 
 def _refusal(pod: Pod, usable: Usable, misfits: _Misfits) -> Violation:
     """The refusal of a pod that could land on no GPU which it may use."""
-    found = [misfit for _, misfit in misfits]
-    rule, least = allowed(usable, asked(pod), found), usable.sizes.min
-    told = f"could land on no GPU that it may use: {reasons(found)}"
-    if least is not None and all(one.is_small for one in found):
+    barred = [misfit for _, misfit in misfits]
+    rule, least = allowed(usable, asked(pod), barred), usable.sizes.min
+    found = f"could land on no GPU that it may use: {reasons(barred)}"
+    if least is not None and all(misfit.is_small for misfit in barred):
         largest = max(memory_on(nodes, gpu, usable.catalogue).most or 0 for nodes, _ in misfits for gpu in _gpus(pod))
         most = f"the most that a GPU, slice or share has on the nodes that it could land on is {size_text(largest)}"
         if asked(pod) != least:
-            told = f"has to have GPUs with {size_text(least)} of memory, and {most}"
-            return Violation("spec", told, rule, _LARGER, follows_nodes=True)
-        told = f"needs {size_text(least)} of GPU memory, and {most}"
-        return Violation(f"metadata.annotations[{ANNOTATION}]", told, rule, _LESS, follows_nodes=True)
-    return Violation("spec", told, rule, _ELSE, follows_nodes=True)
+            found = f"has to have GPUs with {size_text(least)} of memory, and {most}"
+            return Violation("spec", found, rule, _LARGER, follows_nodes=True)
+        found = f"needs {size_text(least)} of GPU memory, and {most}"
+        return Violation(f"metadata.annotations[{ANNOTATION}]", found, rule, _LESS, follows_nodes=True)
+    return Violation("spec", found, rule, _ELSE, follows_nodes=True)
 
 
 _SMALL_TEAM = {"allowed": ["T4", "L4"]}

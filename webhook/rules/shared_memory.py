@@ -146,9 +146,8 @@ def _label(labels: Mapping[str, str]) -> str:
 
 
 def _claims_by_mps(pod: Pod, facts: Facts) -> set[str]:
-    """The names of the pod's claims whose GPUs are shared by MPS."""
-    found = ((one.name, facts.claim(one, pod.namespace) or ()) for one in claims_of(pod.resource_claims))
-    return {name for name, requests in found for request in requests for one in request if one.by_mps}
+    claims = ((claim.name, facts.claim(claim, pod.namespace) or ()) for claim in claims_of(pod.resource_claims))
+    return {name for name, requests in claims for request in requests for devices in request if devices.by_mps}
 
 
 def _path(volume: Volume) -> str:
@@ -171,7 +170,7 @@ def _unfit(volume: Volume, *, has_several: bool) -> Advice | None:
         size = positive(volume.size_limit) if has_several and not volume.name.startswith(VOLUME) else None
         if size is None or size >= _GIB:
             return None
-        found = f"sizeLimit is {_told(size)}, and NCCL and data loaders of several GPUs fill {_DIRECTORY} with more"
+        found = f"sizeLimit is {_text(size)}, and NCCL and data loaders of several GPUs fill {_DIRECTORY} with more"
         return Advice(_place(volume), found, "Set sizeLimit to 1Gi or more")
     if volume.is_huge or _path(volume).startswith(("/dev/", "/run/")):
         return None
@@ -186,14 +185,13 @@ def _above_the_limit(pod: Pod, volume: Volume) -> Advice | None:
         return None
     return Advice(
         _place(volume),
-        f"sizeLimit is {_told(size)}, and what is in {_DIRECTORY} counts against the memory limit of {_told(limit)}; "
+        f"sizeLimit is {_text(size)}, and what is in {_DIRECTORY} counts against the memory limit of {_text(limit)}; "
         "the kernel kills the container before the volume is full",
-        f"Raise resources.limits.memory above {_told(size)}, or lower sizeLimit",
+        f"Raise resources.limits.memory above {_text(size)}, or lower sizeLimit",
     )
 
 
-def _told(size: int) -> str:
-    """A number of bytes with its unit."""
+def _text(size: int) -> str:
     text = format_bytes(size)
     return f"{text} bytes" if text.isdigit() else text
 
@@ -261,15 +259,15 @@ def _size(pod: Pod, settings: Settings, having: Sequence[Container]) -> tuple[in
             return size, []  # a limit that an operator fills in later
         if all(only_shows_gpus(container.words) for container in containers):
             return size, []
-        found = f"{_DIRECTORY} may take {_told(size)} of the node's memory, because no container has a memory limit"
+        found = f"{_DIRECTORY} may take {_text(size)} of the node's memory, because no container has a memory limit"
         return size, [Advice(where, found, "Set resources.limits.memory", fault=NO_MEMORY_LIMIT)]
     if settings.size is None:
         size = min(max(int(limit * settings.memory_fraction), 1), limit)
         return size - size % 1024 or size, []  # whole KiB are printed with a unit
     if settings.size <= limit:
         return settings.size, []
-    wanted = _told(settings.size)
-    found = f"{_DIRECTORY} gets {_told(limit)}, which is the memory limit, instead of {wanted}"
+    wanted = _text(settings.size)
+    found = f"{_DIRECTORY} gets {_text(limit)}, which is the memory limit, instead of {wanted}"
     return limit, [Advice(where, found, f"Raise resources.limits.memory to {wanted} or more")]
 
 

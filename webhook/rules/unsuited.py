@@ -19,8 +19,7 @@ from webhook.gpus.steering import Cause, Steering, steer
 from webhook.model.edits import RequireNodes
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
-from webhook.model.requirements import requiring
-from webhook.model.selectors import Operator, Term
+from webhook.model.requirements import names_nodes, requiring
 from webhook.rules.rule_settings import RuleSettings
 
 
@@ -98,13 +97,8 @@ def excluding(pod: Pod, *judged: Judged) -> Iterator[RequireNodes]:
         yield from requiring(pod, exclusion)
     held = steering(*judged).held
     for edit in requiring(pod, held) if held is not None else ():
-        if edit.term is None or not _names_nodes((pod.required or ())[edit.term]):
+        if edit.term is None or not names_nodes((pod.required or ())[edit.term]):
             yield edit
-
-
-def _names_nodes(term: Term) -> bool:
-    """Whether a term reaches no nodes but those that it names."""
-    return any(one.operator == Operator.IN for one in term.fields)
 
 
 def steering(*judged: Judged) -> Steering:

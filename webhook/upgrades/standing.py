@@ -129,7 +129,7 @@ def settings_in(policy: Policy, others: cuda_driver.Settings) -> cuda_driver.Set
     What `forcedCompat` only warns of counts as well.
     """
     bound = next((one.settings for one in policy.rules if isinstance(one.settings, cuda_driver.Settings)), others)
-    return bound.model_copy(update={"forced_compat": bound.forced_compat_later})
+    return bound.for_other_drivers()
 
 
 def standing_of(pod: Pod, policy: Policy, settings: cuda_driver.Settings, side: ClusterSide) -> Standing:

@@ -7,6 +7,7 @@ free. What the scheduler itself says is evidence, and the reason where nodes may
 from collections.abc import Iterator, Sequence
 
 from webhook.facts.facts import ClusterFacts
+from webhook.facts.node_index import is_by_dra
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of, is_extended
@@ -92,7 +93,7 @@ def _in_use(seen: ObservedPod, pod: Pod, names: Sequence[str], around: Surroundi
     """The reason of a pod that fits on some nodes; None if one of them has room now."""
     states = around.states or {}
     known = [states[name] for name in names if name in states]
-    demand = {name: amount for name, amount in demand_of(pod).items() if not _is_by_dra(pod, name)}
+    demand = {name: amount for name, amount in demand_of(pod).items() if not is_by_dra(pod, name)}
     faults = {state.name: state.fault or _lack(state, demand) for state in known}
     usable = [state for state in known if not faults[state.name]]
     if known and not usable:
@@ -123,11 +124,6 @@ def _lack(state: NodeState, demand: dict[str, int]) -> str:
 
 def _all(number: int) -> str:
     return "the only node that" if number == 1 else f"all {number} nodes that"
-
-
-def _is_by_dra(pod: Pod, resource: str) -> bool:
-    gpu = pod.known.of(resource)
-    return gpu is not None and gpu.by_dra
 
 
 def _insufficient(seen: ObservedPod, pod: Pod, names: Sequence[str]) -> Explanation | None:

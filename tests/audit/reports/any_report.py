@@ -27,7 +27,7 @@ from webhook.audit.report import (
 from webhook.outcome import FindingKind
 from webhook.rules.rule_settings import Mode
 
-SOME = settings(max_examples=examples(25), deadline=None)
+SOME = settings(max_examples=examples(25))
 """For tests that render a whole report."""
 
 NASTY = (

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.audit.documents import DocumentError
 from webhook.audit.report import (
     AuditFinding,
     AuditReport,
@@ -82,7 +81,7 @@ def render(report: AuditReport) -> str:
             "isOfCluster": report.is_of_cluster,
             "counts": _counts(report.counts),
             "findings": (_finding(finding) for finding in report.findings),
-            "errors": [_error(error) for error in report.errors],
+            "errors": [error.to_json() for error in report.errors],
             "capacity": [_capacity(capacity) for capacity in report.capacity],
             "quotas": [quota.to_json() for quota in report.quotas],
             "comparison": _comparison(report.comparison) if report.comparison is not None else None,
@@ -146,10 +145,6 @@ def _source(source: SourceLine) -> dict[str, Any] | None:
 
 def _running(running: Running | None) -> dict[str, Any] | None:
     return {"count": running.count, "names": list(running.names)} if running is not None else None
-
-
-def _error(error: DocumentError) -> dict[str, Any]:
-    return {"source": error.source, "document": error.number, "line": error.line, "message": error.message}
 
 
 def _capacity(capacity: Capacity) -> dict[str, Any]:
