@@ -211,12 +211,8 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
         "quota": {"enabled": True, "crd": False, "inFlightSeconds": 330},
         "flowControl": {"enabled": False, "concurrencyShares": 30},
     },
-    "every pod is asked about": {
-        "webhook": {
-            "matchConditions": "never",
-            "mutate": {"failurePolicy": "Ignore"},
-            "validate": {"failurePolicy": "Fail"},
-        },
+    "only refusals are needed": {
+        "webhook": {"mutate": {"failurePolicy": "Ignore"}, "validate": {"failurePolicy": "Fail"}},
         "policies": {"defaults": True, "inline": {}},
     },
     "kinds of our own": {

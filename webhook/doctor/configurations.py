@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.doctor.cluster import Object, UnavailableError, selects
+from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import REGISTRATION_KEY, Installation
 from webhook.doctor.sent_objects import WORKLOADS_ENTRY
@@ -169,33 +169,20 @@ def policies_at_apply(installation: Installation) -> Iterator[DoctorFinding]:
         yield ok("ConfigMaps of policies are not checked when they are applied; replicas refuse them later")
         return
     config_maps = [config_map for _, config_map in installation.policy_config_maps]
-    unasked = {
-        one["metadata"]["name"]: remedy for one in config_maps if (remedy := _way_to_send(one, entry, installation))
-    }
-    for name, remedy in unasked.items():
+    conditions = [one.get("expression", "") for one in entry.get("matchConditions") or ()]
+    names = [one["metadata"]["name"] for one in config_maps]
+    unasked = [name for name in names if not all(f"'{name}'" in expression for expression in conditions)]
+    for name in unasked:
         yield warning(
             f"ConfigMap {name} is mounted as policies, but the API server does not send it to the webhook when it is "
             "applied",
             "kubectl apply refuses mistakes in policies, with file, line and key",
-            remedy,
+            "name it in the chart value policies.configMaps",
         )
     if not unasked:
         count = len(config_maps)
         counted = "the ConfigMap" if count == 1 else f"all {count} ConfigMaps"
         yield ok(f"mistakes in {counted} of policies are refused when they are applied")
-
-
-def _way_to_send(config_map: Object, entry: Mapping[str, Any], installation: Installation) -> str:
-    """The remedy that makes the API server send a ConfigMap; empty where it is sent already."""
-    metadata = config_map["metadata"]
-    selector = entry.get("objectSelector") or {}
-    if not selects(selector, metadata.get("labels") or {}):
-        labels = " ".join(f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items())
-        return f"{installation.kubectl} label configmap {metadata['name']} {labels}"
-    conditions = [one.get("expression", "") for one in entry.get("matchConditions") or ()]
-    if not all(f"'{metadata['name']}'" in expression for expression in conditions):
-        return "name it in the chart value policies.configMaps"
-    return ""
 
 
 _NAMES = re.compile(r"name\.matches\(r'(\^\(.*?\)\$)'\)")
