@@ -4,7 +4,7 @@ ConfigMaps of policies are checked when they are applied, so that their author i
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -14,7 +14,6 @@ from webhook.admission.admission_review import AdmissionRequest, AdmissionRespon
 from webhook.engine.quota_claims import NO_CLAIMS, QuotaClaims, claims_of
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
-from webhook.model.fixed import fixed
 from webhook.model.json_parts import mapped
 from webhook.model.shape import ShapeError, mapping, shortened
 from webhook.model.subject import subject_of
@@ -42,7 +41,7 @@ _LONGEST_ANNOTATION = 4096
 """Characters of an audit annotation."""
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Decision:
     """An answer and the outcome that led to it; `outcome` is None where the request concerns no pods.
 
