@@ -7,7 +7,6 @@ from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.configurations import left_out
 from webhook.doctor.doctor_report import DoctorFinding, ok, skipped, warning
 from webhook.doctor.installation import Installation
-from webhook.policy.show import loosened_for_nobody
 
 OLDEST = (1, 28)
 """The first version that sends only the pods that match conditions."""
@@ -47,33 +46,17 @@ def clock(installation: Installation) -> Iterator[DoctorFinding]:
         yield ok("the clocks of this machine and the API server agree")
 
 
-_REMEDY = "create them, or let only administrators create them; otherwise remove them from"
-
-_MOST_POLICIES = 10
-"""Most policies that a finding names."""
-
-
 def absent_namespaces(installation: Installation) -> Iterator[DoctorFinding]:
-    """Every namespace that is left out or has a looser policy exists, so that no tenant can create it."""
+    """Every namespace that is left out exists, so that no tenant can create it."""
     there = {namespace["metadata"]["name"] for namespace in installation.cluster.items("/api/v1/namespaces")}
     excluded = {name for entry in installation.entries for name in left_out(entry.get("namespaceSelector") or {})}
-    missing = sorted(excluded - there)
-    if missing:
+    if missing := sorted(excluded - there):
         yield warning(
             f"the webhook configurations leave out namespaces that do not exist: {', '.join(missing)}; pods in such a "
             "namespace are not validated",
             "namespaces that exist, or that no tenant may create",
-            f"{_REMEDY} webhook.namespaceSelector.exclude",
+            "create them, or let only administrators create them; otherwise remove them from "
+            "webhook.namespaceSelector.exclude",
         )
-    loosened = list(loosened_for_nobody(installation.sound_policies, there))
-    if loosened:
-        named = [f"{', '.join(patterns)} ({policy.files[-1]})" for policy, patterns in loosened]
-        more = f" and namespaces of {len(named) - _MOST_POLICIES} more files" if len(named) > _MOST_POLICIES else ""
-        yield warning(
-            f"policies name namespaces that do not exist: {', '.join(named[:_MOST_POLICIES])}{more}; whoever creates "
-            "such a namespace gets its policy, which may be looser",
-            "namespaces that exist, or that no tenant may create",
-            f"{_REMEDY} spec.namespaces of the policy",
-        )
-    if not missing and not loosened:
-        yield ok("every namespace that is left out or has a looser policy exists")
+    else:
+        yield ok("every namespace that is left out exists")
