@@ -181,7 +181,6 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
                     "host": "registry.corp.example:5000",
                     "tokenHosts": ["auth.corp.example:8444"],
                     "blobHosts": ["*.s3.corp.example"],
-                    "privateAddresses": ["10.1.0.0/16"],
                     "namespaces": ["team-*"],
                     "caFile": "corp.pem",
                 },
