@@ -33,8 +33,11 @@ DEFAULT_POLICIES = ("_default.yaml", "_quotas.yaml", "gpu-operator.yaml")
 RELEASE = "gpu-policy"
 """Name and namespace of the installation of install.yaml."""
 
+OLDEST_KUBERNETES = "1.28.0"
+"""What manifests are rendered for unless values or arguments say otherwise."""
+
 INSTALL_VALUES: Mapping[str, Any] = {
-    "kubeVersion": "1.28.0",
+    "kubeVersion": OLDEST_KUBERNETES,
     "namespace": {"create": True},
     "serviceMonitor": {"enabled": False},
     "prometheusRule": {"enabled": False},
@@ -97,7 +100,8 @@ def readme() -> str:
 
 def render(values: Mapping[str, Any], *arguments: str, release: str = RELEASE, namespace: str = RELEASE) -> str:
     """The chart's objects with these values, as `helm template` prints them. Raises HelmError."""
-    command = ["template", release, str(CHART), f"--namespace={namespace}", "--values=-", *arguments]
+    oldest = f"--kube-version={OLDEST_KUBERNETES}"
+    command = ["template", release, str(CHART), f"--namespace={namespace}", "--values=-", oldest, *arguments]
     return helm(*command, values=values)
 
 

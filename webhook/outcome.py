@@ -1,12 +1,12 @@
 """The outcome of a pod as values: findings with their mode, and the texts of refusals and warnings."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from dataclasses import field as attribute
 from enum import StrEnum
 from typing import Any
 
 from webhook.model.edits import Edit
-from webhook.model.fixed import fixed
 from webhook.model.pod import Pod
 from webhook.model.shape import shortened
 from webhook.model.wording import ended
@@ -45,7 +45,7 @@ class FindingKind(StrEnum):
     ADVICE = "advice"
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that a rule found, with the rule's mode. `refuses` tells whether it refuses the pod.
 
@@ -119,7 +119,7 @@ class Finding:
         return "".join(c if " " <= c <= "~" else "?" for c in self.note)
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Injection:
     """The edits that an enforced rule injected. `origin` and `line` are as in a Finding."""
 
@@ -129,7 +129,7 @@ class Injection:
     line: int
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """The outcome of a pod in one phase.
 

@@ -200,19 +200,6 @@ def test_an_update_without_the_old_object_is_judged_whole() -> None:
     assert decision.result == "refused"
 
 
-@pytest.mark.parametrize(("value", "result"), [("all", "refused"), ("void", "allowed")])
-def test_old_servers_send_ephemeral_containers_as_a_kind_of_their_own(value: str, result: str) -> None:
-    raw = {
-        "metadata": {"name": "trainer"},
-        "ephemeralContainers": [{"name": "debug", "env": env("NVIDIA_VISIBLE_DEVICES", value)}],
-    }
-    old = {"metadata": {"name": "trainer"}, "ephemeralContainers": []}
-    kind = ("", "v1", "EphemeralContainers")
-    decision = validate(raw, "UPDATE", old=old, kind=kind, subResource="ephemeralcontainers")
-    assert decision.result == result
-    assert validate(raw, "UPDATE", old=raw, kind=kind, subResource="ephemeralcontainers").result == "allowed"
-
-
 # What the API server is told.
 
 

@@ -28,7 +28,7 @@ def registry() -> Iterator[ScriptedServer]:
 @pytest.fixture
 def registries(registry: ScriptedServer, tmp_path: Path) -> Path:
     """The list that allows it to be asked."""
-    listed = {"host": f"{LOOPBACK}:{registry.port}", "plainHTTP": True, "privateAddresses": ["127.0.0.1/32"]}
+    listed = {"host": f"{LOOPBACK}:{registry.port}", "plainHTTP": True}
     path = tmp_path / "registries.yaml"
     document = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "Registries", "spec": {"registries": [listed]}}
     path.write_text(yaml.safe_dump(document))

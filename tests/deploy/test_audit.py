@@ -145,12 +145,6 @@ def test_a_schedule_is_one_of_a_cron_job(schedule: str, is_one: bool) -> None:
             render({"audit": {"enabled": True, "schedule": schedule}})
 
 
-@needs_helm
-@pytest.mark.parametrize(("version", "expected"), [("1.20.15", "batch/v1beta1"), ("1.21.0", "batch/v1")])
-def test_cron_jobs_are_of_the_api_that_the_cluster_has(version: str, expected: str) -> None:
-    assert rendered(AUDITED, version=version).one("CronJob")["apiVersion"] == expected
-
-
 # With which rights
 
 

@@ -126,7 +126,6 @@ def test_a_second_release_leaves_the_custom_resource_to_the_first() -> None:
 @pytest.mark.parametrize(
     ("kubernetes", "expected"),
     [
-        pytest.param("1.20.15", False, id="1.20"),
         pytest.param("1.28.3", False, id="1.28, which knows only versions that later ones do not"),
         pytest.param("1.29.0", True, id="1.29"),
         pytest.param("1.36.0", True, id="1.36"),

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from deploy.generate import CHART, FOLDER, find_helm
-from tests.deploy.manifests import Objects, needs_helm
+from tests.deploy.manifests import NEWEST, Objects, needs_helm
 from tests.deploy.value_sets import AUTHORITY
 
 TEXT = (FOLDER / "README.md").read_text()
@@ -25,7 +25,7 @@ def test_the_commands_that_install_render(command: str, tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text(AUTHORITY)
     (tmp_path / "deploy").symlink_to(FOLDER)
     program, arguments = find_helm(), command.removeprefix("helm upgrade --install").replace("--create-namespace", "")
-    script = f"{program} template {arguments}"
+    script = f"{program} template --kube-version={NEWEST} {arguments}"
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert Objects.read(done.stdout).one("Deployment")["metadata"]["namespace"] == "gpu-policy"
 
@@ -41,7 +41,7 @@ def test_the_image_of_the_plain_manifest_is_replaced_by_the_command_that_says_so
 @needs_helm
 def test_a_policy_file_is_brought_along_by_the_argument_that_the_table_names() -> None:
     (argument,) = re.findall(r"`(--set-file '.*?)`", TEXT)
-    script = f"{find_helm()} template gpu-policy {CHART} {argument}"
+    script = f"{find_helm()} template gpu-policy {CHART} --kube-version={NEWEST} {argument}"
     done = subprocess.run(["bash", "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     data = Objects.read(done.stdout).one("ConfigMap", "gpu-policy-policies")["data"]
     assert data["team-vision.yaml"] == (ROOT / "policies" / "team-vision.yaml").read_text()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from deploy.generate import CHART, INSTALL_VALUES
+from deploy.generate import CHART, INSTALL_VALUES, HelmError
 from deploy.match_conditions import pod_conditions, workload_conditions
 from tests import quick_yaml
 from tests.deploy.manifests import NEWEST, Objects, needs_helm, rendered, shipped
@@ -22,8 +22,6 @@ OF_PODS = ("mutate", "validate")
 CLAIM_TEMPLATES = ("resource.k8s.io", "resourceclaimtemplates")
 ABOUT_PODS = ("mutate", "validate", "workloads")
 """Everything but what is about policies."""
-WITHOUT_CONDITIONS = {"webhook": {"matchConditions": "never"}}
-MARK = {"matchLabels": {"gpupolicy.dev/policies": "true"}}
 
 
 def registered(entry: dict[str, Any]) -> set[tuple[str, str]]:
@@ -128,39 +126,12 @@ def mounted(objects: Objects) -> list[str]:
 @needs_helm
 @value_sets
 def test_the_config_maps_that_are_mounted_as_policies_are_sent_whoever_made_them(values: dict[str, Any]) -> None:
-    """By their names; where there are no conditions by a label, which that of the chart has."""
     objects = rendered(values)
     if not values.get("policies", {}).get("checkAtApply", True):
         return
     entry = objects.about_policies
-    if "matchConditions" in entry:
-        names = ", ".join(f"'{name}'" for name in mounted(objects))
-        assert entry["matchConditions"] == [
-            {"name": "only-policies", "expression": f"object.metadata.name in [{names}]"}
-        ]
-        assert "objectSelector" not in entry
-    else:
-        assert entry["objectSelector"] == MARK
-    own = [one["metadata"] for one in objects.of("ConfigMap") if one["metadata"]["name"] in mounted(objects)]
-    assert all(MARK["matchLabels"].items() <= metadata["labels"].items() for metadata in own)
-    marked = [one["metadata"] for one in objects if MARK["matchLabels"].items() <= one["metadata"]["labels"].items()]
-    assert marked == own
-
-
-@needs_helm
-@pytest.mark.parametrize(
-    ("values", "version", "expected"),
-    [
-        pytest.param({}, "1.28.0", (True, False), id="1.28"),
-        pytest.param({}, "1.27.0", (False, True), id="older than 1.28"),
-        pytest.param(WITHOUT_CONDITIONS, "1.36.0", (False, True), id="conditions are unwanted"),
-    ],
-)
-def test_policies_are_selected_by_name_or_by_label_and_never_by_nothing(
-    values: dict[str, Any], version: str, expected: tuple[bool, bool]
-) -> None:
-    entry = rendered(values, version=version).about_policies
-    assert ("matchConditions" in entry, "objectSelector" in entry) == expected
+    names = ", ".join(f"'{name}'" for name in mounted(objects))
+    assert entry["matchConditions"] == [{"name": "only-policies", "expression": f"object.metadata.name in [{names}]"}]
 
 
 def test_the_chart_says_of_its_policies_which_release_they_are_of() -> None:
@@ -207,36 +178,28 @@ def test_A52_agents_that_are_not_excluded_after_all_are_not_refused_by_the_polic
 @value_sets
 def test_A25_namespaces_and_objects_are_selected_by_nothing_that_a_tenant_can_change(values: dict[str, Any]) -> None:
     for entry in rendered(values).entries:
-        assert "objectSelector" not in entry or entry["name"] == "policies.gpupolicy.dev"
+        assert "objectSelector" not in entry
         assert set(entry["namespaceSelector"]) == {"matchExpressions"}
         keys = {expression["key"] for expression in entry["namespaceSelector"]["matchExpressions"]}
         assert keys == {"kubernetes.io/metadata.name"}
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("wanted", "version", "explicit", "expected"),
-    [
-        pytest.param("auto", "1.28.0", "", (True, "Fail"), id="1.28"),
-        pytest.param("auto", "1.36.2-gke.100", "", (True, "Fail"), id="a provider's version"),
-        pytest.param("auto", "1.27.16", "", (False, "Ignore"), id="older than 1.28"),
-        pytest.param("always", "1.27.0", "", (True, "Fail"), id="switched on where they are alpha"),
-        pytest.param("never", "1.28.0", "", (False, "Ignore"), id="unwanted"),
-        pytest.param("auto", "1.27.0", "Fail", (False, "Fail"), id="Fail explicitly"),
-        pytest.param("auto", "1.28.0", "Ignore", (True, "Ignore"), id="Ignore explicitly"),
-    ],
-)
-@pytest.mark.parametrize("from_value", [pytest.param(True, id="kubeVersion"), pytest.param(False, id="the cluster's")])
-def test_only_where_conditions_keep_other_pods_away_is_an_answer_required(
-    wanted: str, version: str, explicit: str, expected: tuple[bool, str], *, from_value: bool
+@pytest.mark.parametrize("version", ["1.28.0", "1.36.2-gke.100"])
+@pytest.mark.parametrize(("explicit", "expected"), [("", "Fail"), ("Ignore", "Ignore")])
+def test_an_answer_about_the_pods_that_are_sent_is_required_unless_the_values_say_otherwise(
+    version: str, explicit: str, expected: str
 ) -> None:
     phases = {phase: {"failurePolicy": explicit} for phase in OF_PODS}
-    values = {"webhook": {"matchConditions": wanted, **phases}, "kubeVersion": version if from_value else ""}
-    objects = rendered(values, version="1.20.0" if from_value and version < "1.28" else version)
-    *of_pods, of_workloads = objects.about_pods
-    for entry in of_pods:
-        assert ("matchConditions" in entry, entry["failurePolicy"]) == expected
-    assert ("matchConditions" in of_workloads, of_workloads["failurePolicy"]) == (expected[0], "Ignore")
+    *of_pods, of_workloads = rendered({"webhook": phases}, version=version).about_pods
+    assert all("matchConditions" in entry for entry in (*of_pods, of_workloads))
+    assert [entry["failurePolicy"] for entry in (*of_pods, of_workloads)] == [expected, expected, "Ignore"]
+
+
+@needs_helm
+def test_clusters_before_1_28_are_refused() -> None:
+    with pytest.raises(HelmError, match=r"chart requires kubeVersion: >=1\.28\.0-0"):
+        rendered(version="1.27.16")
 
 
 def test_the_conditions_let_through_what_any_policy_may_concern() -> None:
@@ -284,7 +247,7 @@ def test_A41_a_value_says_that_pods_get_the_nvidia_runtime_without_naming_it() -
 
 @needs_helm
 def test_the_value_for_the_version_weighs_more_than_the_version_that_helm_sees() -> None:
-    assert rendered(INSTALL_VALUES, version="1.20.0") == rendered(INSTALL_VALUES, version=NEWEST) == shipped()
+    assert rendered(INSTALL_VALUES, version="1.28.0") == rendered(INSTALL_VALUES, version=NEWEST) == shipped()
 
 
 @needs_helm

@@ -205,11 +205,6 @@ def test_the_schema_refuses_what_cannot_be_meant(values: dict[str, Any], said: s
         ),
         pytest.param({"extraArgs": ["--port=9"]}, "extraArgs has --port", id="an argument twice"),
         pytest.param({"extraArgs": ["--quota-ledgers=a"]}, "extraArgs has --quota-ledgers", id="another namespace"),
-        pytest.param(
-            {"webhook": {"matchConditions": "always"}, "kubeVersion": "1.26.4"},
-            "Kubernetes 1.26.4 does not know them",
-            id="conditions that the cluster does not know",
-        ),
     ],
 )
 def test_values_that_contradict_each_other_are_explained(values: dict[str, Any], said: str) -> None:

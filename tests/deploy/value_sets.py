@@ -181,7 +181,6 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
                     "host": "registry.corp.example:5000",
                     "tokenHosts": ["auth.corp.example:8444"],
                     "blobHosts": ["*.s3.corp.example"],
-                    "privateAddresses": ["10.1.0.0/16"],
                     "namespaces": ["team-*"],
                     "caFile": "corp.pem",
                 },
@@ -210,12 +209,8 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
         "quota": {"enabled": True, "crd": False, "inFlightSeconds": 330},
         "flowControl": {"enabled": False, "concurrencyShares": 30},
     },
-    "every pod is asked about": {
-        "webhook": {
-            "matchConditions": "never",
-            "mutate": {"failurePolicy": "Ignore"},
-            "validate": {"failurePolicy": "Fail"},
-        },
+    "only refusals are needed": {
+        "webhook": {"mutate": {"failurePolicy": "Ignore"}, "validate": {"failurePolicy": "Fail"}},
         "policies": {"defaults": True, "inline": {}},
     },
     "kinds of our own": {

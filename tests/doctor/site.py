@@ -20,10 +20,11 @@ from tests.e2e.load_balancer import free_ports
 from tests.e2e.objects import POLICIES
 from webhook.doctor.checklist import CHECKS, examine
 from webhook.doctor.cluster import DoctorCluster, connect
-from webhook.doctor.configurations import WITHOUT_PODS
+from webhook.doctor.configurations import POLICIES_ENTRY
 from webhook.doctor.doctor_report import DoctorFinding, DoctorReport, Status
 from webhook.doctor.installation import Installation as Examined
 from webhook.doctor.installation import Place
+from webhook.doctor.sent_objects import WORKLOADS_ENTRY
 
 Raw = dict[str, Any]
 
@@ -128,7 +129,7 @@ class Site:
         found = self.webhook.configurations()
         for configuration in found:
             for webhook in (configuration["webhooks"][0], configuration["webhooks"][-1]):
-                if webhook["name"] not in WITHOUT_PODS:
+                if webhook["name"] not in (POLICIES_ENTRY, WORKLOADS_ENTRY):
                     webhook["failurePolicy"] = "Fail"
         return found
 

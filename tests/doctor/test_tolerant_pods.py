@@ -17,7 +17,6 @@ from webhook.policy.loader import load
     [
         pytest.param("deny", {}, Status.WARNING, id="denied and not sent"),
         pytest.param("deny", {"sendTolerateAll": True}, Status.OK, id="denied and sent"),
-        pytest.param("deny", {"matchConditions": "never"}, Status.OK, id="denied, and every pod is sent"),
         pytest.param("allow", {}, Status.OK, id="allowed"),
     ],
 )

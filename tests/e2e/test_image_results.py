@@ -217,7 +217,7 @@ def test_what_one_replica_looked_up_another_decides_by_without_the_registry(
         with docker_registry.running(tmp_path, tmp_path / "storage") as registry:
             registry.push("team/image", "1", found, images.manifest(found))
             file = tmp_path / "registries.yaml"
-            listed = {"host": f"127.0.0.1:{registry.port}", "plainHTTP": True, "privateAddresses": ["127.0.0.1/32"]}
+            listed = {"host": f"127.0.0.1:{registry.port}", "plainHTTP": True}
             spec = {"registries": [listed]}
             file.write_text(
                 yaml.safe_dump({"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "Registries", "spec": spec})

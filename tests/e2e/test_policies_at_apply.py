@@ -24,7 +24,6 @@ from tests.e2e.objects import gpu_pod
 pytestmark = pytest.mark.e2e
 
 OURS, THEIRS = "gpu-policy-policies", "team-policies"
-MARK = {"gpupolicy.dev/policies": "true"}
 TEAM = (Path(__file__).resolve().parents[2] / "policies" / "team-vision.yaml").read_text()
 SOUND = {"team-vision.yaml": TEAM}
 MISTAKEN = {"team-vision.yaml": TEAM.replace("size: 16Gi", "sise: 16Gi")}
@@ -38,8 +37,7 @@ Raw = dict[str, Any]
 
 
 def config_map(files: Mapping[str, str], name: str = OURS, **parts: Any) -> Raw:
-    """One of policies, as the chart makes it: with the label."""
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": MARK}, "data": files, **parts}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": files, **parts}
 
 
 def written(plane: ControlPlane, raw: Raw, *, dry_run: bool = False) -> tuple[int, str]:
@@ -120,7 +118,7 @@ def test_what_is_no_certain_mistake_is_a_warning(plane: ControlPlane) -> None:
 def test_what_is_stored_with_a_mistake_can_be_labelled_and_deleted(plane: ControlPlane) -> None:
     of_another_release = {"app.kubernetes.io/name": "gpu-policy", "app.kubernetes.io/version": "99.0.0"}
     raw = config_map(MISTAKEN)
-    raw["metadata"]["labels"] = MARK | of_another_release
+    raw["metadata"]["labels"] = of_another_release
     status, stderr = written(plane, raw)
     assert (status, "which runs here, a mistake: team-vision.yaml:" in stderr) == (0, True), stderr
     plane.kubectl("label", "configmap", OURS, "app.kubernetes.io/version-", "some=label", namespace=NAMESPACE)
@@ -130,26 +128,22 @@ def test_what_is_stored_with_a_mistake_can_be_labelled_and_deleted(plane: Contro
 def test_no_other_config_map_is_sent(
     plane: ControlPlane, webhook: Installation, make_namespace: Callable[[str], str]
 ) -> None:
-    """Of another name, or without the label where that decides; or in another namespace, whatever it is called."""
+    """Of another name, or in another namespace, whatever it is called."""
     plane.kubectl("apply", "-f", "-", input=json.dumps(unanswered(webhook, failurePolicy="Fail")))
     called = 'failed calling webhook "policies.gpupolicy.dev"'
     eventually(lambda: called in written(plane, config_map(SOUND), dry_run=True)[1])
-    other = config_map(MISTAKEN, THEIRS)
-    del other["metadata"]["labels"]
-    assert written(plane, other) == (0, "")
+    assert written(plane, config_map(MISTAKEN, THEIRS)) == (0, "")
     assert apply(plane, make_namespace("elsewhere"), config_map(MISTAKEN)) == (0, "")
 
 
 @needs_helm
 def test_a_config_map_of_ones_own_is_checked_as_the_chart_was_told_of_it(webhook: Installation) -> None:
-    """Without a label."""
     version = ".".join(map(str, webhook.plane.version)) + ".0"
     entries = rendered({"policies": {"configMaps": [THEIRS]}}, version=version).entries[1:]
     for made, ours in zip(entries, webhook.configurations()[-1]["webhooks"], strict=True):
         made["clientConfig"] = ours["clientConfig"]
     with checking(webhook, entries, THEIRS) as plane:
         raw = config_map(MISTAKEN, THEIRS)
-        del raw["metadata"]["labels"]
         assert REFUSAL in written(plane, raw)[1]
         raw["data"] = SOUND
         assert written(plane, raw) == (0, "")

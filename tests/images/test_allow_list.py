@@ -1,6 +1,5 @@
 """The list of registries: which registries may be queried, and mistakes with file, line and key."""
 
-from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -48,7 +47,6 @@ spec:
       tokenHosts: [auth.corp.example, "auth.corp.example:8443"]
       blobHosts: ["*.s3.corp.example"]
       plainHTTP: true
-      privateAddresses: [10.1.0.0/16, "fd00:1::/48"]
       caFile: corp.pem
 """,
     )
@@ -59,7 +57,6 @@ spec:
     assert (HostPattern("auth.corp.example"), HostPattern("auth.corp.example", 8443)) == registry.token_hosts
     assert (HostPattern("*.s3.corp.example"),) == registry.blob_hosts
     assert registry.plain_http
-    assert (ip_network("10.1.0.0/16"), ip_network("fd00:1::/48")) == registry.private_addresses
     assert registry.authorities == private_authority.PEM
 
 
@@ -157,7 +154,6 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
         assert all((pattern.name, None) == split_pattern(pattern.name) for pattern in patterns)
         assert all(pattern.port == 443 for pattern in patterns)
         assert not registry.plain_http
-        assert not registry.private_addresses
 
 
 @pytest.mark.parametrize(
@@ -173,7 +169,7 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
         pytest.param(
             "spec:\n  registries:\n    - host: a.example\n      tokenHost: [b]\n",
             "registries.yaml:6: spec.registries[0].tokenHost: unknown key; known keys are blobHosts, caFile, host, "
-            "namespaces, plainHTTP, privateAddresses, tokenHosts; did you mean tokenHosts?",
+            "namespaces, plainHTTP, tokenHosts; did you mean tokenHosts?",
             id="an unknown key",
         ),
         pytest.param(
@@ -208,18 +204,6 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
             "spec:\n  registries:\n    - {host: a.example, plainHTTP: 'yes'}\n",
             "registries.yaml:5: spec.registries[0].plainHTTP: yes is a string; write true or false",
             id="a text for a boolean",
-        ),
-        pytest.param(
-            "spec:\n  registries:\n    - {host: a.example, privateAddresses: [10.1.2.3/16]}\n",
-            'registries.yaml:5: spec.registries[0].privateAddresses[0]: "10.1.2.3/16" is not a network that '
-            "can be allowed; write the first address and a prefix length above 0, such as 10.1.0.0/16 or fd00:1::/48",
-            id="an address with a mask",
-        ),
-        pytest.param(
-            "spec:\n  registries:\n    - {host: a.example, privateAddresses: [0.0.0.0/0]}\n",
-            'registries.yaml:5: spec.registries[0].privateAddresses[0]: "0.0.0.0/0" is not a network that '
-            "can be allowed; write the first address and a prefix length above 0, such as 10.1.0.0/16 or fd00:1::/48",
-            id="every address",
         ),
         pytest.param(
             "spec:\n  registries:\n    - {host: a.example, caFile: none.pem}\n",

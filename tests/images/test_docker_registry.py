@@ -7,7 +7,6 @@ import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -126,11 +125,6 @@ def test_a_registry_that_is_not_listed_is_not_queried(registry):
         asking(listed(registry.port)).look_up(ImageReference("other.example", "team/image", "oci"))
 
 
-def test_a_private_address_that_is_not_listed_is_not_contacted(registry):
-    with pytest.raises(ImageLookupError, match=r"resolves to an address that is not allowed \(loopback\)"):
-        asking(listed(registry.port, private_addresses=(ip_network("10.0.0.0/8"),))).look_up(image(registry.port))
-
-
 def test_a_proxy_in_the_environment_is_not_used(registry, monkeypatch):
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
@@ -139,8 +133,7 @@ def test_a_proxy_in_the_environment_is_not_used(registry, monkeypatch):
 
 def test_names_are_resolved_by_the_operating_system(registry):
     host = HostPattern("localhost", registry.port)
-    entry = Registry(host, plain_http=True, private_addresses=(ip_network("127.0.0.0/8"), ip_network("::1/128")))
-    client = RegistryClient(AllowList([entry]), None, PATIENT)
+    client = RegistryClient(AllowList([Registry(host, plain_http=True)]), None, PATIENT)
     assert client.look_up(ImageReference(f"localhost:{registry.port}", "team/image", "oci")).env == ENV
 
 
@@ -250,7 +243,7 @@ def test_a_registry_may_have_an_authority_of_its_own(with_tls, tmp_path):
     (tmp_path / "corp.pem").write_text(private_authority.PEM)
     (tmp_path / "registries.yaml").write_text(
         "apiVersion: gpupolicy.dev/v1alpha1\nkind: Registries\nspec:\n  registries:\n"
-        f"    - {{host: '{NAME}:{with_tls.port}', privateAddresses: [127.0.0.1], caFile: corp.pem}}\n"
+        f"    - {{host: '{NAME}:{with_tls.port}', caFile: corp.pem}}\n"
     )
     client = RegistryClient(AllowList.load(tmp_path / "registries.yaml"), None, PATIENT, at_loopback)
     assert client.look_up(image(with_tls.port)).env == ENV
@@ -270,8 +263,7 @@ def test_a_registry_may_have_an_authority_of_its_own(with_tls, tmp_path):
     ],
 )
 def test_a_registry_that_does_not_prove_its_name_is_not_believed(with_tls, name, changes, said):
-    settings = {"private_addresses": (ip_network("127.0.0.0/8"),), **changes}
-    registry = Registry(HostPattern(name, with_tls.port), **settings)
+    registry = Registry(HostPattern(name, with_tls.port), **changes)
     with pytest.raises(ImageLookupError, match=said) as caught:
         asking(registry).look_up(ImageReference(f"{name}:{with_tls.port}", "team/image", "oci"))
     assert caught.value.is_lasting
@@ -288,6 +280,6 @@ def test_a_registry_at_an_address_proves_the_address(registry, storage, tmp_path
     tls = {"certificate": str(tmp_path / "pair.pem"), "key": str(tmp_path / "pair.pem")}
     with running(tmp_path, storage, http={"tls": tls}) as at_address:
         host = HostPattern("127.0.0.1", at_address.port)
-        entry = Registry(host, private_addresses=(ip_network("127.0.0.1/32"),), authorities=private_authority.PEM)
+        entry = Registry(host, authorities=private_authority.PEM)
         reference = ImageReference(f"127.0.0.1:{at_address.port}", "team/image", "oci")
         assert asking(entry).look_up(reference).env == ENV

@@ -7,7 +7,6 @@ import pytest
 
 from tests.images import images, private_authority
 from tests.images.scripted import (
-    LOOPBACK,
     REPOSITORY,
     Heard,
     ScriptedServer,
@@ -162,17 +161,6 @@ def test_a_registry_with_tls_does_not_lead_to_itself_without(blobs):
     blobs.scripts[BLOB] = redirect(f"http://registry.example:{blobs.port}/blob")
     error = refused(listed(blobs.port, plain_http=False, authorities=private_authority.PEM), blobs.port)
     assert f"the registry redirects to registry.example:{blobs.port}, which its blobHosts do not list" in str(error)
-
-
-def test_a_listed_host_at_a_forbidden_address_is_not_contacted(server, blobs):
-    """The owner of a name can make it lead anywhere, also into this network."""
-    server.scripts[BLOB] = redirect(f"https://blobs.example:{blobs.port}/blob")
-    addresses = {"blobs.example": ["127.0.0.2"], "registry.example": [LOOPBACK]}
-    with pytest.raises(
-        ImageLookupError, match=r"blobs\.example:\d+ resolves to an address that is not allowed \(loopback\)"
-    ):
-        client(allowing(server, blobs), resolver=addresses.__getitem__).look_up(reference(server.port))
-    assert blobs.connections == 0
 
 
 @pytest.mark.parametrize("location", [BLOB, "/there"])

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server, first
-from tests.facts.served_kinds import Groups, aggregated, one_by_one
-from webhook.kubernetes import api_server
+from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server
+from tests.facts.served_kinds import Groups, aggregated
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import Discovery
@@ -28,12 +27,9 @@ def server() -> Iterator[FakeApiServer]:
         yield server
 
 
-@pytest.fixture(params=["aggregated", "one by one"])
-def discovery(server: FakeApiServer, request: pytest.FixtureRequest, tmp_path: Path) -> Discovery:
-    if request.param == "aggregated":
-        server.instead["/api"] = server.instead["/apis"] = aggregated(SERVED)
-    else:
-        server.instead.update(one_by_one(SERVED))
+@pytest.fixture
+def discovery(server: FakeApiServer, tmp_path: Path) -> Discovery:
+    server.instead["/api"] = server.instead["/apis"] = aggregated(SERVED)
     return Discovery(ApiServer(server.kubeconfig(tmp_path)))
 
 
@@ -85,25 +81,9 @@ def test_what_may_be_in_a_version_that_is_down_is_not_called_absent(discovery):
         discovery.find("half.example.com", "Widget")
 
 
-def test_two_calls_are_enough_where_the_api_server_tells_of_all_groups_at_once(server, tmp_path):
-    server.instead["/api"] = server.instead["/apis"] = aggregated(SERVED)
-    ask_for_everything(Discovery(ApiServer(server.kubeconfig(tmp_path))))
+def test_two_calls_are_enough(server, discovery):
+    ask_for_everything(discovery)
     assert [path for path, _ in server.seen] == ["/api", "/apis"]
-
-
-def test_else_each_version_of_a_group_is_asked_for_once_and_only_when_needed(server, tmp_path):
-    server.instead.update(one_by_one(SERVED))
-    ask_for_everything(Discovery(ApiServer(server.kubeconfig(tmp_path))))
-    asked = [
-        "/api",
-        "/api/v1",
-        "/apis",
-        "/apis/apps/v1",
-        "/apis/batch/v1",
-        "/apis/batch/v1beta1",
-        "/apis/lost.example.com/v1",
-    ]
-    assert sorted(path for path, _ in server.seen) == asked
 
 
 def ask_for_everything(discovery: Discovery) -> None:
@@ -114,22 +94,13 @@ def ask_for_everything(discovery: Discovery) -> None:
             discovery.find("lost.example.com", "Anything")
 
 
-def test_an_answer_for_all_groups_that_is_too_long_is_asked_for_in_parts(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(api_server, "MOST_BYTES", 4096)
-    parts = one_by_one(SERVED)
-    server.instead.update(parts)
-    server.instead["/apis"] = first(always(200, b"[" * 8192), then=parts["/apis"])
-    discovery = Discovery(ApiServer(server.kubeconfig(tmp_path)))
-    assert discovery.find("apps", "Deployment").path() == "/apis/apps/v1/deployments"
-    assert [path for path, _ in server.seen] == ["/apis", "/apis", "/apis/apps/v1"]
-
-
 @pytest.mark.parametrize(
     ("status", "body", "text"),
     [
         pytest.param(403, {"message": "no"}, "answered 403: no; the ClusterRole system:discovery allows it", id="403"),
         pytest.param(500, {"message": "no"}, "answered 500: no", id="500"),
         pytest.param(200, b"<html>", "GET /apis: ", id="something else than JSON"),
+        pytest.param(200, {"kind": "APIGroupList"}, "the answer is no APIGroupDiscoveryList", id="another list"),
     ],
 )
 def test_an_api_server_that_does_not_say_is_asked_once(server, tmp_path, status, body, text):
@@ -145,11 +116,8 @@ def test_an_api_server_that_does_not_say_is_asked_once(server, tmp_path, status,
 @pytest.mark.parametrize(
     "answer",
     [
-        pytest.param({}, id="nothing"),
         pytest.param({"kind": "APIGroupDiscoveryList", "items": [None, {"versions": {}}, {"metadata": 1}]}, id="items"),
         pytest.param({"kind": "APIGroupDiscoveryList", "items": [{"versions": [{"resources": [{}]}]}]}, id="resources"),
-        pytest.param({"kind": "APIGroupList", "groups": [{"name": 7, "versions": [3]}, 1]}, id="groups"),
-        pytest.param({"kind": "APIVersions", "versions": [None, {}]}, id="versions"),
     ],
 )
 def test_answers_of_another_shape_serve_nothing(server, tmp_path, answer):

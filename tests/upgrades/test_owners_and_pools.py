@@ -201,6 +201,10 @@ def test_pods_that_are_alike_are_judged_once(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(workload_planner, "standing_of", counting)
     facts = ClusterFacts.of(nodes(2, V100, "535.183.01", "v"))
-    plan = planned([pod(f"w{at}", CUDA_12) for at in range(50)], changed(facts, ["pool=v=590.44.01"]))
-    assert len(plan.workloads) == 50
-    assert len(asked) == 2
+    volumes = [[{"name": f"kube-api-access-{at:05}"}] for at in range(50)]
+    pods = [pod(f"w{at}", CUDA_12, hostname=f"w{at}", volumes=made) for at, made in enumerate(volumes)]
+    for at, raw in enumerate(pods):
+        raw["metadata"]["labels"] = {"batch.kubernetes.io/job-completion-index": str(at)}
+    plan = planned([*pods, pod("other", CUDA_12, gpus=2)], changed(facts, ["pool=v=590.44.01"]))
+    assert len(plan.workloads) == 51
+    assert len(asked) == 4

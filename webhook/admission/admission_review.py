@@ -17,7 +17,6 @@ from typing import Any
 import orjson
 
 from webhook.model.bounds import LONGEST_PATCH
-from webhook.model.fixed import fixed
 from webhook.model.shape import spelled, too_much
 
 _MOST_SHOWN = 200
@@ -101,7 +100,7 @@ def unavailable(text: str, reason: str) -> UnansweredError:
     return UnansweredError(text, HTTPStatus.SERVICE_UNAVAILABLE, reason, Retry_After="1")
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class AdmissionRequest:
     """The request of the API server. `name` is empty in the mutating phase of an object with generateName."""
 
@@ -119,7 +118,7 @@ class AdmissionRequest:
     old_object: Mapping[str, Any] | None
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class AdmissionResponse:
     """The answer for the API server. `code` and `message` are sent with a refusal only."""
 

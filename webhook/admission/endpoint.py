@@ -8,6 +8,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
@@ -29,7 +30,6 @@ from webhook.admission.service import Service
 from webhook.admission.time_budget import TimeBudget
 from webhook.admission.watchdog import DecisionDeadline, TookTooLongError
 from webhook.facts.facts import ClusterFacts
-from webhook.model.fixed import fixed
 from webhook.model.shape import ShapeError
 
 LARGEST_BODY = 7 * 1024**2
@@ -156,7 +156,7 @@ def _objection(environ: Environ) -> str:
     return text
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Asked:
     """A phase, what it decides with, and when its request came (`time.perf_counter`)."""
 

@@ -4,7 +4,7 @@ ConfigMaps of policies are checked when they are applied, so that their author i
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -14,7 +14,6 @@ from webhook.admission.admission_review import AdmissionRequest, AdmissionRespon
 from webhook.engine.quota_claims import NO_CLAIMS, QuotaClaims, claims_of
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
-from webhook.model.fixed import fixed
 from webhook.model.json_parts import mapped
 from webhook.model.shape import ShapeError, mapping, shortened
 from webhook.model.subject import subject_of
@@ -35,8 +34,6 @@ from webhook.yaml_files.file_errors import FileErrors
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 NODES = "system:nodes"
-EPHEMERAL_SUBRESOURCE = "ephemeralcontainers"
-EPHEMERAL_KIND = "EphemeralContainers"
 NO_TIME = 0.0
 """A time at which no exception holds."""
 _MOST_AUDITED = 200
@@ -44,7 +41,7 @@ _LONGEST_ANNOTATION = 4096
 """Characters of an audit annotation."""
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Decision:
     """An answer and the outcome that led to it; `outcome` is None where the request concerns no pods.
 
@@ -69,8 +66,7 @@ UNCONCERNED = Decision(AdmissionResponse(is_allowed=True))
 def in_force(request: AdmissionRequest, policies: PolicySet, now: float) -> InForce:
     """What holds for the object of a request at a moment, in seconds since 1970."""
     raw = request.object or request.old_object or {}
-    kind = "Pod" if request.kind == EPHEMERAL_KIND else request.kind
-    return policies.in_force(request.namespace, lambda: subject_of(raw, kind), now)
+    return policies.in_force(request.namespace, lambda: subject_of(raw, request.kind), now)
 
 
 def mutate(
@@ -127,8 +123,10 @@ def validate(
 
     `earlier` are the policy sets that another replica may have used a moment ago. `now` is in seconds since 1970.
     """
-    raw, old = _as_pod(request, request.object), _as_pod(request, request.old_object)
-    if raw is None or request.operation not in ("CREATE", "UPDATE") or _is_mirror_pod(request):
+    raw, old = request.object, request.old_object
+    if raw is None or not is_pod(request.api_version, request.kind) or _is_mirror_pod(request):
+        return UNCONCERNED
+    if request.operation not in ("CREATE", "UPDATE"):
         return UNCONCERNED
     held = in_force(request, policies, now)
     policy, bound = held.policy, held.quotas
@@ -156,17 +154,6 @@ def _others(policy: Policy, request: AdmissionRequest, earlier: Sequence[PolicyS
     """The policies of other sets for the request's object, where they differ from `policy`."""
     others = [in_force(request, policies, now).policy for policies in earlier]
     return [other for other in others if other.hash != policy.hash]
-
-
-def _as_pod(request: AdmissionRequest, raw: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The object as a pod; None for other kinds. Before 1.23, ephemeralcontainers sends a list of containers only."""
-    if raw is None:
-        return None
-    if is_pod(request.api_version, request.kind):
-        return raw
-    if request.kind == EPHEMERAL_KIND and request.subresource == EPHEMERAL_SUBRESOURCE:
-        return {"metadata": raw.get("metadata"), "spec": {"ephemeralContainers": raw.get("ephemeralContainers")}}
-    return None
 
 
 def _is_mirror_pod(request: AdmissionRequest) -> bool:

@@ -2,16 +2,15 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline
-from webhook.model.fixed import fixed
 
 Result = TypeVar("Result")
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TimeBudget:
     """How long a request may wait, and how it lets other requests be served meanwhile.
 

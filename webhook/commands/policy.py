@@ -18,14 +18,8 @@ def policy() -> None:
 
 @policy.command()
 @POLICIES
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    help="Kubeconfig of a cluster. With it the command also names namespaces that do not exist there, but for which "
-    "a policy is looser than the default: whoever creates such a namespace gets the looser policy.",
-)
 @click.argument("directory", type=click.Path(path_type=Path), required=False)
-def check(policies: Path, kubeconfig: Path | None, directory: Path | None) -> None:
+def check(policies: Path, directory: Path | None) -> None:
     """Check the policy files of a directory.
 
     Prints every mistake in them.
@@ -37,12 +31,6 @@ def check(policies: Path, kubeconfig: Path | None, directory: Path | None) -> No
     policy_set = load_policies(directory or policies)
     for notice in policy_set.notices:
         click.echo(f"note: {notice}", err=True)
-    if kubeconfig is not None:
-        from webhook.policy.show import loosened_for_nobody
-
-        for loosened, patterns in loosened_for_nobody(policy_set, _namespaces(kubeconfig)):
-            absent = f"{', '.join(patterns)}: no such namespace in the cluster"
-            click.echo(f"note: {loosened.files[-1]}: {absent}; whoever creates one gets this policy", err=True)
     parts = counted(len(policy_set.policies), "policy", "policies")
     if policy_set.pots:
         parts += f", {counted(len(policy_set.pots), 'pot')} of quota"
@@ -163,14 +151,3 @@ def docs() -> None:
     from webhook.rules_page.page_of_rules import rules_reference
 
     click.echo(rules_reference(), nl=False)
-
-
-def _namespaces(kubeconfig: Path) -> frozenset[str]:
-    """The names of a cluster's namespaces; exits with status 2 if they cannot be listed."""
-    from webhook.doctor.cluster import UnavailableError, connect
-
-    try:
-        cluster = connect(str(kubeconfig), None)
-        return frozenset(one["metadata"]["name"] for one in cluster.items("/api/v1/namespaces"))
-    except UnavailableError as error:
-        fail(f"namespaces of the cluster: {error}")

@@ -5,7 +5,7 @@ annotation, the image's configuration in its registry, and the tables of image n
 Tenants choose names, variables and annotations, so none of them raises. A false claim harms only the pod that makes it.
 """
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -16,7 +16,6 @@ from webhook.cuda.forward_compat import Base
 from webhook.cuda.image_reading import Reading
 from webhook.cuda.libcuda import PATH, Start, libcuda_of
 from webhook.cuda.need import BuiltFor, Compat, ImageEnv, Need
-from webhook.model.fixed import fixed
 from webhook.model.globs import closest
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo, ImageReference, parse_reference
 from webhook.model.shape import FormatError
@@ -33,7 +32,7 @@ _ANSWERS = 2048
 _NOTHING_KNOWN = Reading(BuiltFor.UNKNOWN)
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ImageContext:
     """What is known about an image besides its name.
 

@@ -23,7 +23,6 @@ CHECKS: tuple[Check, ...] = (
     # The cluster.
     Check("version", cluster_checks.version),
     Check("clock", cluster_checks.clock),
-    Check("namespaces", cluster_checks.namespace_labels),
     # The way from the API server to the webhook.
     Check("configurations", configurations.look),
     Check("workloads", sent_objects.workload_kinds),

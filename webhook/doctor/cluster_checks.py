@@ -1,16 +1,15 @@
-"""The cluster: its version, its clock, the labels of its namespaces, and namespaces that do not exist."""
+"""The cluster: its version, its clock, and namespaces that do not exist."""
 
 import re
 from collections.abc import Iterator
 
 from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.configurations import left_out
-from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
+from webhook.doctor.doctor_report import DoctorFinding, ok, skipped, warning
 from webhook.doctor.installation import Installation
-from webhook.policy.show import loosened_for_nobody
 
 OLDEST = (1, 28)
-"""The first version with matchConditions."""
+"""The first version that sends only the pods that match conditions."""
 LARGEST_SKEW = 30.0
 """Seconds that clocks may be apart before certificates and watches begin to suffer."""
 
@@ -27,8 +26,8 @@ def version(installation: Installation) -> Iterator[DoctorFinding]:
     elif (int(parts[1]), int(parts[2])) < OLDEST:
         yield warning(
             f"Kubernetes {name}",
-            "1.28 or newer, which knows matchConditions",
-            "upgrade the cluster; until then every pod is sent, and failurePolicy Ignore is the safer choice",
+            "1.28 or newer",
+            "upgrade the cluster; until then every pod is sent, and none can be created while no replica answers",
         )
     else:
         yield ok(f"Kubernetes {name}")
@@ -47,54 +46,17 @@ def clock(installation: Installation) -> Iterator[DoctorFinding]:
         yield ok("the clocks of this machine and the API server agree")
 
 
-LABEL = "kubernetes.io/metadata.name"
-
-
-def namespace_labels(installation: Installation) -> Iterator[DoctorFinding]:
-    """Every namespace carries kubernetes.io/metadata.name with its own name."""
-    count = wrong = 0
-    for namespace in installation.cluster.items("/api/v1/namespaces"):
-        count += 1
-        name = namespace["metadata"]["name"]
-        found = (namespace["metadata"].get("labels") or {}).get(LABEL)
-        if found != name:
-            wrong += 1
-            yield problem(
-                f"namespace {name} has {'no label' if found is None else f'the label {found} in'} {LABEL}",
-                f"{LABEL}={name}, by which the webhook configurations leave namespaces out",
-                f"kubectl label namespace {name} {LABEL}={name} --overwrite",
-            )
-    if not wrong:
-        yield ok(f"{count} namespaces carry {LABEL}")
-
-
-_REMEDY = "create them, or let only administrators create them; otherwise remove them from"
-
-_MOST_POLICIES = 10
-"""Most policies that a finding names."""
-
-
 def absent_namespaces(installation: Installation) -> Iterator[DoctorFinding]:
-    """Every namespace that is left out or has a looser policy exists, so that no tenant can create it."""
+    """Every namespace that is left out exists, so that no tenant can create it."""
     there = {namespace["metadata"]["name"] for namespace in installation.cluster.items("/api/v1/namespaces")}
     excluded = {name for entry in installation.entries for name in left_out(entry.get("namespaceSelector") or {})}
-    missing = sorted(excluded - there)
-    if missing:
+    if missing := sorted(excluded - there):
         yield warning(
             f"the webhook configurations leave out namespaces that do not exist: {', '.join(missing)}; pods in such a "
             "namespace are not validated",
             "namespaces that exist, or that no tenant may create",
-            f"{_REMEDY} webhook.namespaceSelector.exclude",
+            "create them, or let only administrators create them; otherwise remove them from "
+            "webhook.namespaceSelector.exclude",
         )
-    loosened = list(loosened_for_nobody(installation.sound_policies, there))
-    if loosened:
-        named = [f"{', '.join(patterns)} ({policy.files[-1]})" for policy, patterns in loosened]
-        more = f" and namespaces of {len(named) - _MOST_POLICIES} more files" if len(named) > _MOST_POLICIES else ""
-        yield warning(
-            f"policies name namespaces that do not exist: {', '.join(named[:_MOST_POLICIES])}{more}; whoever creates "
-            "such a namespace gets its policy, which may be looser",
-            "namespaces that exist, or that no tenant may create",
-            f"{_REMEDY} spec.namespaces of the policy",
-        )
-    if not missing and not loosened:
-        yield ok("every namespace that is left out or has a looser policy exists")
+    else:
+        yield ok("every namespace that is left out exists")

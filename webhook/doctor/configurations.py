@@ -7,27 +7,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.doctor.cluster import Object, UnavailableError, selects
+from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import REGISTRATION_KEY, Installation
-from webhook.doctor.sent_objects import WORKLOADS_ENTRY
 from webhook.kubernetes.webhook_configurations import PHASES, Document, RegistrationError, differences, webhooks_of
 from webhook.model.accelerators import DEVICE_CLASSES, Declared
 from webhook.model.wording import few
 
-PLURALS = {phase: f"{kind.lower()}s" for kind, phase in PHASES.items()}
-"""Short name of a kind -> its resource name for kubectl."""
-CLAIMS_ENTRY = "claims.gpupolicy.dev"
-"""The entry of the webhook configuration that sends ResourceClaims."""
 POLICIES_ENTRY = "policies.gpupolicy.dev"
 """The entry of the webhook configuration that sends ConfigMaps of policies."""
-WITHOUT_PODS = {
-    WORKLOADS_ENTRY: "no Deployment can be created while no replica answers, not even the webhook's own",
-    POLICIES_ENTRY: "no policy can be corrected while no replica answers",
-}
-"""Webhook that no pod depends on -> what happens if its failurePolicy is not Ignore."""
-LONGEST_TIMEOUT = 10
-"""Longest timeout in seconds; people wait for it."""
 
 
 def look(installation: Installation) -> Iterator[DoctorFinding]:
@@ -38,13 +26,11 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
     except RegistrationError as error:
         yield problem(str(error), "both webhook configurations as they were installed", installation.restore)
     except UnavailableError as why:
-        yield skipped(
-            f"the installed configurations are not known, so only the essentials can be checked: {why}", why.remedy
-        )
+        yield skipped(f"the installed configurations are not known: {why}", why.remedy)
     else:
         if registration is None:
             yield warning(
-                f"there is no ConfigMap {_config_map(installation)}, so only the essentials can be checked",
+                f"there is no ConfigMap {_config_map(installation)}, with which the configurations could be compared",
                 "the configurations as they were installed",
                 installation.restore,
             )
@@ -53,8 +39,6 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
             yield _missing(phase, installation)
         elif registration is not None:
             yield from _compared(phase, registration.configurations[phase], live, installation)
-        else:
-            yield from _essentials(phase, live, installation)
 
 
 def _missing(phase: str, installation: Installation) -> DoctorFinding:
@@ -73,67 +57,6 @@ def _compared(phase: str, expected: Document, live: Document, installation: Inst
         yield problem(f"{phase}: {sentence}", "the configuration as it was installed", remedy)
     if not found:
         yield ok(f"the {phase} webhook configuration is as it was installed")
-
-
-def _essentials(phase: str, live: Document, installation: Installation) -> Iterator[DoctorFinding]:
-    """Findings about fields that every installation needs, where the installed configuration is not known."""
-    kind = next(kind for kind, short in PHASES.items() if short == phase)
-    webhooks = webhooks_of({**live, "kind": kind})
-    faults = [] if webhooks else ["webhooks"]
-    if not webhooks:
-        yield problem(f"{phase}: there are no webhooks in the configuration", "a webhook", installation.restore)
-    for name, webhook in webhooks.items():
-        for field, found, expected in _flaws(name, webhook, installation):
-            faults.append(field)
-            yield problem(f"{phase}: webhooks[{name}].{field} {found}", expected, installation.restore)
-        if webhook["failurePolicy"] == "Ignore" and name not in WITHOUT_PODS:
-            yield warning(
-                f"{phase}: webhooks[{name}].failurePolicy is Ignore: pods pass unchecked while no replica answers",
-                "Fail, unless it was switched off on purpose",
-                f"kubectl edit {PLURALS[phase]} {installation.place.name}",
-            )
-    if not faults:
-        yield ok(f"the {phase} webhook configuration has the essentials")
-
-
-def _flaws(name: str, webhook: Mapping[str, Any], installation: Installation) -> Iterator[tuple[str, str, str]]:
-    """The field, the finding and the expectation."""
-    if webhook["matchPolicy"] != "Equivalent":
-        yield (
-            "matchPolicy",
-            f"is {webhook['matchPolicy']}",
-            "Equivalent; otherwise other API versions of a kind are not sent",
-        )
-    if webhook["sideEffects"] not in ("None", "NoneOnDryRun"):
-        yield "sideEffects", f"is {webhook['sideEffects']}", "None; otherwise dry runs fail"
-    if webhook["timeoutSeconds"] > LONGEST_TIMEOUT:
-        yield "timeoutSeconds", f"is {webhook['timeoutSeconds']}", f"at most {LONGEST_TIMEOUT}"
-    if name != POLICIES_ENTRY:
-        yield from _flaws_of_namespaces(webhook, installation)
-    if name == CLAIMS_ENTRY:
-        return
-    if name not in WITHOUT_PODS:
-        yield from _flaws_of_pods(webhook)
-    elif webhook["failurePolicy"] != "Ignore":
-        yield "failurePolicy", f"is {webhook['failurePolicy']}", f"Ignore; otherwise {WITHOUT_PODS[name]}"
-
-
-def _flaws_of_namespaces(webhook: Mapping[str, Any], installation: Installation) -> Iterator[tuple[str, str, str]]:
-    selected = left_out(webhook["namespaceSelector"])
-    for namespace in sorted({"kube-system", installation.place.namespace} - selected):
-        yield (
-            "namespaceSelector",
-            f"does not leave out {namespace}",
-            "kube-system and the webhook's own namespace left out by kubernetes.io/metadata.name; otherwise a cluster "
-            "without a replica cannot start one",
-        )
-
-
-def _flaws_of_pods(webhook: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    if not any(
-        {"pods", "*"} & {*rule["resources"]} and {"CREATE", "*"} & {*rule["operations"]} for rule in webhook["rules"]
-    ):
-        yield "rules", "do not include pods on CREATE", "pods on CREATE"
 
 
 def left_out(selector: Mapping[str, Any]) -> set[str]:
@@ -169,33 +92,20 @@ def policies_at_apply(installation: Installation) -> Iterator[DoctorFinding]:
         yield ok("ConfigMaps of policies are not checked when they are applied; replicas refuse them later")
         return
     config_maps = [config_map for _, config_map in installation.policy_config_maps]
-    unasked = {
-        one["metadata"]["name"]: remedy for one in config_maps if (remedy := _way_to_send(one, entry, installation))
-    }
-    for name, remedy in unasked.items():
+    conditions = [one.get("expression", "") for one in entry.get("matchConditions") or ()]
+    names = [one["metadata"]["name"] for one in config_maps]
+    unasked = [name for name in names if not all(f"'{name}'" in expression for expression in conditions)]
+    for name in unasked:
         yield warning(
             f"ConfigMap {name} is mounted as policies, but the API server does not send it to the webhook when it is "
             "applied",
             "kubectl apply refuses mistakes in policies, with file, line and key",
-            remedy,
+            "name it in the chart value policies.configMaps",
         )
     if not unasked:
         count = len(config_maps)
         counted = "the ConfigMap" if count == 1 else f"all {count} ConfigMaps"
         yield ok(f"mistakes in {counted} of policies are refused when they are applied")
-
-
-def _way_to_send(config_map: Object, entry: Mapping[str, Any], installation: Installation) -> str:
-    """The remedy that makes the API server send a ConfigMap; empty where it is sent already."""
-    metadata = config_map["metadata"]
-    selector = entry.get("objectSelector") or {}
-    if not selects(selector, metadata.get("labels") or {}):
-        labels = " ".join(f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items())
-        return f"{installation.kubectl} label configmap {metadata['name']} {labels}"
-    conditions = [one.get("expression", "") for one in entry.get("matchConditions") or ()]
-    if not all(f"'{metadata['name']}'" in expression for expression in conditions):
-        return "name it in the chart value policies.configMaps"
-    return ""
 
 
 _NAMES = re.compile(r"name\.matches\(r'(\^\(.*?\)\$)'\)")

@@ -1,15 +1,13 @@
 """Whether NetworkPolicies let pods reach the port of reviews.
 
-No object says whether the network enforces them. Policies of other kinds (Calico, Cilium) are not read.
+No object says whether the network enforces them, or which pods have addresses of a range. Policies of other kinds
+(Calico, Cilium) are not read.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
-from webhook.doctor.cluster import UnavailableError, selects
+from webhook.doctor.cluster import selects
 from webhook.doctor.doctor_report import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
 from webhook.model.wording import few
@@ -20,8 +18,6 @@ _REMEDY = (
     "addresses these are in which network"
 )
 _UNSEEN = "the doctor cannot see whether the network enforces them"
-
-_ZEROS = re.compile(r"\b0+(?=[0-9])", re.ASCII)
 
 Rule = Mapping[str, Any]
 
@@ -52,15 +48,16 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
         for rule in policy["spec"].get("ingress") or ()
         if _covers(rule, port, workload.port_names)
     ]
-    opened = dict.fromkeys(
-        f"NetworkPolicy {name} lets {who} reach port {port}"
-        for name, rule in rules
-        for who in _let_in(rule, installation)
-    )
-    for found in opened:
-        yield warning(found, _EXPECTED, _REMEDY)
+    opened = sorted({name for name, rule in rules if _is_for_everybody(rule)})
+    for name in opened:
+        yield warning(f"NetworkPolicy {name} lets every pod reach port {port}", _EXPECTED, _REMEDY)
     if not opened:
-        who = f"none but {' and '.join(others)}" if (others := list(_others(rules, installation))) else "no pod"
+        peers = [(name, peer) for name, rule in rules for peer in rule["from"]]
+        blocks = sorted({peer["ipBlock"]["cidr"] for _, peer in peers if "ipBlock" in peer})
+        selecting = sorted({name for name, peer in peers if "ipBlock" not in peer})
+        others = [f"pods that NetworkPolicy {few(selecting)} selects"] if selecting else []
+        others += [f"whoever has an address in {few(blocks)}"] if blocks else []
+        who = f"none but {' and '.join(others)}" if others else "nobody"
         yield ok(f"NetworkPolicies let {who} reach port {port}; {_UNSEEN}")
 
 
@@ -81,54 +78,12 @@ def _covers(rule: Rule, port: int, names: Iterable[str]) -> bool:
     )
 
 
-def _let_in(rule: Rule, installation: Installation) -> Iterator[str]:
-    """The pods, in words, that a rule lets in without selecting them by labels or namespaces."""
+def _is_for_everybody(rule: Rule) -> bool:
+    """Whether a rule lets in every pod: it names nobody, every namespace, or every address."""
     peers = rule.get("from") or ()
-    if not peers:
-        yield "every pod"
-    for peer in peers:
-        if block := peer.get("ipBlock"):
-            if _holds_pods(block, installation):
-                yield f"pods with addresses in {block['cidr']}"
-        elif peer.get("namespaceSelector") == {} and not peer.get("podSelector"):
-            yield "every pod"
-
-
-def _others(rules: Iterable[tuple[str, Rule]], installation: Installation) -> Iterator[str]:
-    """The pods, in words, that the rules of NetworkPolicies select, or may let in by their addresses.
-
-    In many networks nodes do not say which addresses pods have.
-    """
-    peers = [(name, peer) for name, rule in rules for peer in rule["from"]]
-    if selecting := sorted({name for name, peer in peers if "ipBlock" not in peer}):
-        yield f"pods that NetworkPolicy {', '.join(selecting)} selects"
-    versions = {one.version for one in _pod_networks(installation)}
-    blocks = {peer["ipBlock"]["cidr"] for _, peer in peers if "ipBlock" in peer}
-    if unknown := sorted(one for one in blocks if _network(one).version not in versions):
-        yield f"pods with addresses in {few(unknown)}, if there are any,"
-
-
-def _holds_pods(block: Mapping[str, Any], installation: Installation) -> bool:
-    """Whether pods have addresses in a block, by the address ranges of nodes; a block of all addresses has all pods."""
-    allowed = _network(block["cidr"])
-    if not allowed.prefixlen:
-        return True
-    excepted = [_network(one) for one in block.get("except") or ()]
-    return any(
-        given.version == allowed.version
-        and given.overlaps(allowed)
-        and not any(one.version == given.version and given.subnet_of(one) for one in excepted)  # type: ignore[arg-type]
-        for given in _pod_networks(installation)
+    return not peers or any(
+        peer["ipBlock"]["cidr"].endswith("/0")
+        if "ipBlock" in peer
+        else peer.get("namespaceSelector") == {} and not peer.get("podSelector")
+        for peer in peers
     )
-
-
-def _pod_networks(installation: Installation) -> list[IPv4Network | IPv6Network]:
-    """The address ranges of nodes for pods; empty where the network assigns addresses, or nodes may not be read."""
-    with suppress(UnavailableError):
-        return [_network(one) for node in installation.nodes for one in node.get("spec", {}).get("podCIDRs") or ()]
-    return []
-
-
-def _network(cidr: str) -> IPv4Network | IPv6Network:
-    """An address range as Kubernetes reads it: bits after the prefix and leading zeros are allowed."""
-    return ip_network(cidr if ":" in cidr else _ZEROS.sub("", cidr), strict=False)

@@ -119,17 +119,10 @@ def _reached(namespace: str, name: str, port: int, installation: Installation) -
 
 
 def _ready_addresses(namespace: str, name: str, installation: Installation) -> set[str]:
-    """The addresses of ready endpoints, from EndpointSlices, or before Kubernetes 1.21 from Endpoints."""
     path = path_of("/apis/discovery.k8s.io/v1", "endpointslices", namespace=namespace)
-    try:
-        slices = list(installation.cluster.items(path, {"labelSelector": f"kubernetes.io/service-name={name}"}))
-    except UnavailableError:
-        found = installation.cluster.find(path_of(CORE, "endpoints", namespace=namespace, name=name)) or {}
-        subsets = found.get("subsets") or ()
-        return {address["ip"] for subset in subsets for address in subset.get("addresses") or ()}
     return {
         address
-        for one in slices
+        for one in installation.cluster.items(path, {"labelSelector": f"kubernetes.io/service-name={name}"})
         for endpoint in one.get("endpoints") or ()
         if endpoint.get("conditions", {}).get("ready", True)
         for address in endpoint.get("addresses", ())

@@ -10,18 +10,15 @@ spec:
       tokenHosts: [auth.corp.example]  # may be asked for tokens, and may be sent the credentials
       blobHosts: ["*.s3.corp.example"] # may be redirected to, without credentials
       plainHTTP: false                 # the registry itself speaks HTTP without TLS
-      privateAddresses: [10.1.0.0/16]  # may be connected to although they are private
       namespaces: ["team-*"]           # are told what it says of images, which may be private; default: all
       caFile: corp.pem                 # trusted besides the authorities of the system; relative to this file
 ```
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from ipaddress import ip_network
 from pathlib import Path
 from typing import TypeVar
 
-from webhook.images.addresses import Network
 from webhook.images.hosts import HTTP, HTTPS, Host, HostPattern, split_host, split_pattern
 from webhook.images.registries import PRESETS, Registry, Site, trust
 from webhook.model.globs import matcher
@@ -135,7 +132,7 @@ def _preset(item: YamlValue) -> tuple[Registry, ...]:
 
 def _registry(item: YamlValue) -> Registry | None:
     before = len(item.faults.errors)
-    entries = item.entries("host", "tokenHosts", "blobHosts", "plainHTTP", "privateAddresses", "namespaces", "caFile")
+    entries = item.entries("host", "tokenHosts", "blobHosts", "plainHTTP", "namespaces", "caFile")
     plain_http = entries["plainHTTP"].boolean() if "plainHTTP" in entries else False
     if "host" not in entries:
         if len(item.faults.errors) == before:
@@ -147,7 +144,6 @@ def _registry(item: YamlValue) -> Registry | None:
         token_hosts=_each(entries, "tokenHosts", _pattern),
         blob_hosts=_each(entries, "blobHosts", _pattern),
         plain_http=plain_http,
-        private_addresses=_each(entries, "privateAddresses", _network),
         authorities=_authorities(entries["caFile"]) if "caFile" in entries else None,
         namespaces=_each(entries, "namespaces", YamlValue.text) if "namespaces" in entries else ("*",),
     )
@@ -163,21 +159,6 @@ def _pattern(part: YamlValue, default: int = HTTPS) -> HostPattern | None:
             part.fault(str(error))
         return None
     return HostPattern(name, port or default)
-
-
-def _network(part: YamlValue) -> Network | None:
-    text = part.text()
-    try:
-        network = ip_network(text)
-    except ValueError:
-        network = None
-    if text and (network is None or not network.prefixlen):
-        part.fault(
-            f"{spelled(text)} is not a network that can be allowed; write the first address and a prefix length above "
-            "0, such as 10.1.0.0/16 or fd00:1::/48"
-        )
-        return None
-    return network
 
 
 def _authorities(part: YamlValue) -> str | None:

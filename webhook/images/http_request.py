@@ -124,7 +124,7 @@ def exchange(
 
 
 def _connected(url: Url, registry: Registry, deadline: Deadline, resolver: Resolve) -> socket.socket:
-    connection = connect(url.host, registry.private_addresses, deadline, resolver)
+    connection = connect(url.host, deadline, resolver)
     if url.scheme == "http":
         return connection
     try:

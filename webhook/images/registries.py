@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 
-from webhook.images.addresses import Network
 from webhook.images.hosts import Host, HostPattern, Url
 from webhook.images.lookup_limits import ImageLookupError
 
@@ -29,7 +28,6 @@ class Registry:
     token_hosts: tuple[HostPattern, ...] = ()
     blob_hosts: tuple[HostPattern, ...] = ()
     plain_http: bool = False
-    private_addresses: tuple[Network, ...] = ()
     authorities: str | None = None
     namespaces: tuple[str, ...] = ("*",)
 

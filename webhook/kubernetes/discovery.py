@@ -1,23 +1,19 @@
-"""The kinds that an API server serves, and their versions.
-
-They take two requests where one answer has all groups (Kubernetes 1.27 and newer), else one request for each version of
-the groups that are looked up.
-"""
+"""The kinds that an API server serves, and their versions, from one answer for each of /api and /apis."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from webhook.kubernetes.api_errors import AnswerError, ApiServerError
+from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_paths import path_of, segment
 from webhook.kubernetes.api_server import JSON
 from webhook.kubernetes.paged_list import Gets
 
 _SECONDS = 30.0
+_LIST = "APIGroupDiscoveryList"
 _AGGREGATED = ",".join(
-    f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")
+    f"application/json;g=apidiscovery.k8s.io;v={version};as={_LIST}" for version in ("v2", "v2beta1")
 )
-_NO_QUERY: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +33,8 @@ class ApiResource:
 
     def path(self, namespace: str = "") -> str:
         """The path of its list in one namespace, or without a name in the whole cluster."""
-        return path_of(_api(self.group, self.version), self.name, namespace=namespace or None)
+        api = "/".join([_root(self.group), *map(segment, filter(None, (self.group, self.version)))])
+        return path_of(api, self.name, namespace=namespace or None)
 
     def __str__(self) -> str:
         return f"{self.name}.{self.group}" if self.group else self.name
@@ -47,20 +44,13 @@ PODS = ApiResource("", "v1", "Pod", "pods", True)
 
 
 @dataclass(slots=True)
-class _Version:
-    """One version of a group. `kinds` is None until the kinds are read; `fault` says why they are not known."""
+class _Served:
+    """What is served below /api or /apis; `fault` says why nothing is known of it."""
 
-    group: str
-    name: str
-    kinds: dict[str, ApiResource] | None = None
-    fault: str = ""
-
-
-@dataclass(slots=True)
-class _Groups:
-    """The groups below /api or /apis."""
-
-    versions: dict[str, list[_Version]] = field(default_factory=dict)
+    kinds: dict[tuple[str, str], ApiResource] = field(default_factory=dict)
+    """Group and kind -> resource."""
+    faults: dict[str, str] = field(default_factory=dict)
+    """Group -> why some of its kinds are not known."""
     fault: str = ""
 
 
@@ -69,7 +59,7 @@ class Discovery:
 
     def __init__(self, server: Gets) -> None:
         self._server = server
-        self._roots: dict[str, _Groups] = {}
+        self._roots: dict[str, _Served] = {}
 
     def find(self, group: str, kind: str) -> ApiResource | None:
         """The resource of a kind; None where the API server has no such kind.
@@ -77,124 +67,57 @@ class Discovery:
         Raises ApiServerError where the kinds of the group are not known, for example if its own API server is down. The
         text names the group and says why.
         """
-        groups = self._groups(group)
-        if groups.fault:
-            raise ApiServerError(groups.fault)
-        fault = ""
-        for version in groups.versions.get(group, ()):
-            resource = self._kinds(version).get(kind)
-            if resource is not None:
-                return resource
-            fault = fault or version.fault
-        if fault:
-            raise ApiServerError(fault)
-        return None
-
-    def _groups(self, group: str) -> _Groups:
         root = _root(group)
         if root not in self._roots:
-            self._roots[root] = self._ask_for_groups(root)
-        return self._roots[root]
+            self._roots[root] = self._ask(root)
+        served = self._roots[root]
+        resource = served.kinds.get((group, kind))
+        if resource is None and (fault := served.fault or served.faults.get(group)):
+            raise ApiServerError(fault)
+        return resource
 
-    def _ask_for_groups(self, root: str) -> _Groups:
+    def _ask(self, root: str) -> _Served:
         try:
-            try:
-                answer = self._server.get(root, _NO_QUERY, _SECONDS, f"{_AGGREGATED},{JSON}")
-            except AnswerError as error:
-                if not error.is_too_long:
-                    raise
-                answer = self._server.get(root, _NO_QUERY, _SECONDS)
+            answer = self._server.get(root, {}, _SECONDS, f"{_AGGREGATED},{JSON}")
         except ApiServerError as error:
-            return _Groups(fault=f"what the API server serves is not known: GET {root}: {error}{_remedy(error)}")
-        groups = _Groups()
-        for version in _aggregated(answer) if answer.get("kind") == "APIGroupDiscoveryList" else _plain(answer):
-            groups.versions.setdefault(version.group, []).append(version)
-        return groups
-
-    def _kinds(self, version: _Version) -> Mapping[str, ApiResource]:
-        """Name -> kind of one version. Empty where the kinds are not known; the version then has a fault."""
-        if version.kinds is None:
-            path = _api(version.group, version.name)
-            try:
-                answer = self._server.get(path, _NO_QUERY, _SECONDS)
-            except ApiServerError as error:
-                version.fault = _not_known(version, f"GET {path}: {error}{_remedy(error)}")
-                answer = {}
-            version.kinds = _by_kind(_resources(answer, version))
-        return version.kinds
+            remedy = "; the ClusterRole system:discovery allows it" if error.status == 403 else ""
+            return _Served(fault=f"what the API server serves is not known: GET {root}: {error}{remedy}")
+        if answer.get("kind") != _LIST:
+            return _Served(fault=f"what the API server serves is not known: GET {root}: the answer is no {_LIST}")
+        return _served(answer)
 
 
 def _root(group: str) -> str:
     return "/apis" if group else "/api"
 
 
-def _api(group: str, version: str) -> str:
-    """The path of the kinds of a version."""
-    return "/".join([_root(group), *map(segment, filter(None, (group, version)))])
-
-
-def _remedy(error: ApiServerError) -> str:
-    return "; the ClusterRole system:discovery allows it" if error.status == 403 else ""
-
-
-def _not_known(version: _Version, why: str) -> str:
-    return f"what the API group {version.group or 'v1'} serves as {version.name} is not known: {why}"
-
-
-def _aggregated(answer: Mapping[str, Any]) -> Iterator[_Version]:
-    """The versions in an answer with all groups."""
-    for group in _maps(answer, "items"):
-        metadata = group.get("metadata")
-        name = _text(metadata, "name") if isinstance(metadata, dict) else ""
-        for found in _maps(group, "versions"):
-            version = _Version(name, _text(found, "version"))
-            version.kinds = _by_kind(_aggregated_resources(found, version))
-            if not version.kinds and found.get("freshness") == "Stale":
-                version.fault = _not_known(
-                    version, "the API server that serves it does not answer (kubectl get apiservices)"
+def _served(answer: Mapping[str, Any]) -> _Served:
+    """What an answer with all groups says; of several versions of a kind, the first one holds."""
+    served = _Served()
+    for item in _maps(answer, "items"):
+        metadata = item.get("metadata")
+        group = _text(metadata, "name") if isinstance(metadata, dict) else ""
+        for found in _maps(item, "versions"):
+            version = _text(found, "version")
+            resources = list(_resources(found, group, version))
+            for resource in resources:
+                served.kinds.setdefault((group, resource.kind), resource)
+            if not resources and found.get("freshness") == "Stale":
+                served.faults.setdefault(
+                    group,
+                    f"what the API group {group or 'v1'} serves as {version} is not known: the API server that "
+                    "serves it does not answer (kubectl get apiservices)",
                 )
-            yield version
+    return served
 
 
-def _aggregated_resources(found: Mapping[str, Any], version: _Version) -> Iterator[ApiResource]:
+def _resources(found: Mapping[str, Any], group: str, version: str) -> Iterator[ApiResource]:
+    """The kinds of one version that can be listed."""
     for one in _maps(found, "resources"):
-        response = one.get("responseKind")
+        response, verbs = one.get("responseKind"), one.get("verbs")
         kind = _text(response, "kind") if isinstance(response, dict) else ""
-        if kind and _is_listed(one):
-            is_namespaced = one.get("scope") == "Namespaced"
-            yield ApiResource(version.group, version.name, kind, _text(one, "resource"), is_namespaced)
-
-
-def _plain(answer: Mapping[str, Any]) -> Iterator[_Version]:
-    """The versions in the answer of every Kubernetes to /api or /apis; preferred versions come first."""
-    if answer.get("kind") == "APIVersions":
-        versions = answer.get("versions")
-        yield from (_Version("", name) for name in versions or () if isinstance(name, str))
-    for group in _maps(answer, "groups"):
-        preferred = group.get("preferredVersion")
-        first = _text(preferred, "version") if isinstance(preferred, dict) else ""
-        names = [_text(version, "version") for version in _maps(group, "versions")]
-        yield from (_Version(_text(group, "name"), name) for name in sorted(names, key=lambda name: name != first))
-
-
-def _resources(answer: Mapping[str, Any], version: _Version) -> Iterator[ApiResource]:
-    for one in _maps(answer, "resources"):
-        name = _text(one, "name")
-        if "/" not in name and _is_listed(one):
-            is_namespaced = one.get("namespaced") is True
-            yield ApiResource(version.group, version.name, _text(one, "kind"), name, is_namespaced)
-
-
-def _by_kind(resources: Iterator[ApiResource]) -> dict[str, ApiResource]:
-    kinds: dict[str, ApiResource] = {}
-    for resource in resources:
-        kinds.setdefault(resource.kind, resource)
-    return kinds
-
-
-def _is_listed(resource: Mapping[str, Any]) -> bool:
-    verbs = resource.get("verbs")
-    return isinstance(verbs, list) and "list" in verbs
+        if kind and isinstance(verbs, list) and "list" in verbs:
+            yield ApiResource(group, version, kind, _text(one, "resource"), one.get("scope") == "Namespaced")
 
 
 def _maps(found: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:

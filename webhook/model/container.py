@@ -2,13 +2,12 @@
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import ceil
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, GPU_ATTRIBUTES, Accelerator, Accelerators
-from webhook.model.fixed import fixed
 from webhook.model.quantity import Number, parse_quantity
 from webhook.model.shape import FormatError, each, entries, mapping, text
 
@@ -18,7 +17,7 @@ INIT, APP, EPHEMERAL = "initContainers", "containers", "ephemeralContainers"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class GpuRequest:
     """The amounts of one GPU resource in one container, also if they are 0.
 
@@ -61,7 +60,7 @@ class Mount(NamedTuple):
         )
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Container:
     """One container of any of the three lists of a pod.
 

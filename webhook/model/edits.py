@@ -4,11 +4,11 @@ Edits add. Only SetPriorityClass and SetActiveDeadline may also replace a value,
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from webhook.model.container import Container
 from webhook.model.draft import Draft
-from webhook.model.fixed import fixed
 from webhook.model.node import PriorityClass, Toleration
 from webhook.model.pod import POD_TEMPLATE_HASH
 from webhook.model.selectors import Expression
@@ -30,7 +30,7 @@ class _Change:
         raise NotImplementedError
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class AddToleration(_Change):
     """Let the pod onto nodes with a taint."""
 
@@ -46,7 +46,7 @@ class AddToleration(_Change):
         draft.append(("spec", "tolerations"), self.toleration.to_raw())
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SetRuntimeClass(_Change):
     """Run the pod under a RuntimeClass."""
 
@@ -60,7 +60,7 @@ class SetRuntimeClass(_Change):
         draft.put(("spec", "runtimeClassName"), self.name)
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class AddMemoryVolume(_Change):
     """Give the pod a memory-backed emptyDir. `size_limit` is a quantity."""
 
@@ -76,7 +76,7 @@ class AddMemoryVolume(_Change):
         draft.append(("spec", "volumes"), volume)
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class AddMount(_Change):
     """Mount a volume in a container."""
 
@@ -93,7 +93,7 @@ class AddMount(_Change):
         draft.append(("spec", self.container.list_name, self.container.index, "volumeMounts"), mount)
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class AddEnv(_Change):
     """Set an environment variable of a container."""
 
@@ -110,7 +110,7 @@ class AddEnv(_Change):
         draft.append(("spec", self.container.list_name, self.container.index, "env"), entry)
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RequireNodes(_Change):
     """Add an expression to one term of the required node affinity, or make the first term (`term` is None)."""
 
@@ -129,7 +129,7 @@ class RequireNodes(_Change):
             draft.append((*terms, self.term or 0, "matchExpressions"), self.expression.to_raw())
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PreferNodes(_Change):
     """Add a preferred node affinity. `weight` is from 1 to 100."""
 
@@ -146,7 +146,7 @@ class PreferNodes(_Change):
         draft.append(PREFERRED, {"weight": self.weight, "preference": preference})
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class AddGpuLimit(_Change):
     """Add GPUs to a container's limits that only its requests have. `quantity` is as the user wrote it."""
 
@@ -163,7 +163,7 @@ class AddGpuLimit(_Change):
         draft.put((*container, "resources", "limits", self.resource), self.quantity)
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SetPriorityClass(_Change):
     """Give the pod a PriorityClass; a pod with the cluster's default class gets this class instead.
 
@@ -185,7 +185,7 @@ class SetPriorityClass(_Change):
         draft.replace(("spec", "preemptionPolicy"), policy)
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SetActiveDeadline(_Change):
     """End the pod this many seconds after its start, whatever deadline the pod sets itself."""
 
@@ -199,7 +199,7 @@ class SetActiveDeadline(_Change):
         draft.replace(("spec", "activeDeadlineSeconds"), self.seconds)
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SpreadOverNodes(_Change):
     """Have the scheduler spread pods with these labels over nodes where it can.
 
@@ -233,7 +233,7 @@ class SpreadOverNodes(_Change):
         draft.append(("spec", "topologySpreadConstraints"), constraint)
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Annotate(_Change):
     """Add an annotation, which tells people how the pod was changed."""
 

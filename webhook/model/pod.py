@@ -1,14 +1,13 @@
 """A pod as rules see it. All arithmetic on the GPUs of a pod is here."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerator, Accelerators, Share, Vendor
 from webhook.model.container import EPHEMERAL, INIT, Container
-from webhook.model.fixed import fixed
 from webhook.model.node import Toleration
 from webhook.model.selectors import Term
 
@@ -32,7 +31,7 @@ class Volume(NamedTuple):
     is_huge: bool = False
 
 
-@fixed(frozen=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Pod:
     """The requests of a pod, and where it may run.
 

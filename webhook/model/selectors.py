@@ -6,10 +6,9 @@ nothing; the expressions of a term are ANDed and the terms of a selector ORed.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
-
-from webhook.model.fixed import fixed
 
 
 class Operator(StrEnum):
@@ -74,7 +73,7 @@ class Expression(NamedTuple):
         return number > bound if self.operator == Operator.GT else number < bound
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Term:
     """One alternative of a node selector: all expressions and all fields must match."""
 

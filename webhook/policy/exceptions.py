@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.container import Container
-from webhook.model.fixed import fixed
 from webhook.model.subject import PodSubject
 from webhook.policy.exception_file import PolicyException
 from webhook.policy.exception_match import Patterns
@@ -158,7 +157,7 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ExceptionSettingsReader:
     """Reads settings under exceptions, each text once. `contexts` are by name of a policy; others have `context`."""
 

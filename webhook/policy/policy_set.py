@@ -14,7 +14,6 @@ from functools import lru_cache, partial
 from typing import Any
 
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.fixed import fixed
 from webhook.model.globs import is_glob, matcher
 from webhook.model.node import NodePool
 from webhook.model.subject import PodSubject
@@ -201,7 +200,7 @@ NO_POLICY = Policy(DEFAULT_FILE.removesuffix(".yaml"), (), content_hash({}), ())
 """The policy without any file: no rules."""
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class InForce:
     """What holds for a pod: its policy, and the quotas that it counts against."""
 

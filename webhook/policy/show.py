@@ -1,19 +1,14 @@
-"""The policy of a namespace, after merging and with every default, and which file each part comes from.
+"""The policy of a namespace, after merging and with every default, and which file each part comes from."""
 
-`loosened_for_nobody` finds policies that loosen rules for namespaces which do not exist. Anybody who may create
-namespaces can get such a policy.
-"""
-
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import yaml
 
 from webhook.model.accelerators import Declared
-from webhook.model.globs import is_glob, matcher
 from webhook.policy.node_pools import as_declared
 from webhook.policy.policy_quotas import BoundQuota
-from webhook.policy.policy_set import BoundRule, Policy, PolicySet
+from webhook.policy.policy_set import BoundRule, PolicySet
 from webhook.policy.schema import (
     API_VERSION,
     CUDA_FILE,
@@ -132,47 +127,3 @@ def settings_as_written(bound: BoundRule) -> dict[str, Any]:
 def _yaml(value: Any) -> list[str]:
     text: str = yaml.safe_dump(value, sort_keys=False, default_flow_style=False, allow_unicode=True, width=100)
     return text.splitlines()
-
-
-_STRICTNESS = {Mode.ENFORCE: 3, Mode.WARN: 2, Mode.AUDIT: 1, Mode.DISABLED: 0}
-
-
-def loosened_for_nobody(policies: PolicySet, namespaces: Collection[str]) -> Iterator[tuple[Policy, tuple[str, ...]]]:
-    """Each policy that may be looser than another, with its names and globs that match none of `namespaces`.
-
-    It is compared with the default, and with the policies of other globs that match the name as well. A policy that
-    only adds rules to these is not looser. Any other difference in the settings of a rule counts as looser.
-    """
-    patterns: dict[str, list[str]] = {}
-    for pattern in sorted(policies.claims):
-        policy = policies.claims[pattern]
-        is_there = any(matcher(pattern).fullmatch(namespace) for namespace in namespaces)
-        if not is_there and any(_may_be_looser(policy, other) for other in _others(pattern, policies)):
-            patterns.setdefault(policy.name, []).append(pattern)
-    for policy in policies.policies:
-        if policy.name in patterns:
-            yield policy, tuple(patterns[policy.name])
-
-
-def _others(pattern: str, policies: PolicySet) -> Iterator[Policy]:
-    """The other policies that a namespace with this name may have. Anybody who may create namespaces with a prefix can
-    choose among them.
-    """
-    yield policies.default
-    for other, policy in policies.claims.items():
-        if other != pattern and is_glob(other) and matcher(other).fullmatch(pattern):
-            yield policy
-
-
-def _may_be_looser(policy: Policy, default: Policy) -> bool:
-    own = {bound.rule.key: bound for bound in policy.rules}
-    for bound in default.rules:
-        other = own.get(bound.rule.key)
-        if other is None or _STRICTNESS[other.mode] < _STRICTNESS[bound.mode] or _said(other) != _said(bound):
-            return True
-    return False
-
-
-def _said(bound: BoundRule) -> Mapping[str, Any]:
-    """The settings of a rule besides its mode."""
-    return bound.settings.model_dump(exclude={"mode"})

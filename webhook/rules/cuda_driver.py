@@ -17,7 +17,7 @@ certain that the pod gets such a GPU ([dra.md](dra.md)).
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Literal
 
@@ -34,7 +34,6 @@ from webhook.cuda.need import BuiltFor, Need
 from webhook.model.accelerators import Share, Vendor
 from webhook.model.container import Container
 from webhook.model.edits import RequireNodes
-from webhook.model.fixed import fixed
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.model.programs import may_run_other_code
@@ -186,7 +185,7 @@ def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
     return Judged(nodes, tuple(found), are_candidates, settings.tables)
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CudaSurvey:
     """What the containers of a pod need, and how the nodes that the pod could run on suit them."""
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.model.container import Container, GpuRequest
-from webhook.model.fixed import fixed
 from webhook.model.pod import Pod
 from webhook.model.programs import only_shows_gpus
 from webhook.model.quantity import format_bytes, is_some, parse_quantity
@@ -62,7 +61,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
         yield from _unequal("spec.resources", _completed(pod, whole))
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Budget:
     """Limits and requests of a container or of a whole pod: resource name -> amount as written."""
 

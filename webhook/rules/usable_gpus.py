@@ -5,6 +5,7 @@ suits every pod.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,7 +15,6 @@ from webhook.gpus.gpu_memory import GPU_MEMORY, UNKNOWN, UnitMemory, memory_of, 
 from webhook.gpus.gpu_shares import SHAREABLE, GpuShare, share_of
 from webhook.gpus.steering import Cause
 from webhook.model.accelerators import Accelerator, Share, Vendor
-from webhook.model.fixed import fixed
 from webhook.model.node import NodeClass
 from webhook.model.wording import few, offered
 
@@ -28,7 +28,7 @@ class Sizes(NamedTuple):
     max: int | None = None
 
 
-@fixed(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Usable:
     """What pods may use: kinds of GPUs, of which the catalogue knows the models, with memory of these sizes."""
 

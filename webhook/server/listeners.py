@@ -1,13 +1,10 @@
 """The sockets on which new connections arrive."""
 
-import ctypes
 import logging
 import select
 import socket
-import struct
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import Any
 
 log = logging.getLogger("gpu_policy.server")
@@ -16,20 +13,6 @@ _ACCEPTS_PER_TURN = 64
 _LARGEST_BACKLOG = 4096
 _ROUND_TRIP_SECONDS = 0.02
 """Time from the server's half of a TCP handshake to the client's half, within a cluster."""
-
-_ATTACH_FILTER = 26
-"""SO_ATTACH_FILTER of Linux, which Python does not name."""
-
-_DROP_SYN = b"".join(
-    struct.pack("HBBI", code, if_true, if_false, value)
-    for code, if_true, if_false, value in (
-        (0x30, 0, 0, 13),  # load the byte of the TCP header that holds the flags
-        (0x45, 0, 1, 0x02),  # is it a SYN?
-        (0x06, 0, 0, 0),  # then keep nothing of the packet
-        (0x06, 0, 0, 0xFFFFFFFF),
-    )
-)
-"""A program for the kernel's packet filter: drops packets that begin a handshake, and no others."""
 
 Admit = Callable[[socket.socket, Any], None]
 
@@ -64,12 +47,9 @@ class Listeners:
     def close(self, admit: Admit) -> None:
         """Accept all clients that are connected or halfway through the TCP handshake, and close the sockets.
 
-        A client that was left in the backlog would be reset. A client that comes after the beginning of this call is
-        refused: the kernel drops its first packet, and answers the repeated packet a second later with a refusal.
+        A client that was left in the backlog would be reset. The Service has led no client here for the whole drain.
         """
         self.watch(wanted=False)
-        for sock in self._sockets.values():
-            _drop_newcomers(sock)
         time.sleep(_ROUND_TRIP_SECONDS)
         for sock in self._sockets.values():
             self._accept(sock, _LARGEST_BACKLOG, admit)
@@ -91,10 +71,3 @@ class Listeners:
                 return number
             admit(sock, peer)
         return count
-
-
-def _drop_newcomers(sock: socket.socket) -> None:
-    program = ctypes.create_string_buffer(_DROP_SYN, len(_DROP_SYN))
-    described = struct.pack("HP", len(_DROP_SYN) // 8, ctypes.addressof(program))
-    with suppress(OSError):  # where the kernel cannot do it, a connection of just this moment may be reset
-        sock.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, described)

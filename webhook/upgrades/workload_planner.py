@@ -6,6 +6,7 @@ could be scheduled nowhere without further tolerations: something that the plan 
 that are alike are judged once, whoever owns them. Objects are not kept.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,9 +24,8 @@ from webhook.facts.facts import ClusterFacts
 from webhook.model.accelerators import Accelerators
 from webhook.model.claims import TOO_LARGE, claims_of
 from webhook.model.json_parts import mapped
-from webhook.model.likeness import likeness_of
 from webhook.model.pod import Pod
-from webhook.model.pod_reader import pod_from_raw
+from webhook.model.pod_reader import owner_kind, pod_from_raw
 from webhook.model.subject import subject_of, subject_of_template
 from webhook.model.workloads import Template, is_pod, templates_of, workload_of
 from webhook.policy.policy_set import Policy, PolicySet
@@ -38,6 +38,19 @@ from webhook.upgrades.driver_plan import PlannedWorkload, UnknownImage
 from webhook.upgrades.standing import NOWHERE, RunsOn, Standing, settings_in, standing_of, uses_nvidia
 
 Raw = Mapping[str, Any]
+
+_NUMBERS = frozenset(
+    {
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/job-completion-index",
+        "leaderworkerset.sigs.k8s.io/worker-index",
+        "statefulset.kubernetes.io/pod-name",
+        "training.kubeflow.org/replica-index",
+    }
+)
+"""Labels and annotations by which controllers number their pods."""
+_TOKEN = re.compile(r"kube-api-access-[a-z0-9]{5}")
+"""The name of the service account's volume (plugin/pkg/admission/serviceaccount of Kubernetes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +113,6 @@ class WorkloadPlanner:
         self._rows: dict[tuple[str, ...], _Row] = {}
         self._alike: dict[tuple[object, ...], JudgedPods | None] = {}
         self._completing: dict[int, tuple[Policy, Policy]] = {}
-        self.unalike: list[JudgedPods] = []
-        """Pods that were judged by themselves, because they are too large to be compared with others."""
         self.errors: list[DocumentError] = []
 
     def add(self, document: Document | DocumentError) -> None:
@@ -168,12 +179,7 @@ class WorkloadPlanner:
 
     def _judged(self, raw: Raw, namespace: str, policy: Policy, *, is_queued: bool = False) -> JudgedPods | None:
         """What changes for a pod; None if it gets no NVIDIA GPU for certain."""
-        likeness = likeness_of(raw, policy.labels)
-        if likeness is None:
-            found = self._compared(raw, namespace, policy, is_queued=is_queued)
-            self.unalike += [found] if found is not None else []
-            return found
-        key = (sha256(likeness.text).digest(), namespace, id(policy), is_queued)
+        key = (_judged_parts(raw, policy.labels), namespace, id(policy), is_queued)
         if key not in self._alike:
             self._alike[key] = self._compared(raw, namespace, policy, is_queued=is_queued)
         return self._alike[key]
@@ -204,7 +210,6 @@ class WorkloadPlanner:
     def judged(self) -> Iterator[JudgedPods]:
         """All kinds of pods that were judged."""
         yield from filter(None, self._alike.values())
-        yield from self.unalike
 
     def workloads(self) -> tuple[PlannedWorkload, ...]:
         """What changes for each owner, the worst change first."""
@@ -262,3 +267,19 @@ def _gpus(pod: Pod, facts: ClusterFacts, accelerators: Accelerators) -> int:
             if first is not None and first.are_gpus(accelerators) and not first.is_administrative:
                 claimed += first.least
     return pod.gpu_count + claimed
+
+
+def _judged_parts(raw: Raw, read: frozenset[str]) -> bytes:
+    """A hash of what a judgement reads of a pod; `read` are the labels that policies read.
+
+    Pods of one controller have one hash: names, host names and numbers are left out.
+    """
+    metadata, spec = mapped(raw, "metadata"), mapped(raw, "spec")
+    numbers = _NUMBERS - read
+    parts = [
+        {key: "" if key in numbers else value for key, value in mapped(metadata, part).items()}
+        for part in ("labels", "annotations")
+    ]
+    spec = {key: value for key, value in spec.items() if key != "hostname"}
+    text = repr((owner_kind(metadata), parts, spec))
+    return sha256(_TOKEN.sub("kube-api-access", text).encode()).digest()

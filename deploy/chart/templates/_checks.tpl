@@ -65,7 +65,4 @@
 {{- fail (printf "hostNetwork is set and %s is 10250, which the kubelet has on every node; choose another port" $which) -}}
 {{- end -}}
 {{- end -}}
-{{- if and (eq .Values.webhook.matchConditions "always") (not (include "gpu-policy.isAtLeast" (list . "1.27"))) -}}
-{{- fail (printf "webhook.matchConditions is always, but Kubernetes %s does not know them; choose auto or never" (include "gpu-policy.kubeVersion" .)) -}}
-{{- end -}}
 {{- end }}

@@ -55,11 +55,6 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- concat $names (.Values.policies.configMaps | default list) | uniq | toYaml -}}
 {{- end }}
 
-{{/* By what API servers without matchConditions tell ConfigMaps of policies from others. */}}
-{{- define "gpu-policy.policiesLabel" -}}
-gpupolicy.dev/policies: "true"
-{{- end }}
-
 {{/* The Secret that the served certificate is in. Each source has its own, so that none is handed from one owner to another. */}}
 {{- define "gpu-policy.certificateSecret" -}}
 {{- $source := .Values.certificates.source -}}

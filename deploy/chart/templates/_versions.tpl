@@ -1,17 +1,8 @@
 {{/* What follows from the cluster's version and APIs. Answers are "true" or empty. */}}
 
-{{- define "gpu-policy.kubeVersion" -}}
-{{ .Values.kubeVersion | default .Capabilities.KubeVersion.Version }}
-{{- end }}
-
-{{/* (list root "1.28"): whether the cluster is of that version or newer. */}}
+{{/* (list root "1.29"): whether the cluster is of that version or newer. */}}
 {{- define "gpu-policy.isAtLeast" -}}
-{{- if semverCompare (printf ">=%s.0-0" (last .)) (include "gpu-policy.kubeVersion" (first .)) }}true{{ end -}}
-{{- end }}
-
-{{- define "gpu-policy.hasMatchConditions" -}}
-{{- $wanted := .Values.webhook.matchConditions -}}
-{{- if or (eq $wanted "always") (and (eq $wanted "auto") (include "gpu-policy.isAtLeast" (list . "1.28"))) }}true{{ end -}}
+{{- if semverCompare (printf ">=%s.0-0" (last .)) ((first .).Values.kubeVersion | default (first .).Capabilities.KubeVersion.Version) }}true{{ end -}}
 {{- end }}
 
 {{/* (list root value): a value of auto asks whether the cluster has the Prometheus operator's API. */}}
@@ -23,15 +14,14 @@
 {{- else if $wanted }}true{{ end -}}
 {{- end }}
 
-{{/* (list root phase): Fail or Ignore. Without matchConditions every pod of the cluster would depend on an answer. */}}
+{{/* (list root phase): Fail or Ignore. */}}
 {{- define "gpu-policy.failurePolicy" -}}
 {{- $root := first . -}}
 {{- if has (last .) (list "workloads" "policies") -}}
 Ignore
 {{- else -}}
 {{- $phase := ternary "validate" (last .) (eq (last .) "claims") -}}
-{{- $set := (get $root.Values.webhook $phase).failurePolicy -}}
-{{- $set | default (ternary "Fail" "Ignore" (eq (include "gpu-policy.hasMatchConditions" $root) "true")) -}}
+{{- (get $root.Values.webhook $phase).failurePolicy | default "Fail" -}}
 {{- end -}}
 {{- end }}
 

@@ -76,11 +76,9 @@ namespaceSelector:
     - {{ merge (dict "key" "kubernetes.io/metadata.name") . | toYaml | indent 6 | trim }}
     {{- end }}
 {{ include (printf "gpu-policy.rules.%s" $phase) $root }}
-{{- if include "gpu-policy.hasMatchConditions" $root }}
 {{- $conditions := include "gpu-policy.matchConditions" $root | fromYaml }}
 {{- if $root.Values.webhook.nvidiaIsDefaultRuntime }}{{ $conditions = $conditions.nvidiaIsDefaultRuntime }}{{ end }}
 matchConditions: {{- get $conditions $phase | toYaml | nindent 2 }}
-{{- end }}
 {{- end }}
 
 {{/* Names of namespaces whose pods nobody asks about. */}}
@@ -92,21 +90,16 @@ matchConditions: {{- get $conditions $phase | toYaml | nindent 2 }}
 {{- uniq $names | toYaml -}}
 {{- end }}
 
-{{/* ConfigMaps of this namespace that the replicas mount as policies, by name; older servers have labels alone for that. */}}
+{{/* ConfigMaps of this namespace that the replicas mount as policies, by name. */}}
 {{- define "gpu-policy.selection.policies" -}}
 namespaceSelector:
   matchExpressions:
     - key: kubernetes.io/metadata.name
       operator: In
       values: [{{ .Release.Namespace | quote }}]
-{{- if include "gpu-policy.hasMatchConditions" . }}
 matchConditions:
   - name: only-policies
     expression: object.metadata.name in ['{{ include "gpu-policy.policyConfigMaps" . | fromYamlArray | join "', '" }}']
-{{- else }}
-objectSelector:
-  matchLabels: {{- include "gpu-policy.policiesLabel" . | nindent 4 }}
-{{- end }}
 rules:
   - apiGroups: [""]
     apiVersions: ["*"]

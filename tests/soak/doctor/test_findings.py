@@ -1,5 +1,6 @@
 """The doctor names whatever is broken in an installation, one thing at a time, with its remedy."""
 
+import shlex
 from datetime import timedelta
 from typing import Any
 
@@ -336,3 +337,30 @@ def holding_pods(kind: CustomKind) -> dict[str, Any]:
     definition = kind.definition()
     definition["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": schema}
     return definition
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(lambda site: site.delete(MUTATING, "gpu-policy"), id="one is missing"),
+        pytest.param(entry(VALIDATING, "failurePolicy", "Ignore"), id="one was changed"),
+        pytest.param(entry(VALIDATING, "objectSelector", {"matchLabels": {"a": "b"}}), id="one selects less"),
+    ],
+)
+def test_the_remedy_for_configurations_mends_them(site: Site, broken: Break) -> None:
+    """The command in the report is run as it stands there."""
+    broken(site)
+    (command,) = {finding.remedy for finding in said(site.examined(), "configurations", Status.PROBLEM)}
+    first, second = map(shlex.split, command.split(" | "))
+    printed = site.plane.kubectl(*first[1:])
+    site.plane.kubectl(*second[1:], input=printed.stdout)
+    assert said(site.examined(), "configurations", Status.PROBLEM) == []
+
+
+def test_without_the_registration_nothing_is_compared(site: Site) -> None:
+    site.delete("ConfigMap", "gpu-policy-registration")
+    report = site.examined()
+    assert report.exit_status == 0
+    (finding,) = said(report, "configurations")
+    assert finding.status is Status.WARNING
+    assert finding.found.startswith("there is no ConfigMap gpu-policy/gpu-policy-registration, with which")
