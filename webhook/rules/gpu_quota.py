@@ -52,7 +52,7 @@ from webhook.quota.quotas import (
     classes_in,
 )
 from webhook.rules.names import Amount, ExistingResource, GpuResource, KnownModel, LabelKey, ModelName, Weight
-from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
+from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import RuleSettings
 
 _LONGEST_VALUE = 63
@@ -183,33 +183,15 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         yield Violation(objection.where, objection.found, objection.allowed, objection.remedy)
 
 
-_USED = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train-a}
-spec:
-  containers:
-    - name: trainer
-      image: registry.example.com/train:1
-      resources: {limits: {nvidia.com/gpu: 6}}
-"""
-_ONE_TOO_MANY = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train-b}
-spec:
-  containers:
-    - name: trainer
-      image: registry.example.com/train:1
-      resources: {limits: {nvidia.com/gpu: 4}}
-"""
+_SIX = training_pod(name="train-a", resources="{limits: {nvidia.com/gpu: 6}}")
+_FOUR_MORE = training_pod(name="train-b", resources="{limits: {nvidia.com/gpu: 4}}")
 
 RULE = Rule(
     key="gpuQuota",
     promise="A namespace uses no more GPUs than its quota.",
     problem="The team that comes first has all GPUs; a ResourceQuota knows neither GPU models nor what part of a GPU a "
     "MIG slice is, and its message does not say which pods use the GPUs.",
-    examples=(Example(_ONE_TOO_MANY, {"gpus": 8}, beside=_USED),),
+    examples=(Example(_FOUR_MORE, {"gpus": 8}, beside=_SIX),),
     settings=Settings,
     validate=validate,
     can_validate=lambda settings: bool(settings.limits),

@@ -176,25 +176,18 @@ def why_no_effect(settings: Settings) -> str:
     return "" if asks else "set one of memoryLimit, cpuRequest and memoryRequestEqualsLimit, or disable the rule"
 
 
-_LESS_THAN_ITS_LIMIT = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  containers:
-    - name: trainer
-      image: registry.example.com/train:1
-      resources:
-        requests: {cpu: 8, memory: 16Gi}
-        limits: {nvidia.com/gpu: 1, memory: 64Gi}
-"""
-
 RULE = Rule(
     key="memoryAndCpu",
     promise="GPU containers say how much memory and CPU they need.",
     problem="One job without limits takes the memory or the CPU of a whole GPU node, and the jobs beside it are "
     "killed, or cannot keep their GPUs busy.",
-    examples=(Example(training_pod()), Example(_LESS_THAN_ITS_LIMIT, {"memoryRequestEqualsLimit": True})),
+    examples=(
+        Example(training_pod()),
+        Example(
+            training_pod(resources="{requests: {cpu: 8, memory: 16Gi}, limits: {nvidia.com/gpu: 1, memory: 64Gi}}"),
+            {"memoryRequestEqualsLimit": True},
+        ),
+    ),
     settings=Settings,
     validate=validate,
     faults=frozenset({NO_MEMORY_LIMIT}),

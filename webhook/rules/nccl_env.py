@@ -124,17 +124,7 @@ def _elsewhere(pod: Pod) -> tuple[str, str, str] | None:
     return (f"metadata.annotations[{networks[0]}]", why, "Set the names of these in env") if networks else None
 
 
-_WITH_ONE_OF_ITS_OWN = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  containers:
-    - name: trainer
-      image: registry.example.com/train:1
-      env: [{name: NCCL_DEBUG, value: INFO}]
-      resources: {limits: {nvidia.com/gpu: 8}}
-"""
+_EIGHT, _OWN = "{limits: {nvidia.com/gpu: 8}}", "env: [{name: NCCL_DEBUG, value: INFO}]"
 _ENV = {"env": {"NCCL_DEBUG": "WARN", "NCCL_IB_TIMEOUT": "22"}}
 _NETWORK_ENV = {"env": {"NCCL_SOCKET_IFNAME": "eth0", "NCCL_IB_HCA": "mlx5"}, "hostNetworkEnv": {"NCCL_IB_HCA": "ibp"}}
 
@@ -144,8 +134,8 @@ RULE = Rule(
     problem="Everybody who trains on several GPUs or nodes has to find out what NCCL needs on this network; until then "
     "training is slow, or ends in a time-out that does not say why.",
     examples=(
-        Example(_WITH_ONE_OF_ITS_OWN, _ENV),
-        Example(training_pod("hostNetwork: true", resources="{limits: {nvidia.com/gpu: 8}}"), _NETWORK_ENV),
+        Example(training_pod(container=_OWN, resources=_EIGHT), _ENV),
+        Example(training_pod("hostNetwork: true", resources=_EIGHT), _NETWORK_ENV),
     ),
     settings=Settings,
     mutate=mutate,

@@ -17,7 +17,7 @@ from webhook.model.pod import Pod
 from webhook.model.wording import cut
 from webhook.rules.names import ObjectGlob, ObjectName
 from webhook.rules.references import PriorityClassName
-from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
+from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import InjectionSettings
 
 _WHERE = "spec.priorityClassName"
@@ -142,36 +142,14 @@ def references(settings: Settings) -> Iterator[PriorityClassName]:
     yield from (PriorityClassName(name) for name in dict.fromkeys(names) if name)
 
 
-_WITHOUT_A_CLASS = """
-apiVersion: v1
-kind: Pod
-metadata: {name: trainer}
-spec:
-  containers:
-    - name: main
-      image: registry.example.com/train:1
-      resources: {limits: {cpu: 8, memory: 64Gi, nvidia.com/gpu: 1}}
-"""
-_WITH_A_CLASS = """
-apiVersion: v1
-kind: Pod
-metadata: {name: trainer}
-spec:
-  priorityClassName: production
-  containers:
-    - name: main
-      image: registry.example.com/train:1
-      resources: {limits: {cpu: 8, memory: 64Gi, nvidia.com/gpu: 1}}
-"""
-
 RULE = Rule(
     key="priorityClass",
     promise="GPU pods have a PriorityClass that their namespace may use.",
     problem="All GPU pods are equally important, so that an experiment keeps the GPUs that production waits for, or a "
     "team gives all of its pods the highest class there is.",
     examples=(
-        Example(_WITHOUT_A_CLASS, {"name": "training"}),
-        Example(_WITH_A_CLASS, {"name": "training", "allowed": ["batch-*"]}),
+        Example(training_pod(), {"name": "training"}),
+        Example(training_pod("priorityClassName: production"), {"name": "training", "allowed": ["batch-*"]}),
     ),
     settings=Settings,
     mutate=mutate,

@@ -250,21 +250,25 @@ class Example:
 _TRAINING_POD = """\
 apiVersion: v1
 kind: Pod
-metadata: {{name: train}}
+metadata: {{name: {name}}}
 spec:
 {spec}  containers:
     - name: trainer
       image: {image}
-      resources: {resources}
+{container}      resources: {resources}
 """
 
 
 def training_pod(
-    *spec: str, image: str = "registry.example.com/train:1", resources: str = "{limits: {nvidia.com/gpu: 1}}"
+    *spec: str,
+    name: str = "train",
+    image: str = "registry.example.com/train:1",
+    container: str = "",
+    resources: str = "{limits: {nvidia.com/gpu: 1}}",
 ) -> str:
-    """The manifest of a pod with one container, for examples. `spec` are more lines of the pod's spec."""
-    lines = "".join(f"  {line}\n" for line in spec)
-    return _TRAINING_POD.format(spec=lines, image=image, resources=resources)
+    """The manifest of a pod with one container, for examples. `spec` and `container` are further lines of these."""
+    lines, field = "".join(f"  {line}\n" for line in spec), container and f"      {container}\n"
+    return _TRAINING_POD.format(spec=lines, name=name, image=image, container=field, resources=resources)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,24 +115,13 @@ def _refuses_several(nodes: NodeClass) -> bool:
     return share_of(nodes.labels).sharing is expected
 
 
-_FOUR_SHARES = """
-apiVersion: v1
-kind: Pod
-metadata: {name: notebook}
-spec:
-  containers:
-    - name: notebook
-      image: registry.example.com/notebook:1
-      resources: {limits: {nvidia.com/gpu.shared: 4}}
-"""
-
 RULE = Rule(
     key="sharedGpus",
     promise="A container requests at most one unit of a shared GPU, and shares GPUs only where the policy allows it.",
     problem="People request several shares of a GPU to get more of it, do not get more, or find that their pod failed "
     "on its node with UnexpectedAdmissionError.",
     examples=(
-        Example(_FOUR_SHARES, {"failRequestsGreaterThanOne": True}),
+        Example(training_pod(resources="{limits: {nvidia.com/gpu.shared: 4}}"), {"failRequestsGreaterThanOne": True}),
         Example(training_pod("tolerations: [{key: nvidia.com/gpu, operator: Exists}]"), {"isolation": "shared"}),
     ),
     settings=Settings,

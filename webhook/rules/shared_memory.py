@@ -271,18 +271,7 @@ def _size(pod: Pod, settings: Settings, having: Sequence[Container]) -> tuple[in
     return limit, [Advice(where, found, f"Raise resources.limits.memory to {wanted} or more")]
 
 
-_LARGER_THAN_ITS_LIMIT = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 128Gi}}]
-  containers:
-    - name: trainer
-      image: registry.example.com/train:1
-      volumeMounts: [{name: shm, mountPath: /dev/shm}]
-      resources: {limits: {nvidia.com/gpu: 2, memory: 64Gi}}
-"""
+_TWO_GPUS = "{limits: {nvidia.com/gpu: 2, memory: 64Gi}}"
 
 RULE = Rule(
     key="sharedMemory",
@@ -290,8 +279,14 @@ RULE = Rule(
     problem='Data loaders of PyTorch die of a bus error and NCCL of "No space left on device", because processes share '
     "data in /dev/shm, which has only 64 MiB in a container.",
     examples=(
-        Example(training_pod(resources="{limits: {nvidia.com/gpu: 2, memory: 64Gi}}")),
-        Example(_LARGER_THAN_ITS_LIMIT),
+        Example(training_pod(resources=_TWO_GPUS)),
+        Example(
+            training_pod(
+                "volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 128Gi}}]",
+                container="volumeMounts: [{name: shm, mountPath: /dev/shm}]",
+                resources=_TWO_GPUS,
+            )
+        ),
     ),
     settings=Settings,
     mutate=mutate,

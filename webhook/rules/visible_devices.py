@@ -51,7 +51,7 @@ from webhook.rules.device_access import (
     shows_all,
 )
 from webhook.rules.names import NamespaceGlob, is_one_of
-from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
+from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import InjectionSettings
 from webhook.yaml_files.camel_model import CamelModel
 
@@ -348,15 +348,7 @@ spec:
       image: registry.example.com/notebook:1
       env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]
 """
-_WITH_A_SIDECAR = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  containers:
-    - name: trainer
-      image: registry.example.com/train:1
-      resources: {limits: {nvidia.com/gpu: 1}}
+_SIDECAR = """\
     - name: upload
       image: registry.example.com/upload:1
 """
@@ -366,7 +358,7 @@ RULE = Rule(
     promise="No container uses a GPU that it did not request.",
     problem="A container that sets NVIDIA_VISIBLE_DEVICES to all, or whose image does, uses every GPU of its node, "
     "beside the containers that requested them, and no quota counts it.",
-    examples=(Example(_WITHOUT_ASKING), Example(_WITH_A_SIDECAR)),
+    examples=(Example(_WITHOUT_ASKING), Example(training_pod() + _SIDECAR)),
     settings=Settings,
     mutate=mutate,
     validate=validate,
