@@ -24,6 +24,13 @@ Namespaces = Callable[[str], str]
 REPAIRS = "gpu_policy_quota_ledger_repairs_total"
 
 
+def few(quotas: QuotaSite, make_namespace: Namespaces, count: int) -> tuple[str, str]:
+    """A namespace with a quota of four GPUs, of which pods use `count`, and the key of its ledger."""
+    namespace = make_namespace("few")
+    fill(quotas, namespace, count)
+    return namespace, f"namespace.{namespace}"
+
+
 def attempt(quotas: QuotaSite, namespace: str, name: str) -> dict[str, Any]:
     """The API server's answer to a create."""
     path = f"/api/v1/namespaces/{namespace}/pods?timeout=4s"
@@ -71,9 +78,7 @@ def broken(ledger: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_a_ledger_that_somebody_broke_heals_by_itself_and_lets_nobody_beyond_the_quota(
     quotas: QuotaSite, make_namespace: Namespaces, how: str
 ) -> None:
-    namespace = make_namespace("few")
-    key = f"namespace.{namespace}"
-    fill(quotas, namespace, 3)
+    namespace, key = few(quotas, make_namespace, 3)
     before, repairs = quotas.ledger(key), quotas.metric(REPAIRS)
     change = broken(before)[how]
     assert quotas.plane.raw("PUT", ledger_path(key), {**before, **change})[0] == 200
@@ -91,10 +96,9 @@ def test_a_ledger_that_somebody_broke_heals_by_itself_and_lets_nobody_beyond_the
 
 
 def test_a_broken_ledger_heals_although_no_pod_asks(quotas: QuotaSite, make_namespace: Namespaces) -> None:
-    namespace = make_namespace("few")
-    fill(quotas, namespace, 2)
-    assert quotas.plane.raw("PATCH", ledger_path(f"namespace.{namespace}"), {"data": {DATA: "hello"}})[0] == 200
-    eventually(lambda: SET_ASIDE in quotas.ledger(f"namespace.{namespace}")["data"])
+    namespace, key = few(quotas, make_namespace, 2)
+    assert quotas.plane.raw("PATCH", ledger_path(key), {"data": {DATA: "hello"}})[0] == 200
+    eventually(lambda: SET_ASIDE in quotas.ledger(key)["data"])
     assert is_even(quotas, namespace)
 
 
@@ -102,9 +106,7 @@ def test_A11_a_pod_that_is_on_its_way_while_its_ledger_is_broken_still_counts(
     quotas: QuotaSite, make_namespace: Namespaces
 ) -> None:
     """It has its entry and is not stored yet, because another webhook takes its time over it."""
-    namespace = make_namespace("few")
-    key = f"namespace.{namespace}"
-    fill(quotas, namespace, 3)
+    namespace, key = few(quotas, make_namespace, 3)
     goes_on = threading.Event()
 
     def dawdle(_name: str) -> str:
@@ -126,9 +128,7 @@ def test_A11_a_ledger_that_is_broken_again_and_again_in_a_storm_lets_nobody_beyo
     quotas: QuotaSite, make_namespace: Namespaces
 ) -> None:
     """Pods that were admitted a moment ago are in no list, so they count by the entries of before."""
-    namespace = make_namespace("few")
-    key = f"namespace.{namespace}"
-    fill(quotas, namespace, 1)
+    namespace, key = few(quotas, make_namespace, 1)
     ends = threading.Event()
     answers: list[tuple[int, str]] = []
 

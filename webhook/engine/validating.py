@@ -71,7 +71,7 @@ def _found(  # noqa: PLR0913, PLR0917  # as `validate`
 def _violations(pod: Pod, policy: Policy, facts: Facts) -> Iterable[Finding]:
     """What the rules of a policy find in a pod, each by itself and all of them together.
 
-    A pod to which no node is left is not kept off any. So nothing more is said of some of its nodes.
+    Where no node is left, that alone is said: findings about some of the nodes are left out.
     """
     found = violations(pod, policy.validators, facts)
     if not policy.steerers or not (pod.accelerators or pod.resource_claims):

@@ -147,8 +147,8 @@ class SliceTable:
 
     def products(self, driver: str, kind: str = "") -> frozenset[str]:
         """The products of the devices that `most` counts, of all nodes; the empty text for a device that says none."""
-        known = [one for one in self._largest if one[0] == driver and (not kind or one[1] in {kind, _UNTYPED})]
-        return frozenset([one[2] for one in known if one[2:]])
+        of_driver = [place for place in self._largest if place[0] == driver]
+        return frozenset([place[2] for place in of_driver if place[2:] and (not kind or place[1] in {kind, _UNTYPED})])
 
     def is_local(self, driver: str) -> bool:
         """Whether every node that offers devices of a driver is known by slices of its own."""

@@ -185,8 +185,8 @@ def _read(claims: Iterable[object], accelerators: Accelerators) -> Iterator[GpuP
 def _left_out(faults: Mapping[str, Sequence[str]], sharing: Sequence[str]) -> Iterator[str]:
     """Messages about pods that do not count: by what is wrong with them, and `sharing` because of their uids."""
     for fault, names in islice(faults.items(), _MOST_NAMED):
-        one, these = f"pod {names[0]} does", f"{len(names)} pods ({few(names)}) do"
-        yield f"{one if len(names) == 1 else these} not count against quotas: {fault}"
+        single, several = f"pod {names[0]} does", f"{len(names)} pods ({few(names)}) do"
+        yield f"{single if len(names) == 1 else several} not count against quotas: {fault}"
     if more := sum(map(len, islice(faults.values(), _MOST_NAMED, None))):
         yield f"{more} more pods do not count against quotas"
     if sharing:

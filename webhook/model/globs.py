@@ -51,13 +51,13 @@ def _compiled(pattern: str, *, in_parts: bool = False) -> re.Pattern[str]:
     return re.compile(_joined(pieces, "."), re.DOTALL)
 
 
-def _joined(pieces: Sequence[str], one: str) -> str:
-    """Regular expressions with any run of `one` between them, and `one` for each question mark."""
-    first, *others = [piece.replace(r"\?", one) for piece in pieces]
+def _joined(pieces: Sequence[str], wildcard: str) -> str:
+    """Regular expressions with any run of `wildcard` between them, and one `wildcard` for each question mark."""
+    first, *others = [piece.replace(r"\?", wildcard) for piece in pieces]
     if not others:
         return first
     *between, last = others
-    return first + "".join(f"(?>{one}*?{piece})" for piece in between if piece) + f"{one}*?{last}"
+    return first + "".join(f"(?>{wildcard}*?{piece})" for piece in between if piece) + f"{wildcard}*?{last}"
 
 
 def closest(patterns: Iterable[str], text: str) -> str | None:
@@ -117,8 +117,8 @@ _Step = tuple[bool, str]
 
 
 def _steps_of(pattern: str, *, in_parts: bool) -> Sequence[_Step]:
-    one = _NO_SLASH if in_parts else _ANY
-    return [(part[0] == "*", _ANY if part[1:] else one if part in "*?" else part) for part in _PARTS.findall(pattern)]
+    mark = _NO_SLASH if in_parts else _ANY
+    return [(part[0] == "*", _ANY if part[1:] else mark if part in "*?" else part) for part in _PARTS.findall(pattern)]
 
 
 def _following(one: Sequence[_Step], other: Sequence[_Step], i: int, j: int) -> Iterator[tuple[int, int]]:

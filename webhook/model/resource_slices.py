@@ -164,8 +164,8 @@ def driver_of_slices(devices: CountedDevices) -> SliceDriver | None:
     kinds = [kind for kind, _ in devices if kind.driver == NVIDIA and kind.type != _VFIO]
     if not kinds:
         return None
-    said = ("driver_version", "cuda_driver_version", "product", "compute_capability")
-    return SliceDriver(*(_only({getattr(kind, name) for kind in kinds}) for name in said))
+    fields = ("driver_version", "cuda_driver_version", "product", "compute_capability")
+    return SliceDriver(*(_only({getattr(kind, name) for kind in kinds}) for name in fields))
 
 
 def _only(texts: set[str]) -> str:
@@ -203,12 +203,12 @@ def _is_shared(device: Mapping[str, Any]) -> bool:
 def _kind(device: Mapping[str, Any], driver: str) -> DeviceKind:
     device = {**device, **mapped(device, "basic")}
     attributes, capacity = mapped(device, "attributes"), mapped(device, "capacity")
-    said = {field: _attribute(attributes, driver, names) for field, names in _ATTRIBUTES.items()}
+    texts = {field: _attribute(attributes, driver, names) for field, names in _ATTRIBUTES.items()}
     memory = capacity.get("memory", capacity.get(f"{driver}/memory"))
     consumes = bool(listed(device, "consumesCounters"))
     portions = _portions(mapped(mapped(memory), "requestPolicy")) if _is_shared(device) else None
     size, taints = size_of(mapped(memory).get("value")), _taints(listed(device, "taints"))
-    return DeviceKind(_driver(driver), memory=size, shares_counters=consumes, taints=taints, portions=portions, **said)
+    return DeviceKind(_driver(driver), memory=size, shares_counters=consumes, taints=taints, portions=portions, **texts)
 
 
 def _portions(policy: Mapping[str, Any]) -> Portions:

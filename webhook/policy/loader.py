@@ -106,8 +106,8 @@ def build(
             str(contents.path / EXCEPTIONS_FILE), exceptions_file, tuple(rules), None if is_default_unknown else now
         )
         exceptions, remarks = load_exceptions(written, policy_set, binder.context, binder.contexts, faults)
-        told = (*policy_set.notices, *remarks)
-        policy_set = PolicySet.of(binder.default, policies, told, pots, cuda, exceptions, max_days)
+        notices = [*policy_set.notices, *remarks]
+        policy_set = PolicySet.of(binder.default, policies, notices, pots, cuda, exceptions, max_days)
     faults.raise_if_any()
     return policy_set
 

@@ -178,11 +178,11 @@ class Policy:
     def under(self, applied: tuple[AppliedException, ...], exceptions: PolicyExceptions) -> "Policy":
         """The policy as it is for pods for which exceptions hold."""
         rules = excepted_rules(self.name, self.rules, applied, exceptions)
-        said = [[one.name, one.rules, one.is_whole, repr(one.exception)] for one in applied]
+        parts = [[one.name, one.rules, one.is_whole, repr(one.exception)] for one in applied]
         whole = tuple(one for one in applied if one.is_whole)
         base = None if whole == applied else self.under(whole, exceptions) if whole else self
-        told = content_hash([self.hash, said])
-        return replace(self, rules=rules, hash=told, exceptions=applied, usual=self, base=base)
+        new_hash = content_hash([self.hash, parts])
+        return replace(self, rules=rules, hash=new_hash, exceptions=applied, usual=self, base=base)
 
     @property
     def short_hash(self) -> str:

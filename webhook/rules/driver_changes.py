@@ -47,9 +47,9 @@ def _count(verdicts: Iterable[NodeVerdict]) -> int:
 def _advice(
     changing: ChangingNodes, lost: Sequence[NodeVerdict], uses: Uses, assessment: Assessment, *, is_last: bool
 ) -> Advice:
-    at = min(at for one in lost for at in one.result.failing)
+    at = min(at for verdict in lost for at in verdict.result.failing)
     container, need = uses[at]
-    own = [one for one in lost if at in one.result.failing]
+    own = [verdict for verdict in lost if at in verdict.result.failing]
     change = changing.change
     from_then_on = f"from {change.day} on, nodes of pool {changing.pool} have driver {change.driver}"
     rest = ", and there are no other nodes for the pod" if is_last else ""
@@ -57,5 +57,5 @@ def _advice(
         f"{container.path}.image",
         f"{from_then_on}; {cuda_messages.needs(container.image, need)}, and will not run there{rest}: "
         f"{cuda_messages.reasons(own, at)}",
-        cuda_messages.remedy_for(container.image, need, [one.result.offer for one in own], assessment.tables),
+        cuda_messages.remedy_for(container.image, need, [verdict.result.offer for verdict in own], assessment.tables),
     )

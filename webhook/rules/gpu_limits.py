@@ -221,8 +221,8 @@ def _beyond_with(
     more = [one.more for one in claimed]
     most = None if None in more else counted + brought + sum(filter(None, more))
     if most is None or most > allowed:
-        these = "all GPUs of a node" if most is None else f"all GPUs of a node, up to {spelled(most - counted)},"
-        found = f"requests {these} by resource claims; the policy allows at most {allowed} per {what}"
+        amount = "all GPUs of a node" if most is None else f"all GPUs of a node, up to {spelled(most - counted)},"
+        found = f"requests {amount} by resource claims; the policy allows at most {allowed} per {what}"
         yield Advice(where, found, "Request a number of devices in the claim")
 
 
