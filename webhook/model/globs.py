@@ -6,14 +6,11 @@ and `?` stay within a part there, and `**` is any run of characters.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 _WILDCARD = re.compile(r"[*?]")
 _RUN = re.compile(r"\*\*+")
-_PARTS = re.compile(r"\*\*+|.", re.DOTALL)
-_ANY, _NO_SLASH = "any", "[^/]"
-"""What a wildcard stands for; the second is also a regular expression."""
 
 
 def is_glob(pattern: str) -> bool:
@@ -47,7 +44,7 @@ def _compiled(pattern: str, *, in_parts: bool = False) -> re.Pattern[str]:
     pieces = [re.escape(piece) for piece in pattern.split("*")]
     if in_parts:
         runs = [[re.escape(piece) for piece in run.split("*")] for run in _RUN.split(pattern)]
-        pieces = [_joined(run, _NO_SLASH) for run in runs]
+        pieces = [_joined(run, "[^/]") for run in runs]
     return re.compile(_joined(pieces, "."), re.DOTALL)
 
 
@@ -73,62 +70,34 @@ def closest(patterns: Iterable[str], text: str) -> str | None:
     return min(found, key=lambda pattern: (pattern != text, -len(pattern), pattern), default=None)
 
 
-def overlap(one: str, other: str, *, in_parts: bool = False) -> bool:
-    """Whether a text exists that matches both globs.
+def overlap(one: str, other: str) -> bool:
+    """Whether a text exists that matches both globs, of which neither is in parts.
 
-    >>> overlap("a*c", "ab*"), overlap("a*", "b*"), overlap("a/*", "a/b/*", in_parts=True)
-    (True, False, False)
+    >>> overlap("a*c", "ab*"), overlap("a*", "b*")
+    (True, False)
     """
     if not ends_agree(one, other):
         return False
-    left, right = _steps_of(one, in_parts=in_parts), _steps_of(other, in_parts=in_parts)
     reached, pending = {(0, 0)}, [(0, 0)]
     while pending:
-        at = pending.pop()
-        if at == (len(left), len(right)):
+        i, j = pending.pop()
+        left, right = one[i : i + 1], other[j : j + 1]
+        if not left and not right:
             return True
-        for following in _following(left, right, *at):
-            if following not in reached:
-                reached.add(following)
-                pending.append(following)
+        following = {(i + 1, j)} if left == "*" else set()  # a star that matches nothing
+        if right == "*":
+            following.add((i, j + 1))
+        if left and right and (left == right or is_glob(left) or is_glob(right)):  # one more common character
+            following.add((i + (left != "*"), j + (right != "*")))
+        pending += following - reached
+        reached |= following
     return False
 
 
 def ends_agree(one: str, other: str) -> bool:
     """Whether the texts before the first and after the last wildcard allow a common text. Cheap, and often enough."""
     for left, right in ((one, other), (one[::-1], other[::-1])):
-        fixed = min(len(before_wildcard(left)), len(before_wildcard(right)))
+        fixed = min(len(_WILDCARD.split(glob, maxsplit=1)[0]) for glob in (left, right))
         if left[:fixed] != right[:fixed]:
             return False
     return True
-
-
-def before_wildcard(pattern: str) -> str:
-    """What every text begins with that matches the glob.
-
-    >>> before_wildcard("team-?*"), before_wildcard("team")
-    ('team-', 'team')
-    """
-    return _WILDCARD.split(pattern, maxsplit=1)[0]
-
-
-_Step = tuple[bool, str]
-"""Whether it is a star, and the character of which it is one or any run: its own, _ANY, or _NO_SLASH."""
-
-
-def _steps_of(pattern: str, *, in_parts: bool) -> Sequence[_Step]:
-    mark = _NO_SLASH if in_parts else _ANY
-    return [(part[0] == "*", _ANY if part[1:] else mark if part in "*?" else part) for part in _PARTS.findall(pattern)]
-
-
-def _following(one: Sequence[_Step], other: Sequence[_Step], i: int, j: int) -> Iterator[tuple[int, int]]:
-    """The positions in both globs after one more common character, or after a star that matches nothing."""
-    is_star, left = one[i] if i < len(one) else (False, "")
-    is_other_star, right = other[j] if j < len(other) else (False, "")
-    if is_star:
-        yield i + 1, j
-    if is_other_star:
-        yield i, j + 1
-    pair = {left, right}
-    if left and right and (len(pair) == 1 or _ANY in pair or (_NO_SLASH in pair and "/" not in pair)):
-        yield i + (not is_star), j + (not is_other_star)

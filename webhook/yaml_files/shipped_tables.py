@@ -22,11 +22,6 @@ _RESOLVERS = {
 _LOADER: Any = type("_Loader", (_SAFE,), {"yaml_implicit_resolvers": _RESOLVERS})
 """Reads dates as texts, with or without quotes, as the reader of people's files does."""
 
-NO_DATE = "unknown"
-"""The date of a source if nobody noted when it was read."""
-WITH_RELEASE = "release"
-"""The date of a source that is part of the release in its row, such as a tagged Dockerfile."""
-
 
 def read_table(file: Path) -> Any:
     """The content of a file, as maps, lists and scalars. A row of four keys takes some 16 microseconds."""
