@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from webhook.model.accelerators import Vendor
 from webhook.model.node import EVERYTHING, NodeClass
-from webhook.model.pod import Pod
+from webhook.model.pod import Pod, changed
 from webhook.rules.claimed_nodes import claimed_nodes
 from webhook.rules.rule import Facts
 
@@ -43,6 +43,12 @@ def selected(pod: Pod, facts: Facts) -> SelectedNodes:
         return SelectedNodes(nodes, (True,) * len(nodes))
     known = {id(one.labels) for one in among}
     return SelectedNodes(nodes, tuple([not one.labels or id(one.labels) in known for one in nodes]))
+
+
+def anywhere(pod: Pod, facts: Facts) -> SelectedNodes:
+    """All nodes with the pod's GPUs, whatever it selects; none of them counts as one of its candidates."""
+    nodes = facts.selected_nodes(changed(pod, node_selector={}, required=None, node_name="", runtime_class=None))
+    return SelectedNodes(nodes, (False,) * len(nodes))
 
 
 def released(pod: Pod, facts: Facts) -> Pod:
