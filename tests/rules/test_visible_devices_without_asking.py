@@ -289,6 +289,9 @@ EXPORTER = "nvcr.io/nvidia/k8s/dcgm-exporter"
         ({"images": [f"{EXPORTER}:4.*"]}, f"{EXPORTER}:4.4.1", False),
         ({"images": ["localhost:5000/*"]}, "localhost:5000/agent", False),
         ({"images": [EXPORTER]}, f"evil.example.com/{EXPORTER}", True),
+        ({"images": ["registry.corp/*/exporter"]}, "registry.corp/gpu/exporter:1", False),
+        ({"images": ["registry.corp/*/exporter"]}, "registry.corp/team-a/evil/exporter:1", True),
+        ({"images": ["registry.corp/**"]}, "registry.corp/gpu/exporter:1", False),
         ({"images": [EXPORTER]}, f"{EXPORTER}-evil:1", True),
         ({"namespaces": ["mon*"]}, "any", False),
         ({"namespaces": ["other"]}, "any", True),
@@ -320,6 +323,16 @@ def test_a_claim_asks_for_gpus_unless_it_is_known_to_be_for_something_else(devic
     facts = Cluster(claims=claims)
     assert bool(violations(RULE, pod(container(**CLAIMED), **BY_CLAIM), facts=facts)) == is_told
     assert len(violations(RULE, pod(container(**CLAIMED), container("b"), **BY_CLAIM), facts=facts)) == 1 + is_told
+
+
+@pytest.mark.parametrize("device_class", ["gpu.nvidia.com", None])
+def test_a_container_gets_no_gpu_by_its_image_if_its_claim_is_another_one_when_it_starts(device_class):
+    """A claim may be made after its pod, and made again with other devices, or with none."""
+    claims = {("ResourceClaimTemplate", "one"): ((Devices(device_class),),)} if device_class else {}
+    completed = mutated(RULE, pod(container(**CLAIMED), **BY_CLAIM), facts=Cluster(claims=claims))
+    assert completed["spec"]["containers"][0]["env"] == [VOID]
+    elsewhere = pod(container(**CLAIMED), **BY_CLAIM | {"runtimeClassName": "gvisor"})
+    assert mutated(RULE, elsewhere, facts=Cluster(claims=claims)) == elsewhere
 
 
 def test_a_container_with_a_claim_that_sets_the_variable_is_told_to_remove_it():

@@ -5,7 +5,8 @@ device files, the container toolkit's list of devices, annotations for container
 pods with GPUs as well, because one GPU is easily the key to all GPUs of the node.
 
 In a pod that requests NVIDIA GPUs, a container without such gets `NVIDIA_VISIBLE_DEVICES=void`, unless it sets the
-variable itself. Other pods get no `void`, nor do debug containers, to which nothing can be added. In mode `warn` a
+variable itself. So does one with a claim for GPUs under the NVIDIA runtime, since the claim may be another one when the
+pod starts. Other pods get no `void`, nor do debug containers, to which nothing can be added. In mode `warn` a
 `void` that would be added is only recorded, without a warning, because the author of the pod need not do anything.
 
 A container that uses a claim which gives GPUs, or which nobody knows yet, asks for them as well; the CDI device of
@@ -19,9 +20,10 @@ process that has them can outlive the pod, or reach more than GPUs.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Annotated
 
 from pydantic import Field
@@ -30,7 +32,7 @@ from webhook.model.accelerators import Vendor
 from webhook.model.claims import claims_of
 from webhook.model.container import EPHEMERAL, Container, Mount
 from webhook.model.edits import AddEnv
-from webhook.model.globs import matcher
+from webhook.model.globs import glob_tester
 from webhook.model.pod import Pod, Volume, changed
 from webhook.rules.claimed_gpus import gpus_of_claim
 from webhook.rules.device_access import (
@@ -60,6 +62,7 @@ _OF_GPUDIRECT = 8
 """GPUs of the machines with GPUDirect-TCPX and -TCPXO, which are a3-highgpu-8g and a3-megagpu-8g."""
 
 
+_LONGEST_IMAGE = 512
 _AGENT = re.compile(r"dcgm|exporter|device-plugin|feature-discovery|monitor|node-agent|gpu-agent|kepler|telegraf")
 """In the last part of the name of an image: agents of nodes. It only decides what advice says."""
 _IF_ON_PURPOSE = "If it sees every GPU on purpose, exempt its namespace or image (visibleDevices.exempt)"
@@ -71,15 +74,21 @@ class ExemptAgents(CamelModel):
     namespaces: tuple[NamespaceGlob, ...] = ()
     """Globs of their namespaces."""
     images: tuple[Annotated[str, Field(min_length=1, max_length=512)], ...] = ()
-    """Globs of their images as pods name them, with or without tag, such as `nvcr.io/nvidia/k8s/dcgm-exporter`. Name a
-    registry that tenants cannot write to: a container with such an image may use every GPU."""
+    """Globs of their images as pods name them, with or without tag, such as `nvcr.io/nvidia/k8s/dcgm-exporter`. `*`
+    takes no slash, and `**` does. Name a registry that tenants cannot write to: a container with such an image may use
+    every GPU."""
+
+    @cached_property
+    def _testers(self) -> tuple[Callable[[str], object], ...]:
+        return tuple([glob_tester(glob, in_parts=True) for glob in self.images])
 
     def holds(self, container: Container) -> bool:
         """Whether the image of a container is exempt."""
         untagged = container.image.partition("@")[0]
         if ":" in untagged.rpartition("/")[2]:
             untagged = untagged.rpartition(":")[0]
-        return any(matcher(glob).fullmatch(name) for glob in self.images for name in (container.image, untagged))
+        names = (container.image, untagged) if len(container.image) <= _LONGEST_IMAGE else ()
+        return any(test(name) for test in self._testers for name in names)
 
 
 class Settings(InjectionSettings):
@@ -122,12 +131,14 @@ class Settings(InjectionSettings):
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv]:
     """Set `void` in the containers of an NVIDIA pod that request no GPU and do not set the variable."""
-    if not pod.requests_gpus_of(Vendor.NVIDIA) or pod.has_passthrough:
+    has_gpus = pod.requests_gpus_of(Vendor.NVIDIA)
+    if pod.has_passthrough or not (has_gpus or pod.resource_claims or pod.requests_classes):
         return
     if is_one_of(pod.namespace, settings.exempt.namespaces):
         return
     for container in pod.lasting_containers():
-        if not _may_get_gpus(container) and not container.sets_env(VARIABLE) and not settings.exempt.holds(container):
+        is_due = has_gpus if not _may_get_gpus(container) else _may_lose_its_claim(container, pod, settings, facts)
+        if is_due and not container.sets_env(VARIABLE) and not settings.exempt.holds(container):
             yield AddEnv(container, VARIABLE, "void")
 
 
@@ -177,6 +188,13 @@ def _findings(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation 
 
 def _may_be_on_gpu_nodes(pod: Pod, facts: Facts) -> bool:
     return any(node.gpu_resources for node in facts.matching_nodes(pod))
+
+
+def _may_lose_its_claim(container: Container, pod: Pod, settings: Settings, facts: Facts) -> bool:
+    """Whether a claim for which a container counts as asking for GPUs may become one for something else later."""
+    if not container.has_claims or requests_nvidia(container) or not _runtime(pod, settings, facts):
+        return False
+    return _claims_gpus(container, pod, facts)
 
 
 def _exposing(container: Container, *, by_claim: bool) -> Violation | None:
