@@ -20,7 +20,7 @@ process that has them can outlive the pod, or reach more than GPUs.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -131,14 +131,19 @@ class Settings(InjectionSettings):
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv]:
     """Set `void` in the containers of an NVIDIA pod that request no GPU and do not set the variable."""
-    has_gpus = pod.requests_gpus_of(Vendor.NVIDIA)
-    if pod.has_passthrough or not (has_gpus or pod.resource_claims or pod.requests_classes):
+    has_gpus, has_claims = pod.requests_gpus_of(Vendor.NVIDIA), bool(pod.resource_claims or pod.requests_classes)
+    if pod.has_passthrough or not (has_gpus or has_claims) or is_one_of(pod.namespace, settings.exempt.namespaces):
         return
-    if is_one_of(pod.namespace, settings.exempt.namespaces):
-        return
+    has_claims = has_claims and bool(_runtime(pod, settings, facts))
+    claims = _gpu_claims(pod, facts) if has_claims else frozenset()
     for container in pod.lasting_containers():
-        is_due = has_gpus if not _may_get_gpus(container) else _may_lose_its_claim(container, pod, settings, facts)
-        if is_due and not container.sets_env(VARIABLE) and not settings.exempt.holds(container):
+        if container.sets_env(VARIABLE) or settings.exempt.holds(container):
+            continue
+        if not _may_get_gpus(container):
+            is_due = has_gpus
+        else:  # its claim may be another one when the pod starts
+            is_due = has_claims and _claims_gpus(container, claims) and not requests_nvidia(container)
+        if is_due:
             yield AddEnv(container, VARIABLE, "void")
 
 
@@ -167,6 +172,7 @@ def _is_agent(pod: Pod) -> bool:
 
 def _findings(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     runtime, own = _runtime(pod, settings, facts), OwnGpus(pod, settings.whole_nodes, facts)
+    claims = _gpu_claims(pod, facts) if pod.resource_claims else frozenset()
     for volume in pod.volumes:
         if volume.host_path and is_device_file(volume.host_path):
             yield from _of_volume(volume, pod, settings)
@@ -175,7 +181,7 @@ def _findings(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation 
     if pod.node_name:
         yield from _of_the_node(pod, facts)
     for container in pod.containers:
-        by_claim = container.has_claims and _claims_gpus(container, pod, facts)
+        by_claim = container.has_claims and _claims_gpus(container, claims)
         if (found := _exposing(container, by_claim=by_claim)) is not None:
             is_clear = shows_all(container) or not requests_nvidia(container)
             yield from own.applied_to([found]) if is_clear else [found]
@@ -183,18 +189,11 @@ def _findings(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation 
         if container.is_privileged and (pod.gpus or runtime):
             yield from settings.privileged.applied_to(_privileged(pod, container, runtime))
         if container.env_from or (runtime and not requests_nvidia(container)):
-            yield from own.applied_to(_of_what_is_not_said(pod, container, settings, runtime, facts))
+            yield from own.applied_to(_of_what_is_not_said(pod, container, settings, runtime, claims, facts))
 
 
 def _may_be_on_gpu_nodes(pod: Pod, facts: Facts) -> bool:
     return any(node.gpu_resources for node in facts.matching_nodes(pod))
-
-
-def _may_lose_its_claim(container: Container, pod: Pod, settings: Settings, facts: Facts) -> bool:
-    """Whether a claim for which a container counts as asking for GPUs may become one for something else later."""
-    if not container.has_claims or requests_nvidia(container) or not _runtime(pod, settings, facts):
-        return False
-    return _claims_gpus(container, pod, facts)
 
 
 def _exposing(container: Container, *, by_claim: bool) -> Violation | None:
@@ -205,13 +204,15 @@ def _exposing(container: Container, *, by_claim: bool) -> Violation | None:
     return replace(found, found=f"{found.found}, which gets GPUs by a claim", remedy="Remove the variable")
 
 
-def _claims_gpus(container: Container, pod: Pod, facts: Facts) -> bool:
-    """Whether a container with claims gets GPUs by one of them, as far as anybody knows."""
-    used = {one.name for one in container.claims}
-    known = [facts.claim(one, pod.namespace) for one in claims_of(pod.resource_claims) if one.name in used]
-    return bool(container.unknown_classes) or any(
-        one is None or gpus_of_claim(one, pod.known, facts).most for one in known
-    )
+def _gpu_claims(pod: Pod, facts: Facts) -> Set[str]:
+    """The claims of a pod, by their names in it, that give GPUs or that nobody knows yet."""
+    known = [(one.name, facts.claim(one, pod.namespace)) for one in claims_of(pod.resource_claims)]
+    return {name for name, one in known if one is None or gpus_of_claim(one, pod.known, facts).most}
+
+
+def _claims_gpus(container: Container, claims: Set[str]) -> bool:
+    """Whether a container gets GPUs by one of these claims of its pod, or by a device class that nobody knows."""
+    return bool(container.unknown_classes) or any(one.name in claims for one in container.claims)
 
 
 def _runtime(pod: Pod, settings: Settings, facts: Facts) -> str:
@@ -303,8 +304,8 @@ def _privileged(pod: Pod, container: Container, runtime: str) -> Violation:
     return Violation(where, f"is privileged {found}", "such a container sees every GPU of its node", remedy)
 
 
-def _of_what_is_not_said(
-    pod: Pod, container: Container, settings: Settings, runtime: str, facts: Facts
+def _of_what_is_not_said(  # noqa: PLR0913, PLR0917  # all that decides
+    pod: Pod, container: Container, settings: Settings, runtime: str, claims: Set[str], facts: Facts
 ) -> Iterator[Violation | Advice]:
     """The violations of a container that leaves the variable to a ConfigMap, a Secret or its image.
 
@@ -313,7 +314,7 @@ def _of_what_is_not_said(
     """
     is_sent = bool(pod.runtime_class) or any(gpu.vendor not in _OTHERS for gpu in pod.accelerators)
     is_sent = is_sent or (bool(runtime) and pod.owner_kind == "RayCluster" and _may_be_on_gpu_nodes(pod, facts))
-    by_claim = container.has_claims and not sets_legacy(container) and _claims_gpus(container, pod, facts)
+    by_claim = container.has_claims and not sets_legacy(container) and _claims_gpus(container, claims)
     asks = by_claim or requests_nvidia(container)
     if not asks and (not runtime or _gets_void(pod, container)):
         return
