@@ -320,6 +320,13 @@ def test_a_pod_that_names_a_model_which_no_node_has_yet_is_refused_or_left_to_wa
         assert mutated(RULE, waiting, values, facts) == waiting
 
 
+def test_a_pod_for_slices_that_no_node_has_yet_is_kept_off_forbidden_gpus_that_are_cut_later():
+    waiting = gpu_pod(resource="nvidia.com/mig-3g.40gb")
+    for values in (SMALL, {"denied": ["H100"]}):
+        assert excluded(waiting, cluster(T4, H100), values) == [without(PRODUCT, H100[PRODUCT])]
+    assert excluded(waiting, cluster(T4, H100), {"allowed": ["3g.40gb"]}) == []
+
+
 def test_a_pod_that_selects_no_node_is_kept_off_a_cluster_that_has_only_what_it_may_not_use():
     assert excluded(gpu_pod(nodeSelector={"pool": "new"}), cluster(H100), {"denied": ["H100"]}) == [
         without(PRODUCT, H100[PRODUCT])

@@ -46,8 +46,11 @@ def selected(pod: Pod, facts: Facts) -> SelectedNodes:
 
 
 def anywhere(pod: Pod, facts: Facts) -> SelectedNodes:
-    """All nodes with the pod's GPUs, whatever it selects; none of them counts as one of its candidates."""
-    nodes = facts.selected_nodes(changed(pod, node_selector={}, required=None, node_name="", runtime_class=None))
+    """All nodes with the pod's GPUs, or with any where none has these yet, whatever it selects; none is a candidate."""
+    placed = changed(pod, node_selector={}, required=None, node_name="", runtime_class=None)
+    nodes = facts.selected_nodes(placed)
+    if not nodes:
+        nodes = [one for one in facts.selected_nodes(changed(placed, accelerators=())) if one.gpu_resources]
     return SelectedNodes(nodes, (False,) * len(nodes))
 
 

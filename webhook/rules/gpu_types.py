@@ -182,7 +182,8 @@ def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
         of_nodes = judged_on(classes, gpus, usable)
         found = tuple([misfit and Unsuited(misfit.cause, str(misfit)) for misfit in of_nodes])
         elsewhere = None if are_all_alike else lambda: judge(*anywhere(pod, facts))
-        return Judged(classes, found, are_candidates, settings.tables, holds, elsewhere)
+        are_there = holds and any(gpu.resource in one.gpu_resources for gpu in gpus for one in classes)
+        return Judged(classes, found, are_candidates, settings.tables, are_there, elsewhere)
 
     return judge(*selected(pod, facts))
 
