@@ -327,6 +327,16 @@ def test_a_pod_for_slices_that_no_node_has_yet_is_kept_off_forbidden_gpus_that_a
     assert excluded(waiting, cluster(T4, H100), {"allowed": ["3g.40gb"]}) == []
 
 
+def test_the_label_of_a_queue_takes_no_pod_to_a_denied_model_that_no_label_tells_apart():
+    """Whoever writes a pod may write the label, and where Kueue runs, the pod has its gate when it is validated."""
+    own, denied = cluster(SILENT, {"gpu-type": "h100"}), {"denied": ["H100"]}
+    queued = gpu_pod()
+    queued["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "team"}
+    assert refused(queued, own, denied) != []
+    queued["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
+    assert refused(queued, own, denied) == []
+
+
 def test_a_pod_that_selects_no_node_is_kept_off_a_cluster_that_has_only_what_it_may_not_use():
     assert excluded(gpu_pod(nodeSelector={"pool": "new"}), cluster(H100), {"denied": ["H100"]}) == [
         without(PRODUCT, H100[PRODUCT])

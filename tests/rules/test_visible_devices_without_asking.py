@@ -5,7 +5,7 @@ import pytest
 from tests.rules.samples import Cluster, container, messages, mutated, pod, violations
 from tests.rules.visible_devices_samples import IMAGES_MAY, PRIVILEGED, VOID, device, told
 from webhook.model.accelerators import DEVICE_CLASSES
-from webhook.model.claims import Devices
+from webhook.model.claims import CLAIM, TEMPLATE, Devices
 from webhook.model.node import NodeClass, RuntimeClass
 from webhook.rules.visible_devices import RULE
 
@@ -325,14 +325,24 @@ def test_a_claim_asks_for_gpus_unless_it_is_known_to_be_for_something_else(devic
     assert len(violations(RULE, pod(container(**CLAIMED), container("b"), **BY_CLAIM), facts=facts)) == 1 + is_told
 
 
-@pytest.mark.parametrize("device_class", ["gpu.nvidia.com", None])
-def test_a_container_gets_no_gpu_by_its_image_if_its_claim_is_another_one_when_it_starts(device_class):
+@pytest.mark.parametrize(
+    ("source", "is_known", "gets_void"),
+    [
+        ({"resourceClaimTemplateName": "one"}, False, True),
+        ({"resourceClaimTemplateName": "one"}, True, False),
+        ({"resourceClaimName": "one"}, False, True),
+        ({"resourceClaimName": "one"}, True, True),
+    ],
+    ids=str,
+)
+def test_a_container_gets_no_gpu_by_its_image_if_its_claim_is_another_one_when_it_starts(source, is_known, gets_void):
     """A claim may be made after its pod, and made again with other devices, or with none."""
-    claims = {("ResourceClaimTemplate", "one"): ((Devices(device_class),),)} if device_class else {}
-    completed = mutated(RULE, pod(container(**CLAIMED), **BY_CLAIM), facts=Cluster(claims=claims))
-    assert completed["spec"]["containers"][0]["env"] == [VOID]
-    elsewhere = pod(container(**CLAIMED), **BY_CLAIM | {"runtimeClassName": "gvisor"})
-    assert mutated(RULE, elsewhere, facts=Cluster(claims=claims)) == elsewhere
+    known = ((Devices("gpu.nvidia.com"),),)
+    facts = Cluster(claims={(kind, "one"): known for kind in (CLAIM, TEMPLATE)} if is_known else {})
+    raw = pod(container(**CLAIMED), runtimeClassName="nvidia", resourceClaims=[{"name": "gpu", **source}])
+    assert mutated(RULE, raw, facts=facts)["spec"]["containers"][0].get("env") == ([VOID] if gets_void else None)
+    elsewhere = {**raw, "spec": {**raw["spec"], "runtimeClassName": "gvisor"}}
+    assert mutated(RULE, elsewhere, facts=facts) == elsewhere
 
 
 def test_a_container_with_a_claim_that_sets_the_variable_is_told_to_remove_it():

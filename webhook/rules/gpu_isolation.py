@@ -48,7 +48,7 @@ def judge_isolation(pod: Pod, isolation: Isolation, settings: SteeringSettings, 
 def isolation_findings(pod: Pod, isolation: Isolation, settings: SteeringSettings, facts: Facts) -> Iterator[Violation]:
     """Refuse a pod if a node that it could run on has the wrong units: enforced rules keep pods off such nodes."""
     judged = judge_isolation(pod, isolation, settings, facts)
-    if judged is None or not any(judged.of_candidates) or (pod.is_held and not judged.is_none_left):
+    if judged is None or not any(judged.of_candidates) or (pod.is_gated and not judged.is_none_left):
         return
     reasons = few(list(dict.fromkeys(one.reason for one in judged.of_candidates if one is not None)))
     for container in filter(_asks, pod.lasting_containers()):

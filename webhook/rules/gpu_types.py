@@ -149,7 +149,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         misfits.append((left[0], misfit))
     if misfits and len(misfits) == len(classes):
         yield _refusal(pod, usable, misfits)
-    elif misfits and not pod.is_held:
+    elif misfits and not pod.is_gated:
         barred = [misfit for _, misfit in misfits]
         where, told = "spec", f"could land on nodes with GPUs that it may not use: {reasons(barred)}"
         mend = f"Select other nodes by nodeSelector, or tell {PLATFORM_TEAM}"

@@ -5,8 +5,8 @@ device files, the container toolkit's list of devices, annotations for container
 pods with GPUs as well, because one GPU is easily the key to all GPUs of the node.
 
 In a pod that requests NVIDIA GPUs, a container without such gets `NVIDIA_VISIBLE_DEVICES=void`, unless it sets the
-variable itself. So does one with a claim for GPUs under the NVIDIA runtime, since the claim may be another one when the
-pod starts. Other pods get no `void`, nor do debug containers, to which nothing can be added. In mode `warn` a
+variable itself. So does one under the NVIDIA runtime with a claim that does not exist yet, or that others may replace
+until the pod starts. Other pods get no `void`, nor do debug containers, to which nothing can be added. In mode `warn` a
 `void` that would be added is only recorded, without a warning, because the author of the pod need not do anything.
 
 A container that uses a claim which gives GPUs, or which nobody knows yet, asks for them as well; the CDI device of
@@ -29,7 +29,7 @@ from typing import Annotated
 from pydantic import Field
 
 from webhook.model.accelerators import Vendor
-from webhook.model.claims import claims_of
+from webhook.model.claims import CLAIM, TEMPLATE, claims_of
 from webhook.model.container import EPHEMERAL, Container, Mount
 from webhook.model.edits import AddEnv
 from webhook.model.globs import glob_tester
@@ -135,7 +135,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv]:
     if pod.has_passthrough or not (has_gpus or has_claims) or is_one_of(pod.namespace, settings.exempt.namespaces):
         return
     has_claims = has_claims and bool(_runtime(pod, settings, facts))
-    claims = _gpu_claims(pod, facts) if has_claims else frozenset()
+    claims = _gpu_claims(pod, facts, CLAIM) if has_claims else frozenset()
     for container in pod.lasting_containers():
         if container.sets_env(VARIABLE) or settings.exempt.holds(container):
             continue
@@ -172,7 +172,7 @@ def _is_agent(pod: Pod) -> bool:
 
 def _findings(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     runtime, own = _runtime(pod, settings, facts), OwnGpus(pod, settings.whole_nodes, facts)
-    claims = _gpu_claims(pod, facts) if pod.resource_claims else frozenset()
+    claims = _gpu_claims(pod, facts, CLAIM, TEMPLATE) if pod.resource_claims else frozenset()
     for volume in pod.volumes:
         if volume.host_path and is_device_file(volume.host_path):
             yield from _of_volume(volume, pod, settings)
@@ -204,10 +204,14 @@ def _exposing(container: Container, *, by_claim: bool) -> Violation | None:
     return replace(found, found=f"{found.found}, which gets GPUs by a claim", remedy="Remove the variable")
 
 
-def _gpu_claims(pod: Pod, facts: Facts) -> Set[str]:
-    """The claims of a pod, by their names in it, that give GPUs or that nobody knows yet."""
-    known = [(one.name, facts.claim(one, pod.namespace)) for one in claims_of(pod.resource_claims)]
-    return {name for name, one in known if one is None or gpus_of_claim(one, pod.known, facts).most}
+def _gpu_claims(pod: Pod, facts: Facts, *kinds: str) -> Set[str]:
+    """The claims of a pod, by their names in it, that nobody knows yet, and those of these kinds that give GPUs."""
+    known = [(one, facts.claim(one, pod.namespace)) for one in claims_of(pod.resource_claims)]
+    return {
+        named.name
+        for named, one in known
+        if one is None or (named.kind in kinds and gpus_of_claim(one, pod.known, facts).most)
+    }
 
 
 def _claims_gpus(container: Container, claims: Set[str]) -> bool:
