@@ -79,6 +79,7 @@ class Attempt:
         return {**pod, "spec": spec}
 
 
+_NAMES = [*NODES, *LATER]
 _TOLERATIONS = (
     {"key": "team", "operator": "Exists"},
     {"key": "scarce", "operator": "Exists"},
@@ -90,10 +91,11 @@ def _terms(chance: random.Random) -> Raw | None:
     """A required node affinity of one to three terms; some select by field, some match nothing."""
     kinds = (
         {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["cpu-0"]}]},
-        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [chance.choice(list(NODES))]}]},
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [chance.choice(_NAMES)]}]},
+        {"matchExpressions": [{"key": HOSTNAME, "operator": "NotIn", "values": list(NODES)}]},
         {"matchExpressions": [{"key": PRODUCT, "operator": "Exists"}]},
         {"matchExpressions": [{"key": PRODUCT, "operator": "NotIn", "values": ["Tesla-T4"]}]},
-        {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": chance.sample(list(NODES), 2)}]},
+        {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": chance.sample(_NAMES, 2)}]},
         {
             "matchExpressions": [{"key": HOSTNAME, "operator": "NotIn", "values": ["t4-0"]}],
             "matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["t4-1"]}],
@@ -110,7 +112,7 @@ def _updates(chance: random.Random, *, is_gated: bool) -> Iterator[Raw]:
         elif kind == "labels":
             yield {"labels": chance.choice(({"kueue.x-k8s.io/queue-name": "q"}, {"a": "b"}))}
         elif is_gated:
-            yield {"nodeSelector": {HOSTNAME: chance.choice(list(NODES))}}
+            yield {"nodeSelector": {HOSTNAME: chance.choice(_NAMES)}}
     if is_gated:
         yield {"schedulingGates": []}
 
@@ -124,7 +126,7 @@ def attempts(seed: int, number: int) -> Iterator[Attempt]:
         if (affinity := _terms(chance)) is not None:
             spec["affinity"] = affinity
         if chance.random() < 0.3:
-            spec["nodeSelector"] = {HOSTNAME: chance.choice(list(NODES))}
+            spec["nodeSelector"] = {HOSTNAME: chance.choice(_NAMES)}
         if chance.random() < 0.3:
             spec["tolerations"] = [chance.choice(_TOLERATIONS)]
         is_gated = chance.random() < 0.6

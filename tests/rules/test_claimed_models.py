@@ -239,3 +239,22 @@ def test_claims_by_name_are_judged_as_templates_are() -> None:
     by_name["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "c"}]
     (message,) = refused(by_name, cluster(H100, claims=[raw]), SMALL)
     assert message.startswith("spec.resourceClaims[gpu]: ResourceClaim c can give only H100-80GB; ")
+
+
+def test_a_claim_cannot_hide_what_it_gives_behind_many_alternatives():
+    """Each request has the eight alternatives that the API server allows, and differs in what it tolerates."""
+    raw = template("h100.example.com")
+    raw["spec"]["spec"]["devices"]["requests"] = [
+        {
+            "name": f"r{at}",
+            "firstAvailable": [
+                {"name": f"a{to}", "deviceClassName": "h100.example.com", "tolerations": [{"key": f"k{at}-{to}"}]}
+                for to in range(8)
+            ],
+        }
+        for at in range(5)
+    ]
+    facts = cluster(H100, T4, templates=[raw])
+    (message,) = refused(claiming(), facts, SMALL)
+    assert "ResourceClaimTemplate t has too many alternatives, so nobody can check which GPUs it gives" in message
+    assert refused(claiming(), facts, {"memory": {"min": "16Gi"}}) == []

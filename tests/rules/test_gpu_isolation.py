@@ -121,6 +121,17 @@ def test_labels_that_are_true_of_nodes_that_come_later_exclude(isolation, kinds,
     assert found == expected
 
 
+def test_the_label_of_a_queue_takes_no_pod_to_units_that_no_label_tells_apart():
+    facts, labelled = cluster(SLICED, WHOLE), {"name": "p", "labels": {"kueue.x-k8s.io/queue-name": "q"}}
+    assert told({**asking(), "metadata": labelled}, facts, "exclusive") == told(asking(), facts, "exclusive") != []
+
+
+@pytest.mark.parametrize("spec", [{"nodeSelector": {"pool": "new"}}, {"nodeName": "n9"}], ids=str)
+def test_a_pod_that_selects_no_node_yet_is_kept_off_units_that_it_must_not_get(spec):
+    (found,) = excluded(asking(**spec), cluster(SLICED, WHOLE), "exclusive")
+    assert found == f"{STRATEGY} NotIn [time-slicing]"
+
+
 def test_a_pod_that_only_gets_shares_is_told_which_and_what_to_select():
     (found,) = told(asking(), cluster(SLICED, MPS, SINGLE_SHARED), "exclusive")
     assert str(found) == (

@@ -268,7 +268,7 @@ def test_the_nodes_of_a_term_with_match_fields_are_judged_as_others_are():
     assert steered == [without(PRODUCT, H100[PRODUCT])]
     named = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]}
     pinned = gpu_pod(affinity=terms(named))
-    assert mutated(RULE, pinned, SMALL, facts) == pinned  # a pod of a DaemonSet, on a node that suits it
+    assert excluded(pinned, facts, SMALL) == [only(PRODUCT, "Tesla-T4")]  # a node of that name may be another one later
     assert (
         refused(
             gpu_pod(affinity=terms({**named, "matchFields": [{**named["matchFields"][0], "values": ["n1"]}]})),
@@ -277,6 +277,70 @@ def test_the_nodes_of_a_term_with_match_fields_are_judged_as_others_are():
         )
         != []
     )
+
+
+def _by_field(*names: str) -> dict[str, Any]:
+    return terms(*[{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in names])
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"nodeSelector": {"kubernetes.io/hostname": "n9"}},
+        {"nodeSelector": {"pool": "new"}},
+        {"nodeName": "n9"},
+        {"affinity": _by_field("n9")},
+        {"affinity": _by_field("n0", "n9")},
+        {"affinity": terms(term(("kubernetes.io/hostname", "NotIn", ["n0", "n1"])))},
+        {"affinity": terms(term(("kubernetes.io/hostname", "NotIn", ["n1"])))},
+        {"affinity": terms(term(("kubernetes.io/hostname", "In", ["n0", "n9"])), term(("spot", "Exists", [])))},
+    ],
+    ids=str,
+)
+def test_a_pod_that_selects_none_of_the_forbidden_nodes_now_is_kept_off_those_that_come(spec: dict[str, Any]):
+    """A patient tenant names nodes that do not exist yet, or leaves out all those that exist."""
+    facts = cluster(T4, H100)
+    came = ClusterFacts.of([node("n9", labels={"pool": "new", "spot": "", **H100}, capacity={GPU: "8"})])
+    for values in (SMALL, {"denied": ["H100"]}):
+        steered = mutated(RULE, gpu_pod(**spec), values, facts)
+        assert mutated(RULE, steered, values, facts) == steered
+        required = pod_from_raw(steered).required
+        assert required is not None
+        assert not any(one.matches(H100) for one in required[0].expressions if one.key == PRODUCT)
+        assert steered["spec"].get("nodeName") or not came.selected_nodes(pod_from_raw(steered))
+
+
+@pytest.mark.parametrize("values", [SMALL, {"denied": ["H100"]}], ids=str)
+def test_a_pod_that_names_a_model_which_no_node_has_yet_is_refused_or_left_to_wait_for_it(values: dict[str, Any]):
+    facts = cluster(T4)
+    assert refused(gpu_pod(nodeSelector={PRODUCT: H100[PRODUCT]}), facts, values) != []
+    for selector in ({PRODUCT: L4[PRODUCT]}, {"node.kubernetes.io/instance-type": "g6.xlarge"}):
+        waiting = gpu_pod(nodeSelector=selector)
+        assert refused(waiting, facts, values) == []
+        assert mutated(RULE, waiting, values, facts) == waiting
+
+
+def test_a_pod_for_slices_that_no_node_has_yet_is_kept_off_forbidden_gpus_that_are_cut_later():
+    waiting = gpu_pod(resource="nvidia.com/mig-3g.40gb")
+    for values in (SMALL, {"denied": ["H100"]}):
+        assert excluded(waiting, cluster(T4, H100), values) == [without(PRODUCT, H100[PRODUCT])]
+    assert excluded(waiting, cluster(T4, H100), {"allowed": ["3g.40gb"]}) == []
+
+
+def test_the_label_of_a_queue_takes_no_pod_to_a_denied_model_that_no_label_tells_apart():
+    """Whoever writes a pod may write the label, and where Kueue runs, the pod has its gate when it is validated."""
+    own, denied = cluster(SILENT, {"gpu-type": "h100"}), {"denied": ["H100"]}
+    queued = gpu_pod()
+    queued["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "team"}
+    assert refused(queued, own, denied) != []
+    queued["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
+    assert refused(queued, own, denied) == []
+
+
+def test_a_pod_that_selects_no_node_is_kept_off_a_cluster_that_has_only_what_it_may_not_use():
+    assert excluded(gpu_pod(nodeSelector={"pool": "new"}), cluster(H100), {"denied": ["H100"]}) == [
+        without(PRODUCT, H100[PRODUCT])
+    ]
 
 
 @pytest.mark.parametrize(

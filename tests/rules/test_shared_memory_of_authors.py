@@ -1,5 +1,7 @@
 """sharedMemory tells what is wrong with volumes that authors mount at /dev/shm themselves."""
 
+import time
+
 import pytest
 
 from tests.gpus import discovered_labels as labels
@@ -172,6 +174,16 @@ def test_nothing_is_told_of_volumes_for_windows():
 def test_a_volume_is_told_once_however_many_containers_mount_it():
     assert len(told(own(trainer("a", memory="1Gi"), trainer("b", memory="1Gi"), size="64Gi"))) == 1
     assert len(told(own(trainer("a"), trainer("b")))) == 1
+
+
+def test_A37_thousands_of_containers_that_mount_volumes_are_judged_in_a_second():
+    volumes = [{"name": f"v{at}", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}} for at in range(2000)]
+    many = [trainer(f"c{at}", volumeMounts=[{"name": f"v{at}", "mountPath": "/dev/shm"}]) for at in range(2000)]
+    crowd = [trainer(f"d{at}", volumeMounts=[{"name": "v0", "mountPath": "/dev/shm"}]) for at in range(2000)]
+    read = pod_from_raw(pod(*many, *crowd, volumes=volumes))
+    started = time.process_time()
+    assert list(RULE.validate(read, settings_of(RULE, {}), NOTHING_KNOWN)) == []
+    assert time.process_time() - started < 1
 
 
 def test_containers_with_fewer_gpus_than_the_rule_is_about_are_not_told():

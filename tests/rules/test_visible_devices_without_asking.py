@@ -5,7 +5,7 @@ import pytest
 from tests.rules.samples import Cluster, container, messages, mutated, pod, violations
 from tests.rules.visible_devices_samples import IMAGES_MAY, PRIVILEGED, VOID, device, told
 from webhook.model.accelerators import DEVICE_CLASSES
-from webhook.model.claims import Devices
+from webhook.model.claims import CLAIM, TEMPLATE, Devices
 from webhook.model.node import NodeClass, RuntimeClass
 from webhook.rules.visible_devices import RULE
 
@@ -289,6 +289,9 @@ EXPORTER = "nvcr.io/nvidia/k8s/dcgm-exporter"
         ({"images": [f"{EXPORTER}:4.*"]}, f"{EXPORTER}:4.4.1", False),
         ({"images": ["localhost:5000/*"]}, "localhost:5000/agent", False),
         ({"images": [EXPORTER]}, f"evil.example.com/{EXPORTER}", True),
+        ({"images": ["registry.corp/*/exporter"]}, "registry.corp/gpu/exporter:1", False),
+        ({"images": ["registry.corp/*/exporter"]}, "registry.corp/team-a/evil/exporter:1", True),
+        ({"images": ["registry.corp/**"]}, "registry.corp/gpu/exporter:1", False),
         ({"images": [EXPORTER]}, f"{EXPORTER}-evil:1", True),
         ({"namespaces": ["mon*"]}, "any", False),
         ({"namespaces": ["other"]}, "any", True),
@@ -320,6 +323,26 @@ def test_a_claim_asks_for_gpus_unless_it_is_known_to_be_for_something_else(devic
     facts = Cluster(claims=claims)
     assert bool(violations(RULE, pod(container(**CLAIMED), **BY_CLAIM), facts=facts)) == is_told
     assert len(violations(RULE, pod(container(**CLAIMED), container("b"), **BY_CLAIM), facts=facts)) == 1 + is_told
+
+
+@pytest.mark.parametrize(
+    ("source", "is_known", "gets_void"),
+    [
+        ({"resourceClaimTemplateName": "one"}, False, True),
+        ({"resourceClaimTemplateName": "one"}, True, False),
+        ({"resourceClaimName": "one"}, False, True),
+        ({"resourceClaimName": "one"}, True, True),
+    ],
+    ids=str,
+)
+def test_a_container_gets_no_gpu_by_its_image_if_its_claim_is_another_one_when_it_starts(source, is_known, gets_void):
+    """A claim may be made after its pod, and made again with other devices, or with none."""
+    known = ((Devices("gpu.nvidia.com"),),)
+    facts = Cluster(claims={(kind, "one"): known for kind in (CLAIM, TEMPLATE)} if is_known else {})
+    raw = pod(container(**CLAIMED), runtimeClassName="nvidia", resourceClaims=[{"name": "gpu", **source}])
+    assert mutated(RULE, raw, facts=facts)["spec"]["containers"][0].get("env") == ([VOID] if gets_void else None)
+    elsewhere = {**raw, "spec": {**raw["spec"], "runtimeClassName": "gvisor"}}
+    assert mutated(RULE, elsewhere, facts=facts) == elsewhere
 
 
 def test_a_container_with_a_claim_that_sets_the_variable_is_told_to_remove_it():

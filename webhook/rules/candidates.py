@@ -44,6 +44,15 @@ def selected(pod: Pod, facts: Facts) -> SelectedNodes:
     return SelectedNodes(nodes, tuple([not one.labels or id(one.labels) in known for one in nodes]))
 
 
+def anywhere(pod: Pod, facts: Facts) -> SelectedNodes:
+    """All nodes with the pod's GPUs, or with any where none has these yet, whatever it selects; none is a candidate."""
+    placed = changed(pod, node_selector={}, required=None, node_name="", runtime_class=None)
+    nodes = facts.selected_nodes(placed)
+    if not nodes:
+        nodes = [one for one in facts.selected_nodes(changed(placed, accelerators=())) if one.gpu_resources]
+    return SelectedNodes(nodes, (False,) * len(nodes))
+
+
 def released(pod: Pod, facts: Facts) -> Pod:
     """The pod as it may be let go, with further tolerations, if it has no candidates without them.
 

@@ -1,7 +1,8 @@
 """GPU models that pods may certainly not use, and that DRA gives them: by what a claim selects, or by its DeviceClass.
 
 A request counts if each of its alternatives gives such models only. An alternative for more devices than any node
-offers is none. One with `adminAccess` reserves no device.
+offers is none. One with `adminAccess` reserves no device. A claim that is too large to be kept is refused, since it may
+be one for such models only.
 """
 
 from collections.abc import Iterator
@@ -22,7 +23,11 @@ ANY_POD = pod_from_raw({"spec": {"tolerations": [{"operator": "Exists"}]}})  # c
 
 def barred_models(requests: Requests, usable: Usable, facts: Facts, pod: Pod = ANY_POD) -> Iterator[str]:
     """What is wrong with the claim of a pod: it selects, or can give, only models that may not be used."""
-    for request in requests if requests != TOO_LARGE else ():
+    if requests == TOO_LARGE:
+        if _by_models(usable.gpus):
+            yield "has too many alternatives, so nobody can check which GPUs it gives"
+        return
+    for request in requests:
         if (found := barred_request(request, usable, facts, pod)) is not None:
             verb = "selects" if all(devices.product for devices in request) else "can give only"
             yield f"{verb} {found.name}"

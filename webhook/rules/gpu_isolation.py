@@ -4,7 +4,7 @@ Units of `nvidia.com/gpu` are told apart by the labels of nodes (`webhook/gpus/g
 certain counts: nodes without labels about sharing, and nodes whose labels contradict each other, suit every pod.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -18,7 +18,7 @@ from webhook.model.container import Container
 from webhook.model.node import GPU_REPLICAS, GPU_SHARING, NodeClass
 from webhook.model.pod import Pod
 from webhook.model.wording import few
-from webhook.rules.candidates import selected
+from webhook.rules.candidates import anywhere, selected
 from webhook.rules.rule import Facts, Violation
 from webhook.rules.unsuited import Judged, SteeringSettings, Unsuited, steering
 
@@ -37,15 +37,18 @@ def judge_isolation(pod: Pod, isolation: Isolation, settings: SteeringSettings, 
     """The nodes whose units of nvidia.com/gpu are shared, or whole GPUs, where the pod must not have such a unit."""
     if isolation == "any" or not any(_asks(container) for container in pod.lasting_containers()):
         return None
-    nodes, are_candidates = selected(pod, facts)
-    found = tuple([_unsuited(one, isolation, settings.gpus) for one in nodes])
-    return Judged(nodes, found, are_candidates, settings.tables) if any(found) else None
+
+    def judge(nodes: Sequence[NodeClass], are_candidates: tuple[bool, ...]) -> Judged:
+        found = tuple([_unsuited(one, isolation, settings.gpus) for one in nodes])
+        return Judged(nodes, found, are_candidates, settings.tables, anywhere=lambda: judge(*anywhere(pod, facts)))
+
+    return judge(*selected(pod, facts))
 
 
 def isolation_findings(pod: Pod, isolation: Isolation, settings: SteeringSettings, facts: Facts) -> Iterator[Violation]:
     """Refuse a pod if a node that it could run on has the wrong units: enforced rules keep pods off such nodes."""
     judged = judge_isolation(pod, isolation, settings, facts)
-    if judged is None or not any(judged.of_candidates) or (pod.is_held and not judged.is_none_left):
+    if judged is None or not any(judged.of_candidates) or (pod.is_gated and not judged.is_none_left):
         return
     reasons = few(list(dict.fromkeys(one.reason for one in judged.of_candidates if one is not None)))
     for container in filter(_asks, pod.lasting_containers()):

@@ -2,14 +2,14 @@
 
 `allowed` and `denied` name models such as `T4`, families such as `A100`, MIG profiles such as `1g.10gb`, and resources
 such as `nvidia.com/mig-*`. A pod that selects a model, or requests a resource, which it may not use is refused. A pod
-that leaves its model open is kept off all nodes it selects whose GPUs it may not use, whatever their taints, and is
-refused if it could land on no others, or if no label tells these nodes from others. Where `allowed` is set and a label
-names the GPU of every suitable node, the pod is held to these values, so that nodes which come later are no way around
-the policy; autoscalers make no nodes for labels that they do not know, so where they make nodes only a label of theirs
-holds pods. Nodes say their model by the labels of GPU Feature Discovery, of AMD's and Intel's device plugins, and of
-clouds, and where there are none by people's own labels and the machine type. Nodes that say none, or one that no table
-knows, stay eligible: declare pools that scale from zero in `nodePools`. What a pod asks for in memory by its annotation
-is a wish: nodes with less that no label tells apart bring a warning.
+that leaves its model open is kept off all nodes whose GPUs it may not use, whatever their taints and whatever it
+selects now, and is refused if it could land on no others, or if no label tells these nodes from others. Where `allowed`
+is set and a label names the GPU of every suitable node, the pod is held to these values, so that nodes which come later
+are no way around the policy; autoscalers make no nodes for labels that they do not know, so where they make nodes only
+a label of theirs holds pods. Nodes say their model by the labels of GPU Feature Discovery, of AMD's and Intel's device
+plugins, and of clouds, and where there are none by people's own labels and the machine type. Nodes that say none, or
+one that no table knows, stay eligible: declare pools that scale from zero in `nodePools`. What a pod asks for in memory
+by its annotation is a wish: nodes with less that no label tells apart bring a warning.
 
 The annotation `gpupolicy.dev/gpu-memory: 40Gi` on a pod asks for GPUs with so much memory, and `memory` says how much
 GPUs have to have, and may have, for all pods of a namespace. What counts is the memory of what the pod gets: a slice
@@ -44,7 +44,7 @@ from webhook.model.edits import PreferNodes, RequireNodes
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.model.wording import PLATFORM_TEAM, cut, few
-from webhook.rules.candidates import candidates, selected
+from webhook.rules.candidates import anywhere, candidates, selected
 from webhook.rules.claimed_models import barred_models, barred_request
 from webhook.rules.gpu_memory_annotation import ANNOTATION, GpuMemorySize, annotation_faults, asked, without_effect
 from webhook.rules.gpu_preferences import preferences
@@ -149,7 +149,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         misfits.append((left[0], misfit))
     if misfits and len(misfits) == len(classes):
         yield _refusal(pod, usable, misfits)
-    elif misfits and not pod.is_held:
+    elif misfits and not pod.is_gated:
         barred = [misfit for _, misfit in misfits]
         where, found = "spec", f"could land on nodes with GPUs that it may not use: {reasons(barred)}"
         mend = f"Select other nodes by nodeSelector, or tell {PLATFORM_TEAM}"
@@ -174,13 +174,18 @@ def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
     gpus = _judged_gpus(pod, usable)
     if not gpus:
         return None
-    classes, are_candidates = selected(pod, facts)
-    of_nodes = judged_on(classes, gpus, usable)
     holds = usable.gpus.allowed is not None and all(has_labels(gpu) for gpu in gpus)
-    if not (holds or any(of_nodes)):
-        return None
-    found = tuple([misfit and Unsuited(misfit.cause, str(misfit)) for misfit in of_nodes])
-    return Judged(classes, found, are_candidates, settings.tables, holds)
+    models = usable.catalogue.models_of(pod) or ()
+    are_all_alike = len({judged(gpu, frozenset({one}), usable) is None for one in models for gpu in gpus}) == 1
+
+    def judge(classes: Sequence[NodeClass], are_candidates: tuple[bool, ...]) -> Judged:
+        of_nodes = judged_on(classes, gpus, usable)
+        found = tuple([misfit and Unsuited(misfit.cause, str(misfit)) for misfit in of_nodes])
+        elsewhere = None if are_all_alike else lambda: judge(*anywhere(pod, facts))
+        are_there = holds and any(gpu.resource in one.gpu_resources for gpu in gpus for one in classes)
+        return Judged(classes, found, are_candidates, settings.tables, are_there, elsewhere)
+
+    return judge(*selected(pod, facts))
 
 
 def _edits(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes | PreferNodes]:

@@ -101,7 +101,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Advice]:
         found = "is not true, and GPUs are shared by MPS, which GKE offers in the IPC namespace of the node only"
         yield Advice("spec.hostIPC", found, "Set hostIPC: true", follows_nodes=True)
     claims = _claims_by_mps(pod, facts) if pod.resource_claims else frozenset()
-    volumes = {volume.name: volume for volume in pod.volumes}
+    volumes, limits = {volume.name: volume for volume in pod.volumes}, _limits(pod)
     for container in containers:
         mount = container.mounts_at(_DIRECTORY)
         volume = volumes.get(mount.volume) if mount is not None else None
@@ -116,7 +116,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Advice]:
             advice = _without_a_limit(pod, container, volume)
         else:
             has_several = container.gpu_count > 1 or bool(claimed and may_have(container, claimed, 2))
-            advice = _above_the_limit(pod, volume) or _unfit(volume, has_several=has_several)
+            advice = _above_the_limit(volume, limits) or _unfit(volume, has_several=has_several)
         if advice is not None:
             del volumes[volume.name]
             yield advice
@@ -178,9 +178,9 @@ def _unfit(volume: Volume, *, has_several: bool) -> Advice | None:
     return Advice(f"spec.volumes[{volume.name}]", found, "Mount an emptyDir with medium: Memory")
 
 
-def _above_the_limit(pod: Pod, volume: Volume) -> Advice | None:
+def _above_the_limit(volume: Volume, limits: Mapping[str, int | None]) -> Advice | None:
     """Advice about a volume that may hold more than the memory limits of the containers which mount it."""
-    size, limit = positive(volume.size_limit), _limit_of(pod, volume)
+    size, limit = positive(volume.size_limit), limits[volume.name]
     if size is None or limit is None or size <= limit:
         return None
     return Advice(
@@ -196,14 +196,17 @@ def _text(size: int) -> str:
     return f"{text} bytes" if text.isdigit() else text
 
 
-def _limit_of(pod: Pod, volume: Volume) -> int | None:
-    """Bytes of memory that the containers which mount a volume may use together; None without a limit."""
-    users = [c for c in pod.lasting_containers() if any(mount.volume == volume.name for mount in c.mounts)]
-    limits = [container.memory_limit for container in users if container.memory_limit is not None]
-    together = [sum(limits)] if len(limits) == len(users) else []
-    if pod.memory_limit is not None:
-        together.append(pod.memory_limit)
-    return min(together, default=None)
+def _limits(pod: Pod) -> dict[str, int | None]:
+    """Volume -> bytes of memory that the containers which mount it may use together; None without a limit."""
+    together: dict[str, int | None] = {}
+    for container in pod.lasting_containers():
+        for name in {mount.volume for mount in container.mounts}:
+            before, own = together.get(name, 0), container.memory_limit
+            together[name] = None if before is None or own is None else before + own
+    of_pod = pod.memory_limit
+    if of_pod is None:
+        return together
+    return {name: of_pod if total is None else min(total, of_pod) for name, total in together.items()}
 
 
 def _without_a_limit(pod: Pod, container: Container, volume: Volume) -> Advice | None:

@@ -4,7 +4,7 @@ Several rules may have a say. A node suits a pod if it suits every rule. So thei
 node is excluded: what each rule excludes by itself could add up to all nodes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import compress
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from webhook.gpus.steering import Cause, Steering, steer
 from webhook.model.edits import RequireNodes
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
-from webhook.model.requirements import names_nodes, requiring
+from webhook.model.requirements import requiring
 from webhook.rules.rule_settings import RuleSettings
 
 
@@ -40,6 +40,7 @@ class Judged(NamedTuple):
     `nodes` and `are_candidates` are those of `webhook.rules.candidates.selected`, and `found` has one answer for each
     node class, in their order: None for nodes that suit the pod, and for nodes of which too little is known. `tables`
     are those of the policy. `holds` says that the pod may land on suitable nodes only, also on nodes that come later.
+    `anywhere` judges all nodes with the pod's GPUs, as nodes like them may come that the pod selects.
     """
 
     nodes: Sequence[NodeClass]
@@ -47,6 +48,7 @@ class Judged(NamedTuple):
     are_candidates: tuple[bool, ...]
     tables: CudaTables = SHIPPED
     holds: bool = False
+    anywhere: "Callable[[], Judged] | None" = None
 
     @property
     def of_candidates(self) -> list[Unsuited | None]:
@@ -88,24 +90,23 @@ class SteeringSettings(RuleSettings):
 def excluding(pod: Pod, *judged: Judged) -> Iterator[RequireNodes]:
     """The edits that keep a pod off the nodes that do not suit it, as long as other nodes are left.
 
-    Each term of its required node affinity gets them, since one term is enough for the scheduler. A pod that names its
-    node in spec.nodeName bypasses the scheduler, and is left as it is.
+    Each term of its required node affinity gets them, since one term is enough for the scheduler. A pod that names a
+    known node in spec.nodeName is left as it is; the kubelet of another one refuses it by its node affinity.
     """
-    if pod.node_name:
+    if (pod.node_name and judged[0].nodes) or any(one.is_none_left for one in judged):
         return
-    for exclusion in steering(*judged).exclusions:
-        yield from requiring(pod, exclusion)
-    held = steering(*judged).held
-    for edit in requiring(pod, held) if held is not None else ():
-        if edit.term is None or not names_nodes((pod.required or ())[edit.term]):
-            yield edit
+    elsewhere = [one.anywhere() for one in judged if one.anywhere is not None and steering(one).held is None]
+    found = [steering(*judged), *map(steering, elsewhere)]
+    wanted = [exclusion for each in found for exclusion in each.exclusions]
+    for expression in dict.fromkeys(wanted + [each.held for each in found if each.held is not None]):
+        yield from requiring(pod, expression)
 
 
 def steering(*judged: Judged) -> Steering:
     """Keeps a pod off all nodes that do not suit it by one of these answers, which are about the same nodes.
 
-    Nothing is excluded if no node suits the pod. Most pods are judged on the same sequence of nodes, so results are
-    kept.
+    Nothing is excluded if none of the pod's candidates suits it. Most pods are judged on the same sequence of nodes, so
+    results are kept.
     """
     nodes, holds = judged[0].nodes, any(one.holds for one in judged)
     causes = tuple([tuple([one and one.cause for one in each.found]) for each in judged])
@@ -130,7 +131,8 @@ def _steering(judged: Judged, causes: _Causes, *, holds: bool) -> Steering:
     nodes, tables = judged.nodes, judged.tables
     unfit = {at for of_rule in causes for at, cause in enumerate(of_rule) if cause is not None}
     suitable = [at for at in range(len(nodes)) if at not in unfit]
-    if not (unfit or holds) or not any(judged.are_candidates[at] for at in suitable):
+    is_none_left = any(judged.are_candidates) and not any(judged.are_candidates[at] for at in suitable)
+    if not (unfit or holds) or is_none_left:
         return Steering((), ())
     others = [
         expected_labels(nodes[at].labels, offer_of(nodes[at].labels, tables.gpus, nodes[at].by_slices), tables)

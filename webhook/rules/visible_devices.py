@@ -5,7 +5,8 @@ device files, the container toolkit's list of devices, annotations for container
 pods with GPUs as well, because one GPU is easily the key to all GPUs of the node.
 
 In a pod that requests NVIDIA GPUs, a container without such gets `NVIDIA_VISIBLE_DEVICES=void`, unless it sets the
-variable itself. Other pods get no `void`, nor do debug containers, to which nothing can be added. In mode `warn` a
+variable itself. So does one under the NVIDIA runtime with a claim that does not exist yet, or that others may replace
+until the pod starts. Other pods get no `void`, nor do debug containers, to which nothing can be added. In mode `warn` a
 `void` that would be added is only recorded, without a warning, because the author of the pod need not do anything.
 
 A container that uses a claim which gives GPUs, or which nobody knows yet, asks for them as well; the CDI device of
@@ -19,18 +20,19 @@ process that has them can outlive the pod, or reach more than GPUs.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Annotated
 
 from pydantic import Field
 
 from webhook.model.accelerators import Vendor
-from webhook.model.claims import claims_of
+from webhook.model.claims import CLAIM, TEMPLATE, claims_of
 from webhook.model.container import EPHEMERAL, Container, Mount
 from webhook.model.edits import AddEnv
-from webhook.model.globs import matcher
+from webhook.model.globs import glob_tester
 from webhook.model.pod import Pod, Volume, changed
 from webhook.rules.claimed_gpus import gpus_of_claim
 from webhook.rules.device_access import (
@@ -60,6 +62,7 @@ _OF_GPUDIRECT = 8
 """GPUs of the machines with GPUDirect-TCPX and -TCPXO, which are a3-highgpu-8g and a3-megagpu-8g."""
 
 
+_LONGEST_IMAGE = 512
 _AGENT = re.compile(r"dcgm|exporter|device-plugin|feature-discovery|monitor|node-agent|gpu-agent|kepler|telegraf")
 """In the last part of the name of an image: agents of nodes. It only decides what advice says."""
 _IF_ON_PURPOSE = "If it sees every GPU on purpose, exempt its namespace or image (visibleDevices.exempt)"
@@ -71,15 +74,21 @@ class ExemptAgents(CamelModel):
     namespaces: tuple[NamespaceGlob, ...] = ()
     """Globs of their namespaces."""
     images: tuple[Annotated[str, Field(min_length=1, max_length=512)], ...] = ()
-    """Globs of their images as pods name them, with or without tag, such as `nvcr.io/nvidia/k8s/dcgm-exporter`. Name a
-    registry that tenants cannot write to: a container with such an image may use every GPU."""
+    """Globs of their images as pods name them, with or without tag, such as `nvcr.io/nvidia/k8s/dcgm-exporter`. `*`
+    takes no slash, and `**` does. Name a registry that tenants cannot write to: a container with such an image may use
+    every GPU."""
+
+    @cached_property
+    def _testers(self) -> tuple[Callable[[str], object], ...]:
+        return tuple([glob_tester(glob, in_parts=True) for glob in self.images])
 
     def holds(self, container: Container) -> bool:
         """Whether the image of a container is exempt."""
         untagged = container.image.partition("@")[0]
         if ":" in untagged.rpartition("/")[2]:
             untagged = untagged.rpartition(":")[0]
-        return any(matcher(glob).fullmatch(name) for glob in self.images for name in (container.image, untagged))
+        names = (container.image, untagged) if len(container.image) <= _LONGEST_IMAGE else ()
+        return any(test(name) for test in self._testers for name in names)
 
 
 class Settings(InjectionSettings):
@@ -122,12 +131,19 @@ class Settings(InjectionSettings):
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv]:
     """Set `void` in the containers of an NVIDIA pod that request no GPU and do not set the variable."""
-    if not pod.requests_gpus_of(Vendor.NVIDIA) or pod.has_passthrough:
+    has_gpus, has_claims = pod.requests_gpus_of(Vendor.NVIDIA), bool(pod.resource_claims or pod.requests_classes)
+    if pod.has_passthrough or not (has_gpus or has_claims) or is_one_of(pod.namespace, settings.exempt.namespaces):
         return
-    if is_one_of(pod.namespace, settings.exempt.namespaces):
-        return
+    has_claims = has_claims and bool(_runtime(pod, settings, facts))
+    claims = _gpu_claims(pod, facts, CLAIM) if has_claims else frozenset()
     for container in pod.lasting_containers():
-        if not _may_get_gpus(container) and not container.sets_env(VARIABLE) and not settings.exempt.holds(container):
+        if container.sets_env(VARIABLE) or settings.exempt.holds(container):
+            continue
+        if not _may_get_gpus(container):
+            is_due = has_gpus
+        else:  # its claim may be another one when the pod starts
+            is_due = has_claims and _claims_gpus(container, claims) and not requests_nvidia(container)
+        if is_due:
             yield AddEnv(container, VARIABLE, "void")
 
 
@@ -156,6 +172,7 @@ def _is_agent(pod: Pod) -> bool:
 
 def _findings(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     runtime, own = _runtime(pod, settings, facts), OwnGpus(pod, settings.whole_nodes, facts)
+    claims = _gpu_claims(pod, facts, CLAIM, TEMPLATE) if pod.resource_claims else frozenset()
     for volume in pod.volumes:
         if volume.host_path and is_device_file(volume.host_path):
             yield from _of_volume(volume, pod, settings)
@@ -164,7 +181,7 @@ def _findings(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation 
     if pod.node_name:
         yield from _of_the_node(pod, facts)
     for container in pod.containers:
-        by_claim = container.has_claims and _claims_gpus(container, pod, facts)
+        by_claim = container.has_claims and _claims_gpus(container, claims)
         if (found := _exposing(container, by_claim=by_claim)) is not None:
             is_clear = shows_all(container) or not requests_nvidia(container)
             yield from own.applied_to([found]) if is_clear else [found]
@@ -172,7 +189,7 @@ def _findings(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation 
         if container.is_privileged and (pod.gpus or runtime):
             yield from settings.privileged.applied_to(_privileged(pod, container, runtime))
         if container.env_from or (runtime and not requests_nvidia(container)):
-            yield from own.applied_to(_of_what_is_not_said(pod, container, settings, runtime, facts))
+            yield from own.applied_to(_of_what_is_not_said(pod, container, settings, runtime, claims, facts))
 
 
 def _may_be_on_gpu_nodes(pod: Pod, facts: Facts) -> bool:
@@ -187,13 +204,19 @@ def _exposing(container: Container, *, by_claim: bool) -> Violation | None:
     return replace(found, found=f"{found.found}, which gets GPUs by a claim", remedy="Remove the variable")
 
 
-def _claims_gpus(container: Container, pod: Pod, facts: Facts) -> bool:
-    """Whether a container with claims gets GPUs by one of them, as far as anybody knows."""
-    used = {one.name for one in container.claims}
-    known = [facts.claim(one, pod.namespace) for one in claims_of(pod.resource_claims) if one.name in used]
-    return bool(container.unknown_classes) or any(
-        one is None or gpus_of_claim(one, pod.known, facts).most for one in known
-    )
+def _gpu_claims(pod: Pod, facts: Facts, *kinds: str) -> Set[str]:
+    """The claims of a pod, by their names in it, that nobody knows yet, and those of these kinds that give GPUs."""
+    known = [(one, facts.claim(one, pod.namespace)) for one in claims_of(pod.resource_claims)]
+    return {
+        named.name
+        for named, one in known
+        if one is None or (named.kind in kinds and gpus_of_claim(one, pod.known, facts).most)
+    }
+
+
+def _claims_gpus(container: Container, claims: Set[str]) -> bool:
+    """Whether a container gets GPUs by one of these claims of its pod, or by a device class that nobody knows."""
+    return bool(container.unknown_classes) or any(one.name in claims for one in container.claims)
 
 
 def _runtime(pod: Pod, settings: Settings, facts: Facts) -> str:
@@ -285,8 +308,8 @@ def _privileged(pod: Pod, container: Container, runtime: str) -> Violation:
     return Violation(where, f"is privileged {found}", "such a container sees every GPU of its node", remedy)
 
 
-def _of_what_is_not_said(
-    pod: Pod, container: Container, settings: Settings, runtime: str, facts: Facts
+def _of_what_is_not_said(  # noqa: PLR0913, PLR0917  # all that decides
+    pod: Pod, container: Container, settings: Settings, runtime: str, claims: Set[str], facts: Facts
 ) -> Iterator[Violation | Advice]:
     """The violations of a container that leaves the variable to a ConfigMap, a Secret or its image.
 
@@ -295,7 +318,7 @@ def _of_what_is_not_said(
     """
     is_sent = bool(pod.runtime_class) or any(gpu.vendor not in _OTHERS for gpu in pod.accelerators)
     is_sent = is_sent or (bool(runtime) and pod.owner_kind == "RayCluster" and _may_be_on_gpu_nodes(pod, facts))
-    by_claim = container.has_claims and not sets_legacy(container) and _claims_gpus(container, pod, facts)
+    by_claim = container.has_claims and not sets_legacy(container) and _claims_gpus(container, claims)
     asks = by_claim or requests_nvidia(container)
     if not asks and (not runtime or _gets_void(pod, container)):
         return
