@@ -21,7 +21,8 @@ from webhook.model.bounds import STORABLE, least_stored
 from webhook.model.json_parts import mapped
 from webhook.model.shape import ShapeError
 from webhook.model.subject import subject_of
-from webhook.model.workloads import Template, number_of_templates, templates_of
+from webhook.model.wording import cut
+from webhook.model.workloads import Template, number_of_templates, templates_of, unread_gpus, workload_of
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import Policy
@@ -86,8 +87,12 @@ def template_outcomes(  # noqa: PLR0913  # all that decides
     where = TemplateContext(namespace, policy, facts, quotas, excepting)
     judged = [_judged(raw, template, where) for template in templates_of(raw)]
     found = list(_totals(judged, where))
-    return tuple(
-        _with(one.outcome, [total for total in found if total.first.template is one.template]) for one in judged
+    return (
+        *(_with(one.outcome, [total for total in found if total.first.template is one.template]) for one in judged),
+        *(
+            TemplateOutcome(Template({}, one.finding.field), 0, (one.finding,), ())
+            for one in _unread(raw, [one.template for one in judged], where)
+        ),
     )
 
 
@@ -128,12 +133,14 @@ def _findings(raw: Mapping[str, Any], where: TemplateContext) -> Iterator[_Workl
     for finding in _claimed(raw, where):
         yield _WorkloadFinding(finding, finding)
     judged: list[JudgedTemplate] = []
+    templates: list[Template] = []
     found, stored = 0, 0
     for number, template in enumerate(templates_of(raw, MOST_TEMPLATES + 1)):
         stored += least_stored(mapped(template.pod, "spec"))
         if number == MOST_TEMPLATES or found > MOST_FINDINGS or (judged and stored > STORABLE):
             yield _unjudged(template, number, number_of_templates(raw))
             break
+        templates.append(template)
         try:
             one = judge_template(raw, template, where)
         except ShapeError as error:
@@ -143,6 +150,8 @@ def _findings(raw: Mapping[str, Any], where: TemplateContext) -> Iterator[_Workl
         found += len(one.findings)
         for finding, placed in zip(one.findings, one.outcome.findings, strict=True):
             yield _WorkloadFinding((_name(template), finding), placed)
+    else:
+        yield from _unread(raw, templates, where)
     for total in _totals(judged, where):
         yield _WorkloadFinding(total.key, _placed(total))
 
@@ -246,6 +255,18 @@ def _unjudged(first: Template, judged: int, count: int) -> _WorkloadFinding:
         "of the others are checked when they are created"
     )
     return _WorkloadFinding(KEY, Finding(KEY, Mode.WARN, FindingKind.ADVICE, first.path, message))
+
+
+def _unread(
+    raw: Mapping[str, Any], templates: Sequence[Template], where: TemplateContext
+) -> Iterator[_WorkloadFinding]:
+    """That an object of a known kind has GPUs where that kind has no pods."""
+    is_known = workload_of(raw.get("apiVersion"), raw.get("kind")) is not None
+    if is_known and (found := unread_gpus(raw, templates, where.policy.accelerators.of)):
+        place, gpu = found
+        message = f"requests {cut(gpu)} where no pods of this kind are read, so only pods that it makes are checked"
+        remedy = f"Compare the place with the reference of {raw['kind']}"
+        yield _WorkloadFinding(KEY, Finding(KEY, Mode.WARN, FindingKind.ADVICE, place, message, remedy))
 
 
 def _only_warned(finding: Finding) -> Finding:
