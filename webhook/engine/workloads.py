@@ -28,7 +28,7 @@ from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import Policy
 from webhook.policy.schema import WorkloadsMode
 from webhook.quota import quota_wording
-from webhook.quota.amounts import amounts
+from webhook.quota.amounts import amounts, unit_of
 from webhook.quota.pod_demand import pod_demand
 from webhook.quota.quota_wording import is_unspecified
 from webhook.quota.quotas import Excess, Limit
@@ -202,12 +202,13 @@ def _total(
     bound: BoundQuota, limit: Limit, templates: Sequence[JudgedTemplate], where: TemplateContext
 ) -> _QuotaTotal | None:
     shares: list[tuple[JudgedTemplate, Fraction]] = []
-    is_open = False
+    is_open, unit = False, None
     facts = facts_under(where.policy, where.facts)
     for one in templates:
         demand = pod_demand(one.pod, where.namespace, bound.quota.counting, facts).all
         if demand is not None and (amount := amounts(demand, bound.quota)[limit]):
             shares.append((one, amount))
+            unit = unit_of(demand, limit, bound.quota)
             is_open |= is_unspecified(demand, bound.quota)
     asks = sum((amount * (one.template.pods or 0) for one, amount in shares), Fraction(0))
     if asks <= limit.hard or any(amount > limit.hard for _, amount in shares):
@@ -215,7 +216,7 @@ def _total(
     is_only, (first, amount) = len(shares) == 1, shares[0]
     pods = sum(one.template.pods or 0 for one, _ in shares)
     if is_only:
-        excess = Excess(limit, amount, Fraction(0))
+        excess = Excess(limit, amount, Fraction(0), unit)
         found = quota_wording.too_many_pods(bound.quota, excess, pods, is_unspecified=is_open)
     else:
         excess = Excess(limit, asks, Fraction(0))
@@ -230,7 +231,7 @@ def _placed(total: _QuotaTotal) -> Finding:
     template = total.first.template
     if not total.is_only:
         return total.finding
-    return replace(total.finding, field=template.place(total.finding.field), about=about(template, total.first.pod))
+    return replace(total.finding, field=template.place(total.finding.field), about=total.first.about)
 
 
 def _malformed(template: Template, error: ShapeError) -> _WorkloadFinding:

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from webhook.model.wording import not_enabled
 from webhook.quota.amounts import amounts, fits_alone, unit_of
-from webhook.quota.quotas import Demand, Excess, Limit, Measure, Quota, QuotaScope, UnspecifiedModel
+from webhook.quota.quotas import SHARES, Demand, Excess, Limit, Measure, Quota, QuotaScope, UnspecifiedModel
 
 _SHOWN = 3
 """Most models that one message gives an example for, and most kinds of pods that it names."""
@@ -109,7 +109,7 @@ def asks_for(amount: Fraction, limit: Limit) -> str:
 def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False) -> tuple[str, str, str]:
     """Found, allowed and remedy of a pod that does not fit although nothing else is in use."""
     limit = excess.limit
-    found = asks_for(excess.asks, limit)
+    found = f"requests {_asked(excess.asks, excess)}"
     if not limit.hard:
         allowed = f"{called(quota)} allows none"
     else:
@@ -125,7 +125,7 @@ def too_many_pods(quota: Quota, excess: Excess, pods: int, *, is_unspecified: bo
     limit = excess.limit
     fitting = limit.hard // excess.asks
     found = (
-        f"its {pods} pods request {_gpus(excess.asks * pods, limit)} together; {called(quota)} allows "
+        f"its {pods} pods request {_asked(excess.asks * pods, excess)} together; {called(quota)} allows "
         f"{_gpus(limit.hard, limit)} in all, enough for {fitting} of them"
     )
     remedy = f"Run {fitting} or fewer, or request less in each"
@@ -174,8 +174,17 @@ def _requestable(amount: Fraction, excess: Excess) -> str:
     """
     if excess.unit is None:
         return amount_of(amount, excess.limit)
-    resource, part = excess.unit
-    return f"{number(amount / part)} {resource}"
+    (what, part) = excess.unit
+    return f"{number(amount / part)} {what if amount != part or what != SHARES else what[:-1]}"
+
+
+def _asked(amount: Fraction, excess: Excess) -> str:
+    """What is requested, with its shares where it is shares of GPUs."""
+    if excess.unit is None or excess.unit[0] != SHARES:
+        return _gpus(amount, excess.limit)
+    if excess.unit[1] == 1 and not excess.limit.name:
+        return f"{_requestable(amount, excess)} of GPUs, each counted as a GPU"
+    return f"{_gpus(amount, excess.limit)} ({_requestable(amount, excess)})"
 
 
 def _gpus(amount: Fraction, limit: Limit) -> str:
