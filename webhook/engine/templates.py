@@ -110,8 +110,12 @@ class JudgedTemplate:
         return TemplateOutcome(self.template, self.pod.gpu_count, placed, self.injections)
 
 
-def judge_template(workload: Mapping[str, Any], template: Template, where: TemplateContext) -> JudgedTemplate:
+def judge_template(
+    workload: Mapping[str, Any], template: Template, where: TemplateContext, said: set[Finding]
+) -> JudgedTemplate:
     """Judge a pod of a template of a workload, completed as it will be when it is created.
+
+    `said` is what was found about other templates: the same advice is not given again.
 
     Raises ShapeError, with a place in the pod, for a malformed template.
     """
@@ -127,6 +131,8 @@ def judge_template(workload: Mapping[str, Any], template: Template, where: Templ
     if not any(finding.refuses for finding in findings):
         of_pots = pot_findings(pod, where.namespace, where.quotas, facts_under(where.policy, where.facts))
         findings.extend(addressed_to(where.policy.contact, of_pots))
+    findings = [one for one in findings if one.kind is not FindingKind.ADVICE or one not in said]
+    said.update(findings)
     unit = unit_name(pod, where.facts, GPUS) if findings and pod.gpus else ""
     return JudgedTemplate(template, pod, tuple(findings), outcome.injections, where.quotas, unit == "share")
 

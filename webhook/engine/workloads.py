@@ -85,7 +85,8 @@ def template_outcomes(  # noqa: PLR0913  # all that decides
     templates exceed together is reported with the first of these templates. Raises ShapeError for a malformed template.
     """
     where = TemplateContext(namespace, policy, facts, quotas, excepting)
-    judged = [_judged(raw, template, where) for template in templates_of(raw)]
+    said = set[Finding]()
+    judged = [_judged(raw, template, where, said) for template in templates_of(raw)]
     found = list(_totals(judged, where))
     return (
         *(_with(one.outcome, [total for total in found if total.first.template is one.template]) for one in judged),
@@ -134,6 +135,7 @@ def _findings(raw: Mapping[str, Any], where: TemplateContext) -> Iterator[_Workl
         yield _WorkloadFinding(finding, finding)
     judged: list[JudgedTemplate] = []
     templates: list[Template] = []
+    said = set[Finding]()
     found, stored = 0, 0
     for number, template in enumerate(templates_of(raw, MOST_TEMPLATES + 1)):
         stored += least_stored(mapped(template.pod, "spec"))
@@ -142,7 +144,7 @@ def _findings(raw: Mapping[str, Any], where: TemplateContext) -> Iterator[_Workl
             break
         templates.append(template)
         try:
-            one = judge_template(raw, template, where)
+            one = judge_template(raw, template, where, said)
         except ShapeError as error:
             yield _malformed(template, error)
             continue
@@ -166,9 +168,9 @@ def _claimed(raw: Mapping[str, Any], where: TemplateContext) -> Sequence[Finding
     return validate_claim(raw, where.namespace, policy, where.facts).findings
 
 
-def _judged(raw: Mapping[str, Any], template: Template, where: TemplateContext) -> JudgedTemplate:
+def _judged(raw: Mapping[str, Any], template: Template, where: TemplateContext, said: set[Finding]) -> JudgedTemplate:
     try:
-        return judge_template(raw, template, where)
+        return judge_template(raw, template, where, said)
     except ShapeError as error:
         raise error.at(template.place) from None
 
