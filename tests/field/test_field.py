@@ -2,8 +2,8 @@
 
 A case has a `name`, the `source` of the report, manifests (`pods`), the `inventory` of the cluster, `policies` by file
 name (those of the project where there are none), and parts of the answer: `says` are in it, `once` only once, `never`
-are not. `command` are the arguments of `gpu-policy`; the default reviews the manifests. `exit` is the exit status, where
-it matters.
+are not. `command` are the arguments of `gpu-policy`; the default reviews the manifests. `exit` is the exit status,
+where it matters.
 """
 
 from pathlib import Path
