@@ -204,26 +204,22 @@ def _total(
     bound: BoundQuota, limit: Limit, templates: Sequence[JudgedTemplate], where: TemplateContext
 ) -> _QuotaTotal | None:
     shares: list[tuple[JudgedTemplate, Fraction]] = []
-    is_open, unit = False, None
+    is_open, units = False, set[tuple[str, Fraction] | None]()
     facts = facts_under(where.policy, where.facts)
     for one in templates:
         demand = pod_demand(one.pod, where.namespace, bound.quota.counting, facts).all
         if demand is not None and (amount := amounts(demand, bound.quota)[limit]):
             shares.append((one, amount))
-            unit = unit_of(demand, limit, bound.quota)
+            units.add(unit_of(demand, limit, bound.quota))
             is_open |= is_unspecified(demand, bound.quota)
     asks = sum((amount * (one.template.pods or 0) for one, amount in shares), Fraction(0))
     if asks <= limit.hard or any(amount > limit.hard for _, amount in shares):
         return None
     is_only, (first, amount) = len(shares) == 1, shares[0]
     pods = sum(one.template.pods or 0 for one, _ in shares)
-    if is_only:
-        excess = Excess(limit, amount, Fraction(0), unit)
-        found = quota_wording.too_many_pods(bound.quota, excess, pods, is_unspecified=is_open)
-    else:
-        excess = Excess(limit, asks, Fraction(0))
-        names = [one.template.group for one, _ in shares]
-        found = quota_wording.too_many_kinds_of_pods(bound.quota, excess, pods, names, is_unspecified=is_open)
+    kinds = () if is_only else [one.template.group for one, _ in shares]
+    excess = Excess(limit, amount if is_only else asks, Fraction(0), units.pop() if len(units) == 1 else None)
+    found = quota_wording.too_many_pods(bound.quota, excess, pods, kinds, is_unspecified=is_open)
     mode = Mode.AUDIT if bound.mode is Mode.AUDIT else Mode.WARN
     finding = Finding(QUOTA_KEY, mode, FindingKind.VIOLATION, "spec", *found, origin=bound.origin, line=bound.line)
     return _QuotaTotal((bound.quota.key, limit), finding, first, is_only)

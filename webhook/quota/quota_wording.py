@@ -120,33 +120,23 @@ def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False
     return found, allowed, remedy
 
 
-def too_many_pods(quota: Quota, excess: Excess, pods: int, *, is_unspecified: bool = False) -> tuple[str, str]:
-    """Found and remedy of a workload whose pods fit one by one and not all together. `excess` is of one pod."""
-    limit = excess.limit
-    fitting = limit.hard // excess.asks
-    found = (
-        f"its {pods} pods request {_asked(excess.asks * pods, excess)} together; {called(quota)} allows "
-        f"{_gpus(limit.hard, limit)} in all, enough for {fitting} of them"
-    )
-    remedy = f"Run {fitting} or fewer, or request less in each"
-    if is_unspecified and limit.measure is Measure.MODEL:
-        remedy += f", or add {choosing(quota, _too_small(quota, excess.asks * pods))}"
-    return found, remedy
-
-
-def too_many_kinds_of_pods(
-    quota: Quota, excess: Excess, pods: int, names: Sequence[str], *, is_unspecified: bool = False
+def too_many_pods(
+    quota: Quota, excess: Excess, pods: int, kinds: Sequence[str] = (), *, is_unspecified: bool = False
 ) -> tuple[str, str]:
-    """Found and remedy of a workload with pods of several kinds; `names` are of the kinds, `excess` is of all pods."""
-    limit = excess.limit
-    whose = f" of {' and '.join(names)}" if all(names) and len(names) <= _SHOWN else ""
+    """Found and remedy of a workload whose pods fit one by one and not all together.
+
+    `excess` is of one pod, or of all pods where these are of several `kinds`.
+    """
+    limit, fitting = excess.limit, excess.limit.hard // excess.asks
+    asks = excess.asks if kinds else excess.asks * pods
+    whose = f" of {' and '.join(kinds)}" if all(kinds) and 0 < len(kinds) <= _SHOWN else ""
     found = (
-        f"its {pods} pods{whose} request {_gpus(excess.asks, limit)} together; {called(quota)} allows "
-        f"{_gpus(limit.hard, limit)} in all"
+        f"its {pods} pods{whose} request {_asked(asks, excess)} together; {called(quota)} allows "
+        f"{_gpus(limit.hard, limit)} in all{'' if kinds else f', enough for {fitting} of them'}"
     )
-    remedy = "Run fewer, or request less in each"
+    remedy = f"Run {'fewer' if kinds else f'{fitting} or fewer'}, or request less in each"
     if is_unspecified and limit.measure is Measure.MODEL:
-        remedy += f", or add {choosing(quota, _too_small(quota, excess.asks))}"
+        remedy += f", or add {choosing(quota, _too_small(quota, asks))}"
     return found, remedy
 
 
