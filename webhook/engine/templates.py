@@ -85,22 +85,20 @@ class TemplateContext:
 
 @dataclass(frozen=True)
 class JudgedTemplate:
-    """A template and its findings, whose fields are places in a pod of the template. Its pods count in `quotas`.
-
-    `are_shares`: its GPUs are shared with other pods.
-    """
+    """A template and its findings, whose fields are places in a pod of the template. Its pods count in `quotas`."""
 
     template: Template
     pod: Pod
     findings: tuple[Finding, ...]
     injections: tuple[Injection, ...]
     quotas: Sequence[BoundQuota] = ()
-    are_shares: bool = False
+    unit: str = "GPU"
+    """What one of its GPUs is called."""
 
     @property
     def about(self) -> str:
         """Which pods a finding is about, with their number and GPUs."""
-        return about(self.template, self.pod.gpu_count, "share" if self.are_shares else "GPU")
+        return about(self.template, self.pod.gpu_count, self.unit)
 
     @cached_property
     def outcome(self) -> TemplateOutcome:
@@ -133,8 +131,8 @@ def judge_template(
         findings.extend(addressed_to(where.policy.contact, of_pots))
     findings = [one for one in findings if one.kind is not FindingKind.ADVICE or one not in said]
     said.update(findings)
-    unit = unit_name(pod, where.facts, GPUS) if findings and pod.gpus else ""
-    return JudgedTemplate(template, pod, tuple(findings), outcome.injections, where.quotas, unit == "share")
+    unit = "share" if findings and pod.gpus and unit_name(pod, where.facts, GPUS) == "share" else "GPU"
+    return JudgedTemplate(template, pod, tuple(findings), outcome.injections, where.quotas, unit)
 
 
 def _of_replicas(template: Template, pod: Pod, where: TemplateContext) -> Iterator[Finding]:

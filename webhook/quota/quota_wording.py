@@ -101,11 +101,6 @@ def crowded(quota: Quota, needed: int, most: int) -> tuple[str, str, str]:
     return found, f"they may take {most} bytes", remedy
 
 
-def asks_for(amount: Fraction, limit: Limit) -> str:
-    """What a pod requests of what is limited."""
-    return f"requests {_gpus(amount, limit)}"
-
-
 def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False) -> tuple[str, str, str]:
     """Found, allowed and remedy of a pod that does not fit although nothing else is in use."""
     limit = excess.limit
@@ -164,7 +159,7 @@ def _requestable(amount: Fraction, excess: Excess) -> str:
     """
     if excess.unit is None:
         return amount_of(amount, excess.limit)
-    (what, part) = excess.unit
+    what, part = excess.unit
     return f"{number(amount / part)} {what if amount != part or what != SHARES else what[:-1]}"
 
 
@@ -230,7 +225,8 @@ def objections(demand: Demand, quota: Quota, namespace: str = "") -> Iterator[Ob
     asked = amounts(demand, quota)
     none = next((limit for limit in asked if limit.measure is Measure.GPUS and not limit.hard), None)
     if none is not None and asked[none] and quota.scope is QuotaScope.NAMESPACE:
-        yield Objection("spec", asks_for(asked[none], none), *not_enabled(namespace))
+        excess = Excess(none, asked[none], Fraction(0), unit_of(demand, none, quota))
+        yield Objection("spec", f"requests {_asked(excess.asks, excess)}", *not_enabled(namespace))
         return
     is_open = is_unspecified(demand, quota)
     selects_none = bool(demand.gpus) and demand.models is None and _has_models(demand, quota)

@@ -62,6 +62,7 @@ _MOST_REASONS = 8
 
 
 _CREATE = "Create it, or correct the name"
+_OTHER_KEY = "Write a topologyKey that these nodes have, such as kubernetes.io/hostname"
 _BUILT_IN = "system-"
 """How the PriorityClasses begin that every cluster has."""
 
@@ -166,8 +167,7 @@ def _nowhere_beside(pod: Pod, facts: Facts) -> Iterator[Advice]:
         has_key = Expression(key, Operator.EXISTS, ())
         if not facts.feasible_nodes(placed(pod, requiring(pod, has_key))):
             found = f"has to stand beside other pods within {cut(key)}, and no node that could run it has this label"
-            remedy = "Write a topologyKey that these nodes have, such as kubernetes.io/hostname"
-            remedy = FILL_IN[1] if is_placeholder(key) else remedy
+            remedy = FILL_IN[1] if is_placeholder(key) else _OTHER_KEY
             yield Advice("spec.affinity.podAffinity", found, remedy, follows_nodes=True)
 
 
