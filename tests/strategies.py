@@ -44,6 +44,15 @@ LOOK_ALIKES = ("nvidia.com/rdma-vf", "nvidia.com/gpumem", "nvidia.com/gpu-10gb",
 LABEL_KEYS = ("zone", "nvidia.com/gpu.present", "example.com/pool", "gpu.memory")
 LABEL_VALUES = ("a", "b", "true", "5", "7")
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+COMMANDS = (
+    ["nvidia-smi"],
+    ["sleep", "infinity"],
+    ["python", "train.py"],
+    ["bash", "-c", "pip install torch && python train.py"],
+    ["sh", "-c", "export LD_LIBRARY_PATH=/usr/local/cuda/compat:$LD_LIBRARY_PATH; exec train"],
+    [""],
+)
+"""What containers run: programs that need nothing, that wait, that compute, and that install others first."""
 PATHS = ("/data", "/dev/shm", "/dev/shm/", "//dev/shm", "dev/shm", "/dev/shm/sub", "/dev")
 VARIABLES = ("NCCL_DEBUG", "NCCL_IB_HCA", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "HOME")
 NODE_AFFINITY = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -120,6 +129,8 @@ def containers(draw: st.DrawFn, name: str, *, with_gpus: bool = True, volumes: t
         container["envFrom"] = draw(_some((None, [], [{"configMapRef": {"name": "settings"}}])))
     if draw(st.booleans()):
         container["securityContext"] = draw(_some((None, {}, {"privileged": True})))
+    if draw(st.booleans()):
+        container[draw(_some(("command", "args")))] = draw(_some((None, [], *COMMANDS)))
     return container
 
 
@@ -153,7 +164,8 @@ def affinities() -> st.SearchStrategy[Any]:
     node_affinity = st.fixed_dictionaries(
         {}, optional={NODE_AFFINITY: _maybe(selector), PREFERENCES: _maybe(st.lists(preference, max_size=2))}
     )
-    return _maybe(_map(nodeAffinity=_maybe(node_affinity), podAntiAffinity=st.just({})))
+    beside = st.builds(lambda key: {NODE_AFFINITY: [{"topologyKey": key}]}, _some(("kubernetes.io/hostname", "zone")))
+    return _maybe(_map(nodeAffinity=_maybe(node_affinity), podAffinity=_maybe(beside), podAntiAffinity=st.just({})))
 
 
 def tolerations() -> st.SearchStrategy[dict[str, Any]]:

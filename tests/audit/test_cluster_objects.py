@@ -231,6 +231,20 @@ def test_objects_of_excluded_namespaces_do_not_come(cluster):
     assert sorted(names(cluster.objects(excluded=["kube-system", "sandbox-?"]))) == ["Pod a", "Pod d"]
 
 
+def test_what_the_webhook_is_never_asked_about_is_counted_without_what_others_made(cluster):
+    daemon = made("DaemonSet", "exporter", namespace="gpu-operator")
+    cluster.server.objects[DEPLOYMENTS] = [made("Deployment", "dns", namespace="kube-system")]
+    cluster.server.objects[PODS] = [
+        made("Pod", "dns-1", namespace="kube-system"),
+        made("Pod", "exporter-1", daemon, namespace="gpu-operator"),
+        made("Pod", "mine", namespace="sandbox-1"),
+        made("Pod", "other", namespace="team"),
+    ]
+    objects = cluster.objects(excluded=["kube-system", "gpu-operator", "sandbox-?"])
+    assert names(objects) == ["Pod other"]
+    assert objects.unsent == 2
+
+
 # Progress and memory
 
 

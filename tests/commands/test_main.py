@@ -51,7 +51,7 @@ def test_what_of_an_inventory_could_not_be_used_is_told_once(here: Path, command
     assert result.exit_code == 0
     assert result.stderr.splitlines() == [
         f"warning: {file}: 1 of 1 objects of kind Node has no name and is left out",
-        f"warning: {file}: pod team/a does not count against quotas: metadata.uid is no UUID",
+        f"warning: {file}: pod team/a does not count against quotas: metadata.uid '7' is no UUID",
     ]
 
 

@@ -176,7 +176,7 @@ def test_pods_that_cannot_be_read_are_told_of(policies: Path, tmp_path: Path) ->
     file.write_text(json.dumps({"kind": "List", "items": [broken]}))
     found = run("--policies", policies, "--inventory", file)
     assert found.exit_code == 0
-    reason = "metadata.uid is no UUID"
+    reason = "metadata.uid '7' is no UUID"
     assert found.stderr == f"warning: {file}: pod default/broken does not count against quotas: {reason}\n"
 
 
@@ -188,7 +188,8 @@ def test_pods_that_have_one_fault_are_told_of_in_one_line(policies: Path, tmp_pa
     file.write_text(json.dumps({"kind": "List", "items": [*broken, odd]}))
     of_uids, of_selector = run("--policies", policies, "--inventory", file).stderr.splitlines()
     named = "23 pods (default/p0, default/p1, default/p2 and 20 more)"
-    assert of_uids == f"warning: {file}: {named} do not count against quotas: metadata.uid is no UUID"
+    fault = "metadata.uid '70' is no UUID in the first of them"
+    assert of_uids == f"warning: {file}: {named} do not count against quotas: {fault}"
     assert "pod team-vision/odd does not count against quotas: spec.nodeSelector" in of_selector
 
 

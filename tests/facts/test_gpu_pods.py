@@ -160,9 +160,9 @@ def test_a_uid_without_hyphens_is_one():
         pytest.param(None, "found no pod with metadata", id="null"),
         pytest.param([], "found no pod with metadata", id="a list"),
         pytest.param({"spec": {}}, "found no pod with metadata", id="no metadata"),
-        pytest.param({"metadata": {"name": "p"}}, "pod p: metadata.uid is no UUID", id="no uid"),
-        pytest.param({"metadata": {"uid": "pod-7"}}, "pod : metadata.uid is no UUID", id="another uid"),
-        pytest.param({"metadata": {"uid": 7}}, "pod : metadata.uid is no UUID", id="a number"),
+        pytest.param({"metadata": {"name": "p"}}, "pod p: metadata.uid 'None' is no UUID", id="no uid"),
+        pytest.param({"metadata": {"uid": "pod-7"}}, "pod : metadata.uid 'pod-7' is no UUID", id="another uid"),
+        pytest.param({"metadata": {"uid": 7}}, "pod : metadata.uid '7' is no UUID", id="a number"),
         pytest.param(stored("p", nodeSelector={"a": 2**70}), "spec: Integer exceeds 64-bit range", id="no JSON"),
         pytest.param(
             stored("p", nodeSelector=["a"]), "spec.nodeSelector: found a list, expected a map", id="an odd part"

@@ -1,8 +1,9 @@
 """What people reported, as small inputs with their right answers: `cases/` has a file for each kind.
 
 A case has a `name`, the `source` of the report, manifests (`pods`), the `inventory` of the cluster, `policies` by file
-name (those of the project where there are none), and parts of the answer: `says` are in it, `never` are not. `command`
-are the arguments of `gpu-policy`; the default reviews the manifests. `exit` is the exit status, where it matters.
+name (those of the project where there are none), and parts of the answer: `says` are in it, `once` only once, `never`
+are not. `command` are the arguments of `gpu-policy`; the default reviews the manifests. `exit` is the exit status,
+where it matters.
 """
 
 from pathlib import Path
@@ -34,6 +35,8 @@ def test_people_get_the_answer_that_they_needed(case: dict[str, Any], tmp_path: 
     done = gpu_policy(*(argument.format(**places) for argument in command))
     for part in case.get("says", ()):
         assert part in done.output, done.output
+    for part in case.get("once", ()):
+        assert done.output.count(part) == 1, done.output
     for part in case.get("never", ()):
         assert part not in done.output, done.output
     assert done.exit_code == case.get("exit", done.exit_code), done.output

@@ -66,6 +66,18 @@ HOST_PATHS = (
 MOUNT_PATHS = ("/dev/shm", "/dev/shm/", "//dev/shm", "/data", "/dev", "/var/run/nvidia-container-devices/all")
 CLAIMED = ("one", "network", "denied", "either", "monitor")
 """Templates of claims that pods name; the first one does not exist."""
+SHOWING: Sequence[Sequence[str]] = (
+    ("nvidia-smi",),
+    ("/usr/bin/nvidia-smi", "-L"),
+    ("sh", "-c", "while true; do nvidia-smi; sleep 9; done"),
+)
+"""Commands that show GPUs and compute nothing."""
+COMMANDS: Sequence[Sequence[str]] = (
+    *SHOWING,
+    ("sleep", "infinity"),
+    ("python", "train.py"),
+    ("bash", "-c", "pip install torch && python train.py"),
+)
 ANNOTATIONS = (
     "cdi.k8s.io/gpu",
     "k8s.v1.cni.cncf.io/networks",
@@ -120,7 +132,7 @@ def _gpu(draw: Draw, limits: Raw, requests: Raw) -> None:
 
 
 def _into_container(draw: Draw, found: Raw) -> None:
-    match draw.randrange(5):
+    match draw.randrange(6):
         case 0:
             value = draw.choice(("all", "0", "void", "none", "", "WARN", "compute,utility"))
             found.setdefault("env", []).append({"name": draw.choice(VARIABLES), "value": value})
@@ -132,6 +144,9 @@ def _into_container(draw: Draw, found: Raw) -> None:
         case 3:
             found["securityContext"] = draw.choice(({"privileged": True}, {"runAsNonRoot": True}, {}))
         case 4:
+            if not {"command", "args"} & found.keys():
+                found[draw.choice(("command", "args"))] = list(draw.choice(COMMANDS))
+        case 5:
             found["restartPolicy"] = "Always" if "init" in found["name"] else found.get("restartPolicy")
 
 
@@ -195,7 +210,8 @@ def _affinity(draw: Draw, spec: Raw, _metadata: Raw) -> None:
     if draw.random() < 0.3:
         preference = {"weight": draw.randint(1, 100), "preference": {"matchExpressions": [expression(draw)]}}
         nodes["preferredDuringSchedulingIgnoredDuringExecution"] = [preference]
-    spec["affinity"] = {"nodeAffinity": nodes, **draw.choice(({}, {"podAntiAffinity": {}}))}
+    beside = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "kubernetes.io/hostname"}]}
+    spec["affinity"] = {"nodeAffinity": nodes, **draw.choice(({}, {"podAntiAffinity": {}}, {"podAffinity": beside}))}
 
 
 def _spread(draw: Draw, spec: Raw, _metadata: Raw) -> None:

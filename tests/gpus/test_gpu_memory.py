@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.gpus.gpu_memory import GPU_MEMORY, UNKNOWN, UnitMemory, memory_of, profile_of
+from webhook.gpus.gpu_memory import AMD_PARTITION, GPU_MEMORY, UNKNOWN, UnitMemory, memory_of, profile_of
 from webhook.gpus.gpu_shares import GPU, SHARED_GPU, share_of
 
 GIB, MIB = 2**30, 2**20
@@ -11,6 +11,9 @@ T4 = {PRODUCT: "Tesla-T4", GPU_MEMORY: "15360"}
 SHARED_T4 = {PRODUCT: "Tesla-T4-SHARED", GPU_MEMORY: "15360", REPLICAS: "4", STRATEGY: "time-slicing"}
 RENAMED_T4 = {**SHARED_T4, PRODUCT: "Tesla-T4", STRATEGY: "mps"}
 SLICED = {PRODUCT: "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb", GPU_MEMORY: "9728", "nvidia.com/mig.strategy": "single"}
+
+
+AMD = {"amd.com/gpu.vram": "24G"}
 
 
 def exactly(size: int) -> UnitMemory:
@@ -52,6 +55,8 @@ def exactly(size: int) -> UnitMemory:
         pytest.param(GPU, {GPU_MEMORY: "80Gi"}, (), UNKNOWN, id="another unit"),
         pytest.param(GPU, {GPU_MEMORY: "9" * 63}, (), UNKNOWN, id="no plausible number"),
         pytest.param(GPU, SHARED_T4 | {REPLICAS: "x"}, (), UNKNOWN, id="labels that contradict each other"),
+        pytest.param("amd.com/cpx_nps4", AMD, (), UnitMemory(None, 24 * GIB), id="a partition of AMD has at most that"),
+        pytest.param("amd.com/spx_nps1", AMD | {AMD_PARTITION: "spx_nps1"}, (), exactly(24 * GIB), id="a whole one"),
         pytest.param("amd.com/gpu", T4, (), UNKNOWN, id="GPUs of another vendor"),
         pytest.param("nvidia.com/GA102GL_A10", T4, (), UNKNOWN, id="GPUs for virtual machines"),
     ],

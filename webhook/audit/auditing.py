@@ -241,8 +241,8 @@ class Audit:
         if self._other_auditor is not None:
             self._other_auditor.add(document)
 
-    def report(self, background: Background) -> AuditReport:
-        """The report about the objects so far."""
+    def report(self, background: Background, unsent: int = 0) -> AuditReport:
+        """The report about the objects so far. `unsent` more were left out: the webhook is never asked about them."""
         collected, policies = self._auditor.collected(), self._proposed.context.policies
         pods = background.counted
         return AuditReport(
@@ -250,7 +250,7 @@ class Audit:
             directory=self._proposed.directory,
             hash=policies.hash,
             is_of_cluster=self._place.is_cluster,
-            counts=collected.counts,
+            counts=replace(collected.counts, unsent=collected.counts.unsent + unsent),
             findings=collected.gathered.findings,
             errors=collected.errors,
             capacity=capacity_of(background.facts.cluster, policies.accelerators, policies.cuda.tables),

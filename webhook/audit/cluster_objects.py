@@ -13,6 +13,7 @@ from typing import Any
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
 from webhook.audit.report import ObjectReference
+from webhook.audit.review_objects import NEVER_SENT
 from webhook.facts.gpu_pods import COUNTING
 from webhook.kubernetes.api_errors import ApiServerError, RefusedError
 from webhook.kubernetes.api_paths import CORE, path_of
@@ -58,6 +59,8 @@ class Listing:
         self._scope = scope
         self._list: PagedList | None = None
         self._faults: dict[str, list[tuple[str, Exception]]] = {}
+        self.unsent = 0
+        """Objects so far that the webhook is never asked about, without those that other objects made."""
 
     @property
     def remaining(self) -> int | None:
@@ -87,7 +90,11 @@ class Listing:
     def _typed(self, raw: Any) -> dict[str, Any] | None:
         """The object with its apiVersion and kind; None if its namespace is excluded."""
         metadata = raw.get("metadata") if isinstance(raw, dict) else None
-        if not isinstance(metadata, dict) or not self._scope.holds(str(metadata.get("namespace") or "")):
+        if not isinstance(metadata, dict):
+            return None
+        namespace = str(metadata.get("namespace") or "")
+        if not self._scope.holds(namespace):
+            self.unsent += namespace in NEVER_SENT and controller_of(raw) is None
             return None
         metadata.pop("managedFields", None)
         return {**raw, "apiVersion": self._resource.api_version, "kind": self._resource.kind}
@@ -153,6 +160,8 @@ class ClusterObjects:
         self._looked_up: set[tuple[str, str]] = set()
         """The kinds that were read, or searched for owners."""
         self._number = 0
+        self.unsent = 0
+        """Objects so far that the webhook is never asked about."""
 
     @property
     def calls(self) -> int:
@@ -250,6 +259,7 @@ class ClusterObjects:
             if count % _PROGRESS_EVERY == 0:
                 self._on_progress(Progress(kind.kind, count, listing.remaining))
         self._on_progress(Progress(kind.kind, count, 0))
+        self.unsent += listing.unsent
 
     def _document(self, raw: Mapping[str, Any]) -> Document:
         self._number += 1

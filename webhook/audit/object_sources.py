@@ -110,6 +110,8 @@ class ObjectSource:
     background: Background
     now: float | None = None
     """The API server's clock in seconds since 1970; None for objects of files."""
+    unsent: Callable[[], int] = lambda: 0
+    """How many objects so far were left out of `documents` because the webhook is never asked about them."""
 
 
 def of_files(documents: Sequence[Document | DocumentError], namespace: str, background: Background) -> ObjectSource:
@@ -143,7 +145,9 @@ def of_cluster(  # noqa: PLR0913  # all that is known of the cluster
         facts, errors = read_facts(server, accelerators, on_node)
     objects = ClusterObjects(server, scope, on_progress)
     place = AuditScope(True, scope=scope)
-    return ObjectSource(chain(errors, objects), objects.owners, place, Background(facts), server.now())
+    return ObjectSource(
+        chain(errors, objects), objects.owners, place, Background(facts), server.now(), lambda: objects.unsent
+    )
 
 
 def read_background(

@@ -253,7 +253,7 @@ def _report(
         documents = with_images_looked_up(documents, source.place.namespace, contexts, images)
     for document in documents:
         audit.add(document)
-    report = audit.report(source.background)
+    report = audit.report(source.background, source.unsent())
     return report if waiting is None else replace(report, pending=waiting.explained(facts, proposed.context.now))
 
 

@@ -31,8 +31,8 @@ def deciding_finding(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> 
 
 
 def _softened(finding: CudaFinding) -> CudaFinding:
-    """What a finding about the GPU comes to if the container may run another framework than the image's."""
-    if finding.verdict is not Verdict.INCOMPATIBLE or finding.cause is not Cause.GPU:
+    """What a finding about the GPU or vendor comes to if the container may run another framework than the image's."""
+    if finding.verdict is not Verdict.INCOMPATIBLE or finding.cause not in {Cause.GPU, Cause.IMAGE}:
         return finding
     reason = f"{finding.reason}; but its command may install another framework, or only waits for somebody"
     return finding._replace(verdict=Verdict.UNKNOWN, reason=reason)
@@ -102,7 +102,9 @@ def judge_without_gate(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -
         return Judgement(Verdict.COMPATIBLE, Cause.NONE, "the image needs no CUDA", Gate.NOT_APPLICABLE)
     if need.kind is BuiltFor.OTHER:
         reason = f"the image is built for {need.platform or 'another platform'}, not for NVIDIA GPUs"
-        return Judgement(Verdict.INCOMPATIBLE, Cause.IMAGE, reason, Gate.NOT_APPLICABLE)
+        other = CudaFinding(Verdict.INCOMPATIBLE, Cause.IMAGE, reason)
+        verdict, cause, reason, *_ = _softened(other) if need.is_changed else other
+        return Judgement(verdict, cause, reason, Gate.NOT_APPLICABLE)
     found = deciding_finding(need, offer, tables)
     wrong = libcuda(need, offer, found.verdict, tables)
     return Judgement(

@@ -10,6 +10,7 @@ from webhook.engine.quota_claims import pot_findings
 from webhook.engine.running_rules import addressed_to, facts_under, findings_of
 from webhook.engine.validating import simulate
 from webhook.facts.facts import ClusterFacts
+from webhook.gpus.gpu_table import GPUS
 from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
@@ -21,6 +22,7 @@ from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import InForce, Policy
 from webhook.policy.schema import WorkloadsMode
+from webhook.rules.gpu_parts import unit_name
 from webhook.rules.rule import Facts, Stage
 from webhook.rules.rule_settings import Mode
 
@@ -90,17 +92,28 @@ class JudgedTemplate:
     findings: tuple[Finding, ...]
     injections: tuple[Injection, ...]
     quotas: Sequence[BoundQuota] = ()
+    unit: str = "GPU"
+    """What one of its GPUs is called."""
+
+    @property
+    def about(self) -> str:
+        """Which pods a finding is about, with their number and GPUs."""
+        return about(self.template, self.pod.gpu_count, self.unit)
 
     @cached_property
     def outcome(self) -> TemplateOutcome:
         """What would happen to the pods, with places in the object."""
-        whose, place = about(self.template, self.pod), self.template.place
+        whose, place = self.about, self.template.place
         placed = tuple(replace(finding, field=place(finding.field), about=whose) for finding in self.findings)
         return TemplateOutcome(self.template, self.pod.gpu_count, placed, self.injections)
 
 
-def judge_template(workload: Mapping[str, Any], template: Template, where: TemplateContext) -> JudgedTemplate:
+def judge_template(
+    workload: Mapping[str, Any], template: Template, where: TemplateContext, said: set[Finding]
+) -> JudgedTemplate:
     """Judge a pod of a template of a workload, completed as it will be when it is created.
+
+    `said` is what was found about other templates: the same advice is not given again.
 
     Raises ShapeError, with a place in the pod, for a malformed template.
     """
@@ -116,7 +129,10 @@ def judge_template(workload: Mapping[str, Any], template: Template, where: Templ
     if not any(finding.refuses for finding in findings):
         of_pots = pot_findings(pod, where.namespace, where.quotas, facts_under(where.policy, where.facts))
         findings.extend(addressed_to(where.policy.contact, of_pots))
-    return JudgedTemplate(template, pod, tuple(findings), outcome.injections, where.quotas)
+    findings = [one for one in findings if one.kind is not FindingKind.ADVICE or one not in said]
+    said.update(findings)
+    unit = "share" if findings and pod.gpus and unit_name(pod, where.facts, GPUS) == "share" else "GPU"
+    return JudgedTemplate(template, pod, tuple(findings), outcome.injections, where.quotas, unit)
 
 
 def _of_replicas(template: Template, pod: Pod, where: TemplateContext) -> Iterator[Finding]:
@@ -150,14 +166,13 @@ def _found_in_replicas(pod: Pod, pods: int, policy: Policy, facts: Facts) -> Ite
             yield from findings_of(bound, bound.rule.validate_replicas(pod, pods, bound.settings, facts))
 
 
-def about(template: Template, pod: Pod | None = None) -> str:
+def about(template: Template, gpus: int = 0, unit: str = "GPU") -> str:
     """Which pods a finding is about, with their number and GPUs: `pod template of Worker (4 pods, 32 GPUs)`."""
     name = f"pod template of {shortened(template.group, _LONGEST_NAME)}" if template.group else "pod template"
-    gpus = pod.gpu_count if pod is not None else 0
     if template.pods is None:
-        return f"{name} ({counted(gpus, 'GPU')} in each pod)" if gpus else name
+        return f"{name} ({counted(gpus, unit)} in each pod)" if gpus else name
     pods = counted(template.pods, "pod")
-    return f"{name} ({pods}, {counted(gpus * template.pods, 'GPU')})" if gpus else f"{name} ({pods})"
+    return f"{name} ({pods}, {counted(gpus * template.pods, unit)})" if gpus else f"{name} ({pods})"
 
 
 def _unrepaired(template: Template, injections: Sequence[Injection]) -> Iterator[Finding]:

@@ -21,13 +21,14 @@ from webhook.model.bounds import STORABLE, least_stored
 from webhook.model.json_parts import mapped
 from webhook.model.shape import ShapeError
 from webhook.model.subject import subject_of
-from webhook.model.workloads import Template, number_of_templates, templates_of
+from webhook.model.wording import cut
+from webhook.model.workloads import Template, number_of_templates, templates_of, unread_gpus, workload_of
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import Policy
 from webhook.policy.schema import WorkloadsMode
 from webhook.quota import quota_wording
-from webhook.quota.amounts import amounts
+from webhook.quota.amounts import amounts, unit_of
 from webhook.quota.pod_demand import pod_demand
 from webhook.quota.quota_wording import is_unspecified
 from webhook.quota.quotas import Excess, Limit
@@ -84,10 +85,15 @@ def template_outcomes(  # noqa: PLR0913  # all that decides
     templates exceed together is reported with the first of these templates. Raises ShapeError for a malformed template.
     """
     where = TemplateContext(namespace, policy, facts, quotas, excepting)
-    judged = [_judged(raw, template, where) for template in templates_of(raw)]
+    said = set[Finding]()
+    judged = [_judged(raw, template, where, said) for template in templates_of(raw)]
     found = list(_totals(judged, where))
-    return tuple(
-        _with(one.outcome, [total for total in found if total.first.template is one.template]) for one in judged
+    return (
+        *(_with(one.outcome, [total for total in found if total.first.template is one.template]) for one in judged),
+        *(
+            TemplateOutcome(Template({}, one.finding.field), 0, (one.finding,), ())
+            for one in _unread(raw, [one.template for one in judged], where)
+        ),
     )
 
 
@@ -128,14 +134,17 @@ def _findings(raw: Mapping[str, Any], where: TemplateContext) -> Iterator[_Workl
     for finding in _claimed(raw, where):
         yield _WorkloadFinding(finding, finding)
     judged: list[JudgedTemplate] = []
+    templates: list[Template] = []
+    said = set[Finding]()
     found, stored = 0, 0
     for number, template in enumerate(templates_of(raw, MOST_TEMPLATES + 1)):
         stored += least_stored(mapped(template.pod, "spec"))
         if number == MOST_TEMPLATES or found > MOST_FINDINGS or (judged and stored > STORABLE):
             yield _unjudged(template, number, number_of_templates(raw))
             break
+        templates.append(template)
         try:
-            one = judge_template(raw, template, where)
+            one = judge_template(raw, template, where, said)
         except ShapeError as error:
             yield _malformed(template, error)
             continue
@@ -143,6 +152,8 @@ def _findings(raw: Mapping[str, Any], where: TemplateContext) -> Iterator[_Workl
         found += len(one.findings)
         for finding, placed in zip(one.findings, one.outcome.findings, strict=True):
             yield _WorkloadFinding((_name(template), finding), placed)
+    else:
+        yield from _unread(raw, templates, where)
     for total in _totals(judged, where):
         yield _WorkloadFinding(total.key, _placed(total))
 
@@ -157,9 +168,9 @@ def _claimed(raw: Mapping[str, Any], where: TemplateContext) -> Sequence[Finding
     return validate_claim(raw, where.namespace, policy, where.facts).findings
 
 
-def _judged(raw: Mapping[str, Any], template: Template, where: TemplateContext) -> JudgedTemplate:
+def _judged(raw: Mapping[str, Any], template: Template, where: TemplateContext, said: set[Finding]) -> JudgedTemplate:
     try:
-        return judge_template(raw, template, where)
+        return judge_template(raw, template, where, said)
     except ShapeError as error:
         raise error.at(template.place) from None
 
@@ -193,25 +204,22 @@ def _total(
     bound: BoundQuota, limit: Limit, templates: Sequence[JudgedTemplate], where: TemplateContext
 ) -> _QuotaTotal | None:
     shares: list[tuple[JudgedTemplate, Fraction]] = []
-    is_open = False
+    is_open, units = False, set[tuple[str, Fraction] | None]()
     facts = facts_under(where.policy, where.facts)
     for one in templates:
         demand = pod_demand(one.pod, where.namespace, bound.quota.counting, facts).all
         if demand is not None and (amount := amounts(demand, bound.quota)[limit]):
             shares.append((one, amount))
+            units.add(unit_of(demand, limit, bound.quota))
             is_open |= is_unspecified(demand, bound.quota)
     asks = sum((amount * (one.template.pods or 0) for one, amount in shares), Fraction(0))
     if asks <= limit.hard or any(amount > limit.hard for _, amount in shares):
         return None
     is_only, (first, amount) = len(shares) == 1, shares[0]
     pods = sum(one.template.pods or 0 for one, _ in shares)
-    if is_only:
-        excess = Excess(limit, amount, Fraction(0))
-        found = quota_wording.too_many_pods(bound.quota, excess, pods, is_unspecified=is_open)
-    else:
-        excess = Excess(limit, asks, Fraction(0))
-        names = [one.template.group for one, _ in shares]
-        found = quota_wording.too_many_kinds_of_pods(bound.quota, excess, pods, names, is_unspecified=is_open)
+    kinds = () if is_only else [one.template.group for one, _ in shares]
+    excess = Excess(limit, amount if is_only else asks, Fraction(0), units.pop() if len(units) == 1 else None)
+    found = quota_wording.too_many_pods(bound.quota, excess, pods, kinds, is_unspecified=is_open)
     mode = Mode.AUDIT if bound.mode is Mode.AUDIT else Mode.WARN
     finding = Finding(QUOTA_KEY, mode, FindingKind.VIOLATION, "spec", *found, origin=bound.origin, line=bound.line)
     return _QuotaTotal((bound.quota.key, limit), finding, first, is_only)
@@ -221,7 +229,7 @@ def _placed(total: _QuotaTotal) -> Finding:
     template = total.first.template
     if not total.is_only:
         return total.finding
-    return replace(total.finding, field=template.place(total.finding.field), about=about(template, total.first.pod))
+    return replace(total.finding, field=template.place(total.finding.field), about=total.first.about)
 
 
 def _malformed(template: Template, error: ShapeError) -> _WorkloadFinding:
@@ -246,6 +254,18 @@ def _unjudged(first: Template, judged: int, count: int) -> _WorkloadFinding:
         "of the others are checked when they are created"
     )
     return _WorkloadFinding(KEY, Finding(KEY, Mode.WARN, FindingKind.ADVICE, first.path, message))
+
+
+def _unread(
+    raw: Mapping[str, Any], templates: Sequence[Template], where: TemplateContext
+) -> Iterator[_WorkloadFinding]:
+    """That an object of a known kind has GPUs where that kind has no pods."""
+    is_known = workload_of(raw.get("apiVersion"), raw.get("kind")) is not None
+    if is_known and (found := unread_gpus(raw, templates, where.policy.accelerators.of)):
+        place, gpu = found
+        message = f"requests {cut(gpu)} where no pods of this kind are read, so only pods that it makes are checked"
+        remedy = f"Compare the place with the reference of {raw['kind']}"
+        yield _WorkloadFinding(KEY, Finding(KEY, Mode.WARN, FindingKind.ADVICE, place, message, remedy))
 
 
 def _only_warned(finding: Finding) -> Finding:

@@ -113,7 +113,7 @@ def _uid(metadata: Mapping[str, Any]) -> bytes:
     try:
         return uid_bytes(text if isinstance(text, str) else "")
     except ValueError:
-        raise ValueError(f"pod {_name(metadata)}: metadata.uid is no UUID") from None
+        raise ValueError(f"pod {_name(metadata)}: metadata.uid {str(text)[:60]!r} is no UUID") from None
 
 
 def _name(metadata: Mapping[str, Any]) -> str:

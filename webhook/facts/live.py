@@ -5,6 +5,7 @@ Reviews never wait for the API server. They see the last known facts, and `statu
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -32,26 +33,6 @@ SLICES = "resourceslices"
 def claim_paths(resource: str) -> tuple[str, ...]:
     """The paths of a resource of resource.k8s.io, one for each version."""
     return tuple(f"/apis/{GROUP}/{version}/{resource}" for version in _VERSIONS)
-
-
-def _dispensable(
-    resource: str,
-    replaced: Callable[[Iterable[object]], None],
-    changed: Callable[[str, Mapping[str, Any]], None],
-    unknown: Callable[[], None],
-) -> WatchedResource:
-    """A watch of a resource of resource.k8s.io for which no review waits."""
-    paths = claim_paths(resource)
-    return WatchedResource(
-        resource,
-        paths[0],
-        replaced,
-        changed,
-        optional=True,
-        elsewhere=paths[1:],
-        refused=unknown,
-        is_dispensable=True,
-    )
 
 
 def status_of(watches: Iterable[Watch], now: float, stale_after: float) -> FactsStatus:
@@ -122,7 +103,9 @@ class LiveFacts:
                 refused=self._without_device_classes,
             ),
             *(self._of_claims(kind) for kind in CLAIMS),
-            self._of_slices(),
+            self._dispensable(
+                SLICES, EMPTY.with_slices, Snapshot.with_slices_of, Snapshot.with_slice, Snapshot.without_slice
+            ),
         )
         self._watches = tuple(Watch(resource, server, clock, timing) for resource in resources)
 
@@ -158,45 +141,44 @@ class LiveFacts:
             self._snapshot = self._snapshot.with_device_classes(None)
 
     def _of_claims(self, kind: str) -> WatchedResource:
-        """The watch of claims or templates of claims. Tenants write them, and reviews do not wait for them."""
+        """The watch of claims or templates of claims, which tenants write."""
+        return self._dispensable(
+            CLAIMS[kind],
+            partial(EMPTY.with_claims, kind),
+            lambda snapshot, other: snapshot.with_claims_of(kind, other),
+            lambda snapshot, raw: snapshot.with_claim(kind, raw),
+            lambda snapshot, raw: snapshot.without_claim(kind, raw["metadata"]["namespace"], raw["metadata"]["name"]),
+        )
 
-        def replaced(raws: Iterable[object]) -> None:
-            listed = EMPTY.with_claims(kind, raws)  # waits for the API server
-            with self._lock:
-                self._snapshot = self._snapshot.with_claims_of(kind, listed)
+    def _dispensable(
+        self,
+        resource: str,
+        read: Callable[[Iterable[object]], Snapshot],
+        taking: Callable[[Snapshot, Snapshot], Snapshot],
+        with_one: Callable[[Snapshot, Mapping[str, Any]], Snapshot],
+        without: Callable[[Snapshot, Mapping[str, Any]], Snapshot],
+    ) -> WatchedResource:
+        """A watch of a resource of resource.k8s.io, for which no review waits. `taking` takes over what was `read`."""
 
-        def unknown() -> None:
+        def take(other: Snapshot) -> None:
             with self._lock:
-                self._snapshot = self._snapshot.with_claims_of(kind, EMPTY)
+                self._snapshot = taking(self._snapshot, other)
 
         def changed(event: str, raw: Mapping[str, Any]) -> None:
             with self._lock:
-                if event == "DELETED":
-                    metadata = raw["metadata"]
-                    self._snapshot = self._snapshot.without_claim(kind, metadata["namespace"], metadata["name"])
-                else:
-                    self._snapshot = self._snapshot.with_claim(kind, raw)
+                self._snapshot = (without if event == "DELETED" else with_one)(self._snapshot, raw)
 
-        return _dispensable(CLAIMS[kind], replaced, changed, unknown)
-
-    def _of_slices(self) -> WatchedResource:
-        """The watch of ResourceSlices. Reviews do not wait for them."""
-
-        def replaced(raws: Iterable[object]) -> None:
-            listed = EMPTY.with_slices(raws)  # waits for the API server
-            with self._lock:
-                self._snapshot = self._snapshot.with_slices_of(listed)
-
-        def unknown() -> None:
-            with self._lock:
-                self._snapshot = self._snapshot.with_slices(None)
-
-        def changed(event: str, raw: Mapping[str, Any]) -> None:
-            with self._lock:
-                snapshot = self._snapshot
-                self._snapshot = snapshot.without_slice(raw) if event == "DELETED" else snapshot.with_slice(raw)
-
-        return _dispensable(SLICES, replaced, changed, unknown)
+        path, *elsewhere = claim_paths(resource)
+        return WatchedResource(
+            resource,
+            path,
+            lambda raws: take(read(raws)),  # reading waits for the API server
+            changed,
+            optional=True,
+            elsewhere=tuple(elsewhere),
+            refused=lambda: take(EMPTY),
+            is_dispensable=True,
+        )
 
     def _replaced(
         self, replaced: Callable[[Snapshot, Iterable[object]], Snapshot]

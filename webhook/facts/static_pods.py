@@ -23,6 +23,8 @@ from webhook.quota.pod_demand import ResourceClaims
 
 _MOST_NAMED = 20
 """Most faults of pods with a message each."""
+_VALUE = re.compile(r"(?<=metadata\.uid) .*(?= is no UUID)", re.DOTALL)
+"""The value of an unusable uid, which differs from pod to pod."""
 
 
 class FileFacts(ResourceClaims, Placing, Protocol):
@@ -51,7 +53,7 @@ class StaticPods:
         self._now = now
         self.unreadable = 0
         names: dict[bytes, str] = {}
-        faults: dict[str, list[str]] = {}
+        faults: dict[str, tuple[str, list[str]]] = {}
         sharing: list[str] = []
         made: list[tuple[object, StoredPod]] = []
         for number, raw in enumerate(raws, 1):
@@ -60,7 +62,8 @@ class StaticPods:
                 stored = stored_from_raw(_with_uid(raw, f"pods/{name}"), accelerators)
             except ValueError as error:
                 self.unreadable += 1
-                faults.setdefault(re.sub(r"^pod \S*: ", "", str(error)), []).append(name)  # it is named before
+                fault = re.sub(r"^pod \S*: ", "", str(error))  # it is named before
+                faults.setdefault(_VALUE.sub("", fault), (fault, []))[1].append(name)
                 continue
             if stored.reserved:
                 made.append((raw, stored))
@@ -69,7 +72,7 @@ class StaticPods:
                 if other != name:
                     sharing += [other, name]
                 self._table.put(stored.gpu_pod, stored.ends)
-        self.left_out = list(_left_out(faults, list(dict.fromkeys(sharing))))
+        self.left_out = list(_left_out(faults.values(), list(dict.fromkeys(sharing))))
         if known is not None:
             self._put_known(_read(claims, accelerators), known)
             for raw, stored in made:
@@ -182,12 +185,13 @@ def _read(claims: Iterable[object], accelerators: Accelerators) -> Iterator[GpuP
             yield claim
 
 
-def _left_out(faults: Mapping[str, Sequence[str]], sharing: Sequence[str]) -> Iterator[str]:
-    """Messages about pods that do not count: by what is wrong with them, and `sharing` because of their uids."""
-    for fault, names in islice(faults.items(), _MOST_NAMED):
+def _left_out(faults: Collection[tuple[str, Sequence[str]]], sharing: Sequence[str]) -> Iterator[str]:
+    """Messages about pods that do not count: by what is wrong with the first, and `sharing` because of their uids."""
+    for fault, names in islice(faults, _MOST_NAMED):
         single, several = f"pod {names[0]} does", f"{len(names)} pods ({few(names)}) do"
-        yield f"{single if len(names) == 1 else several} not count against quotas: {fault}"
-    if more := sum(map(len, islice(faults.values(), _MOST_NAMED, None))):
+        example = " in the first of them" if len(names) > 1 and _VALUE.search(fault) else ""
+        yield f"{single if len(names) == 1 else several} not count against quotas: {fault}{example}"
+    if more := sum(len(names) for _, names in islice(faults, _MOST_NAMED, None)):
         yield f"{more} more pods do not count against quotas"
     if sharing:
         yield f"{len(sharing)} pods ({few(sharing)}) share a metadata.uid, so only the last one with each uid counts"

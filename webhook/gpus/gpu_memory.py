@@ -9,8 +9,9 @@ What GPUs report is less than their name says: error correction takes a sixteent
 T4 of 16 GB reports 15360 MiB, or 15109 with older drivers, an A100 of 40 GB 39538 MiB, a B200 of 192 GB 183359. So two
 sizes that differ by less than 8 percent are one size here.
 
-AMD's node labeller says `amd.com/gpu.vram`, rounded to GiB. It is the memory of a unit where the label
-`amd.com/compute-memory-partition` says that GPUs are whole (`spx`), and otherwise the most that a unit may have.
+AMD's node labeller says `amd.com/gpu.vram`, rounded to GiB, where all units have one size. It is the memory of a unit
+where the label `amd.com/compute-memory-partition` says that GPUs are whole (`spx`), and otherwise the most that a unit,
+such as the partition `amd.com/cpx_nps4`, may have.
 
 Sources: cmd/k8s-node-labeller of ROCm/k8s-device-plugin, docs/gpu-feature-discovery/README.md and
 internal/lm/resource.go of NVIDIA/k8s-device-plugin, and labels of nodes as operators publish them.
@@ -94,7 +95,7 @@ def memory_of(
         size = _size_of(profile)
         is_divided = resource.endswith(SHARED_SUFFIX) or "c." in profile
         return UnitMemory(None if is_divided else size, size)
-    if resource == "amd.com/gpu":
+    if resource.startswith("amd.com/"):
         return _of_amd(labels)
     if resource not in SHAREABLE or share.fault:
         return UNKNOWN

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import DEVICE_CLASSES, SHARED_SUFFIX
-from webhook.quota.quotas import ClaimedDevices, Counting, Demand, Excess, Limit, Measure, Quota
+from webhook.quota.quotas import SHARES, ClaimedDevices, Counting, Demand, Excess, Limit, Measure, Quota
 from webhook.quota.unit_parts import WHOLE, without_part
 
 _MIG = re.compile(r"nvidia\.com/mig-(?:([0-9]+)c\.)?([0-9]+)(g\.[0-9]+gb)(.*)", re.ASCII)
@@ -135,12 +135,12 @@ def excesses(demand: Demand, used: Mapping[Limit, Fraction], quota: Quota) -> tu
 
 
 def unit_of(demand: Demand, limit: Limit, quota: Quota) -> tuple[str, Fraction] | None:
-    """The resource of a demand that has only one, and what a unit of it counts against a limit, if less than 1."""
+    """The one resource of a demand, or `shares`, and what a unit of it counts; None for several, and for whole GPUs."""
     if len(demand.gpus) != 1 or demand.requests or limit.measure is Measure.RESOURCE:
         return None
     counted = _counted(*demand.gpus[0], demand, quota)
     one = counted.weight(quota.counting)
-    return (counted.resource, one) if 0 < one < 1 else None
+    return (SHARES if demand.are_shares else counted.resource, one) if 0 < one < 1 or demand.are_shares else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ nodes that a pod selects say nothing: a claim may be used by other pods, too.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Protocol
 
@@ -93,7 +94,7 @@ def together(demands: Iterable[Demand | None]) -> Demand | None:
     requests = sorted(
         (request for one in found for request in one.requests), key=lambda request: [_order(one) for one in request]
     )
-    return Demand(own.namespace, own.gpus, own.models, tuple(requests))
+    return replace(own, requests=tuple(requests))
 
 
 def is_uncounted(requests: Requests, counting: Counting) -> bool:

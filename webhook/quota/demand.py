@@ -10,6 +10,7 @@ Some pods may get GPUs that no quota can count. `opens_more` says so without ask
 import re
 from collections.abc import Iterator, Set
 
+from webhook.gpus.gpu_shares import share_of
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import BUILT_IN, Accelerators, Share, Vendor, accelerator
 from webhook.model.container import Container
@@ -42,7 +43,12 @@ def demand_of(
         if resource in parts and resource not in counting.weights:
             name = with_part(resource, parts[resource])
         gpus[name] = min(gpus.get(name, 0) + count, MOST_UNITS)
-    return Demand(namespace, tuple(sorted(gpus.items())), counting.models_of(pod, nodes))
+    kinds = [share_of(labels, table) for labels in nodes.labels] if parts else ()
+    are_shares = all(
+        gpu.is_shared or (kinds and all(one.is_shared(gpu.resource) for one in kinds)) for gpu in pod.accelerators
+    )
+    models = counting.models_of(pod, nodes)
+    return Demand(namespace, tuple(sorted(gpus.items())), models, are_shares=are_shares)
 
 
 PLAIN = frozenset(

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from webhook.model.wording import not_enabled
 from webhook.quota.amounts import amounts, fits_alone, unit_of
-from webhook.quota.quotas import Demand, Excess, Limit, Measure, Quota, QuotaScope, UnspecifiedModel
+from webhook.quota.quotas import SHARES, Demand, Excess, Limit, Measure, Quota, QuotaScope, UnspecifiedModel
 
 _SHOWN = 3
 """Most models that one message gives an example for, and most kinds of pods that it names."""
@@ -101,15 +101,10 @@ def crowded(quota: Quota, needed: int, most: int) -> tuple[str, str, str]:
     return found, f"they may take {most} bytes", remedy
 
 
-def asks_for(amount: Fraction, limit: Limit) -> str:
-    """What a pod requests of what is limited."""
-    return f"requests {_gpus(amount, limit)}"
-
-
 def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False) -> tuple[str, str, str]:
     """Found, allowed and remedy of a pod that does not fit although nothing else is in use."""
     limit = excess.limit
-    found = asks_for(excess.asks, limit)
+    found = f"requests {_asked(excess.asks, excess)}"
     if not limit.hard:
         allowed = f"{called(quota)} allows none"
     else:
@@ -120,33 +115,23 @@ def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False
     return found, allowed, remedy
 
 
-def too_many_pods(quota: Quota, excess: Excess, pods: int, *, is_unspecified: bool = False) -> tuple[str, str]:
-    """Found and remedy of a workload whose pods fit one by one and not all together. `excess` is of one pod."""
-    limit = excess.limit
-    fitting = limit.hard // excess.asks
-    found = (
-        f"its {pods} pods request {_gpus(excess.asks * pods, limit)} together; {called(quota)} allows "
-        f"{_gpus(limit.hard, limit)} in all, enough for {fitting} of them"
-    )
-    remedy = f"Run {fitting} or fewer, or request less in each"
-    if is_unspecified and limit.measure is Measure.MODEL:
-        remedy += f", or add {choosing(quota, _too_small(quota, excess.asks * pods))}"
-    return found, remedy
-
-
-def too_many_kinds_of_pods(
-    quota: Quota, excess: Excess, pods: int, names: Sequence[str], *, is_unspecified: bool = False
+def too_many_pods(
+    quota: Quota, excess: Excess, pods: int, kinds: Sequence[str] = (), *, is_unspecified: bool = False
 ) -> tuple[str, str]:
-    """Found and remedy of a workload with pods of several kinds; `names` are of the kinds, `excess` is of all pods."""
-    limit = excess.limit
-    whose = f" of {' and '.join(names)}" if all(names) and len(names) <= _SHOWN else ""
+    """Found and remedy of a workload whose pods fit one by one and not all together.
+
+    `excess` is of one pod, or of all pods where these are of several `kinds`.
+    """
+    limit, fitting = excess.limit, excess.limit.hard // excess.asks
+    asks = excess.asks if kinds else excess.asks * pods
+    whose = f" of {' and '.join(kinds)}" if all(kinds) and 0 < len(kinds) <= _SHOWN else ""
     found = (
-        f"its {pods} pods{whose} request {_gpus(excess.asks, limit)} together; {called(quota)} allows "
-        f"{_gpus(limit.hard, limit)} in all"
+        f"its {pods} pods{whose} request {_asked(asks, excess)} together; {called(quota)} allows "
+        f"{_gpus(limit.hard, limit)} in all{'' if kinds else f', enough for {fitting} of them'}"
     )
-    remedy = "Run fewer, or request less in each"
+    remedy = f"Run {'fewer' if kinds else f'{fitting} or fewer'}, or request less in each"
     if is_unspecified and limit.measure is Measure.MODEL:
-        remedy += f", or add {choosing(quota, _too_small(quota, excess.asks))}"
+        remedy += f", or add {choosing(quota, _too_small(quota, asks))}"
     return found, remedy
 
 
@@ -174,8 +159,17 @@ def _requestable(amount: Fraction, excess: Excess) -> str:
     """
     if excess.unit is None:
         return amount_of(amount, excess.limit)
-    resource, part = excess.unit
-    return f"{number(amount / part)} {resource}"
+    what, part = excess.unit
+    return f"{number(amount / part)} {what if amount != part or what != SHARES else what[:-1]}"
+
+
+def _asked(amount: Fraction, excess: Excess) -> str:
+    """What is requested, with its shares where it is shares of GPUs."""
+    if excess.unit is None or excess.unit[0] != SHARES:
+        return _gpus(amount, excess.limit)
+    if excess.unit[1] == 1 and not excess.limit.name:
+        return f"{_requestable(amount, excess)} of GPUs, each counted as a GPU"
+    return f"{_gpus(amount, excess.limit)} ({_requestable(amount, excess)})"
 
 
 def _gpus(amount: Fraction, limit: Limit) -> str:
@@ -231,7 +225,8 @@ def objections(demand: Demand, quota: Quota, namespace: str = "") -> Iterator[Ob
     asked = amounts(demand, quota)
     none = next((limit for limit in asked if limit.measure is Measure.GPUS and not limit.hard), None)
     if none is not None and asked[none] and quota.scope is QuotaScope.NAMESPACE:
-        yield Objection("spec", asks_for(asked[none], none), *not_enabled(namespace))
+        excess = Excess(none, asked[none], Fraction(0), unit_of(demand, none, quota))
+        yield Objection("spec", f"requests {_asked(excess.asks, excess)}", *not_enabled(namespace))
         return
     is_open = is_unspecified(demand, quota)
     selects_none = bool(demand.gpus) and demand.models is None and _has_models(demand, quota)

@@ -179,6 +179,8 @@ class Demand:
     gpus: tuple[tuple[str, int], ...]
     models: tuple[str, ...] | None = None
     requests: tuple[ClaimedRequest, ...] = ()
+    are_shares: bool = field(default=False, compare=False)
+    """Whether other pods use the GPUs of `gpus` at the same time, by time-slicing or MPS. Messages then say shares."""
 
     @property
     def own_units(self) -> dict[str, int]:
@@ -209,6 +211,10 @@ class Demand:
         return units
 
 
+SHARES = "shares"
+"""What units of GPUs are called that are shared by time-slicing or MPS."""
+
+
 @dataclass(frozen=True, slots=True)
 class Excess:
     """A limit that a pod would exceed: what the pod requests and what is in use, in the unit of the limit."""
@@ -217,7 +223,7 @@ class Excess:
     asks: Fraction
     used: Fraction
     unit: tuple[str, Fraction] | None = None
-    """The one resource that the pod requests, and what a unit of it counts; None for several, and for whole GPUs."""
+    """What the pod requests, the only resource or `shares`, and what one counts; None for several, and whole GPUs."""
 
     @property
     def free(self) -> Fraction:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from webhook.model.container import Container, GpuRequest
 from webhook.model.shape import spelled
-from webhook.model.workloads.placeholders import is_placeholder
+from webhook.model.workloads.placeholders import FILL_IN, is_placeholder
 
 
 class WrongAmount(NamedTuple):
@@ -71,7 +71,7 @@ def flaw_of(request: GpuRequest) -> tuple[str, str, str] | None:
     name = request.resource
     if request.fault:
         if any(map(is_placeholder, request.written)):
-            return f"{name} {request.fault}", "it is a placeholder of a template", "Fill in the template first"
+            return f"{name} {request.fault}", *FILL_IN
         return f"{name} {request.fault}", "GPUs are counted in whole numbers", "Write a whole number such as 1"
     for index, (part, amount) in enumerate((("requests", request.request), ("limits", request.limit))):
         if amount is None or (amount >= 0 and isinstance(amount, int)):

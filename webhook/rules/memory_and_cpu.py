@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from webhook.gpus.gpu_table import GPUS
 from webhook.model.container import Container, GpuRequest
 from webhook.model.pod import Pod
 from webhook.model.programs import only_shows_gpus
@@ -23,6 +24,7 @@ from webhook.model.quantity import format_bytes, is_some, parse_quantity
 from webhook.model.requirements import demand_of
 from webhook.model.shape import FormatError, spelled
 from webhook.model.wording import counted
+from webhook.rules.gpu_parts import unit_name
 from webhook.rules.rule import NO_MEMORY_LIMIT, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import RuleSettings
 
@@ -110,7 +112,8 @@ def _lacks(container: Container, missing: Sequence[tuple[_Want, bool]], pod: Pod
     found = [f"{want.what} (0 is none)" if is_written else want.what for want, is_written in missing]
     shares = _shares([want for want, _ in missing], container, pod, facts)
     keys = [want.key + (f" such as {share}" if share else "") for (want, _), share in zip(missing, shares, strict=True)]
-    whose = f", the share of {counted(container.gpu_count, 'GPU')} on a node" if any(shares) else ""
+    unit = "GPU share" if any(shares) and unit_name(pod, facts, GPUS) == "share" else "GPU"
+    whose = f", the share of {counted(container.gpu_count, unit)} on a node" if any(shares) else ""
     return Violation(
         f"{container.path}.resources",
         f"has no {' and no '.join(found)}",

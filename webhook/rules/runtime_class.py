@@ -30,8 +30,8 @@ class Settings(InjectionSettings):
     """Name of the RuntimeClass object. It is set only if the object exists, because Kubernetes refuses pods whose
     RuntimeClass does not exist."""
     when_missing: Literal["silent", "warn"] = "silent"
-    """Whether the user gets a warning when the RuntimeClass is not set for one of these reasons: `warn` or `silent`.
-    Clusters whose default runtime is that of NVIDIA need no RuntimeClass."""
+    """Whether the user gets a warning when the RuntimeClass is not set because it does not exist: `warn` or `silent`.
+    Clusters whose default runtime is that of NVIDIA need no RuntimeClass. The other reasons always bring one."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetRuntimeClass | Advice]:
@@ -41,7 +41,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetRuntimeCla
     obstacle = _obstacle(pod, settings.name, facts)
     if obstacle is None:
         yield SetRuntimeClass(settings.name)
-    elif settings.when_missing == "warn":
+    elif settings.when_missing == "warn" or facts.runtime_class(settings.name) is not None:
         found, remedy = obstacle
         yield Advice("spec.runtimeClassName", f"not set, because {found}", remedy)
 

@@ -49,6 +49,7 @@ from webhook.model.pod import Pod
 from webhook.model.requirements import placed, requiring
 from webhook.model.selectors import Expression, Operator
 from webhook.model.wording import asked, counted, cut, few, one_slip_away
+from webhook.model.workloads.placeholders import FILL_IN, is_placeholder
 from webhook.rules.pending.impossible_claims import beyond_classes, impossible_claims, unknown_classes
 from webhook.rules.pending.wants import TELL
 from webhook.rules.pending.why_pending import why_pending
@@ -61,6 +62,7 @@ _MOST_REASONS = 8
 
 
 _CREATE = "Create it, or correct the name"
+_OTHER_KEY = "Write a topologyKey that these nodes have, such as kubernetes.io/hostname"
 _BUILT_IN = "system-"
 """How the PriorityClasses begin that every cluster has."""
 
@@ -146,10 +148,17 @@ def _missing(kind: str, name: str, known: Collection[str]) -> Iterator[Advice]:
     """That the cluster does not have the class of this name, while it has others."""
     if not known or name in known:
         return
-    meant = one_slip_away(name, sorted(known))
     found = f"names {kind} {cut(name)}, which the cluster does not have; until it does, the API server rejects the pod"
     where = f"spec.{kind[0].lower()}{kind[1:]}Name"
-    yield Advice(where, found, f"Did you mean {meant}? Correct the name" if meant else _CREATE)
+    yield Advice(where, found, _correct(name, sorted(known)))
+
+
+def _correct(name: str, known: Sequence[str]) -> str:
+    """What to do about a name that none of the `known` ones is."""
+    if is_placeholder(name):
+        return FILL_IN[1]
+    meant = one_slip_away(name, known)
+    return f"Did you mean {cut(meant)}? Correct the name" if meant else _CREATE
 
 
 def _nowhere_beside(pod: Pod, facts: Facts) -> Iterator[Advice]:
@@ -158,7 +167,7 @@ def _nowhere_beside(pod: Pod, facts: Facts) -> Iterator[Advice]:
         has_key = Expression(key, Operator.EXISTS, ())
         if not facts.feasible_nodes(placed(pod, requiring(pod, has_key))):
             found = f"has to stand beside other pods within {cut(key)}, and no node that could run it has this label"
-            remedy = "Write a topologyKey that these nodes have, such as kubernetes.io/hostname"
+            remedy = FILL_IN[1] if is_placeholder(key) else _OTHER_KEY
             yield Advice("spec.affinity.podAffinity", found, remedy, follows_nodes=True)
 
 
@@ -173,11 +182,10 @@ def _missing_claims(pod: Pod, facts: Facts) -> Iterator[Advice]:
         if names is None:
             continue
         place = f"namespace {cut(pod.namespace)}" if pod.namespace else "its namespace"
-        meant = one_slip_away(named.target, names)
         yield Advice(
             f"spec.resourceClaims[{cut(named.name)}]",
             f"names {named.kind} {cut(named.target)}, which {place} does not have; the pod waits until it does",
-            f"Did you mean {cut(meant)}? Correct the name" if meant else _CREATE,
+            _correct(named.target, names),
         )
 
 

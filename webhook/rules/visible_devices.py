@@ -34,6 +34,7 @@ from webhook.model.container import EPHEMERAL, Container, Mount
 from webhook.model.edits import AddEnv
 from webhook.model.globs import glob_tester
 from webhook.model.pod import Pod, Volume, changed
+from webhook.model.workloads.controllers import INDEX, may_span_nodes
 from webhook.rules.claimed_gpus import gpus_of_claim
 from webhook.rules.device_access import (
     GKE_KEYS,
@@ -192,10 +193,6 @@ def _findings(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation 
             yield from own.applied_to(_of_what_is_not_said(pod, container, settings, runtime, claims, facts))
 
 
-def _may_be_on_gpu_nodes(pod: Pod, facts: Facts) -> bool:
-    return any(node.gpu_resources for node in facts.matching_nodes(pod))
-
-
 def _exposing(container: Container, *, by_claim: bool) -> Violation | None:
     """The violation of a container that sets the variable itself."""
     found = exposing_value(container)
@@ -314,10 +311,12 @@ def _of_what_is_not_said(  # noqa: PLR0913, PLR0917  # all that decides
     """The violations of a container that leaves the variable to a ConfigMap, a Secret or its image.
 
     Without runtimeClassName and GPUs of NVIDIA only CUDA_VERSION counts: other pods are not sent, or on other nodes.
-    The pods of a RayCluster are judged with it, wherever they may get onto GPU nodes.
+    The pods of a group, such as heads and launchers, are judged with their workload, if they may get onto GPU nodes.
     """
-    is_sent = bool(pod.runtime_class) or any(gpu.vendor not in _OTHERS for gpu in pod.accelerators)
-    is_sent = is_sent or (bool(runtime) and pod.owner_kind == "RayCluster" and _may_be_on_gpu_nodes(pod, facts))
+    is_sent = bool(pod.runtime_class or pod.resource_claims)
+    is_sent = is_sent or any(gpu.vendor not in _OTHERS for gpu in pod.accelerators)
+    is_of_a_group = bool(runtime) and INDEX not in pod.labels and may_span_nodes(pod)
+    is_sent = is_sent or (is_of_a_group and any(node.gpu_resources for node in facts.matching_nodes(pod)))
     by_claim = container.has_claims and not sets_legacy(container) and _claims_gpus(container, claims)
     asks = by_claim or requests_nvidia(container)
     if not asks and (not runtime or _gets_void(pod, container)):

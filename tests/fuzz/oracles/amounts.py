@@ -4,6 +4,7 @@ from fractions import Fraction
 
 from tests.fuzz.oracles.containers import named
 from tests.fuzz.oracles.places import candidates, shares
+from tests.fuzz.pods import SHOWING
 from tests.fuzz.raw import (
     SHARED,
     SLICES,
@@ -76,12 +77,15 @@ def shared_gpus(seen: Seen) -> Complaints:
 
 
 def memory_and_cpu(seen: Seen) -> Complaints:
-    """A GPU container without a memory limit or CPU request is refused, unless the pod as a whole has them."""
+    """A GPU container without a memory limit or CPU request is refused, unless the pod as a whole has them, or all that
+    it does is to show its GPUs.
+    """
     whole = seen.after["spec"]
     refused = {finding.field for finding in seen.violations("memoryAndCpu")}
     for where, one in named(seen.after, "resources"):
         lacks = not (_has(one, "limits", "memory") or _has(whole, "limits", "memory"))
         lacks |= not (_requests(one, "cpu") or _requests(whole, "cpu"))
+        lacks &= tuple(one.get("command") or one.get("args") or ()) not in SHOWING
         yield from exactly(where in refused, lacks and count_of(one) > 0, f"refused {where}")
 
 

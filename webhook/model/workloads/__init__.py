@@ -1,6 +1,7 @@
 """Workloads: the places of pod templates in objects of other kinds."""
 
 from webhook.model.pod_reader import controller_of, is_made_or_ending
+from webhook.model.workloads.search import unread_gpus
 from webhook.model.workloads.table import WORKLOADS, Workload, is_pod, number_of_templates, templates_of, workload_of
 from webhook.model.workloads.template import Template
 
@@ -13,5 +14,6 @@ __all__ = [
     "is_pod",
     "number_of_templates",
     "templates_of",
+    "unread_gpus",
     "workload_of",
 ]

@@ -15,8 +15,16 @@ from webhook.model.json_parts import mapped, part
 from webhook.model.requirements import is_extended
 from webhook.model.workloads.template import Template
 
-_PLACEHOLDER = re.compile(r"\{\{|\$[({A-Za-z_]")
-"""`{{...}}` of Argo and of templates in Go, `${...}`, `$(...)` and `$NAME` of many others."""
+_PLACEHOLDER = re.compile(
+    r"\{\{|\$[({A-Za-z_]|<[^<>]*[a-z][^<>]*>|^(your[-_].*|.*[-_]here|placeholder|todo|fixme|tbd|xxx+|%\w+%|@\w+@|__\w+__)$"
+    r"|(^|[-_])(replace|change)[-_]?(me|this|with)([-_]|$)",
+    re.IGNORECASE,
+)
+"""`{{...}}` of Argo and of templates in Go, `${...}`, `$(...)` and `$NAME` of many others, and what people write to be
+replaced by people: `<name>`, `your-node`, `REPLACE_ME`.
+"""
+FILL_IN = ("it is a placeholder of a template", "Fill in the template first")
+"""What a message says of a placeholder: what it is, and the remedy."""
 _ANYWHERE: tuple[Mapping[str, Any], ...] = ({"operator": "Exists"},)
 _NODES = ("nodeSelector", "affinity", "runtimeClassName", "nodeName")
 _DEADLINE, _PRIORITY = "activeDeadlineSeconds", "priorityClassName"

@@ -7,15 +7,16 @@ lists. Parts that are merged into other pods (patches, the containers of a Prome
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+from webhook.model.container import APP, INIT
 from webhook.model.json_parts import mapped, named, part, short
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
 from webhook.model.workloads.controllers import labelled
-from webhook.model.workloads.placeholders import settled_template
+from webhook.model.workloads.placeholders import is_placeholder, settled, settled_template
 from webhook.model.workloads.template import Template
 
 MOST_PARTS = 1_000_000
@@ -27,6 +28,8 @@ DEEPEST = 64
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _CONTAINER = {"image": str, "command": list, "args": list, "resources": dict}
+_NAMES = re.compile(r"\[[^]]*\]")
+"""Names and numbers in lists. Readers name the parts of a list by other keys than `name`."""
 _PASSED_OVER = frozenset({"metadata", "status", "values", "valuesObject"})
 """Keys that are not searched; the last two hold values for charts."""
 _MERGED = re.compile(r"(^p|P)atch|(^o|O)verride|(^o|O)verlay")
@@ -81,7 +84,7 @@ def search(raw: Mapping[str, Any], most: int | None = None) -> Iterator[Template
     group, kind = str(raw.get("apiVersion")).rpartition("/")[0], str(raw.get("kind"))
     if (group, kind) in _FOREIGN_KINDS or any(group == one or group.endswith(f".{one}") for one in _FOREIGN_GROUPS):
         return
-    found = list(islice(_found(raw), None if most is None else most * _SOUND))
+    found = list(islice(_found(raw, _is_pod_spec), None if most is None else most * _SOUND))
     names = [_group(spot) if len(found) > 1 else "" for spot in found]
     times = Counter(names)
     for spot, name in zip(found, names, strict=True):
@@ -90,9 +93,35 @@ def search(raw: Mapping[str, Any], most: int | None = None) -> Iterator[Template
         yield from (one for one in settled if _reads_as_pod(one.pod))
 
 
+def unread_gpus(
+    raw: Mapping[str, Any], templates: Sequence[Template], is_gpu: Callable[[str], object]
+) -> tuple[str, str] | None:
+    """The first place of resources in an object that are in none of its templates and name a GPU, and that name.
+
+    None where there is none. For kinds in the table: the templates of others were found by a search.
+    """
+    if templates and all(template.is_validated for template in templates):
+        return None  # the API server has refused what is misplaced
+    places = {f"{one.path}.{key}" for one in templates for key in (INIT, APP, "resources")}
+    places |= {place for one in templates for key, place in one.elsewhere.items() if key.startswith("spec")}
+    read = tuple(_NAMES.sub("[]", place) for place in places)
+    for spot in _found(raw, lambda spot: spot.key == "resources" or _is_left_out(spot.value)):
+        if spot.key == "resources":
+            amounts = {**mapped(spot.value, "requests"), **mapped(spot.value, "limits")}
+            gpu = next((name for name in amounts if is_gpu(name) and not is_placeholder(amounts[name])), None)
+            if gpu and not _NAMES.sub("[]", spot.path).startswith(read):
+                return spot.path, gpu
+    return None
+
+
+def _is_left_out(value: object) -> bool:
+    """Whether pods are left out on purpose: a number of GPUs is filled in later or patched, or the part is disabled."""
+    return "podSpecPatch" in mapped(value) or part(value, "enabled") is False or settled({"spec": value}) is None
+
+
 def number_of_specs(raw: Mapping[str, Any]) -> int:
     """The number of parts of an object that look like the spec of a pod."""
-    return sum(1 for _ in _found(raw))
+    return sum(1 for _ in _found(raw, _is_pod_spec))
 
 
 def _pod_at(spot: _Spot) -> Mapping[str, Any]:
@@ -119,8 +148,8 @@ def _is_in_template(spot: _Spot) -> bool:
     return spot.key == "spec" and above is not None and above.above is not None and part(above.value, "kind") is None
 
 
-def _found(raw: Mapping[str, Any]) -> Iterator[_Spot]:
-    """The parts that look like a pod spec. Nothing is searched inside a pod spec."""
+def _found(raw: Mapping[str, Any], is_end: Callable[[_Spot], bool]) -> Iterator[_Spot]:
+    """The parts at which a search ends, such as pod specs. Nothing is searched inside them."""
     open_parts, looked_at = [iter([_Spot(raw, "", None, 0)])], 0
     while open_parts and looked_at < MOST_PARTS:
         spot = next(open_parts[-1], None)
@@ -128,7 +157,7 @@ def _found(raw: Mapping[str, Any]) -> Iterator[_Spot]:
             open_parts.pop()
             continue
         looked_at += 1
-        if _is_pod_spec(spot):
+        if is_end(spot):
             yield spot
         elif spot.depth < DEEPEST:
             open_parts.append(_inside(spot))

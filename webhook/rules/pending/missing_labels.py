@@ -15,6 +15,7 @@ from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.node import GPU_LABELS
 from webhook.model.selectors import Expression, Operator, Term
 from webhook.model.wording import cut, few, nearest
+from webhook.model.workloads.placeholders import FILL_IN, is_placeholder
 from webhook.rules.pending.wants import AFFINITY, TELL, Affinity, Labels, Reason, Want
 from webhook.rules.rule import Facts
 
@@ -97,6 +98,8 @@ class LabelHints:
     def no_node_has(self, want: Labels, fits: Fits) -> Reason:
         """Why no node satisfies an entry of nodeSelector, or an expression of the only term of the node affinity."""
         corrected = _fitting(want, fits)
+        if _is_open(want.expression):
+            return Reason(want.where, f"no node meets {cut(str(want), 120)}", *FILL_IN)
         if name := self._local_name(want.expression, corrected):
             return Reason(want.where, *name, _WRITE_THAT)
         values = self.nodes.label_values(want.expression.key)
@@ -113,6 +116,8 @@ class LabelHints:
         guilty = [_guilty(term, is_too_much) for term in want.terms[:_TRIED]]
         terms = f"any of its {len(want.terms)} required terms" if len(want.terms) > 1 else "its required term"
         found = f"no node meets {terms}: {few([str(one) for one in guilty])}"
+        if any(_is_open(one) for term in want.terms for one in (*term.expressions, *term.fields)):
+            return Reason(want.where, found, *FILL_IN)
         missing = [(one, term) for one, term in zip(guilty, want.terms, strict=False) if isinstance(one, Labels)]
         for labels, term in missing:
             if name := self._local_name(labels.expression, _corrected(labels, term, fits)):
@@ -197,6 +202,11 @@ class LabelHints:
         names = {known.rpartition("/")[2]: known for known in _KNOWN if self.nodes.label_values(known)}
         close = get_close_matches(name.lower(), names, n=1, cutoff=_LIKENESS)
         return names[close[0]] if close else None
+
+
+def _is_open(expression: Expression) -> bool:
+    """Whether a part of it is filled in later, so that it cannot be compared with labels."""
+    return any(map(is_placeholder, (expression.key, *expression.values)))
 
 
 def _fitting(want: Labels, fits: Fits) -> ExpressionFits:
