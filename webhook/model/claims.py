@@ -26,8 +26,6 @@ MOST_READ = 32
 """Most requests of a claim, and most alternatives of a request, that are read. The API server allows no more."""
 MOST_ALLOCATED = 32
 """Most devices that the scheduler allocates for a claim (AllocationResultsMaxSize); those with `adminAccess` count."""
-MOST_TOLERATIONS = 16
-"""Most tolerations of a request that are read. The API server allows no more (DeviceTolerationsMaxLength)."""
 _LARGEST = 2**63
 """Counts are smaller than this: they have 64 bits."""
 
@@ -210,5 +208,5 @@ def tolerated_by(request: object) -> tuple[str, ...]:
     >>> tolerated_by({"tolerations": [{"key": "example.com/hot"}, {"operator": "Exists"}]})
     ('', 'example.com/hot')
     """
-    keys = (part(one, "key") or "" for one in listed(request, "tolerations")[:MOST_TOLERATIONS])
+    keys = (part(one, "key") or "" for one in listed(request, "tolerations"))
     return tuple(sorted({key for key in keys if isinstance(key, str)}))

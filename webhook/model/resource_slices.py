@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from itertools import islice
 from typing import Any, NamedTuple
 
 from webhook.model.json_parts import listed, mapped, part
@@ -42,12 +41,8 @@ _MOST_KINDS = 16
 """Most kinds of devices of a slice that are kept; a GPU has about ten MIG profiles."""
 _VFIO = "vfio"
 """The type of devices that go to virtual machines, whose own driver nobody knows."""
-_MOST_TAINTS = 16
-"""Most taints of a device. The API server allows no more (DeviceTaintsMaxLength)."""
 _LONGEST = 64
 """Most characters of an attribute. The API server allows no more."""
-_MOST_VALUES = 10
-"""Most amounts that a policy for requests lists. The API server allows no more (CapacityRequestPolicyMaxValues)."""
 _PARTS = 1000
 """A part of a device is told in these parts of it."""
 _LONGEST_NAME = 253
@@ -213,7 +208,7 @@ def _kind(device: Mapping[str, Any], driver: str) -> DeviceKind:
 
 def _portions(policy: Mapping[str, Any]) -> Portions:
     valid = mapped(policy, "validRange")
-    values = tuple([size for one in listed(policy, "validValues")[:_MOST_VALUES] if (size := size_of(one))])
+    values = tuple([size for one in listed(policy, "validValues") if (size := size_of(one))])
     return Portions(size_of(valid.get("min")) or 0, size_of(valid.get("step")) or 1, values)
 
 
@@ -222,7 +217,7 @@ def _taints(written: Iterable[object]) -> tuple[str, ...]:
 
     Source: DeviceTaintEffect in k8s.io/api/resource/v1/types.go.
     """
-    found = [mapped(one) for one in islice(written, _MOST_TAINTS)]
+    found = map(mapped, written)
     keys = {_text(one.get("key"), _LONGEST_NAME) for one in found if one.get("effect") in ("NoSchedule", "NoExecute")}
     return tuple(sorted(keys - {""}))
 

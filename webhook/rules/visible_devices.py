@@ -63,7 +63,7 @@ _OF_GPUDIRECT = 8
 """GPUs of the machines with GPUDirect-TCPX and -TCPXO, which are a3-highgpu-8g and a3-megagpu-8g."""
 
 
-_LONGEST_IMAGE = 512
+_LONGEST_IMAGE, _VERSION = 512, re.compile(r"(:[^/:@]*)?(@.*)?$")
 _AGENT = re.compile(r"dcgm|exporter|device-plugin|feature-discovery|monitor|node-agent|gpu-agent|kepler|telegraf")
 """In the last part of the name of an image: agents of nodes. It only decides what advice says."""
 _IF_ON_PURPOSE = "If it sees every GPU on purpose, exempt its namespace or image (visibleDevices.exempt)"
@@ -85,10 +85,8 @@ class ExemptAgents(CamelModel):
 
     def holds(self, container: Container) -> bool:
         """Whether the image of a container is exempt."""
-        untagged = container.image.partition("@")[0]
-        if ":" in untagged.rpartition("/")[2]:
-            untagged = untagged.rpartition(":")[0]
-        names = (container.image, untagged) if len(container.image) <= _LONGEST_IMAGE else ()
+        image = container.image
+        names = (image, _VERSION.sub("", image)) if len(image) <= _LONGEST_IMAGE else ()
         return any(test(name) for test in self._testers for name in names)
 
 
