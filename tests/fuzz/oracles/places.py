@@ -213,8 +213,6 @@ def gpu_types(seen: Seen) -> Complaints:
     selected = list(
         candidates({**seen.before, "spec": {**seen.before["spec"], "tolerations": [{"operator": "Exists"}]}})
     )
-    if steered and not any(map(_is_denied, selected)):
-        yield "completed a pod that selects no GPU which is denied"
     if refused and not any(map(_is_denied, after or selected)):
         yield "refused, although it can get no GPU that is denied"
     if after and all(map(_is_denied, after)) and not refused and not _gpu_faults(seen):
