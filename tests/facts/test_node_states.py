@@ -5,7 +5,7 @@ import pytest
 from tests.facts.samples import node
 from tests.rules.samples import container, pod
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.node_states import is_transient, maker_of
+from webhook.facts.node_states import maker_of, state_by
 from webhook.facts.nodes import node_from_raw
 from webhook.model.node import NodeClassState
 from webhook.model.pod_reader import pod_from_raw
@@ -36,7 +36,7 @@ def states(facts: ClusterFacts, **spec) -> list[NodeClassState]:
 
 @pytest.mark.parametrize("key", LASTING)
 def test_taints_that_mark_nodes_for_some_pods_are_not_transient(key) -> None:
-    assert not is_transient(key)
+    assert not state_by(key)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from webhook.yaml_files.shipped_tables import read_table
 
 PATH = "LD_LIBRARY_PATH"
 ON_GKE = "/usr/local/nvidia/lib64"
-_COMPAT = re.compile(r"/usr/local/cuda(?:-[0-9.]+)?/compat(?:/.*)?", re.ASCII)
+_COMPAT = re.compile(r"/usr/local/cuda(?:-[0-9.]+)?/compat(?:/lib\.real)?", re.ASCII)
 _SYSTEM = re.compile(r"(?:/usr)?/lib(?:64|/(?:x86_64|aarch64)-linux-gnu)", re.ASCII)
 _MOVES_LIBRARIES = re.compile(rf"{PATH}|ldconfig|/compat\b", re.ASCII)
 _NONE = Version((0,))

@@ -14,9 +14,9 @@ _INITIALIZED = "karpenter.sh/initialized"
 
 
 @lru_cache(maxsize=4096)
-def is_transient(key: str) -> bool:
-    """Whether a controller takes taints of this key off again by itself."""
-    return any(matcher(row["key"]).fullmatch(key) for row in _TABLE["taints"])
+def state_by(key: str) -> str:
+    """`starting`, `maintained` or `leaving`, if a controller takes taints of this key off again by itself."""
+    return next((str(row["state"]) for row in _TABLE["taints"] if matcher(row["key"]).fullmatch(key)), "")
 
 
 def is_uninitialized(labels: Mapping[str, str]) -> bool:

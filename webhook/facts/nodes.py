@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from webhook.facts.node_states import is_transient, is_uninitialized, maker_of
+from webhook.facts.node_states import is_uninitialized, maker_of, state_by
 from webhook.gpus.gpu_shares import LACKING_UNITS, lacking_units, number_in
 from webhook.model.accelerators import BUILT_IN, Accelerators, accelerator
 from webhook.model.json_parts import listed, mapped
@@ -185,8 +185,9 @@ def _taints(raw: object, labels: Mapping[str, str]) -> tuple[tuple[Taint, ...], 
         key, value, effect = (text_of(entry.get(part)) or "" for part in ("key", "value", "effect"))
         if effect not in _REPELLING:
             continue
-        if is_transient(key) or (is_starting and key not in _OF_GPU_NODES):
-            transient = transient or ("" if key.startswith(_CONDITIONS) else _shared(key))
+        state = state_by(key)
+        if state or (is_starting and key not in _OF_GPU_NODES):
+            transient = transient or ("" if state == "leaving" or key.startswith(_CONDITIONS) else _shared(key))
         else:
             taints.setdefault((key, effect), Taint(_shared(key), _shared(value), _shared(effect)))
     return tuple(taints[place] for place in sorted(taints)), transient

@@ -73,15 +73,15 @@ _AUTOSCALED = (
 )
 """The labels of _NAMES that autoscalers know before a node exists."""
 _GPUS = (COMPUTE, FAMILY, *_NAMES)
-_ARCHITECTURES = ("kubernetes.io/arch",)
-_KNOWN_BEFORE = frozenset({*_AUTOSCALED, *_ARCHITECTURES})
+_ARCHITECTURE = "kubernetes.io/arch"
+_KNOWN_BEFORE = frozenset({*_AUTOSCALED, _ARCHITECTURE})
 _OF_IMAGES = frozenset({Cause.DRIVER, Cause.GPU, Cause.ARCHITECTURE})
 """What is wrong with nodes for an image, and forbidden by nobody."""
 
 _KEYS: Mapping[Cause, tuple[str, ...]] = {
-    Cause.DRIVER: (*_DRIVERS, *_GPUS, *_ARCHITECTURES),
-    Cause.GPU: (*_GPUS, *_DRIVERS, *_ARCHITECTURES),
-    Cause.ARCHITECTURE: (*_ARCHITECTURES, *_GPUS, *_DRIVERS),
+    Cause.DRIVER: (*_DRIVERS, *_GPUS),
+    Cause.GPU: (*_GPUS, *_DRIVERS),
+    Cause.ARCHITECTURE: (_ARCHITECTURE, *_GPUS, *_DRIVERS),
     Cause.MODEL: (*_NAMES, FAMILY, COMPUTE, *LAST_RESORT_LABELS),
     Cause.PROFILE: (GKE_PARTITION, *_NAMES, FAMILY, COMPUTE),
     Cause.MEMORY: (MEMORY, AMD_MEMORY, *_NAMES, *LAST_RESORT_LABELS),
@@ -124,7 +124,8 @@ def steer(
 
     A label of LAST_RESORT_LABELS excludes nodes only if it is known of all others: classes of other nodes leave it out.
     `holding` are the labels of the nodes to which the pod is held as well. `is_made` says that an autoscaler may have
-    to make a node for the pod: it would make one after the other if only labels about drivers were excluded.
+    to make a node for the pod: it would make one after the other if only labels were excluded that nodes get later. So
+    labels that it knows come first, and others exclude only what the policy forbids.
     """
     remaining = dict(enumerate(unfit))
     values: dict[str, set[str]] = {}
@@ -134,14 +135,15 @@ def steer(
             for key in _KEYS.get(cause, ())
             if key not in LAST_RESORT_LABELS or all(key in labels for labels in others)
         ]
-        if is_made and cause in _OF_IMAGES:
-            keys = [key for key in keys if key in _KNOWN_BEFORE]
         foreign = {key: {_NO_NAME, *(labels.get(key) for labels in others)} for key in keys}
-        while chosen := _best(keys, foreign, [(at, labels) for at, (labels, why) in remaining.items() if why is cause]):
-            key, covered = chosen
-            values.setdefault(key, set()).update(remaining[at][0][key] for at in covered)
-            excluded = values[key]
-            remaining = {at: node for at, node in remaining.items() if node[0].get(key) not in excluded}
+        first = [key for key in keys if key in _KNOWN_BEFORE] if is_made else keys
+        for among in (first,) if first is keys or cause in _OF_IMAGES else (first, keys):
+            left = [(at, labels) for at, (labels, why) in remaining.items() if why is cause]
+            while chosen := _best(among, foreign, left):
+                key, covered = chosen
+                values.setdefault(key, set()).update(remaining[at][0][key] for at in covered)
+                remaining = {at: node for at, node in remaining.items() if node[0].get(key) not in values[key]}
+                left = [(at, labels) for at, labels in left if at in remaining]
     exclusions = tuple(Expression(key, Operator.NOT_IN, tuple(sorted(found))) for key, found in values.items())
     return Steering(exclusions, tuple(remaining), _held(holding, is_made=is_made) if holding else None)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 _SHELLS = frozenset({"sh", "bash", "ash", "dash", "zsh"})
 _SEPARATORS = re.compile(r"&&|\|\||[;&|\n]")
 _GRAMMAR = frozenset(
-    {"while", "until", "do", "done", "if", "then", "else", "fi", "exec", "time", "sudo", "nohup", "env"}
+    {"while", "until", "do", "done", "if", "then", "else", "fi", "exec", "time", "sudo", "nohup", "env", "tini"}
 )
 _HARMLESS = frozenset({"", ":", "date", "echo", "exit", "false", "hostname", "ls", "set", "sleep", "true", "[", "test"})
 _LONGEST = 2_000
@@ -43,7 +43,7 @@ def simple_commands(command: Sequence[str]) -> Iterator[list[str]]:
             script = " ".join(arguments[at + 1 : at + 2])
     for part in _SEPARATORS.split(script[:_LONGEST]):
         words = part.split()
-        while words and (words[0] in _GRAMMAR or "=" in words[0]):
+        while words and (_name(words[0]) in _GRAMMAR or "=" in words[0] or words[0].startswith("-")):
             del words[0]
         yield [_name(words[0]), *words[1:]] if words else [""]
 

@@ -68,6 +68,15 @@ def requiring(pod: Pod, wanted: Expression) -> Iterator[RequireNodes]:
             yield RequireNodes(wanted, index)
 
 
+def required_label(pod: Pod, wanted: Mapping[str, str]) -> str:
+    """The first of these labels that the pod requires with this value; empty for none."""
+    named = {*pod.node_selector, *[one.key for term in pod.required or () for one in term.expressions]}
+    for key in () if named.isdisjoint(wanted) else wanted:
+        if next(requiring(pod, Expression(key, Operator.IN, (wanted[key],))), None) is None:
+            return key
+    return ""
+
+
 _HUGE_PAGES = "hugepages-"
 """Prefix of the names of huge pages, such as hugepages-2Mi."""
 

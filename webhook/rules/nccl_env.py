@@ -39,7 +39,7 @@ def _is_free(name: str) -> str:
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$"), AfterValidator(_is_free)]
 EnvValue = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 
-_OF_A_NETWORK = re.compile(r"GLOO_.*|.*_(IFNAME|IFACE|if_(in|ex)clude|HCA|HCA_LIST|NET_DEVICES|CTRL_DEV)")
+_OF_A_NETWORK = re.compile(r"GLOO_.*|.*_(IFNAME|IFACE|if_(in|ex)clude|HCA|HCA_LIST|DEV_LIST|NET_DEVICES|CTRL_DEV)")
 """Variables of NCCL and its plug-ins, Gloo, UCX, NVSHMEM, libfabric and Open MPI that name interfaces or HCAs."""
 _NETWORKS = frozenset(
     {

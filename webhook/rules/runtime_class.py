@@ -1,8 +1,8 @@
 """Pods that request NVIDIA GPUs run under the RuntimeClass of NVIDIA's container toolkit.
 
 A pod that names a RuntimeClass keeps it. The RuntimeClass is not set where the pod could not start with it: where the
-object does not exist, where a node that the pod could run on lacks its handler, or where its own node selector
-contradicts the placement of the pod.
+object does not exist, where a node that the pod could run on lacks its handler, on Windows, or where its own node
+selector contradicts the placement of the pod.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,6 +12,7 @@ from webhook.model.accelerators import Vendor
 from webhook.model.edits import SetRuntimeClass
 from webhook.model.node import NodeClass, RuntimeClass
 from webhook.model.pod import Pod, changed
+from webhook.model.requirements import required_label
 from webhook.model.selectors import contradicts
 from webhook.model.wording import counted
 from webhook.rules.names import ObjectName
@@ -37,6 +38,9 @@ class Settings(InjectionSettings):
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetRuntimeClass | Advice]:
     """Set the RuntimeClass if the cluster has it and the pod can still start under it."""
     if pod.runtime_class is not None or pod.has_passthrough or not pod.requests_gpus_of(Vendor.NVIDIA):
+        return
+    is_placed = pod.node_selector or pod.required
+    if pod.os == "windows" or (is_placed and required_label(pod, {"kubernetes.io/os": "windows"})):
         return
     obstacle = _obstacle(pod, settings.name, facts)
     if obstacle is None:

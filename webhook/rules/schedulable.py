@@ -122,7 +122,8 @@ def _on_nodes(pod: Pod, feasible: Sequence[NodeClass], facts: Facts) -> Iterator
     starting = [one for one in feasible if one.state is NodeClassState.STARTING]
     if starting:
         taint, nodes = starting[0].transient_taint, counted(sum(one.count for one in starting), "node")
-        found = f"waits for {nodes} that {'starts' if nodes == '1 node' else 'start'} (taint {cut(taint)})"
+        are = "starts or is" if nodes == "1 node" else "start or are"
+        found = f"waits for {nodes} that {are} maintained (taint {cut(taint)})"
         yield Advice("spec", found, "Wait; the taint goes away by itself", follows_nodes=True)
     elif maker := next((one.made_by for one in feasible if one.made_by), ""):
         asks = few([asked(name, count) for name, count in pod.gpus.items()])

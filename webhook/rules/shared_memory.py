@@ -36,8 +36,7 @@ from webhook.model.node import GKE_SHARING, GPU_SHARING
 from webhook.model.pod import Pod, Volume
 from webhook.model.programs import only_shows_gpus
 from webhook.model.quantity import format_bytes, is_some
-from webhook.model.requirements import requiring
-from webhook.model.selectors import Expression, Operator
+from webhook.model.requirements import required_label
 from webhook.rules.candidates import candidates
 from webhook.rules.claimed_gpus import asking, may_have
 from webhook.rules.rule import NO_MEMORY_LIMIT, Advice, Example, Facts, Rule, training_pod
@@ -48,9 +47,11 @@ VOLUME = "gpu-policy-shm"
 _GIB = 1024**3
 _WITHOUT_LIMIT = 8 * _GIB
 """Bytes of the volume if no container has a memory limit."""
+_WITHOUT_VOLUME = 64 * 1024**2
+"""Bytes of /dev/shm in a container without the volume, which is never made smaller."""
 _OF_THE_NODE = ("/dev/", f"{_DIRECTORY}/")
-_OS, _WINDOWS = "kubernetes.io/os", "windows"
-_VALUES = {_OS: _WINDOWS, GPU_SHARING: "mps", GKE_SHARING: "mps"}
+_OS = "kubernetes.io/os"
+_VALUES = {_OS: "windows", GPU_SHARING: "mps", GKE_SHARING: "mps"}
 """Label -> its value on nodes of Windows, and on nodes whose GPUs are shared by MPS."""
 
 
@@ -128,12 +129,8 @@ def _kinds_of_nodes(pod: Pod, facts: Facts) -> Sequence[str]:
     The label is empty where none says so. Where no node is known, what the pod itself requires counts, and that all
     nodes which share GPUs do so by MPS if it requests a share.
     """
-    if pod.os == _WINDOWS:
-        return [_OS]
-    named = {*pod.node_selector, *[one.key for term in pod.required or () for one in term.expressions]}
-    for key in () if named.isdisjoint(_VALUES) else _VALUES:
-        if next(requiring(pod, Expression(key, Operator.IN, (_VALUES[key],))), None) is None:
-            return [key]
+    if key := _OS if pod.os == "windows" else required_label(pod, _VALUES):
+        return [key]
     if not facts.divides_gpus():
         return [""]
     known = [_label(one.labels) for one in candidates(pod, facts) if not one.by_claim]
@@ -265,7 +262,7 @@ def _size(pod: Pod, settings: Settings, having: Sequence[Container]) -> tuple[in
         found = f"{_DIRECTORY} may take {_text(size)} of the node's memory, because no container has a memory limit"
         return size, [Advice(where, found, "Set resources.limits.memory", fault=NO_MEMORY_LIMIT)]
     if settings.size is None:
-        size = min(max(int(limit * settings.memory_fraction), 1), limit)
+        size = min(max(int(limit * settings.memory_fraction), _WITHOUT_VOLUME), limit)
         return size - size % 1024 or size, []  # whole KiB are printed with a unit
     if settings.size <= limit:
         return settings.size, []

@@ -25,9 +25,10 @@ _CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
 
 
 def runtime_class(seen: Seen) -> Complaints:
-    """A pod with NVIDIA GPUs that names no RuntimeClass gets nvidia; what is named stays."""
+    """A pod with NVIDIA GPUs, not for Windows, that names no RuntimeClass gets nvidia; what is named stays."""
     named, found = (at(pod, "spec", "runtimeClassName") for pod in (seen.before, seen.after))
     is_due = named is None and asks_nvidia(seen.before) and not has_passthrough(seen.before)
+    is_due = is_due and at(seen.before, "spec", "os", "name") != "windows"
     expected = "nvidia" if is_due and seen.completes("runtimeClass") else named
     if found != expected:
         yield f"the RuntimeClass is {found!r} instead of {expected!r}"

@@ -73,6 +73,8 @@ _DISTINCT = frozenset(
 _WRITE_THAT = "Write that instead"
 
 _EXCLUDING = frozenset({Operator.NOT_IN, Operator.DOES_NOT_EXIST})
+_OWN = {"cloud.google.com/": "gke-nodepool", "kubernetes.azure.com/": "agentpool", "eks.amazonaws.com/": "nodegroup"}
+"""Prefix of a cloud's labels, by which pods get pools that may have no node -> a label of all nodes in its pools."""
 
 
 Fits = Callable[[Want], bool]
@@ -175,7 +177,9 @@ class LabelHints:
         names = {key: found for key in self._searched() if (found := self.nodes.label_values(key))}
         here = [f"{key}={cut(value)}" for key in islice(names, 1) for value in names[key]]
         is_of_gpus = expression.key in OWNERS or "gpu" in expression.key or "accelerator" in expression.key
-        return f"{wanted}, and nodes have {few(here)}" if here and is_of_gpus else wanted, f"Remove it, or {TELL}"
+        is_own = any(expression.key.startswith(one) and self.nodes.label_values(one + _OWN[one]) for one in _OWN)
+        remedy = "Keep it if a pool that scales from zero has it, or" if is_own else "Remove it, or"
+        return f"{wanted}, and nodes have {few(here)}" if here and is_of_gpus else wanted, f"{remedy} {TELL}"
 
     def _meant_value(self, expression: Expression, values: Sequence[str], fits: ExpressionFits) -> str | None:
         """The value that was probably meant, if the pod would fit with it."""

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from webhook.gpus.gpu_shares import share_of
 from webhook.gpus.gpu_table import GpuTable
 from webhook.model.accelerators import Share
 from webhook.model.node import EVERYTHING, NodeClass, Taint, Toleration
@@ -192,6 +193,10 @@ class _Hopeless:
         """The reason for an amount above that of the largest node which has the `others`."""
         most = self.nodes.largest(want.resource, only(self.pod, others)) or 0
         found = f"requests {want}{' in all' if want.where == 'spec' else ''}"
+        is_divided = want.is_gpu and self.nodes.divides_gpus()
+        having = self.nodes.feasible_nodes(only(self.pod, [replace(want, amount=1), *others])) if is_divided else ()
+        if having and all(share_of(one.labels).is_shared(want.resource) for one in having):
+            found += ", which are shares of GPUs"
         instead = "choose other nodes" if _labelled(others) else TELL
         if not most:
             offers = self._offered_instead(want, others)
