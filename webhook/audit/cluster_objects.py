@@ -219,7 +219,7 @@ class ClusterObjects:
                 continue
             self.owners.learn(found)
             self._look_behind(found)
-            if not _is_ending(found) and not self.owners.is_owned_by_known(found):
+            if found["metadata"].get("deletionTimestamp") is None and not self.owners.is_owned_by_known(found):
                 yield self._document(found)
         self._to_come.discard(_key(kind))
         self._looked_up.add(_key(kind))
@@ -288,7 +288,3 @@ def _says_more_than_a_reference(raw: Mapping[str, Any]) -> bool:
     Events.
     """
     return controller_of(raw) is not None or not raw["metadata"].get("namespace")
-
-
-def _is_ending(raw: Mapping[str, Any]) -> bool:
-    return raw["metadata"].get("deletionTimestamp") is not None

@@ -30,7 +30,8 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
     else:
         if registration is None:
             yield warning(
-                f"there is no ConfigMap {_config_map(installation)}, with which the configurations could be compared",
+                f"there is no ConfigMap {installation.place.namespace}/{installation.place.name}-registration, with "
+                "which the configurations could be compared",
                 "the configurations as they were installed",
                 installation.restore,
             )
@@ -67,10 +68,6 @@ def left_out(selector: Mapping[str, Any]) -> set[str]:
         if one["key"] == "kubernetes.io/metadata.name" and one["operator"] == "NotIn"
         for name in one["values"]
     }
-
-
-def _config_map(installation: Installation) -> str:
-    return f"{installation.place.namespace}/{installation.place.name}-registration"
 
 
 def _as_installed(installation: Installation, verb: str) -> str:

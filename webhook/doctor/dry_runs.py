@@ -251,7 +251,8 @@ def _compared(
             f"{dry_run.title} in namespace {namespace} {found}{found.message and ': ' + found.message}",
             f"by its policy it {expected}",
             "see the checks configurations, certificates and replicas; if they are well, look whether the "
-            f"namespaceSelector of the configurations leaves the namespace out ({_selectors(installation)})",
+            "namespaceSelector of the configurations leaves the namespace out (kubectl get "
+            f"mutatingwebhookconfiguration {installation.place.name} -o yaml)",
         )
     if found.refused_by in (MUTATE, VALIDATE) or found.injected:
         return ok(f"{dry_run.title} {found}")
@@ -273,10 +274,6 @@ def _shown(dry_run: DryRun, found: DryRunResult, why: UnavailableError) -> Docto
         else f"injections, named in the annotation {engine.ANNOTATION}",
         why.remedy or "name the policies with --policies",
     )
-
-
-def _selectors(installation: Installation) -> str:
-    return f"kubectl get mutatingwebhookconfiguration {installation.place.name} -o yaml"
 
 
 def _names(installation: Installation) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Policies: whether they have mistakes, and whether the cluster has the classes, labels and taints in them."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
@@ -69,9 +69,10 @@ def _absent(reference: Reference, installation: Installation) -> str:
             labels = (node["metadata"].get("labels") or {} for node in installation.nodes)
             return "" if any(map(reference.matches, labels)) else f"no node satisfies {reference}"
         case Toleration():
-            taints = (taint for node in installation.nodes for taint in node["spec"].get("taints") or ())
+            raw = (taint for node in installation.nodes for taint in node["spec"].get("taints") or ())
+            taints = (Taint(one["key"], one.get("value", ""), one["effect"]) for one in raw)
             is_idle = not reference.key or _is_of_absent_gpus(reference, installation)
-            tolerated = is_idle or any(reference.tolerates(_taint(taint)) for taint in taints)
+            tolerated = is_idle or any(map(reference.tolerates, taints))
             return "" if tolerated else f"no node has a taint {_spelled(reference)}"
 
 
@@ -89,10 +90,6 @@ def _wanted(reference: Reference) -> tuple[str, str]:
             return "a node that satisfies it", f"{pool} kubectl label node NODE {reference.key}=VALUE"
         case Toleration():
             return "a node that has it", f"{pool} kubectl taint node NODE {_spelled(reference)}"
-
-
-def _taint(raw: Mapping[str, str]) -> Taint:
-    return Taint(raw["key"], raw.get("value", ""), raw["effect"])
 
 
 def _spelled(reference: Toleration) -> str:

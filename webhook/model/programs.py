@@ -65,10 +65,8 @@ def may_run_other_code(command: Sequence[str]) -> bool:
 
     >>> may_run_other_code(["bash", "-c", "pip install torch==2.8.0 && python a.py"]), may_run_other_code(["bash"])
     (True, True)
-    >>> may_run_other_code(["sh", "-c", "while true; do sleep 9; done"])
-    True
-    >>> may_run_other_code(["sh", "-c", "train & wait"])
-    True
+    >>> may_run_other_code(["sh", "-c", "while true; do sleep 9; done"]), may_run_other_code(["tini", "sleep", "inf"])
+    (True, True)
     >>> may_run_other_code(["sh", "-c", "sleep 9; python a.py"]), may_run_other_code([])
     (False, False)
     """

@@ -124,14 +124,11 @@ def check_ends(exceptions: Sequence[PolicyException], path: str, now: float, max
     for one in exceptions:
         if one.period.ends - now > one.period.most_ahead:
             message = (
-                f"{one.period.text} is more than {max_days} days ahead; write an earlier end, {_last(now, max_days)} "
-                "at the latest, or allow more by spec.exceptions.maxDays of _default.yaml"
+                f"{one.period.text} is more than {max_days} days ahead; write an earlier end, "
+                f"{told(now + max_days * DAY_SECONDS)[:10]} at the latest, or allow more by "
+                "spec.exceptions.maxDays of _default.yaml"
             )
             faults.add(path, one.line_of_end, (*one.key, "until"), message)
-
-
-def _last(now: float, max_days: int) -> str:
-    return told(now + max_days * DAY_SECONDS)[:10]
 
 
 def _settings(node: YamlNode, place: KeyPath, schema: Schema, faults: Faults) -> ExceptionSettings | None:

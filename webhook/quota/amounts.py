@@ -60,16 +60,11 @@ def _weight(resource: str, models: tuple[str, ...] | None, table: GpuTable) -> F
         compute, size, memory, suffix = mig.groups()
         slices = table.fewest_slices(_profile(size, memory, suffix), models)
         # a compute instance has `compute` of the compute slices of its GPU instance
-        parts = 1 if compute is None else _times(int(compute), int(size))
+        parts = 1 if compute is None else int(compute) and int(size) // int(compute)
         return Fraction(1, slices * parts) if slices and parts else WHOLE
     partition = _PARTITION.fullmatch(resource)
     number = table.fewest_slices(partition.group(1), models) if partition is not None else None
     return Fraction(1, number or 1)
-
-
-def _times(part: int, whole: int) -> int:
-    """How often a part fits into the whole; 0 for a part of 0."""
-    return whole // part if part else 0
 
 
 def _profile(size: str, memory: str, suffix: str) -> str:

@@ -151,7 +151,8 @@ class Resolver:
                 "--image-results needs --registries, the list that the replicas have, and --kubeconfig, their cluster"
             )
         self._credentials = Credentials(credentials)
-        self._allowed = _public() if registries is None else AllowList.load(registries)
+        public = (registry for preset in PRESETS.values() for registry in preset)
+        self._allowed = AllowList(public) if registries is None else AllowList.load(registries)
         self.withheld = self._allowed.withheld
         self._store: ResultStore | None = None
         if registries is not None:
@@ -163,10 +164,6 @@ class Resolver:
         client = RegistryClient(self._allowed, self._credentials, LookupLimits())
         found = look_up_all(images, client, self._allowed.allows, self._store)
         return {image: _not_asked(image) if info is NOT_LOOKED_UP else info for image, info in found.items()}
-
-
-def _public() -> AllowList:
-    return AllowList(registry for preset in PRESETS.values() for registry in preset)
 
 
 def _store(place: ConfigMapPlace | None, kubeconfig: Path | None) -> ResultStore | None:

@@ -61,7 +61,9 @@ class PolicyObjects:
         self._heard: dict[str, float] = {}
         self._hearing = Lock()
         self._of: tuple[PolicySet, PolicyStatuses, dict[str, Status]] | None = None
-        shown = ShownKind("EffectiveGPUPolicy", "gpupolicies", _content, self._is_newer, _kept)
+        shown = ShownKind(
+            "EffectiveGPUPolicy", "gpupolicies", lambda status: status.get("content"), self._is_newer, _kept
+        )
         log = logging.getLogger("gpu_policy.policies")
         self._objects = StatusObjects(self._server, settings.namespace, shown, log, clock=clock, timing=timing)
         self.write_some = self._objects.write_some
@@ -125,10 +127,6 @@ class PolicyObjects:
             return True
         loaded = self._server.now() - (time.monotonic() - self._policies.status.loaded_at_monotonic)
         return str(stored.get("updated", "")) > f"{datetime.fromtimestamp(loaded, UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _content(status: Status) -> object:
-    return status.get("content")
 
 
 def _kept(status: Status) -> dict[str, Any]:

@@ -87,18 +87,14 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     nodes = [node for node in feasible if node.gpu_resources and opened.by(node.taints)]
     if nodes and not _is_for_devices(pod, facts):
         used = sorted({_name(toleration) for node in nodes for toleration in opened.by(node.taints)})
-        elsewhere = ", and choose other nodes" if _chooses(pod) and all(node.gpu_resources for node in feasible) else ""
+        chooses = pod.node_selector or pod.required or pod.runtime_class
+        elsewhere = ", and choose other nodes" if chooses and all(node.gpu_resources for node in feasible) else ""
         yield Violation(
             "spec.tolerations",
             f"lets a pod without GPUs onto {_counted(nodes)} by tolerating {few(used)}",
             "their cpu and memory are for GPU pods",
             f"Remove the {'toleration' if len(used) == 1 else 'tolerations'}{_and_zeros(pod)}{elsewhere}",
         )
-
-
-def _chooses(pod: Pod) -> bool:
-    """Whether the pod selects nodes by labels."""
-    return bool(pod.node_selector or pod.required or pod.runtime_class)
 
 
 def _is_for_devices(pod: Pod, facts: Facts) -> bool:

@@ -22,16 +22,13 @@ def preferences(
 
     None for a pod that says itself which models it wants or prefers, and for a model that no label of a node says.
     """
-    if catalogue.models_of(pod) is not None or _says_preference(pod, catalogue):
+    prefers = any(one.key in catalogue.keys for term in pod.preferred for one in term.expressions)
+    if prefers or catalogue.models_of(pod) is not None:
         return
     for place, name in enumerate(names):
         weight = max(_HIGHEST * (len(names) - place) // len(names), 1)
         for expression in _of_models(catalogue.leaves(name), classes, catalogue):
             yield PreferNodes(expression, weight)
-
-
-def _says_preference(pod: Pod, catalogue: Catalogue) -> bool:
-    return any(one.key in catalogue.keys for term in pod.preferred for one in term.expressions)
 
 
 def _of_models(models: Models, classes: Sequence[NodeClass], catalogue: Catalogue) -> Iterator[Expression]:

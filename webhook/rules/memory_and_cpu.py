@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.gpus.gpu_table import GPUS
-from webhook.model.container import Container, GpuRequest
+from webhook.model.container import Container
 from webhook.model.pod import Pod
 from webhook.model.programs import only_shows_gpus
 from webhook.model.quantity import format_bytes, is_some, parse_quantity
@@ -128,7 +128,7 @@ def _shares(wants: Sequence[_Want], container: Container, pod: Pod, facts: Facts
 
     The pod keeps all its nodes if each GPU container without an amount requests as much for each of its GPUs.
     """
-    own = _used(container)
+    own = [request for request in container.gpu_requests if request.count]
     of_nodes = facts.amounts_on(pod, (*[one.resource for one in own], *[want.resource for want in wants]))
     columns = [[amount or 0 for amount in column] for column in zip(*of_nodes, strict=True)]
     if not columns or not all(map(min, columns[: len(own)])):
@@ -142,10 +142,6 @@ def _shares(wants: Sequence[_Want], container: Container, pod: Pod, facts: Facts
         amount = 0 if _asks(container, want) else left // want.unit
         shares.append(f"{amount}{want.suffix}" if amount > 0 else "")
     return shares
-
-
-def _used(container: Container) -> list[GpuRequest]:
-    return [request for request in container.gpu_requests if request.count]
 
 
 def _asks(container: Container, want: _Want) -> bool:

@@ -1,6 +1,5 @@
 """Pods that select nodes by labels about the driver, and the nodes that they match once these have another driver."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -9,7 +8,6 @@ from webhook.facts.node_sets import Mask
 from webhook.facts.pool_table import pool_table
 from webhook.model.node import CUDA_LABELS, EVERYTHING, NodeClass, RuntimeClass
 from webhook.model.pod import Pod
-from webhook.model.selectors import Expression
 from webhook.upgrades.changed_cluster import ChangedCluster, labels_with, node_with, pool_with, slices_with
 from webhook.upgrades.node_changes import NodeChange
 from webhook.upgrades.standing import NOWHERE, Standing, standing_of
@@ -120,11 +118,8 @@ def _without_drivers(pod: Pod) -> Pod:
     chosen = {key: value for key, value in pod.node_selector.items() if not key.startswith(CUDA_LABELS)}
     terms = pod.required
     if terms is not None:
-        kept = [replace(term, expressions=tuple(_others(term.expressions))) for term in terms]
+        own = [[one for one in term.expressions if not one.key.startswith(CUDA_LABELS)] for term in terms]
+        kept = [replace(term, expressions=tuple(others)) for term, others in zip(terms, own, strict=True)]
         is_free = any(one.matches_nothing and not term.matches_nothing for one, term in zip(kept, terms, strict=True))
         terms = None if is_free else tuple(kept)
     return replace(pod, node_selector=chosen, required=terms)
-
-
-def _others(expressions: Iterable[Expression]) -> Iterable[Expression]:
-    return (one for one in expressions if not one.key.startswith(CUDA_LABELS))

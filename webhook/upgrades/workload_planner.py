@@ -27,7 +27,7 @@ from webhook.model.json_parts import mapped
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import owner_kind, pod_from_raw
 from webhook.model.subject import subject_of, subject_of_template
-from webhook.model.workloads import Template, is_pod, templates_of, workload_of
+from webhook.model.workloads import is_pod, templates_of, workload_of
 from webhook.policy.policy_set import Policy, PolicySet
 from webhook.rules import cuda_driver
 from webhook.rules.rule import Stage
@@ -137,7 +137,8 @@ class WorkloadPlanner:
                 continue
             row = row or self._row(self._owners.root_of(raw), namespace, document, is_declared=bool(document.source))
             row.of_templates.append(judged.compared)
-            row.declared += _gpus(judged.pod, self._cluster.facts, self._accelerators) * _pods_of(template)
+            pods = 1 if template.pods is None else template.pods
+            row.declared += _gpus(judged.pod, self._cluster.facts, self._accelerators) * pods
             judged.owners.add(row.owner.identity)
 
     def _pod(self, document: Document) -> None:
@@ -250,11 +251,6 @@ class WorkloadPlanner:
 def _placed(owner: ObjectReference, namespace: str) -> ObjectReference:
     """The owner in the namespace of what it owns, where a manifest names no namespace."""
     return owner if owner.namespace or not namespace else replace(owner, namespace=namespace)
-
-
-def _pods_of(template: Template) -> int:
-    """How many pods a template makes; 1 where it does not say."""
-    return 1 if template.pods is None else template.pods
 
 
 def _gpus(pod: Pod, facts: ClusterFacts, accelerators: Accelerators) -> int:
