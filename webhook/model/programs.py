@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 
 _SHELLS = frozenset({"sh", "bash", "ash", "dash", "zsh"})
 _SEPARATORS = re.compile(r"&&|\|\||[;&|\n]")
-_GRAMMAR = frozenset(
-    {"while", "until", "do", "done", "if", "then", "else", "fi", "exec", "time", "sudo", "nohup", "env", "tini"}
-)
+_GRAMMAR = frozenset({"while", "until", "do", "done", "if", "then", "else", "fi"})
+_BEFORE_PROGRAMS = _GRAMMAR | {"exec", "time", "sudo", "nohup", "env", "tini", "dumb-init"}
 _HARMLESS = frozenset({"", ":", "date", "echo", "exit", "false", "hostname", "ls", "set", "sleep", "true", "[", "test"})
 _LONGEST = 2_000
 """Characters of a command that are read."""
@@ -40,10 +39,10 @@ def simple_commands(command: Sequence[str]) -> Iterator[list[str]]:
     if _name(program) in _SHELLS:
         at = next((at for at, one in enumerate(arguments) if one[:1] == "-" and one[1:2] != "-" and "c" in one), None)
         if at is not None:
-            script = " ".join(arguments[at + 1 : at + 2])
+            script = next((one for one in arguments[at + 1 :] if one != "--"), "")
     for part in _SEPARATORS.split(script[:_LONGEST]):
         words = part.split()
-        while words and (_name(words[0]) in _GRAMMAR or "=" in words[0] or words[0].startswith("-")):
+        while words and (_name(words[0]) in _BEFORE_PROGRAMS or "=" in words[0] or words[0].startswith("-")):
             del words[0]
         yield [_name(words[0]), *words[1:]] if words else [""]
 
