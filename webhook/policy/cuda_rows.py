@@ -6,7 +6,7 @@ With them, a new CUDA, driver, GPU or image needs no release of this project.
 import json
 import re
 from functools import lru_cache
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -17,15 +17,6 @@ from webhook.model.versions import parse_version
 from webhook.policy.schema import CUDA_KIND, Schema, for_editors
 from webhook.yaml_files.camel_model import CamelModel
 
-Rows = TypeVar("Rows", bound=tuple[object, ...])
-
-MOST_ROWS = 200
-"""Rows that one list may have. The globs of images are compared with the name of each new image."""
-MOST_GPU_GLOBS = 1000
-"""Globs that `labels` and `machines` of all GPUs may have. Each new value of a label is compared with them."""
-_LONGEST_SOURCE = 200
-_LONGEST_NOTE = 1000
-_LONGEST_GLOB = 256
 _LATEST_BRANCH = 9999
 _FIRST_WITH_FLOOR = 11
 """The first major version of CUDA with minor-version compatibility."""
@@ -70,9 +61,9 @@ _GLOB = re.compile(r"[!-~]+")
 
 
 def _line(value: str) -> str:
-    if not value.strip() or not value.isprintable() or len(value) > _LONGEST_SOURCE:
-        such_as = f"write up to {_LONGEST_SOURCE} characters on one line"
-        raise ValueError(f"{spelled(value)} does not say who says so; {such_as}, such as release notes of CUDA 13.5")
+    if not value.strip() or not value.isprintable():
+        such_as = "write one line, such as release notes of CUDA 13.5"
+        raise ValueError(f"{spelled(value)} does not say who says so; {such_as}")
     return value
 
 
@@ -96,28 +87,9 @@ def _family(value: str) -> str:
 
 
 def _glob(value: str) -> str:
-    if not _GLOB.fullmatch(value) or len(value) > _LONGEST_GLOB:
-        such_as = f"write up to {_LONGEST_GLOB} characters without spaces, such as registry.example.com/llm/*"
+    if not _GLOB.fullmatch(value):
+        such_as = "write no spaces, such as registry.example.com/llm/*"
         raise ValueError(f"{spelled(value)} cannot name images; {such_as}")
-    return value
-
-
-def _note(value: str) -> str:
-    if len(value) > _LONGEST_NOTE:
-        raise ValueError(f"has {len(value)} characters; write at most {_LONGEST_NOTE}")
-    return value
-
-
-def _few(value: Rows) -> Rows:
-    if len(value) > MOST_ROWS:
-        raise ValueError(f"has {len(value)} rows; write at most {MOST_ROWS}")
-    return value
-
-
-def _few_globs(value: tuple[GpuRow, ...]) -> tuple[GpuRow, ...]:
-    count = sum(len(globs) for row in value for globs in (*row.labels.values(), *row.machines.values()))
-    if count > MOST_GPU_GLOBS:
-        raise ValueError(f"has {count} globs in labels and machines; write at most {MOST_GPU_GLOBS} in all")
     return value
 
 
@@ -133,10 +105,10 @@ class SourcedRow(CamelModel):
     """A row with its source."""
 
     source: Annotated[str, AfterValidator(_line), Field(examples=["release notes of CUDA 13.5"])]
-    """Where the row comes from: a page, a file or a person, in up to 200 characters."""
+    """Where the row comes from: a page, a file or a person, on one line."""
     date: Annotated[str, AfterValidator(_date), Field(examples=["2027-03"])]
     """The date of the source, or of reading it, as a month (`"2027-03"`) or a day in quotes, or `unknown`."""
-    note: Annotated[str, AfterValidator(_note)] | None = None
+    note: str | None = None
     """A remark for readers of the file."""
 
 
@@ -242,17 +214,17 @@ class CudaMetadata(CamelModel):
 class CudaSpec(CamelModel):
     """Rows that are added to the tables of this release. A row with the key of a shipped row replaces it."""
 
-    toolkits: Annotated[tuple[ToolkitRow, ...], AfterValidator(_few)] = ()
+    toolkits: tuple[ToolkitRow, ...] = ()
     """Releases of CUDA, by `cuda`."""
-    floors: Annotated[tuple[FloorRow, ...], AfterValidator(_few)] = ()
+    floors: tuple[FloorRow, ...] = ()
     """Minor-version compatibility, by `major`."""
-    drivers: Annotated[tuple[BranchRow, ...], AfterValidator(_few)] = ()
+    drivers: tuple[BranchRow, ...] = ()
     """Driver branches, by `branch`."""
-    compute_capabilities: Annotated[tuple[CapabilityRow, ...], AfterValidator(_few)] = ()
+    compute_capabilities: tuple[CapabilityRow, ...] = ()
     """Compute capabilities, by `compute`."""
-    gpus: Annotated[tuple[GpuRow, ...], AfterValidator(_few), AfterValidator(_few_globs)] = ()
+    gpus: tuple[GpuRow, ...] = ()
     """GPUs by their names, by `name`, in the form of the table of this release. They count before all others."""
-    images: Annotated[tuple[ImageRow, ...], AfterValidator(_few)] = ()
+    images: tuple[ImageRow, ...] = ()
     """What the platform team knows of images, by `image`. Only `images` of a policy's `cudaDriver` takes precedence."""
 
 
