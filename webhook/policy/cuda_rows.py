@@ -54,10 +54,25 @@ def _cuda(value: str) -> str:
 _OLDEST_BRANCH = 300
 """The least first number of a driver version. A smaller number is most likely a version of CUDA."""
 
-_DATE = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?|unknown")
-_MONTH = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])|ended")
-_FAMILY = re.compile(r"[a-z]{1,20}(-[a-z]{1,20}){0,2}")
-_GLOB = re.compile(r"[!-~]+")
+
+def _matches(pattern: str, fault: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"{spelled(value)} {fault}")
+        return value
+
+    return AfterValidator(check)
+
+
+_DATE = _matches(
+    r"20[0-9]{2}-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?|unknown",
+    'is not a date; write a month such as "2027-03", a day such as "2027-03-01", or unknown',
+)
+_MONTH = _matches(r"20[0-9]{2}-(0[1-9]|1[0-2])|ended", 'is not a month; write one such as "2030-06", or ended')
+_FAMILY = _matches(
+    r"[a-z]{1,20}(-[a-z]{1,20}){0,2}", "is not a family; write small letters, such as hopper or ada-lovelace"
+)
+_GLOB = _matches(r"[!-~]+", "cannot name images; write no spaces, such as registry.example.com/llm/*")
 
 
 def _line(value: str) -> str:
@@ -67,38 +82,12 @@ def _line(value: str) -> str:
     return value
 
 
-def _date(value: str) -> str:
-    if not _DATE.fullmatch(value):
-        such_as = 'write a month such as "2027-03", a day such as "2027-03-01", or unknown'
-        raise ValueError(f"{spelled(value)} is not a date; {such_as}")
-    return value
-
-
-def _month(value: str) -> str:
-    if not _MONTH.fullmatch(value):
-        raise ValueError(f'{spelled(value)} is not a month; write one such as "2030-06", or ended')
-    return value
-
-
-def _family(value: str) -> str:
-    if not _FAMILY.fullmatch(value):
-        raise ValueError(f"{spelled(value)} is not a family; write small letters, such as hopper or ada-lovelace")
-    return value
-
-
-def _glob(value: str) -> str:
-    if not _GLOB.fullmatch(value):
-        such_as = "write no spaces, such as registry.example.com/llm/*"
-        raise ValueError(f"{spelled(value)} cannot name images; {such_as}")
-    return value
-
-
 Release = Annotated[str, AfterValidator(_release), Field(examples=["13.5.0"])]
 Minor = Annotated[str, AfterValidator(_minor), Field(examples=["13.5"])]
 Compute = Annotated[str, AfterValidator(_compute), Field(examples=["10.3"])]
 DriverVersion = Annotated[str, AfterValidator(_driver), Field(examples=["650.10.02"])]
 BranchNumber = Annotated[int, Field(ge=_OLDEST_BRANCH, le=_LATEST_BRANCH)]
-ImageGlob = Annotated[str, AfterValidator(_glob), Field(examples=["registry.example.com/llm/*"])]
+ImageGlob = Annotated[str, _GLOB, Field(examples=["registry.example.com/llm/*"])]
 
 
 class SourcedRow(CamelModel):
@@ -106,7 +95,7 @@ class SourcedRow(CamelModel):
 
     source: Annotated[str, AfterValidator(_line), Field(examples=["release notes of CUDA 13.5"])]
     """Where the row comes from: a page, a file or a person, on one line."""
-    date: Annotated[str, AfterValidator(_date), Field(examples=["2027-03"])]
+    date: Annotated[str, _DATE, Field(examples=["2027-03"])]
     """The date of the source, or of reading it, as a month (`"2027-03"`) or a day in quotes, or `unknown`."""
     note: str | None = None
     """A remark for readers of the file."""
@@ -150,7 +139,7 @@ class BranchRow(SourcedRow):
     """The newest CUDA version that its drivers report, such as `"13.5"`; `nvidia-smi` shows it."""
     support: Literal["long-term", "production", "new feature", "legacy", "evaluation"] | None = None
     """What NVIDIA calls the branch. Shown in documents only."""
-    ends: Annotated[str, AfterValidator(_month)] | None = None
+    ends: Annotated[str, _MONTH] | None = None
     """The month of its last release, such as `"2030-06"`, or `ended`. Unset: not known. Drivers of a branch that has
     ended bring an alert, once nodes have them."""
 
@@ -160,7 +149,7 @@ class CapabilityRow(SourcedRow):
 
     compute: Compute
     """The compute capability, as two numbers in quotes, such as `"14.0"`."""
-    family: Annotated[str, AfterValidator(_family), Field(examples=["hopper"])]
+    family: Annotated[str, _FAMILY, Field(examples=["hopper"])]
     """What GPU Feature Discovery writes as `nvidia.com/gpu.family`, such as `hopper`."""
     first_cuda: Minor
     """The first CUDA version that has code for these GPUs."""
