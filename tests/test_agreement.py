@@ -114,7 +114,9 @@ def answer_for_pod(
     if not mutated.answer.is_allowed:
         return mutated.answer, warnings
     final = request(patched(raw, mutated))
-    judged = reserve(phases.validate(final, using, FACTS), final, desk or against(using), TimeBudget(30.0)).answer
+    judged = reserve(
+        phases.validate(final, using, FACTS), final, (desk or against(using)).ledgers, TimeBudget(30.0)
+    ).answer
     return judged, warnings | set(judged.warnings)
 
 

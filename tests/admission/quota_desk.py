@@ -89,7 +89,7 @@ class Site:
         self.pods = StaticPods([running("running", 2), running("foreign", 64, "other")])
         parts = QuotaParts(self.store, self.pods, self.shown, tells_usage=tells_usage)
         self.desk = QuotaService(parts, self.policies, self.metrics)
-        ledgers = self.desk if has_ledgers else None
+        ledgers = self.desk.ledgers if has_ledgers else None
         self.service = Service(self.policies, FactsInAnyState(), self.metrics, ledgers=ledgers)
         self.client = create_app(self.service).test_client()
 

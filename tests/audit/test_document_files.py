@@ -121,7 +121,6 @@ BAD = {
     "conflict.yaml": (f"{POD % 'a'}<<<<<<< HEAD\n", 4),
     "deep.json": (f'{{"apiVersion": "v1", "kind": "Pod", "spec": {"[" * 10_000}{"]" * 10_000}}}', 1),
     "deep.yaml": (f"{POD % 'a'}spec: {'[' * 10_000}{']' * 10_000}\n", 4),
-    "duplicate.json": ('{"apiVersion": "v1",\n"kind": "Pod",\n"kind": "Pod"}', 3),
     "duplicate.yaml": (f"{POD % 'a'}kind: Pod\n", 4),
     "itself.yaml": (f"{POD % 'a'}spec: &a\n  b: *a\n", 5),
     "template.yaml": (f"{POD % 'a'}spec:\n  replicas: {{{{ .Values.n }}}}\n", 5),

@@ -121,7 +121,7 @@ def test_replicas_that_write_at_the_same_time_lose_nothing_and_ask_for_each_imag
     "change",
     [
         pytest.param({"binaryData": None}, id="emptied"),
-        pytest.param({"binaryData": {"images-v1": base64.b64encode(b"hello").decode()}}, id="overwritten"),
+        pytest.param({"binaryData": {"images-v2": base64.b64encode(b"hello").decode()}}, id="overwritten"),
     ],
 )
 def test_what_somebody_does_to_the_config_map_is_mended(change: dict[str, Any], site: Site) -> None:

@@ -69,14 +69,6 @@ _RUNTIME_CLASS = {
 }
 
 
-class _Desk:
-    """Has the ledgers of the replica, in memory."""
-
-    def __init__(self) -> None:
-        truth = Truth()
-        self.ledgers = Ledgers(LedgerContext(MemoryStore(), LateView(truth)))
-
-
 class Replica:
     """Answers reviews as they come over the wire."""
 
@@ -142,7 +134,7 @@ def replica() -> Iterator[Replica]:
         store = PolicyStore(folder)
         try:
             facts = StaticFacts(load_inventory(inventory))
-            service = Service(store, facts, Metrics(), ledgers=_Desk())
+            service = Service(store, facts, Metrics(), ledgers=Ledgers(LedgerContext(MemoryStore(), LateView(Truth()))))
             service.decision_seconds = _PLENTY
             yield Replica(service)
         finally:

@@ -116,13 +116,6 @@ def test_an_image_that_two_replicas_looked_up_is_written_once(
     assert store.writes == 1
 
 
-def test_unwritable_results_are_not_retried(one: Replica, store: MemoryStore) -> None:
-    one.cache.put(TAG, LookupResult(one.clock(), HOUR, config("x", {"CUDA_VERSION": "\ud800"})))
-    one.finds("y", "docker.io/library/another:1")
-    exchange(one, one, one)
-    assert store.writes == 1
-
-
 def test_unchanged_content_is_not_unpacked_again(one: Replica, store: MemoryStore) -> None:
     """Unpacking ten thousand results takes a tenth of a second."""
     one.finds("x")

@@ -10,7 +10,7 @@ from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.drivers import Toolkit
 from webhook.model.versions import parse_version
 from webhook.policy.cuda_file import KEYS
-from webhook.policy.cuda_rows import MOST_GPU_GLOBS, MOST_ROWS, cuda_schema
+from webhook.policy.cuda_rows import cuda_schema
 from webhook.policy.policy_store import PolicyStore
 
 NEW = """
@@ -135,8 +135,7 @@ ROW = '{cuda: "14.0.0", driver: "650.10.02", source: me, date: unknown}'
         pytest.param(
             'toolkits:\n- {cuda: "14.0.0", driver: "650.10", source: "", date: unknown}',
             [
-                '6: spec.toolkits[0].source: "" does not say who says so; write up to 200 characters on one '
-                "line, such as "
+                '6: spec.toolkits[0].source: "" does not say who says so; write one line, such as '
                 "release notes of CUDA 13.5"
             ],
             id="an empty source",
@@ -271,9 +270,8 @@ ROW = '{cuda: "14.0.0", driver: "650.10.02", source: me, date: unknown}'
         pytest.param(
             f"images:\n- {{image: team x/*, compat: no, {WHO}}}",
             [
-                '6: spec.images[0].image: "team x/*" cannot name images; write up to 256 characters without '
-                "spaces, such "
-                "as registry.example.com/llm/*"
+                '6: spec.images[0].image: "team x/*" cannot name images; write no spaces, such as '
+                "registry.example.com/llm/*"
             ],
             id="a glob with a space",
         ),
@@ -306,16 +304,6 @@ def test_rows_in_a_policy_file_are_sent_to_their_own(policies) -> None:
     policies.policy("_default")
     policies.write("team-a.yaml", "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUCudaTables\nspec: {}\n")
     assert policies.errors() == ["team-a.yaml:2: kind: GPUCudaTables stand in _cuda.yaml only; move them there"]
-
-
-def test_the_number_of_rows_is_bounded(policies) -> None:
-    """Each glob is compared with the name of each new image, and tenants choose names."""
-    policies.policy("_default")
-    rows = [f'- {{image: "team-{n}/*", cuda: "12.4", {WHO}}}' for n in range(MOST_ROWS + 1)]
-    policies.cuda("\n".join(["images:", *rows]))
-    assert policies.errors() == [f"_cuda.yaml:5: spec.images: has {MOST_ROWS + 1} rows; write at most {MOST_ROWS}"]
-    policies.cuda("\n".join(["images:", *rows[1:]]))
-    assert len(policies.load().cuda.tables.images.rows) == MOST_ROWS
 
 
 def test_tables_are_shared_while_their_rows_are_the_same(policies) -> None:
@@ -363,15 +351,3 @@ def test_the_schema_for_editors_takes_what_the_loader_takes(policies) -> None:
     (document,) = load_all((policies.path / "_cuda.yaml").read_text())
     jsonschema.validate(document, json.loads(json.dumps(cuda_schema())))
     assert set(cuda_schema()["properties"]["spec"]["properties"]) == set(KEYS)
-
-
-def test_globs_of_all_gpus_together_are_bounded_since_each_new_label_value_is_compared_with_them(policies) -> None:
-    policies.policy("_default")
-    rows = [
-        {"name": f"X{n}", "words": f"x{n}", "source": "me", "date": "unknown", "labels": {"example.com/gpu": globs}}
-        for n, globs in enumerate([[f"{n}-{m}-*" for m in range(60)] for n in range(17)])
-    ]
-    policies.cuda(f"gpus: {json.dumps(rows)}")
-    assert policies.errors() == [
-        f"_cuda.yaml:5: spec.gpus: has 1020 globs in labels and machines; write at most {MOST_GPU_GLOBS} in all"
-    ]

@@ -6,6 +6,7 @@ from fractions import Fraction
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from webhook.admission.series import OTHER, NamespaceSeries, ScrapedGauge, Series
+from webhook.ledger.context import Observer
 from webhook.ledger.reconciler import Usage
 from webhook.quota.quotas import Limit, Measure
 
@@ -16,7 +17,7 @@ _MOST_NAMESPACES = 100
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0)
 
 
-class QuotaMetrics:
+class QuotaMetrics(Observer):
     """Counts as `webhook.ledger.context.Observer`, and shows what is in use, read at each scrape."""
 
     def __init__(

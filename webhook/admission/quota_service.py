@@ -8,7 +8,7 @@ from typing import Protocol
 from webhook.admission.metrics import Metrics
 from webhook.admission.quota_metrics import QuotaMetrics
 from webhook.engine.quota_usage import QuotaUsage, quota_usages
-from webhook.facts.placements import KnownCluster
+from webhook.facts.facts import ClusterFacts
 from webhook.ledger.context import LEAST_IDLE, LONGEST_ROUND, LedgerContext, LedgerTiming, ReconcileIntervals
 from webhook.ledger.ledger_store import LedgerStore, Pods
 from webhook.ledger.ledgers import Ledgers
@@ -25,7 +25,7 @@ _IDLE = 2
 class WatchedPods(Pods, Protocol):
     """Pods that are watched from `start` to `close`."""
 
-    def know(self, cluster: Callable[[], KnownCluster | None]) -> None:
+    def know(self, cluster: Callable[[], ClusterFacts | None]) -> None:
         """Have DeviceClasses and nodes looked up by what this returns; None while nothing is known yet."""
         ...
 
@@ -84,7 +84,7 @@ class QuotaService:
         parts: QuotaParts,
         policies: PolicyStore,
         metrics: Metrics,
-        cluster: Callable[[], KnownCluster | None] = lambda: None,
+        cluster: Callable[[], ClusterFacts | None] = lambda: None,
     ) -> None:
         self._parts = parts
         self._policies = policies

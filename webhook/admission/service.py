@@ -40,33 +40,24 @@ from webhook.policy.policy_store import PolicyStore
 _NO_LEDGERS = Unanswered("this replica was started without --quota-ledgers, the namespace of the ledgers", 500)
 
 
-class HasLedgers(Protocol):
-    """Has the ledgers of this replica, as `webhook.admission.quota_service.QuotaService` does."""
-
-    @property
-    def ledgers(self) -> Ledgers:
-        """The ledgers."""
-        ...
-
-
-def reserve(decision: Decision, request: AdmissionRequest, holder: HasLedgers | None, budget: TimeBudget) -> Decision:
+def reserve(decision: Decision, request: AdmissionRequest, ledgers: Ledgers | None, budget: TimeBudget) -> Decision:
     """The decision after the pod was entered in the ledgers of its quotas, or refused by one of them.
 
-    `holder` is None where this replica has no ledgers. Dry runs are decided like other requests and leave no entry. A
+    `ledgers` is None where this replica has no ledgers. Dry runs are decided like other requests and leave no entry. A
     pod that is refused already gets no entry.
     """
     outcome = decision.outcome
     if outcome is None or decision.claims == NO_CLAIMS:
         return decision
-    tells_usage = holder is not None and holder.ledgers.context.tells_usage
+    tells_usage = ledgers is not None and ledgers.context.tells_usage
     verdicts: Sequence[Verdict] = ()
 
     def ask(claims: Sequence[Claim]) -> Sequence[Verdict]:
         nonlocal verdicts
-        verdicts = _ask(claims, request, holder, budget, decision.claims)
+        verdicts = _ask(claims, request, ledgers, budget, decision.claims)
         return verdicts
 
-    seen = (lambda namespace: _seen(namespace, holder, budget)) if holder is not None and tells_usage else None
+    seen = (lambda namespace: _seen(namespace, ledgers, budget)) if ledgers is not None and tells_usage else None
     judged = quota_claims.entered(outcome, request.namespace, decision.claims, ask, seen)
     for verdict in verdicts:
         if isinstance(verdict, AlreadyStored):  # answered in the words of the API server, which would refuse it later
@@ -79,13 +70,13 @@ def reserve(decision: Decision, request: AdmissionRequest, holder: HasLedgers | 
 def _ask(
     claims: Sequence[Claim],
     request: AdmissionRequest,
-    holder: HasLedgers | None,
+    ledgers: Ledgers | None,
     budget: TimeBudget,
     found: QuotaClaims,
 ) -> Sequence[Verdict]:
-    if holder is None:
+    if ledgers is None:
         return [_NO_LEDGERS] * len(claims)
-    ledgers, uid = holder.ledgers, _uid(request)
+    uid = _uid(request)
     name = _name(request) if is_pod(request.api_version, request.kind) else ""
 
     def reserved() -> Sequence[Verdict]:
@@ -102,8 +93,8 @@ def _ask(
     return budget.waiting(reserved)
 
 
-def _seen(namespace: str, holder: HasLedgers, budget: TimeBudget) -> Iterable[GpuPod]:
-    return budget.deadline.outside(lambda: holder.ledgers.context.pods.seen(namespace))
+def _seen(namespace: str, ledgers: Ledgers, budget: TimeBudget) -> Iterable[GpuPod]:
+    return budget.deadline.outside(lambda: ledgers.context.pods.seen(namespace))
 
 
 def _name(request: AdmissionRequest) -> str:
@@ -162,7 +153,7 @@ class Service:
         facts: FactsSource,
         metrics: Metrics,
         images: ImageMemory | None = None,
-        ledgers: HasLedgers | None = None,
+        ledgers: Ledgers | None = None,
         *,
         clock: Callable[[], float] = time.time,
         listeners: Sequence[DecisionListener] = (),

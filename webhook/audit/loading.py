@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import yaml
 
-from webhook.yaml_files.repeated_keys import MERGE, RepeatedKey, mistake, repeated_in_json, without_repeated
+from webhook.yaml_files.repeated_keys import MERGE, RepeatedKey, mistake, without_repeated
 
 MAX_DEPTH = 200
 MAX_VALUES = 5_000_000
@@ -32,7 +32,7 @@ class Unreadable(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """The value of a document, and its repeated keys. In the value, the last value of a repeated key counts.
+    """The value of a document, and its repeated keys if it is YAML. In the value, the last value of such a key counts.
 
     `lines` has the line of each map that may be an item of a list, by its id. Lines count from 0 within the text.
     """
@@ -57,9 +57,14 @@ def load(chunk: str) -> Loaded | Unreadable:
 
 def _load_json(chunk: str) -> Loaded | Unreadable:
     """The value of a JSON text. Raises JSONDecodeError for a text that is no JSON, which may be YAML."""
-    maps = _Maps()
+    ids: list[int] = []
+
+    def noted(found: dict[str, Any]) -> dict[str, Any]:
+        ids.append(id(found))
+        return found
+
     try:
-        value = json.loads(chunk, object_pairs_hook=maps.map_of, parse_float=_finite, parse_constant=_finite)
+        value = json.loads(chunk, object_hook=noted, parse_float=_finite, parse_constant=_finite)
         _check_depth(value)
         if _HALF_OF_A_PAIR.search(chunk):
             json.dumps(value, ensure_ascii=False).encode()
@@ -73,8 +78,8 @@ def _load_json(chunk: str) -> Loaded | Unreadable:
         )
     except ValueError as error:
         return Unreadable(0, f"not valid JSON: {error}")
-    lines = dict(zip(maps.ids, _lines_of_maps(chunk), strict=True)) if "items" in value else {}
-    return Loaded(value, repeated_in_json(chunk) if maps.repeat_keys else (), lines)
+    lines = dict(zip(ids, _lines_of_maps(chunk), strict=True)) if "items" in value else {}
+    return Loaded(value, (), lines)
 
 
 def _lines_of_maps(text: str) -> list[int]:
@@ -146,21 +151,6 @@ def _finite(text: str) -> float:
     if not isfinite(number := float(text)):
         raise ValueError(f"{text[:60]} is not a number in JSON")
     return number
-
-
-class _Maps:
-    """Makes the maps of a JSON text, and records their ids and whether any of them repeats a key."""
-
-    def __init__(self) -> None:
-        self.repeat_keys = False
-        self.ids: list[int] = []
-
-    def map_of(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        """A map with the last value of each key."""
-        value = dict(pairs)
-        self.repeat_keys |= len(value) < len(pairs)
-        self.ids.append(id(value))
-        return value
 
 
 class _Size:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from threading import Lock
 from typing import Any
 
-from webhook.facts.facts import FactsStatus
+from webhook.facts.facts import ClusterFacts, FactsStatus
 from webhook.facts.gpu_pods import StoredPod, uid_or_none
 from webhook.facts.live import CLAIMS, STALE_AFTER_SECONDS, claim_paths, status_of
-from webhook.facts.placements import KnownCluster, placed
+from webhook.facts.placements import placed
 from webhook.facts.pod_cache import PodCache, is_covered
 from webhook.facts.pod_lists import PAGE, PodLists
 from webhook.facts.pod_source import LivePods
@@ -119,11 +119,11 @@ class PodsAndClaims:
         self._started = self._closed = False
         self._pods = LivePods(server, accelerators=accelerators, timing=timing, clock=clock)
         self._claims = LiveClaims(server, accelerators=accelerators, timing=timing, clock=clock)
-        self._cluster: Callable[[], KnownCluster | None] = lambda: None
+        self._cluster: Callable[[], ClusterFacts | None] = lambda: None
         self.named, self.stored_now = self._pods.named, self._pods.stored_now
         self.full_quota, self.has_namespace = self._pods.full_quota, self._pods.has_namespace
 
-    def know(self, cluster: Callable[[], KnownCluster | None]) -> None:
+    def know(self, cluster: Callable[[], ClusterFacts | None]) -> None:
         """Look DeviceClasses and nodes up by what this returns; None while nothing is known yet."""
         self._cluster = cluster
 

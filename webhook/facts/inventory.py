@@ -6,7 +6,6 @@ It stands in for a live cluster on laptops, in tests and in audits. Lists, singl
 are read; other kinds are ignored.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,16 +21,11 @@ from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.json_parts import part
 from webhook.model.resource_slices import SLICE
 from webhook.yaml_files.file_errors import FileError, FileErrors
-from webhook.yaml_files.repeated_keys import RepeatedKey, messages_of, repeated_in_json, without_repeated
+from webhook.yaml_files.repeated_keys import RepeatedKey, messages_of, without_repeated
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _EXPECTED = "expected what `kubectl get nodes,runtimeclasses,priorityclasses -o yaml` prints: a List with items"
-
-_KEY_IN_JSON = re.compile(rb'"\s*:')
-"""The end of a key. Texts in values may contain it as well, and still contain it after they are parsed and written
-again, unless their quote is escaped in another way."""
-_ESCAPED_QUOTE = rb"\u0022"
 
 _KINDS = (
     "Node",
@@ -128,8 +122,7 @@ def _documents(path: Path) -> list[_Document]:
 def _parsed(path: Path, data: bytes) -> list[_Document]:
     if data.lstrip().startswith(b"{"):
         try:
-            value = orjson.loads(data)
-            return [_Document(0, value, repeated_in_json(data.decode()) if _may_repeat_keys(data, value) else ())]
+            return [_Document(0, orjson.loads(data))]
         except orjson.JSONDecodeError:
             pass  # YAML says on which line, and reads the JSON dialects that people write by hand
     try:
@@ -139,13 +132,6 @@ def _parsed(path: Path, data: bytes) -> list[_Document]:
         raise _fault(path, line, f"not valid YAML ({error.problem})") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise _fault(path, 0, f"not valid YAML ({' '.join(str(error).split())[:200]})") from None
-
-
-def _may_repeat_keys(data: bytes, value: Any) -> bool:
-    """Whether a JSON text may have more keys than its parsed value. Comparing key by key would take far longer."""
-    if _ESCAPED_QUOTE in data:
-        return True
-    return len(_KEY_IN_JSON.findall(data)) != len(_KEY_IN_JSON.findall(orjson.dumps(value)))
 
 
 def _yaml_documents(data: bytes) -> Iterator[_Document]:

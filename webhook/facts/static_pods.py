@@ -5,11 +5,11 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
-from typing import Protocol
 from uuid import NAMESPACE_URL, uuid5
 
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.gpu_pods import NO_POD, StoredPod, stored_from_raw
-from webhook.facts.placements import Placing, placed
+from webhook.facts.placements import placed
 from webhook.facts.pod_cache import PodTable, is_covered
 from webhook.facts.stored_claims import counted_once, stored_claim
 from webhook.ledger.entries import reservation_key
@@ -25,10 +25,6 @@ _MOST_NAMED = 20
 """Most faults of pods with a message each."""
 _VALUE = re.compile(r"(?<=metadata\.uid) .*(?= is no UUID)", re.DOTALL)
 """The value of an unusable uid, which differs from pod to pod."""
-
-
-class FileFacts(ResourceClaims, Placing, Protocol):
-    """What a file says of claims and nodes."""
 
 
 class StaticPods:
@@ -47,7 +43,7 @@ class StaticPods:
         *,
         accelerators: Accelerators = BUILT_IN,
         claims: Iterable[object] = (),
-        known: FileFacts | None = None,
+        known: ClusterFacts | None = None,
     ) -> None:
         self._table = PodTable()
         self._now = now
@@ -78,7 +74,7 @@ class StaticPods:
             for raw, stored in made:
                 self._put_reserved(raw, stored, known)
 
-    def _put_known(self, claims: Iterable[GpuPod], known: FileFacts) -> None:
+    def _put_known(self, claims: Iterable[GpuPod], known: ClusterFacts) -> None:
         """Count the claims, and pods with the nodes that they are on."""
         pods = list(placed(self._table.seen(None, -math.inf), known))
         for pod in pods:

@@ -17,9 +17,6 @@ from webhook.images.hosts import HTTP, HTTPS, split_host
 from webhook.model.shape import FormatError
 from webhook.yaml_files.file_errors import FileErrors
 
-MOST_BYTES = 1024 * 1024
-"""Largest file in bytes."""
-
 _HUB = "docker.io"
 _NAMES_OF_HUB = frozenset({"index.docker.io", "registry-1.docker.io", _HUB})
 _API_PATHS = ("", "v1", "v2")
@@ -94,9 +91,7 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 def _read(path: Path) -> _Read:
     stamp = _stamp(path)
     try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-        found = orjson.loads(content) if len(content) <= MOST_BYTES else None
+        found = orjson.loads(path.read_bytes())
     except OSError as error:
         raise FileErrors.of(str(path), f"the file cannot be read ({error.strerror})") from error
     except ValueError:

@@ -116,11 +116,7 @@ class ResultSharing:
         except FormatError as error:
             self._complain(f"the shared results of look-ups cannot be read and are ignored: {error}")
             return Content({})
-        self._complain(
-            f"{content.invalid_lines} lines of the shared results of look-ups are invalid and are ignored"
-            if content.invalid_lines
-            else ""
-        )
+        self._complain("")
         now = self._clock()
         results = {name: replace(one, at=min(one.at - ahead, now)) for name, one in content.results.items()}
         return replace(content, results=results)

@@ -4,12 +4,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Protocol
 
 from webhook.ledger.ledger_store import LedgerStore, Pods
 
 
-class Observer(Protocol):
+class Observer:
     """Counts what happens to ledgers. It is called in the thread in which that happens; here it counts nothing."""
 
     def reserved(self, key: str, seconds: float) -> None:
@@ -35,10 +34,6 @@ class Observer(Protocol):
 
     def blocked(self, key: str, namespace: str) -> None:
         """A claim of another namespace was refused that would fit without this namespace's unconfirmed entries."""
-
-
-class Unobserved(Observer):
-    """Counts nothing."""
 
 
 _WAIT_SLOTS = 10
@@ -116,7 +111,7 @@ class LedgerContext:
     store: LedgerStore
     pods: Pods
     timing: LedgerTiming = field(default_factory=LedgerTiming)
-    observer: Observer = field(default_factory=Unobserved)
+    observer: Observer = field(default_factory=Observer)
     clock: Clock = time.monotonic
     is_bounded: bool = False
     """Whether a namespace may hold only a part of a pot with unconfirmed entries. False for pods in files: they are

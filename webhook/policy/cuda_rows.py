@@ -6,7 +6,7 @@ With them, a new CUDA, driver, GPU or image needs no release of this project.
 import json
 import re
 from functools import lru_cache
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -17,15 +17,6 @@ from webhook.model.versions import parse_version
 from webhook.policy.schema import CUDA_KIND, Schema, for_editors
 from webhook.yaml_files.camel_model import CamelModel
 
-Rows = TypeVar("Rows", bound=tuple[object, ...])
-
-MOST_ROWS = 200
-"""Rows that one list may have. The globs of images are compared with the name of each new image."""
-MOST_GPU_GLOBS = 1000
-"""Globs that `labels` and `machines` of all GPUs may have. Each new value of a label is compared with them."""
-_LONGEST_SOURCE = 200
-_LONGEST_NOTE = 1000
-_LONGEST_GLOB = 256
 _LATEST_BRANCH = 9999
 _FIRST_WITH_FLOOR = 11
 """The first major version of CUDA with minor-version compatibility."""
@@ -63,61 +54,31 @@ def _cuda(value: str) -> str:
 _OLDEST_BRANCH = 300
 """The least first number of a driver version. A smaller number is most likely a version of CUDA."""
 
-_DATE = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?|unknown")
-_MONTH = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])|ended")
-_FAMILY = re.compile(r"[a-z]{1,20}(-[a-z]{1,20}){0,2}")
-_GLOB = re.compile(r"[!-~]+")
+
+def _matches(pattern: str, fault: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"{spelled(value)} {fault}")
+        return value
+
+    return AfterValidator(check)
+
+
+_DATE = _matches(
+    r"20[0-9]{2}-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?|unknown",
+    'is not a date; write a month such as "2027-03", a day such as "2027-03-01", or unknown',
+)
+_MONTH = _matches(r"20[0-9]{2}-(0[1-9]|1[0-2])|ended", 'is not a month; write one such as "2030-06", or ended')
+_FAMILY = _matches(
+    r"[a-z]{1,20}(-[a-z]{1,20}){0,2}", "is not a family; write small letters, such as hopper or ada-lovelace"
+)
+_GLOB = _matches(r"[!-~]+", "cannot name images; write no spaces, such as registry.example.com/llm/*")
 
 
 def _line(value: str) -> str:
-    if not value.strip() or not value.isprintable() or len(value) > _LONGEST_SOURCE:
-        such_as = f"write up to {_LONGEST_SOURCE} characters on one line"
-        raise ValueError(f"{spelled(value)} does not say who says so; {such_as}, such as release notes of CUDA 13.5")
-    return value
-
-
-def _date(value: str) -> str:
-    if not _DATE.fullmatch(value):
-        such_as = 'write a month such as "2027-03", a day such as "2027-03-01", or unknown'
-        raise ValueError(f"{spelled(value)} is not a date; {such_as}")
-    return value
-
-
-def _month(value: str) -> str:
-    if not _MONTH.fullmatch(value):
-        raise ValueError(f'{spelled(value)} is not a month; write one such as "2030-06", or ended')
-    return value
-
-
-def _family(value: str) -> str:
-    if not _FAMILY.fullmatch(value):
-        raise ValueError(f"{spelled(value)} is not a family; write small letters, such as hopper or ada-lovelace")
-    return value
-
-
-def _glob(value: str) -> str:
-    if not _GLOB.fullmatch(value) or len(value) > _LONGEST_GLOB:
-        such_as = f"write up to {_LONGEST_GLOB} characters without spaces, such as registry.example.com/llm/*"
-        raise ValueError(f"{spelled(value)} cannot name images; {such_as}")
-    return value
-
-
-def _note(value: str) -> str:
-    if len(value) > _LONGEST_NOTE:
-        raise ValueError(f"has {len(value)} characters; write at most {_LONGEST_NOTE}")
-    return value
-
-
-def _few(value: Rows) -> Rows:
-    if len(value) > MOST_ROWS:
-        raise ValueError(f"has {len(value)} rows; write at most {MOST_ROWS}")
-    return value
-
-
-def _few_globs(value: tuple[GpuRow, ...]) -> tuple[GpuRow, ...]:
-    count = sum(len(globs) for row in value for globs in (*row.labels.values(), *row.machines.values()))
-    if count > MOST_GPU_GLOBS:
-        raise ValueError(f"has {count} globs in labels and machines; write at most {MOST_GPU_GLOBS} in all")
+    if not value.strip() or not value.isprintable():
+        such_as = "write one line, such as release notes of CUDA 13.5"
+        raise ValueError(f"{spelled(value)} does not say who says so; {such_as}")
     return value
 
 
@@ -126,17 +87,17 @@ Minor = Annotated[str, AfterValidator(_minor), Field(examples=["13.5"])]
 Compute = Annotated[str, AfterValidator(_compute), Field(examples=["10.3"])]
 DriverVersion = Annotated[str, AfterValidator(_driver), Field(examples=["650.10.02"])]
 BranchNumber = Annotated[int, Field(ge=_OLDEST_BRANCH, le=_LATEST_BRANCH)]
-ImageGlob = Annotated[str, AfterValidator(_glob), Field(examples=["registry.example.com/llm/*"])]
+ImageGlob = Annotated[str, _GLOB, Field(examples=["registry.example.com/llm/*"])]
 
 
 class SourcedRow(CamelModel):
     """A row with its source."""
 
     source: Annotated[str, AfterValidator(_line), Field(examples=["release notes of CUDA 13.5"])]
-    """Where the row comes from: a page, a file or a person, in up to 200 characters."""
-    date: Annotated[str, AfterValidator(_date), Field(examples=["2027-03"])]
+    """Where the row comes from: a page, a file or a person, on one line."""
+    date: Annotated[str, _DATE, Field(examples=["2027-03"])]
     """The date of the source, or of reading it, as a month (`"2027-03"`) or a day in quotes, or `unknown`."""
-    note: Annotated[str, AfterValidator(_note)] | None = None
+    note: str | None = None
     """A remark for readers of the file."""
 
 
@@ -178,7 +139,7 @@ class BranchRow(SourcedRow):
     """The newest CUDA version that its drivers report, such as `"13.5"`; `nvidia-smi` shows it."""
     support: Literal["long-term", "production", "new feature", "legacy", "evaluation"] | None = None
     """What NVIDIA calls the branch. Shown in documents only."""
-    ends: Annotated[str, AfterValidator(_month)] | None = None
+    ends: Annotated[str, _MONTH] | None = None
     """The month of its last release, such as `"2030-06"`, or `ended`. Unset: not known. Drivers of a branch that has
     ended bring an alert, once nodes have them."""
 
@@ -188,7 +149,7 @@ class CapabilityRow(SourcedRow):
 
     compute: Compute
     """The compute capability, as two numbers in quotes, such as `"14.0"`."""
-    family: Annotated[str, AfterValidator(_family), Field(examples=["hopper"])]
+    family: Annotated[str, _FAMILY, Field(examples=["hopper"])]
     """What GPU Feature Discovery writes as `nvidia.com/gpu.family`, such as `hopper`."""
     first_cuda: Minor
     """The first CUDA version that has code for these GPUs."""
@@ -242,17 +203,17 @@ class CudaMetadata(CamelModel):
 class CudaSpec(CamelModel):
     """Rows that are added to the tables of this release. A row with the key of a shipped row replaces it."""
 
-    toolkits: Annotated[tuple[ToolkitRow, ...], AfterValidator(_few)] = ()
+    toolkits: tuple[ToolkitRow, ...] = ()
     """Releases of CUDA, by `cuda`."""
-    floors: Annotated[tuple[FloorRow, ...], AfterValidator(_few)] = ()
+    floors: tuple[FloorRow, ...] = ()
     """Minor-version compatibility, by `major`."""
-    drivers: Annotated[tuple[BranchRow, ...], AfterValidator(_few)] = ()
+    drivers: tuple[BranchRow, ...] = ()
     """Driver branches, by `branch`."""
-    compute_capabilities: Annotated[tuple[CapabilityRow, ...], AfterValidator(_few)] = ()
+    compute_capabilities: tuple[CapabilityRow, ...] = ()
     """Compute capabilities, by `compute`."""
-    gpus: Annotated[tuple[GpuRow, ...], AfterValidator(_few), AfterValidator(_few_globs)] = ()
+    gpus: tuple[GpuRow, ...] = ()
     """GPUs by their names, by `name`, in the form of the table of this release. They count before all others."""
-    images: Annotated[tuple[ImageRow, ...], AfterValidator(_few)] = ()
+    images: tuple[ImageRow, ...] = ()
     """What the platform team knows of images, by `image`. Only `images` of a policy's `cudaDriver` takes precedence."""
 
 

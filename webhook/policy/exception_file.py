@@ -23,9 +23,6 @@ from webhook.rules.rule_settings import Mode
 from webhook.yaml_files.file_errors import Faults, KeyPath
 from webhook.yaml_files.yaml_lines import YamlNode
 
-MOST_EXCEPTIONS = 1_000
-"""Exceptions of one file. Every decision in a namespace looks at all that are about the namespace."""
-
 EXCEPTIONS_IN_FILE: KeyPath = ("spec", "exceptions")
 
 
@@ -77,10 +74,6 @@ def read_exceptions(path: str, source: bytes, rules: Sequence[Rule], max_days: i
     check_names_differ(root, EXCEPTIONS_IN_FILE, faults)
     listed = mapping_at(root, EXCEPTIONS_IN_FILE[:-1]).get("exceptions")
     nodes = listed.value if listed is not None and isinstance(listed.value, list) else []
-    if len(nodes) > MOST_EXCEPTIONS and listed is not None:
-        message = f"has {len(nodes)} exceptions, and {MOST_EXCEPTIONS} are allowed; remove those that have ended"
-        faults.add(path, listed.line, EXCEPTIONS_IN_FILE, message)
-        return NONE_READ
     found = []
     for index, node in enumerate(nodes):
         place: KeyPath = (*EXCEPTIONS_IN_FILE, index)

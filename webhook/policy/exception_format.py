@@ -19,13 +19,8 @@ from webhook.rules import RULES
 from webhook.rules.rule import Rule
 from webhook.yaml_files.camel_model import CamelModel
 
-_MOST_PATTERNS = 200
-"""Names or globs in one list."""
-_LONGEST_PATTERN = 512
 _LONGEST_TEXT = 60
 """Characters of a ticket or an owner, of which messages have to hold the ticket."""
-_LONGEST_REASON = 1_000
-
 _LABEL = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 """The value of a label (k8s.io/apimachinery/pkg/util/validation)."""
 _KINDS = {spelling: one.kind for one in WORKLOADS.values() for spelling in (one.kind.lower(), one.resource)} | {
@@ -54,14 +49,6 @@ def _namespace(value: str) -> str:
 def _at_least_one(value: tuple[str, ...]) -> tuple[str, ...]:
     if not value:
         raise ValueError("names nothing; write at least one name or glob, or remove the key")
-    return _not_too_many(value)
-
-
-def _not_too_many(value: tuple[str, ...]) -> tuple[str, ...]:
-    if len(value) > _MOST_PATTERNS:
-        raise ValueError(
-            f"has {len(value)} entries, and {_MOST_PATTERNS} are allowed; write globs or a second exception"
-        )
     return value
 
 
@@ -83,8 +70,8 @@ def _on_one_line(value: str) -> str:
 
 def _reason(value: str) -> str:
     text = " ".join(value.split())
-    if not text or len(text) > _LONGEST_REASON:
-        raise ValueError(f"{spelled(value)} is no reason; write why, in up to {_LONGEST_REASON} characters")
+    if not text:
+        raise ValueError(f"{spelled(value)} is no reason; write why")
     return text
 
 
@@ -121,7 +108,7 @@ def _read_with(read: Callable[[str], object]) -> AfterValidator:
     return AfterValidator(check)
 
 
-_Pattern = Annotated[str, Field(min_length=1, max_length=_LONGEST_PATTERN)]
+_Pattern = Annotated[str, Field(min_length=1)]
 _Patterns = Annotated[tuple[_Pattern, ...], AfterValidator(_at_least_one), Field(json_schema_extra={"minItems": 1})]
 _Kinds = Annotated[
     tuple[Annotated[_Pattern, AfterValidator(_kind)], ...],

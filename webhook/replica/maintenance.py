@@ -5,13 +5,13 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from certs.authority import CertificateError
 from certs.cluster import ClusterError
 from certs.keeper import CertificateKeeper, Kept
 from certs.material import Terms
-from certs.trust import CertificateStatus, CertificateWitness
+from certs.trust import CertificateWitness
 from webhook.admission.metrics import Metrics
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.webhook_configurations import (
@@ -26,6 +26,8 @@ from webhook.replica.kubernetes_cluster import KubernetesCluster
 from webhook.replica.settings import InstallationSettings, KeptCertificates
 
 _log = logging.getLogger("gpu_policy.installation")
+
+_Certificates = CertificateKeeper | CertificateWitness
 
 
 class RegistrationWatch:
@@ -75,23 +77,13 @@ _FIRST_RETRIES = (0.2, 0.5, 1.0, 2.0, 5.0)
 _EXPECTED = (ClusterError, CertificateError, RegistrationError)
 
 
-class _CertificateTask(Protocol):
-    """Keeps certificates, or watches certificates that others keep."""
-
-    status: CertificateStatus
-
-    def look(self) -> None:
-        """Look at the certificates. A keeper renews them."""
-        ...
-
-
 class Maintenance:
     """The maintenance of one replica. Make it after the fork."""
 
     def __init__(self, settings: InstallationSettings) -> None:
         self._server = ApiServer(settings.kubeconfig)
         cluster = KubernetesCluster(self._server)
-        self._certificates: _CertificateTask
+        self._certificates: _Certificates
         self._registration: RegistrationWatch | None = None
         self._degraded = ""
         try:
@@ -104,7 +96,7 @@ class Maintenance:
             )
             _log.error("%s", self._degraded)  # the text says it all
             self._certificates = CertificateWitness(cluster, settings.certificate_file, ())
-        self._attempts: dict[_CertificateTask | RegistrationWatch, Attempts] = {
+        self._attempts: dict[_Certificates | RegistrationWatch, Attempts] = {
             self._certificates: Attempts(_log, "certificates", _EXPECTED)
         }
         if self._registration is not None:
@@ -157,7 +149,7 @@ def prepare(settings: InstallationSettings) -> None:
             return
 
 
-def _certificate_task(cluster: KubernetesCluster, settings: InstallationSettings) -> _CertificateTask:
+def _certificate_task(cluster: KubernetesCluster, settings: InstallationSettings) -> _Certificates:
     if settings.certificates is not None:
         return _keeper(cluster, settings, settings.certificates)
     return CertificateWitness(cluster, settings.certificate_file, _configurations(settings))

@@ -1,24 +1,27 @@
 """One replica as the server runs it: the application, and the threads that keep policies and facts current."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.admission.app import create_app
 from webhook.admission.metrics import NAMESPACE_SERIES, Metrics
 from webhook.admission.pod_look_up import StoredPods
 from webhook.admission.quota_service import QuotaParts, QuotaService
-from webhook.admission.service import ImageMemory, Service
-from webhook.admission.warned_pods import DecisionListener
+from webhook.admission.service import Service
 from webhook.admission.watchdog import DECISION_SECONDS
 from webhook.facts.facts import FactsSource, StaticFacts
 from webhook.facts.inventory import load_inventory
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.outcome import Finding
 from webhook.policy.policy_store import PolicyStore, ReloadStatus
 from webhook.replica.stored_pods import PodsOfClaims
+
+if TYPE_CHECKING:  # each is loaded only where a replica does its work
+    from webhook.replica.image_lookups import ImageLookups
+    from webhook.replica.policy_objects import PolicyObjects
+    from webhook.replica.warning_events import WarningEvents
 
 _LOG = logging.getLogger("gpu_policy")
 
@@ -51,24 +54,6 @@ class Companion(Protocol):
         """End the threads, within 2 seconds."""
 
 
-class Lookups(Companion, ImageMemory, Protocol):
-    """A companion that looks images up, and answers questions about them."""
-
-
-class Events(Companion, DecisionListener, Protocol):
-    """A companion that hears warnings, and writes Events about them."""
-
-    def know(self, injections: Callable[[str, Mapping[str, Any]], Iterable[Finding]]) -> None:
-        """Set the function that says what rules would inject into a stored pod."""
-
-
-class ShownPolicies(Companion, DecisionListener, Protocol):
-    """A companion that shows people the policy of their namespace."""
-
-    def follow(self, policies: PolicyStore) -> None:
-        """Show these policies, also after they change."""
-
-
 class Replica:
     """The WSGI application of one replica: made after the fork, drained on SIGTERM, closed at the end.
 
@@ -81,10 +66,10 @@ class Replica:
         sources: ReplicaSources,
         *,
         namespace_series: int = NAMESPACE_SERIES,
-        images: Lookups | None = None,
+        images: "ImageLookups | None" = None,
         quotas: QuotaParts | None = None,
-        events: Events | None = None,
-        shown: ShownPolicies | None = None,
+        events: "WarningEvents | None" = None,
+        shown: "PolicyObjects | None" = None,
         companions: Sequence[Companion] = (),
         decision_seconds: float = DECISION_SECONDS,
     ) -> None:
@@ -100,7 +85,7 @@ class Replica:
             self._facts,
             self._metrics,
             images,
-            self._quotas,
+            None if self._quotas is None else self._quotas.ledgers,
             clock=self._facts.now,
             listeners=listeners,
             pods=pods,

@@ -1,11 +1,9 @@
-"""Keys that stand more than once in one map: kubectl silently uses the last value, so people need a message.
+"""Keys that stand more than once in one map of YAML: kubectl silently uses the last value, so people need a message.
 
-YAML maps are looked at as nodes, before merge keys are expanded. So a key that overrides a merged key is not repeated.
-Each map and each text is read once.
+Maps are looked at as nodes, before merge keys are expanded. So a key that overrides a merged key is not repeated.
+JSON is written by programs, and its keys are not looked at.
 """
 
-import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,9 +16,6 @@ MOST_REPEATED = 20
 """Most repeated keys of one text with a message each."""
 
 MERGE = "tag:yaml.org,2002:merge"
-
-_PART = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:\n]')
-"""The parts of valid JSON that matter for keys and lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,47 +89,13 @@ def _keep_last(node: yaml.MappingNode) -> Iterator[RepeatedKey]:
             before = last.pop(name)[0]
             if before.tag != key.tag:
                 raise mistake(f"the key {cut(name)!r} is set twice in one map; keep one of the two", key)
-            repeated[name] = _once_more(repeated.get(name), name, before.start_mark.line, key.start_mark.line)
+            once = RepeatedKey(name, before.start_mark.line, key.start_mark.line, times=1)
+            earlier = repeated.get(name, once)
+            repeated[name] = replace(earlier, last=key.start_mark.line, times=earlier.times + 1)
         last[name] = pair
     if repeated:
         node.value = [*merges, *last.values()]
     return iter(repeated.values())
-
-
-def _once_more(earlier: RepeatedKey | None, key: str, before: int, line: int) -> RepeatedKey:
-    if earlier is None:
-        return RepeatedKey(key, before, line)
-    return replace(earlier, last=line, times=earlier.times + 1)
-
-
-def repeated_in_json(text: str) -> list[RepeatedKey]:
-    """The repeated keys in a text that is valid JSON."""
-    found: list[RepeatedKey] = []
-    open_maps: list[tuple[dict[str, int], dict[str, RepeatedKey]] | None] = []
-    line, written = 0, ""
-    for match in _PART.finditer(text):
-        part = match[0]
-        if part == "\n":
-            line += 1
-        elif part in "{[":
-            open_maps.append(({}, {}) if part == "{" else None)
-        elif part in "}]":
-            closed = open_maps.pop()
-            found += closed[1].values() if closed is not None else ()
-        elif part == ":":
-            _see(open_maps[-1], json.loads(written), line)
-        elif part != ",":
-            written = part
-    return sorted(found, key=lambda one: (one.last, one.first))
-
-
-def _see(open_map: tuple[dict[str, int], dict[str, RepeatedKey]] | None, key: str, line: int) -> None:
-    if open_map is None:  # not in valid JSON
-        return
-    lines, repeated = open_map
-    if key in lines:
-        repeated[key] = _once_more(repeated.get(key), key, lines[key], line)
-    lines.setdefault(key, line)
 
 
 def mistake(problem: str, node: Any) -> yaml.constructor.ConstructorError:
