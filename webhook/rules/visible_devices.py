@@ -136,7 +136,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv]:
     has_claims = has_claims and bool(_runtime(pod, settings, facts))
     claims = _gpu_claims(pod, facts, CLAIM) if has_claims else frozenset()
     for container in pod.lasting_containers():
-        if container.sets_env(VARIABLE) or settings.exempt.holds(container):
+        if container.sets_env(VARIABLE) or (settings.exempt.images and settings.exempt.holds(container)):
             continue
         if not _may_get_gpus(container):
             is_due = has_gpus

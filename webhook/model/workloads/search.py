@@ -105,18 +105,21 @@ def unread_gpus(
     places = {f"{one.path}.{key}" for one in templates for key in (INIT, APP, "resources")}
     places |= {place for one in templates for key, place in one.elsewhere.items() if key.startswith("spec")}
     read = tuple(_NAMES.sub("[]", place) for place in places)
-    for spot in _found(raw, lambda spot: spot.key == "resources" or _is_left_out(spot.value)):
-        if spot.key == "resources":
-            amounts = {**mapped(spot.value, "requests"), **mapped(spot.value, "limits")}
-            gpu = next((name for name in amounts if is_gpu(name) and not is_placeholder(amounts[name])), None)
-            if gpu and not _NAMES.sub("[]", spot.path).startswith(read):
-                return spot.path, gpu
+    for spot in _found(raw, lambda spot: spot.key == "resources"):
+        amounts = {**mapped(spot.value, "requests"), **mapped(spot.value, "limits")}
+        gpu = next((name for name in amounts if is_gpu(name) and not is_placeholder(amounts[name])), None)
+        if gpu and not _NAMES.sub("[]", spot.path).startswith(read) and not _is_left_out(spot.above):
+            return spot.path, gpu
     return None
 
 
-def _is_left_out(value: object) -> bool:
-    """Whether pods are left out on purpose: a number of GPUs is filled in later or patched, or the part is disabled."""
-    return "podSpecPatch" in mapped(value) or part(value, "enabled") is False or settled({"spec": value}) is None
+def _is_left_out(spot: _Spot | None) -> bool:
+    """Whether pods are left out on purpose: a number of GPUs is filled in later or patched, or a part is disabled."""
+    while spot is not None:
+        value, spot = spot.value, spot.above
+        if "podSpecPatch" in mapped(value) or part(value, "enabled") is False or settled({"spec": value}) is None:
+            return True
+    return False
 
 
 def number_of_specs(raw: Mapping[str, Any]) -> int:
