@@ -241,7 +241,7 @@ WARNINGS = [
         merge("ConfigMap", "gpu-policy-policies", [{"op": "add", "path": "/data", "value": {"team-a.yaml": TEAM_A}}]),
         "policies",
         "ConfigMap gpu-policy-policies/_default.yaml: no such file",
-        "correct the policy, unless this is intended",
+        "correct the policy or the nodes, unless this is intended",
         id="no default policy",
     ),
     pytest.param(
