@@ -84,17 +84,6 @@ class _Watched(Service):
         return self.last
 
 
-class Desk:
-    """Ledgers of nobody but this replica, of a cluster without pods."""
-
-    def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin with empty ledgers."""
-        self.ledgers = Ledgers(LedgerContext(MemoryStore(), LateView(Truth())))
-
-
 @dataclass(frozen=True)
 class Reply:
     """What came back for one review: status and body of HTTP, and the decision behind it, None where there was none."""
@@ -111,14 +100,15 @@ class World:
         with tempfile.TemporaryDirectory() as directory:
             _policies(Path(directory))
             store = PolicyStore(Path(directory), tuple(rules))
-        facts = StaticFacts(ClusterFacts.of(NODES, RUNTIME_CLASSES, PRIORITY_CLASSES, templates=TEMPLATES))
-        self._desk = Desk()
-        self._service = _Watched(store, facts, Metrics(), None, self._desk)
-        self._endpoint = ReviewEndpoint(self._service, _nothing_else)
+        self._policies = store
+        self._facts = StaticFacts(ClusterFacts.of(NODES, RUNTIME_CLASSES, PRIORITY_CLASSES, templates=TEMPLATES))
+        self.forget()
 
     def forget(self) -> None:
         """Forget what quotas have entered, so that no case depends on those before."""
-        self._desk.forget()
+        ledgers = Ledgers(LedgerContext(MemoryStore(), LateView(Truth())))  # of this replica, of a cluster without pods
+        self._service = _Watched(self._policies, self._facts, Metrics(), None, ledgers)
+        self._endpoint = ReviewEndpoint(self._service, _nothing_else)
 
     def ask(self, path: str, body: bytes) -> Reply:
         """Answer one review."""
