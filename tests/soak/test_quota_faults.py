@@ -41,6 +41,7 @@ def refused_by(quotas: QuotaSite, namespace: str, words: str) -> None:
     for _ in range(2):
         status, said = create(quotas, namespace, manifest)
         assert (status, words in said) == (403, True), said
+    assert quotas.entered(f"namespace.{namespace}") - uids(quotas, namespace)
 
 
 def died_before_the_answer(quotas: QuotaSite, namespace: str) -> None:
@@ -57,6 +58,7 @@ def died_before_the_answer(quotas: QuotaSite, namespace: str) -> None:
         (victim,) = eventually(lambda: [replica for replica, is_held in behind if is_held.is_set()])
         victim.kill()
         assert ghost.result()[0] == 500
+    assert quotas.entered(f"namespace.{namespace}") - uids(quotas, namespace)
     victim.start()
     quotas.wait_for_members()
 
@@ -73,8 +75,6 @@ def haunted(quotas: QuotaSite, installation: Installation) -> dict[str, str]:
     with neighbour(installation, lambda _: "not on my watch"):
         refused_by(quotas, namespaces["webhook"], "not on my watch")
     died_before_the_answer(quotas, namespaces["kill"])
-    for namespace in namespaces.values():
-        assert quotas.entered(f"namespace.{namespace}") - uids(quotas, namespace)
     return namespaces
 
 
