@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.gpu_nodes import add_node, remove_node
+from tests.e2e.gpu_nodes import add_node, change, remove_node
 from tests.e2e.installation import Installation
 from tests.e2e.load_balancer import HAPROXY
-from tests.e2e.quota_cases import CASES, POLICIES, Case, Contest, Sort
+from tests.e2e.quota_cases import CASES, POLICIES, T4, Case, Contest, Sort
 from tests.e2e.quota_race import Race
 from tests.e2e.quota_site import QuotaSite, quota_policy
 from tests.gpus.discovered_labels import discovered
@@ -36,6 +36,8 @@ NODES = {
     "storm-slices": discovered("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", 8, "1", "none", "single"),
 }
 WHOLE, QUARTERS, SLICES = ({PRODUCT: labels[PRODUCT]} for labels in NODES.values())
+NODES |= {"storm-h100": discovered("NVIDIA-H100-80GB-HBM3", 8, "1", "none"), "storm-t4": {**T4}}
+"""Pods that select no model could land on all of them, and count as each model with a limit."""
 PARTS = {WHOLE[PRODUCT]: Fraction(1), QUARTERS[PRODUCT]: Fraction(1, 4), SLICES[PRODUCT]: Fraction(1, 7)}
 
 
@@ -65,6 +67,7 @@ def _nodes(plane: ControlPlane) -> Iterator[None]:
     try:
         for name, labels in NODES.items():
             add_node(plane, name, labels)
+            change(plane, name, {"spec": {"unschedulable": True}})  # a bound pod counts as the model of its node alone
         yield
     finally:
         for name in NODES:
