@@ -53,14 +53,6 @@ def anywhere(pod: Pod, facts: Facts) -> SelectedNodes:
     return SelectedNodes(nodes, (False,) * len(nodes))
 
 
-def selects_all(pod: Pod, facts: Facts) -> bool:
-    """Whether nothing that the pod selects by tells nodes with its GPUs apart, also nodes that come later."""
-    if pod.node_selector or pod.required is not None or pod.node_name:
-        return False
-    runtime_class = facts.runtime_class(pod.runtime_class) if pod.runtime_class else None
-    return runtime_class is None or not runtime_class.node_selector
-
-
 def released(pod: Pod, facts: Facts) -> Pod:
     """The pod as it may be let go, with further tolerations, if it has no candidates without them.
 

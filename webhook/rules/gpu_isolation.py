@@ -18,7 +18,7 @@ from webhook.model.container import Container
 from webhook.model.node import GPU_REPLICAS, GPU_SHARING, NodeClass
 from webhook.model.pod import Pod
 from webhook.model.wording import few
-from webhook.rules.candidates import anywhere, selected, selects_all
+from webhook.rules.candidates import anywhere, selected
 from webhook.rules.rule import Facts, Violation
 from webhook.rules.unsuited import Judged, SteeringSettings, Unsuited, steering
 
@@ -40,8 +40,7 @@ def judge_isolation(pod: Pod, isolation: Isolation, settings: SteeringSettings, 
 
     def judge(nodes: Sequence[NodeClass], are_candidates: tuple[bool, ...]) -> Judged:
         found = tuple([_unsuited(one, isolation, settings.gpus) for one in nodes])
-        elsewhere = None if nodes and selects_all(pod, facts) else lambda: judge(*anywhere(pod, facts))
-        return Judged(nodes, found, are_candidates, settings.tables, anywhere=elsewhere)
+        return Judged(nodes, found, are_candidates, settings.tables, anywhere=lambda: judge(*anywhere(pod, facts)))
 
     return judge(*selected(pod, facts))
 

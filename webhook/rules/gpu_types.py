@@ -44,7 +44,7 @@ from webhook.model.edits import PreferNodes, RequireNodes
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.model.wording import PLATFORM_TEAM, cut, few
-from webhook.rules.candidates import anywhere, candidates, selected, selects_all
+from webhook.rules.candidates import anywhere, candidates, selected
 from webhook.rules.claimed_models import barred_models, barred_request
 from webhook.rules.gpu_memory_annotation import ANNOTATION, GpuMemorySize, annotation_faults, asked, without_effect
 from webhook.rules.gpu_preferences import preferences
@@ -181,8 +181,7 @@ def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
     def judge(classes: Sequence[NodeClass], are_candidates: tuple[bool, ...]) -> Judged:
         of_nodes = judged_on(classes, gpus, usable)
         found = tuple([misfit and Unsuited(misfit.cause, str(misfit)) for misfit in of_nodes])
-        is_everywhere = are_all_alike or (classes and selects_all(pod, facts))
-        elsewhere = None if is_everywhere else lambda: judge(*anywhere(pod, facts))
+        elsewhere = None if are_all_alike else lambda: judge(*anywhere(pod, facts))
         are_there = holds and any(gpu.resource in one.gpu_resources for gpu in gpus for one in classes)
         return Judged(classes, found, are_candidates, settings.tables, are_there, elsewhere)
 
