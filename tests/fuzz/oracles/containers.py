@@ -98,8 +98,8 @@ def _large_volumes(seen: Seen, least: int) -> Complaints:
         is_memory = at(volume, "emptyDir", "medium") == "Memory"
         is_large = is_memory and name in mounted and all(limits) and size > sum(limits)
         is_large = is_large and at(seen.after, "spec", "os", "name") != "windows"
-        nodes = candidates(seen.after, whatever_taints=True)  # a share that no node offers may be one by MPS, too
-        may_hide = any(map(shares, nodes)) if nodes else ".shared" in str([one.get("resources") for one in everyone])
+        may_hide = any(map(shares, candidates(seen.after, whatever_taints=True)))
+        may_hide = may_hide or ".shared" in str([one.get("resources") for one in everyone])  # maybe a share by MPS
         if not (is_large and may_hide):
             yield from exactly(f"spec.volumes[{name}].emptyDir" in told, is_large, f"told of {name} at {SHM}")
 
