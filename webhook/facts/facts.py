@@ -222,9 +222,10 @@ class ClusterFacts:
         self, nodes_for: Callable[[NodeTable, Pod, RuntimeClass | None], Mask], pod: Pod
     ) -> tuple[NodeClass, ...]:
         table = self.table if self.transient else self.cluster.table
-        runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "")
+        runtime_class = self.cluster.runtime_classes.get(pod.runtime_class) if pod.runtime_class else None
         found = table.classes(nodes_for(table, pod, runtime_class))
-        if claimable := self._claimable_devices(pod):
+        may_claim = self.cluster.device_classes is None or self.cluster.device_classes
+        if may_claim and (claimable := self._claimable_devices(pod)):
             found = (*found, NodeClass({}, (), claimable, count=0, by_claim=True))
         if self.pools is not None:
             found = (*found, *self.pools.classes(nodes_for(self.pools, pod, runtime_class)))
@@ -238,7 +239,7 @@ class ClusterFacts:
         The scheduler claims such devices on nodes that do not list them. It never sees a pod that names its node.
         """
         classes = self.cluster.device_classes
-        if pod.node_name or (classes is not None and not classes):
+        if pod.node_name:
             return frozenset()
         requested = frozenset(filter(is_extended, demand_of(pod)))
         if classes is None or not requested:

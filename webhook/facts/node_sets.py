@@ -30,7 +30,8 @@ def mask_of(positions: Iterable[int], size: int) -> Mask:
 class LabelColumn:
     """The values that one label has over all nodes.
 
-    For a value of a single node, such as a host name, the position of the node is kept, which is shorter than a mask.
+    For a value of a single node, such as a host name, the complement of the node's position is kept, which is negative,
+    and shorter than a mask.
     """
 
     def __init__(self, values: Iterable[str | None], size: int) -> None:
@@ -38,22 +39,20 @@ class LabelColumn:
         for position, value in enumerate(values):
             if value is not None:
                 positions.setdefault(value, []).append(position)
-        self._single = {value: places[0] for value, places in positions.items() if len(places) == 1}
-        self._several = {value: mask_of(places, size) for value, places in positions.items() if len(places) > 1}
+        self._kept = {
+            value: ~places[0] if len(places) == 1 else mask_of(places, size) for value, places in positions.items()
+        }
         self.present = mask_of((place for places in positions.values() for place in places), size)
 
     def equal(self, value: str) -> Mask:
         """The nodes whose label has this value."""
-        mask = self._several.get(value)
-        if mask is not None:
-            return mask
-        position = self._single.get(value)
-        return 0 if position is None else 1 << position
+        kept = self._kept.get(value, 0)
+        return kept if kept >= 0 else 1 << ~kept
 
     @property
     def values(self) -> list[str]:
         """All values, sorted."""
-        return sorted([*self._single, *self._several])
+        return sorted(self._kept)
 
     def matching(self, expression: Expression, everything: Mask) -> Mask:
         """The nodes of `everything` that satisfy an expression on this label."""
@@ -101,9 +100,8 @@ class LabelColumn:
         return numbers, masks
 
     def _each(self) -> Iterator[tuple[str, Mask]]:
-        yield from self._several.items()
-        for value, position in self._single.items():
-            yield value, 1 << position
+        for value in self._kept:
+            yield value, self.equal(value)
 
 
 NO_COLUMN = LabelColumn((), 0)
