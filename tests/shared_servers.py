@@ -18,7 +18,7 @@ _BESIDES = ("test_admission", "test_attacks", "test_doctor", "test_published", "
 _OUTSIDE = {
     "tests/commands/test_cuda_registries.py": _ONE,
     "tests/doctor/test_cluster.py": _ANOTHER,
-    "tests/doctor/test_connect.py": _ANOTHER,
+    "tests/kubernetes/test_kubeconfig.py": _ANOTHER,
     "tests/facts/test_live.py": _ONE,
     "tests/kubernetes/test_webhook_configurations.py": _ONE,
     "tests/replica/test_audit_status.py": _ANOTHER,

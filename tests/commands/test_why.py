@@ -15,7 +15,7 @@ from tests.command_line import ROOT, gpu_policy
 from tests.facts.fake_api_server import always, fake_api_server
 from tests.facts.served_kinds import aggregated
 from webhook.audit.report import ObjectReference
-from webhook.doctor.cluster import namespace_of
+from webhook.kubernetes.kubeconfig import namespace_of
 from webhook.why.explanation import Answer, Clue, Explanation, MissingAnswer, ReasonCode
 from webhook.why.why_report import render
 

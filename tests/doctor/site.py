@@ -19,12 +19,13 @@ from tests.e2e.installation import NAMESPACE, SERVICE, Installation
 from tests.e2e.load_balancer import free_ports
 from tests.e2e.objects import POLICIES
 from webhook.doctor.checklist import CHECKS, examine
-from webhook.doctor.cluster import DoctorCluster, connect
+from webhook.doctor.cluster import DoctorCluster
 from webhook.doctor.configurations import POLICIES_ENTRY
 from webhook.doctor.doctor_report import DoctorFinding, DoctorReport, Status
 from webhook.doctor.installation import Installation as Examined
 from webhook.doctor.installation import Place
 from webhook.doctor.sent_objects import WORKLOADS_ENTRY
+from webhook.kubernetes.kubeconfig import find_server
 
 Raw = dict[str, Any]
 
@@ -202,12 +203,12 @@ class Site:
 
     def examined(self, cluster: DoctorCluster | None = None, **place: Any) -> DoctorReport:
         """What the doctor says, with an administrator's rights unless another cluster is given."""
-        asked = cluster or connect(str(self.plane.kubeconfig))
+        asked = cluster or DoctorCluster(find_server(str(self.plane.kubeconfig)))
         return examine(Examined(asked, Place(**{"dry_run_namespace": self.place.dry_run_namespace, **place})))
 
     def tried(self) -> list[DoctorFinding]:
         """What becomes of the pods of dry runs."""
-        asked = Examined(connect(str(self.plane.kubeconfig)), self.place)
+        asked = Examined(DoctorCluster(find_server(str(self.plane.kubeconfig))), self.place)
         return said(examine(asked, [check for check in CHECKS if check.key == "pods"]), "pods")
 
     def _adapted(self, manifest: Raw) -> Raw:

@@ -12,8 +12,9 @@ from tests.doctor.breaks import (
 from tests.doctor.site import Site, said, wrong
 from tests.e2e.control_plane import TENANT_TOKEN
 from tests.e2e.eventually import eventually
-from webhook.doctor.cluster import DoctorCluster, connect
+from webhook.doctor.cluster import DoctorCluster
 from webhook.doctor.doctor_report import Status
+from webhook.kubernetes.kubeconfig import find_server
 from webhook.policy.loader import load
 
 pytestmark = pytest.mark.e2e
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.e2e
 
 def test_missing_rights_of_the_operator_are_skipped_each_with_its_reason(site: Site) -> None:
     """A tenant learns what anybody may know, and why the rest cannot be told."""
-    report = site.examined(connect(str(site.plane.kubeconfig_for(TENANT_TOKEN))))
+    report = site.examined(DoctorCluster(find_server(str(site.plane.kubeconfig_for(TENANT_TOKEN)))))
     assert report.exit_status == 0
     assert {check for check, status, _ in wrong(report) if status == "skipped"} == {
         "configurations",
@@ -51,7 +52,7 @@ def test_missing_rights_of_the_operator_are_skipped_each_with_its_reason(site: S
 
 
 def test_policies_can_be_named_where_the_config_maps_cannot_be_read(site: Site) -> None:
-    tenant = connect(str(site.plane.kubeconfig_for(TENANT_TOKEN)))
+    tenant = DoctorCluster(find_server(str(site.plane.kubeconfig_for(TENANT_TOKEN))))
     (finding,) = said(site.examined(tenant, policies=site.webhook.policies), "policies")
     assert finding.found.startswith(f"{len(load(site.webhook.policies).policies)} policies, hash ")
     (finding,) = said(site.examined(tenant), "policies")
@@ -74,7 +75,7 @@ def allowed(site: Site, kind: str, *rules: dict[str, Any]) -> Iterator[DoctorClu
     site.put({"kind": kind, "metadata": {"name": "reader"}, "rules": list(rules)})
     site.put({"kind": f"{kind}Binding", "metadata": {"name": "reader"}, "roleRef": role, "subjects": subjects})
     try:
-        yield connect(str(site.plane.kubeconfig_for(TENANT_TOKEN)))
+        yield DoctorCluster(find_server(str(site.plane.kubeconfig_for(TENANT_TOKEN))))
     finally:
         site.delete(f"{kind}Binding", "reader")
         site.delete(kind, "reader")
@@ -122,7 +123,7 @@ def test_whoever_may_only_create_pods_sees_whether_the_webhook_is_asked(site: Si
     plane, namespace = site.plane, site.place.dry_run_namespace
     plane.kubectl("create", "role", "creator", "--verb=create", "--resource=pods", namespace=namespace)
     plane.kubectl("create", "rolebinding", "creator", "--role=creator", "--user=tenant", namespace=namespace)
-    tenant = connect(str(plane.kubeconfig_for(TENANT_TOKEN)))
+    tenant = DoctorCluster(find_server(str(plane.kubeconfig_for(TENANT_TOKEN))))
     try:
         found = eventually(lambda: (f := said(site.examined(tenant), "pods")) and len(f) == 3 and f)
         first = (Status.OK, "a pod with one GPU gets tolerations,nodeAffinity,runtimeClass")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from webhook.commands.inputs import fail
+from webhook.commands.inputs import server_of
 from webhook.commands.options import OUTPUT
 
 
@@ -51,16 +51,12 @@ def doctor(
     from rich.console import Console
 
     from webhook.doctor.checklist import examine
-    from webhook.doctor.cluster import UnavailableError, connect
+    from webhook.doctor.cluster import DoctorCluster
     from webhook.doctor.doctor_report import render_json, render_text
     from webhook.doctor.installation import Installation, Place
 
-    try:
-        cluster = connect(kubeconfig, context)
-    except UnavailableError as error:
-        fail(str(error))
     place = Place(namespace, name, dry_run_namespace, policies)
-    report = examine(Installation(cluster, place))
+    report = examine(Installation(DoctorCluster(server_of(kubeconfig, context)), place))
     if output == "json":
         click.echo(render_json(report, place), nl=False)
     else:

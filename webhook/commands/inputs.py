@@ -60,12 +60,13 @@ def scope_of(namespaces: tuple[str, ...], excluded: tuple[str, ...]) -> "Namespa
 
 def server_of(kubeconfig: str | None, context: str | None) -> "ApiServer":
     """The API server; exits with status 2 and the reason if there is none."""
-    from webhook.doctor.cluster import UnavailableError, find_server
+    from webhook.kubernetes.api_errors import ClusterConfigError
+    from webhook.kubernetes.kubeconfig import find_server
 
     try:
         return find_server(kubeconfig or os.environ.get("KUBECONFIG"), context)
-    except UnavailableError as error:
-        fail(f"{error}; {error.remedy}" if error.remedy else str(error))
+    except ClusterConfigError as error:
+        fail(str(error))
 
 
 def load_policies(directory: Path, *, judges_ends: bool = True) -> "PolicySet":

@@ -4,13 +4,12 @@ Imports stand inside the functions, so that the command pays only for what it us
 """
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from webhook.commands.inputs import fail, inventory_of, load_policies
+from webhook.commands.inputs import fail, inventory_of, load_policies, server_of
 from webhook.commands.options import INVENTORY, OUTPUT, POLICIES
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def quota(
             fail("--inventory and --kubeconfig exclude each other; name one source of pods")
         found = _counted(inventory, policies, namespace)
     else:
-        found = _of_cluster(kubeconfig or os.environ.get("KUBECONFIG"), context, namespace)
+        found = _of_cluster(kubeconfig, context, namespace)
     if output == "json":
         click.echo(json.dumps([one.to_json() for one in found], indent=2))
     elif found:
@@ -71,11 +70,12 @@ def _counted(inventory: Path, policies: Path, namespace: str | None) -> "list[Re
 def _of_cluster(kubeconfig: str | None, context: str | None, namespace: str | None) -> "list[ReportedQuota]":
     """The quotas of the GPUQuota objects of a cluster."""
     from webhook.audit.quota_report import quotas_of_objects
-    from webhook.doctor.cluster import UnavailableError, connect
+    from webhook.doctor.cluster import DoctorCluster, UnavailableError
     from webhook.doctor.shared_objects import quota_objects
 
+    cluster = DoctorCluster(server_of(kubeconfig, context))
     try:
-        return quotas_of_objects(quota_objects(connect(kubeconfig, context), namespace))
+        return quotas_of_objects(quota_objects(cluster, namespace))
     except UnavailableError as error:
         fail(f"{error}; {error.remedy}" if error.remedy else str(error))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.commands.inputs import fail, load_policies
+from webhook.commands.inputs import fail, load_policies, server_of
 from webhook.commands.options import OUTPUT
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def why(
 
     Exit status: 0 whatever the reason is; 2 if there is no such pod or workload, or the cluster does not answer.
     """
-    from webhook.doctor.cluster import UnavailableError, find_server, namespace_of
     from webhook.kubernetes.api_errors import ApiServerError
+    from webhook.kubernetes.kubeconfig import namespace_of
     from webhook.why.gathering import explain
     from webhook.why.targets import TargetError
 
@@ -71,10 +71,7 @@ def why(
     if not (place[0] and place[2]) or "/" in place[2]:
         fail(f"--installation is {installation}; write NAMESPACE/NAME, such as gpu-policy/gpu-policy")
     known = None if policies is None else load_policies(policies)
-    try:
-        server = find_server(kubeconfig, context)
-    except UnavailableError as error:
-        fail(f"{error}; {error.remedy}" if error.remedy else str(error))
+    server = server_of(kubeconfig, context)
     namespace = namespace or namespace_of(kubeconfig, context)
     try:
         answer = explain(server, target, namespace, known or _installed(server, place[0], place[2]))

@@ -1,26 +1,12 @@
-"""The cluster as the doctor reads it: a method returns an object, or raises UnavailableError with the reason.
+"""The cluster as the doctor reads it: a method returns an object, or raises UnavailableError with the reason."""
 
-`connect` finds the cluster as kubectl does, and checks that it answers. `selects` applies a LabelSelector.
-"""
-
-import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import yaml
-
-from webhook.kubernetes.api_errors import (
-    AnswerError,
-    ApiServerError,
-    ClusterConfigError,
-    RefusedError,
-    UnreachableError,
-)
+from webhook.kubernetes.api_errors import AnswerError, ApiServerError, UnreachableError
 from webhook.kubernetes.api_server import ApiServer
-from webhook.model.json_parts import listed, part
 from webhook.model.selectors import Expression
 
 Object = dict[str, Any]
@@ -110,81 +96,6 @@ class DoctorCluster:
                 stream.close()
         except UnreachableError as error:
             raise UnavailableError.of(error) from None
-
-
-def connect(kubeconfig: str | None, context: str | None = None) -> DoctorCluster:
-    """The cluster of `find_server`, as the doctor reads it."""
-    return DoctorCluster(find_server(kubeconfig, context))
-
-
-def find_server(kubeconfig: str | None, context: str | None = None) -> ApiServer:
-    """The API server of a kubeconfig; several files are separated as in $KUBECONFIG.
-
-    Without a kubeconfig it is the API server of ~/.kube/config, or of the cluster that this process runs in.
-
-    Raises UnavailableError where no server is known, it does not answer, or it does not know the user.
-    """
-    if not kubeconfig:
-        usual = Path("~/.kube/config").expanduser()
-        kubeconfig = str(usual) if usual.is_file() else None
-    try:
-        server = ApiServer(kubeconfig, context or first_context(kubeconfig or ""))
-        server.get("/version", {}, ANSWER_SECONDS)
-    except ClusterConfigError as error:
-        raise UnavailableError(f"{'' if kubeconfig else 'no ~/.kube/config, and '}{error}") from None
-    except UnreachableError as fault:
-        why = f"the API server cannot be reached: {fault}"
-        raise UnavailableError(f"{why}; try kubectl version with the same kubeconfig") from None
-    except RefusedError as refusal:
-        if refusal.status == 401:
-            raise UnavailableError(f"{refusal}; log in again, or name another --context") from None
-    except AnswerError as error:
-        raise UnavailableError(f"this is no API server: {error}") from None
-    return server
-
-
-def first_context(kubeconfig: str) -> str | None:
-    """The current context of several files, as kubectl finds it: in the first file that names a context.
-
-    The Kubernetes client would take the last file.
-    """
-    files = [name for name in kubeconfig.split(os.pathsep) if name]
-    if len(files) > 1:
-        return next((name for file in files if (name := str(_content(file).get("current-context") or ""))), None)
-    return None
-
-
-_POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-
-
-def namespace_of(kubeconfig: str | None, context: str | None) -> str:
-    """The namespace of a context, as kubectl finds it; `default` where it names none.
-
-    Without a kubeconfig it is that of ~/.kube/config, or of the pod that this process runs in.
-    """
-    usual = Path("~/.kube/config").expanduser()
-    if not kubeconfig and not usual.is_file():
-        try:
-            return _POD_NAMESPACE.read_text().strip() or "default"
-        except OSError:
-            return "default"
-    contents = [_content(file) for file in (kubeconfig or str(usual)).split(os.pathsep) if file]
-    wanted = context or next((one["current-context"] for one in contents if one.get("current-context")), None)
-    for content in contents:
-        for one in listed(content, "contexts"):
-            if part(one, "name") == wanted:
-                namespace = part(one, "context", "namespace")
-                return namespace if isinstance(namespace, str) and namespace else "default"
-    return "default"
-
-
-def _content(file: str) -> Object:
-    """The content of a kubeconfig; empty where it cannot be read, because the client says what is wrong with it."""
-    try:
-        content = yaml.safe_load(Path(file).read_text()) if Path(file).is_file() else None
-    except (OSError, ValueError, yaml.YAMLError):
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:

@@ -4,12 +4,6 @@ The API server refuses (RefusedError), another writer was faster (ConflictError)
 the answer cannot be used (AnswerError).
 """
 
-from typing import Any
-
-import orjson
-
-from webhook.kubernetes.responses import retry_after
-
 
 class ClusterConfigError(ValueError):
     """No way to reach the cluster is known; the text says what was tried and what to do."""
@@ -93,29 +87,3 @@ class AnswerError(ApiServerError, ValueError):
     def __init__(self, message: str, *, is_too_long: bool = False) -> None:
         super().__init__(message)
         self.is_too_long = is_too_long
-
-
-def refusal_of(response: Any) -> RefusedError:
-    """The error for a response with an error status, with at most 300 characters of its message."""
-    body = response.read(65536)
-    response.close()
-    try:
-        found = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        found = None
-    message = found.get("message") if isinstance(found, dict) else None
-    text = message if isinstance(message, str) else body.decode("utf-8", "replace")
-    return RefusedError(
-        response.status,
-        " ".join(text.split())[:300] or "nothing",
-        retry_after(response),
-        _text_at(found, "details", "name"),
-        rest=_text_at(found, "metadata", "continue"),
-    )
-
-
-def _text_at(found: Any, part: str, key: str) -> str:
-    """A text in a part of a Status object; empty where there is none."""
-    inner = found.get(part) if isinstance(found, dict) else None
-    value = inner.get(key) if isinstance(inner, dict) else None
-    return value if isinstance(value, str) else ""

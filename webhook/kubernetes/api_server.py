@@ -12,15 +12,8 @@ from urllib.parse import urlencode
 
 import orjson
 
-from webhook.kubernetes.api_errors import (
-    AnswerError,
-    ClusterConfigError,
-    RefusedError,
-    UnreachableError,
-    refusal_of,
-)
-from webhook.kubernetes.responses import parsed, reason, time_of
-from webhook.kubernetes.server_clock import ServerClock
+from webhook.kubernetes.api_errors import AnswerError, ClusterConfigError, RefusedError, UnreachableError
+from webhook.kubernetes.responses import parsed, reason, refusal_of, time_of
 
 CONNECT_SECONDS = 5.0
 """Longest time for a connection to the API server."""
@@ -37,6 +30,8 @@ METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,applica
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
 """Values of Accept: whole objects, or the metadata of an object or of the objects of a list."""
 
+_HALF_A_SECOND = 0.5
+"""A Date has whole seconds, and is half a second behind on average."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 _CONNECTIONS = 32
@@ -58,11 +53,15 @@ class ApiServer:
         self._configuration, self._pool = self._log_in()
         self.clock_skew = 0.0
         """Seconds that this machine's clock was ahead of the API server's at its last answer, to about a second."""
-        self._clock = ServerClock()
+        self._started = time.time() - time.monotonic()
+        """When the monotonic clock was 0, by the API server's clock in seconds since 1970."""
 
     def now(self) -> float:
-        """The API server's clock in seconds since 1970, to about a second, also if this machine's clock changes."""
-        return self._clock.now()
+        """The API server's clock in seconds since 1970, to about a second, also if this machine's clock changes.
+
+        Before the first answer it goes by this machine's clock.
+        """
+        return self._started + time.monotonic()
 
     def get(self, path: str, query: Mapping[str, str], seconds: float, accept: str = JSON) -> dict[str, Any]:
         """The JSON object at `path`; no pause in the answer may be longer than `seconds`.
@@ -165,7 +164,9 @@ class ApiServer:
                 preload_content=False,
             )
             if response.status in (200, 201, 202):
-                self._set_clock(time_of(response))  # the clock of a proxy that refuses is not the API server's
+                if (date := time_of(response)) is not None:  # the clock of a proxy that refuses is not the API server's
+                    self.clock_skew = time.time() - date
+                    self._started = date + _HALF_A_SECOND - time.monotonic()
                 return response
             refusal = refusal_of(response)
         except (HTTPError, OSError) as error:
@@ -175,11 +176,6 @@ class ApiServer:
         if refusal.status == 401:
             self._log_in_again()
         raise refusal
-
-    def _set_clock(self, seconds: float | None) -> None:
-        if seconds is not None:
-            self.clock_skew = time.time() - seconds
-            self._clock.observe(seconds)
 
     def _log_in(self) -> tuple[Any, Any]:
         """The client's configuration and connection pool; reads tokens and certificates again."""

@@ -8,6 +8,7 @@ from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_paths import path_of, segment
 from webhook.kubernetes.api_server import JSON
 from webhook.kubernetes.paged_list import Gets
+from webhook.model.json_parts import listed, part
 
 _SECONDS = 30.0
 _LIST = "APIGroupDiscoveryList"
@@ -25,10 +26,10 @@ class ApiResource:
     kind: str
     name: str
     is_namespaced: bool
+    short_names: tuple[str, ...] = ()
 
     @property
     def api_version(self) -> str:
-        """The apiVersion of objects of this kind."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "") -> str:
@@ -94,15 +95,14 @@ def _root(group: str) -> str:
 def _served(answer: Mapping[str, Any]) -> _Served:
     """What an answer with all groups says; of several versions of a kind, the first one holds."""
     served = _Served()
-    for item in _maps(answer, "items"):
-        metadata = item.get("metadata")
-        group = _text(metadata, "name") if isinstance(metadata, dict) else ""
-        for found in _maps(item, "versions"):
+    for item in listed(answer, "items"):
+        group = _text(item, "metadata", "name")
+        for found in listed(item, "versions"):
             version = _text(found, "version")
             resources = list(_resources(found, group, version))
             for resource in resources:
                 served.kinds.setdefault((group, resource.kind), resource)
-            if not resources and found.get("freshness") == "Stale":
+            if not resources and part(found, "freshness") == "Stale":
                 served.faults.setdefault(
                     group,
                     f"what the API group {group or 'v1'} serves as {version} is not known: the API server that "
@@ -111,21 +111,16 @@ def _served(answer: Mapping[str, Any]) -> _Served:
     return served
 
 
-def _resources(found: Mapping[str, Any], group: str, version: str) -> Iterator[ApiResource]:
+def _resources(found: object, group: str, version: str) -> Iterator[ApiResource]:
     """The kinds of one version that can be listed."""
-    for one in _maps(found, "resources"):
-        response, verbs = one.get("responseKind"), one.get("verbs")
-        kind = _text(response, "kind") if isinstance(response, dict) else ""
-        if kind and isinstance(verbs, list) and "list" in verbs:
-            yield ApiResource(group, version, kind, _text(one, "resource"), one.get("scope") == "Namespaced")
+    for one in listed(found, "resources"):
+        kind = _text(one, "responseKind", "kind")
+        if kind and "list" in listed(one, "verbs"):
+            names = tuple(name for name in listed(one, "shortNames") if isinstance(name, str))
+            is_namespaced = part(one, "scope") == "Namespaced"
+            yield ApiResource(group, version, kind, _text(one, "resource"), is_namespaced, names)
 
 
-def _maps(found: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
-    """The maps in a list; missing and malformed parts are skipped."""
-    values = found.get(key)
-    return (value for value in values if isinstance(value, dict)) if isinstance(values, list) else iter(())
-
-
-def _text(found: Mapping[str, Any], key: str) -> str:
-    value = found.get(key)
-    return value if isinstance(value, str) else ""
+def _text(raw: object, *path: str) -> str:
+    found = part(raw, *path)
+    return found if isinstance(found, str) else ""

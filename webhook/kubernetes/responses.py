@@ -1,4 +1,4 @@
-"""Reads answers of the API server: JSON, headers, and the reason of a failed request."""
+"""Reads answers of the API server: JSON, headers, refusals, and the reason of a failed request."""
 
 import gc
 import re
@@ -6,6 +6,9 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 import orjson
+
+from webhook.kubernetes.api_errors import RefusedError
+from webhook.model.json_parts import part
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 """Brackets, and texts, because brackets in texts do not count."""
@@ -66,10 +69,28 @@ def time_of(response: Any) -> float | None:
         return None
 
 
-def retry_after(response: Any) -> float:
-    """The Retry-After of an answer where it is a number of seconds, else 0."""
-    text = str(response.headers.get("retry-after", ""))
-    return float(text) if text.isdecimal() and len(text) < 6 else 0.0
+def refusal_of(response: Any) -> RefusedError:
+    """The error for a response with an error status, with at most 300 characters of its message."""
+    body = response.read(65536)
+    response.close()
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        found = None
+    text = _text(found, "message") or body.decode("utf-8", "replace")
+    after = str(response.headers.get("retry-after", ""))
+    return RefusedError(
+        response.status,
+        " ".join(text.split())[:300] or "nothing",
+        float(after) if after.isdecimal() and len(after) < 6 else 0.0,
+        _text(found, "details", "name"),
+        rest=_text(found, "metadata", "continue"),
+    )
+
+
+def _text(raw: object, *path: str) -> str:
+    found = part(raw, *path)
+    return found if isinstance(found, str) else ""
 
 
 def reason(error: BaseException) -> str:

@@ -8,7 +8,8 @@ import yaml
 
 from tests.command_line import gpu_policy
 from tests.e2e.control_plane import BINARIES, ControlPlane
-from webhook.doctor.cluster import UnavailableError, connect, first_context
+from webhook.kubernetes.api_errors import ClusterConfigError
+from webhook.kubernetes.kubeconfig import find_server, first_context
 
 
 def written(folder: Path, name: str, plane: ControlPlane, **changes: str) -> Path:
@@ -28,17 +29,17 @@ def test_without_a_kubeconfig_that_of_the_home_directory_is_taken(
 ) -> None:
     written(tmp_path, ".kube/config", control_plane)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert connect(None).find("/version") is not None
+    assert find_server(None)
 
 
 def test_several_kubeconfigs_are_merged_and_a_context_chosen(control_plane: ControlPlane, tmp_path: Path) -> None:
     other = written(tmp_path, "other", control_plane, server="https://127.0.0.1:1", context="other")
     right = written(tmp_path, "right", control_plane, context="right")
     right.write_text(right.read_text().replace("name: test", "name: right").replace(": test", ": right"))
-    assert connect(f"{other}:{right}", "right").find("/version") is not None
-    assert connect(f"{right}:{tmp_path / 'missing'}:{other}").find("/version") is not None
-    with pytest.raises(UnavailableError, match="cannot be reached"):
-        connect(f"{other}:{right}")
+    assert find_server(f"{other}:{right}", "right")
+    assert find_server(f"{right}:{tmp_path / 'missing'}:{other}")
+    with pytest.raises(ClusterConfigError, match="cannot be reached"):
+        find_server(f"{other}:{right}")
 
 
 def test_of_several_kubeconfigs_the_first_that_names_a_context_decides_as_with_kubectl(
