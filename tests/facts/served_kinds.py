@@ -11,6 +11,7 @@ Groups = Mapping[str, Sequence[tuple[str, Kinds | None]]]
 """Group -> its versions, the preferred one first. What a version serves is None where its own API server is down."""
 
 READING = ["get", "list", "watch"]
+_SHORT_NAMES = {"Deployment": ["deploy"], "CronJob": ["cj"], "Pod": ["po"]}
 
 
 def aggregated(groups: Groups) -> Answer:
@@ -38,6 +39,7 @@ def _group(name: str, versions: Sequence[tuple[str, Kinds | None]]) -> dict[str,
                         "responseKind": {"group": name, "version": version, "kind": kind},
                         "scope": "Cluster" if kind.startswith("Cluster") else "Namespaced",
                         "verbs": READING,
+                        "shortNames": _SHORT_NAMES.get(kind, []),
                         "subresources": [{"subresource": "status", "verbs": ["get"]}],
                     }
                     for kind, resource in (kinds or {}).items()

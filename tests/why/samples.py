@@ -1,5 +1,6 @@
 """Pods, nodes and surroundings, as `gpu-policy why` has read them."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ from webhook.facts.facts import ClusterFacts
 from webhook.model.pod_reader import pod_from_raw
 from webhook.policy.loader import load
 from webhook.policy.policy_set import Policy
+from webhook.why.explanation import Explanation
 from webhook.why.node_usage import NodeUsage, node_state
 from webhook.why.observed import ObservedPod, ObservedWorkload, SeenEvent, Surroundings
+from webhook.why.pod_reasons import why_pod
 
 Raw = dict[str, Any]
 POLICIES = load(Path(__file__).parents[2] / "policies")
@@ -58,7 +61,12 @@ def around(
 
 def seen(raw: Raw, *events: SeenEvent) -> ObservedPod:
     """The pod with these events."""
-    return ObservedPod(raw, pod_from_raw(raw), events)
+    return ObservedPod(raw, pod_from_raw(raw), events=events)
+
+
+def why(observed: ObservedPod, known: Surroundings = Surroundings()) -> Explanation:  # noqa: B008  # a value
+    """The reason of a pod with this around it."""
+    return why_pod(replace(observed, around=known))
 
 
 def event(reason: str, message: str = "", last: str = "2026-11-01T10:00:00Z", *, warns: bool = True) -> SeenEvent:

@@ -14,7 +14,6 @@ from tests.why.small_cluster import SERVED, SmallCluster, named, small_cluster
 from webhook.audit.report import ObjectReference
 from webhook.policy.loader import load
 from webhook.policy.policy_set import PolicySet
-from webhook.why.cluster_view import missing_of
 from webhook.why.explanation import Answer, Explanation, MissingAnswer, ReasonCode
 from webhook.why.why_report import render
 
@@ -111,9 +110,3 @@ def test_nobody_is_refused_by_the_rule_of_priority_classes_while_these_are_unkno
         "to know whether the rule priorityClass refuses its pods, you need "
         "`list priorityclasses.scheduling.k8s.io` in the cluster"
     )
-
-
-def test_kinds_that_the_api_server_does_not_tell_are_no_right() -> None:
-    message = "what the API server serves is not known: GET /apis: the API server answered 503"
-    found = missing_of(message)
-    assert (found.verb, found.resource, found.fault) == ("get", "/apis", message)

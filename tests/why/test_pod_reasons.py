@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.why.samples import around, event, node, pod, seen
+from tests.why.samples import around, event, node, pod, seen, why
 from webhook.why.explanation import ReasonCode
 from webhook.why.observed import ObservedPod, QueueEntry, Surroundings
-from webhook.why.pod_reasons import why_pod
 
 NOWHERE = {"nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM"}}
 SCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
@@ -240,14 +239,14 @@ def waits(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
 )
 def test_a_pod_has_one_reason(raw: dict[str, Any], surroundings: Surroundings, reason: str, words: str) -> None:
     """The reason, and words of its message or remedy."""
-    found = why_pod(seen(raw), surroundings)
+    found = why(seen(raw), surroundings)
     assert (str(found.code), words in f"{found.message} {found.remedy}") == (reason, True), found
 
 
 def test_a_pod_that_is_deleted_says_what_keeps_it() -> None:
     raw = pod(nodeName="a")
     raw["metadata"] |= {"deletionTimestamp": "2026-11-01T10:00:00Z", "finalizers": ["example.com/kept"]}
-    found = why_pod(seen(raw), around(node("a", ready="Unknown")))
+    found = why(seen(raw), around(node("a", ready="Unknown")))
     assert found.code is ReasonCode.TERMINATING
     assert "example.com/kept" in found.message
     assert "cannot confirm" in found.message
@@ -283,7 +282,7 @@ def test_a_pod_that_is_deleted_says_what_keeps_it() -> None:
 )
 def test_events_of_the_node_tell_what_the_status_does_not(events: tuple[Any, ...], reason: str) -> None:
     raw = pod(nodeName="a", status=waits("ContainerCreating"))
-    assert str(why_pod(seen(raw, *events), around(node("a"))).code) == reason
+    assert str(why(seen(raw, *events), around(node("a"))).code) == reason
 
 
 @pytest.mark.parametrize(
@@ -295,7 +294,7 @@ def test_a_container_that_has_ended_while_others_run_is_named_with_its_exit_code
     runs = {"name": "side", "ready": True, "state": {"running": {}}}
     ready = {"type": "Ready", "status": "False", "message": "containers with unready status: [main]"}
     status = {"phase": "Running", "conditions": [ready], "containerStatuses": [ended, runs]}
-    found = why_pod(seen(pod(nodeName="a", restartPolicy=policy, status=status)), around(node("a")))
+    found = why(seen(pod(nodeName="a", restartPolicy=policy, status=status)), around(node("a")))
     assert str(found.code) == reason
     assert "exit code 137 OOMKilled" in found.message
     assert "memory limit" in found.remedy
@@ -305,20 +304,20 @@ def test_a_container_that_is_not_ready_says_how_often_it_has_ended() -> None:
     last = {"restartCount": 57, "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}}
     runs = {"name": "main", "ready": False, "state": {"running": {}}, **last}
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [runs]}
-    found = why_pod(seen(pod(nodeName="a", status=status)), around(node("a")))
+    found = why(seen(pod(nodeName="a", status=status)), around(node("a")))
     assert [clue.message for clue in found.evidence] == ["57 restarts, last with exit code 1 Error"]
 
 
 def test_a_queue_says_why_it_lets_a_pod_wait() -> None:
     raw = pod(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
     entry = QueueEntry("Kueue", "team", "2 more needed", "Workload train")
-    found = why_pod(ObservedPod(raw, seen(raw).pod, (), entry), Surroundings())
+    found = why(ObservedPod(raw, seen(raw).pod, entry=entry), Surroundings())
     assert found.message == "Kueue holds it back in queue team: 2 more needed"
     assert found.evidence[0].source == "Workload train"
 
 
 def test_a_pod_that_cannot_be_read_is_unknown_with_the_fault() -> None:
-    found = why_pod(ObservedPod(pod(), None, fault="spec.containers: no list"), Surroundings())
+    found = why(ObservedPod(pod(), None, fault="spec.containers: no list"), Surroundings())
     assert found.code is ReasonCode.UNKNOWN
     assert "spec.containers: no list" in found.message
 
@@ -326,7 +325,7 @@ def test_a_pod_that_cannot_be_read_is_unknown_with_the_fault() -> None:
 def test_texts_of_tenants_are_cut() -> None:
     """A scheduler's message of a megabyte, and a name of a gate as long."""
     for raw in (pod(status=said("x" * 2**20)), pod(schedulingGates=[{"name": "g" * 2**20}] * 1000)):
-        found = why_pod(seen(raw), around(node("a"), pods=(pod(8, "x", nodeName="a"),)))
+        found = why(seen(raw), around(node("a"), pods=(pod(8, "x", nodeName="a"),)))
         assert len(found.message) <= 2000
         assert all(len(clue.message) <= 2000 for clue in found.evidence)
 
@@ -345,7 +344,7 @@ def test_texts_of_tenants_are_cut() -> None:
 @pytest.mark.parametrize("spec", [{}, {"nodeName": "a"}, {"schedulingGates": [None, 3, {"name": 4}]}], ids=str)
 def test_no_shape_of_a_status_is_an_error(status: dict[str, Any], spec: dict[str, Any]) -> None:
     """Whoever may write the status of a pod may write anything."""
-    assert why_pod(seen(pod(status=status, **spec)), around(node("a"))).message
+    assert why(seen(pod(status=status, **spec)), around(node("a"))).message
 
 
 def test_the_nodes_that_the_policy_keeps_a_pod_off_are_named_with_the_rule_and_its_file() -> None:
@@ -372,7 +371,7 @@ def test_the_nodes_that_the_policy_keeps_a_pod_off_are_named_with_the_rule_and_i
     raw = pod(4)
     raw["spec"]["containers"][0]["image"] = "nvidia/cuda:13.0.1-runtime-ubuntu24.04"
     stored = dict(engine.mutate(raw, POLICY, known.facts, namespace="team").object)
-    found = why_pod(seen(stored), known)
+    found = why(seen(stored), known)
     assert found.code is ReasonCode.KEPT_OFF
     assert "cudaDriver" in found.message
     assert "Tesla-V100-SXM2-32GB, driver 470.82.01" in found.message
@@ -386,4 +385,4 @@ def test_the_nodes_that_the_policy_keeps_a_pod_off_are_named_with_the_rule_and_i
             }
         }
     }
-    assert why_pod(seen(raw), known).code is ReasonCode.FITS_NOWHERE
+    assert why(seen(raw), known).code is ReasonCode.FITS_NOWHERE

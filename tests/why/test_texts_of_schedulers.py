@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.why.samples import around, event, node, pod, seen
+from tests.why.samples import around, event, node, pod, seen, why
 from webhook.why.explanation import Explanation, ReasonCode
 from webhook.why.held_back import entry_of
 from webhook.why.observed import Surroundings, reasons_of_scheduler
-from webhook.why.pod_reasons import why_pod
 
 SHORT = "0/7 nodes are available: 1 Insufficient nvidia.com/gpu, 6 node(s) didn't match Pod's node affinity/selector."
 
@@ -44,7 +43,7 @@ def said(message: str) -> dict[str, Any]:
 def test_what_a_scheduler_says_of_making_room_is_left_out(message: str, kept: str) -> None:
     """The texts are those of kube-scheduler 1.20 to 1.36."""
     assert reasons_of_scheduler(message) == kept
-    found = why_pod(seen(pod(status=said(message))), Surroundings())
+    found = why(seen(pod(status=said(message))), Surroundings())
     assert found.message == f"the scheduler finds no node: {kept}"
     assert [clue.message for clue in found.evidence] == [kept]
 
@@ -52,7 +51,7 @@ def test_what_a_scheduler_says_of_making_room_is_left_out(message: str, kept: st
 def test_an_event_of_the_scheduler_is_cut_like_its_condition() -> None:
     """Kubernetes before 1.27, or another scheduler, may write no condition."""
     happened = event("FailedScheduling", f"{SHORT} no new claims to deallocate, preemption: none")
-    found = why_pod(seen(pod(), happened), Surroundings())
+    found = why(seen(pod(), happened), Surroundings())
     assert [clue.message for clue in found.evidence] == [SHORT]
 
 
@@ -60,7 +59,7 @@ def test_the_fault_of_a_node_is_told_whole() -> None:
     fault = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message: no CNI"
     ill = node("gpu-pool-a-7f9c", ready="False")
     ill["status"]["conditions"][0]["message"] = fault
-    found = why_pod(seen(pod()), around(ill))
+    found = why(seen(pod()), around(ill))
     assert found.code is ReasonCode.NODES_UNAVAILABLE
     assert found.message.endswith(f"{fault})")
 

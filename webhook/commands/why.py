@@ -88,9 +88,9 @@ def why(
 
 
 def _installed(server: "ApiServer", namespace: str, name: str) -> "PolicySet | MissingAnswer":
-    from webhook.why.known_policies import of_installation
+    from webhook.why.gathering import policies_of_installation
 
-    return of_installation(server, namespace, name)
+    return policies_of_installation(server, namespace, name)
 
 
 def kubectl() -> None:

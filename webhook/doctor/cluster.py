@@ -24,11 +24,12 @@ _OTHER_RIGHTS = "look again with a kubeconfig that may"
 
 
 class UnavailableError(Exception):
-    """Something cannot be read. The text says why, `remedy` what would help."""
+    """Something cannot be read. The text says why, `remedy` what would help. `is_forbidden`: a right is missing."""
 
-    def __init__(self, why: str, remedy: str = "") -> None:
+    def __init__(self, why: str, remedy: str = "", *, is_forbidden: bool = False) -> None:
         super().__init__(why)
         self.remedy = remedy
+        self.is_forbidden = is_forbidden
 
     @classmethod
     def of(cls, error: ApiServerError) -> "UnavailableError":
@@ -37,7 +38,8 @@ class UnavailableError(Exception):
             return cls(f"the API server does not answer: {error}")
         if isinstance(error, AnswerError):
             return cls(f"the API server answers something other than JSON: {error}")
-        return cls(str(error), _OTHER_RIGHTS if error.status == 403 else "")
+        is_forbidden = error.status == 403
+        return cls(str(error), _OTHER_RIGHTS if is_forbidden else "", is_forbidden=is_forbidden)
 
 
 class DoctorCluster:

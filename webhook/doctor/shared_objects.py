@@ -45,7 +45,7 @@ def quota_objects(cluster: DoctorCluster, namespace: str | None = None) -> Itera
     try:
         yield from cluster.items(path)
     except UnavailableError as why:
-        if namespace is None and "403" in str(why):
+        if namespace is None and why.is_forbidden:
             raise UnavailableError(str(why), "name a NAMESPACE that you may look at") from None
         raise
 

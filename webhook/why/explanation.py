@@ -5,7 +5,7 @@ All texts may come from tenants. They are cut here, and made printable where the
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -61,7 +61,6 @@ class ReasonCode(StrEnum):
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing is wrong."""
         return self in {ReasonCode.HEALTHY, ReasonCode.FINISHED}
 
 
@@ -71,10 +70,6 @@ class Clue:
 
     source: str
     message: str
-
-    def to_json(self) -> dict[str, str]:
-        """The clue for programs."""
-        return {"source": self.source, "message": self.message}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +96,6 @@ class MissingAnswer:
             return f"{self.unknown} is not known: {self.right} failed: {self.fault}"
         return f"to know {self.unknown}, you need {self.right}"
 
-    def to_json(self) -> dict[str, str]:
-        """What is missing, for programs."""
-        return {
-            "verb": self.verb,
-            "resource": self.resource,
-            "namespace": self.namespace,
-            "unknown": self.unknown,
-            "message": str(self),
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
@@ -126,8 +111,7 @@ class Explanation:
 
     def with_evidence(self, *clues: Clue) -> "Explanation":
         """The reason with further evidence, without repeats."""
-        found = tuple(dict.fromkeys((*self.evidence, *clues)))
-        return replace(self, evidence=found[:MOST_EVIDENCE])
+        return replace(self, evidence=tuple(dict.fromkeys((*self.evidence, *clues)))[:MOST_EVIDENCE])
 
     @property
     def bounded(self) -> "Explanation":
@@ -148,15 +132,6 @@ class PodsAlike:
     names: tuple[str, ...]
     is_over: bool = False
 
-    def to_json(self) -> dict[str, Any]:
-        """The pods for programs."""
-        return {
-            "reason": str(self.explanation.code),
-            "message": self.explanation.message,
-            "count": self.count,
-            "names": list(self.names),
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -170,6 +145,7 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """The answer for programs; its keys are a contract."""
         found = self.explanation
+        missing = [{**asdict(one), "message": str(one)} for one in self.missing]
         return {
             "apiVersion": self.object.api_version,
             "kind": self.object.kind,
@@ -177,10 +153,18 @@ class Answer:
             "name": self.object.name,
             "reason": str(found.code),
             "message": found.message,
-            "evidence": [clue.to_json() for clue in found.evidence],
+            "evidence": [asdict(clue) for clue in found.evidence],
             "remedy": found.remedy,
-            "missing": [one.to_json() for one in self.missing],
-            "pods": [one.to_json() for one in self.pods],
+            "missing": [{key: one[key] for key in one if key != "fault"} for one in missing],
+            "pods": [
+                {
+                    "reason": str(one.explanation.code),
+                    "message": one.explanation.message,
+                    "count": one.count,
+                    "names": list(one.names),
+                }
+                for one in self.pods
+            ],
         }
 
 

@@ -17,30 +17,30 @@ _QUEUE_LABELS = {
     VOLCANO: ("scheduling.volcano.sh/queue-name", "volcano.sh/queue-name"),
     KUEUE: (KUEUE_QUEUE,),
 }
-_MOST_GATES = 16
+_REMEDIES = {
+    KUEUE: "Wait, or let other workloads of the queue end; kubectl describe workloads.kueue.x-k8s.io shows more",
+    KAI: "Wait, or let other pods of the queue end; kubectl describe podgroups.scheduling.run.ai shows more",
+    VOLCANO: "Wait until jobs of the queue end; kubectl describe podgroups.scheduling.volcano.sh tells more",
+}
 
 
 def keeper_of(raw: Raw) -> str:
     """The queue that decides when a pod, or a suspended workload, starts: Kueue, KAI or Volcano; empty for none."""
     if any(gate.startswith(_KUEUES_GATES) for gate in gates_of(raw)):
         return KUEUE
-    by_scheduler = _SCHEDULERS.get(text(raw, "spec", "schedulerName"), "")
-    if by_scheduler:
-        return by_scheduler
-    return KUEUE if text(raw, "metadata", "labels", KUEUE_QUEUE) else ""
+    by_label = KUEUE if text(raw, "metadata", "labels", KUEUE_QUEUE) else ""
+    return _SCHEDULERS.get(text(raw, "spec", "schedulerName"), by_label)
 
 
-def queue_named_by(raw: Raw, keeper: str) -> str:
+def _queue_named_by(raw: Raw, keeper: str) -> str:
     """The queue that labels or annotations of an object name; empty if none."""
-    places = (("metadata", "labels"), ("metadata", "annotations"))
-    names = (text(raw, *place, key) for key in _QUEUE_LABELS.get(keeper, ()) for place in places)
+    names = (text(raw, "metadata", place, key) for key in _QUEUE_LABELS[keeper] for place in ("labels", "annotations"))
     return next(filter(None, names), "")
 
 
 def gates_of(raw: Raw) -> tuple[str, ...]:
     """The names of the scheduling gates of a pod."""
-    gates = listed(raw, "spec", "schedulingGates")[:_MOST_GATES]
-    return tuple(name for gate in gates if isinstance(name := part(gate, "name"), str))
+    return tuple(name for gate in listed(raw, "spec", "schedulingGates") if (name := text(gate, "name")))
 
 
 def entry_of(keeper: str, found: Raw) -> QueueEntry:
@@ -50,18 +50,19 @@ def entry_of(keeper: str, found: Raw) -> QueueEntry:
         queue = text(found, "status", "admission", "clusterQueue") or text(found, "spec", "queueName")
         return QueueEntry(keeper, queue, _of_kueue(found), source)
     said = condition(found, "UnschedulableOnNodePool", "status", "schedulingConditions")
-    said = said or condition(found, "Unschedulable")
     phase = text(found, "status", "phase")
-    message = text(said, "message") or (f"its PodGroup is {phase}" if phase else "")
+    message = text(said or condition(found, "Unschedulable"), "message") or (
+        f"its PodGroup is {phase}" if phase else ""
+    )
     return QueueEntry(keeper, text(found, "spec", "queue"), message, source)
 
 
 def _of_kueue(workload: Raw) -> str:
     if part(workload, "spec", "active") is False:
         return "its Workload is not active: somebody, or Kueue after too many attempts, has deactivated it"
-    for kind in ("QuotaReserved", "Admitted", "Evicted"):
+    for kind, well in (("QuotaReserved", "True"), ("Admitted", "True"), ("Evicted", "False")):
         found = condition(workload, kind)
-        if found and text(found, "status") != ("False" if kind == "Evicted" else "True") and text(found, "message"):
+        if found and text(found, "status") != well and text(found, "message"):
             return text(found, "message")
     checks = [
         f"{text(check, 'name')} is {text(check, 'state')}: {text(check, 'message')}"
@@ -78,7 +79,7 @@ def gated(seen: ObservedPod) -> Explanation | None:
         return None
     clue = Clue("spec.schedulingGates", few(gates))
     if keeper_of(seen.raw) == KUEUE:
-        return queued(seen.entry or QueueEntry(KUEUE, queue_named_by(seen.raw, KUEUE)), clue)
+        return queued(seen.entry or QueueEntry(KUEUE, _queue_named_by(seen.raw, KUEUE)), clue)
     keep, them = ("gate {} keeps", "it") if len(gates) == 1 else ("gates {} keep", "them")
     message = f"the scheduling {keep.format(few(gates))} it from being scheduled"
     remedy = f"Whoever has set {them} has to remove {them}: look at the controller of {cut(gates[0].partition('/')[0])}"
@@ -93,7 +94,7 @@ def entry_by_scheduler(seen: ObservedPod) -> QueueEntry | None:
     keeper = _SCHEDULERS.get(seen.scheduler, "")
     if seen.node or not keeper:
         return None
-    entry = seen.entry or QueueEntry(keeper, queue_named_by(seen.raw, keeper))
+    entry = seen.entry or QueueEntry(keeper, _queue_named_by(seen.raw, keeper))
     said = said_by_scheduler(seen.raw)
     return entry if entry.message or not said else QueueEntry(keeper, entry.queue, said, "condition PodScheduled")
 
@@ -102,10 +103,6 @@ def queued(entry: QueueEntry, *clues: Clue) -> Explanation:
     """Something that a queue holds back."""
     queue = f" in queue {cut(entry.queue)}" if entry.queue else ""
     why = f": {entry.message}" if entry.message else "; it does not say why"
-    remedy = {
-        KUEUE: "Wait, or let other workloads of the queue end; kubectl describe workloads.kueue.x-k8s.io shows more",
-        KAI: "Wait, or let other pods of the queue end; kubectl describe podgroups.scheduling.run.ai shows more",
-        VOLCANO: "Wait until jobs of the queue end; kubectl describe podgroups.scheduling.volcano.sh tells more",
-    }[entry.keeper]
     seen = (Clue(entry.source, entry.message),) if entry.source and entry.message else ()
-    return Explanation(ReasonCode.QUEUED, f"{entry.keeper} holds it back{queue}{why}", remedy, (*seen, *clues))
+    message = f"{entry.keeper} holds it back{queue}{why}"
+    return Explanation(ReasonCode.QUEUED, message, _REMEDIES[entry.keeper], (*seen, *clues))

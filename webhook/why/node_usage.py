@@ -3,7 +3,7 @@
 Amounts are in the units of `webhook.model.requirements.demand_of`: cpu in millicores, sizes in bytes, else counts.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,14 +17,16 @@ from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.requirements import demand_of, is_compared, is_extended, rounded_up, thousandths_of
 
-_FINISHED = ("Succeeded", "Failed")
+FINISHED = ("Succeeded", "Failed")
+"""Phases of pods that hold nothing any more."""
 _PODS = "pods"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """A node at this moment. `fault` says why it takes no pods; empty if it does. `is_ready` is false for a node whose
-    kubelet is not ready or unknown. `allocatable` is what pods may use, `capacity` what the node has.
+    """A node at this moment. `fault` says why it takes no pods; empty if it does. `is_ready`: its kubelet is.
+
+    `allocatable` is what pods may use, `capacity` what the node has.
     """
 
     name: str
@@ -38,10 +40,10 @@ def node_state(raw: Mapping[str, Any]) -> NodeState:
     """Read a node of any shape."""
     fault = _not_ready(raw)
     is_ready = not fault
-    if not fault and part(raw, "metadata", "deletionTimestamp"):
-        fault = "it is being deleted"
-    if not fault and part(raw, "spec", "unschedulable") is True:
+    if is_ready and part(raw, "spec", "unschedulable") is True:
         fault = "it is cordoned"
+    if is_ready and part(raw, "metadata", "deletionTimestamp"):
+        fault = "it is being deleted"
     name = str(part(raw, "metadata", "name") or "")
     return NodeState(name, is_ready, fault, _amounts(raw, "allocatable"), _amounts(raw, "capacity"))
 
@@ -55,12 +57,12 @@ def _amounts(raw: Mapping[str, Any], key: str) -> dict[str, int]:
 
 
 def _not_ready(raw: Mapping[str, Any]) -> str:
-    for condition in listed(raw, "status", "conditions"):
-        if part(condition, "type") == "Ready" and (status := part(condition, "status")) != "True":
-            said = part(condition, "message") or part(condition, "reason")
-            state = "its kubelet does not report" if status == "Unknown" else "it is not ready"
-            return f"{state}: {said}"[:300] if isinstance(said, str) and said else state
-    return ""
+    ready = next((one for one in listed(raw, "status", "conditions") if part(one, "type") == "Ready"), None)
+    if ready is None or (status := part(ready, "status")) == "True":
+        return ""
+    said = part(ready, "message") or part(ready, "reason")
+    state = "its kubelet does not report" if status == "Unknown" else "it is not ready"
+    return f"{state}: {said}"[:300] if isinstance(said, str) and said else state
 
 
 class NodeUsage:
@@ -68,27 +70,24 @@ class NodeUsage:
 
     def __init__(self, accelerators: Accelerators = BUILT_IN) -> None:
         self._accelerators = accelerators
-        self._used: dict[str, Counter[str]] = {}
-        self._holders: dict[str, Counter[str]] = {}
+        self._used: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._holders: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     def add(self, raw: Mapping[str, Any]) -> None:
         """Count a pod, if it is on a node and has not finished. A pod that cannot be read counts as one pod alone."""
         node = part(raw, "spec", "nodeName")
-        if not isinstance(node, str) or not node or part(raw, "status", "phase") in _FINISHED:
+        if not isinstance(node, str) or not node or part(raw, "status", "phase") in FINISHED:
             return
-        used = self._used.setdefault(node, Counter())
-        used[_PODS] += 1
+        self._used[node][_PODS] += 1
         with suppress(ValueError):
             pod = pod_from_raw(raw, self._accelerators)
-            used.update(demand_of(pod))
+            self._used[node].update(demand_of(pod))
             if pod.gpus:
-                namespace = part(raw, "metadata", "namespace")
-                self._holders.setdefault(node, Counter())[str(namespace or "")] += pod.gpu_count
+                self._holders[node][str(part(raw, "metadata", "namespace") or "")] += pod.gpu_count
 
     def free(self, state: NodeState, resource: str) -> int:
         """How much of a resource no pod on the node requests; never below 0."""
-        used = self._used.get(state.name, Counter[str]())
-        return max(state.allocatable.get(resource, 0) - used[resource], 0)
+        return max(state.allocatable.get(resource, 0) - self.requested(state.name, resource), 0)
 
     def has_room(self, state: NodeState, demand: Mapping[str, int]) -> bool:
         """Whether the pod could start on the node now."""
@@ -98,13 +97,13 @@ class NodeUsage:
 
     def requested(self, node: str, resource: str) -> int:
         """How much of a resource the pods on a node request."""
-        return self._used.get(node, Counter[str]())[resource]
+        return self._used[node][resource]
 
     def holders(self, nodes: Iterable[str]) -> list[tuple[str, int]]:
         """The namespaces with GPUs on these nodes, those with the most first."""
         total = Counter[str]()
         for node in nodes:
-            total.update(self._holders.get(node, {}))
+            total.update(self._holders[node])
         return sorted(total.items(), key=lambda one: (-one[1], one[0]))
 
 

@@ -1,7 +1,7 @@
 """What was read of a cluster about a pod or workload, before anything is concluded from it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from webhook.audit.quota_report import ReportedQuota
@@ -10,14 +10,15 @@ from webhook.facts.facts import ClusterFacts
 from webhook.model.json_parts import listed, mapped, part
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of, is_extended
+from webhook.model.shape import shortened
 from webhook.policy.policy_set import Policy
 from webhook.why.node_usage import NodeState, NodeUsage
 
 Raw = Mapping[str, Any]
 """An object as JSON has it."""
 
-_MOST_CONDITIONS = 100
-"""Conditions of one object that are looked at."""
+_LONGEST_MESSAGE = 3_000
+"""Characters of an event's message that are kept. Refusals of the webhook may be longer than the 1,024 of an event."""
 
 
 def text(raw: object, *path: str) -> str:
@@ -28,10 +29,8 @@ def text(raw: object, *path: str) -> str:
 
 def condition(raw: object, kind: str, *path: str) -> Raw:
     """The condition of a type in `status.conditions`, or in the list at `path`; empty if there is none."""
-    for found in listed(raw, *(path or ("status", "conditions")))[:_MOST_CONDITIONS]:
-        if part(found, "type") == kind:
-            return mapped(found)
-    return {}
+    found = (one for one in listed(raw, *(path or ("status", "conditions"))) if part(one, "type") == kind)
+    return mapped(next(found, None))
 
 
 _AFTERTHOUGHTS = (". no new claims to deallocate", ". still not schedulable", ". not found")
@@ -68,6 +67,25 @@ class SeenEvent:
     count: int = 1
     is_warning: bool = False
 
+    @classmethod
+    def of(cls, raw: Raw, about: ObjectReference) -> "SeenEvent":
+        """Read an event of any shape."""
+        count = part(raw, "series", "count") or part(raw, "count")
+        times = (
+            text(raw, "series", "lastObservedTime"),
+            text(raw, "lastTimestamp"),
+            text(raw, "eventTime"),
+            text(raw, "metadata", "creationTimestamp"),
+        )
+        return cls(
+            about,
+            shortened(text(raw, "reason"), 128),
+            shortened(" ".join(text(raw, "message").split(" ")), _LONGEST_MESSAGE),
+            next(filter(None, times), ""),
+            count if isinstance(count, int) else 1,
+            is_warning=text(raw, "type") == "Warning",
+        )
+
     @property
     def source(self) -> str:
         """Where it was seen, for people."""
@@ -102,7 +120,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """A pod with its events, the newest first.
+    """A pod with its events, the newest first, and what is around it.
 
     `pod` is what rules see; None if it cannot be read, and then `fault` says why. `is_beside_gpus`: it belongs to a
     workload with GPUs, so that it matters even if it requests none, as the launcher of an MPIJob.
@@ -110,6 +128,7 @@ class ObservedPod:
 
     raw: Raw
     pod: Pod | None
+    around: Surroundings = Surroundings()
     events: tuple[SeenEvent, ...] = ()
     entry: QueueEntry | None = None
     fault: str = ""
@@ -126,8 +145,11 @@ class ObservedPod:
         return text(self.raw, "spec", "nodeName")
 
     @property
+    def node_state(self) -> NodeState | None:
+        return (self.around.states or {}).get(self.node)
+
+    @property
     def scheduler(self) -> str:
-        """The name of its scheduler."""
         return text(self.raw, "spec", "schedulerName") or "default-scheduler"
 
     def event(self, *reasons: str) -> SeenEvent | None:
@@ -159,9 +181,8 @@ class ObservedWorkload:
     @property
     def is_stuck(self) -> bool:
         """Whether pods of a part cannot be made now, as in a rollout whose old pods still run."""
-        return bool(self.lacking) or any(
-            text(condition(raw, "ReplicaFailure"), "status") == "True" for raw in (*self.parts, self.raw)
-        )
+        failures = (condition(raw, "ReplicaFailure") for raw in (*self.parts, self.raw))
+        return bool(self.lacking) or any(text(failure, "status") == "True" for failure in failures)
 
     @property
     def is_short(self) -> bool:
@@ -180,29 +201,3 @@ def newest(events: Iterable[SeenEvent], *reasons: str) -> SeenEvent | None:
     """The newest event of one of these reasons; None if there is none."""
     found = [event for event in events if event.reason in reasons]
     return max(found, key=lambda event: event.last, default=None)
-
-
-@dataclass(slots=True)
-class EventCollector:
-    """Keeps the newest event of each reason and object, of any number of events."""
-
-    most: int = 60
-    _found: dict[tuple[str, str], SeenEvent] = field(default_factory=dict)
-
-    def add(self, event: SeenEvent) -> None:
-        """Look at one more event."""
-        key = event.about.uid, event.reason
-        known = self._found.get(key)
-        if known is not None and known.last > event.last:
-            return
-        if known is None and len(self._found) >= self.most:
-            oldest = min(self._found, key=lambda one: self._found[one].last)
-            if self._found[oldest].last >= event.last:
-                return
-            del self._found[oldest]
-        self._found[key] = event
-
-    @property
-    def events(self) -> tuple[SeenEvent, ...]:
-        """The kept events, the newest first."""
-        return tuple(sorted(self._found.values(), key=lambda event: event.last, reverse=True))

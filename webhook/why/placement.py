@@ -18,16 +18,14 @@ from webhook.rules.rule_settings import Mode
 from webhook.why import kept_off
 from webhook.why.explanation import LONGEST_PART, Clue, Explanation, ReasonCode
 from webhook.why.node_usage import NodeState, NodeUsage, fitting_names
-from webhook.why.observed import ObservedPod, Surroundings, reasons_of_scheduler, said_by_scheduler, text
+from webhook.why.observed import ObservedPod, reasons_of_scheduler, said_by_scheduler, text
 
 _TELL = "tell the platform team"
-_NO_NODE = "0/"
 
 
-def unplaced(seen: ObservedPod, around: Surroundings) -> Explanation:
+def unplaced(seen: ObservedPod) -> Explanation:
     """The reason of a pod without a node that no gate and no queue holds back."""
-    found = by_nodes(seen, around) or _by_scheduler(seen)
-    return found.with_evidence(*_said(seen))
+    return (by_nodes(seen) or _by_scheduler(seen)).with_evidence(*_said(seen))
 
 
 def _said(seen: ObservedPod) -> Iterator[Clue]:
@@ -42,37 +40,32 @@ def _said(seen: ObservedPod) -> Iterator[Clue]:
         yield Clue("status.nominatedNodeName", f"pods of lower priority on {node} have to end first")
 
 
-def by_nodes(seen: ObservedPod, around: Surroundings) -> Explanation | None:
+def by_nodes(seen: ObservedPod) -> Explanation | None:
     """The reason as far as nodes tell; None if they fit and have room, or are not known."""
-    facts, pod = around.facts, seen.pod
+    facts, pod = seen.around.facts, seen.pod
     if pod is None or facts is None or not facts.knows_nodes():
         return None
     if not pod.gpus:  # GPUs by claims alone: what is free is the scheduler's to say
-        return _impossible(seen, pod, around, facts)
-    names = fitting_names(pod, facts)
-    if names:
-        return _in_use(seen, pod, names, around)
-    if around.policy is not None and (found := kept_off.kept_off(seen, around.policy, facts)):
-        return kept_off.explained(found, seen, around.policy, facts)
+        return _impossible(seen, pod, facts)
+    if names := fitting_names(pod, facts):
+        return _in_use(seen, pod, names)
+    if found := kept_off.excluded_nodes(seen):
+        return found.explanation
     classes = facts.feasible_nodes(pod)
-    return _only_pools(pod, classes) if classes else _impossible(seen, pod, around, facts)
+    return _only_pools(pod, classes) if classes else _impossible(seen, pod, facts)
 
 
-def _impossible(seen: ObservedPod, pod: Pod, around: Surroundings, facts: ClusterFacts) -> Explanation | None:
+def _impossible(seen: ObservedPod, pod: Pod, facts: ClusterFacts) -> Explanation | None:
     """The reason by the rule `schedulable`, in whatever mode the policy has it."""
-    bound = (one.settings for one in (around.policy.rules if around.policy is not None else ()))
-    settings = next(
-        (one for one in bound if isinstance(one, schedulable.Settings)), schedulable.Settings(mode=Mode.WARN)
-    )
-    found = list(schedulable.validate(pod, settings, facts))
-    violations = [one for one in found if isinstance(one, Violation)]
-    if not violations:
+    rules = () if seen.around.policy is None else seen.around.policy.rules
+    own = (one.settings for one in rules if isinstance(one.settings, schedulable.Settings))
+    found = list(schedulable.validate(pod, next(own, schedulable.Settings(mode=Mode.WARN)), facts))
+    first = next((one for one in found if isinstance(one, Violation)), None)
+    if first is None:
         advice = [Clue("resource claims", str(one)) for one in found]
-        by_scheduler = _by_scheduler(seen)
-        return by_scheduler.with_evidence(*advice) if advice else None
-    first, clues = violations[0], [Clue("nodes", str(one)) for one in found]
+        return _by_scheduler(seen).with_evidence(*advice) if advice else None
     message = f"no node could ever run it: {first.where}: {first.found}; {first.allowed}"
-    return Explanation(ReasonCode.FITS_NOWHERE, message, first.remedy, tuple(clues))
+    return Explanation(ReasonCode.FITS_NOWHERE, message, first.remedy, tuple(Clue("nodes", str(one)) for one in found))
 
 
 def _only_pools(pod: Pod, classes: Sequence[NodeClass]) -> Explanation:
@@ -89,28 +82,29 @@ def _only_pools(pod: Pod, classes: Sequence[NodeClass]) -> Explanation:
     return Explanation(ReasonCode.NODES_UNAVAILABLE, message, remedy)
 
 
-def _in_use(seen: ObservedPod, pod: Pod, names: Sequence[str], around: Surroundings) -> Explanation | None:
+def _in_use(seen: ObservedPod, pod: Pod, names: Sequence[str]) -> Explanation | None:
     """The reason of a pod that fits on some nodes; None if one of them has room now."""
-    states = around.states or {}
+    states, usage = seen.around.states or {}, seen.around.usage
     known = [states[name] for name in names if name in states]
     demand = {name: amount for name, amount in demand_of(pod).items() if not is_by_dra(pod, name)}
     faults = {state.name: state.fault or _lack(state, demand) for state in known}
     usable = [state for state in known if not faults[state.name]]
     if known and not usable:
         told = [f"{name} ({cut_at_a_word(fault, LONGEST_PART)})" for name, fault in faults.items()]
-        message = f"{_all(len(known))} would fit cannot take it: {few(told, 2 * LONGEST_PART)}"
-        is_short = any(not state.fault for state in known)
+        nodes = "the only node that" if len(known) == 1 else f"all {len(known)} nodes that"
         remedy = f"Wait until a node is back, or {_TELL}"
-        if is_short:
+        if any(not state.fault for state in known):
             remedy = (
                 "Tell the platform team: waiting does not help until the node's device plugin offers its GPUs again"
             )
+        message = f"{nodes} would fit cannot take it: {few(told, 2 * LONGEST_PART)}"
         return Explanation(ReasonCode.NODES_UNAVAILABLE, message, remedy)
-    if around.usage is None or not usable:
+    if usage is None or not usable:
         return _insufficient(seen, pod, names)
-    if any(around.usage.has_room(state, demand) for state in usable):
+    if any(usage.has_room(state, demand) for state in usable):
         return None
-    return _busy(pod, demand, usable, around.usage).with_evidence(*_kept_off(seen, around))
+    found = kept_off.excluded_nodes(seen)
+    return _busy(pod, demand, usable, usage).with_evidence(*(found.clues if found else ()))
 
 
 def _lack(state: NodeState, demand: dict[str, int]) -> str:
@@ -120,10 +114,6 @@ def _lack(state: NodeState, demand: dict[str, int]) -> str:
         if is_extended(name) and left < wanted:
             return f"it offers {offered(name, left)} of its {offered(name, state.capacity.get(name, left))} {name}"
     return ""
-
-
-def _all(number: int) -> str:
-    return "the only node that" if number == 1 else f"all {number} nodes that"
 
 
 def _insufficient(seen: ObservedPod, pod: Pod, names: Sequence[str]) -> Explanation | None:
@@ -136,34 +126,23 @@ def _insufficient(seen: ObservedPod, pod: Pod, names: Sequence[str]) -> Explanat
     return Explanation(ReasonCode.BUSY, message, "Wait until pods on these nodes end")
 
 
-def _kept_off(seen: ObservedPod, around: Surroundings) -> Iterator[Clue]:
-    """The nodes on which the pod would have room, if the policy did not keep it off."""
-    if around.policy is not None and around.facts is not None:
-        found = kept_off.kept_off(seen, around.policy, around.facts)
-        yield from kept_off.clues(found, seen, around.policy, around.facts) if found is not None else ()
-
-
 def _busy(pod: Pod, demand: dict[str, int], usable: Sequence[NodeState], usage: NodeUsage) -> Explanation:
     """The reason of a pod for which too little is free on the `usable` nodes that fit."""
     clues = [Clue("nodes", _free_by_node(list(pod.gpus), usable, usage))]
     held = [f"namespace {name or '(unknown)'} holds {gpus}" for name, gpus in usage.holders(one.name for one in usable)]
     clues += [Clue("pods on these nodes", few(held))] if held else []
-    parts = [_amount(name, count, usable, usage) for name, count in pod.gpus.items()]
-    has_gpus = any(all(usage.free(one, name) >= count for name, count in pod.gpus.items()) for one in usable)
-    if not has_gpus:
-        remedy = "Wait until pods on these nodes end"
-        message = f"{'; '.join(parts)}"
-        return Explanation(ReasonCode.BUSY, message, remedy, tuple(clues))
-    others = [name for name in demand if name not in pod.gpus]
-    short = [_amount(name, demand[name], usable, usage) for name in others if _is_short(name, demand, usable, usage)]
+    gpus = "; ".join(_amount(name, count, usable, usage) for name, count in pod.gpus.items())
+    if not any(all(usage.free(one, name) >= count for name, count in pod.gpus.items()) for one in usable):
+        return Explanation(ReasonCode.BUSY, gpus, "Wait until pods on these nodes end", tuple(clues))
+    short = [
+        _amount(name, wanted, usable, usage)
+        for name, wanted in demand.items()
+        if name not in pod.gpus and any(name in one.allocatable and usage.free(one, name) < wanted for one in usable)
+    ]
     told = "; ".join(short) or "the nodes with free GPUs have no room for another pod"
     message = f"GPUs are free, but not the rest of what it requests: {told}"
     remedy = "Wait until pods on these nodes end, or request less beside the GPUs"
-    return Explanation(ReasonCode.BUSY, message, remedy, (Clue("nodes", "; ".join(parts)), *clues))
-
-
-def _is_short(name: str, demand: dict[str, int], usable: Sequence[NodeState], usage: NodeUsage) -> bool:
-    return any(name in one.allocatable and usage.free(one, name) < demand[name] for one in usable)
+    return Explanation(ReasonCode.BUSY, message, remedy, (Clue("nodes", gpus), *clues))
 
 
 def _amount(name: str, wanted: int, usable: Sequence[NodeState], usage: NodeUsage) -> str:
@@ -187,11 +166,9 @@ def _by_scheduler(seen: ObservedPod) -> Explanation:
     """The reason as the scheduler says it."""
     if said := said_by_scheduler(seen.raw):
         name = seen.scheduler if seen.scheduler != "default-scheduler" else "the scheduler"
-        hint = (
-            "Look at volumes, affinity to other pods and topology spread"
-            if said.startswith(_NO_NODE)
-            else "Correct what it names"
-        )
+        hint = "Correct what it names"
+        if said.startswith("0/"):  # of so many nodes
+            hint = "Look at volumes, affinity to other pods and topology spread"
         return Explanation(ReasonCode.UNSCHEDULABLE, f"{name} finds no node: {said}", f"{hint}, or {_TELL}")
     message = f"the scheduler {seen.scheduler} has not looked at it yet"
     remedy = f"Wait a moment; if it stays so, see whether a scheduler of this name runs, or {_TELL}"

@@ -1,47 +1,28 @@
 """Finds the pod or workload that a name on the command line means, as kubectl writes names: `train-0`, `job/train`."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import METADATA_LIST
 from webhook.kubernetes.discovery import PODS, ApiResource
+from webhook.model.json_parts import listed
 from webhook.model.wording import closest, cut, few, hint
 from webhook.model.workloads import WORKLOADS
 from webhook.why.observed import Raw, text
 from webhook.why.reading import ClusterReader
 
-_SHORT_NAMES = {
-    "cj": "cronjobs",
-    "deploy": "deployments",
-    "ds": "daemonsets",
-    "isvc": "inferenceservices",
-    "lws": "leaderworkersets",
-    "po": "pods",
-    "rc": "replicationcontrollers",
-    "ro": "rollouts",
-    "rs": "replicasets",
-    "sts": "statefulsets",
-    "wf": "workflows",
-}
 _NOT_RUNNING = frozenset({"PodTemplate", "JobTemplate", "WorkflowTemplate", "TrainingRuntime", "ServingRuntime"})
 """Kinds that make no pods by themselves."""
 _LONGEST_CHOICE = 600
 """Characters of kind and name, each of which has at most 253: what somebody is to write is not cut."""
-_MOST_NAMES = 5_000
-"""Names that are compared with a name that does not exist."""
+_LONGEST_NAME = 253
+
+Target = tuple[ApiResource, Raw]
+"""An object and its kind."""
 
 
 class TargetError(ValueError):
     """The name means nothing, or several objects; the text says what to write instead."""
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What is asked about: an object and its kind."""
-
-    resource: ApiResource
-    raw: Raw
 
 
 def find_target(reader: ClusterReader, written: str, namespace: str) -> Target:
@@ -54,23 +35,29 @@ def find_target(reader: ClusterReader, written: str, namespace: str) -> Target:
         return _of_kind(reader, kind, name, namespace, written)
     if not name:
         raise TargetError("the name is empty; write the name of a pod, or kind/name such as job/train")
-    pod = _read(reader, PODS, namespace, name)
-    if pod is not None:
-        return Target(PODS, pod)
-    found = [Target(kind, raw) for kind in _served(reader) if (raw := _try(reader, kind, namespace, name)) is not None]
-    top = [one for one in found if not _is_made_by(one, found)]
+    if found := _existing(reader, [PODS], namespace, name):
+        return found[0]
+    workloads = _served(reader)
+    several: list[Target] = [
+        (one, raw)
+        for one in workloads
+        if (raw := reader.get(one, namespace, name, f"whether there is a {one.kind} {name}")) is not None
+    ]
+    top = [one for one in several if not _is_made_by(one[1], several)]
     if len(top) == 1:
         return top[0]
     if top:
-        choices = few([f"{_spelled(one.resource, found)}/{name}" for one in top], _LONGEST_CHOICE)
+        names = [one.name for one, _ in several]
+        kinds = (str(one) if names.count(one.name) > 1 else one.kind.lower() for one, _ in top)
+        choices = few([f"{kind}/{name}" for kind in kinds], _LONGEST_CHOICE)
         raise TargetError(f"{cut(name)} is the name of several workloads in namespace {namespace}; write {choices}")
-    raise TargetError(_no_such(reader, [PODS, *_served(reader)], name, namespace, "pod or workload"))
+    raise _no_such(reader, [PODS, *workloads], name, namespace, "pod or workload")
 
 
 def _of_kind(reader: ClusterReader, kind: str, name: str, namespace: str, written: str) -> Target:
-    kinds = list(_meant(reader, kind))
     if not name or "/" in kind:
         raise TargetError(f"{cut(written)} is no kind/name; write one such as job/train or pod/train-0")
+    kinds = list(_meant(reader, kind))
     if not kinds:
         known = sorted({"pod", *(one.kind.lower() for one in _served(reader))})
         also = hint(kind.partition(".")[0], known)
@@ -78,23 +65,21 @@ def _of_kind(reader: ClusterReader, kind: str, name: str, namespace: str, writte
             f"the cluster has no kind of pods or workloads that is called {cut(kind)}{also}; kinds are "
             f"{', '.join(known)}. For another kind, name one of its pods{_not_looked_at(reader)}"
         )
-    found = [Target(one, raw) for one in kinds if (raw := _read(reader, one, namespace, name)) is not None]
-    if len(found) > 1:
-        choices = few([f"{one.resource}/{name}" for one in found], _LONGEST_CHOICE)
-        raise TargetError(f"{cut(written)} may be several objects in namespace {namespace}; write {choices}")
+    found = _existing(reader, kinds, namespace, name)
     if not found:
-        raise TargetError(_no_such(reader, kinds, name, namespace, kinds[0].kind))
+        raise _no_such(reader, kinds, name, namespace, kinds[0].kind)
+    if len(found) > 1:
+        choices = few([f"{one}/{name}" for one, _ in found], _LONGEST_CHOICE)
+        raise TargetError(f"{cut(written)} may be several objects in namespace {namespace}; write {choices}")
     return found[0]
 
 
 def _meant(reader: ClusterReader, written: str) -> Iterator[ApiResource]:
     """The kinds that a word such as `job`, `jobs`, `Job`, `jobs.batch` or `po` means."""
     word, _, group = written.lower().partition(".")
-    word = _SHORT_NAMES.get(word, word)
     for one in (PODS, *_served(reader)):
-        names = {one.name, one.kind.lower()}
-        group_of_version = one.group == group or (bool(group) and group == f"{one.version}.{one.group}".rstrip("."))
-        if word in names and (not group or group_of_version):
+        groups = ("", one.group, f"{one.version}.{one.group}".rstrip("."))
+        if word in (one.name, one.kind.lower(), *one.short_names) and group in groups:
             yield one
 
 
@@ -105,51 +90,44 @@ def _served(reader: ClusterReader) -> list[ApiResource]:
     return [one for one in found if one is not None and one.is_namespaced]
 
 
-def _read(reader: ClusterReader, resource: ApiResource, namespace: str, name: str) -> Raw | None:
-    """The object; None if there is none. Raises ApiServerError, and TargetError for what can be no name."""
-    try:
-        found = reader.get(resource, namespace, name, f"what {resource.kind} {name} is")
-    except ValueError as error:
-        raise TargetError(str(error)) from None
-    if found is None and reader.is_missing("get", str(resource), namespace):
-        fault = next(str(one) for one in reader.missing if one.verb == "get" and one.resource == str(resource))
-        raise ApiServerError(fault)
+def _existing(reader: ClusterReader, kinds: Iterable[ApiResource], namespace: str, name: str) -> list[Target]:
+    """The objects of this name. Raises ApiServerError, and TargetError for what can be no name."""
+    found: list[Target] = []
+    for one in kinds:
+        try:
+            raw = reader.get(one, namespace, name, f"what {one.kind} {name} is")
+        except ValueError as error:
+            raise TargetError(str(error)) from None
+        if raw is not None:
+            found.append((one, raw))
+        elif reader.is_missing("get", str(one), namespace):
+            raise ApiServerError(
+                next(
+                    str(missing) for missing in reader.missing if missing.verb == "get" and missing.resource == str(one)
+                )
+            )
     return found
 
 
-def _try(reader: ClusterReader, resource: ApiResource, namespace: str, name: str) -> Raw | None:
-    """The object; None if there is none, or it may not be read."""
-    return reader.get(resource, namespace, name, f"whether there is a {resource.kind} {name}")
-
-
-def _is_made_by(one: Target, others: list[Target]) -> bool:
+def _is_made_by(raw: Raw, others: list[Target]) -> bool:
     """Whether another of these objects made this one, as a JobSet makes a Job of its name."""
-    uids = {text(other.raw, "metadata", "uid") for other in others if other is not one}
-    owners = one.raw["metadata"].get("ownerReferences")
-    return any(text(owner, "uid") in uids for owner in (owners if isinstance(owners, list) else ()))
+    uids = {text(other, "metadata", "uid") for _, other in others if other is not raw}
+    return any(text(owner, "uid") in uids for owner in listed(raw, "metadata", "ownerReferences"))
 
 
-def _spelled(resource: ApiResource, among: list[Target]) -> str:
-    """The kind, with its group where another of these objects has a kind of the same name."""
-    alike = [one for one in among if one.resource.name == resource.name]
-    return str(resource) if len(alike) > 1 else resource.kind.lower()
-
-
-def _no_such(reader: ClusterReader, kinds: list[ApiResource], name: str, namespace: str, what: str) -> str:
-    """The message about a name that does not exist, with the nearest name that does."""
+def _no_such(reader: ClusterReader, kinds: list[ApiResource], name: str, namespace: str, what: str) -> TargetError:
+    """The error about a name that does not exist, with the nearest name that does."""
     unsure = _not_looked_at(reader)
     names: dict[str, str] = {}
     for kind in kinds:
         for raw in reader.items(kind, namespace, f"which names of {kind.name} exist", accept=METADATA_LIST):
             names.setdefault(text(raw, "metadata", "name"), kind.kind.lower())
-            if len(names) >= _MOST_NAMES:
-                break
-    near = closest(name[:253], names)
+    near = closest(name[:_LONGEST_NAME], names)
     also = f"; did you mean {names[near]}/{near}?" if near else ""
     if not near:
         also = "; check the name and --namespace" if names else f"; the namespace has no {what}: check --namespace"
     among = " among the kinds that could be read" if unsure else ""
-    return f"there is no {what} {cut(name)} in namespace {namespace}{among}{also}{unsure}"
+    return TargetError(f"there is no {what} {cut(name)} in namespace {namespace}{among}{also}{unsure}")
 
 
 def _not_looked_at(reader: ClusterReader) -> str:

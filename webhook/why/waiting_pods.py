@@ -6,7 +6,7 @@ namespace can keep another one from its answers; those beyond are counted.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -18,36 +18,26 @@ from webhook.audit.report import ObjectReference, PendingPods, Running
 from webhook.audit.review_objects import NEVER_SENT
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
+from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import is_pod
 from webhook.policy.policy_set import PolicySet
 from webhook.why.cluster_view import policy_for
-from webhook.why.explanation import Explanation, ReasonCode
+from webhook.why.explanation import ReasonCode
 from webhook.why.node_usage import NodeState, NodeUsage, node_state
 from webhook.why.observed import ObservedPod, Raw, Surroundings, text
 from webhook.why.pod_reasons import why_pod
-from webhook.why.workload_pods import likeness
+from webhook.why.workload_pods import AlikePods, likeness
 
 MOST_GROUPS = 100
 """Groups of Pending pods that are explained in one namespace."""
 _MOST_BYTES = 2**20
 """Bytes of the pods that are kept of one namespace."""
 _MOST_NAMES = 5
-_UNLOOKED = Explanation(
-    ReasonCode.UNKNOWN,
+_NOT_LOOKED_AT = (
     "the namespace has more kinds of Pending pods than an audit looks at",
     "Ask for one of them: gpu-policy why POD",
 )
-
-
-@dataclass(slots=True)
-class _Alike:
-    """Pending pods of one owner that are alike; `raw` is the first."""
-
-    owner: ObjectReference
-    raw: Raw
-    count: int = 0
-    names: list[str] = field(default_factory=list)
 
 
 class WaitingPods:
@@ -58,7 +48,7 @@ class WaitingPods:
         self._sees_all = not scope.namespaces and set(scope.excluded).issubset(NEVER_SENT)
         self._states: dict[str, NodeState] = {}
         self._usage = NodeUsage(policies.accelerators)
-        self._groups: dict[tuple[object, ...], _Alike] = {}
+        self._groups: dict[tuple[object, ...], tuple[ObjectReference, AlikePods]] = {}
         self._sizes: Counter[str] = Counter()
         self._numbers: Counter[str] = Counter()
         self._beyond: Counter[str] = Counter()
@@ -78,59 +68,51 @@ class WaitingPods:
             yield document
 
     def _add(self, raw: Raw, owners: Owners, facts: ClusterFacts) -> None:
-        node = text(raw, "spec", "nodeName")
-        if node:
-            known = facts.cluster.nodes.get(node)
-            if known is not None and known.kind.gpu_resources:
-                self._usage.add(raw)
-        if text(raw, "status", "phase") == "Pending" and self._has_gpus(raw):
-            self._add_pending(raw, owners)
+        known = facts.cluster.nodes.get(text(raw, "spec", "nodeName"))
+        if known is not None and known.kind.gpu_resources:
+            self._usage.add(raw)
+        if text(raw, "status", "phase") == "Pending":
+            with suppress(ValueError):  # the audit has an error about it
+                pod = self._read(raw)
+                if pod.gpus or pod.resource_claims or pod.requests_classes:
+                    self._add_pending(raw, owners)
 
-    def _has_gpus(self, raw: Raw) -> bool:
-        try:
-            pod = pod_from_raw(raw, self._policies.accelerators)
-        except ValueError:
-            return False  # the audit has an error about it
-        return bool(pod.gpus or pod.resource_claims or pod.requests_classes)
+    def _read(self, raw: Raw) -> Pod:
+        return pod_from_raw(raw, self._policies.accelerators, text(raw, "metadata", "namespace"))
 
     def _add_pending(self, raw: Raw, owners: Owners) -> None:
         owner, namespace = owners.root_of(raw), text(raw, "metadata", "namespace")
         key = owner.identity, likeness(raw, lambda _names: self._states or None)
         if key not in self._groups:
             size = len(orjson.dumps(raw))
-            is_beyond = self._sizes[namespace] + size > _MOST_BYTES or self._numbers[namespace] >= MOST_GROUPS
-            if is_beyond:
+            if self._sizes[namespace] + size > _MOST_BYTES or self._numbers[namespace] >= MOST_GROUPS:
                 self._beyond[namespace] += 1
                 return
             self._sizes[namespace] += size
             self._numbers[namespace] += 1
-            self._groups[key] = _Alike(owner, raw)
-        group = self._groups[key]
-        group.count += 1
-        if len(group.names) < _MOST_NAMES:
-            group.names.append(text(raw, "metadata", "name"))
+            self._groups[key] = owner, AlikePods(raw)
+        self._groups[key][1].add(raw)
 
     def explained(self, facts: ClusterFacts, now: float) -> tuple[PendingPods, ...]:
         """Why the pods that passed are Pending, the gravest reason first. Call it once, after the last one.
 
         `now` is the moment for which exceptions are judged, in seconds since 1970.
         """
-        found: dict[tuple[object, ...], tuple[ObjectReference, Explanation, list[_Alike]]] = {}
-        for group in self._groups.values():
-            explanation = why_pod(self._observed(group.raw), self._around(group.raw, facts, now))
-            key = group.owner.identity, explanation.code, explanation.message
-            found.setdefault(key, (group.owner, explanation, []))[2].append(group)
-        pending = [_reported(owner, explanation, groups) for owner, explanation, groups in found.values()]
+        found: dict[tuple[object, ...], PendingPods] = {}
+        for owner, pods in self._groups.values():
+            why = why_pod(ObservedPod(pods.first, self._read(pods.first), self._around(pods.first, facts, now)))
+            key = owner.identity, why.code, why.message
+            running = Running(pods.count, tuple(pods.names))
+            if key in found:
+                known = found[key].pods
+                running = Running(known.count + pods.count, (*known.names, *pods.names)[:_MOST_NAMES])
+            remedy = " ".join(why.remedy.splitlines())
+            found[key] = PendingPods(owner, str(why.code), why.message, remedy, running)
         for namespace, count in self._beyond.items():
             reference = ObjectReference("", "Namespace", namespace, "v1")
-            pending.append(
-                PendingPods(reference, str(_UNLOOKED.code), _UNLOOKED.message, _UNLOOKED.remedy, Running(count, ()))
-            )
-        return tuple(sorted(pending, key=lambda one: (ReasonCode(one.reason).rank, one.owner, one.message)))
-
-    def _observed(self, raw: Raw) -> ObservedPod:
-        pod = pod_from_raw(raw, self._policies.accelerators, text(raw, "metadata", "namespace"))
-        return ObservedPod(raw, pod)
+            code, message, remedy = ReasonCode.UNKNOWN, *_NOT_LOOKED_AT
+            found[reference.identity] = PendingPods(reference, str(code), message, remedy, Running(count, ()))
+        return tuple(sorted(found.values(), key=lambda one: (ReasonCode(one.reason).rank, one.owner, one.message)))
 
     def _around(self, raw: Raw, facts: ClusterFacts, now: float) -> Surroundings:
         policy = policy_for(raw, text(raw, "metadata", "namespace"), self._policies, now)
@@ -140,10 +122,3 @@ class WaitingPods:
             self._states or None,
             self._usage if self._sees_all and self._states else None,
         )
-
-
-def _reported(owner: ObjectReference, explanation: Explanation, groups: list[_Alike]) -> PendingPods:
-    names = [name for group in groups for name in group.names][:_MOST_NAMES]
-    running = Running(sum(group.count for group in groups), tuple(names))
-    remedy = " ".join(explanation.remedy.splitlines())
-    return PendingPods(owner, str(explanation.code), explanation.message, remedy, running)

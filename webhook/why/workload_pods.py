@@ -1,157 +1,126 @@
-"""The pods of a workload, and the objects between, such as ReplicaSets. Of any number of pods few are kept."""
+"""The pods of a workload in groups that are alike, the objects between, such as ReplicaSets, and which of these lack
+pods. Of any number of pods that are alike one is kept.
+"""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 
 import orjson
 
 from webhook.kubernetes.api_server import METADATA_LIST
-from webhook.kubernetes.discovery import PODS, ApiResource
+from webhook.kubernetes.discovery import PODS
 from webhook.model.json_parts import listed, mapped, part
 from webhook.model.requirements import is_extended
-from webhook.model.workloads import WORKLOADS, controller_of
-from webhook.why.explanation import Explanation, PodsAlike, ReasonCode
+from webhook.model.workloads import WORKLOADS, controller_of, templates_of
 from webhook.why.held_back import gates_of
-from webhook.why.node_usage import NodeState
+from webhook.why.node_usage import FINISHED, NodeState
 from webhook.why.observed import Raw, condition, text
-from webhook.why.reading import ClusterReader, label_selector
+from webhook.why.reading import ClusterReader
 
-FINISHED = ("Succeeded", "Failed")
-"""Phases of pods that hold nothing any more."""
+BUILT_IN_GROUPS = frozenset({"", "apps", "batch"})
 _MAKES = {("apps", "Deployment"): (("apps", "ReplicaSet"),), ("batch", "CronJob"): (("batch", "Job"),)}
-"""Built-in kinds that make pods through other objects, which have no further objects between."""
+"""Built-in kinds that make pods through other objects."""
 _LEAVES = frozenset({"ReplicaSet", "Job", "StatefulSet", "DaemonSet", "ReplicationController"})
-_BUILT_IN = frozenset({"", "apps", "batch"})
-_MOST_PARTS = 500
 _MOST_WHOLE = 20
-"""Objects between a workload and its pods that are read whole, for their conditions."""
-_MOST_STEPS = 8
-_MOST_GROUPS = 24
-"""Groups of pods that are explained in full; pods beyond them are explained by their own status alone."""
+"""Objects between a workload and its pods that are read whole, those with the fewest pods."""
 _MOST_NAMES = 5
-_MOST_CONTAINERS = 200
 _ABOUT_NODES = (
     *("nodeSelector", "tolerations", "schedulerName", "runtimeClassName", "resourceClaims"),
     *("resources", "overhead", "priorityClassName"),
 )
 """Fields of a pod's spec that decide where it may run, beside affinity."""
 
-StatesOf = Callable[[Sequence[str]], dict[str, NodeState] | None]
+StatesOf = Callable[[Iterable[str]], dict[str, NodeState] | None]
 """Reads the states of nodes."""
+
+
+def uid_of(raw: Raw | None) -> str:
+    """The uid of an object; empty for None."""
+    return text(raw, "metadata", "uid")
+
+
+def owner_of(raw: Raw) -> str:
+    """The uid of the controller of an object; empty if none."""
+    return text(controller_of(raw), "uid")
 
 
 @dataclass(slots=True)
 class AlikePods:
-    """Pods of a workload that are alike: the first one, how many there are, and the first names."""
+    """Pods that are alike: the first one, how many there are, and the first names."""
 
     first: Raw
     count: int = 0
     names: list[str] = field(default_factory=list)
 
+    def add(self, pod: Raw) -> None:
+        """Count a pod."""
+        self.count += 1
+        if len(self.names) < _MOST_NAMES:
+            self.names.append(text(pod, "metadata", "name"))
+
+    @property
+    def is_over(self) -> bool:
+        return text(self.first, "status", "phase") in FINISHED
+
 
 @dataclass(slots=True)
-class PodGroups:
+class WorkloadPods:
     """The pods of a workload. `alive_of` counts those that have not finished, by the uid of their controller, and
-    `over_of` those that have; `others` are in no group, and are put together by their reason.
+    `made_of` all of them.
     """
 
     groups: list[AlikePods] = field(default_factory=list)
     alive_of: Counter[str] = field(default_factory=Counter)
-    over_of: Counter[str] = field(default_factory=Counter)
-    others: list[PodsAlike] = field(default_factory=list)
+    made_of: Counter[str] = field(default_factory=Counter)
 
     @property
     def alive(self) -> int:
         """The number of pods that have not finished."""
         return self.alive_of.total()
 
-    def of(self, controller: Raw) -> int:
-        """The number of pods of a controller, with those that have finished."""
-        uid = text(controller, "metadata", "uid")
-        return self.alive_of[uid] + self.over_of[uid]
 
-
-def parts_of(raw: Raw, namespace: str, reader: ClusterReader) -> Iterator[Raw]:
-    """The objects that a workload has made to make its pods, directly and through others; at most 500."""
+def parts_of(raw: Raw, namespace: str, reader: ClusterReader) -> list[Raw]:
+    """The metadata of the objects that a workload has made to make its pods, directly and through others."""
     group, kind = text(raw, "apiVersion").rpartition("/")[0], text(raw, "kind")
-    if kind in _LEAVES and group in _BUILT_IN:
-        return
-    known = _MAKES.get((group, kind))
-    kinds = known or tuple(key for key, one in WORKLOADS.items() if one.is_namespaced)
-    made: list[tuple[ApiResource, Raw]] = []
-    for pair in kinds:
-        resource = reader.find(*pair)
-        if resource is not None:
-            found = reader.items(resource, namespace, f"which {resource.name} it has made", accept=METADATA_LIST)
-            made += [(resource, one) for one in found if controller_of(one) is not None]
-    below = _below(text(raw, "metadata", "uid"), made, 1 if known else _MOST_STEPS)
-    newest = sorted(below, key=lambda pair: text(pair[1], "metadata", "creationTimestamp"), reverse=True)
-    for number, (resource, one) in enumerate(newest[:_MOST_PARTS]):
-        name = text(one, "metadata", "name")
-        whole = (
-            reader.get(resource, namespace, name, f"the state of its {resource.name}") if number < _MOST_WHOLE else None
-        )
-        yield whole if whole is not None else one
+    if kind in _LEAVES and group in BUILT_IN_GROUPS:
+        return []
+    made: defaultdict[str, list[Raw]] = defaultdict(list)
+    for pair in _MAKES.get((group, kind)) or (key for key, one in WORKLOADS.items() if one.is_namespaced):
+        if (resource := reader.find(*pair)) is not None:
+            for one in reader.items(resource, namespace, f"which {resource.name} it has made", accept=METADATA_LIST):
+                made[owner_of(one)].append(one)
+    found = {uid_of(raw): raw}
+    owners = list(found)
+    for owner in owners:  # which grows
+        below = {uid: one for one in made[owner] if (uid := uid_of(one)) not in found} if owner else {}
+        found |= below
+        owners += below
+    return list(found.values())[1:]
 
 
-def _below(uid: str, made: list[tuple[ApiResource, Raw]], steps: int) -> list[tuple[ApiResource, Raw]]:
-    by_owner: dict[str, list[tuple[ApiResource, Raw]]] = {}
-    for pair in made:
-        by_owner.setdefault(text(controller_of(pair[1]), "uid"), []).append(pair)
-    found: list[tuple[ApiResource, Raw]] = []
-    level, seen = [uid], {uid}
-    for _ in range(steps):
-        pairs = [pair for owner in level for pair in by_owner.get(owner, ())]
-        pairs = [pair for pair in pairs if text(pair[1], "metadata", "uid") not in seen]
-        level = [text(pair[1], "metadata", "uid") for pair in pairs]
-        seen.update(level)
-        found += pairs
-    return found
-
-
-def grouped(  # noqa: PLR0913  # a workload, where it is, and how to read more
-    raw: Raw,
-    parts: Sequence[Raw],
-    namespace: str,
-    reader: ClusterReader,
-    states_of: StatesOf,
-    *,
-    briefly: Callable[[Raw], Explanation],
-) -> PodGroups:
-    """The pods of a workload, in groups of pods that have one reason.
-
-    `briefly` explains a pod for which there is no group any more, without a request about it.
-    """
-    uids = {text(one, "metadata", "uid") for one in (raw, *parts)}
+def pods_of(raw: Raw, parts: Sequence[Raw], namespace: str, reader: ClusterReader, states_of: StatesOf) -> WorkloadPods:
+    """The pods of a workload, in groups of pods that have one reason."""
+    uids = {uid_of(one) for one in (raw, *parts)}
     labels = label_selector(mapped(raw, "spec", "selector"))
-    found: dict[tuple[object, ...], AlikePods] = {}
-    others: dict[tuple[ReasonCode, bool], PodsAlike] = {}
-    pods = PodGroups()
+    groups: dict[tuple[object, ...], AlikePods] = {}
+    pods = WorkloadPods()
     for pod in reader.items(PODS, namespace, "which pods it has", labels=labels):
-        if text(controller_of(pod), "uid") not in uids:
-            continue
-        is_over = text(pod, "status", "phase") in FINISHED
-        (pods.over_of if is_over else pods.alive_of)[text(controller_of(pod), "uid")] += 1
-        key = likeness(pod, states_of)
-        if key not in found and len(found) >= _MOST_GROUPS:
-            _add_other(others, pod, briefly(pod), is_over=is_over)
-            continue
-        group = found.setdefault(key, AlikePods(pod))
-        group.count += 1
-        if len(group.names) < _MOST_NAMES:
-            group.names.append(text(pod, "metadata", "name"))
-    pods.groups, pods.others = list(found.values()), list(others.values())
+        owner = owner_of(pod)
+        if owner in uids:
+            pods.made_of[owner] += 1
+            pods.alive_of[owner] += text(pod, "status", "phase") not in FINISHED
+            groups.setdefault(likeness(pod, states_of), AlikePods(pod)).add(pod)
+    pods.groups = list(groups.values())
     return pods
 
 
-def _add_other(
-    others: dict[tuple[ReasonCode, bool], PodsAlike], pod: Raw, found: Explanation, *, is_over: bool
-) -> None:
-    known = others.get((found.code, is_over), PodsAlike(found, 0, (), is_over))
-    names = (*known.names, text(pod, "metadata", "name"))[:_MOST_NAMES]
-    others[found.code, is_over] = PodsAlike(known.explanation, known.count + 1, names, is_over)
+def label_selector(selector: Raw) -> str:
+    """A LabelSelector as a query has it, as far as matchLabels say; empty if that cannot be said."""
+    labels = mapped(selector, "matchLabels")
+    if not all(isinstance(value, str) for value in labels.values()):
+        return ""
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
 def likeness(pod: Raw, states_of: StatesOf) -> tuple[object, ...]:
@@ -159,10 +128,8 @@ def likeness(pod: Raw, states_of: StatesOf) -> tuple[object, ...]:
 
     Neither the names of healthy nodes nor of controllers: a workload on a thousand nodes is one kind of pods.
     """
-    statuses = [
-        one for key in ("initContainerStatuses", "containerStatuses") for one in listed(pod, "status", key)[:50]
-    ]
     node = text(pod, "spec", "nodeName")
+    statuses = (one for key in ("initContainerStatuses", "containerStatuses") for one in listed(pod, "status", key))
     return (
         text(pod, "status", "phase"),
         text(pod, "status", "reason"),
@@ -170,20 +137,20 @@ def likeness(pod: Raw, states_of: StatesOf) -> tuple[object, ...]:
         gates_of(pod),
         _node_of(pod, node, states_of) if node else (_wishes(pod), text(condition(pod, "PodScheduled"), "message")),
         text(condition(pod, "Ready"), "status"),
-        tuple(_status(one) for one in statuses),
+        tuple(map(_status, statuses)),
     )
 
 
 def _status(raw: object) -> tuple[object, ...]:
-    ended = part(raw, "state", "terminated", "exitCode")
     waits = text(raw, "state", "waiting", "reason"), text(raw, "lastState", "terminated", "reason")
-    return (*waits, part(raw, "ready") is True, ended if isinstance(ended, int) else None)
+    return (*waits, part(raw, "ready") is True, str(part(raw, "state", "terminated", "exitCode")))
 
 
 def _node_of(pod: Raw, node: str, states_of: StatesOf) -> tuple[object, ...]:
     """What matters of the node of a pod: its fault, or else how many of the pod's devices it offers."""
+    limits = (mapped(one, "resources", "limits") for one in _containers(pod))
+    devices = sorted({name for one in limits for name in one if is_extended(name)})
     states = states_of([node])
-    devices = sorted(_devices(pod))
     if states is None:
         return "not read", *devices
     state = states.get(node)
@@ -194,23 +161,59 @@ def _node_of(pod: Raw, node: str, states_of: StatesOf) -> tuple[object, ...]:
     return (left,) if is_whole else (left, node)
 
 
-def _devices(pod: Raw) -> set[str]:
-    """The extended resources that the containers of a pod request."""
-    containers = (
-        one for key in ("initContainers", "containers") for one in listed(pod, "spec", key)[:_MOST_CONTAINERS]
-    )
-    return {name for one in containers for name in mapped(one, "resources", "limits") if is_extended(name)}
+def _containers(pod: Raw) -> list[object]:
+    return [*listed(pod, "spec", "initContainers"), *listed(pod, "spec", "containers")]
 
 
 def _wishes(pod: Raw) -> bytes:
-    """A digest of what decides where a pod may run: requests, images, and the fields about nodes."""
-    spec = mapped(pod, "spec")
-    containers = [
-        {key: part(one, key) for key in ("image", "resources")}
-        for kind in ("initContainers", "containers")
-        for one in listed(spec, kind)
-    ]
-    wishes: Mapping[str, object] = {key: spec.get(key) for key in _ABOUT_NODES}
-    affinity = part(spec, "affinity", "nodeAffinity")
-    written = orjson.dumps([containers, wishes, affinity], option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
-    return blake2b(written, digest_size=16).digest()
+    """What decides where a pod may run: requests, images, and the fields about nodes."""
+    containers = [{key: part(one, key) for key in ("image", "resources")} for one in _containers(pod)]
+    wishes = [part(pod, "spec", key) for key in _ABOUT_NODES]
+    affinity = part(pod, "spec", "affinity", "nodeAffinity")
+    return orjson.dumps([containers, wishes, affinity], option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+
+
+# How many pods there should be.
+
+
+def desired_pods(raw: Raw) -> int | None:
+    """How many pods a workload wants to have now; None if it does not say."""
+    if text(raw, "kind") == "DaemonSet":
+        wanted = part(raw, "status", "desiredNumberScheduled")
+        return wanted if type(wanted) is int else None
+    counts = [template.pods for template in templates_of(raw)]
+    known = [count for count in counts if count is not None]
+    if not counts or len(known) < len(counts) or text(raw, "kind") == "CronJob":
+        return None
+    done, total = part(raw, "status", "succeeded"), part(raw, "spec", "completions")
+    if text(raw, "kind") == "Job" and type(done) is int and done:  # without completions, the first success ends it
+        return min(sum(known), max(total - done, 0)) if type(total) is int else None
+    return sum(known)
+
+
+def counts_for_certain(raw: Raw) -> bool:
+    """Whether a workload certainly lacks pods if it has fewer than `desired_pods`: operators may have their reasons."""
+    return text(raw, "apiVersion").rpartition("/")[0] in BUILT_IN_GROUPS and text(raw, "kind") != "CronJob"
+
+
+def whole_parts(parts: Sequence[Raw], pods: WorkloadPods, namespace: str, reader: ClusterReader) -> Iterator[Raw]:
+    """The parts, those with the fewest pods and then the newest first; the first 20 are read whole."""
+    newest = sorted(parts, key=lambda one: text(one, "metadata", "creationTimestamp"), reverse=True)
+    for number, one in enumerate(sorted(newest, key=lambda one: pods.made_of[uid_of(one)])):
+        whole = _whole(one, namespace, reader) if number < _MOST_WHOLE else None
+        yield one if whole is None else whole
+
+
+def _whole(raw: Raw, namespace: str, reader: ClusterReader) -> Raw | None:
+    resource = reader.find(text(raw, "apiVersion").rpartition("/")[0], text(raw, "kind"))
+    name = text(raw, "metadata", "name")
+    return None if resource is None else reader.get(resource, namespace, name, f"the state of its {resource.name}")
+
+
+def lacks_pods(raw: Raw, pods: WorkloadPods) -> bool:
+    """Whether a part that makes pods itself has fewer than it wants; False if only its metadata is known."""
+    ends = (condition(raw, kind) for kind in ("Complete", "SuccessCriteriaMet", "Failed"))
+    if any(text(end, "status") == "True" for end in ends):
+        return False
+    wanted = None if True in (part(raw, "spec", "suspend"), part(raw, "spec", "paused")) else desired_pods(raw)
+    return wanted is not None and pods.alive_of[uid_of(raw)] < wanted
