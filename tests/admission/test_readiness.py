@@ -37,6 +37,11 @@ def test_a_replica_with_policies_and_facts_is_ready(replica: Replica) -> None:
             "facts: 1 s old, API server answers (1 node)",
         ],
     )
+    assert replica.client.get("/statusz").json == {
+        "notReady": "",
+        "policies": replica.store.current.hash,
+        "refusedPolicies": "",
+    }
 
 
 def test_before_the_facts_are_loaded_reviews_get_503_with_retry_after(replica: Replica) -> None:
@@ -48,6 +53,8 @@ def test_before_the_facts_are_loaded_reviews_get_503_with_retry_after(replica: R
         assert answer.text == "facts: not loaded yet (waiting for nodes)\n"
     assert replica.count("gpu_policy_errors_total", reason="not_ready") == 2
     assert replica.client.get("/readyz").status_code == 503
+    state = replica.client.get("/statusz")
+    assert (state.status_code, state.json["notReady"]) == (200, "facts: not loaded yet (waiting for nodes)")
 
 
 def ask_late(replica: Replica, path: str, seconds: float) -> Any:

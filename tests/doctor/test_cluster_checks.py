@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from webhook.doctor.cluster import DoctorCluster
-from webhook.doctor.cluster_checks import absent_namespaces
+from webhook.doctor.configurations import absent_namespaces
 from webhook.doctor.doctor_report import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 

@@ -12,9 +12,8 @@ from tests.deploy.value_sets import LOOKING_UP
 from tests.images.replicas import config
 from webhook.doctor.cluster import DoctorCluster
 from webhook.doctor.doctor_report import DoctorFinding, Status
-from webhook.doctor.installation import Installation, Place
+from webhook.doctor.installation import Installation, Place, WebhookDeployment
 from webhook.doctor.shared_objects import image_results
-from webhook.doctor.webhook_deployment import WebhookDeployment
 from webhook.images.cache import NEVER, LookupResult
 from webhook.images.packing import KEY, pack
 

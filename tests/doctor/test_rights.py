@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from tests.deploy.manifests import needs_helm, rendered
-from webhook.doctor.installation import Place
+from webhook.doctor.installation import Place, WebhookDeployment
 from webhook.doctor.rights import needed
-from webhook.doctor.webhook_deployment import WebhookDeployment
 
 
 def granted(role: dict[str, Any]) -> Iterator[tuple[str, str, str, str, str]]:

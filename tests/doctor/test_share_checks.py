@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.gpus import discovered_labels as labels
 from tests.gpus.discovered_labels import A100, SLICE, T4, discovered
 from webhook.doctor.doctor_report import DoctorFinding, Status
-from webhook.doctor.share_checks import share_findings
+from webhook.doctor.node_checks import share_findings
 from webhook.facts.nodes import Node, node_from_raw
 from webhook.gpus.gpu_table import GPUS
 

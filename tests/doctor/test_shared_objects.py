@@ -12,9 +12,8 @@ from tests.deploy.manifests import needs_helm, rendered, shipped
 from tests.deploy.value_sets import UNCOUNTED
 from webhook.doctor.cluster import DoctorCluster, UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, Status
-from webhook.doctor.installation import Installation, Place
+from webhook.doctor.installation import Installation, Place, WebhookDeployment
 from webhook.doctor.shared_objects import quotas
-from webhook.doctor.webhook_deployment import WebhookDeployment
 from webhook.ledger.entries import DATA, LABEL, PREFIX, Entries, content
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build

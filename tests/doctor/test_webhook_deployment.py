@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.deploy.manifests import needs_helm, rendered, shipped
-from webhook.doctor.webhook_deployment import WebhookDeployment
+from webhook.doctor.installation import WebhookDeployment
 
 
 def workload(values: dict[str, Any]) -> WebhookDeployment:

@@ -75,7 +75,9 @@ class MetricsPort:
         return [text]
 
 
-_SERVED = "POST /mutate, /validate, /workloads, /policies and /claims, GET /livez, /readyz and /metrics are served"
+_SERVED = (
+    "POST /mutate, /validate, /workloads, /policies and /claims, GET /livez, /readyz, /statusz and /metrics are served"
+)
 
 
 def create_app(service: Service) -> Flask:
@@ -93,6 +95,10 @@ def create_app(service: Service) -> Flask:
     @app.get("/readyz")
     def readyz() -> Response:
         return _text(*service.readiness())
+
+    @app.get("/statusz")
+    def statusz() -> dict[str, str]:
+        return service.state()
 
     @app.get(METRICS)
     def metrics() -> Response:

@@ -260,6 +260,15 @@ class Service:
         images = _ImagesOfReview(self._images, budget.deadline, is_dry_run=review.is_dry_run)
         return facts.with_images(images, review.namespace)
 
+    def state(self) -> dict[str, str]:
+        """What /statusz says: the state of this replica for programs; empty texts where nothing is wrong."""
+        reload = self.policies.status
+        return {
+            "notReady": self.not_ready(),
+            "policies": self.policies.current.hash,
+            "refusedPolicies": "" if reload.last_ok else reload.last_error,
+        }
+
     def readiness(self) -> tuple[str, int]:
         """The text and status code of /readyz: every check on a line of its own."""
         problem = self.not_ready()

@@ -32,53 +32,48 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
         yield problem("there is no Secret with the serving certificate", "a Secret with tls.crt", _remedy(installation))
         return
     name = f"Secret {secret['metadata']['namespace']}/{secret['metadata']['name']}"
-    pem = decoded(secret.get("data") or {}, "tls.crt")
+    data = secret.get("data") or {}
+    pem, authority = decoded(data, "tls.crt"), decoded(data, "ca.crt")
     try:
         yield _ending(f"the serving certificate in {name}", not_before(pem), not_after(pem), installation)
         for entry in installation.entries:
             yield _entry(entry, pem, installation)
     except CertificateError as error:
         yield problem(f"tls.crt in {name} is {error}", "the serving certificate", _remedy(installation))
-    authority = decoded(secret.get("data") or {}, "ca.crt")
-    if authority:
-        yield _authority(authority, name, installation)
-
-
-def _authority(pem: bytes, name: str, installation: Installation) -> DoctorFinding:
     try:
-        return _ending(f"the authority in {name}", not_before(pem), not_after(pem), installation)
+        if authority:
+            yield _ending(f"the authority in {name}", not_before(authority), not_after(authority), installation)
     except CertificateError as error:
-        return problem(f"ca.crt in {name} is {error}", "the authority", _remedy(installation))
+        yield problem(f"ca.crt in {name} is {error}", "the authority", _remedy(installation))
 
 
 def _entry(entry: Object, pem: bytes, installation: Installation) -> DoctorFinding:
     """Whether a webhook's caBundle trusts the certificate, and the certificate covers the host name of the webhook."""
     name, client = entry["name"], entry.get("clientConfig", {})
-    host = _host(client)
+    service = client.get("service")
+    host = (
+        f"{service['name']}.{service['namespace']}.svc" if service else urlsplit(client.get("url", "")).hostname or ""
+    )
     if not covers(pem, [host]):
         found = f"{name} is called at {host}, which the serving certificate does not cover"
         return problem(found, f"a certificate for {host}", _remedy(installation))
     try:
         bundle = base64.b64decode(client.get("caBundle") or "")
-        if not bundle and _is_left_to_the_roots(installation):
-            return skipped(f"the caBundle of {name} is empty, so the API server's own roots decide; see the check pods")
         end = trusted_until(pem, bundle) if bundle else None
     except (CertificateError, binascii.Error) as error:
         return problem(f"the caBundle of {name} is {error}", "the authorities to trust", _remedy(installation))
-    if end is None:
-        found = "does not trust the serving certificate" if bundle else "is empty"
-        return problem(
-            f"the caBundle of {name} {found}",
-            "the authority that signed the serving certificate",
-            _remedy(installation),
-        )
-    return _ending(f"the trust of {name} in the serving certificate", None, end, installation)
+    if end is not None:
+        return _ending(f"the trust of {name} in the serving certificate", None, end, installation)
+    if not bundle and _is_left_to_the_roots(installation):
+        return skipped(f"the caBundle of {name} is empty, so the API server's own roots decide; see the check pods")
+    found = f"the caBundle of {name} {'does not trust the serving certificate' if bundle else 'is empty'}"
+    return problem(found, "the authority that signed the serving certificate", _remedy(installation))
 
 
 def _is_left_to_the_roots(installation: Installation) -> bool:
     """Whether an empty caBundle stays empty, because no program fills it in."""
-    found = [configuration for configuration in installation.configurations.values() if configuration]
-    annotations = {key for one in found for key in one["metadata"].get("annotations") or {}}
+    found = (configuration for configuration in installation.configurations.values() if configuration)
+    annotations = [key for one in found for key in one["metadata"].get("annotations") or {}]
     injects = any(key.startswith("cert-manager.io/inject-") for key in annotations)
     return not injects and not installation.workload.keeps_certificates
 
@@ -90,24 +85,13 @@ def _ending(what: str, start: datetime | None, end: datetime, installation: Inst
     if end <= now:
         return problem(f"{what} ended {end:%Y-%m-%d %H:%M} UTC", "validity now", _remedy(installation))
     if end - now < SOON:
-        return warning(
-            f"{what} ends {end:%Y-%m-%d %H:%M} UTC, in {(end - now).days} days",
-            f"more than {SOON.days} days",
-            _remedy(installation),
-        )
+        found = f"{what} ends {end:%Y-%m-%d %H:%M} UTC, in {(end - now).days} days"
+        return warning(found, f"more than {SOON.days} days", _remedy(installation))
     return ok(f"{what} ends {end:%Y-%m-%d}")
 
 
-def _host(client: Object) -> str:
-    """The name that the API server expects in the certificate."""
-    service = client.get("service")
-    if service:
-        return f"{service['name']}.{service['namespace']}.svc"
-    return urlsplit(client.get("url", "")).hostname or ""
-
-
 def _remedy(installation: Installation) -> str:
-    """The remedy: who renews certificates, and how to see why it did not happen."""
+    """Who renews certificates, and how to see why it did not happen."""
     try:
         keeps = installation.workload.keeps_certificates
     except UnavailableError:

@@ -60,16 +60,6 @@ def _compared(phase: str, expected: Document, live: Document, installation: Inst
         yield ok(f"the {phase} webhook configuration is as it was installed")
 
 
-def left_out(selector: Mapping[str, Any]) -> set[str]:
-    """The namespaces that a selector leaves out by name."""
-    return {
-        name
-        for one in selector.get("matchExpressions", ())
-        if one["key"] == "kubernetes.io/metadata.name" and one["operator"] == "NotIn"
-        for name in one["values"]
-    }
-
-
 def _as_installed(installation: Installation, verb: str) -> str:
     """The command that restores the configurations as they were installed; `verb` is apply or replace."""
     key = REGISTRATION_KEY.replace(".", r"\.")
@@ -103,6 +93,28 @@ def policies_at_apply(installation: Installation) -> Iterator[DoctorFinding]:
         count = len(config_maps)
         counted = "the ConfigMap" if count == 1 else f"all {count} ConfigMaps"
         yield ok(f"mistakes in {counted} of policies are refused when they are applied")
+
+
+def absent_namespaces(installation: Installation) -> Iterator[DoctorFinding]:
+    """Every namespace that is left out exists, so that no tenant can create it."""
+    there = {namespace["metadata"]["name"] for namespace in installation.cluster.items("/api/v1/namespaces")}
+    excluded = {
+        name
+        for entry in installation.entries
+        for one in (entry.get("namespaceSelector") or {}).get("matchExpressions", ())
+        if one["key"] == "kubernetes.io/metadata.name" and one["operator"] == "NotIn"
+        for name in one["values"]
+    }
+    if missing := sorted(excluded - there):
+        yield warning(
+            f"the webhook configurations leave out namespaces that do not exist: {', '.join(missing)}; pods in such a "
+            "namespace are not validated",
+            "namespaces that exist, or that no tenant may create",
+            "create them, or let only administrators create them; otherwise remove them from "
+            "webhook.namespaceSelector.exclude",
+        )
+    else:
+        yield ok("every namespace that is left out exists")
 
 
 _NAMES = re.compile(r"name\.matches\(r'(\^\(.*?\)\$)'\)")

@@ -1,10 +1,9 @@
 """Findings of the doctor's checks, and the report of all findings as text and as JSON."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from enum import StrEnum
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -14,8 +13,6 @@ from webhook.outcome import printable
 
 if TYPE_CHECKING:
     from webhook.doctor.installation import Installation, Place
-
-API_VERSION = "gpupolicy.dev/v1alpha1"
 
 
 class Status(StrEnum):
@@ -98,44 +95,28 @@ def render_json(report: DoctorReport, place: "Place") -> str:
     The shape is a contract; its version is in `apiVersion`.
     """
     document = {
-        "apiVersion": API_VERSION,
+        "apiVersion": "gpupolicy.dev/v1alpha1",
         "kind": "DoctorReport",
         "namespace": place.namespace,
         "name": place.name,
         "counts": {status.value: report.count(status) for status in Status},
-        "results": [
-            {
-                "check": result.check.key,
-                "status": result.finding.status.value,
-                "found": result.finding.found,
-                "expected": result.finding.expected,
-                "remedy": result.finding.remedy,
-            }
-            for result in report.results
-        ],
+        "results": [{"check": result.check.key, **asdict(result.finding)} for result in report.results],
     }
     return json.dumps(document, indent=2) + "\n"
 
 
-_STYLES: Mapping[Status, str] = MappingProxyType(
-    {Status.OK: "green", Status.WARNING: "yellow", Status.PROBLEM: "bold red", Status.SKIPPED: "dim"}
-)
+_STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.PROBLEM: "bold red", Status.SKIPPED: "dim"}
 
 
 def render_text(report: DoctorReport, console: Console) -> None:
     """Print a line for each result, with expectation and remedy if something is wrong, and then the totals."""
     for result in report.results:
-        _result(result, console)
+        finding = result.finding
+        line = Text(f"{finding.status:<9}", style=_STYLES[finding.status])
+        line.append(f"{result.check.key:<19}", style="bold").append(printable(finding.found))
+        console.print(line, soft_wrap=True)
+        for word, text in (("expected", finding.expected), ("remedy", finding.remedy)):
+            if text:
+                console.print(Text(f"{'':9}{word}: {printable(text)}", style="dim"), soft_wrap=True)
     total = ", ".join(f"{report.count(status)} {status}" for status in Status)
     console.print(Text(total, style="bold"), soft_wrap=True)
-
-
-def _result(result: DoctorResult, console: Console) -> None:
-    finding = result.finding
-    line = Text(f"{finding.status:<9}", style=_STYLES[finding.status])
-    line.append(f"{result.check.key:<19}", style="bold")
-    line.append(printable(finding.found))
-    console.print(line, soft_wrap=True)
-    for word, text in (("expected", finding.expected), ("remedy", finding.remedy)):
-        if text:
-            console.print(Text(f"{'':9}{word}: {printable(text)}", style="dim"), soft_wrap=True)

@@ -11,8 +11,7 @@ from typing import Any
 from webhook import engine
 from webhook.doctor.cluster import Object, UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
-from webhook.doctor.installation import Installation
-from webhook.doctor.webhook_deployment import DEFAULT_PORT
+from webhook.doctor.installation import DEFAULT_PORT, Installation
 from webhook.kubernetes.api_errors import RefusedError
 from webhook.kubernetes.api_paths import CORE, path_of
 

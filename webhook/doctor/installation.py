@@ -5,14 +5,14 @@ The policies of an installation are read from ConfigMaps, as the kubelet project
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from webhook.doctor.cluster import DoctorCluster, Object, UnavailableError
-from webhook.doctor.webhook_deployment import WebhookDeployment
 from webhook.facts.facts import ClusterFacts
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.kubernetes.webhook_configurations import (
@@ -51,6 +51,117 @@ def changed_at(config_map: Object) -> datetime:
     return max(datetime.fromisoformat(time) for time in times if time)
 
 
+DEFAULT_PORT = 8443
+
+
+@dataclass(frozen=True)
+class WebhookDeployment:
+    """A Deployment of the webhook, as the API server gives it."""
+
+    raw: Object
+
+    @cached_property
+    def arguments(self) -> Mapping[str, str]:
+        """The options of `gpu-policy serve` by name, without dashes; of a repeated option the last value."""
+        words = [str(word) for word in (*self._container.get("command", ()), *self._container.get("args", ()))]
+        options: dict[str, str] = {}
+        for word, following in zip(words, (*words[1:], ""), strict=True):
+            if word.startswith("--"):
+                name, equals, value = word[2:].partition("=")
+                options[name] = value if equals else following
+        return options
+
+    @property
+    def wanted(self) -> int:
+        return int(self.raw["spec"].get("replicas", 1))
+
+    @property
+    def ready(self) -> int:
+        return int(self.raw.get("status", {}).get("readyReplicas", 0))
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels by which the Deployment selects its pods."""
+        return dict(self.raw["spec"]["selector"].get("matchLabels", {}))
+
+    @property
+    def port(self) -> int:
+        return self._port("port", DEFAULT_PORT)
+
+    @property
+    def metrics_port(self) -> int:
+        return self._port("metrics-port", self.port)
+
+    def _port(self, option: str, default: int) -> int:
+        written = self.arguments.get(option, "")
+        return int(written) if written.isdecimal() else default
+
+    @property
+    def port_names(self) -> tuple[str, ...]:
+        ports = self._container.get("ports") or ()
+        return tuple(str(one["name"]) for one in ports if one.get("containerPort") == self.port and "name" in one)
+
+    @property
+    def pod_labels(self) -> Mapping[str, str]:
+        return dict(self.raw["spec"]["template"].get("metadata", {}).get("labels") or {})
+
+    @property
+    def is_on_host_network(self) -> bool:
+        return bool(self._pod.get("hostNetwork"))
+
+    @property
+    def service_account(self) -> str:
+        return str(self._pod.get("serviceAccountName") or "default")
+
+    @property
+    def keeps_certificates(self) -> bool:
+        """Whether the replicas make and renew their certificates."""
+        return "certificate-secret" in self.arguments
+
+    @property
+    def certificate_secret(self) -> str:
+        """The Secret with the serving certificate; empty where none is named or mounted."""
+        if self.keeps_certificates:
+            return self.arguments["certificate-secret"].rpartition("/")[2]
+        place = PurePosixPath(self.arguments.get("cert", "/")).parent
+        return next((source["secretName"] for source in self._mounted(place, "secret") if "secretName" in source), "")
+
+    @property
+    def image_results(self) -> str:
+        """The ConfigMap in which the replicas share image information; empty where they do not share it."""
+        return self.arguments.get("image-results", "").rpartition("/")[2]
+
+    @property
+    def quota_ledgers(self) -> str:
+        """The namespace in which the replicas keep the ledgers of quotas; empty where they keep none."""
+        return self.arguments.get("quota-ledgers", "")
+
+    @property
+    def policy_config_maps(self) -> tuple[Object, ...]:
+        """The volume sources of the ConfigMaps with policies, in their order: `name` and perhaps `items`."""
+        place = PurePosixPath(self.arguments.get("policies", "/"))
+        return tuple(self._mounted(place, "configMap"))
+
+    @property
+    def _pod(self) -> Mapping[str, Any]:
+        pod: Mapping[str, Any] = self.raw["spec"]["template"]["spec"]
+        return pod
+
+    @property
+    def _container(self) -> Mapping[str, Any]:
+        containers: list[Mapping[str, Any]] = self._pod["containers"]
+        return next((one for one in containers if "serve" in one.get("args", ())), containers[0])
+
+    def _mounted(self, place: PurePosixPath, kind: str) -> Iterator[Object]:
+        """The sources of this kind of the volume that is mounted at a path."""
+        volumes = {volume["name"]: volume for volume in self._pod.get("volumes") or ()}
+        for mount in self._container.get("volumeMounts") or ():
+            if PurePosixPath(mount["mountPath"]) == place:
+                volume = volumes.get(mount["name"], {})
+                sources = (volume, *(volume.get("projected", {}).get("sources") or ()))
+                yield from (source[kind] for source in sources if kind in source)
+
+
 REGISTRATION_KEY = "webhooks.yaml"
 
 
@@ -75,7 +186,6 @@ class Installation:
 
     @property
     def title(self) -> str:
-        """The Deployment as commands name it."""
         return f"deployment/{self.place.name}"
 
     @property
@@ -95,7 +205,6 @@ class Installation:
 
     @cached_property
     def deployment(self) -> WebhookDeployment | None:
-        """The Deployment, None where there is none."""
         found = self.cluster.find(self.path("deployments", self.place.name, "/apis/apps/v1"))
         return None if found is None else WebhookDeployment(found)
 
@@ -145,7 +254,6 @@ class Installation:
 
     @cached_property
     def entries(self) -> tuple[Object, ...]:
-        """The webhooks of both configurations."""
         return tuple(entry for found in self.configurations.values() if found for entry in found.get("webhooks", ()))
 
     @cached_property
@@ -194,22 +302,18 @@ class Installation:
 
     @cached_property
     def nodes(self) -> tuple[Object, ...]:
-        """All nodes."""
         return tuple(self.cluster.items("/api/v1/nodes"))
 
     @cached_property
     def runtime_classes(self) -> tuple[Object, ...]:
-        """All runtime classes."""
         return tuple(self.cluster.items("/apis/node.k8s.io/v1/runtimeclasses"))
 
     @cached_property
     def priority_classes(self) -> tuple[Object, ...]:
-        """All priority classes."""
         return tuple(self.cluster.items("/apis/scheduling.k8s.io/v1/priorityclasses"))
 
     @cached_property
     def facts(self) -> ClusterFacts:
-        """The facts that rules ask about the cluster."""
         return ClusterFacts.of(self.nodes, self.runtime_classes, self.priority_classes)
 
 

@@ -3,9 +3,9 @@
 The second half reads what the replicas report about themselves, through the API server's proxy to their pods.
 """
 
-import re
+import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from webhook.doctor.cluster import Object, UnavailableError, selects
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
@@ -18,6 +18,11 @@ from webhook.yaml_files.file_errors import FileErrors
 ENOUGH = 2
 """Least number of replicas, so that one may be lost."""
 _ENOUGH = "two or more replicas, so that one may be lost"
+_SHUT = "a NetworkPolicy that lets in only the API server, or a client certificate that callers must show"
+_SHUT_REMEDY = (
+    "helm upgrade with --set networkPolicy.ingress.cidrs={ADDRESSES OF API SERVERS}; docs/operations.md says which "
+    "addresses these are in which network"
+)
 
 
 def deployment(installation: Installation) -> Iterator[DoctorFinding]:
@@ -89,6 +94,53 @@ def disruption_budget(installation: Installation) -> Iterator[DoctorFinding]:
         )
 
 
+def port(installation: Installation) -> Iterator[DoctorFinding]:
+    """NetworkPolicies let not every pod reach the port of reviews: who reaches it can send reviews in any name.
+
+    No object says whether the network enforces them. Policies of other kinds (Calico, Cilium) are not read.
+    """
+    workload = installation.workload
+    number, names = workload.port, workload.port_names
+    if "client-ca" in workload.arguments:
+        yield ok(f"on port {number} reviews are answered only for clients with a certificate of the authority")
+        return
+    if workload.is_on_host_network:
+        found = "the replicas listen on the nodes' addresses, to which no NetworkPolicy applies"
+        yield warning(f"{found}: pods may reach port {number}", _SHUT, "close the port on the nodes to pods")
+        return
+    path = installation.path("networkpolicies", api="/apis/networking.k8s.io/v1")
+    policies = {
+        policy["metadata"]["name"]: policy["spec"].get("ingress") or ()
+        for policy in installation.cluster.items(path)
+        if selects(policy["spec"].get("podSelector") or {}, workload.pod_labels)
+        and "Ingress" in (policy["spec"].get("policyTypes") or ("Ingress",))
+    }
+    if not policies:
+        yield warning(f"no NetworkPolicy selects the replicas: every pod may reach port {number}", _SHUT, _SHUT_REMEDY)
+        return
+    opened = [name for name, rules in policies.items() if any(_is_open(rule, (None, number, *names)) for rule in rules)]
+    for name in sorted(opened):
+        yield warning(f"NetworkPolicy {name} lets every pod reach port {number}", _SHUT, _SHUT_REMEDY)
+    if not opened:
+        yield ok(
+            f"NetworkPolicies let only the peers that they name reach port {number}; the doctor cannot see whether the "
+            "network enforces them"
+        )
+
+
+def _is_open(rule: Object, ports: Collection[object]) -> bool:
+    """Whether a rule about one of these ports names nobody, every namespace, or every address."""
+    wanted, peers = rule.get("ports") or (), rule.get("from") or ()
+    if wanted and not any(one.get("port") in ports or "endPort" in one for one in wanted):
+        return False
+    return not peers or any(
+        peer["ipBlock"]["cidr"].endswith("/0")
+        if "ipBlock" in peer
+        else peer.get("namespaceSelector") == {} and not peer.get("podSelector")
+        for peer in peers
+    )
+
+
 def _service(entry: Object) -> tuple[str, str, int] | None:
     """Namespace, name and port of the Service that a webhook names; None where it names a URL."""
     service = entry.get("clientConfig", {}).get("service")
@@ -132,11 +184,6 @@ def _ready_addresses(namespace: str, name: str, installation: Installation) -> s
 DELIVERED_SECONDS = 180.0
 """Time after which every kubelet has delivered a changed ConfigMap, and every replica has loaded it."""
 
-_HASH = re.compile(r"policies: ([0-9a-f]{64})")
-_UNREADY = re.compile(r"ready: no, (.*?)(?= policies: |$)")
-_REFUSED = re.compile(r"policy reload: REFUSED, last good set kept: (.*?)(?= facts: |$)")
-
-
 METRICS = "metrics"
 """The page that may have a separate port."""
 
@@ -161,30 +208,26 @@ def pages(installation: Installation, page: str) -> Iterator[tuple[str, str | Re
 def served_policies(installation: Installation) -> Iterator[DoctorFinding]:
     """The replicas are ready, have loaded the files on disk, and serve the policies of the ConfigMaps."""
     serving: dict[str, list[str]] = defaultdict(list)
-    for name, page in pages(installation, "readyz"):
-        text = str(page)
-        complaints = list(_complaints(name, text, installation))
-        yield from complaints
-        if found := _HASH.search(text):
-            serving[found[1]].append(name)
-        elif not complaints:
-            yield skipped(f"replica {name} cannot be asked: {text}")
+    for name, page in pages(installation, "statusz"):
+        try:
+            state = json.loads(str(page))
+            served, unready, refused = (state[key] for key in ("policies", "notReady", "refusedPolicies"))
+        except (ValueError, TypeError, KeyError):
+            yield skipped(f"replica {name} cannot be asked: {page}")
+            continue
+        serving[served].append(name)
+        if unready:
+            see = f"{installation.kubectl} logs {name} --tail=50"
+            yield problem(f"replica {name} is not ready: {unready}", "ready", see)
+        if refused:
+            yield problem(
+                f"replica {name} refused the policies on disk and keeps the last good set: {refused}",
+                "policies without a mistake",
+                "correct the policy; `gpu-policy policy check DIRECTORY` names every mistake. A replica that starts "
+                "now does not become ready",
+            )
     if serving:
         yield _agreement(serving, installation)
-
-
-def _complaints(name: str, text: str, installation: Installation) -> Iterator[DoctorFinding]:
-    if unready := _UNREADY.search(text):
-        yield problem(
-            f"replica {name} is not ready: {unready[1]}", "ready", f"{installation.kubectl} logs {name} --tail=50"
-        )
-    if refused := _REFUSED.search(text):
-        yield problem(
-            f"replica {name} refused the policies on disk and keeps the last good set: {refused[1]}",
-            "policies without a mistake",
-            "correct the policy; `gpu-policy policy check DIRECTORY` names every mistake. A replica that starts now "
-            "does not become ready",
-        )
 
 
 def _agreement(serving: dict[str, list[str]], installation: Installation) -> DoctorFinding:

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem
-from webhook.doctor.installation import Installation, Place
-from webhook.doctor.webhook_deployment import WebhookDeployment
+from webhook.doctor.installation import Installation, Place, WebhookDeployment
 from webhook.kubernetes.api_errors import RefusedError
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
-_ALL_OF_OBJECTS = ("get", "list", "watch", "create", "update", "delete")
+_READ = ("list", "watch")
+_ALL = ("get", "list", "watch", "create", "update", "delete")
+_CONFIGURATIONS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+_REGISTRATION = "admissionregistration.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +28,7 @@ class Right:
     namespace: str = ""
 
     def __str__(self) -> str:
-        named = f" {self.name}" if self.name else ""
-        return f"{self.verb} {self.resource}{named}"
+        return f"{self.verb} {self.resource}{self.name and ' ' + self.name}"
 
 
 def look(installation: Installation) -> Iterator[DoctorFinding]:
@@ -50,72 +51,51 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
 
 def needed(workload: WebhookDeployment, place: Place) -> Iterator[Right]:
     """The rights that the replicas need with their arguments."""
-    yield from _of_facts()
-    keeps = workload.keeps_certificates
-    if "registration" in workload.arguments or keeps:
-        for resource in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
-            purpose = "changes to the configurations are noticed"
-            yield Right("get", "admissionregistration.k8s.io", resource, purpose, place.name)
-            if keeps:
-                purpose = "the caBundle is kept up to date"
-                yield Right("update", "admissionregistration.k8s.io", resource, purpose, place.name)
+    for verbs, group, resource, purpose, *where in _rows(workload, place):
+        yield from (Right(verb, group, resource, purpose, *where) for verb in verbs)
+
+
+_Row = tuple[tuple[str, ...], str, str, str, *tuple[str, ...]]
+"""Verbs, API group, resource and purpose, and perhaps name and namespace."""
+
+
+def _rows(workload: WebhookDeployment, place: Place) -> Iterator[_Row]:
+    yield _READ, "", "nodes", "rules ask where a pod can run"
+    yield _READ, "node.k8s.io", "runtimeclasses", "the rule runtimeClass asks whether it exists"
+    yield _READ, "scheduling.k8s.io", "priorityclasses", "the rule priorityClass asks whether it exists"
+    yield _READ, "resource.k8s.io", "deviceclasses", "DeviceClasses may give GPUs that no node lists"
+    for resource in ("resourceclaimtemplates", "resourceclaims"):
+        yield _READ, "resource.k8s.io", resource, "the rule tolerations asks which GPUs pods claim"
+    yield _READ, "resource.k8s.io", "resourceslices", "rules ask how many GPUs nodes offer for claims"
+    yield ("get",), "", "pods", "exceptions of a pod hold for the claims that are made for it"
+    keeps, secret = workload.keeps_certificates, workload.certificate_secret
+    if keeps or "registration" in workload.arguments:
+        for resource in _CONFIGURATIONS:
+            yield ("get",), _REGISTRATION, resource, "changes to the configurations are noticed", place.name
     if keeps:
-        secret = workload.certificate_secret
-        for verb in ("get", "update"):
-            yield Right(verb, "", "secrets", "certificates are kept there", secret, place.namespace)
-        yield Right("create", "", "secrets", "certificates are made on the first start", "", place.namespace)
-    yield from _of_shown(workload)
-    if results := workload.image_results:
-        for verb in ("get", "update"):
-            purpose = "results of image look-ups are shared there"
-            yield Right(verb, "", "configmaps", purpose, results, place.namespace)
-
-
-def _of_facts() -> Iterator[Right]:
-    """The rights for the facts that rules ask about."""
-    for verb in ("list", "watch"):
-        yield Right(verb, "", "nodes", "rules ask where a pod can run")
-        yield Right(verb, "node.k8s.io", "runtimeclasses", "the rule runtimeClass asks whether it exists")
-        yield Right(verb, "scheduling.k8s.io", "priorityclasses", "the rule priorityClass asks whether it exists")
-        yield Right(verb, "resource.k8s.io", "deviceclasses", "DeviceClasses may give GPUs that no node lists")
-        for resource in ("resourceclaimtemplates", "resourceclaims"):
-            yield Right(verb, "resource.k8s.io", resource, "the rule tolerations asks which GPUs pods claim")
-        yield Right(verb, "resource.k8s.io", "resourceslices", "rules ask how many GPUs nodes offer for claims")
-    yield Right("get", "", "pods", "exceptions of a pod hold for the claims that are made for it")
-
-
-def _of_shown(workload: WebhookDeployment) -> Iterator[Right]:
-    """The rights for quotas, and for what people are shown."""
+        for resource in _CONFIGURATIONS:
+            yield ("update",), _REGISTRATION, resource, "the caBundle is kept up to date", place.name
+        yield ("get", "update"), "", "secrets", "certificates are kept there", secret, place.namespace
+        yield ("create",), "", "secrets", "certificates are made on the first start", "", place.namespace
     if ledgers := workload.quota_ledgers:
-        yield from _of_quotas(ledgers)
+        yield _READ, "", "pods", "pods that count against quotas are read"
+        yield ("get",), "", "namespaces", "ledgers are begun only for namespaces that exist"
+        yield ("list",), "", "resourcequotas", "pods that a ResourceQuota would refuse are not counted"
+        verbs = tuple(verb for verb in _ALL if verb != "watch")
+        yield verbs, "", "configmaps", "the ledgers of quotas are kept there", "", ledgers
+        yield _ALL, "gpupolicy.dev", "gpuquotas", "usage is shown to users"
     if "policy-objects" in workload.arguments:
-        for verb in _ALL_OF_OBJECTS:
-            yield Right(verb, "gpupolicy.dev", "gpupolicies", "people are shown the policies of their namespaces")
+        yield _ALL, "gpupolicy.dev", "gpupolicies", "people are shown the policies of their namespaces"
     if "warning-events" in workload.arguments:
-        yield Right("create", "", "events", "warnings about pods are shown on their controllers")
-        yield Right("get", "apps", "replicasets", "warnings are shown on the Deployment of a ReplicaSet")
-
-
-def _of_quotas(ledgers: str) -> Iterator[Right]:
-    """The rights for ledgers of quotas in a namespace."""
-    for verb in ("list", "watch"):
-        yield Right(verb, "", "pods", "pods that count against quotas are read")
-    yield Right("get", "", "namespaces", "ledgers are begun only for namespaces that exist")
-    yield Right("list", "", "resourcequotas", "pods that a ResourceQuota would refuse are not counted")
-    for verb in ("get", "list", "create", "update", "delete"):
-        yield Right(verb, "", "configmaps", "the ledgers of quotas are kept there", "", ledgers)
-    for verb in _ALL_OF_OBJECTS:
-        yield Right(verb, "gpupolicy.dev", "gpuquotas", "usage is shown to users")
+        yield ("create",), "", "events", "warnings about pods are shown on their controllers"
+        yield ("get",), "apps", "replicasets", "warnings are shown on the Deployment of a ReplicaSet"
+    if results := workload.image_results:
+        purpose = "results of image look-ups are shared there"
+        yield ("get", "update"), "", "configmaps", purpose, results, place.namespace
 
 
 def _has(account: str, right: Right, installation: Installation) -> bool:
-    attributes = {
-        "verb": right.verb,
-        "group": right.group,
-        "resource": right.resource,
-        "name": right.name,
-        "namespace": right.namespace,
-    }
+    attributes = {key: getattr(right, key) for key in ("verb", "group", "resource", "name", "namespace")}
     namespace = installation.place.namespace
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
     body = {
