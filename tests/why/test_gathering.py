@@ -213,10 +213,7 @@ def test_a_node_with_fewer_gpus_than_its_pods_request_is_found_whatever_is_asked
 
 
 def test_a_name_that_is_not_found_says_which_kinds_nobody_could_look_at(cluster: SmallCluster) -> None:
-    cluster.server.under = {
-        "/apis/kubeflow.org/v1/": always(403, {"message": "forbidden"}),
-        **cluster.server.under,
-    }
+    cluster.server.under = {"/apis/kubeflow.org/v1/": always(403, {"message": "forbidden"}), **cluster.server.under}
     with pytest.raises(TargetError, match=r"among the kinds that could be read.*`get pytorchjobs.kubeflow.org`"):
         cluster.why("train", POLICIES)
 

@@ -23,176 +23,158 @@ def waits(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
     return {"containerStatuses": [{"name": "main", "image": "trainer:1", "state": state, **more}]}
 
 
+def case(name: str, raw: dict[str, Any], reason: str, words: str, known: Surroundings = Surroundings()) -> Any:  # noqa: B008  # a value
+    """A pod, its reason, and words of the message or the remedy."""
+    return pytest.param(raw, reason, words, known, id=name)
+
+
 @pytest.mark.parametrize(
-    ("raw", "surroundings", "reason", "words"),
+    ("raw", "reason", "words", "known"),
     [
-        pytest.param(pod(0), Surroundings(), "NoGpus", "requests no GPU", id="no GPU"),
-        pytest.param(pod(status={"phase": "Succeeded"}), Surroundings(), "Finished", "has finished", id="finished"),
-        pytest.param(
+        case("no GPU", pod(0), "NoGpus", "requests no GPU"),
+        case("finished", pod(status={"phase": "Succeeded"}), "Finished", "has finished"),
+        case(
+            "evicted",
             pod(status={"phase": "Failed", "reason": "Evicted", "message": "low on memory"}),
-            Surroundings(),
             "Failed",
             "Evicted: low on memory",
-            id="evicted",
         ),
-        pytest.param(
+        case(
+            "turned away for GPUs",
             pod(status={"phase": "Failed", "reason": "OutOfnvidia.com/gpu", "message": "m"}),
-            Surroundings(),
             "WithoutGpu",
             "OutOfnvidia.com/gpu",
-            id="turned away for GPUs",
         ),
-        pytest.param(
+        case(
+            "turned away for cpu",
             pod(status={"phase": "Failed", "reason": "OutOfcpu", "message": "m"}),
-            Surroundings(),
             "Failed",
             "OutOfcpu",
-            id="turned away for cpu",
         ),
-        pytest.param(
-            pod(schedulingGates=[{"name": "a/b"}, {"name": "c/d"}]),
-            Surroundings(),
-            "Gated",
-            "gates a/b and c/d keep",
-            id="two gates",
-        ),
-        pytest.param(
-            pod(schedulingGates=[{"name": "kueue.x-k8s.io/topology"}]), Surroundings(), "Queued", "Kueue", id="Kueue"
-        ),
-        pytest.param(pod(schedulerName="volcano"), Surroundings(), "Queued", "Volcano", id="Volcano"),
-        pytest.param(
-            pod(schedulerName="kai-scheduler", status=said("over limit")),
-            Surroundings(),
-            "Queued",
-            "over limit",
-            id="KAI",
-        ),
-        pytest.param(pod(), Surroundings(), "NotScheduled", "default-scheduler", id="nothing is known"),
-        pytest.param(
+        case("two gates", pod(schedulingGates=[{"name": "a/b"}, {"name": "c/d"}]), "Gated", "gates a/b and c/d keep"),
+        case("Kueue", pod(schedulingGates=[{"name": "kueue.x-k8s.io/topology"}]), "Queued", "Kueue"),
+        case("Volcano", pod(schedulerName="volcano"), "Queued", "Volcano"),
+        case("KAI", pod(schedulerName="kai-scheduler", status=said("over limit")), "Queued", "over limit"),
+        case("nothing is known", pod(), "NotScheduled", "default-scheduler"),
+        case(
+            "no nodes may be read",
             pod(status=said("0/9 nodes are available. preemption: none")),
-            Surroundings(),
             "Unschedulable",
             "0/9 nodes are available.",
-            id="no nodes may be read",
         ),
-        pytest.param(
-            pod(**NOWHERE), around(node("a")), "FitsNowhere", "Correct the value", id="a label that is nearly right"
-        ),
-        pytest.param(pod(9), around(node("a"), policy=None), "FitsNowhere", "9 nvidia.com/gpu", id="without a policy"),
-        pytest.param(
+        case("a label that is nearly right", pod(**NOWHERE), "FitsNowhere", "Correct the value", around(node("a"))),
+        case("without a policy", pod(9), "FitsNowhere", "9 nvidia.com/gpu", around(node("a"), policy=None)),
+        case(
+            "busy",
             pod(2),
-            around(node("a", 4), pods=(pod(3, nodeName="a"),)),
             "Busy",
             "1 of 4 nvidia.com/gpu on 1 fitting node are free, at most 1 on one node",
-            id="busy",
+            around(node("a", 4), pods=(pod(3, nodeName="a"),)),
         ),
-        pytest.param(
+        case(
+            "scattered",
             pod(3),
-            around(node("a", 4), node("b", 4), pods=(pod(2, "x", nodeName="a"), pod(2, "y", nodeName="b"))),
             "Busy",
             "4 of 8 nvidia.com/gpu on 2 fitting nodes are free, at most 2 on one node",
-            id="scattered",
+            around(node("a", 4), node("b", 4), pods=(pod(2, "x", nodeName="a"), pod(2, "y", nodeName="b"))),
         ),
-        pytest.param(
+        case(
+            "GPUs that are ill",
             pod(4),
-            around(node("a", 8, allocatable=3)),
             "NodesUnavailable",
             "it offers 3 of its 8 nvidia.com/gpu",
-            id="GPUs that are ill",
+            around(node("a", 8, allocatable=3)),
         ),
-        pytest.param(
+        case(
+            "GPUs that have vanished, where nobody counts",
             pod(),
-            around(node("a", 4, allocatable=0), counts=False),
             "NodesUnavailable",
             "it offers 0 of its 4 nvidia.com/gpu",
-            id="GPUs that have vanished, where nobody counts",
+            around(node("a", 4, allocatable=0), counts=False),
         ),
-        pytest.param(
+        case(
+            "busy beside a node whose GPUs have vanished",
             pod(2),
-            around(node("a", 4, allocatable=0), node("b", 2), pods=(pod(1, "x", nodeName="b"),)),
             "Busy",
             "1 of 2 nvidia.com/gpu on 1 fitting node",
-            id="busy beside a node whose GPUs have vanished",
+            around(node("a", 4, allocatable=0), node("b", 2), pods=(pod(1, "x", nodeName="b"),)),
         ),
-        pytest.param(
-            pod(schedulerName="kai-scheduler", **NOWHERE), around(node("a")), "FitsNowhere", "", id="KAI cannot help"
-        ),
-        pytest.param(
+        case("KAI cannot help", pod(schedulerName="kai-scheduler", **NOWHERE), "FitsNowhere", "", around(node("a"))),
+        case(
+            "a limit of Volcano is not what keeps it",
             pod(schedulerName="volcano", status=said("over limit"), **NOWHERE),
-            around(node("a")),
             "FitsNowhere",
             "",
-            id="a limit of Volcano is not what keeps it",
+            around(node("a")),
         ),
-        pytest.param(
+        case(
+            "KAI is silent, and nodes are in use",
             pod(2, schedulerName="kai-scheduler"),
-            around(node("a", 4), pods=(pod(3, nodeName="a"),)),
             "Busy",
             "1 of 4",
-            id="KAI is silent, and nodes are in use",
-        ),
-        pytest.param(
-            pod(2, schedulerName="kai-scheduler", status=said("over limit")),
             around(node("a", 4), pods=(pod(3, nodeName="a"),)),
+        ),
+        case(
+            "KAI says why",
+            pod(2, schedulerName="kai-scheduler", status=said("over limit")),
             "Queued",
             "over limit",
-            id="KAI says why",
+            around(node("a", 4), pods=(pod(3, nodeName="a"),)),
         ),
-        pytest.param(pod(schedulerName="kai-scheduler"), around(node("a")), "Queued", "KAI", id="KAI, with free GPUs"),
-        pytest.param(
+        case("KAI, with free GPUs", pod(schedulerName="kai-scheduler"), "Queued", "KAI", around(node("a"))),
+        case(
+            "busy as the scheduler says it",
             pod(status=said("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")),
-            around(node("a"), counts=False),
             "Busy",
             "1 node would fit",
-            id="busy as the scheduler says it",
+            around(node("a"), counts=False),
         ),
-        pytest.param(
+        case(
+            "no node takes pods",
             pod(),
-            around(node("a", unschedulable=True), node("b", ready="False")),
             "NodesUnavailable",
             "all 2 nodes",
-            id="no node takes pods",
+            around(node("a", unschedulable=True), node("b", ready="False")),
         ),
-        pytest.param(
+        case(
+            "a volume",
             pod(status=said("pod has unbound immediate PersistentVolumeClaims")),
-            around(node("a")),
             "Unschedulable",
             "PersistentVolumeClaims",
-            id="a volume",
+            around(node("a")),
         ),
-        pytest.param(
-            pod(nodeName="a"), around(node("a", ready="Unknown")), "NodeNotReady", "does not report", id="a dark node"
-        ),
-        pytest.param(pod(nodeName="b"), around(node("a")), "NodeNotReady", "no such node", id="a node that is gone"),
-        pytest.param(
+        case("a dark node", pod(nodeName="a"), "NodeNotReady", "does not report", around(node("a", ready="Unknown"))),
+        case("a node that is gone", pod(nodeName="b"), "NodeNotReady", "no such node", around(node("a"))),
+        case(
+            "GPUs that are gone",
             pod(nodeName="a"),
-            around(node("a", allocatable=0)),
             "WithoutGpu",
             "offers 0 nvidia.com/gpu",
-            id="GPUs that are gone",
+            around(node("a", allocatable=0)),
         ),
-        pytest.param(
+        case(
+            "too few GPUs are left",
             pod(nodeName="a"),
-            around(node("a", 8, allocatable=3), pods=(pod(4, "x", nodeName="a"),)),
             "WithoutGpu",
             "its pods request 4",
-            id="too few GPUs are left",
+            around(node("a", 8, allocatable=3), pods=(pod(4, "x", nodeName="a"),)),
         ),
-        pytest.param(
+        case(
+            "a bad name of an image",
             pod(nodeName="a", status=waits("InvalidImageName", "bad")),
-            around(node("a")),
             "ImageFailing",
             "InvalidImageName",
-            id="a bad name of an image",
-        ),
-        pytest.param(
-            pod(nodeName="a", status=waits("RunContainerError", "no command")),
             around(node("a")),
+        ),
+        case(
+            "no command",
+            pod(nodeName="a", status=waits("RunContainerError", "no command")),
             "NotStarting",
             "no command",
-            id="no command",
+            around(node("a")),
         ),
-        pytest.param(
+        case(
+            "a crash",
             pod(
                 nodeName="a",
                 status={
@@ -202,20 +184,19 @@ def waits(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
                     ),
                 },
             ),
-            around(node("a")),
             "Crashing",
             "exit code 1 Error",
-            id="a crash",
+            around(node("a")),
         ),
-        pytest.param(pod(nodeName="a"), around(node("a")), "Starting", "has not taken it yet", id="just bound"),
-        pytest.param(
+        case("just bound", pod(nodeName="a"), "Starting", "has not taken it yet", around(node("a"))),
+        case(
+            "runs, on a node that nobody may read",
             pod(nodeName="a", status={"phase": "Running"}),
-            Surroundings(),
             "Healthy",
             "with 1 nvidia.com/gpu",
-            id="runs, on a node that nobody may read",
         ),
-        pytest.param(
+        case(
+            "not ready",
             pod(
                 nodeName="a",
                 status={
@@ -223,23 +204,15 @@ def waits(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
                     "conditions": [{"type": "Ready", "status": "False", "message": "main is not ready"}],
                 },
             ),
-            around(node("a")),
             "NotReady",
             "main is not ready",
-            id="not ready",
+            around(node("a")),
         ),
-        pytest.param(
-            pod(nodeName="a", status={"phase": "Unknown"}),
-            Surroundings(),
-            "Unknown",
-            "does not report",
-            id="an unknown phase",
-        ),
+        case("an unknown phase", pod(nodeName="a", status={"phase": "Unknown"}), "Unknown", "does not report"),
     ],
 )
-def test_a_pod_has_one_reason(raw: dict[str, Any], surroundings: Surroundings, reason: str, words: str) -> None:
-    """The reason, and words of its message or remedy."""
-    found = why(seen(raw), surroundings)
+def test_a_pod_has_one_reason(raw: dict[str, Any], reason: str, words: str, known: Surroundings) -> None:
+    found = why(seen(raw), known)
     assert (str(found.code), words in f"{found.message} {found.remedy}") == (reason, True), found
 
 

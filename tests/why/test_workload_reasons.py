@@ -18,28 +18,34 @@ OURS = 'Error creating: admission webhook "validate.gpupolicy.dev" denied the re
 GRAVE = "gpuLimits: spec: requests 9 nvidia.com/gpu; at most 8 are allowed. Request 8."
 
 
+def case(name: str, seen: ObservedWorkload, reason: str, words: str) -> Any:
+    """A workload, its reason, and words of the message or the remedy."""
+    return pytest.param(seen, reason, words, id=name)
+
+
 @pytest.mark.parametrize(
     ("seen", "reason", "words"),
     [
-        pytest.param(
+        case(
+            "refused",
             observed(workload(), event("FailedCreate", OURS + GRAVE)),
             "Refused",
             "gpu-policy refuses its pods (gpuLimits)",
-            id="refused",
         ),
-        pytest.param(
+        case(
+            "two rules",
             observed(workload(), event("FailedCreate", f"{OURS}2 violations:\n- {GRAVE}\n- gpuQuota: spec: full")),
             "Refused",
             "(gpuLimits and gpuQuota)",
-            id="two rules",
         ),
-        pytest.param(
+        case(
+            "the GPU quota",
             observed(workload(), event("FailedCreate", OURS + "gpuQuota: spec: the quota is full")),
             "OverQuota",
             "the GPU quota refuses",
-            id="the GPU quota",
         ),
-        pytest.param(
+        case(
+            "a ResourceQuota",
             observed(
                 workload(),
                 event(
@@ -48,90 +54,85 @@ GRAVE = "gpuLimits: spec: requests 9 nvidia.com/gpu; at most 8 are allowed. Requ
             ),
             "OverQuota",
             "ResourceQuota few",
-            id="a ResourceQuota",
         ),
-        pytest.param(
+        case(
+            "another webhook",
             observed(
                 workload(), event("FailedCreate", 'admission webhook "images.example.com" denied the request: unsigned')
             ),
             "Refused",
             "images.example.com refuses its pods: unsigned",
-            id="another webhook",
         ),
-        pytest.param(
+        case(
+            "a name that ends otherwise",
             observed(
                 workload(),
                 event("FailedCreate", 'admission webhook "x.gpupolicy.dev.evil.com" denied the request: gpuQuota: x'),
             ),
             "Refused",
             "x.gpupolicy.dev.evil.com",
-            id="a name that ends otherwise",
         ),
-        pytest.param(
+        case(
+            "no answer",
             observed(workload(), event("FailedCreate", 'failed calling webhook "validate.gpupolicy.dev": timeout')),
             "Refused",
             "gpu-policy does not answer",
-            id="no answer",
         ),
-        pytest.param(
+        case(
+            "a policy of Kubernetes",
             observed(
                 workload(), event("FailedCreate", "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no")
             ),
             "Refused",
             "ValidatingAdmissionPolicy p",
-            id="a policy of Kubernetes",
         ),
-        pytest.param(
+        case(
+            "Pod Security",
             observed(
                 workload(),
                 event("FailedCreate", 'pods "a" is forbidden: violates PodSecurity "restricted:latest": root'),
             ),
             "Refused",
             "Pod Security (restricted:latest)",
-            id="Pod Security",
         ),
-        pytest.param(
+        case(
+            "the API server",
             observed(workload(), event("FailedCreate", "spec.x: Invalid value")),
             "Refused",
             "the API server refuses",
-            id="the API server",
         ),
-        pytest.param(observed(workload(), refusal=GRAVE), "Refused", "gpuLimits", id="no event is left"),
-        pytest.param(
+        case("no event is left", observed(workload(), refusal=GRAVE), "Refused", "gpuLimits"),
+        case(
+            "a condition",
             observed(workload(status={"conditions": [{"type": "ReplicaFailure", "status": "True", "message": GRAVE}]})),
             "Refused",
             GRAVE,
-            id="a condition",
         ),
-        pytest.param(
-            observed(workload(spec={"suspend": True})), "Suspended", "kubectl patch job train", id="suspended"
+        case("suspended", observed(workload(spec={"suspend": True})), "Suspended", "kubectl patch job train"),
+        case(
+            "suspended by Kubeflow", observed(workload(spec={"runPolicy": {"suspend": True}})), "Suspended", "suspended"
         ),
-        pytest.param(
-            observed(workload(spec={"runPolicy": {"suspend": True}})),
-            "Suspended",
-            "suspended",
-            id="suspended by Kubeflow",
-        ),
-        pytest.param(observed(workload(spec={"parallelism": 0})), "ScaledToZero", "parallelism", id="no pods wanted"),
-        pytest.param(
+        case("no pods wanted", observed(workload(spec={"parallelism": 0})), "ScaledToZero", "parallelism"),
+        case(
+            "no replicas",
             observed(workload("Deployment", spec={"replicas": 0}), desired=0),
             "ScaledToZero",
             "kubectl scale deployment train",
-            id="no replicas",
         ),
-        pytest.param(
+        case(
+            "paused",
             observed(workload("Deployment", spec={"paused": True})),
             "Paused",
             "kubectl rollout resume deployment train",
-            id="paused",
         ),
-        pytest.param(
+        case(
+            "complete",
             observed(workload(status={"conditions": [{"type": "Complete", "status": "True"}]})),
             "Finished",
             "finished",
-            id="complete",
         ),
-        pytest.param(
+        case(
+            "failed",
             observed(
                 workload(
                     status={"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}
@@ -139,21 +140,17 @@ GRAVE = "gpuLimits: spec: requests 9 nvidia.com/gpu; at most 8 are allowed. Requ
             ),
             "Failed",
             "BackoffLimitExceeded",
-            id="failed",
         ),
-        pytest.param(observed(workload(), has_gpus=False), "NoGpus", "no GPU", id="no GPUs"),
-        pytest.param(observed(workload()), "NoPods", "nothing says why", id="nothing is known"),
-        pytest.param(
+        case("no GPUs", observed(workload(), has_gpus=False), "NoGpus", "no GPU"),
+        case("nothing is known", observed(workload()), "NoPods", "nothing says why"),
+        case(
+            "a warning of any kind",
             observed(workload(), event("Odd", "the operator is away")),
             "NoPods",
             "the operator is away",
-            id="a warning of any kind",
         ),
-        pytest.param(
-            observed({**workload(), "kind": "CronJob"}, desired=None),
-            "NoPods",
-            "has not made a Job",
-            id="before its time",
+        case(
+            "before its time", observed({**workload(), "kind": "CronJob"}, desired=None), "NoPods", "has not made a Job"
         ),
     ],
 )

@@ -252,6 +252,14 @@ class Installation:
             found[phase] = self.cluster.find(api_path(document))
         return found
 
+    @property
+    def validating(self) -> Object:
+        """The validating configuration; UnavailableError where there is none."""
+        live = self.configurations["validating"]
+        if live is None:
+            raise UnavailableError(f"there is no validating webhook configuration {self.place.name}")
+        return live
+
     @cached_property
     def entries(self) -> tuple[Object, ...]:
         return tuple(entry for found in self.configurations.values() if found for entry in found.get("webhooks", ()))

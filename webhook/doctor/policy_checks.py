@@ -42,9 +42,9 @@ def references(installation: Installation) -> Iterator[DoctorFinding]:
                     named[reference].append(place)
     absent = 0
     for reference, places in named.items():
-        if found := _absent(reference, installation):
+        if missing := _missing(reference, installation):
             absent += 1
-            expected, remedy = _wanted(reference)
+            found, expected, remedy = missing
             yield warning(f"{found} ({', '.join(places)})", expected, remedy)
     if not named:
         yield skipped("the policies name no RuntimeClass, no PriorityClass, no node label and no taint")
@@ -53,46 +53,32 @@ def references(installation: Installation) -> Iterator[DoctorFinding]:
         yield ok(f"the cluster has all that the policies name: {len(named)} {kinds}")
 
 
+def _missing(reference: Reference, installation: Installation) -> tuple[str, str, str] | None:
+    """The finding about an object in settings, the expectation and the remedy; None where the cluster has it."""
+    facts, nodes = installation.facts, installation.nodes
+    pool = "nothing to do where such a pool is scaled to zero; otherwise correct the policy, or"
+    match reference:
+        case RuntimeClassName(name) if not facts.runtime_class(name):
+            toolkit = "nothing to do where nvidia is the default runtime; otherwise correct the policy, or install it"
+            expected = "the RuntimeClass of the container toolkit; pods get it only where it exists"
+            return f"the cluster has no {reference}", expected, toolkit
+        case PriorityClassName(name) if name not in facts.priority_classes():
+            create = f"kubectl create priorityclass {name} --value=VALUE"
+            found = f"the cluster has no {reference}"
+            return found, "a PriorityClass that exists", f"correct the policy, or {create}"
+        case Expression() if not any(reference.matches(node["metadata"].get("labels") or {}) for node in nodes):
+            label = f"{pool} kubectl label node NODE {reference.key}=VALUE"
+            return f"no node satisfies {reference}", "a node that satisfies it", label
+        case Toleration() if reference.key and not _is_of_absent_gpus(reference, installation):
+            raw = (taint for node in nodes for taint in node["spec"].get("taints") or ())
+            taints = (Taint(one["key"], one.get("value", ""), one["effect"]) for one in raw)
+            if not any(map(reference.tolerates, taints)):
+                value = f"={reference.value}" if reference.value else ""
+                taint = f"{reference.key}{value}:{reference.effect or 'NoSchedule'}"
+                return f"no node has a taint {taint}", "a node that has it", f"{pool} kubectl taint node NODE {taint}"
+    return None
+
+
 def _is_of_absent_gpus(reference: Toleration, installation: Installation) -> bool:
     """Whether the taint has the name of GPUs that no node has. Policies may tolerate taints of several vendors."""
     return accelerator(reference.key) is not None and reference.key not in installation.facts.gpu_resources()
-
-
-def _absent(reference: Reference, installation: Installation) -> str:
-    """The finding about an object in settings that the cluster does not have; empty where it has it."""
-    match reference:
-        case RuntimeClassName(name):
-            return "" if installation.facts.runtime_class(name) else f"the cluster has no {reference}"
-        case PriorityClassName(name):
-            return "" if name in installation.facts.priority_classes() else f"the cluster has no {reference}"
-        case Expression():
-            labels = (node["metadata"].get("labels") or {} for node in installation.nodes)
-            return "" if any(map(reference.matches, labels)) else f"no node satisfies {reference}"
-        case Toleration():
-            raw = (taint for node in installation.nodes for taint in node["spec"].get("taints") or ())
-            taints = (Taint(one["key"], one.get("value", ""), one["effect"]) for one in raw)
-            is_idle = not reference.key or _is_of_absent_gpus(reference, installation)
-            tolerated = is_idle or any(map(reference.tolerates, taints))
-            return "" if tolerated else f"no node has a taint {_spelled(reference)}"
-
-
-def _wanted(reference: Reference) -> tuple[str, str]:
-    """The expectation and the remedy."""
-    pool = "nothing to do where such a pool is scaled to zero; otherwise correct the policy, or"
-    match reference:
-        case RuntimeClassName():
-            toolkit = "nothing to do where nvidia is the default runtime; otherwise correct the policy, or install it"
-            return "the RuntimeClass of the container toolkit; pods get it only where it exists", toolkit
-        case PriorityClassName():
-            create = f"kubectl create priorityclass {reference.name} --value=VALUE"
-            return "a PriorityClass that exists", f"correct the policy, or {create}"
-        case Expression():
-            return "a node that satisfies it", f"{pool} kubectl label node NODE {reference.key}=VALUE"
-        case Toleration():
-            return "a node that has it", f"{pool} kubectl taint node NODE {_spelled(reference)}"
-
-
-def _spelled(reference: Toleration) -> str:
-    """A taint that the toleration tolerates, as kubectl writes it."""
-    value = f"={reference.value}" if reference.value else ""
-    return f"{reference.key}{value}:{reference.effect or 'NoSchedule'}"

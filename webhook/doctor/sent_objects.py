@@ -14,6 +14,7 @@ from webhook.doctor.doctor_report import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.container import Container
+from webhook.model.json_parts import listed, mapped, part
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
@@ -27,7 +28,6 @@ _PAGE = "5"
 """Definitions in one answer; a definition with pod templates may have a megabyte."""
 _CONTAINER = frozenset({"name", "image", "resources"})
 """Fields that every schema of a container has."""
-_NOT_ASKED = frozenset({"metadata", "status"})
 _MADE_BY_OTHERS = frozenset(
     {
         ("argoproj.io", "workflowartifactgctasks"),
@@ -41,94 +41,53 @@ _MADE_BY_OTHERS = frozenset(
 
 def workload_kinds(installation: Installation) -> Iterator[DoctorFinding]:
     """Every kind whose schema has a pod template is validated when it is applied."""
-    rules = _workload_rules(installation)
-    if rules is None:
+    entries = installation.validating.get("webhooks") or ()
+    if not any(entry.get("name") == WORKLOADS_ENTRY for entry in entries):
         yield ok("workloads are not validated when they are applied; their pods are, when they are created")
         return
+    rules = [rule for entry in entries for rule in entry.get("rules") or ()]
     uncovered: defaultdict[str, list[str]] = defaultdict(list)
     holding = 0
-    for definition in installation.cluster.items(CRDS, {"limit": _PAGE}):
-        group, resource = _resource(definition)
-        if holds_template(definition):
-            holding += 1
-            if (group, resource) not in _MADE_BY_OTHERS and not any(_sends(rule, group, resource) for rule in rules):
-                uncovered[group].append(resource)
+    for definition in filter(holds_template, installation.cluster.items(CRDS, {"limit": _PAGE})):
+        holding += 1
+        group, resource = str(part(definition, "spec", "group")), str(part(definition, "spec", "names", "plural"))
+        if (group, resource) not in _MADE_BY_OTHERS and not any(_creates(rule, resource, group) for rule in rules):
+            uncovered[group].append(resource)
     for group, resources in sorted(uncovered.items()):
-        listed = ", ".join(sorted(resources))
+        names = ", ".join(sorted(resources))
         yield warning(
-            f"the schemas of {listed} in {group} have pod templates, and no rule of the webhook configuration covers "
+            f"the schemas of {names} in {group} have pod templates, and no rule of the webhook configuration covers "
             "these kinds: only their pods are validated, when they are created",
             "a rule for each kind that makes GPU pods",
-            f"where they make GPU pods, add {{group: {group}, resources: [{listed}]}} to the chart value "
+            f"where they make GPU pods, add {{group: {group}, resources: [{names}]}} to the chart value "
             "workloads.extraRules",
         )
-    if not uncovered:
-        yield ok(_all_covered(holding))
-
-
-def _all_covered(holding: int) -> str:
     if not holding:
-        return "no custom resource holds a pod template"
-    if holding == 1:
-        return "the one custom resource that holds pod templates is validated when it is applied"
-    return f"all {holding} custom resources that hold pod templates are validated when they are applied"
+        yield ok("no custom resource holds a pod template")
+    elif not uncovered and holding == 1:
+        yield ok("the one custom resource that holds pod templates is validated when it is applied")
+    elif not uncovered:
+        yield ok(f"all {holding} custom resources that hold pod templates are validated when they are applied")
 
 
-def _workload_rules(installation: Installation) -> list[Mapping[str, Any]] | None:
-    """The rules that send workloads; None where workloads are not sent."""
-    live = installation.configurations["validating"]
-    if live is None:
-        raise UnavailableError(f"there is no validating webhook configuration {installation.place.name}")
-    entries = live.get("webhooks") or ()
-    if not any(entry.get("name") == WORKLOADS_ENTRY for entry in entries):
-        return None
-    return [rule for entry in entries for rule in entry.get("rules") or ()]
-
-
-def _sends(rule: Mapping[str, Any], group: str, resource: str) -> bool:
-    return (
-        not {group, "*"}.isdisjoint(rule.get("apiGroups") or ())
-        and not {resource, "*", "*/*"}.isdisjoint(rule.get("resources") or ())
-        and not {"CREATE", "*"}.isdisjoint(rule.get("operations") or ())
-    )
-
-
-def _resource(definition: Object) -> tuple[str, str]:
-    spec = definition.get("spec") or {}
-    return str(spec.get("group")), str((spec.get("names") or {}).get("plural"))
+def _creates(rule: Mapping[str, Any], resource: str, group: str) -> bool:
+    """Whether a rule sends objects of a resource when they are created."""
+    wanted = (("apiGroups", {group, "*"}), ("resources", {resource, "*", "*/*"}), ("operations", {"CREATE", "*"}))
+    return all(not values.isdisjoint(rule.get(key) or ()) for key, values in wanted)
 
 
 def holds_template(definition: Mapping[str, Any]) -> bool:
     """Whether the schema of any served version has a pod spec, by its list of containers."""
-    versions = (definition.get("spec") or {}).get("versions") or ()
-    return any(_has_containers(_schema(version)) for version in versions if version.get("served"))
-
-
-def _schema(version: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema of a version, without metadata and status."""
-    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-    properties = {key: part for key, part in (schema.get("properties") or {}).items() if key not in _NOT_ASKED}
-    return {**schema, "properties": properties}
-
-
-def _has_containers(schema: Mapping[str, Any]) -> bool:
-    rest: list[Any] = [schema]
-    while rest:
-        part = rest.pop()
-        if isinstance(part, dict):
-            properties = part.get("properties")
-            if isinstance(properties, dict):
-                if _is_list_of_containers(properties.get("containers")):
-                    return True
-                rest.extend(properties.values())
-            rest.extend((part.get("items"), part.get("additionalProperties")))
+    for version in listed(definition, "spec", "versions"):
+        properties = mapped(version, "schema", "openAPIV3Schema", "properties") if version.get("served") else {}
+        rest = [schema for key, schema in properties.items() if key not in {"metadata", "status"}]
+        while rest:
+            schema = rest.pop()
+            if mapped(schema, "properties", "containers", "items", "properties").keys() >= _CONTAINER:
+                return True
+            rest += mapped(schema, "properties").values()
+            rest += (part(schema, "items"), part(schema, "additionalProperties")) if schema else ()
     return False
-
-
-def _is_list_of_containers(schema: object) -> bool:
-    items = schema.get("items") if isinstance(schema, dict) else None
-    properties = items.get("properties") if isinstance(items, dict) else None
-    return isinstance(properties, dict) and properties.keys() >= _CONTAINER
 
 
 _DEVICE_PATHS = ("/nvidia", "/dri", "/kfd", "/195:", "/226:")
@@ -153,7 +112,7 @@ def _reasons(pod: Pod, *, nvidia_is_default_runtime: bool) -> Iterator[str]:
     if pod.resource_claims:
         yield "has resource claims"
     for volume in pod.volumes:
-        if any(part in volume.host_path for part in _DEVICE_PATHS):
+        if any(path in volume.host_path for path in _DEVICE_PATHS):
             yield f"mounts {volume.host_path}"
     if pod.runtime_class and "nvidia" in pod.runtime_class.lower():
         yield f"has runtimeClassName {pod.runtime_class}"
@@ -239,11 +198,8 @@ def tolerant_pods(installation: Installation) -> Iterator[DoctorFinding]:
 
 def _is_depended_on(entry: Mapping[str, Any]) -> bool:
     """Whether pods cannot be created while no replica answers for this entry."""
-    return entry.get("failurePolicy", "Fail") == "Fail" and any(
-        not {"pods", "*", "*/*"}.isdisjoint(rule.get("resources") or ())
-        and not {"CREATE", "*"}.isdisjoint(rule.get("operations") or ())
-        for rule in entry.get("rules") or ()
-    )
+    is_closed = entry.get("failurePolicy", "Fail") == "Fail"
+    return is_closed and any(_creates({"apiGroups": [""], **rule}, "pods", "") for rule in entry.get("rules") or ())
 
 
 def _why(daemon_set: Object, entries: list[Object], labels: Mapping[str, str], accelerators: Accelerators) -> str:
