@@ -1,18 +1,16 @@
 """The doctor looks at what the replicas share about images, and only where they do."""
 
 import base64
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from tests.deploy.manifests import needs_helm, rendered, shipped
 from tests.deploy.value_sets import LOOKING_UP
+from tests.doctor.stored import said as found_by
 from tests.images.replicas import config
-from webhook.doctor.cluster import DoctorCluster
 from webhook.doctor.doctor_report import DoctorFinding, Status
-from webhook.doctor.installation import Installation, Place, WebhookDeployment
+from webhook.doctor.installation import WebhookDeployment
 from webhook.doctor.shared_objects import image_results
 from webhook.images.cache import NEVER, LookupResult
 from webhook.images.packing import KEY, pack
@@ -25,21 +23,8 @@ RESULTS = {
 }
 
 
-class Holding(DoctorCluster):
-    """A cluster that has these objects."""
-
-    def __init__(self, objects: dict[str, Any]) -> None:
-        self._objects = objects
-
-    def find(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> Any:
-        assert not query
-        return self._objects.get(path)
-
-
 def said(deployment: dict[str, Any], objects: dict[str, Any]) -> list[DoctorFinding]:
-    installation = Installation(Holding(objects), Place())
-    installation.deployment = WebhookDeployment(deployment)
-    return list(image_results(installation))
+    return found_by(image_results, objects, deployment=WebhookDeployment(deployment))
 
 
 def packed(content: bytes) -> dict[str, Any]:

@@ -1,41 +1,20 @@
 """Findings name GPU nodes with unknown drivers, with taints that no policy tolerates, and with GPUs offered twice."""
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
 
+from tests.doctor.stored import said as found_by
 from tests.facts.samples import resource_slice
 from webhook.doctor import node_checks
-from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, Status
-from webhook.doctor.installation import Installation, Place
 from webhook.policy.loader import load
 
 DRIVER = {"nvidia.com/cuda.driver-version.full": "580.95.05"}
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 SKU = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
 CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
-
-
-class Answers:
-    """A cluster that answers with these lists; None is a list that must not be read, all else is unknown to it."""
-
-    def __init__(self, lists: Mapping[str, list[dict[str, Any]] | None]) -> None:
-        self._lists = lists
-
-    def find(self, path: str, _query: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any] | None:
-        if path in self._lists and self._lists[path] is None:
-            raise UnavailableError(f"the API server answered 403: cannot list {path}", "other rights")
-        return {"items": self._lists[path]} if path in self._lists else None
-
-    def items(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> Iterator[dict[str, Any]]:
-        found = self.find(path, query)
-        if found is None:
-            raise UnavailableError(f"the API server does not know {path}")
-        yield from found["items"]
 
 
 def node(name: str, resource: str = "nvidia.com/gpu", count: int = 1, **parts: Any) -> dict[str, Any]:
@@ -60,9 +39,7 @@ def said(
     answers: dict[str, Any] = {CLASSES: lists.get("classes", []), "/apis/scheduling.k8s.io/v1/priorityclasses": []}
     if "slices" in lists:
         answers[f"/apis/resource.k8s.io/{version}/resourceslices"] = lists["slices"]
-    installation = Installation(Answers({"/api/v1/nodes": nodes, **answers}), Place())
-    installation.policies = load(directory)
-    return list(node_checks.look(installation))
+    return found_by(node_checks.look, {"/api/v1/nodes": nodes, **answers}, policies=load(directory))
 
 
 TOLERANT = "{tolerations: {mode: enforce}}"

@@ -1,16 +1,14 @@
 """The doctor names the DaemonSets whose pods depend on an answer of the webhook (A52)."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.deploy.manifests import shipped
+from tests.doctor.stored import MUTATING, VALIDATING, said
 from tests.e2e.match_condition_cases import ANNOTATED, KEPT_AWAY, MATCHED, VISIBLE, container, spec
 from webhook.doctor import sent_objects
-from webhook.doctor.cluster import DoctorCluster
 from webhook.doctor.doctor_report import DoctorFinding, Status
-from webhook.doctor.installation import Installation, Place
 from webhook.doctor.sent_objects import why_sent
 
 Raw = dict[str, Any]
@@ -19,40 +17,24 @@ PRIVILEGED = container("plugin", securityContext={"privileged": True})
 ALL_GPUS = container("plugin", env=[{"name": VISIBLE, "value": "all"}])
 
 
-class Running(DoctorCluster):
-    """A cluster with the shipped configurations, changed, and these DaemonSets."""
-
-    def __init__(self, daemon_sets: list[Raw], *, missing: str = "", **changes: Any) -> None:
-        configurations = shipped().configurations
-        for configuration in configurations:
-            for entry in configuration["webhooks"]:
-                entry.update(changes)
-                if missing:
-                    entry.pop(missing, None)
-        self._configurations = configurations
-        self._daemon_sets = daemon_sets
-
-    def find(self, path: str, *_: Any) -> Any:
-        kinds = {one["kind"].lower() + "s": one for one in self._configurations}
-        return kinds.get(path.split("/")[-2])
-
-    def items(self, path: str, *_: Any) -> Iterator[Any]:
-        if path == sent_objects.DAEMON_SETS:
-            yield from self._daemon_sets
-        else:
-            for name in {one["metadata"]["namespace"] for one in self._daemon_sets}:
-                yield {"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}}}
-
-
 def daemon_set(namespace: str, pod_spec: Raw, name: str = "plugin") -> Raw:
     return {"metadata": {"name": name, "namespace": namespace}, "spec": {"template": {"spec": pod_spec}}}
 
 
-def looked(*daemon_sets: Raw, **changes: Any) -> list[DoctorFinding]:
-    return list(sent_objects.daemon_sets(Installation(Running(list(daemon_sets), **changes), Place())))
+def looked(*daemon_sets: Raw, missing: str = "", **changes: Any) -> list[DoctorFinding]:
+    """What is found with the shipped configurations, changed, and these DaemonSets."""
+    objects: dict[str, Any] = dict(zip((MUTATING, VALIDATING), shipped().configurations, strict=True))
+    for entry in (entry for one in objects.values() for entry in one["webhooks"]):
+        entry.update(changes)
+        entry.pop(missing, None)
+    namespaces = {one["metadata"]["namespace"] for one in daemon_sets}
+    objects["/api/v1/namespaces"] = [
+        {"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}}} for name in namespaces
+    ]
+    return said(sent_objects.daemon_sets, {**objects, sent_objects.DAEMON_SETS: daemon_sets})
 
 
-def test_A52_each_daemon_set_that_is_sent_is_named_with_the_reason_and_how_to_exclude_it() -> None:
+def test_each_daemon_set_that_is_sent_is_named_with_the_reason_and_how_to_exclude_it() -> None:
     found = looked(
         daemon_set("monitoring", spec(ALL_GPUS), "dcgm-exporter"),
         daemon_set("monitoring", spec(PRIVILEGED), "node-exporter"),

@@ -1,17 +1,13 @@
 """The doctor names the kinds that make pods and that no rule of the webhook configuration has."""
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import pytest
 
+from tests.doctor.stored import VALIDATING, said
 from webhook.doctor import sent_objects
-from webhook.doctor.cluster import DoctorCluster, UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, Status
-from webhook.doctor.installation import Installation, Place
 
-CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/gpu-policy"
 RULES = [
     {"apiGroups": ["batch.volcano.sh"], "resources": ["jobs"], "operations": ["CREATE", "UPDATE"]},
     {"apiGroups": ["example.com"], "resources": ["things"], "operations": ["UPDATE"]},
@@ -19,21 +15,6 @@ RULES = [
 CONTAINERS = {"type": "array", "items": {"properties": {"name": {}, "image": {}, "resources": {}, "args": {}}}}
 POD = {"properties": {"containers": CONTAINERS}}
 TEMPLATE = {"properties": {"template": {"properties": {"spec": POD}}}}
-
-
-class Holding(DoctorCluster):
-    """A cluster with these webhooks and definitions."""
-
-    def __init__(self, webhooks: list[Any] | None, *definitions: Any) -> None:
-        self._configuration = None if webhooks is None else {"webhooks": webhooks}
-        self._definitions = definitions
-
-    def find(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> Any:  # noqa: ARG002  # the real one's
-        return self._configuration if path == CONFIGURATION else None
-
-    def items(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> Iterator[Any]:
-        assert (path, dict(query)) == (sent_objects.CRDS, {"limit": "5"})
-        yield from self._definitions
 
 
 def definition(resource: str, schema: Any, *, group: str = "example.com", **version: Any) -> dict[str, Any]:
@@ -44,7 +25,7 @@ def definition(resource: str, schema: Any, *, group: str = "example.com", **vers
 
 def looked(*definitions: Any, webhooks: list[Any] | None = None) -> list[DoctorFinding]:
     entries = [{"name": sent_objects.WORKLOADS_ENTRY, "rules": RULES}] if webhooks is None else webhooks
-    return list(sent_objects.workload_kinds(Installation(Holding(entries, *definitions), Place())))
+    return said(sent_objects.workload_kinds, {VALIDATING: {"webhooks": entries}, sent_objects.CRDS: definitions})
 
 
 @pytest.mark.parametrize(
@@ -148,8 +129,3 @@ def test_where_workloads_are_not_sent_on_purpose_nothing_is_missing() -> None:
     (finding,) = looked(definition("things", TEMPLATE), webhooks=[{"name": "validate.gpupolicy.dev", "rules": []}])
     assert finding.status is Status.OK
     assert finding.found.startswith("workloads are not validated when they are applied")
-
-
-def test_without_the_configuration_the_check_is_unavailable() -> None:
-    with pytest.raises(UnavailableError, match="there is no validating webhook configuration gpu-policy"):
-        list(sent_objects.workload_kinds(Installation(Holding(None), Place())))

@@ -1,20 +1,18 @@
 """The doctor looks at quotas where there are some, and says what keeps them from holding."""
 
 import json
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from tests.deploy.manifests import needs_helm, rendered, shipped
 from tests.deploy.value_sets import UNCOUNTED
-from webhook.doctor.cluster import DoctorCluster, UnavailableError
+from tests.doctor.stored import said as found_by
 from webhook.doctor.doctor_report import DoctorFinding, Status
-from webhook.doctor.installation import Installation, Place, WebhookDeployment
+from webhook.doctor.installation import WebhookDeployment
 from webhook.doctor.shared_objects import quotas
-from webhook.ledger.entries import DATA, LABEL, PREFIX, Entries, content
+from webhook.ledger.entries import DATA, PREFIX, Entries, content
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build
 from webhook.policy.policy_set import PolicySet
@@ -33,23 +31,6 @@ QUOTA = {
     **NO_QUOTA,
     "team-vision.yaml": f"{HEAD}metadata: {{name: team-vision}}\nspec: {{rules: {{gpuQuota: {LIMITED}}}}}\n",
 }
-
-
-class Holding(DoctorCluster):
-    """A cluster that has these objects, and lists of them."""
-
-    def __init__(self, found: dict[str, Any]) -> None:
-        self._found = found
-
-    def find(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> Any:
-        assert not query
-        return self._found.get(path)
-
-    def items(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> Iterator[Any]:
-        assert dict(query) == ({"labelSelector": f"{LABEL}=true"} if path == LEDGERS else {})
-        if path not in self._found:
-            raise UnavailableError(f"the API server does not know {path}")
-        yield from self._found[path]
 
 
 def policies(files: dict[str, str]) -> PolicySet:
@@ -74,10 +55,9 @@ def well() -> dict[str, Any]:
 def said(
     found: dict[str, Any], files: dict[str, str] = QUOTA, deployment: dict[str, Any] | None = None
 ) -> list[DoctorFinding]:
-    installation = Installation(Holding(found), Place())
-    installation.deployment = WebhookDeployment(deployment or shipped().one("Deployment"))
-    installation.policies = policies(files)
-    return list(quotas(installation))
+    workload = WebhookDeployment(deployment or shipped().one("Deployment"))
+    known = {path: one for path, one in found.items() if one is not None}
+    return found_by(quotas, known, deployment=workload, policies=policies(files))
 
 
 def test_quotas_that_hold_are_well() -> None:

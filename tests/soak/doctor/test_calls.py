@@ -1,5 +1,6 @@
 """Calls of the API server that fail are recognised by what becomes of a GPU pod, and explained."""
 
+import shlex
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,6 +15,7 @@ from tests.doctor.breaks import (
     OTHER,
     RESTORE,
     VALIDATING,
+    Break,
     entry,
 )
 from tests.doctor.site import Site, said
@@ -56,7 +58,7 @@ def silence() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def test_A30_a_firewall_between_control_plane_and_nodes_is_recognised(site: Site, black_hole: int) -> None:
+def test_a_firewall_between_control_plane_and_nodes_is_recognised(site: Site, black_hole: int) -> None:
     """Nobody answers the connection: the ports to open are named."""
     lead_to(site, black_hole)
     fails(
@@ -66,38 +68,38 @@ def test_A30_a_firewall_between_control_plane_and_nodes_is_recognised(site: Site
     )
 
 
-def test_A30_a_connection_that_is_swallowed_is_recognised(site: Site, silence: int) -> None:
+def test_a_connection_that_is_swallowed_is_recognised(site: Site, silence: int) -> None:
     lead_to(site, silence)
     fails(site, "failed calling webhook", f"ingress to {site.webhook.port}")
 
 
-def test_A30_a_port_where_nothing_listens_is_recognised(site: Site) -> None:
+def test_a_port_where_nothing_listens_is_recognised(site: Site) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     lead_to(site, port)
     fails(site, "nothing listens where the Service leads", f"the pods' port {site.webhook.port}")
 
 
-def test_A30_something_else_behind_the_port_is_recognised(site: Site) -> None:
+def test_something_else_behind_the_port_is_recognised(site: Site) -> None:
     """It speaks HTTP without TLS."""
     with plain_server() as port:
         lead_to(site, port)
         fails(site, "something other than the webhook answers at this port", "describe service gpu-policy")
 
 
-def test_A30_a_missing_service_is_recognised(site: Site) -> None:
+def test_a_missing_service_is_recognised(site: Site) -> None:
     site.delete("Service", "gpu-policy")
     lead_to(site, 1)  # or the API server goes on using the connections that it has
     fails(site, "the Service is missing", RESTORE)
 
 
-def test_A30_a_wrong_bundle_is_recognised(site: Site) -> None:
+def test_a_wrong_bundle_is_recognised(site: Site) -> None:
     for kind in (MUTATING, VALIDATING):
         entry(kind, "clientConfig/caBundle", OTHER)(site)
     fails(site, "the caBundle does not trust the serving certificate", LOG)
 
 
-def test_A30_replicas_that_ask_for_a_client_certificate_are_recognised(site: Site) -> None:
+def test_replicas_that_ask_for_a_client_certificate_are_recognised(site: Site) -> None:
     """The API server here has none to show."""
     site.stop()
     site.start(f"--client-ca={site.webhook.files.ca_file}")
@@ -108,7 +110,7 @@ def test_A30_replicas_that_ask_for_a_client_certificate_are_recognised(site: Sit
         site.start()
 
 
-def test_A30_a_name_that_cannot_be_resolved_is_recognised(site: Site) -> None:
+def test_a_name_that_cannot_be_resolved_is_recognised(site: Site) -> None:
     client = {"url": "https://gpu-policy.invalid/x", "caBundle": OTHER}
     for kind in (MUTATING, VALIDATING):
         for place, _ in enumerate(site.all(kind)[0]["webhooks"]):
@@ -155,3 +157,21 @@ def test_a_policy_that_only_warns_shows_nothing(site: Site) -> None:
     assert [finding.status for finding in found] == [Status.SKIPPED] * 3
     assert "is admitted unchanged, as its policy in namespace warned-probe says" in found[0].found
     assert "is refused by the API server's own validation, as its policy" in found[1].found
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(lambda site: site.delete(MUTATING, "gpu-policy"), id="one is missing"),
+        pytest.param(entry(VALIDATING, "failurePolicy", "Ignore"), id="one was changed"),
+        pytest.param(entry(VALIDATING, "objectSelector", {"matchLabels": {"a": "b"}}), id="one selects less"),
+    ],
+)
+def test_the_remedy_for_configurations_mends_them(site: Site, broken: Break) -> None:
+    """The command in the report is run as it stands there."""
+    broken(site)
+    (command,) = {finding.remedy for finding in said(site.examined(), "configurations", Status.PROBLEM)}
+    first, second = map(shlex.split, command.split(" | "))
+    printed = site.plane.kubectl(*first[1:])
+    site.plane.kubectl(*second[1:], input=printed.stdout)
+    assert said(site.examined(), "configurations", Status.PROBLEM) == []
