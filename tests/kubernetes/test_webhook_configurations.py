@@ -83,7 +83,7 @@ Change = Callable[[Webhook], object]
 
 
 def installed(text: str, phase: str) -> dict[str, Any]:
-    return copy.deepcopy(dict(read_registration(text, "sample").configurations[phase]))
+    return copy.deepcopy(dict(read_registration(text, "sample")[phase]))
 
 
 def as_stored(plane: ControlPlane, document: dict[str, Any]) -> dict[str, Any]:
@@ -270,7 +270,7 @@ def _expression(webhook: Webhook) -> str:
 
 
 def test_webhooks_that_are_missing_or_too_many_are_named() -> None:
-    expected = read_registration(FULL, "sample").validating
+    expected = read_registration(FULL, "sample")["validating"]
     edited: Any = copy.deepcopy(expected)
     edited["webhooks"][0]["name"] = "other.example.com"
     assert differences(expected, edited) == [
@@ -294,7 +294,7 @@ def test_a_bundle_is_compared_only_where_one_was_installed() -> None:
 
 
 def test_a_field_that_kubernetes_gains_later_is_compared_where_it_was_installed() -> None:
-    expected = read_registration(FULL, "sample").mutating
+    expected = read_registration(FULL, "sample")["mutating"]
     newer: Any = copy.deepcopy(expected)
     newer["webhooks"][0]["gainedLater"] = "Default"
     assert differences(expected, newer) == []

@@ -1,14 +1,12 @@
 """The kinds that an API server serves, and their versions, from one answer for each of /api and /apis."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_paths import path_of, segment
 from webhook.kubernetes.api_server import JSON
 from webhook.kubernetes.paged_list import Gets
-from webhook.model.json_parts import listed, part
+from webhook.model.json_parts import listed, text
 
 _SECONDS = 30.0
 _LIST = "APIGroupDiscoveryList"
@@ -44,23 +42,17 @@ class ApiResource:
 PODS = ApiResource("", "v1", "Pod", "pods", True)
 
 
-@dataclass(slots=True)
-class _Served:
-    """What is served below /api or /apis; `fault` says why nothing is known of it."""
-
-    kinds: dict[tuple[str, str], ApiResource] = field(default_factory=dict)
-    """Group and kind -> resource."""
-    faults: dict[str, str] = field(default_factory=dict)
-    """Group -> why some of its kinds are not known."""
-    fault: str = ""
-
-
 class Discovery:
     """The kinds that an API server serves and can list. They are read when first needed, and kept."""
 
     def __init__(self, server: Gets) -> None:
         self._server = server
-        self._roots: dict[str, _Served] = {}
+        self._asked: dict[str, str] = {}
+        """/api and /apis as far as they were asked -> why nothing is known of their kinds; empty if they are known."""
+        self._kinds: dict[tuple[str, str], ApiResource] = {}
+        """Group and kind -> resource, in the first of several versions."""
+        self._faults: dict[str, str] = {}
+        """Group -> why some of its kinds are not known."""
 
     def find(self, group: str, kind: str) -> ApiResource | None:
         """The resource of a kind; None where the API server has no such kind.
@@ -69,58 +61,46 @@ class Discovery:
         text names the group and says why.
         """
         root = _root(group)
-        if root not in self._roots:
-            self._roots[root] = self._ask(root)
-        served = self._roots[root]
-        resource = served.kinds.get((group, kind))
-        if resource is None and (fault := served.fault or served.faults.get(group)):
+        if root not in self._asked:
+            self._asked[root] = self._ask(root)
+        resource = self._kinds.get((group, kind))
+        if resource is None and (fault := self._asked[root] or self._faults.get(group)):
             raise ApiServerError(fault)
         return resource
 
-    def _ask(self, root: str) -> _Served:
+    def _ask(self, root: str) -> str:
+        """Learn all groups from one answer; returns why nothing is known of them, or an empty text."""
+        unknown = f"what the API server serves is not known: GET {root}"
         try:
             answer = self._server.get(root, {}, _SECONDS, f"{_AGGREGATED},{JSON}")
         except ApiServerError as error:
-            remedy = "; the ClusterRole system:discovery allows it" if error.status == 403 else ""
-            return _Served(fault=f"what the API server serves is not known: GET {root}: {error}{remedy}")
+            return f"{unknown}: {error}" + (
+                "; the ClusterRole system:discovery allows it" if error.status == 403 else ""
+            )
         if answer.get("kind") != _LIST:
-            return _Served(fault=f"what the API server serves is not known: GET {root}: the answer is no {_LIST}")
-        return _served(answer)
+            return f"{unknown}: the answer is no {_LIST}"
+        for item in listed(answer, "items"):
+            for version in listed(item, "versions"):
+                self._learn(text(item, "metadata", "name"), version)
+        return ""
+
+    def _learn(self, group: str, raw: object) -> None:
+        version, is_stale = text(raw, "version"), text(raw, "freshness") == "Stale"
+        for one in listed(raw, "resources"):
+            kind = text(one, "responseKind", "kind")
+            if kind and "list" in listed(one, "verbs"):
+                is_stale = False
+                names = tuple(name for name in listed(one, "shortNames") if isinstance(name, str))
+                is_namespaced = text(one, "scope") == "Namespaced"
+                found = ApiResource(group, version, kind, text(one, "resource"), is_namespaced, names)
+                self._kinds.setdefault((group, kind), found)
+        if is_stale:
+            self._faults.setdefault(
+                group,
+                f"what the API group {group or 'v1'} serves as {version} is not known: the API server that serves it "
+                "does not answer (kubectl get apiservices)",
+            )
 
 
 def _root(group: str) -> str:
     return "/apis" if group else "/api"
-
-
-def _served(answer: Mapping[str, Any]) -> _Served:
-    """What an answer with all groups says; of several versions of a kind, the first one holds."""
-    served = _Served()
-    for item in listed(answer, "items"):
-        group = _text(item, "metadata", "name")
-        for found in listed(item, "versions"):
-            version = _text(found, "version")
-            resources = list(_resources(found, group, version))
-            for resource in resources:
-                served.kinds.setdefault((group, resource.kind), resource)
-            if not resources and part(found, "freshness") == "Stale":
-                served.faults.setdefault(
-                    group,
-                    f"what the API group {group or 'v1'} serves as {version} is not known: the API server that "
-                    "serves it does not answer (kubectl get apiservices)",
-                )
-    return served
-
-
-def _resources(found: object, group: str, version: str) -> Iterator[ApiResource]:
-    """The kinds of one version that can be listed."""
-    for one in listed(found, "resources"):
-        kind = _text(one, "responseKind", "kind")
-        if kind and "list" in listed(one, "verbs"):
-            names = tuple(name for name in listed(one, "shortNames") if isinstance(name, str))
-            is_namespaced = part(one, "scope") == "Namespaced"
-            yield ApiResource(group, version, kind, _text(one, "resource"), is_namespaced, names)
-
-
-def _text(raw: object, *path: str) -> str:
-    found = part(raw, *path)
-    return found if isinstance(found, str) else ""

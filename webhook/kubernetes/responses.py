@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from webhook.kubernetes.api_errors import RefusedError
-from webhook.model.json_parts import part
+from webhook.model.json_parts import text as text_at
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 """Brackets, and texts, because brackets in texts do not count."""
@@ -77,20 +77,15 @@ def refusal_of(response: Any) -> RefusedError:
         found = orjson.loads(body)
     except orjson.JSONDecodeError:
         found = None
-    text = _text(found, "message") or body.decode("utf-8", "replace")
+    text = text_at(found, "message") or body.decode("utf-8", "replace")
     after = str(response.headers.get("retry-after", ""))
     return RefusedError(
         response.status,
         " ".join(text.split())[:300] or "nothing",
         float(after) if after.isdecimal() and len(after) < 6 else 0.0,
-        _text(found, "details", "name"),
-        rest=_text(found, "metadata", "continue"),
+        text_at(found, "details", "name"),
+        rest=text_at(found, "metadata", "continue"),
     )
-
-
-def _text(raw: object, *path: str) -> str:
-    found = part(raw, *path)
-    return found if isinstance(found, str) else ""
 
 
 def reason(error: BaseException) -> str:

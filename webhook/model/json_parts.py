@@ -17,6 +17,12 @@ def part(raw: object, *path: str) -> Any:
     return raw
 
 
+def text(raw: object, *path: str) -> str:
+    """The text at these keys; empty where there is none."""
+    found = part(raw, *path)
+    return found if isinstance(found, str) else ""
+
+
 def mapped(raw: object, *path: str) -> dict[str, Any]:
     """The map at these keys; an empty map where there is none."""
     found = part(raw, *path)

@@ -15,6 +15,7 @@ from webhook.facts.snapshot import EMPTY
 from webhook.kubernetes.discovery import PODS, ApiResource
 from webhook.model.accelerators import BUILT_IN
 from webhook.model.claims import CLAIM, GROUP, TEMPLATE
+from webhook.model.json_parts import text
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.resource_slices import SLICE
 from webhook.model.subject import subject_of
@@ -23,7 +24,7 @@ from webhook.policy.policy_set import Policy, PolicySet
 from webhook.rules import priority_class
 from webhook.why.held_back import gates_of
 from webhook.why.node_usage import NodeState, NodeUsage, node_state
-from webhook.why.observed import Raw, Surroundings, may_have_gpus, text
+from webhook.why.observed import Raw, Surroundings, may_have_gpus
 from webhook.why.reading import ClusterReader
 
 _NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)

@@ -15,7 +15,7 @@ from webhook.kubernetes.discovery import PODS
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
-from webhook.model.json_parts import listed
+from webhook.model.json_parts import listed, text
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import templates_of
 from webhook.policy.policy_set import PolicySet
@@ -23,7 +23,7 @@ from webhook.rules import priority_class
 from webhook.why.cluster_view import ClusterView
 from webhook.why.explanation import Answer, MissingAnswer, PodsAlike, ReasonCode, gravest
 from webhook.why.held_back import KAI, KUEUE, VOLCANO, entry_of, keeper_of
-from webhook.why.observed import ObservedPod, ObservedWorkload, QueueEntry, Raw, Surroundings, text
+from webhook.why.observed import ObservedPod, ObservedWorkload, QueueEntry, Raw, Surroundings
 from webhook.why.pod_reasons import why_pod
 from webhook.why.reading import ClusterReader
 from webhook.why.targets import find_target

@@ -3,11 +3,11 @@
 Names are those of Kueue (kubernetes-sigs/kueue), KAI (kai-scheduler/KAI-Scheduler) and Volcano (volcano-sh/volcano).
 """
 
-from webhook.model.json_parts import listed, part
+from webhook.model.json_parts import listed, part, text
 from webhook.model.pod import KUEUE_QUEUE
 from webhook.model.wording import cut, few
 from webhook.why.explanation import LONGEST_PART, Clue, Explanation, ReasonCode
-from webhook.why.observed import ObservedPod, QueueEntry, Raw, condition, said_by_scheduler, text
+from webhook.why.observed import ObservedPod, QueueEntry, Raw, condition, said_by_scheduler
 
 KUEUE, KAI, VOLCANO = "Kueue", "KAI", "Volcano"
 _KUEUES_GATES = "kueue.x-k8s.io/"

@@ -7,7 +7,7 @@ from typing import Any
 from webhook.audit.quota_report import ReportedQuota
 from webhook.audit.report import ObjectReference
 from webhook.facts.facts import ClusterFacts
-from webhook.model.json_parts import listed, mapped, part
+from webhook.model.json_parts import listed, mapped, part, text
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of, is_extended
 from webhook.model.shape import shortened
@@ -19,12 +19,6 @@ Raw = Mapping[str, Any]
 
 _LONGEST_MESSAGE = 3_000
 """Characters of an event's message that are kept. Refusals of the webhook may be longer than the 1,024 of an event."""
-
-
-def text(raw: object, *path: str) -> str:
-    """The text at these keys; empty if there is none."""
-    found = part(raw, *path)
-    return found if isinstance(found, str) else ""
 
 
 def condition(raw: object, kind: str, *path: str) -> Raw:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.node_index import is_by_dra
+from webhook.model.json_parts import text
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of, is_extended
@@ -18,7 +19,7 @@ from webhook.rules.rule_settings import Mode
 from webhook.why import kept_off
 from webhook.why.explanation import LONGEST_PART, Clue, Explanation, ReasonCode
 from webhook.why.node_usage import NodeState, NodeUsage, fitting_names
-from webhook.why.observed import ObservedPod, reasons_of_scheduler, said_by_scheduler, text
+from webhook.why.observed import ObservedPod, reasons_of_scheduler, said_by_scheduler
 
 _TELL = "tell the platform team"
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Collection, Iterator
 
-from webhook.model.json_parts import listed, mapped, part
+from webhook.model.json_parts import listed, mapped, part, text
 from webhook.model.requirements import demand_of, is_extended
 from webhook.model.wording import counted, cut
 from webhook.why.explanation import Clue, Explanation, ReasonCode, by_command
 from webhook.why.held_back import entry_by_scheduler, gated, queued
-from webhook.why.observed import ObservedPod, Raw, condition, may_have_gpus, text
+from webhook.why.observed import ObservedPod, Raw, condition, may_have_gpus
 from webhook.why.placement import by_nodes, unplaced
 
 _IMAGE_FAULTS = frozenset(

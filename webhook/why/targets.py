@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import METADATA_LIST
 from webhook.kubernetes.discovery import PODS, ApiResource
-from webhook.model.json_parts import listed
+from webhook.model.json_parts import listed, text
 from webhook.model.wording import closest, cut, few, hint
 from webhook.model.workloads import WORKLOADS
-from webhook.why.observed import Raw, text
+from webhook.why.observed import Raw
 from webhook.why.reading import ClusterReader
 
 _NOT_RUNNING = frozenset({"PodTemplate", "JobTemplate", "WorkflowTemplate", "TrainingRuntime", "ServingRuntime"})

@@ -18,6 +18,7 @@ from webhook.audit.report import ObjectReference, PendingPods, Running
 from webhook.audit.review_objects import NEVER_SENT
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
+from webhook.model.json_parts import text
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import is_pod
@@ -25,7 +26,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.why.cluster_view import policy_for
 from webhook.why.explanation import ReasonCode
 from webhook.why.node_usage import NodeState, NodeUsage, node_state
-from webhook.why.observed import ObservedPod, Raw, Surroundings, text
+from webhook.why.observed import ObservedPod, Raw, Surroundings
 from webhook.why.pod_reasons import why_pod
 from webhook.why.workload_pods import AlikePods, likeness
 

@@ -10,12 +10,12 @@ import orjson
 
 from webhook.kubernetes.api_server import METADATA_LIST
 from webhook.kubernetes.discovery import PODS
-from webhook.model.json_parts import listed, mapped, part
+from webhook.model.json_parts import listed, mapped, part, text
 from webhook.model.requirements import is_extended
 from webhook.model.workloads import WORKLOADS, controller_of, templates_of
 from webhook.why.held_back import gates_of
 from webhook.why.node_usage import FINISHED, NodeState
-from webhook.why.observed import Raw, condition, text
+from webhook.why.observed import Raw, condition
 from webhook.why.reading import ClusterReader
 
 BUILT_IN_GROUPS = frozenset({"", "apps", "batch"})

@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from webhook.model.json_parts import part
+from webhook.model.json_parts import part, text
 from webhook.model.pod import KUEUE_QUEUE
 from webhook.model.wording import counted, cut, few
 from webhook.model.workloads import controller_of
 from webhook.why.explanation import Clue, Explanation, PodsAlike, ReasonCode, by_command, gravest
 from webhook.why.held_back import KUEUE, queued
-from webhook.why.observed import ObservedWorkload, QueueEntry, SeenEvent, Surroundings, condition, newest, text
+from webhook.why.observed import ObservedWorkload, QueueEntry, SeenEvent, Surroundings, condition, newest
 from webhook.why.workload_pods import BUILT_IN_GROUPS, counts_for_certain
 
 _FAILED = ("FailedCreate", "FailedCreatePod", "FailedCreatePodReason", "FailedDaemonPod")
