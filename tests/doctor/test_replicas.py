@@ -1,17 +1,15 @@
 """The doctor finds what keeps the replicas alive and apart from pods, however it is written."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.deploy.manifests import shipped
-from webhook.doctor.cluster import DoctorCluster
+from webhook.doctor.cluster import DoctorCluster, UnavailableError
 from webhook.doctor.doctor_report import Status
 from webhook.doctor.installation import Installation, Place
 from webhook.doctor.replicas import disruption_budget, port, served_policies
-from webhook.kubernetes.api_errors import RefusedError
 
 MINE = {"matchLabels": {"app.kubernetes.io/name": "gpu-policy"}}
 OTHERS = {"matchLabels": {"app": "other"}}
@@ -28,17 +26,14 @@ class Holding(DoctorCluster):
         spec.update(pod)
         spec["containers"][0]["args"] += arguments
 
-    def find(self, *_: Any) -> Any:
-        return self._deployment
+    def find(self, path: str, *_: Any) -> Any:
+        found = self._pages[path.split("%3A")[1]] if path.endswith("/statusz") else self._deployment
+        if isinstance(found, Exception):
+            raise found
+        return found
 
     def items(self, *_: Any) -> Iterator[Any]:
         yield from self._objects
-
-    def page(self, path: str) -> str:
-        found = self._pages[path.split("%3A")[1]]
-        if isinstance(found, Exception):
-            raise found
-        return str(found)
 
 
 @pytest.mark.parametrize(
@@ -128,10 +123,11 @@ def test_replicas_say_by_their_state_whether_they_are_well() -> None:
     """Not by words for people; a replica of another version says nothing of it."""
     state = {"notReady": "", "policies": "a" * 64, "refusedPolicies": ""}
     pages = {
-        "well": json.dumps(state),
-        "slow": json.dumps(state | {"notReady": "facts: not loaded yet"}),
-        "wrong": json.dumps(state | {"refusedPolicies": "team.yaml:1: unknown rule"}),
-        "old": RefusedError(404, "not found"),
+        "well": state,
+        "slow": state | {"notReady": "facts: not loaded yet"},
+        "wrong": state | {"refusedPolicies": "team.yaml:1: unknown rule"},
+        "gone": UnavailableError("the API server answered 503: connection refused"),
+        "old": None,
     }
     pods = [{"metadata": {"name": name}, "status": {"phase": "Running"}} for name in pages]
     installation = Installation(Holding(*pods, pages=pages), Place())
@@ -142,6 +138,7 @@ def test_replicas_say_by_their_state_whether_they_are_well() -> None:
             Status.PROBLEM,
             "replica wrong refused the policies on disk and keeps the last good set: team.yaml:1: unknown rule",
         ),
-        (Status.SKIPPED, "replica old cannot be asked: the API server answered 404: not found"),
+        (Status.SKIPPED, "replica gone cannot be asked: the API server answered 503: connection refused"),
+        (Status.SKIPPED, "replica old cannot be asked: it is of another version than this command"),
         (Status.OK, "3 replicas serve the policies aaaaaaaaaaaa"),
     ]

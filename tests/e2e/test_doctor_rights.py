@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.doctor.breaks import (
-    needs_address,
-)
 from tests.doctor.site import Site, said, wrong
 from tests.e2e.control_plane import TENANT_TOKEN
 from tests.e2e.eventually import eventually
@@ -79,23 +76,6 @@ def allowed(site: Site, kind: str, *rules: dict[str, Any]) -> Iterator[DoctorClu
     finally:
         site.delete(f"{kind}Binding", "reader")
         site.delete(kind, "reader")
-
-
-@needs_address
-def test_without_the_secret_the_replicas_tell_whether_they_are_trusted(site: Site) -> None:
-    """Whoever may ask the pods learns it from their metrics."""
-    with allowed(site, "Role", *PODS, PROXY) as tenant:
-        found = eventually(
-            lambda: (
-                (f := said(site.examined(tenant), "certificates"))[1:]
-                and all(finding.status is Status.OK for finding in f[1:])
-                and f
-            )
-        )
-    assert found[0].status is Status.SKIPPED
-    assert 'cannot get resource "secrets"' in found[0].found
-    assert len(found) == 4
-    assert "the trust in the certificate of replica gpu-policy-2 ends 20" in found[3].found
 
 
 def test_without_the_right_to_ask_pods_it_is_named(site: Site) -> None:

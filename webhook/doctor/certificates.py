@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
@@ -11,23 +10,14 @@ from certs.authority import CertificateError, covers, not_after, not_before, tru
 from webhook.doctor.cluster import Object, UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation, decoded
-from webhook.doctor.replicas import METRICS, pages
-from webhook.kubernetes.api_errors import RefusedError
 
 SOON = timedelta(days=30)
 """Time before the end of a certificate when the doctor warns."""
 
-_TRUST = re.compile(r'gpu_policy_certificate_expiry_seconds\{certificate="ca_bundle"\} (\S+)')
-
 
 def look(installation: Installation) -> Iterator[DoctorFinding]:
     """The API server trusts the served certificate, and will do so for a while."""
-    try:
-        secret = installation.certificate_secret
-    except UnavailableError as why:
-        yield skipped(str(why), why.remedy)
-        yield from _by_metrics(installation)
-        return
+    secret = installation.certificate_secret
     if secret is None:
         yield problem("there is no Secret with the serving certificate", "a Secret with tls.crt", _remedy(installation))
         return
@@ -105,15 +95,3 @@ def _remedy(installation: Installation) -> str:
         "whoever issues the certificate (cert-manager, or you) has to renew it in the Secret, and put the authority "
         "that signed it into the caBundle of both configurations"
     )
-
-
-def _by_metrics(installation: Installation) -> Iterator[DoctorFinding]:
-    """Findings from the metrics of the replicas: how long the caBundles trust their certificates."""
-    for name, page in pages(installation, METRICS):
-        if isinstance(page, RefusedError):
-            yield skipped(f"replica {name} does not show its metrics: {page}")
-        elif (found := _TRUST.search(page)) is None:
-            yield skipped(f"replica {name} does not report whether its certificate is trusted")
-        else:
-            end = installation.cluster.now() + timedelta(seconds=float(found[1]))
-            yield _ending(f"the trust in the certificate of replica {name}", None, end, installation)

@@ -88,17 +88,6 @@ class DoctorCluster:
         except (UnreachableError, AnswerError) as error:
             raise UnavailableError.of(error) from None
 
-    def page(self, path: str) -> str:
-        """The text at `path` in one line. Raises RefusedError for a refusal, UnavailableError without an answer."""
-        try:
-            stream = self._server.stream(path, {}, ANSWER_SECONDS)
-            try:
-                return " ".join(b"\n".join(stream).decode("utf-8", "replace").split())
-            finally:
-                stream.close()
-        except UnreachableError as error:
-            raise UnavailableError.of(error) from None
-
 
 def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """Whether a LabelSelector selects an object with these labels."""

@@ -11,7 +11,7 @@ from typing import Any
 from webhook import engine
 from webhook.doctor.cluster import Object, UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
-from webhook.doctor.installation import DEFAULT_PORT, Installation
+from webhook.doctor.installation import DEFAULT_PORT, Installation, Place
 from webhook.kubernetes.api_errors import RefusedError
 from webhook.kubernetes.api_paths import CORE, path_of
 
@@ -129,61 +129,52 @@ _DENIED = re.compile(r'admission webhook "([^"]+)" denied the request')
 _UNCALLED = re.compile(r'failed calling (?:admission )?webhook "([^"]+)"')
 
 
-@dataclass(frozen=True, slots=True)
-class DryRun:
-    """A pod to create without storing it, and its name in messages.
-
-    `refused_by` is the webhook that has to refuse the pod; if it is empty, the pod has to get injections.
-    """
-
-    title: str
-    resources: Mapping[str, Mapping[str, str]]
-    refused_by: str = ""
-
-    @property
-    def pod(self) -> Object:
-        """The pod. Only its GPUs can be a reason to refuse it."""
-        container = {
-            "name": "doctor",
-            "image": "registry.k8s.io/pause:3.10",
-            "resources": {part: {"cpu": "1m", "memory": "8Mi", **gpus} for part, gpus in self.resources.items()},
-            "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-        }
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"generateName": "gpu-policy-doctor-"},
-            "spec": {
-                "automountServiceAccountToken": False,
-                "containers": [container],
-                "restartPolicy": "Never",
-                "securityContext": {
-                    "runAsNonRoot": True,
-                    "runAsUser": 65532,
-                    "seccompProfile": {"type": "RuntimeDefault"},
-                },
-            },
-        }
-
+_OWN_VALIDATION = "the API server's own validation"
 
 DRY_RUNS = (
-    DryRun("a pod with one GPU", {"limits": {GPU: "1"}}),
-    DryRun("a pod with a GPU in requests only", {"limits": {}, "requests": {GPU: "1"}}, MUTATE),
-    DryRun("a pod with 100000 GPUs", {"limits": {GPU: "100000"}}, VALIDATE),
+    ("a pod with one GPU", {"limits": {GPU: "1"}}, ""),
+    ("a pod with a GPU in requests only", {"limits": {}, "requests": {GPU: "1"}}, MUTATE),
+    ("a pod with 100000 GPUs", {"limits": {GPU: "100000"}}, VALIDATE),
 )
+"""Pods to create without storing them: a title, the GPUs, and the webhook that has to refuse the pod.
+
+A pod that no webhook has to refuse has to get injections.
+"""
+
+
+def _pod(resources: Mapping[str, Mapping[str, str]]) -> Object:
+    """A pod. Only its GPUs can be a reason to refuse it."""
+    container = {
+        "name": "doctor",
+        "image": "registry.k8s.io/pause:3.10",
+        "resources": {part: {"cpu": "1m", "memory": "8Mi", **gpus} for part, gpus in resources.items()},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    profile = {"type": "RuntimeDefault"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"generateName": "gpu-policy-doctor-"},
+        "spec": {
+            "automountServiceAccountToken": False,
+            "containers": [container],
+            "restartPolicy": "Never",
+            "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": profile},
+        },
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class DryRunResult:
-    """The result of a dry run: who refused the pod (or empty), or the rules that mutated it.
-
-    `message` is the API server's. `could_call` is False where the API server could not call the webhook.
-    """
+    """Who refused the pod (or empty), or the rules that mutated it."""
 
     refused_by: str
     injected: str = ""
-    message: str = ""
-    could_call: bool = True
+
+    @property
+    def shows_a_call(self) -> bool:
+        """Whether only a call of the webhook can have done this."""
+        return self.refused_by in (MUTATE, VALIDATE) or bool(self.injected)
 
     def __str__(self) -> str:
         if self.refused_by:
@@ -191,87 +182,89 @@ class DryRunResult:
         return f"gets {self.injected}" if self.injected else "is admitted unchanged"
 
 
+class _UncalledError(Exception):
+    """The API server could not call the webhook; the text is its own."""
+
+
 def look(installation: Installation) -> Iterator[DoctorFinding]:
     """GPU pods reach the webhook, which mutates and refuses them as the policies say."""
-    for dry_run in DRY_RUNS:
-        found = _result_of(dry_run, installation)
-        if not found.could_call:
-            yield explained(found.message, _names(installation))
+    for title, resources, refused_by in DRY_RUNS:
+        pod = _pod(resources)
+        try:
+            found, message = _result_of(pod, installation)
+        except _UncalledError as error:
+            yield explained(str(error), _names(installation))
             return
         try:
-            expected = _expected(dry_run, installation)
+            expected = _expected(pod, installation)
         except UnavailableError as why:
-            yield _shown(dry_run, found, why)
+            yield (
+                ok(f"{title} {found}")
+                if found.shows_a_call
+                else warning(
+                    f"{title} {found}, and it is not known whether it should: {why}",
+                    f"a refusal by {refused_by}"
+                    if refused_by
+                    else f"injections, named in the annotation {engine.ANNOTATION}",
+                    why.remedy or "name the policies with --policies",
+                )
+            )
         else:
-            yield _compared(dry_run, found, expected, installation)
+            yield _compared(title, found, message, expected, installation.place)
 
 
-def _result_of(dry_run: DryRun, installation: Installation) -> DryRunResult:
-    """The result of a dry run. Raises UnavailableError where something other than the webhook refuses the pod."""
+def _result_of(pod: Object, installation: Installation) -> tuple[DryRunResult, str]:
+    """What becomes of a pod, and the words of who refuses it.
+
+    Raises UnavailableError where something other than the webhook refuses the pod.
+    """
     namespace = installation.place.dry_run_namespace
-    path = path_of(CORE, "pods", namespace=namespace)
     try:
-        stored = installation.cluster.create(path, dry_run.pod, {"dryRun": "All"})
+        stored = installation.cluster.create(path_of(CORE, "pods", namespace=namespace), pod, {"dryRun": "All"})
     except RefusedError as refusal:
         message = str(refusal)
-        if uncalled := _UNCALLED.search(message):
-            if uncalled[1] in (MUTATE, VALIDATE):
-                return DryRunResult(uncalled[1], message=message, could_call=False)
-        elif (denied := _DENIED.search(message)) and denied[1] in (MUTATE, VALIDATE):
-            return DryRunResult(denied[1], message=message)
-        elif refusal.status == 422:
-            return DryRunResult("the API server's own validation", message=message)
-        another = "name a namespace in which you may create pods with --dry-run-namespace"
+        uncalled, denied = _UNCALLED.search(message), _DENIED.search(message)
+        if uncalled and uncalled[1] in (MUTATE, VALIDATE):
+            raise _UncalledError(message) from None
+        if denied and not uncalled and denied[1] in (MUTATE, VALIDATE):
+            return DryRunResult(denied[1]), message
+        if refusal.status == 422 and not uncalled and not denied:
+            return DryRunResult(_OWN_VALIDATION), message
         raise UnavailableError(
-            f"in namespace {namespace} something other than the webhook refuses the pod: {message}", another
+            f"in namespace {namespace} something other than the webhook refuses the pod: {message}",
+            "name a namespace in which you may create pods with --dry-run-namespace",
         ) from None
-    return DryRunResult("", (stored["metadata"].get("annotations") or {}).get(engine.ANNOTATION, ""))
+    return DryRunResult("", (stored["metadata"].get("annotations") or {}).get(engine.ANNOTATION, "")), ""
 
 
-def _expected(dry_run: DryRun, installation: Installation) -> DryRunResult:
+def _expected(pod: Object, installation: Installation) -> DryRunResult:
     """The result by the policies."""
     policy = installation.sound_policies.for_namespace(installation.place.dry_run_namespace)
-    completed = engine.mutate(dry_run.pod, policy, installation.facts)
+    completed = engine.mutate(pod, policy, installation.facts)
     if completed.refusals:
         return DryRunResult(MUTATE)
     if any(finding.fails_validation for finding in completed.findings):
-        return DryRunResult("the API server's own validation")
+        return DryRunResult(_OWN_VALIDATION)
     if engine.validate(completed.object, policy, installation.facts).refusals:
         return DryRunResult(VALIDATE)
     return DryRunResult("", ",".join(completed.injected))
 
 
-def _compared(
-    dry_run: DryRun, found: DryRunResult, expected: DryRunResult, installation: Installation
-) -> DoctorFinding:
-    namespace = installation.place.dry_run_namespace
-    if (found.refused_by, found.injected) != (expected.refused_by, expected.injected):
+def _compared(title: str, found: DryRunResult, message: str, expected: DryRunResult, place: Place) -> DoctorFinding:
+    if found != expected:
         return problem(
-            f"{dry_run.title} in namespace {namespace} {found}{found.message and ': ' + found.message}",
+            f"{title} in namespace {place.dry_run_namespace} {found}{message and ': ' + message}",
             f"by its policy it {expected}",
             "see the checks configurations, certificates and replicas; if they are well, look whether the "
             "namespaceSelector of the configurations leaves the namespace out (kubectl get "
-            f"mutatingwebhookconfiguration {installation.place.name} -o yaml)",
+            f"mutatingwebhookconfiguration {place.name} -o yaml)",
         )
-    if found.refused_by in (MUTATE, VALIDATE) or found.injected:
-        return ok(f"{dry_run.title} {found}")
+    if found.shows_a_call:
+        return ok(f"{title} {found}")
     return skipped(
-        f"{dry_run.title} {found}, as its policy in namespace {namespace} says; this does not show that the webhook "
-        "was called",
+        f"{title} {found}, as its policy in namespace {place.dry_run_namespace} says; this does not show that the "
+        "webhook was called",
         "name a namespace whose policy enforces rules with --dry-run-namespace",
-    )
-
-
-def _shown(dry_run: DryRun, found: DryRunResult, why: UnavailableError) -> DoctorFinding:
-    """The finding if the policies are not known."""
-    if found.refused_by in (MUTATE, VALIDATE) or found.injected:
-        return ok(f"{dry_run.title} {found}")
-    return warning(
-        f"{dry_run.title} {found}, and it is not known whether it should: {why}",
-        f"a refusal by {dry_run.refused_by}"
-        if dry_run.refused_by
-        else f"injections, named in the annotation {engine.ANNOTATION}",
-        why.remedy or "name the policies with --policies",
     )
 
 

@@ -86,15 +86,8 @@ class WebhookDeployment:
 
     @property
     def port(self) -> int:
-        return self._port("port", DEFAULT_PORT)
-
-    @property
-    def metrics_port(self) -> int:
-        return self._port("metrics-port", self.port)
-
-    def _port(self, option: str, default: int) -> int:
-        written = self.arguments.get(option, "")
-        return int(written) if written.isdecimal() else default
+        written = self.arguments.get("port", "")
+        return int(written) if written.isdecimal() else DEFAULT_PORT
 
     @property
     def port_names(self) -> tuple[str, ...]:
@@ -313,16 +306,9 @@ class Installation:
         return tuple(self.cluster.items("/api/v1/nodes"))
 
     @cached_property
-    def runtime_classes(self) -> tuple[Object, ...]:
-        return tuple(self.cluster.items("/apis/node.k8s.io/v1/runtimeclasses"))
-
-    @cached_property
-    def priority_classes(self) -> tuple[Object, ...]:
-        return tuple(self.cluster.items("/apis/scheduling.k8s.io/v1/priorityclasses"))
-
-    @cached_property
     def facts(self) -> ClusterFacts:
-        return ClusterFacts.of(self.nodes, self.runtime_classes, self.priority_classes)
+        kinds = ("node.k8s.io/v1/runtimeclasses", "scheduling.k8s.io/v1/priorityclasses")
+        return ClusterFacts.of(self.nodes, *(tuple(self.cluster.items(f"/apis/{kind}")) for kind in kinds))
 
 
 def decoded(data: Mapping[str, str], key: str) -> bytes:

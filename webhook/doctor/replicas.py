@@ -3,14 +3,12 @@
 The second half reads what the replicas report about themselves, through the API server's proxy to their pods.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 
 from webhook.doctor.cluster import Object, UnavailableError, selects
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation, changed_at
-from webhook.kubernetes.api_errors import RefusedError
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.model.wording import counted
 from webhook.yaml_files.file_errors import FileErrors
@@ -184,36 +182,25 @@ def _ready_addresses(namespace: str, name: str, installation: Installation) -> s
 DELIVERED_SECONDS = 180.0
 """Time after which every kubelet has delivered a changed ConfigMap, and every replica has loaded it."""
 
-METRICS = "metrics"
-"""The page that may have a separate port."""
-
-
-def pages(installation: Installation, page: str) -> Iterator[tuple[str, str | RefusedError]]:
-    """The name of each replica's pod and its page as one line, or a RefusedError for an error status."""
-    port = installation.workload.metrics_port if page == METRICS else installation.workload.port
-    pods = installation.pods
-    if not pods:
-        raise UnavailableError("no pod of the Deployment runs, so there is no replica to ask")
-    for pod in pods:
-        name = pod["metadata"]["name"]
-        path = f"{installation.path('pods', f'https:{name}:{port}')}/proxy/{page}"
-        try:
-            yield name, installation.cluster.page(path)
-        except RefusedError as refusal:
-            if refusal.status == 403:
-                raise UnavailableError(str(refusal), "look again with a kubeconfig that may get pods/proxy") from None
-            yield name, refusal
-
 
 def served_policies(installation: Installation) -> Iterator[DoctorFinding]:
     """The replicas are ready, have loaded the files on disk, and serve the policies of the ConfigMaps."""
+    if not installation.pods:
+        raise UnavailableError("no pod of the Deployment runs, so there is no replica to ask")
     serving: dict[str, list[str]] = defaultdict(list)
-    for name, page in pages(installation, "statusz"):
+    for pod in installation.pods:
+        name = pod["metadata"]["name"]
+        path = f"{installation.path('pods', f'https:{name}:{installation.workload.port}')}/proxy/statusz"
         try:
-            state = json.loads(str(page))
+            state = installation.cluster.find(path) or {}
             served, unready, refused = (state[key] for key in ("policies", "notReady", "refusedPolicies"))
-        except (ValueError, TypeError, KeyError):
-            yield skipped(f"replica {name} cannot be asked: {page}")
+        except UnavailableError as why:
+            if why.is_forbidden:
+                raise UnavailableError(str(why), "look again with a kubeconfig that may get pods/proxy") from None
+            yield skipped(f"replica {name} cannot be asked: {why}")
+            continue
+        except KeyError:
+            yield skipped(f"replica {name} cannot be asked: it is of another version than this command")
             continue
         serving[served].append(name)
         if unready:
