@@ -48,9 +48,6 @@ def test_an_answer_that_is_no_json_is_said_to_be(cluster: DoctorCluster) -> None
 
 
 def test_an_api_server_that_went_away_is_said_to_have(dead: DoctorCluster) -> None:
-    for ask in (
-        lambda: dead.find("/version"),
-        lambda: dead.create("/api/v1/namespaces", {}),
-    ):
+    for ask in (lambda: dead.find("/version"), lambda: dead.create("/api/v1/namespaces", {})):
         with pytest.raises(UnavailableError, match="the API server does not answer"):
             ask()

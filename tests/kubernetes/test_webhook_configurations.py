@@ -333,9 +333,7 @@ EXPECTED = f"expected one {KINDS} of admissionregistration.k8s.io/v1"
             id="no name",
         ),
         pytest.param(
-            MUTATING.partition("webhooks")[0],
-            "found a MutatingWebhookConfiguration without webhooks",
-            id="no webhooks",
+            MUTATING.partition("webhooks")[0], "found a MutatingWebhookConfiguration without webhooks", id="no webhooks"
         ),
         pytest.param(
             MUTATING.replace("- name: mutate.gpupolicy.dev", "- label: none"),

@@ -17,10 +17,19 @@ def said(message: str) -> dict[str, Any]:
     return {"conditions": [{**SCHEDULED, "message": message}]}
 
 
+def not_ready(message: str) -> dict[str, Any]:
+    """The status of a pod that is not ready."""
+    return {"conditions": [{"type": "Ready", "status": "False", "message": message}]}
+
+
 def waits(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
     """The status of a pod whose container waits."""
     state = {"waiting": {"reason": reason, "message": message}}
     return {"containerStatuses": [{"name": "main", "image": "trainer:1", "state": state, **more}]}
+
+
+ONE_NODE = around(node("a"))
+IN_USE = around(node("a", 4), pods=(pod(3, nodeName="a"),))
 
 
 def case(name: str, raw: dict[str, Any], reason: str, words: str, known: Surroundings = Surroundings()) -> Any:  # noqa: B008  # a value
@@ -62,15 +71,9 @@ def case(name: str, raw: dict[str, Any], reason: str, words: str, known: Surroun
             "Unschedulable",
             "0/9 nodes are available.",
         ),
-        case("a label that is nearly right", pod(**NOWHERE), "FitsNowhere", "Correct the value", around(node("a"))),
+        case("a label that is nearly right", pod(**NOWHERE), "FitsNowhere", "Correct the value", ONE_NODE),
         case("without a policy", pod(9), "FitsNowhere", "9 nvidia.com/gpu", around(node("a"), policy=None)),
-        case(
-            "busy",
-            pod(2),
-            "Busy",
-            "1 of 4 nvidia.com/gpu on 1 fitting node are free, at most 1 on one node",
-            around(node("a", 4), pods=(pod(3, nodeName="a"),)),
-        ),
+        case("busy", pod(2), "Busy", "1 of 4 nvidia.com/gpu on 1 fitting node are free, at most 1 on one node", IN_USE),
         case(
             "scattered",
             pod(3),
@@ -99,29 +102,23 @@ def case(name: str, raw: dict[str, Any], reason: str, words: str, known: Surroun
             "1 of 2 nvidia.com/gpu on 1 fitting node",
             around(node("a", 4, allocatable=0), node("b", 2), pods=(pod(1, "x", nodeName="b"),)),
         ),
-        case("KAI cannot help", pod(schedulerName="kai-scheduler", **NOWHERE), "FitsNowhere", "", around(node("a"))),
+        case("KAI cannot help", pod(schedulerName="kai-scheduler", **NOWHERE), "FitsNowhere", "", ONE_NODE),
         case(
             "a limit of Volcano is not what keeps it",
             pod(schedulerName="volcano", status=said("over limit"), **NOWHERE),
             "FitsNowhere",
             "",
-            around(node("a")),
+            ONE_NODE,
         ),
-        case(
-            "KAI is silent, and nodes are in use",
-            pod(2, schedulerName="kai-scheduler"),
-            "Busy",
-            "1 of 4",
-            around(node("a", 4), pods=(pod(3, nodeName="a"),)),
-        ),
+        case("KAI is silent, and nodes are in use", pod(2, schedulerName="kai-scheduler"), "Busy", "1 of 4", IN_USE),
         case(
             "KAI says why",
             pod(2, schedulerName="kai-scheduler", status=said("over limit")),
             "Queued",
             "over limit",
-            around(node("a", 4), pods=(pod(3, nodeName="a"),)),
+            IN_USE,
         ),
-        case("KAI, with free GPUs", pod(schedulerName="kai-scheduler"), "Queued", "KAI", around(node("a"))),
+        case("KAI, with free GPUs", pod(schedulerName="kai-scheduler"), "Queued", "KAI", ONE_NODE),
         case(
             "busy as the scheduler says it",
             pod(status=said("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")),
@@ -141,10 +138,10 @@ def case(name: str, raw: dict[str, Any], reason: str, words: str, known: Surroun
             pod(status=said("pod has unbound immediate PersistentVolumeClaims")),
             "Unschedulable",
             "PersistentVolumeClaims",
-            around(node("a")),
+            ONE_NODE,
         ),
         case("a dark node", pod(nodeName="a"), "NodeNotReady", "does not report", around(node("a", ready="Unknown"))),
-        case("a node that is gone", pod(nodeName="b"), "NodeNotReady", "no such node", around(node("a"))),
+        case("a node that is gone", pod(nodeName="b"), "NodeNotReady", "no such node", ONE_NODE),
         case(
             "GPUs that are gone",
             pod(nodeName="a"),
@@ -164,31 +161,26 @@ def case(name: str, raw: dict[str, Any], reason: str, words: str, known: Surroun
             pod(nodeName="a", status=waits("InvalidImageName", "bad")),
             "ImageFailing",
             "InvalidImageName",
-            around(node("a")),
+            ONE_NODE,
         ),
         case(
             "no command",
             pod(nodeName="a", status=waits("RunContainerError", "no command")),
             "NotStarting",
             "no command",
-            around(node("a")),
+            ONE_NODE,
         ),
         case(
             "a crash",
             pod(
                 nodeName="a",
-                status={
-                    "phase": "Running",
-                    **waits(
-                        "CrashLoopBackOff", restartCount=3, lastState={"terminated": {"exitCode": 1, "reason": "Error"}}
-                    ),
-                },
+                status=waits("CrashLoopBackOff", lastState={"terminated": {"exitCode": 1, "reason": "Error"}}),
             ),
             "Crashing",
             "exit code 1 Error",
-            around(node("a")),
+            ONE_NODE,
         ),
-        case("just bound", pod(nodeName="a"), "Starting", "has not taken it yet", around(node("a"))),
+        case("just bound", pod(nodeName="a"), "Starting", "has not taken it yet", ONE_NODE),
         case(
             "runs, on a node that nobody may read",
             pod(nodeName="a", status={"phase": "Running"}),
@@ -197,16 +189,10 @@ def case(name: str, raw: dict[str, Any], reason: str, words: str, known: Surroun
         ),
         case(
             "not ready",
-            pod(
-                nodeName="a",
-                status={
-                    "phase": "Running",
-                    "conditions": [{"type": "Ready", "status": "False", "message": "main is not ready"}],
-                },
-            ),
+            pod(nodeName="a", status={"phase": "Running", **not_ready("main is not ready")}),
             "NotReady",
             "main is not ready",
-            around(node("a")),
+            ONE_NODE,
         ),
         case("an unknown phase", pod(nodeName="a", status={"phase": "Unknown"}), "Unknown", "does not report"),
     ],
@@ -255,7 +241,7 @@ def test_a_pod_that_is_deleted_says_what_keeps_it() -> None:
 )
 def test_events_of_the_node_tell_what_the_status_does_not(events: tuple[Any, ...], reason: str) -> None:
     raw = pod(nodeName="a", status=waits("ContainerCreating"))
-    assert str(why(seen(raw, *events), around(node("a"))).code) == reason
+    assert str(why(seen(raw, *events), ONE_NODE).code) == reason
 
 
 @pytest.mark.parametrize(
@@ -267,7 +253,7 @@ def test_a_container_that_has_ended_while_others_run_is_named_with_its_exit_code
     runs = {"name": "side", "ready": True, "state": {"running": {}}}
     ready = {"type": "Ready", "status": "False", "message": "containers with unready status: [main]"}
     status = {"phase": "Running", "conditions": [ready], "containerStatuses": [ended, runs]}
-    found = why(seen(pod(nodeName="a", restartPolicy=policy, status=status)), around(node("a")))
+    found = why(seen(pod(nodeName="a", restartPolicy=policy, status=status)), ONE_NODE)
     assert str(found.code) == reason
     assert "exit code 137 OOMKilled" in found.message
     assert "memory limit" in found.remedy
@@ -277,7 +263,7 @@ def test_a_container_that_is_not_ready_says_how_often_it_has_ended() -> None:
     last = {"restartCount": 57, "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}}
     runs = {"name": "main", "ready": False, "state": {"running": {}}, **last}
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [runs]}
-    found = why(seen(pod(nodeName="a", status=status)), around(node("a")))
+    found = why(seen(pod(nodeName="a", status=status)), ONE_NODE)
     assert [clue.message for clue in found.evidence] == ["57 restarts, last with exit code 1 Error"]
 
 
@@ -317,7 +303,7 @@ def test_texts_of_tenants_are_cut() -> None:
 @pytest.mark.parametrize("spec", [{}, {"nodeName": "a"}, {"schedulingGates": [None, 3, {"name": 4}]}], ids=str)
 def test_no_shape_of_a_status_is_an_error(status: dict[str, Any], spec: dict[str, Any]) -> None:
     """Whoever may write the status of a pod may write anything."""
-    assert why(seen(pod(status=status, **spec)), around(node("a"))).message
+    assert why(seen(pod(status=status, **spec)), ONE_NODE).message
 
 
 def test_the_nodes_that_the_policy_keeps_a_pod_off_are_named_with_the_rule_and_its_file() -> None:
