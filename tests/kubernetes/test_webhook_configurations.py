@@ -10,6 +10,7 @@ import pytest
 from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import ControlPlane
 from webhook.kubernetes.webhook_configurations import (
+    Registration,
     RegistrationError,
     api_path,
     differences,
@@ -83,14 +84,14 @@ Change = Callable[[Webhook], object]
 
 
 def installed(text: str, phase: str) -> dict[str, Any]:
-    return copy.deepcopy(dict(read_registration(text, "sample")[phase]))
+    return copy.deepcopy(dict(read_registration(text, "sample").configurations[phase]))
 
 
-def as_stored(plane: ControlPlane, document: dict[str, Any]) -> dict[str, Any]:
+def as_stored(plane: ControlPlane, document: dict[str, Any], bundle: str = "Q0E=") -> dict[str, Any]:
     """What the API server makes of a configuration with a caBundle, without keeping it."""
     document = copy.deepcopy(document)
     for webhook in document["webhooks"]:
-        webhook["clientConfig"]["caBundle"] = "Q0E="
+        webhook["clientConfig"]["caBundle"] = bundle
     status, answer = plane.raw("POST", f"{api_path(document).rpartition('/')[0]}?dryRun=All", document)
     assert status == 201, answer
     return dict(answer)
@@ -129,7 +130,7 @@ def test_a_field_that_is_not_set_counts_as_what_the_api_server_takes(control_pla
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_order_labels_and_what_has_no_meaning_are_no_difference(phase: str) -> None:
+def test_order_labels_and_what_has_no_meaning_are_no_difference(control_plane: ControlPlane, phase: str) -> None:
     expected = installed(FULL, phase)
     edited = copy.deepcopy(expected)
     edited["metadata"] |= {"labels": {"a": "b"}, "annotations": {"c": "d"}}
@@ -140,7 +141,7 @@ def test_order_labels_and_what_has_no_meaning_are_no_difference(phase: str) -> N
         rule["resources"].reverse()
     webhook["namespaceSelector"]["matchExpressions"][0]["values"].reverse()
     webhook["matchConditions"].reverse()
-    assert differences(expected, edited) == []
+    assert differences(expected, as_stored(control_plane, edited)) == []
 
 
 def put(*path: Any, value: Any) -> Change:
@@ -221,48 +222,63 @@ CHANGES = [
         ["clientConfig.service.path is not set; /review is expected"],
         id="path",
     ),
-    pytest.param(
-        put("matchConditions", 0, "expression", value="true"),
-        [
-            "matchConditions[changed] is true; request.operation != 'UPDATE' || object.spec != oldObject.spec is "
-            "expected"
-        ],
-        id="a condition",
-    ),
-    pytest.param(
-        lambda webhook: put("matchConditions", 1, "expression", value=_expression(webhook) + " || true")(webhook),
-        ["matchConditions[gpus] is … c.resources.limits) || true; … c.resources.limits) is expected"],
-        id="a long condition, shown from where it parts",
-    ),
-    pytest.param(
-        lambda webhook: webhook["matchConditions"].pop(0),
-        [
-            "matchConditions[changed] is not set; request.operation != 'UPDATE' || object.spec != oldObject.spec is "
-            "expected"
-        ],
-        id="a condition less",
-    ),
-    pytest.param(
-        lambda webhook: webhook["matchConditions"].append({"name": "never", "expression": "false"}),
-        ["matchConditions[never] is false; nothing is expected"],
-        id="a condition more",
-    ),
-    pytest.param(
-        lambda webhook: webhook.pop("reinvocationPolicy"),
-        ["reinvocationPolicy is Never; IfNeeded is expected"],
-        id="a default of the API server",
-    ),
 ]
 
 
+@pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize(("change", "sentences"), CHANGES)
 def test_each_changed_field_is_named_with_what_was_found_and_what_is_expected(
-    change: Change, sentences: list[str]
+    control_plane: ControlPlane, phase: str, change: Change, sentences: list[str]
 ) -> None:
-    expected = installed(FULL, "mutating")
+    expected = installed(FULL, phase)
     edited = copy.deepcopy(expected)
     change(edited["webhooks"][0])
-    assert [f"webhooks[mutate.gpupolicy.dev].{sentence}" for sentence in sentences] == differences(expected, edited)
+    name = expected["webhooks"][0]["name"]
+    found = differences(expected, as_stored(control_plane, edited))
+    assert [f"webhooks[{name}].{sentence}" for sentence in sentences] == found
+
+
+def test_reinvocation_is_compared_where_it_exists(control_plane: ControlPlane) -> None:
+    expected = installed(FULL, "mutating")
+    edited = copy.deepcopy(expected)
+    del edited["webhooks"][0]["reinvocationPolicy"]
+    assert differences(expected, as_stored(control_plane, edited)) == [
+        "webhooks[mutate.gpupolicy.dev].reinvocationPolicy is Never; IfNeeded is expected"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        pytest.param(
+            put("matchConditions", 0, "expression", value="true"),
+            "matchConditions[changed] is true; request.operation != 'UPDATE' || object.spec != oldObject.spec is "
+            "expected",
+            id="short",
+        ),
+        pytest.param(
+            lambda webhook: put("matchConditions", 1, "expression", value=_expression(webhook) + " || true")(webhook),
+            "matchConditions[gpus] is … c.resources.limits) || true; … c.resources.limits) is expected",
+            id="long, shown from where it parts",
+        ),
+        pytest.param(
+            lambda webhook: webhook["matchConditions"].pop(0),
+            "matchConditions[changed] is not set; request.operation != 'UPDATE' || object.spec != oldObject.spec is "
+            "expected",
+            id="gone",
+        ),
+        pytest.param(
+            lambda webhook: webhook["matchConditions"].append({"name": "never", "expression": "false"}),
+            "matchConditions[never] is false; nothing is expected",
+            id="one more",
+        ),
+    ],
+)
+def test_a_changed_condition_is_named(change: Change, sentence: str) -> None:
+    expected = read_registration(FULL, "sample").mutating
+    edited: Any = copy.deepcopy(expected)
+    change(edited["webhooks"][0])
+    assert [f"webhooks[mutate.gpupolicy.dev].{sentence}"] == differences(expected, edited)
 
 
 def _expression(webhook: Webhook) -> str:
@@ -270,7 +286,7 @@ def _expression(webhook: Webhook) -> str:
 
 
 def test_webhooks_that_are_missing_or_too_many_are_named() -> None:
-    expected = read_registration(FULL, "sample")["validating"]
+    expected = read_registration(FULL, "sample").validating
     edited: Any = copy.deepcopy(expected)
     edited["webhooks"][0]["name"] = "other.example.com"
     assert differences(expected, edited) == [
@@ -282,19 +298,18 @@ def test_webhooks_that_are_missing_or_too_many_are_named() -> None:
     ]
 
 
-def test_a_bundle_is_compared_only_where_one_was_installed() -> None:
+def test_a_bundle_is_compared_only_where_one_was_installed(control_plane: ControlPlane) -> None:
     """Who keeps the caBundle right says what it has to be."""
-    without, one, other = (installed(MINIMAL, "mutating") for _ in range(3))
-    one["webhooks"][0]["clientConfig"]["caBundle"] = "Q0E="
-    other["webhooks"][0]["clientConfig"]["caBundle"] = "T1RIRVI="
-    assert differences(without, other) == []
-    assert differences(one, other) == [
+    without = installed(MINIMAL, "mutating")
+    stored = as_stored(control_plane, without)
+    assert differences(without, as_stored(control_plane, without, "T1RIRVI=")) == []
+    assert differences(stored, as_stored(control_plane, without, "T1RIRVI=")) == [
         "webhooks[mutate.gpupolicy.dev].clientConfig.caBundle is T1RIRVI=; Q0E= is expected"
     ]
 
 
 def test_a_field_that_kubernetes_gains_later_is_compared_where_it_was_installed() -> None:
-    expected = read_registration(FULL, "sample")["mutating"]
+    expected = read_registration(FULL, "sample").mutating
     newer: Any = copy.deepcopy(expected)
     newer["webhooks"][0]["gainedLater"] = "Default"
     assert differences(expected, newer) == []
@@ -333,7 +348,9 @@ EXPECTED = f"expected one {KINDS} of admissionregistration.k8s.io/v1"
             id="no name",
         ),
         pytest.param(
-            MUTATING.partition("webhooks")[0], "found a MutatingWebhookConfiguration without webhooks", id="no webhooks"
+            MUTATING.partition("webhooks")[0],
+            "found a MutatingWebhookConfiguration without webhooks",
+            id="no webhooks",
         ),
         pytest.param(
             MUTATING.replace("- name: mutate.gpupolicy.dev", "- label: none"),
@@ -370,3 +387,10 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes | 
     with pytest.raises(RegistrationError) as refused:
         load_registration(file)
     assert str(refused.value).startswith(f"{file}: {fault}")
+
+
+def test_both_configurations_are_found_by_their_short_names() -> None:
+    registration = read_registration(f"---\n{VALIDATING}---\n{MUTATING}", "sample")
+    assert registration.configurations == {"mutating": registration.mutating, "validating": registration.validating}
+    assert isinstance(registration, Registration)
+    assert registration.mutating["kind"] == "MutatingWebhookConfiguration"

@@ -39,7 +39,7 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
         if live is None:
             yield _missing(phase, installation)
         elif registration is not None:
-            yield from _compared(phase, registration[phase], live, installation)
+            yield from _compared(phase, registration.configurations[phase], live, installation)
 
 
 def _missing(phase: str, installation: Installation) -> DoctorFinding:

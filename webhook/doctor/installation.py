@@ -236,7 +236,7 @@ class Installation:
     def configurations(self) -> Mapping[str, Object | None]:
         """`mutating` and `validating` -> the configuration in the cluster; None where it is missing."""
         try:
-            expected = self.registration
+            expected = None if self.registration is None else self.registration.configurations
         except (RegistrationError, UnavailableError):
             expected = None
         found: dict[str, Object | None] = {}

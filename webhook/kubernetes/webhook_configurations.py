@@ -5,6 +5,7 @@ installed configuration sets them.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,17 @@ class RegistrationError(ValueError):
     """A text does not hold the two webhook configurations; the message names the file, what was found and expected."""
 
 
-Registration = Mapping[str, Document]
-"""Both webhook configurations as they were installed, by their short names: `mutating` and `validating`."""
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """Both webhook configurations as they were installed."""
+
+    mutating: Document
+    validating: Document
+
+    @property
+    def configurations(self) -> Mapping[str, Document]:
+        """Short name (`mutating`, `validating`) -> configuration."""
+        return {"mutating": self.mutating, "validating": self.validating}
 
 
 def load_registration(path: Path | str) -> Registration:
@@ -75,7 +85,7 @@ def read_registration(text: str, where: str) -> Registration:
     if len(found) != len(PHASES):
         kinds = [f"only one {kind}" for kind, phase in PHASES.items() if phase in found]
         raise RegistrationError(f"{where}: found {kinds[0] if kinds else 'no document'}; {_EXPECTED}")
-    return found
+    return Registration(**found)
 
 
 def api_path(document: Document) -> str:

@@ -46,7 +46,7 @@ class RegistrationWatch:
         """Compare once. Raises ClusterError and RegistrationError; `is_ok` is empty then."""
         try:
             registration = load_registration(self._file)  # anew each time: an upgrade replaces the file
-            found = {phase: self._compare(document) for phase, document in registration.items()}
+            found = {phase: self._compare(document) for phase, document in registration.configurations.items()}
         except (ClusterError, RegistrationError):
             self.is_ok = {}
             raise
@@ -66,7 +66,7 @@ def _timeouts(registration: Registration) -> dict[str, float]:
     """The shortest timeout of each configuration, in seconds."""
     return {
         phase: min(float(webhook.get("timeoutSeconds", 10)) for webhook in document["webhooks"])
-        for phase, document in registration.items()
+        for phase, document in registration.configurations.items()
     }
 
 
@@ -169,4 +169,4 @@ def _keeper(
 def _configurations(settings: InstallationSettings) -> tuple[str, ...]:
     if settings.registration_file is None:
         return ()
-    return tuple(api_path(one) for one in load_registration(settings.registration_file).values())
+    return tuple(api_path(one) for one in load_registration(settings.registration_file).configurations.values())
