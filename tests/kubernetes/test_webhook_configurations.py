@@ -154,135 +154,51 @@ def put(*path: Any, value: Any) -> Change:
 
 
 CHANGES = [
+    pytest.param(put("failurePolicy", value="Ignore"), "failurePolicy", id="failurePolicy"),
+    pytest.param(put("matchPolicy", value="Exact"), "matchPolicy", id="matchPolicy"),
+    pytest.param(put("timeoutSeconds", value=30), "timeoutSeconds", id="timeoutSeconds"),
+    pytest.param(put("sideEffects", value="NoneOnDryRun"), "sideEffects", id="sideEffects"),
     pytest.param(
-        put("failurePolicy", value="Ignore"), ["failurePolicy is Ignore; Fail is expected"], id="failurePolicy"
+        put("admissionReviewVersions", value=["v1", "v1beta1"]), "admissionReviewVersions", id="admissionReviewVersions"
     ),
-    pytest.param(put("matchPolicy", value="Exact"), ["matchPolicy is Exact; Equivalent is expected"], id="matchPolicy"),
-    pytest.param(put("timeoutSeconds", value=30), ["timeoutSeconds is 30; 5 is expected"], id="timeoutSeconds"),
-    pytest.param(
-        put("sideEffects", value="NoneOnDryRun"), ["sideEffects is NoneOnDryRun; None is expected"], id="sideEffects"
-    ),
-    pytest.param(
-        put("admissionReviewVersions", value=["v1", "v1beta1"]),
-        ["admissionReviewVersions is [v1, v1beta1]; [v1] is expected"],
-        id="admissionReviewVersions",
-    ),
-    pytest.param(
-        put("objectSelector", "matchLabels", value={"gpu": "yes"}),
-        ["objectSelector.matchLabels[gpu] is yes; nothing is expected"],
-        id="objectSelector",
-    ),
-    pytest.param(
-        put("namespaceSelector", value={}),
-        [
-            "namespaceSelector.matchExpressions lacks {key: kubernetes.io/metadata.name, operator: NotIn, "
-            "values: [gpu-policy, kube-system]}"
-        ],
-        id="namespaceSelector",
-    ),
+    pytest.param(put("objectSelector", "matchLabels", value={"gpu": "yes"}), "objectSelector", id="objectSelector"),
+    pytest.param(put("namespaceSelector", value={}), "namespaceSelector", id="namespaceSelector"),
     pytest.param(
         lambda webhook: webhook["namespaceSelector"]["matchExpressions"].append({"key": "a", "operator": "Exists"}),
-        ["namespaceSelector.matchExpressions has {key: a, operator: Exists}; it is not expected"],
+        "namespaceSelector",
         id="one more namespace selected",
     ),
-    pytest.param(
-        put("rules", 1, "operations", value=["DELETE"]),
-        [
-            "rules has {apiGroups: [apps], apiVersions: [*], operations: [DELETE], "
-            "resources: [daemonsets, deployments], scope: *}; it is not expected",
-            "rules lacks {apiGroups: [apps], apiVersions: [*], operations: [CREATE], "
-            "resources: [daemonsets, deployments], scope: *}",
-        ],
-        id="operations of a rule",
-    ),
-    pytest.param(
-        lambda webhook: webhook["rules"].pop(1),
-        [
-            "rules lacks {apiGroups: [apps], apiVersions: [*], operations: [CREATE], "
-            "resources: [daemonsets, deployments], scope: *}"
-        ],
-        id="a rule less",
-    ),
-    pytest.param(
-        put("clientConfig", value={"url": "https://192.0.2.1/"}),
-        [
-            "clientConfig.service is not set; {name: gpu-policy, namespace: gpu-policy, path: /review, port: 443} is "
-            "expected",
-            "clientConfig.url is https://192.0.2.1/; nothing is expected",
-        ],
-        id="url",
-    ),
-    pytest.param(
-        put("clientConfig", "service", "port", value=8443),
-        ["clientConfig.service.port is 8443; 443 is expected"],
-        id="port",
-    ),
-    pytest.param(
-        lambda webhook: webhook["clientConfig"]["service"].pop("path"),
-        ["clientConfig.service.path is not set; /review is expected"],
-        id="path",
-    ),
+    pytest.param(put("rules", 1, "operations", value=["DELETE"]), "rules", id="operations of a rule"),
+    pytest.param(lambda webhook: webhook["rules"].pop(1), "rules", id="a rule less"),
+    pytest.param(put("clientConfig", value={"url": "https://192.0.2.1/"}), "clientConfig", id="url"),
+    pytest.param(put("clientConfig", "service", "port", value=8443), "clientConfig", id="port"),
+    pytest.param(lambda webhook: webhook["clientConfig"]["service"].pop("path"), "clientConfig", id="path"),
+    pytest.param(put("matchConditions", 0, "expression", value="true"), "matchConditions", id="a condition"),
+    pytest.param(lambda webhook: webhook["matchConditions"].pop(0), "matchConditions", id="a condition less"),
 ]
 
 
 @pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize(("change", "sentences"), CHANGES)
-def test_each_changed_field_is_named_with_what_was_found_and_what_is_expected(
-    control_plane: ControlPlane, phase: str, change: Change, sentences: list[str]
+@pytest.mark.parametrize(("change", "field"), CHANGES)
+def test_a_webhook_is_named_with_the_field_that_differs(
+    control_plane: ControlPlane, phase: str, change: Change, field: str
 ) -> None:
     expected = installed(FULL, phase)
     edited = copy.deepcopy(expected)
     change(edited["webhooks"][0])
     name = expected["webhooks"][0]["name"]
     found = differences(expected, as_stored(control_plane, edited))
-    assert [f"webhooks[{name}].{sentence}" for sentence in sentences] == found
+    assert [f"webhooks[{name}] differs in {field}"] == found
 
 
 def test_reinvocation_is_compared_where_it_exists(control_plane: ControlPlane) -> None:
     expected = installed(FULL, "mutating")
     edited = copy.deepcopy(expected)
     del edited["webhooks"][0]["reinvocationPolicy"]
+    edited["webhooks"][0]["timeoutSeconds"] = 9
     assert differences(expected, as_stored(control_plane, edited)) == [
-        "webhooks[mutate.gpupolicy.dev].reinvocationPolicy is Never; IfNeeded is expected"
+        "webhooks[mutate.gpupolicy.dev] differs in reinvocationPolicy, timeoutSeconds"
     ]
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        pytest.param(
-            put("matchConditions", 0, "expression", value="true"),
-            "matchConditions[changed] is true; request.operation != 'UPDATE' || object.spec != oldObject.spec is "
-            "expected",
-            id="short",
-        ),
-        pytest.param(
-            lambda webhook: put("matchConditions", 1, "expression", value=_expression(webhook) + " || true")(webhook),
-            "matchConditions[gpus] is … c.resources.limits) || true; … c.resources.limits) is expected",
-            id="long, shown from where it parts",
-        ),
-        pytest.param(
-            lambda webhook: webhook["matchConditions"].pop(0),
-            "matchConditions[changed] is not set; request.operation != 'UPDATE' || object.spec != oldObject.spec is "
-            "expected",
-            id="gone",
-        ),
-        pytest.param(
-            lambda webhook: webhook["matchConditions"].append({"name": "never", "expression": "false"}),
-            "matchConditions[never] is false; nothing is expected",
-            id="one more",
-        ),
-    ],
-)
-def test_a_changed_condition_is_named(change: Change, sentence: str) -> None:
-    expected = read_registration(FULL, "sample").mutating
-    edited: Any = copy.deepcopy(expected)
-    change(edited["webhooks"][0])
-    assert [f"webhooks[mutate.gpupolicy.dev].{sentence}"] == differences(expected, edited)
-
-
-def _expression(webhook: Webhook) -> str:
-    return str(webhook["matchConditions"][1]["expression"])
 
 
 def test_webhooks_that_are_missing_or_too_many_are_named() -> None:
@@ -304,7 +220,7 @@ def test_a_bundle_is_compared_only_where_one_was_installed(control_plane: Contro
     stored = as_stored(control_plane, without)
     assert differences(without, as_stored(control_plane, without, "T1RIRVI=")) == []
     assert differences(stored, as_stored(control_plane, without, "T1RIRVI=")) == [
-        "webhooks[mutate.gpupolicy.dev].clientConfig.caBundle is T1RIRVI=; Q0E= is expected"
+        "webhooks[mutate.gpupolicy.dev] differs in clientConfig"
     ]
 
 
@@ -313,9 +229,7 @@ def test_a_field_that_kubernetes_gains_later_is_compared_where_it_was_installed(
     newer: Any = copy.deepcopy(expected)
     newer["webhooks"][0]["gainedLater"] = "Default"
     assert differences(expected, newer) == []
-    assert differences(newer, expected) == [
-        "webhooks[mutate.gpupolicy.dev].gainedLater is not set; Default is expected"
-    ]
+    assert differences(newer, expected) == ["webhooks[mutate.gpupolicy.dev] differs in gainedLater"]
 
 
 def test_the_path_of_a_configuration_leads_to_it(control_plane: ControlPlane) -> None:

@@ -4,9 +4,9 @@ Defaults of the API server and the order of unordered lists make no difference. 
 installed configuration sets them.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ _DEFAULTS: Mapping[str, Any] = {
 """Every field of a webhook except its name -> the API server's default."""
 
 _SHOWN = 160
-"""Most characters of a value in a sentence."""
+"""Characters of a value in a message."""
 
 
 class RegistrationError(ValueError):
@@ -99,7 +99,7 @@ def webhooks_of(document: Document) -> dict[str, dict[str, Any]]:
 
 
 def differences(expected: Document, live: Document) -> list[str]:
-    """One sentence for each field of `live` that differs from `expected`; empty where they mean the same.
+    """One sentence for each webhook of `live` that differs from `expected`; empty where they mean the same.
 
     Only webhooks are compared, not labels and annotations. Any caBundle is right where `expected` sets none.
     """
@@ -110,8 +110,9 @@ def differences(expected: Document, live: Document) -> list[str]:
         if not wanted[name]["clientConfig"].get("caBundle"):
             for entry in (wanted, found):
                 entry[name]["clientConfig"].pop("caBundle", None)
-        here = {field: value for field, value in found[name].items() if field in wanted[name]}
-        sentences += _compared(f"webhooks[{name}]", wanted[name], here)
+        fields = [field for field, value in wanted[name].items() if value != found[name].get(field)]
+        if fields:
+            sentences.append(f"webhooks[{name}] differs in {', '.join(sorted(fields))}")
     return sorted(sentences)
 
 
@@ -121,7 +122,7 @@ def _phase(document: object) -> tuple[str, str]:
         return "", "a document that is not a map"
     kind = document.get("kind")
     if document.get("apiVersion") != API or kind not in PHASES:
-        return "", f"apiVersion {_shown(document.get('apiVersion'))} and kind {_shown(kind)}"
+        return "", f"apiVersion {str(document.get('apiVersion'))[:_SHOWN]} and kind {str(kind)[:_SHOWN]}"
     metadata, webhooks = document.get("metadata"), document.get("webhooks")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         return "", f"a {kind} without a name"
@@ -149,7 +150,7 @@ def _completed(entry: Mapping[str, Any], kind: str) -> dict[str, Any]:
     rules = [{"scope": "*", **{part: _ordered(value) for part, value in rule.items()}} for rule in webhook["rules"]]
     return webhook | {
         "clientConfig": client,
-        "rules": rules,
+        "rules": sorted(rules, key=_canonical),
         "namespaceSelector": _selector(webhook["namespaceSelector"]),
         "objectSelector": _selector(webhook["objectSelector"]),
         "matchConditions": {one["name"]: one["expression"] for one in webhook["matchConditions"]},
@@ -158,7 +159,11 @@ def _completed(entry: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 def _selector(raw: Mapping[str, Any]) -> dict[str, Any]:
     expressions = [{part: _ordered(value) for part, value in one.items()} for one in raw.get("matchExpressions", ())]
-    return {"matchLabels": raw.get("matchLabels", {}), "matchExpressions": expressions}
+    return {"matchLabels": raw.get("matchLabels", {}), "matchExpressions": sorted(expressions, key=_canonical)}
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 def _without_empty(value: Any) -> Any:
@@ -171,47 +176,3 @@ def _without_empty(value: Any) -> Any:
 
 def _ordered(value: Any) -> Any:
     return sorted(value, key=str) if isinstance(value, list) else value
-
-
-def _compared(path: str, expected: Any, found: Any) -> Iterator[str]:
-    """A sentence for each difference between two values of one field."""
-    if isinstance(expected, Mapping) and isinstance(found, Mapping):
-        brackets = path.endswith(("matchConditions", "matchLabels"))
-        for key in sorted(expected.keys() | found.keys()):
-            inner = f"{path}[{key}]" if brackets else f"{path}.{key}"
-            yield from _compared(inner, expected.get(key), found.get(key))
-    elif _are_lists_of_maps(expected, found):
-        yield from (f"{path} lacks {_shown(one)}" for one in expected if one not in found)
-        yield from (f"{path} has {_shown(one)}; it is not expected" for one in found if one not in expected)
-    elif expected != found:
-        if isinstance(expected, str) and isinstance(found, str):
-            expected, found = _around_difference(expected, found)
-        yield f"{path} is {_shown(found)}; {'nothing' if expected is None else _shown(expected)} is expected"
-
-
-def _are_lists_of_maps(*values: Any) -> bool:
-    return all(isinstance(value, list) for value in values) and any(isinstance(one, dict) for one in chain(*values))
-
-
-def _around_difference(one: str, other: str) -> tuple[str, str]:
-    """Two texts; long ones begin shortly before their first difference."""
-    pairs = enumerate(zip(one, other, strict=False))
-    same = next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
-    start = max(0, same - 20) if len(one) + len(other) > _SHOWN else 0
-    first, second = ("…" * (start > 0) + text[start:] for text in (one, other))
-    return first, second
-
-
-def _shown(value: Any) -> str:
-    """A value in one short line."""
-    text = " ".join(_flow(value).split())
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-
-
-def _flow(value: Any) -> str:
-    """A value about as YAML writes it in one line."""
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key}: {_flow(inner)}' for key, inner in sorted(value.items()))}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_flow, value))}]"
-    return "not set" if value is None else str(value) or "''"
