@@ -98,7 +98,7 @@ def case(  # noqa: PLR0917  # a row of the table
 
 UP = "kubectl -n gpu-policy"
 WARNS = Status.WARNING
-NO_KIND = "webhooks.yaml: found apiVersion not set and kind not set; expected one Mutating"
+NO_KIND = "webhooks.yaml: found apiVersion None and kind None; expected one Mutating"
 TLS = "the serving certificate in Secret gpu-policy/gpu-policy-tls"
 
 
@@ -111,7 +111,7 @@ TLS = "the serving certificate in Secret gpu-policy/gpu-policy-tls"
             "failurePolicy changed",
             "configurations",
             put(VALIDATING, "webhooks", 0, "failurePolicy", value="Other"),
-            "validating: webhooks[validate.gpupolicy.dev].failurePolicy is Other; ",
+            "validating: webhooks[validate.gpupolicy.dev] differs in failurePolicy",
             REPLACE,
         ),
         case(
