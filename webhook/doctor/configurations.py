@@ -10,7 +10,7 @@ from typing import Any
 from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import REGISTRATION_KEY, Installation
-from webhook.kubernetes.webhook_configurations import PHASES, Document, RegistrationError, differences, webhooks_of
+from webhook.kubernetes.webhook_configurations import PHASES, RegistrationError, differences, webhooks_of
 from webhook.model.accelerators import DEVICE_CLASSES, Declared
 from webhook.model.wording import few
 
@@ -18,55 +18,41 @@ POLICIES_ENTRY = "policies.gpupolicy.dev"
 """The entry of the webhook configuration that sends ConfigMaps of policies."""
 
 
+_INSTALLED = "the configuration as it was installed"
+
+
 def look(installation: Installation) -> Iterator[DoctorFinding]:
     """Both webhook configurations exist and are as they were installed."""
-    registration = None
+    registration, name = None, f"{installation.place.name}-registration"
     try:
         registration = installation.registration
+        if registration is None:
+            yield warning(
+                f"there is no ConfigMap {installation.place.namespace}/{name}, with which the configurations could be "
+                "compared",
+                "the configurations as they were installed",
+                installation.restore,
+            )
     except RegistrationError as error:
         yield problem(str(error), "both webhook configurations as they were installed", installation.restore)
     except UnavailableError as why:
         yield skipped(f"the installed configurations are not known: {why}", why.remedy)
-    else:
-        if registration is None:
-            yield warning(
-                f"there is no ConfigMap {installation.place.namespace}/{installation.place.name}-registration, with "
-                "which the configurations could be compared",
-                "the configurations as they were installed",
-                installation.restore,
-            )
+    key = REGISTRATION_KEY.replace(".", r"\.")
+    stored = f"{installation.kubectl} get configmap {name} -o jsonpath='{{.data.{key}}}' | kubectl"
     for phase, live in installation.configurations.items():
         if live is None:
-            yield _missing(phase, installation)
+            yield problem(
+                f"there is no {phase} webhook configuration {installation.place.name}: GPU pods are not "
+                f"{'mutated' if phase == 'mutating' else 'validated'}",
+                _INSTALLED,
+                f"{stored} apply -f -",
+            )
         elif registration is not None:
-            yield from _compared(phase, registration.configurations[phase], live, installation)
-
-
-def _missing(phase: str, installation: Installation) -> DoctorFinding:
-    return problem(
-        f"there is no {phase} webhook configuration {installation.place.name}: "
-        + ("GPU pods are not mutated" if phase == "mutating" else "GPU pods are not validated"),
-        "the configuration as it was installed",
-        _as_installed(installation, "apply"),
-    )
-
-
-def _compared(phase: str, expected: Document, live: Document, installation: Installation) -> Iterator[DoctorFinding]:
-    found = differences(expected, live)
-    for sentence in found:
-        remedy = _as_installed(installation, "replace")  # apply would keep additions
-        yield problem(f"{phase}: {sentence}", "the configuration as it was installed", remedy)
-    if not found:
-        yield ok(f"the {phase} webhook configuration is as it was installed")
-
-
-def _as_installed(installation: Installation, verb: str) -> str:
-    """The command that restores the configurations as they were installed; `verb` is apply or replace."""
-    key = REGISTRATION_KEY.replace(".", r"\.")
-    return (
-        f"{installation.kubectl} get configmap {installation.place.name}-registration "
-        f"-o jsonpath='{{.data.{key}}}' | kubectl {verb} -f -"
-    )
+            found = differences(registration.configurations[phase], live)
+            for sentence in found:
+                yield problem(f"{phase}: {sentence}", _INSTALLED, f"{stored} replace -f -")  # apply keeps additions
+            if not found:
+                yield ok(f"the {phase} webhook configuration is as it was installed")
 
 
 def policies_at_apply(installation: Installation) -> Iterator[DoctorFinding]:

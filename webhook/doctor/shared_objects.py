@@ -25,13 +25,23 @@ def quotas(installation: Installation) -> Iterator[DoctorFinding]:
         yield skipped(str(why), why.remedy)
         has_quotas = False
     if namespace:
-        yield from _kept(namespace, installation, has_quotas=has_quotas)
+        yield from _ledgers(namespace, installation)
     elif has_quotas:
         yield problem(
             "the policies have quotas, but the replicas keep no ledgers: every pod that a quota counts is refused",
             "ledgers in the namespace of the release",
             "helm upgrade with --set quota.enabled=true, or take the quotas out of the policies",
         )
+    if namespace and has_quotas:
+        if installation.cluster.find(_API) is None:
+            yield warning(
+                "the API server does not know gpuquotas.gpupolicy.dev: users cannot see the usage of their quotas",
+                "its CustomResourceDefinition",
+                f"{installation.restore}; with quota.crd=false another release has to bring it",
+            )
+        else:
+            yield from _shown(installation)
+        yield from _queues(installation)
 
 
 def quota_objects(cluster: DoctorCluster, namespace: str | None = None) -> Iterator[Object]:
@@ -48,20 +58,6 @@ def quota_objects(cluster: DoctorCluster, namespace: str | None = None) -> Itera
         if namespace is None and why.is_forbidden:
             raise UnavailableError(str(why), "name a NAMESPACE that you may look at") from None
         raise
-
-
-def _kept(namespace: str, installation: Installation, *, has_quotas: bool) -> Iterator[DoctorFinding]:
-    yield from _ledgers(namespace, installation)
-    if has_quotas:
-        if installation.cluster.find(_API) is None:
-            yield warning(
-                "the API server does not know gpuquotas.gpupolicy.dev: users cannot see the usage of their quotas",
-                "its CustomResourceDefinition",
-                f"{installation.restore}; with quota.crd=false another release has to bring it",
-            )
-        else:
-            yield from _shown(installation)
-        yield from _queues(installation)
 
 
 def _ledgers(namespace: str, installation: Installation) -> Iterator[DoctorFinding]:
