@@ -80,7 +80,6 @@ class DoctorReport:
     results: tuple[DoctorResult, ...]
 
     def count(self, status: Status) -> int:
-        """How many findings have this status."""
         return sum(result.finding.status is status for result in self.results)
 
     @property

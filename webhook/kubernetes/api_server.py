@@ -91,7 +91,6 @@ class ApiServer:
         )
 
     def _object(self, response: Any) -> dict[str, Any]:
-        """The JSON object in an answer."""
         from urllib3.exceptions import HTTPError  # noqa: PLC0415  # loaded with the client only, as below
 
         try:
@@ -244,7 +243,6 @@ class Stream:
             return  # it has ended already
 
     def close(self) -> None:
-        """End the connection."""
         self._response.close()
 
 

@@ -19,9 +19,7 @@ _MOST_EXPIRIES = 10
 class Gets(Protocol):
     """Answers requests for pages: an ApiServer, or a wrapper of one."""
 
-    def get(self, path: str, query: Mapping[str, str], seconds: float, accept: str = JSON) -> dict[str, Any]:
-        """As `ApiServer.get`."""
-        ...
+    def get(self, path: str, query: Mapping[str, str], seconds: float, accept: str = JSON) -> dict[str, Any]: ...
 
 
 class ListDeadline:
@@ -169,7 +167,6 @@ class RetryingReader:
         """Number of requests so far, including repetitions."""
 
     def get(self, path: str, query: Mapping[str, str], seconds: float, accept: str = JSON) -> dict[str, Any]:
-        """The answer of `ApiServer.get`, or after all attempts its error."""
         if self._unanswered >= _LOST_AFTER:
             raise UnreachableError("the API server did not answer before and was not asked again")
         attempt = 0
@@ -190,7 +187,6 @@ class RetryingReader:
                 return answer
 
     def _pause(self, error: RefusedError | UnreachableError, attempt: int) -> float | None:
-        """Seconds until the next attempt, None where there is none."""
         asked_for = 0.0
         if isinstance(error, RefusedError):
             if error.status not in _TEMPORARY:

@@ -67,7 +67,6 @@ class WatchedResource:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The paths in all versions."""
         return (self.path, *self.elsewhere)
 
 
@@ -115,12 +114,10 @@ class Watch:
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether a replica has to wait for the first list."""
         health = self.health
         return not health.loaded and not (self.resource.is_dispensable and health.failing_since is not None)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -166,7 +163,6 @@ class Watch:
 
     @property
     def path(self) -> str:
-        """The path in use."""
         return self.resource.paths[self._at]
 
     def _patience(self) -> float:

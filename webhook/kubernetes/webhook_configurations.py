@@ -55,7 +55,6 @@ class Registration:
 
     @property
     def configurations(self) -> Mapping[str, Document]:
-        """Short name (`mutating`, `validating`) -> configuration."""
         return {"mutating": self.mutating, "validating": self.validating}
 
 

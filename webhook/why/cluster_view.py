@@ -68,7 +68,6 @@ class ClusterView:
         return replace(around, states=states)
 
     def _around_waiting(self, around: Surroundings) -> Surroundings:
-        """The surroundings of pods that any node may take."""
         self._read_facts()
         if not self._snapshot.nodes:
             return around

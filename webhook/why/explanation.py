@@ -87,7 +87,6 @@ class MissingAnswer:
 
     @property
     def right(self) -> str:
-        """Verb, resource and place, for people."""
         where = f"in namespace {self.namespace}" if self.namespace else "in the cluster"
         return f"`{self.verb} {self.resource}` {where}"
 

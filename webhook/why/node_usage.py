@@ -90,13 +90,11 @@ class NodeUsage:
         return max(state.allocatable.get(resource, 0) - self.requested(state.name, resource), 0)
 
     def has_room(self, state: NodeState, demand: Mapping[str, int]) -> bool:
-        """Whether the pod could start on the node now."""
         wanted = {name: amount for name, amount in demand.items() if is_compared(name)} | {_PODS: 1}
         listed_or_needed = (name for name in wanted if name in state.allocatable or is_extended(name))
         return all(self.free(state, name) >= wanted[name] for name in listed_or_needed)
 
     def requested(self, node: str, resource: str) -> int:
-        """How much of a resource the pods on a node request."""
         return self._used[node][resource]
 
     def holders(self, nodes: Iterable[str]) -> list[tuple[str, int]]:

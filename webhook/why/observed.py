@@ -63,7 +63,6 @@ class SeenEvent:
 
     @classmethod
     def of(cls, raw: Raw, about: ObjectReference) -> "SeenEvent":
-        """Read an event of any shape."""
         count = part(raw, "series", "count") or part(raw, "count")
         times = (
             text(raw, "series", "lastObservedTime"),
@@ -82,7 +81,6 @@ class SeenEvent:
 
     @property
     def source(self) -> str:
-        """Where it was seen, for people."""
         return f"event {self.reason} of {self.about.kind} {self.about.name}"
 
 
@@ -147,7 +145,6 @@ class ObservedPod:
         return text(self.raw, "spec", "schedulerName") or "default-scheduler"
 
     def event(self, *reasons: str) -> SeenEvent | None:
-        """The newest event of one of these reasons."""
         return newest(self.events, *reasons)
 
 

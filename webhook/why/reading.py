@@ -90,7 +90,6 @@ class ClusterReader:
         self._missing.setdefault((verb, resource, namespace), MissingAnswer(verb, resource, namespace, unknown, fault))
 
     def is_missing(self, verb: str, resource: str, namespace: str = "") -> bool:
-        """Whether something could not be read."""
         return (verb, resource, namespace) in self._missing
 
     def events(self, abouts: Iterable[ObjectReference]) -> tuple[SeenEvent, ...]:

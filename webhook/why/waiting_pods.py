@@ -55,7 +55,6 @@ class WaitingPods:
         self._beyond: Counter[str] = Counter()
 
     def add_node(self, raw: Mapping[str, Any]) -> None:
-        """Look at a node."""
         state = node_state(raw)
         self._states[state.name] = state
 

@@ -54,7 +54,6 @@ class AlikePods:
     names: list[str] = field(default_factory=list)
 
     def add(self, pod: Raw) -> None:
-        """Count a pod."""
         self.count += 1
         if len(self.names) < _MOST_NAMES:
             self.names.append(text(pod, "metadata", "name"))
@@ -76,7 +75,6 @@ class WorkloadPods:
 
     @property
     def alive(self) -> int:
-        """The number of pods that have not finished."""
         return self.alive_of.total()
 
 
