@@ -14,7 +14,7 @@ IN_PARALLEL := -n 4 --dist loadfile -o faulthandler_timeout=600 -o faulthandler_
 
 BENCHMARKS := engine cuda images_memory memory pods_memory slices_memory large_reviews direct through_apiserver quota audit cuda_plan reports
 
-.PHONY: demo test lint types contracts unit coverage e2e untraced properties soak bench bench-check counts docs sbom lock clean
+.PHONY: demo test lint types contracts unit coverage e2e untraced properties soak bench bench-check counts house docs sbom lock clean
 
 demo: $(READY) ## Send the manifests of examples/ to the real server and show what became of them
 	@$(BIN)/python examples/demo.py
@@ -60,6 +60,9 @@ bench-check: bench ## Every benchmark for a second and of the least size: whethe
 counts: $(READY) ## Write down the work of the engine as it is now; say in the commit why it grew
 	PYTHONHASHSEED=0 $(BIN)/python -m tests.work > tests/work/counts.new
 	mv tests/work/counts.new tests/work/counts.json
+
+house: $(READY) ## Write down the mass of the house as it is now, if it fell; say in the commit why it grew
+	$(BIN)/python -m tests.test_house
 
 docs: $(READY) ## Generate what is generated; needs helm
 	$(BIN)/gpu-policy policy docs > docs/rules.md

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.reference import cuda_reference
 
 PAGE = Path(__file__).parents[2] / "docs" / "cuda.md"
@@ -28,14 +27,3 @@ def test_the_matrix_shows_what_the_sources_say():
     assert cells["12.4"]["470"] == "F"
     assert cells["13.0"]["560"] == ""
     assert cells["13.4"]["535"] == "?"
-
-
-def test_gpus_are_listed_with_those_of_the_platform():
-    row = {"name": "R200", "compute": "10.7", "dataCenter": True, "source": "nvidia-smi", "date": "2026-11"}
-    page = cuda_reference(SHIPPED.merged({"gpus": [row]}))
-    lines = page.partition("## GPUs by name")[2].partition("\n## ")[0].splitlines()
-    gpus = {cells[0]: cells[1:] for cells in map(cells_of, lines) if len(cells) == 4}
-    assert gpus["R200"] == ["10.7", "yes", "nvidia-smi"]
-    assert gpus["A100"] == ["8.0", "yes", "GFD, AS, KP, GKE, LNC"]
-    assert gpus["Orin"] == ["8.7", "", "unverified"]
-    assert not {"A100-40GB", "RTX-4090", "MI300X"} & gpus.keys()

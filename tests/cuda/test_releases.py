@@ -9,7 +9,7 @@ from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.families import look_up
 from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import BuiltFor, Compat
-from webhook.cuda.releases import TABLES
+from webhook.cuda.releases import RELEASES
 from webhook.model.image import parse_reference
 from webhook.model.versions import parse_version
 
@@ -220,7 +220,7 @@ def test_an_image_of_an_unknown_version_may_have_ptx():
     assert need.kernels is Kernels.UNKNOWN
 
 
-@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+@pytest.mark.parametrize("table", RELEASES.values(), ids=RELEASES)
 def test_the_rows_of_a_table_stand_in_order_and_name_their_source(table):
     assert all(
         row.source and row.covers(row.first) and row.last.at_least(row.first.cut(len(row.last.parts))) for row in table

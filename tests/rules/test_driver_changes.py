@@ -54,9 +54,9 @@ def test_a_warning_names_the_day_the_pool_the_driver_and_what_to_do() -> None:
     assert advice.where == "spec.containers[trainer].image"
     assert advice.found == (
         "from 1 December 2026 on, nodes of pool old have driver 595.71.05; nvidia/cuda:12.4.1-base-ubuntu22.04 needs "
-        "CUDA 12.4.1 (tag 12.4.1-base-ubuntu22.04 of nvidia/cuda), and will not run there: 2 nodes with "
+        "CUDA 12.4.1 (its tag), and will not run there: 2 nodes with "
         "Tesla-V100-SXM2-32GB, driver 595.71.05: driver branch 580 is the last for compute capability 7.0 "
-        "(Tesla-V100-SXM2-32GB); the node has 595.71.05"
+        "(Tesla-V100-SXM2-32GB)"
     )
     assert advice.remedy
 

@@ -38,7 +38,7 @@ class CudaFinding(NamedTuple):
     is_on_cpu: bool = False
     """Whether the program starts all the same, and computes on the CPU."""
     common: str = ""
-    """The part of the reason that does not name these nodes; empty if there is none."""
+    """The reason without what the name of the nodes says, such as their driver; empty if there is no such form."""
 
 
 def gpu_of(offer: Offer) -> str:
@@ -95,12 +95,13 @@ def compiled_code(need: Need, offer: Offer, tables: CudaTables) -> CudaFinding |
     if not branches_of(offer, tables) or not lacking or len(lacking) < len(serving):
         return None
     driver, one = min(lacking, key=lambda option: option[0])
-    reason = f"the code in the image for {_gpu(offer)} needs driver {driver} or newer; {driver_of(offer)}"
+    what = f"the code in the image for {_gpu(offer)} needs driver {driver} or newer"
+    reason = f"{what}; {driver_of(offer)}"
     if _has_driver(offer, driver, tables) is None or not one.is_verified or need.is_changed:
         return CudaFinding(Verdict.UNKNOWN, Cause.DRIVER, f"as far as is known, {reason}")
     if one.is_on_cpu or need.cuda is None:
         return CudaFinding(Verdict.UNKNOWN, Cause.DRIVER, reason, one.is_on_cpu)
-    return _forward(need, need.cuda, offer, tables, reason)
+    return _forward(need, need.cuda, offer, tables, what)
 
 
 def _no_code(libraries: Sequence[Library], offer: Offer) -> CudaFinding:
@@ -193,8 +194,8 @@ def driver_for_gpu(offer: Offer, tables: CudaTables) -> CudaFinding | None:
         is_certain = generation.is_first_verified and max(branches) < first
         return _too_old(offer, f"driver branch {first}", is_certain=is_certain)
     if last is not None and max(branches) > last:
-        reason = f"driver branch {last} is the last for {_gpu(offer)}; {driver_of(offer)}"
-        return CudaFinding(Verdict.INCOMPATIBLE if min(branches) > last else Verdict.UNKNOWN, Cause.DRIVER, reason)
+        verdict = Verdict.INCOMPATIBLE if min(branches) > last else Verdict.UNKNOWN
+        return _of_driver(verdict, f"driver branch {last} is the last for {_gpu(offer)}", offer)
     return _driver_for_model(offer, tables)
 
 
@@ -209,8 +210,12 @@ def _driver_for_model(offer: Offer, tables: CudaTables) -> CudaFinding | None:
 
 def _too_old(offer: Offer, needed: str, *, is_certain: bool) -> CudaFinding:
     doubt = "" if is_certain else ", as far as is known"
-    reason = f"{_gpu(offer)} needs {needed} or newer{doubt}; {driver_of(offer)}"
-    return CudaFinding(Verdict.INCOMPATIBLE if is_certain else Verdict.UNKNOWN, Cause.DRIVER, reason)
+    verdict = Verdict.INCOMPATIBLE if is_certain else Verdict.UNKNOWN
+    return _of_driver(verdict, f"{_gpu(offer)} needs {needed} or newer{doubt}", offer)
+
+
+def _of_driver(verdict: Verdict, what: str, offer: Offer, rest: str = "") -> CudaFinding:
+    return CudaFinding(verdict, Cause.DRIVER, f"{what}; {driver_of(offer)}{rest}", common=f"{what}{rest}")
 
 
 _HAS_COMPAT = {Compat.YES: True, Compat.NO: False, Compat.UNKNOWN: None}
@@ -224,10 +229,10 @@ def driver_for_cuda(need: Need, cuda: Version, offer: Offer, tables: CudaTables)
     runs = _runs(cuda, offer, tables)
     if runs:
         return CudaFinding(Verdict.COMPATIBLE, Cause.NONE, _fit(cuda, offer, tables))
-    reason = f"{_needed(cuda, tables)}; {driver_of(offer)}"
+    needed = _needed(cuda, tables)
     if runs is None:
-        return CudaFinding(Verdict.UNKNOWN, Cause.DRIVER, f"{reason}, and whether that is enough is not known")
-    return _forward(need, cuda, offer, tables, reason)
+        return _of_driver(Verdict.UNKNOWN, needed, offer, ", and whether that is enough is not known")
+    return _forward(need, cuda, offer, tables, needed)
 
 
 def _runs(cuda: Version, offer: Offer, tables: CudaTables) -> bool | None:
@@ -297,7 +302,7 @@ def _fit(cuda: Version, offer: Offer, tables: CudaTables) -> str:
     return f"{_needed(cuda, tables)}; {driver_of(offer)}; {limits}{unseen}"
 
 
-def _forward(need: Need, cuda: Version, offer: Offer, tables: CudaTables, reason: str) -> CudaFinding:
+def _forward(need: Need, cuda: Version, offer: Offer, tables: CudaTables, needed: str) -> CudaFinding:
     """Check whether forward compatibility lets a driver that is too old run the CUDA version."""
     branches = {tables.is_base(cuda, branch, offer.arch) for branch in branches_of(offer, tables)}
     listed = ", ".join(map(str, tables.forward_compat.base_branches(cuda)))
@@ -313,11 +318,12 @@ def _forward(need: Need, cuda: Version, offer: Offer, tables: CudaTables, reason
     )
     refused = next((text for is_met, text, _ in conditions if is_met is False), None)
     if refused is not None:
-        reason = f"{reason}, and forward compatibility does not help: {refused}"
-        return CudaFinding(Verdict.INCOMPATIBLE, Cause.DRIVER, reason)
+        found = _of_driver(Verdict.INCOMPATIBLE, needed, offer, f", and forward compatibility does not help: {refused}")
+        return found._replace(common=f"{needed}, and {refused}")
     doubts = " and ".join(text for is_met, _, text in conditions if is_met is None)
     if doubts:
-        reason = f"{reason}; forward compatibility may help, but whether {doubts} is not known"
-        return CudaFinding(Verdict.UNKNOWN, Cause.DRIVER, reason)
-    reason = f"{reason} and runs it by forward compatibility only: with the cuda-compat package of the image"
-    return CudaFinding(Verdict.FORWARD_COMPAT_ONLY, Cause.DRIVER, reason)
+        return _of_driver(
+            Verdict.UNKNOWN, needed, offer, f"; forward compatibility may help, but whether {doubts} is not known"
+        )
+    by_compat = " and runs it by forward compatibility only: with the cuda-compat package of the image"
+    return _of_driver(Verdict.FORWARD_COMPAT_ONLY, needed, offer, by_compat)

@@ -4,12 +4,13 @@ A remedy is named only after the checks that refused the image have passed with 
 the nodes run, another driver, or other GPUs.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from webhook.cuda.assessment import NodeVerdict, PodVerdict, merged_by_offer
-from webhook.cuda.checks import Verdict, compiled_code, framework, required_driver, ways
+from webhook.cuda.checks import Verdict, compiled_code, framework, gpu_of, required_driver, ways
 from webhook.cuda.compiled_code import Way
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.evidence import ImageContext, need_of
@@ -27,6 +28,8 @@ _SHOWN = 3
 """Most kinds of nodes that a message describes."""
 _LONGEST_IMAGE = 150
 """Most characters of the image in a message."""
+_OWN_TAG = re.compile(r"^tag \S+ of \S+")
+"""Evidence that repeats the name of the image."""
 NO_EVIDENCE = "none"
 """What a need says of its evidence if there is none."""
 
@@ -34,26 +37,26 @@ NO_EVIDENCE = "none"
 def needs(image: str, need: Need) -> str:
     """What an image needs, and by which evidence."""
     image = named(image)
+    evidence = _OWN_TAG.sub("its tag", need.evidence)
     notes = f"; {need.notes[0]}" if need.notes else ""
     if need.kind is BuiltFor.OTHER:
-        return f"{image} is built for {need.platform} ({need.evidence}{notes})"
+        return f"{image} is built for {need.platform} ({evidence}{notes})"
     if need.cuda is None:
-        said = "; ".join(text for text in (need.evidence, *need.notes[:1]) if text != NO_EVIDENCE)
+        said = "; ".join(text for text in (evidence, *need.notes[:1]) if text != NO_EVIDENCE)
         return f"{image} does not say which CUDA version it needs" + (f" ({said})" if said else "")
-    return f"{image} needs CUDA {need.cuda} ({need.evidence}{notes})"
+    return f"{image} needs CUDA {need.cuda} ({evidence}{notes})"
 
 
 def reasons(verdicts: Sequence[NodeVerdict], at: int) -> str:
-    """Why each kind of these nodes cannot run the container at this position. Kinds with the same reason share it."""
+    """Why each kind of these nodes cannot run the container at this position. Kinds with the same reason share it.
+
+    A kind is named by its GPU and driver, which its reason does not repeat.
+    """
     by_reason: dict[str, list[NodeVerdict]] = {}
     kinds = merged_by_offer(verdicts)
     for kind in kinds[:_SHOWN]:
-        common = kind.result.judgements[at].common or _reason(kind.result, at)
-        by_reason.setdefault(common, []).append(kind)
-    shown = [
-        f"{', and '.join(map(str, them))}: {common if len(them) > 1 else _reason(them[0].result, at)}"
-        for common, them in by_reason.items()
-    ]
+        by_reason.setdefault(_reason(kind.result, at), []).append(kind)
+    shown = [f"{', and '.join(map(str, them))}: {reason}{_own_gpu(them, at)}" for reason, them in by_reason.items()]
     more = len(kinds) - _SHOWN
     if more > 0:
         shown.append(f"and {more} more {'kind' if more == 1 else 'kinds'} of nodes")
@@ -64,7 +67,14 @@ def _reason(result: PodVerdict, at: int) -> str:
     """The reason of a judgement. It names the policy if only the policy forbids the nodes."""
     judgement = result.judgements[at]
     by_policy = at in result.failing and judgement.verdict is Verdict.FORWARD_COMPAT_ONLY
-    return judgement.reason + (", which the policy does not allow" if by_policy else "")
+    return (judgement.common or judgement.reason) + (", which the policy does not allow" if by_policy else "")
+
+
+def _own_gpu(kinds: Sequence[NodeVerdict], at: int) -> str:
+    """What the GPU of one kind has, if it is the cause. The name of the kind does not say it."""
+    judgement = kinds[0].result.judgements[at]
+    is_left_out = judgement.cause is Cause.GPU and judgement.common and len(kinds) == 1
+    return f"; {gpu_of(kinds[0].result.offer)}" if is_left_out else ""
 
 
 def named(image: str) -> str:

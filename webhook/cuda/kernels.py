@@ -25,30 +25,22 @@ class Kernels(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CompiledCode:
-    """What the builds of one project bring, with the source. `title` names the project.
+    """What the builds of one project bring, with the source.
 
     That is known for CUDA versions from `first` on and before `before`; None stands for no bound.
     """
 
-    title: str
     brings: Kernels
     source: str
     first: Version | None = None
     before: Version | None = None
-
-    @property
-    def span(self) -> str:
-        """The CUDA versions for which it is known, as text; empty for all versions."""
-        since = f"from CUDA {self.first} on" if self.first is not None else ""
-        until = f"before CUDA {self.before}" if self.before is not None else ""
-        return ", ".join(filter(None, (since, until)))
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "CompiledCode":
         """Read a row of the table."""
         first, before = (parse_version(row[key]) if key in row else None for key in ("first", "before"))
         source = row["source"] if row["source"] != UNVERIFIED else ""
-        return cls(row["title"], Kernels(row["brings"]), source, first, before)
+        return cls(Kernels(row["brings"]), source, first, before)
 
     def is_known_for(self, cuda: Version | None) -> bool:
         """Whether the source covers this CUDA version. `cuda` is None if the version is not known."""

@@ -83,8 +83,6 @@ class LibcudaRow:
     switch: str = ""
     directory: str = ""
     arch: str = ""
-    does: str = ""
-    source: str = ""
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "LibcudaRow":
@@ -99,7 +97,7 @@ class LibcudaRow:
             row.get("entryPoint", False),
             row.get("again"),
             parse_version(row["cuda"]) if "cuda" in row else None,
-            *(row.get(key, "") for key in ("mended", "switch", "directory", "arch", "does", "source")),
+            *(row.get(key, "") for key in ("mended", "switch", "directory", "arch")),
         )
 
 

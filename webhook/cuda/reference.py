@@ -2,20 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from webhook.cuda import DATA, UNVERIFIED
+from webhook.cuda import DATA
 from webhook.cuda.checks import Verdict
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.drivers import Branch
-from webhook.cuda.forward_compat import CompatBuilds
-from webhook.cuda.kernels import ORIGINS, KernelBuild, Kernels
-from webhook.cuda.libcuda import ROWS
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer
-from webhook.cuda.releases import MONTHLY_RELEASES, RAPIDS, RAPIDS_SOURCE, TABLES
 from webhook.cuda.verdict import judge
-from webhook.gpus.gpu_model import GpuModel
 from webhook.model.versions import Version, parse_version
-from webhook.yaml_files.shipped_tables import read_table
 
 _FIRST_SHOWN = parse_version("10.0")
 _LAST_OF_BRANCH = 999
@@ -31,13 +25,6 @@ def cuda_reference(tables: CudaTables = SHIPPED) -> str:
                 *_matrix(tables),
                 *_drivers(tables),
                 *_gpus(tables),
-                *_named_gpus(tables),
-                *_compat(tables),
-                *_libcuda(),
-                *_releases(),
-                *_products(),
-                *_code(),
-                *_compiled(),
                 *_images(tables),
             )
         )
@@ -50,7 +37,7 @@ def _matrix(tables: CudaTables) -> Iterator[str]:
     branches = [branch for branch in tables.drivers.rows if branch.cuda.at_least(_FIRST_SHOWN)]
     shown = [cuda for cuda in tables.toolkits.minors if cuda.at_least(_FIRST_SHOWN)]
     yield (
-        "## CUDA and driver branches\n\n"
+        "### CUDA and driver branches\n\n"
         "For the newest driver of each branch and a data-centre GPU that CUDA and driver know. **N** native, **M** by\n"
         "minor-version compatibility, **F** by forward compatibility only (the image brings `cuda-compat`), **?** not\n"
         "known, empty: does not run.\n"
@@ -86,16 +73,8 @@ def _compute(cuda: Version, branch: Branch, tables: CudaTables) -> Version | Non
 
 
 def _drivers(tables: CudaTables) -> Iterator[str]:
-    yield "\n## Drivers by toolkit\n\nThe driver each CUDA came with on Linux. What is marked is unverified.\n"
-    yield from _table(
-        ["CUDA", "Driver", "Source"],
-        (
-            [str(row.cuda), str(row.driver or f"branch {row.branch}"), row.source if row.is_verified else UNVERIFIED]
-            for row in tables.toolkits.rows
-        ),
-    )
     yield (
-        "\n## Driver branches\n\nThe newest CUDA that each reports, and the month of its last release. Where that is "
+        "\n### Driver branches\n\nThe newest CUDA that each reports, and the month of its last release. Where that is "
         "empty, nobody has said when the branch\nends.\n"
     )
     yield from _table(
@@ -110,7 +89,7 @@ def _with_note(row: Branch) -> str:
 
 def _gpus(tables: CudaTables) -> Iterator[str]:
     yield (
-        "\n## GPUs\n\nCode for X.Y runs on X.Z where Z is not less, so the first CUDA of the major version counts.\n"
+        "\n### GPUs\n\nCode for X.Y runs on X.Z where Z is not less, so the first CUDA of the major version counts.\n"
     )
     yield from _table(
         ["Compute capability", "Family", "First CUDA", "Driver branches"],
@@ -139,126 +118,11 @@ def _range(compute: Version, tables: CudaTables) -> str:
     return " ".join(filter(None, (first, last, "" if row.is_first_verified else "(unverified)")))
 
 
-def _named_gpus(tables: CudaTables) -> Iterator[str]:
-    """The GPUs with known traits. Models with the same words share a row."""
-    yield (
-        "\n## GPUs by name\n\n"
-        "Names are read word by word, in any spelling; `40xx` is any number such as 4090, and `A####` any such as\n"
-        "A6000. A node's own label of the compute capability comes before this table. Empty: not known.\n"
-    )
-    models: dict[frozenset[str], GpuModel] = {}
-    for model in tables.gpus.models:
-        models.setdefault(model.words, model)
-    rows = (
-        [model.family, str(model.traits.compute or ""), _yes(model.traits.is_data_center), model.source]
-        for model in models.values()
-        if model.traits is not None
-    )
-    yield from _table(["GPU", "Compute capability", "Data centre", "Source"], rows)
-
-
-def _yes(answer: bool | None) -> str:
-    return "" if answer is None else "yes" if answer else "no"
-
-
-def _compat(tables: CudaTables) -> Iterator[str]:
-    yield (
-        "\n## Forward compatibility\n\n"
-        "The branches that `cuda-compat` of each CUDA is made for, by any build of nvidia/cuda that was seen.\n"
-    )
-    yield from _table(
-        ["CUDA", "Branches", "Note"], ([str(row.cuda), *_listed(row)] for row in tables.forward_compat.rows)
-    )
-
-
-def _listed(row: CompatBuilds) -> tuple[str, str]:
-    branches = sorted({branch for build in row.builds for branch in build.branches})
-    notes = ["sources disagree"] * (not row.is_verified) + ["not on arm64"] * (not row.is_on_arm)
-    return ", ".join(map(str, branches)), ", ".join(notes)
-
-
-def _libcuda() -> Iterator[str]:
-    yield (
-        "\n## Which libcuda images load\n\nImages that put `cuda-compat` before the driver's libcuda, or lack GKE's "
-        "directory of the driver in `LD_LIBRARY_PATH`.\n"
-    )
-    yield from _table(
-        ["Images", "Releases", "What they do", "Mended in", "Source"],
-        ([", ".join(row.images), f"{row.first} to {row.last}", row.does, row.mended, row.source] for row in ROWS),
-    )
-
-
-def _releases() -> Iterator[str]:
-    yield "\n## NGC releases\n\nThe CUDA of pytorch, tensorflow, tritonserver, jax and mxnet of a month.\n"
-    yield from _table(
-        ["Month", "CUDA", "Least compute capability", "Source"],
-        ([row.month, str(row.cuda), _floor(row.floor_text, row.floor_source), row.source] for row in MONTHLY_RELEASES),
-    )
-
-
-def _products() -> Iterator[str]:
-    yield (
-        "\n## Products with versions of their own\n\n"
-        "The CUDA of images whose tag is a version or month of the product, and no more. Both ends are included. A\n"
-        "CUDA with one number: the next is not known, or parts of the image differ in it.\n"
-    )
-    rows = [(images, row) for images, table in TABLES.items() for row in table]
-    yield from _table(
-        ["Images", "From", "To", "CUDA", "Source"],
-        ([images, str(row.first), str(row.last), str(row.cuda), row.source] for images, row in rows),
-    )
-    rapids = ([release, ", ".join(cuda), RAPIDS_SOURCE] for release, cuda in RAPIDS.items())
-    yield "\nRAPIDS names one number of CUDA in its tags; the others, by release:\n"
-    yield from _table(["Release", "CUDA", "Source"], rapids)
-
-
-def _code() -> Iterator[str]:
-    yield (
-        "\n## Code for newer GPUs\n\n"
-        "Who built the code in images, and whether it has PTX for GPUs that are newer than its CUDA, which the driver\n"
-        "compiles. Images without PTX do not run there. Of others it is mostly not known whether all code in them has\n"
-        "PTX.\n"
-    )
-    yield from _table(["Built by", "Brings", "Known", "Source"], map(_built_by, KernelBuild))
-    yield "\nThe families of images, each with who built its own code. Where nobody knows, why:\n"
-    yield from _table(
-        ["Images", "Built by", "Note"],
-        ([", ".join(origin.families), origin.build.code.title, origin.note] for origin in ORIGINS),
-    )
-
-
-def _compiled() -> Iterator[str]:
-    yield (
-        "\n## GPUs that images are compiled for\n\n"
-        "By release of the framework, both ends included, or by the form of the tag. Code for X.Y runs on X.Z where Z\n"
-        "is not less, and `X.Ya` on no other GPU. PTX runs on every newer GPU, with the driver of its own CUDA; where\n"
-        "that is empty, nobody knows. `only` are all GPUs that a program accepts, `driver` is what compressed code\n"
-        "needs. Where an image has several libraries, each with its CUDA, one has to serve.\n"
-    )
-    table = read_table(DATA / "compiled.yaml")
-    yield from (f"- {name}: {source}" for name, source in table["sources"].items())
-    yield ""
-    known = ("from", "to", "tags", "cuda", "library", "code", "only", "ptx", "least")
-    keys = (*known, "driver", "ptxDriver", "cpu", "source")
-    rows = [{**group, **row} for group in table["compiled"] for row in group["releases"]]
-    yield from _table(
-        ["Images", *keys, ""],
-        (
-            [
-                ", ".join(row["images"]),
-                *(row[key] or "none" if key in row else "" for key in keys),
-                "" if row.get("verified", True) else UNVERIFIED,
-            ]
-            for row in rows
-        ),
-    )
-
-
 def _images(tables: CudaTables) -> Iterator[str]:
     """The rows of a platform about images; nothing if it has none."""
     if not tables.images.rows:
         return
-    yield "\n## Images of the platform\n\nWhat `_cuda.yaml` says of images. What is left out is known from elsewhere.\n"
+    yield "\n### Images of the platform\n\nWhat `_cuda.yaml` says of images.\n"
     yield from _table(
         ["Images", "CUDA", "cuda-compat", "Code for newer GPUs", "Source"],
         (
@@ -272,16 +136,6 @@ def _images(tables: CudaTables) -> Iterator[str]:
             for row in tables.images.rows
         ),
     )
-
-
-def _built_by(build: KernelBuild) -> list[str]:
-    code = build.code
-    brought = {Kernels.NONE: "no kernels", Kernels.WITHOUT_PTX: "no PTX", Kernels.WITH_PTX: "PTX"}
-    return [code.title, brought.get(code.brings, "unknown"), code.span, code.source]
-
-
-def _floor(text: str, source: str) -> str:
-    return f"{text} ({source})" if source == UNVERIFIED else text
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -177,7 +177,7 @@ def built_with(table: tuple[ReleaseRange, ...], tag: str) -> ReleaseRange | None
 
 _TABLE = read_table(DATA / "releases.yaml")
 _SOURCES: Mapping[str, str] = _TABLE["sources"]
-_RELEASES: Mapping[str, tuple[ReleaseRange, ...]] = {
+RELEASES: Mapping[str, tuple[ReleaseRange, ...]] = {
     row["product"]: read_rows(
         ReleaseRange.of,
         [{"arch": row.get("arch", ()), **one} for one in row["releases"]],
@@ -186,19 +186,13 @@ _RELEASES: Mapping[str, tuple[ReleaseRange, ...]] = {
     for row in _TABLE["products"]
 }
 
-TABLES: Mapping[str, tuple[ReleaseRange, ...]] = {
-    row["images"]: _RELEASES[row["product"]] for row in _TABLE["products"]
-}
-"""Every list of releases, by the name that people know the images by."""
-
 TORCH: Mapping[str, tuple[str, ...]] = {row["release"]: tuple(row["cuda"]) for row in _TABLE["torch"]}
 """The CUDA versions for which each PyTorch release is built; pytorch/pytorch has an image for each."""
 
 RAPIDS: Mapping[str, tuple[str, ...]] = {row["release"]: tuple(row["cuda"]) for row in _TABLE["rapids"]}
 """The CUDA versions of rapidsai/base and rapidsai/notebooks by release. Their tags name the major version alone."""
-RAPIDS_SOURCE = _SOURCES["RAPIDS"]
 
 
 def releases_of(product: str) -> tuple[ReleaseRange, ...]:
     """The releases of a product, in order. Raises KeyError if the table lacks the product."""
-    return _RELEASES[product]
+    return RELEASES[product]

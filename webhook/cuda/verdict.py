@@ -35,7 +35,7 @@ def _softened(finding: CudaFinding) -> CudaFinding:
     if finding.verdict is not Verdict.INCOMPATIBLE or finding.cause not in {Cause.GPU, Cause.IMAGE}:
         return finding
     reason = f"{finding.reason}; but its command may install another framework, or only waits for somebody"
-    return finding._replace(verdict=Verdict.UNKNOWN, reason=reason)
+    return finding._replace(verdict=Verdict.UNKNOWN, reason=reason, common="")
 
 
 def _findings(need: Need, offer: Offer, tables: CudaTables) -> Iterator[CudaFinding]:
@@ -68,14 +68,14 @@ class Judgement:
     is_on_cpu: bool = False
     """Whether the program starts all the same, and computes on the CPU."""
     common: str = ""
-    """The part of the reason that does not name these nodes; empty if there is none."""
+    """The reason without what the name of the nodes says, such as their driver; empty if there is no such form."""
 
     def counting(self, *effects: Effect) -> "Judgement":
         """The judgement if what goes wrong with libcuda counts where it has one of these effects."""
         if self.libcuda is None or self.libcuda.effect not in effects or self.verdict is Verdict.INCOMPATIBLE:
             return self
         verdict = Verdict.INCOMPATIBLE if self.libcuda.effect is Effect.FAILS else Verdict.UNKNOWN
-        return replace(self, verdict=verdict, cause=Cause.DRIVER, reason=self.libcuda.reason)
+        return replace(self, verdict=verdict, cause=Cause.DRIVER, reason=self.libcuda.reason, common="")
 
 
 @lru_cache(maxsize=2048)
@@ -92,7 +92,7 @@ def judge(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> Judgement:
                 f"its NVIDIA_REQUIRE_CUDA asks for another compute capability (arch); {checks.gpu_of(offer)}, and it "
                 "is not known whether the container toolkit of the node checks that"
             )
-            return replace(judgement, verdict=Verdict.UNKNOWN, cause=Cause.GPU, reason=reason, gate=gate)
+            return replace(judgement, verdict=Verdict.UNKNOWN, cause=Cause.GPU, reason=reason, gate=gate, common="")
     return replace(judgement, gate=gate)
 
 

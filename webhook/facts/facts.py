@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Protocol
 
 from webhook.facts import node_index
@@ -19,15 +18,23 @@ from webhook.facts.node_index import NodeTable
 from webhook.facts.node_sets import Mask
 from webhook.facts.pool_table import PoolTable, pool_table
 from webhook.facts.snapshot import EMPTY, Snapshot
-from webhook.gpus.gpu_names import NVIDIA_PRODUCT
+from webhook.gpus.gpu_names import IN_WORDS, NVIDIA_PRODUCT
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.device_classes import DeviceClass
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.model.node import ChangingNodes, NodeClass, NodePool, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
-from webhook.model.requirements import demand_of, is_compared, is_extended, may_get_new_node
+from webhook.model.requirements import (
+    demand_of,
+    is_compared,
+    is_extended,
+    living_terms,
+    may_get_new_node,
+    selector_of,
+)
 from webhook.model.resource_slices import NVIDIA
+from webhook.model.selectors import Operator
 from webhook.model.wording import counted
 
 
@@ -230,7 +237,8 @@ class ClusterFacts:
         if self.pools is not None:
             found = (*found, *self.pools.classes(nodes_for(self.pools, pod, runtime_class)))
         if not self.is_still and table.maker and may_get_new_node(pod):
-            found = (*found, _made_node(table.maker, frozenset([gpu.resource for gpu in pod.accelerators])))
+            resources = frozenset([gpu.resource for gpu in pod.accelerators])
+            found = (*found, NodeClass(_gpu_names(pod, found), (), resources, count=0, made_by=table.maker))
         return found
 
     def _claimable_devices(self, pod: Pod) -> frozenset[str]:
@@ -247,9 +255,18 @@ class ClusterFacts:
         return requested.intersection(one.extended for one in classes.values())
 
 
-@lru_cache(maxsize=256)
-def _made_node(maker: str, gpu_resources: frozenset[str]) -> NodeClass:
-    return NodeClass({}, (), gpu_resources, count=0, made_by=maker)
+def _gpu_names(pod: Pod, classes: Sequence[NodeClass]) -> dict[str, str]:
+    """The labels that name the GPU of a node made for this pod: by its selection, and what all such nodes have."""
+    of_terms = [set(term.expressions) for term in living_terms(pod)]
+    required = [*selector_of(pod), *(set.intersection(*of_terms) if of_terms else ())]
+    names = {
+        one.key: one.values[0]
+        for one in required
+        if one.key in IN_WORDS and one.operator == Operator.IN and len(one.values) == 1
+    }
+    existing = [one.labels for one in classes if one.count] if names else []
+    shared = set.intersection(*(set(labels.items()) for labels in existing)) if existing else ()
+    return names | {key: value for key, value in shared if key in IN_WORDS}
 
 
 def _largest(table: NodeTable, resource: str, pod: Pod | None, runtime_class: RuntimeClass | None) -> int | None:

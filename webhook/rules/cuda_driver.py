@@ -25,7 +25,7 @@ from pydantic import AfterValidator, Field
 
 from webhook.cuda import cuda_messages, libcuda
 from webhook.cuda.assessment import Assessment, ForcedCompat, NodeVerdict, assess
-from webhook.cuda.checks import Verdict
+from webhook.cuda.checks import Verdict, driver_for_gpu
 from webhook.cuda.cuda_messages import remedy_for
 from webhook.cuda.environment import cuda_version
 from webhook.cuda.evidence import ImageContext, need_of
@@ -284,16 +284,12 @@ def refusals(survey: CudaSurvey) -> Iterator[Violation]:
             if processors := cuda_messages.other_processor(container.image, need, unfit, at):
                 found, allowed = processors[0], f"{'nodes' if is_none else 'some nodes'} are {processors[1]}"
             remedy = remedy_for(container.image, need, offers, survey.assessment.tables)
-            if may_run_other_code(container.words):
+            are_driven = any(driver_for_gpu(one.result.offer, survey.assessment.tables) is None for one in unfit)
+            if are_driven and may_run_other_code(container.words):
                 remedy += (
                     f". If its command brings another CUDA, say which in the annotation {ANNOTATION}{container.name}"
                 )
-            yield Violation(
-                f"{container.path}.image",
-                found,
-                allowed,
-                remedy,
-            )
+            yield Violation(f"{container.path}.image", found, allowed, remedy)
 
 
 def _mixed(survey: CudaSurvey, *, is_steered: bool) -> Advice:
