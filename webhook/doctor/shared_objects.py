@@ -9,11 +9,10 @@ from webhook.images.packing import packed_in, unpack
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.ledger.entries import LABEL, entries_in
 from webhook.model.shape import FormatError
-from webhook.model.wording import counted
+from webhook.model.wording import counted, few
 
 _API = "/apis/gpupolicy.dev/v1alpha1"
 _QUEUES = "/apis/flowcontrol.apiserver.k8s.io/v1"
-_MOST_NAMED = 3
 
 
 def quotas(installation: Installation) -> Iterator[DoctorFinding]:
@@ -87,10 +86,9 @@ def _shown(installation: Installation) -> Iterator[DoctorFinding]:
         if name not in {bound.quota.key for bound in policies.quotas_for(namespace)}:
             stale.append(f"{namespace}/{name}")
     if stale:
-        named = ", ".join(stale[:_MOST_NAMED]) + (", ..." if len(stale) > _MOST_NAMED else "")
         namespace, _, name = stale[0].partition("/")
         yield warning(
-            f"there are GPUQuota objects of quotas that the policies do not have: {named}",
+            f"there are GPUQuota objects of quotas that the policies do not have: {few(stale)}",
             "none; the replicas delete them within three minutes after a change of policies",
             f"kubectl delete gpuquotas -n {namespace} {name}",
         )

@@ -28,6 +28,7 @@ from webhook.why.pod_reasons import why_pod
 from webhook.why.reading import ClusterReader
 from webhook.why.targets import find_target
 from webhook.why.workload_pods import (
+    MOST_NAMES,
     WorkloadPods,
     desired_pods,
     lacks_pods,
@@ -44,7 +45,6 @@ _MOST_GROUPS = 24
 """Groups of pods whose events and queues are read; pods of further groups are explained by status and nodes alone."""
 _MOST_OWNERS = 3
 """Objects that make others, such as the JobSet of a TrainJob, whose events are read."""
-_MOST_REFUSALS = 20
 _GROUPS = {
     KAI: ("scheduling.run.ai", "pod-group-name"),
     VOLCANO: ("scheduling.volcano.sh", "scheduling.k8s.io/group-name"),
@@ -87,7 +87,7 @@ class _Gatherer:
             why = why_pod(pod)
             key = why.code, why.message, group.is_over
             known = alike.get(key, PodsAlike(why, 0, (), group.is_over))
-            names = (*known.names, *group.names)[:5]
+            names = (*known.names, *group.names)[:MOST_NAMES]
             alike[key] = replace(known, count=known.count + group.count, names=names)
         seen = self._observed_workload(raw, parts, found, has_gpus=has_gpus)
         if seen.is_short or seen.is_stuck:
@@ -139,8 +139,7 @@ class _Gatherer:
         with suppress(ValueError):
             found = review_object(Document("", 1, 0, raw), self._namespace, context).findings
             doubtful = () if knows_priorities else (priority_class.RULE.key,)
-            refused = [str(one) for one in found if one.refuses and one.rule not in doubtful]
-            return "\n".join(list(dict.fromkeys(refused))[:_MOST_REFUSALS])
+            return "\n".join(dict.fromkeys(str(one) for one in found if one.refuses and one.rule not in doubtful))
         return ""
 
     def _entry(self, raw: Raw) -> QueueEntry | None:

@@ -15,7 +15,6 @@ _NOT_RUNNING = frozenset({"PodTemplate", "JobTemplate", "WorkflowTemplate", "Tra
 """Kinds that make no pods by themselves."""
 _LONGEST_CHOICE = 600
 """Characters of kind and name, each of which has at most 253: what somebody is to write is not cut."""
-_LONGEST_NAME = 253
 
 Target = tuple[ApiResource, Raw]
 """An object and its kind."""
@@ -122,7 +121,7 @@ def _no_such(reader: ClusterReader, kinds: list[ApiResource], name: str, namespa
     for kind in kinds:
         for raw in reader.items(kind, namespace, f"which names of {kind.name} exist", accept=METADATA_LIST):
             names.setdefault(text(raw, "metadata", "name"), kind.kind.lower())
-    near = closest(name[:_LONGEST_NAME], names)
+    near = closest(name[:253], names)
     also = f"; did you mean {names[near]}/{near}?" if near else ""
     if not near:
         also = "; check the name and --namespace" if names else f"; the namespace has no {what}: check --namespace"

@@ -28,13 +28,12 @@ from webhook.why.explanation import ReasonCode
 from webhook.why.node_usage import NodeState, NodeUsage, node_state
 from webhook.why.observed import ObservedPod, Raw, Surroundings
 from webhook.why.pod_reasons import why_pod
-from webhook.why.workload_pods import AlikePods, likeness
+from webhook.why.workload_pods import MOST_NAMES, AlikePods, likeness
 
 MOST_GROUPS = 100
 """Groups of Pending pods that are explained in one namespace."""
 _MOST_BYTES = 2**20
 """Bytes of the pods that are kept of one namespace."""
-_MOST_NAMES = 5
 _NOT_LOOKED_AT = (
     "the namespace has more kinds of Pending pods than an audit looks at",
     "Ask for one of them: gpu-policy why POD",
@@ -105,7 +104,7 @@ class WaitingPods:
             running = Running(pods.count, tuple(pods.names))
             if key in found:
                 known = found[key].pods
-                running = Running(known.count + pods.count, (*known.names, *pods.names)[:_MOST_NAMES])
+                running = Running(known.count + pods.count, (*known.names, *pods.names)[:MOST_NAMES])
             remedy = " ".join(why.remedy.splitlines())
             found[key] = PendingPods(owner, str(why.code), why.message, remedy, running)
         for namespace, count in self._beyond.items():

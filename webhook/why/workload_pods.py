@@ -24,7 +24,7 @@ _MAKES = {("apps", "Deployment"): (("apps", "ReplicaSet"),), ("batch", "CronJob"
 _LEAVES = frozenset({"ReplicaSet", "Job", "StatefulSet", "DaemonSet", "ReplicationController"})
 _MOST_WHOLE = 20
 """Objects between a workload and its pods that are read whole, those with the fewest pods."""
-_MOST_NAMES = 5
+MOST_NAMES = 5
 _ABOUT_NODES = (
     *("nodeSelector", "tolerations", "schedulerName", "runtimeClassName", "resourceClaims"),
     *("resources", "overhead", "priorityClassName"),
@@ -55,7 +55,7 @@ class AlikePods:
 
     def add(self, pod: Raw) -> None:
         self.count += 1
-        if len(self.names) < _MOST_NAMES:
+        if len(self.names) < MOST_NAMES:
             self.names.append(text(pod, "metadata", "name"))
 
     @property
