@@ -11,8 +11,7 @@ from webhook.model.pod_reader import pod_from_raw
 from webhook.policy.loader import load
 from webhook.policy.policy_set import Policy
 from webhook.why.explanation import Explanation
-from webhook.why.node_usage import NodeUsage, node_state
-from webhook.why.observed import ObservedPod, ObservedWorkload, SeenEvent, Surroundings
+from webhook.why.observed import NodeUsage, ObservedPod, ObservedWorkload, SeenEvent, Surroundings, node_state
 from webhook.why.pod_reasons import why_pod
 
 Raw = dict[str, Any]

@@ -23,8 +23,7 @@ from webhook.model.workloads import controller_of
 from webhook.policy.policy_set import Policy, PolicySet
 from webhook.rules import priority_class
 from webhook.why.held_back import gates_of
-from webhook.why.node_usage import NodeState, NodeUsage, node_state
-from webhook.why.observed import Raw, Surroundings, may_have_gpus
+from webhook.why.observed import NodeState, NodeUsage, Raw, Surroundings, may_have_gpus, node_state
 from webhook.why.reading import ClusterReader
 
 _NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)

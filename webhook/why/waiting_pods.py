@@ -25,8 +25,7 @@ from webhook.model.workloads import is_pod
 from webhook.policy.policy_set import PolicySet
 from webhook.why.cluster_view import policy_for
 from webhook.why.explanation import ReasonCode
-from webhook.why.node_usage import NodeState, NodeUsage, node_state
-from webhook.why.observed import ObservedPod, Raw, Surroundings
+from webhook.why.observed import NodeState, NodeUsage, ObservedPod, Raw, Surroundings, node_state
 from webhook.why.pod_reasons import why_pod
 from webhook.why.workload_pods import MOST_NAMES, AlikePods, likeness
 

@@ -14,8 +14,7 @@ from webhook.model.json_parts import listed, mapped, part, text
 from webhook.model.requirements import is_extended
 from webhook.model.workloads import WORKLOADS, controller_of, templates_of
 from webhook.why.held_back import gates_of
-from webhook.why.node_usage import FINISHED, NodeState
-from webhook.why.observed import Raw, condition
+from webhook.why.observed import FINISHED, NodeState, Raw, condition
 from webhook.why.reading import ClusterReader
 
 BUILT_IN_GROUPS = frozenset({"", "apps", "batch"})
