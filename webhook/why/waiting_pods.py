@@ -6,7 +6,6 @@ namespace can keep another one from its answers; those beyond are counted.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -69,11 +68,14 @@ class WaitingPods:
         known = facts.cluster.nodes.get(text(raw, "spec", "nodeName"))
         if known is not None and known.kind.gpu_resources:
             self._usage.add(raw)
-        if text(raw, "status", "phase") == "Pending":
-            with suppress(ValueError):  # the audit has an error about it
-                pod = self._read(raw)
-                if pod.gpus or pod.resource_claims or pod.requests_classes:
-                    self._add_pending(raw, owners)
+        if text(raw, "status", "phase") != "Pending":
+            return
+        try:
+            pod = self._read(raw)
+        except ValueError:
+            return  # the audit has an error about it
+        if pod.gpus or pod.resource_claims or pod.requests_classes:
+            self._add_pending(raw, owners)
 
     def _read(self, raw: Raw) -> Pod:
         return pod_from_raw(raw, self._policies.accelerators, text(raw, "metadata", "namespace"))
