@@ -9,7 +9,6 @@ import pytest
 
 from certs.authority import new_authority
 from tests.doctor.site import Site, own_address
-from webhook.doctor.doctor_report import DoctorFinding
 
 MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
 NOW = datetime.now(UTC)
@@ -41,9 +40,3 @@ kind: GPUPolicy
 metadata: {name: team-a}
 spec: {rules: {gpuLimits: {mode: enforce}}}
 """
-
-
-def assert_says(findings: list[DoctorFinding], found: str, remedy: str) -> None:
-    """One of the findings says this, and what to do."""
-    assert [finding for finding in findings if found in finding.found], findings
-    assert all(remedy in finding.remedy for finding in findings if found in finding.found), findings

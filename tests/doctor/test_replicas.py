@@ -1,15 +1,17 @@
 """The doctor finds what keeps the replicas alive and apart from pods, however it is written."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from tests.deploy.manifests import shipped
+from tests.doctor.stored import NOW
 from webhook.doctor.cluster import DoctorCluster, UnavailableError
 from webhook.doctor.doctor_report import Status
 from webhook.doctor.installation import Installation, Place
-from webhook.doctor.replicas import disruption_budget, port, served_policies
+from webhook.doctor.replicas import disruption_budget, port, served_policies, spread
 
 MINE = {"matchLabels": {"app.kubernetes.io/name": "gpu-policy"}}
 OTHERS = {"matchLabels": {"app": "other"}}
@@ -31,6 +33,9 @@ class Holding(DoctorCluster):
         if isinstance(found, Exception):
             raise found
         return found
+
+    def now(self) -> Any:
+        return NOW
 
     def items(self, *_: Any) -> Iterator[Any]:
         yield from self._objects
@@ -142,3 +147,31 @@ def test_replicas_say_by_their_state_whether_they_are_well() -> None:
         (Status.SKIPPED, "replica old cannot be asked: it is of another version than this command"),
         (Status.OK, "3 replicas serve the policies aaaaaaaaaaaa"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "status"),
+    [pytest.param(1, Status.WARNING, id="just changed"), pytest.param(10, Status.PROBLEM, id="changed a while ago")],
+)
+def test_replicas_that_do_not_take_up_a_changed_policy_are_a_problem_after_a_while(
+    minutes: int, status: Status
+) -> None:
+    """Kubelets need a minute or two; only then is it a fault."""
+    pages = {name: {"notReady": "", "policies": name * 64, "refusedPolicies": ""} for name in "ab"}
+    pods = [{"metadata": {"name": name}, "status": {"phase": "Running"}} for name in pages]
+    installation = Installation(Holding(*pods, pages=pages), Place())
+    installation.policies = type("Policies", (), {"hash": "a" * 64})
+    written = f"{NOW - timedelta(minutes=minutes):%Y-%m-%dT%H:%M:%SZ}"
+    installation.policy_config_maps = (({}, {"metadata": {"creationTimestamp": written}}),)
+    (found,) = served_policies(installation)
+    assert (found.status, found.found) == (
+        status,
+        "replicas serve different policies: a: aaaaaaaaaaaa; b: bbbbbbbbbbbb",
+    )
+
+
+def test_without_pods_nobody_can_be_asked() -> None:
+    with pytest.raises(UnavailableError, match="no pod of the Deployment runs, so there is no replica to ask"):
+        list(served_policies(Installation(Holding(), Place())))
+    (found,) = spread(Installation(Holding(), Place()))
+    assert found.status is Status.SKIPPED

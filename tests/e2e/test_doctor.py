@@ -6,9 +6,7 @@ import pytest
 from click.testing import Result
 
 from tests.command_line import gpu_policy
-from tests.doctor.breaks import (
-    needs_address,
-)
+from tests.doctor.breaks import needs_address
 from tests.doctor.site import Site, said, wrong
 from webhook.doctor.cluster import DoctorCluster
 from webhook.doctor.doctor_report import Status
@@ -87,10 +85,7 @@ class Ahead(DoctorCluster):
 
 def test_clocks_that_are_apart_are_a_warning(site: Site) -> None:
     (finding,) = said(site.examined(Ahead(ApiServer(site.plane.kubeconfig))), "clock")
-    assert (finding.status, finding.found) == (
-        Status.WARNING,
-        "this machine's clock is 40 s ahead of the API server's",
-    )
+    assert (finding.status, finding.found) == (Status.WARNING, "this machine's clock is 40 s ahead of the API server's")
 
 
 def test_another_namespace_can_be_tried(site: Site) -> None:

@@ -60,7 +60,6 @@ PODS = [
     {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
 ]
-PROXY = {"apiGroups": [""], "resources": ["pods/proxy"], "verbs": ["get"]}
 
 
 @contextmanager

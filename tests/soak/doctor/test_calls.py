@@ -9,15 +9,7 @@ from threading import Thread
 
 import pytest
 
-from tests.doctor.breaks import (
-    LOG,
-    MUTATING,
-    OTHER,
-    RESTORE,
-    VALIDATING,
-    Break,
-    entry,
-)
+from tests.doctor.breaks import LOG, MUTATING, OTHER, RESTORE, VALIDATING, Break, entry
 from tests.doctor.site import Site, said
 from tests.e2e.eventually import eventually
 from webhook.doctor.doctor_report import Status

@@ -1,50 +1,18 @@
 """What replicas say of themselves reaches the doctor through the API server."""
 
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.doctor.breaks import (
-    TEAM_A,
-    assert_says,
-    needs_address,
-)
+from tests.doctor.breaks import needs_address
 from tests.doctor.site import Site, said
 from tests.e2e.control_plane import TENANT_TOKEN
 from tests.e2e.daemon import Daemon
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import COMMAND
-from webhook.doctor.cluster import DoctorCluster
 from webhook.doctor.doctor_report import Status
-from webhook.kubernetes.api_server import ApiServer
 
 pytestmark = pytest.mark.e2e
-
-
-class Later(DoctorCluster):
-    """The cluster a while after what happened in it."""
-
-    def now(self) -> datetime:
-        return super().now() + timedelta(minutes=10)
-
-
-def later(site: Site) -> DoctorCluster:
-    return Later(ApiServer(site.plane.kubeconfig))
-
-
-@needs_address
-def test_replicas_that_do_not_take_up_a_changed_policy_are_a_problem_after_a_while(site: Site) -> None:
-    """Kubelets need a minute or two; only then is it a fault."""
-    site.patch("ConfigMap", "gpu-policy-policies", {"data": {"team-a.yaml": TEAM_A}})
-    assert_says(
-        said(site.examined(), "replicas", Status.WARNING),
-        "replicas serve different policies: gpu-policy-0",
-        "look again",
-    )
-    (finding,) = said(site.examined(later(site)), "replicas", Status.PROBLEM)
-    assert "gpu-policy-0, gpu-policy-1, gpu-policy-2: " in finding.found
-    assert "kubectl -n gpu-policy rollout restart deployment/gpu-policy" in finding.remedy
 
 
 @needs_address
@@ -90,13 +58,3 @@ def test_replicas_that_cannot_be_asked_are_skipped_with_the_reason(site: Site) -
         site.start()
     assert [finding.status for finding in found] == [Status.SKIPPED] * 3
     assert "connection refused" in found[0].found
-
-
-def test_without_pods_nobody_can_be_asked(site: Site) -> None:
-    for pod in site.all("Pod"):
-        site.delete("Pod", pod["metadata"]["name"])
-    report = site.examined()
-    assert [finding.found for finding in said(report, "replicas")] == [
-        "no pod of the Deployment runs, so there is no replica to ask"
-    ]
-    assert [finding.status for finding in said(report, "spread")] == [Status.SKIPPED]
