@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import orjson
 
 from webhook.kubernetes.api_errors import AnswerError, ClusterConfigError, RefusedError, UnreachableError
-from webhook.kubernetes.responses import parsed, reason, refusal_of, time_of
+from webhook.kubernetes.responses import from_json, reason, refusal_of, time_of
 
 CONNECT_SECONDS = 5.0
 """Longest time for a connection to the API server."""
@@ -103,7 +103,7 @@ class ApiServer:
         finally:
             response.release_conn()
         try:
-            found = parsed(answer)
+            found = from_json(answer)
         except orjson.JSONDecodeError as error:
             raise AnswerError(str(error)) from error
         if not isinstance(found, dict):

@@ -1,6 +1,5 @@
 """Reads answers of the API server: JSON, headers, refusals, and the reason of a failed request."""
 
-import gc
 import re
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -14,17 +13,6 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 """Brackets, and texts, because brackets in texts do not count."""
 _DEEPEST = 500
 """Most levels of nesting that are kept: about ten times as many as objects of Kubernetes usually have."""
-
-
-def parsed(answer: bytes) -> Any:
-    """Parse JSON without the garbage collector, which would traverse a long list again and again while it grows."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return from_json(answer)
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def from_json(text: bytes) -> Any:
