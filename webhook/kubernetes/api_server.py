@@ -68,7 +68,7 @@ class ApiServer:
 
         Raises ApiServerError: RefusedError, UnreachableError, and AnswerError for what is no JSON object or too long.
         """
-        return self._object(self._request(_target(path, query), seconds, self._headers(accept)))
+        return self._object(self._request(path, query, seconds, accept))
 
     def send(  # noqa: PLR0913  # all that a request is made of
         self,
@@ -86,9 +86,7 @@ class ApiServer:
         With DELETE the object is a DeleteOptions, whose preconditions name what may be deleted. After UnreachableError
         it is unknown whether the API server has carried out the request.
         """
-        return self._object(
-            self._request(_target(path, query), seconds, self._headers(accept), method=method, body=body)
-        )
+        return self._object(self._request(path, query, seconds, accept, method=method, body=body))
 
     def _object(self, response: Any) -> dict[str, Any]:
         from urllib3.exceptions import HTTPError  # noqa: PLC0415  # loaded with the client only, as below
@@ -115,48 +113,45 @@ class ApiServer:
 
         Raises RefusedError and UnreachableError.
         """
-        return Stream(self._request(_target(path, query), seconds, self._headers()), seconds)
+        return Stream(self._request(path, query, seconds), seconds)
 
     def is_reachable(self) -> bool:
         """Whether the API server answers HTTP, with whatever status."""
         try:
-            self._request("/version", PROBE_SECONDS, {}).close()
+            self._request("/version", {}, PROBE_SECONDS).close()
         except RefusedError:
             return True
         except UnreachableError:
             return False
         return True
 
-    def _headers(self, accept: str = JSON) -> dict[str, str]:
-        """The headers Accept and Authorization. Tokens replaced on disk are read again, at most once a minute."""
-        logins = self._configuration.auth_settings().values()
-        login = {login["key"]: login["value"] for login in logins if login["in"] == "header" and login["value"]}
-        return {"accept": accept, **login}
-
-    def _request(
+    def _request(  # noqa: PLR0913  # all that a request is made of
         self,
-        target: str,
+        path: str,
+        query: Mapping[str, str],
         seconds: float,
-        headers: Mapping[str, str],
+        accept: str = JSON,
         *,
         method: str = "GET",
         body: Mapping[str, Any] | list[dict[str, Any]] | None = None,
     ) -> Any:
+        """The open response. Tokens replaced on disk are read again, at most once a minute."""
         from urllib3 import Timeout  # noqa: PLC0415  # loaded with the client only, as below
         from urllib3.exceptions import HTTPError, SSLError  # noqa: PLC0415  # loaded with the client only, as below
 
-        sent = {"accept": JSON, "user-agent": "gpu-policy-webhook", **headers}
+        logins = (one for one in self._configuration.auth_settings().values() if one["in"] == "header" and one["value"])
+        headers = {"accept": accept, "user-agent": "gpu-policy-webhook", **{one["key"]: one["value"] for one in logins}}
         if body is not None:
             patch = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
-            sent["content-type"] = patch if method == "PATCH" else JSON
-        url = self._configuration.host.rstrip("/") + target
+            headers["content-type"] = patch if method == "PATCH" else JSON
+        url = f"{self._configuration.host.rstrip('/')}{path}" + (f"?{urlencode(query)}" if query else "")
         timeout = Timeout(connect=min(CONNECT_SECONDS, seconds), read=seconds)
         try:
             response = self._pool.request(
                 method,
                 url,
                 body=None if body is None else orjson.dumps(body),
-                headers=sent,
+                headers=headers,
                 timeout=timeout,
                 retries=False,
                 redirect=False,
@@ -244,7 +239,3 @@ class Stream:
 
     def close(self) -> None:
         self._response.close()
-
-
-def _target(path: str, query: Mapping[str, str]) -> str:
-    return f"{path}?{urlencode(query)}" if query else path
