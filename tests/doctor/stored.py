@@ -38,6 +38,8 @@ class Stored(DoctorCluster):
     Every right is granted but those to resources in `denied`.
     """
 
+    clock_skew = 0.0
+
     def __init__(self, objects: Mapping[str, Any], denied: tuple[str, ...] = ()) -> None:
         self._objects, self._denied = objects, denied
 
@@ -46,7 +48,9 @@ class Stored(DoctorCluster):
 
     def find(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> Any:  # noqa: ARG002  # the real one's
         if path in self._objects and self._objects[path] is None:
-            raise UnavailableError(f"the API server answered 403: cannot list {path}", "other rights")
+            raise UnavailableError(
+                f"the API server answered 403: cannot list {path}", "other rights", is_forbidden=True
+            )
         return self._objects.get(path)
 
     def items(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> Iterator[Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ from webhook.doctor.doctor_report import Status
 from webhook.doctor.installation import Installation, Place
 
 LOOKS = {check.key: check.look for check in CHECKS}
+POLICIES_CHECK = next(check for check in CHECKS if check.key == "policies")
 Change = Callable[[dict[str, Any]], object]
 
 WELL = (
@@ -49,6 +51,21 @@ WELL = (
 @pytest.mark.parametrize("check", WELL)
 def test_a_whole_installation_is_well(check: str) -> None:
     assert wrong(said(LOOKS[check], whole())) == []
+
+
+def test_clocks_that_are_apart_are_a_warning() -> None:
+    cluster = Stored({})
+    cluster.clock_skew = 40.0
+    (finding,) = LOOKS["clock"](Installation(cluster, Place()))
+    assert (finding.status, finding.found) == (
+        Status.WARNING,
+        "this machine's clock is 40 s ahead of the API server's",
+    )
+
+
+def test_an_installation_of_another_name_is_looked_for_there() -> None:
+    (finding,) = LOOKS["deployment"](Installation(Stored(whole()), Place("elsewhere", "other")))
+    assert finding.found == "there is no Deployment elsewhere/other"
 
 
 def put(path: str, *keys: Any, value: Any) -> Change:
@@ -327,6 +344,28 @@ def test_what_must_not_be_read_is_skipped_with_the_reason() -> None:
     (result,) = examine(installation, [check for check in CHECKS if check.key == "references"]).results
     assert result.finding.status is Status.SKIPPED
     assert result.finding.found == f"the API server answered 403: cannot list {RUNTIME_CLASSES}"
+
+
+def test_policies_can_be_named_where_their_config_maps_must_not_be_read() -> None:
+    objects = whole() | {POLICIES: None}
+    (finding,) = examine(Installation(Stored(objects), Place()), [POLICIES_CHECK]).results
+    assert (finding.finding.status, finding.finding.remedy) == (Status.SKIPPED, "name them with --policies")
+    named = Place(policies=Path(__file__).parents[2] / "policies")
+    (finding, *_) = examine(Installation(Stored(objects), named), [POLICIES_CHECK]).results
+    assert " policies, hash " in finding.finding.found
+
+
+def test_without_the_right_to_read_the_registration_nothing_is_compared() -> None:
+    (finding,) = said(LOOKS["configurations"], whole() | {REGISTRATION: None})
+    assert finding.status is Status.SKIPPED
+    assert finding.found.startswith("the installed configurations are not known: the API server answered 403")
+
+
+def test_without_the_right_to_ask_pods_it_is_named() -> None:
+    page = f"{OURS}/pods/https%3An1%3A8443/proxy/statusz"
+    with pytest.raises(UnavailableError) as why:
+        said(LOOKS["replicas"], whole() | {page: None})
+    assert why.value.remedy == "look again with a kubeconfig that may get pods/proxy"
 
 
 def test_without_the_configuration_what_is_sent_is_not_known() -> None:

@@ -1,4 +1,4 @@
-"""The doctor finds a whole installation well, says so in text and JSON, and looks where it is told to."""
+"""The doctor finds a whole installation well, says so in text and JSON, and looks as far as its rights go."""
 
 import json
 
@@ -8,9 +8,11 @@ from click.testing import Result
 from tests.command_line import gpu_policy
 from tests.doctor.breaks import needs_address
 from tests.doctor.site import Site, said, wrong
+from tests.e2e.control_plane import TENANT_TOKEN
+from tests.e2e.eventually import eventually
 from webhook.doctor.cluster import DoctorCluster
 from webhook.doctor.doctor_report import Status
-from webhook.kubernetes.api_server import ApiServer
+from webhook.kubernetes.kubeconfig import find_server
 
 pytestmark = pytest.mark.e2e
 
@@ -70,25 +72,56 @@ def test_the_command_says_everything_in_text_and_json_and_in_its_exit_status(sit
     }
 
 
-def test_an_installation_of_another_name_is_looked_for_there(site: Site) -> None:
-    (finding,) = said(site.examined(name="other"), "deployment")
-    assert finding.found == "there is no Deployment gpu-policy/other"
-    (finding,) = said(site.examined(namespace="elsewhere"), "deployment")
-    assert finding.found == "there is no Deployment elsewhere/gpu-policy"
-
-
-class Ahead(DoctorCluster):
-    """A machine whose clock is wrong."""
-
-    clock_skew = 40.0
-
-
-def test_clocks_that_are_apart_are_a_warning(site: Site) -> None:
-    (finding,) = said(site.examined(Ahead(ApiServer(site.plane.kubeconfig))), "clock")
-    assert (finding.status, finding.found) == (Status.WARNING, "this machine's clock is 40 s ahead of the API server's")
-
-
 def test_another_namespace_can_be_tried(site: Site) -> None:
     (finding, *_) = said(site.examined(dry_run_namespace="nowhere"), "pods")
     assert 'namespaces "nowhere" not found' in finding.found
     assert "--dry-run-namespace" in finding.remedy
+
+
+def test_missing_rights_of_the_operator_are_skipped_each_with_its_reason(site: Site) -> None:
+    """A tenant learns what anybody may know, and why the rest cannot be told."""
+    report = site.examined(DoctorCluster(find_server(str(site.plane.kubeconfig_for(TENANT_TOKEN)))))
+    assert report.exit_status == 0
+    assert {check for check, status, _ in wrong(report) if status == "skipped"} == {
+        "configurations",
+        "workloads",
+        "daemonsets",
+        "certificates",
+        "deployment",
+        "endpoints",
+        "spread",
+        "disruption-budget",
+        "rights",
+        "port",
+        "policies",
+        "policies-at-apply",
+        "references",
+        "absent-namespaces",
+        "accelerators",
+        "tolerate-all",
+        "gpu-nodes",
+        "images",
+        "quotas",
+        "replicas",
+        "pods",
+    }
+    assert 'cannot list resource "namespaces"' in said(report, "absent-namespaces")[0].found
+    assert said(report, "absent-namespaces")[0].remedy == "look again with a kubeconfig that may"
+
+
+def test_whoever_may_only_create_pods_sees_whether_the_webhook_is_asked(site: Site) -> None:
+    """Without the policies it is not known what should become of a pod; that ours was asked still shows."""
+    plane, namespace = site.plane, site.place.dry_run_namespace
+    plane.kubectl("create", "role", "creator", "--verb=create", "--resource=pods", namespace=namespace)
+    plane.kubectl("create", "rolebinding", "creator", "--role=creator", "--user=tenant", namespace=namespace)
+    tenant = DoctorCluster(find_server(str(plane.kubeconfig_for(TENANT_TOKEN))))
+    try:
+        found = eventually(lambda: (f := said(site.examined(tenant), "pods")) and len(f) == 3 and f)
+        first = (Status.OK, "a pod with one GPU gets tolerations,nodeAffinity,runtimeClass")
+        assert (found[0].status, found[0].found[: len(first[1])]) == first
+        assert [finding.found for finding in found[1:]] == [
+            "a pod with a GPU in requests only is refused by mutate.gpupolicy.dev",
+            "a pod with 100000 GPUs is refused by validate.gpupolicy.dev",
+        ]
+    finally:
+        plane.kubectl("delete", "role,rolebinding", "creator", namespace=namespace)
