@@ -94,6 +94,21 @@ def test_the_refusal_of_a_child_that_has_all_its_pods_by_now_counts_no_more(clus
     assert str(cluster.why("jobset/jb", POLICIES).explanation.code) == "Healthy"
 
 
+def test_a_refused_rollout_is_found_beside_a_long_history(cluster: SmallCluster) -> None:
+    """The newest ReplicaSet has a pod, and 30 old ones, which want none, have fewer."""
+    top = named(workload("Deployment", spec={"replicas": 2}), "api")
+    cluster.add(top)
+    for number in range(30):
+        at = {"creationTimestamp": f"2026-11-01T09:00:{number:02}Z"}
+        cluster.add(owned_by(top, named(workload("ReplicaSet", spec={"replicas": 0}), f"old-{number}", **at)))
+    at = {"creationTimestamp": "2026-11-01T10:00:00Z"}
+    new = owned_by(top, named(workload("ReplicaSet", spec={"replicas": 2}), "new", **at))
+    new["status"] = {"conditions": [{"type": "ReplicaFailure", "status": "True", "message": REFUSED}]}
+    cluster.add(new)
+    run(cluster, new, "new-0")
+    assert str(cluster.why("deploy/api", POLICIES).explanation.code) == "Refused"
+
+
 def test_a_workload_that_lacks_pods_is_not_healthy(cluster: SmallCluster) -> None:
     """Nothing says why one of three is missing; what is known is said."""
     top = named(workload("Deployment", spec={"replicas": 3}), "api")

@@ -194,9 +194,10 @@ def counts_for_certain(raw: Raw) -> bool:
 
 
 def whole_parts(parts: Sequence[Raw], pods: WorkloadPods, namespace: str, reader: ClusterReader) -> Iterator[Raw]:
-    """The parts, those with the fewest pods and then the newest first; the first 20 are read whole."""
+    """The parts: the newest, which a rollout fills, then those with the fewest pods; the first 20 are read whole."""
     newest = sorted(parts, key=lambda one: text(one, "metadata", "creationTimestamp"), reverse=True)
-    for number, one in enumerate(sorted(newest, key=lambda one: pods.made_of[uid_of(one)])):
+    others = sorted(newest[1:], key=lambda one: pods.made_of[uid_of(one)])
+    for number, one in enumerate((*newest[:1], *others)):
         whole = _whole(one, namespace, reader) if number < _MOST_WHOLE else None
         yield one if whole is None else whole
 
