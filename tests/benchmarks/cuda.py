@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.benchmarks.runs import demand, head, row, sized
-from tests.images.replicas import Registries, config, everybody
+from tests.images.replicas import EVERYBODY, Registries, config
 from webhook.cuda.assessment import assess
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.facts.facts import ClusterFacts
@@ -122,7 +122,7 @@ def _demand_queued(name: str, pods: Sequence[Pod], images: LookupService) -> Non
 def _knowing(names: Sequence[str]) -> LookupService:
     """Look-ups that have asked about these images and know them all."""
     said = {str(parse_reference(image)): config(image, ENVIRONMENTS.get(image, {})) for image in names}
-    images = LookupService(Registries(said), everybody)
+    images = LookupService(Registries(said).look_up, EVERYBODY)
     images.start()
     for image in names:
         images.info(image)

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.images import private_authority
-from webhook.images.allowlist import AllowList
+from webhook.images.allowlist import PRESETS, AllowList
 from webhook.images.hosts import Host, HostPattern, split_pattern
-from webhook.images.registries import PRESETS
 from webhook.model.image import ImageInfo, parse_reference
 from webhook.yaml_files.file_errors import FileErrors
 
@@ -174,18 +173,17 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
         ),
         pytest.param(
             "spec:\n  registries:\n    - blobHosts: [b.example]\n",
-            "registries.yaml:5: spec.registries[0]: host is missing; write the registry's name as it stands in the "
-            "names of images",
+            "registries.yaml:5: spec.registries[0].host: missing; write a string such as registry.corp.example:5000",
             id="no host",
         ),
         pytest.param(
             "spec:\n  registries:\n    - {host: a.example, namespaces: [7]}\n",
-            "registries.yaml:5: spec.registries[0].namespaces[0]: 7 is a number; write a string; put it in quotes",
+            "registries.yaml:5: spec.registries[0].namespaces[0]: 7 is a number; put it in quotes",
             id="a namespace that is none",
         ),
         pytest.param(
             "spec:\n  registries:\n    - {host: 5000}\n",
-            "registries.yaml:5: spec.registries[0].host: 5000 is a number; write a string; put it in quotes",
+            "registries.yaml:5: spec.registries[0].host: 5000 is a number; put it in quotes",
             id="a number",
         ),
         pytest.param(
@@ -202,7 +200,7 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
         ),
         pytest.param(
             "spec:\n  registries:\n    - {host: a.example, plainHTTP: 'yes'}\n",
-            "registries.yaml:5: spec.registries[0].plainHTTP: yes is a string; write true or false",
+            'registries.yaml:5: spec.registries[0].plainHTTP: "yes" is a string; write true or false',
             id="a text for a boolean",
         ),
         pytest.param(
@@ -236,17 +234,17 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
         ),
         pytest.param(
             "spec:\n  presets: docker.io\n",
-            "registries.yaml:4: spec.presets: docker.io is a string; write a list",
+            'registries.yaml:4: spec.presets: "docker.io" is a string; write a list of strings',
             id="a text for a list",
         ),
         pytest.param(
             "spec:\n  registries: [a.example]\n",
-            "registries.yaml:4: spec.registries[0]: a.example is a string; write a map",
+            'registries.yaml:4: spec.registries[0]: "a.example" is a string; write a map',
             id="a text for a map",
         ),
         pytest.param(
             "spec:\n  presets:\n",
-            "registries.yaml:4: spec.presets: found nothing; write a list",
+            "registries.yaml:4: spec.presets: found nothing; write a list of strings",
             id="an empty key",
         ),
         pytest.param(
@@ -256,7 +254,7 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
         ),
         pytest.param(
             "",
-            "registries.yaml:1: spec is missing; a list of registries starts with apiVersion, kind and spec",
+            "registries.yaml:1: spec: missing; write a map",
             id="no spec",
         ),
     ],
@@ -302,6 +300,7 @@ def test_all_mistakes_in_a_list_are_reported_at_once(tmp_path):
     found = faults(tmp_path, HEAD + "spec:\n  preset: []\n  registries:\n    - hosts: a\n      plainHTTP: 1\n")
     assert [" ".join(line.split()[:2]) for line in found] == [
         "registries.yaml:4: spec.preset:",
+        "registries.yaml:6: spec.registries[0].host:",
         "registries.yaml:6: spec.registries[0].hosts:",
         "registries.yaml:7: spec.registries[0].plainHTTP:",
     ]

@@ -15,13 +15,12 @@ import pytest
 from certs.authority import new_authority
 from tests.images import images, private_authority
 from tests.images.docker_registry import HTPASSWD, PROGRAM, DockerRegistry, running, token_server
-from tests.images.scripted import HASTY, NAME, PATIENT, at_loopback, listed, scripted
-from webhook.images.allowlist import AllowList
+from tests.images.scripted import HASTY, NAME, PATIENT, listed, scripted
+from webhook.images.allowlist import AllowList, Registry
 from webhook.images.client import RegistryClient
 from webhook.images.credentials import Credentials
 from webhook.images.hosts import HostPattern
-from webhook.images.lookup_limits import ImageLookupError, LookupLimits
-from webhook.images.registries import Registry
+from webhook.images.http_request import ImageLookupError, LookupLimits
 from webhook.model.image import ImageConfig, ImageReference
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no docker-registry here; .ci/tools installs it")
@@ -60,7 +59,7 @@ def registry(storage: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def asking(
     registry: Registry, credentials: Credentials | None = None, limits: LookupLimits = PATIENT
 ) -> RegistryClient:
-    return RegistryClient(AllowList([registry]), credentials, limits, at_loopback)
+    return RegistryClient(AllowList([registry]), credentials, limits)
 
 
 def image(port: int, tag: str = "oci", digest: str = "", repository: str = "team/image") -> ImageReference:
@@ -90,7 +89,7 @@ def test_images_are_looked_up_by_tag_and_by_digest(registry, tag, expected):
     assert expected == client.look_up(image(registry.port, tag))
     assert expected == client.look_up(image(registry.port, "", expected.digest))
     assert expected == client.look_up(image(registry.port, "a-tag-beside-a-digest-means-nothing", expected.digest))
-    assert expected.digest == client.digest_of(image(registry.port, tag))
+    assert client.look_up(image(registry.port, tag), ImageConfig(expected.digest)).env == {}
 
 
 @pytest.mark.parametrize(
@@ -133,7 +132,7 @@ def test_a_proxy_in_the_environment_is_not_used(registry, monkeypatch):
 
 def test_names_are_resolved_by_the_operating_system(registry):
     host = HostPattern("localhost", registry.port)
-    client = RegistryClient(AllowList([Registry(host, plain_http=True)]), None, PATIENT)
+    client = asking(Registry(host, plain_http=True))
     assert client.look_up(ImageReference(f"localhost:{registry.port}", "team/image", "oci")).env == ENV
 
 
@@ -179,7 +178,6 @@ def test_a_registry_with_passwords_is_logged_in_to(with_password, tmp_path):
     port = with_password.port
     client = asking(listed(port), logged_in(tmp_path, port, PASSWORD))
     assert client.look_up(image(port)).env == ENV
-    assert client.digest_of(image(port, "index")) == INDEX.digest
 
 
 @pytest.mark.parametrize(
@@ -245,7 +243,7 @@ def test_a_registry_may_have_an_authority_of_its_own(with_tls, tmp_path):
         "apiVersion: gpupolicy.dev/v1alpha1\nkind: Registries\nspec:\n  registries:\n"
         f"    - {{host: '{NAME}:{with_tls.port}', caFile: corp.pem}}\n"
     )
-    client = RegistryClient(AllowList.load(tmp_path / "registries.yaml"), None, PATIENT, at_loopback)
+    client = RegistryClient(AllowList.load(tmp_path / "registries.yaml"), None, PATIENT)
     assert client.look_up(image(with_tls.port)).env == ENV
 
 

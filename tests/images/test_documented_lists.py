@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from tests.images import private_authority
-from webhook.images.allowlist import API_VERSION, KIND, AllowList
+from webhook.images.allowlist import AllowList
 from webhook.model.image import parse_reference
 
 TEXT = (Path(__file__).parents[2] / "docs" / "operations.md").read_text("utf-8")
@@ -21,7 +21,7 @@ def load(directory: Path, document: object) -> AllowList:
 
 
 def test_the_whole_file_is_read(tmp_path: Path) -> None:
-    (document,) = [block for block in BLOCKS if isinstance(block, dict) and block.get("kind") == KIND]
+    (document,) = [block for block in BLOCKS if isinstance(block, dict) and block.get("kind") == "Registries"]
     allowed = load(tmp_path, document)
     assert allowed.allows(parse_reference("registry.corp.example:5000/ml/app:1"))
     assert allowed.allows(parse_reference("python"))
@@ -29,7 +29,9 @@ def test_the_whole_file_is_read(tmp_path: Path) -> None:
 
 def test_the_items_for_well_known_products_are_read(tmp_path: Path) -> None:
     (items,) = [block for block in BLOCKS if isinstance(block, list)]
-    allowed = load(tmp_path, {"apiVersion": API_VERSION, "kind": KIND, "spec": {"registries": items}})
+    allowed = load(
+        tmp_path, {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "Registries", "spec": {"registries": items}}
+    )
     for host in (
         "harbor.corp.example",
         "registry.gitlab.corp.example:5050",

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.images.hosts import Host, HostPattern, Url, parse_url, split_host, split_pattern
-from webhook.images.lookup_limits import ImageLookupError
+from webhook.images.hosts import Host, HostPattern, split_host, split_pattern
+from webhook.images.http_request import ImageLookupError, Url, parse_url
 from webhook.model.shape import FormatError
 
 

@@ -4,6 +4,7 @@ import base64
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -24,14 +25,16 @@ from tests.images.scripted import (
     token,
     whole,
 )
+from webhook.images.allowlist import Registry, Site
 from webhook.images.credentials import Credentials
 from webhook.images.hosts import Host, HostPattern
+from webhook.images.http_request import ImageLookupError
 from webhook.images.login import Token, TokenCache
-from webhook.images.lookup_limits import ImageLookupError
-from webhook.images.registries import Registry, Site
+from webhook.model.image import ImageConfig
 
 CONFIG = images.config({"CUDA_VERSION": "12.4.1"})
 MANIFEST = images.manifest(CONFIG)
+KNOWN = ImageConfig(MANIFEST.digest)
 TAG = f"/v2/{REPOSITORY}/manifests/1"
 BLOB = f"/v2/{REPOSITORY}/blobs/{CONFIG.digest}"
 BASIC = "Basic " + base64.b64encode(b"robot:secret").decode()
@@ -84,7 +87,7 @@ def test_a_token_is_fetched_for_pulling_this_image_and_used_until_it_ends(server
     asking = client(with_tokens(server, tokens))
     assert asking.look_up(reference(server.port)).env == {"CUDA_VERSION": "12.4.1"}
     asking.look_up(reference(server.port))
-    asking.digest_of(reference(server.port))
+    asking.look_up(reference(server.port), KNOWN)
     assert [query(heard) for heard in tokens.heard] == [{"service": ["a registry"], "scope": [SCOPE]}]
     assert tokens.heard[0].authorization is None
 
@@ -102,8 +105,8 @@ def test_a_token_is_not_used_for_another_repository(server, tokens):
         serving(MANIFEST), "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token")
     )
     asking = client(with_tokens(server, tokens))
-    asking.digest_of(reference(server.port))
-    asking.digest_of(type(reference(1))(f"registry.example:{server.port}", "other", "1"))
+    asking.look_up(reference(server.port), KNOWN)
+    asking.look_up(replace(reference(server.port), repository="other"), KNOWN)
     scopes = [query(heard)["scope"] for heard in tokens.heard]
     assert scopes == [[SCOPE], ["repository:other:pull"]]
     assert [heard.authorization for heard in server.heard if heard.path == other] == [None, "Bearer tok"]
@@ -346,10 +349,10 @@ def test_no_error_shows_a_secret(server, tokens, tmp_path):
 
 def test_a_token_is_kept_until_it_expires_and_the_oldest_are_dropped():
     tokens, site = TokenCache(), Site(listed(5000), Host("registry.example", 5000))
-    tokens.keep(site, "ended", Token("Bearer a", 0.0))
-    assert tokens.get(site, "ended") is None
+    tokens.keep((site, "ended"), Token("Bearer a", 0.0))
+    assert tokens.get((site, "ended")) is None
     for number in range(300):
-        tokens.keep(site, f"image-{number}", Token(f"Bearer {number}", math.inf))
-    kept = [number for number in range(300) if tokens.get(site, f"image-{number}")]
+        tokens.keep((site, f"image-{number}"), Token(f"Bearer {number}", math.inf))
+    kept = [number for number in range(300) if tokens.get((site, f"image-{number}"))]
     assert kept == list(range(44, 300))
     assert "Bearer" not in repr(Token("Bearer secret", 0.0))

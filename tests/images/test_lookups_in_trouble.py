@@ -6,13 +6,11 @@ import threading
 import pytest
 
 from tests.e2e.eventually import eventually
-from tests.images.asking import APP, PENDING, PINNED, Counts, seen
-from tests.images.replicas import Clock, MemoryStore, Registries, config, everybody
-from webhook.images.allowlist import AllowList
-from webhook.images.lookup_limits import ImageLookupError
-from webhook.images.lookup_queue import MOST_WAITING, LookupQueue
+from tests.images.replicas import APP, EVERYBODY, PENDING, PINNED, Clock, Counts, MemoryStore, Registries, config, seen
+from webhook.images.allowlist import PRESETS, AllowList
+from webhook.images.http_request import ImageLookupError
+from webhook.images.lookup_queue import MOST_WAITING
 from webhook.images.lookups import WORKERS, LookupService
-from webhook.images.registries import PRESETS
 
 # How many at once
 
@@ -37,7 +35,7 @@ def test_a_slow_registry_delays_no_other_and_gets_two_requests_at_a_time(
 
 
 def test_images_beyond_the_queue_stay_pending_and_nothing_grows(client: Registries, clock: Clock) -> None:
-    images = LookupService(client, everybody, clock=clock)
+    images = LookupService(client.look_up, EVERYBODY, clock=clock)
     registries = [f"registry-{number}.example" for number in range(5)]
     for number in range(5 * MOST_WAITING):
         assert images.info(f"{registries[number % 5]}/app:{number}") == PENDING
@@ -49,7 +47,7 @@ def test_images_beyond_the_queue_stay_pending_and_nothing_grows(client: Registri
 
 
 def test_images_of_one_registry_leave_room_for_those_of_others(client: Registries, clock: Clock) -> None:
-    images = LookupService(client, everybody, clock=clock)
+    images = LookupService(client.look_up, EVERYBODY, clock=clock)
     for number in range(2 * MOST_WAITING):
         images.info(f"docker.io/mallory/app:{number}")
     images.info("nvcr.io/nvidia/cuda:12")
@@ -63,7 +61,7 @@ def test_images_of_one_registry_leave_room_for_those_of_others(client: Registrie
 def test_hosts_of_one_pattern_leave_room_for_those_of_others(client: Registries, clock: Clock) -> None:
     """Tenants can make up any number of host names below a domain."""
     allowed = AllowList(registry for name in ("pkg.dev", "nvcr.io") for registry in PRESETS[name])
-    images = LookupService(client, allowed.allows, clock=clock, queue=LookupQueue(listed_as=allowed.listed_as))
+    images = LookupService(client.look_up, allowed, clock=clock)
     for number in range(2 * MOST_WAITING):
         images.info(f"host-{number}.pkg.dev/mallory/app:1", "mallory")
     images.info("nvcr.io/nvidia/cuda:12", "team")
@@ -147,8 +145,8 @@ def test_a_problem_is_one_short_printable_line(
 
 def test_closing_does_not_wait_for_a_registry_that_hangs(client: Registries, clock: Clock) -> None:
     silence = threading.Event()
-    client.answers = {f"r{number}.example/app:1": lambda: silence.wait() and config() for number in range(6)}
-    images = LookupService(client, everybody, MemoryStore(clock), clock=clock)
+    client.answers = {f"silent-{number}.example/app:1": lambda: silence.wait() and config() for number in range(6)}
+    images = LookupService(client.look_up, EVERYBODY, MemoryStore(), clock=clock)
     images.start()
     for text in client.answers:
         images.info(text)
@@ -159,5 +157,5 @@ def test_closing_does_not_wait_for_a_registry_that_hangs(client: Registries, clo
 
 
 def test_a_service_that_was_never_started_can_be_closed(client: Registries) -> None:
-    LookupService(client, everybody, MemoryStore()).close()
+    LookupService(client.look_up, EVERYBODY, MemoryStore()).close()
     assert client.asked == []

@@ -19,9 +19,9 @@ from tests.images.scripted import (
     serving,
     token,
 )
+from webhook.images.allowlist import Registry
 from webhook.images.hosts import HostPattern
-from webhook.images.lookup_limits import ImageLookupError
-from webhook.images.registries import Registry
+from webhook.images.http_request import ImageLookupError
 
 CONFIG = images.config({"CUDA_VERSION": "12.4.1"})
 MANIFEST = images.manifest(CONFIG)

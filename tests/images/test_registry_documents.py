@@ -7,13 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.images import images
-from webhook.images.lookup_limits import ImageLookupError
+from webhook.images.http_request import ImageLookupError
 from webhook.images.registry_documents import (
     INDEXES,
-    LONGEST_VALUE,
     MANIFESTS,
     Index,
-    Manifest,
     read_config,
     read_manifest,
 )
@@ -36,8 +34,8 @@ def chosen(*entries: dict[str, object], media_type: str = images.OCI_INDEX) -> I
 def test_a_manifest_leads_to_its_configuration(media_type):
     config = images.config()
     body = images.manifest(config, media_type).body
-    assert Manifest(config.digest) == read_manifest(body, media_type)
-    assert Manifest(config.digest) == read_manifest(body, f"{media_type.upper()}; charset=utf-8")
+    assert config.digest == read_manifest(body, media_type)
+    assert config.digest == read_manifest(body, f"{media_type.upper()}; charset=utf-8")
 
 
 @pytest.mark.parametrize("media_type", [images.OCI_INDEX, images.DOCKER_INDEX])
@@ -79,12 +77,7 @@ def test_an_entry_without_a_platform_is_read_if_no_other_entry_has_one():
             "the image index has no entry for Linux",
             id="Windows only",
         ),
-        pytest.param(
-            images.index(*[images.entry(AMD64)] * 1001),
-            "the image index must have a list of at most 1000 manifests",
-            id="too many",
-        ),
-        pytest.param(images.index(manifests={}), "must have a list of at most 1000 manifests", id="a map"),
+        pytest.param(images.index(manifests={}), "the image index must have a list of manifests", id="a map"),
         pytest.param(images.index(manifests=[5]), "an entry of the image index is not a JSON object", id="a number"),
         pytest.param(images.index(manifests=["a"]), "an entry of the image index is not a JSON object", id="a text"),
         pytest.param(
@@ -228,17 +221,12 @@ def test_a_configuration_may_say_nothing(changes):
         pytest.param({"os": "windows"}, "the image is not for Linux", id="Windows"),
         pytest.param({"os": ["linux"]}, "the image is not for Linux", id="a list of systems"),
         pytest.param(
-            {"config": {"Env": ["CUDA_VERSION=" + "1" * (LONGEST_VALUE + 1)]}},
-            "value is longer than 4096 characters",
-            id="long",
-        ),
-        pytest.param(
-            {"config": {"Env": ["NVIDIA_REQUIRE_" + "A" * 200 + "="]}}, "name is longer than 128", id="a long name"
-        ),
-        pytest.param(
-            {"config": {"Env": [f"NVIDIA_REQUIRE_{number}=" + "x" * 4000 for number in range(5)]}},
-            "more than 16384 characters in its variables about CUDA and NVIDIA",
+            {"config": {"Env": [f"NVIDIA_REQUIRE_{number}=" + "x" * 2000 for number in range(4)]}},
+            "more than 8192 bytes in its variables about CUDA and NVIDIA",
             id="many requirements",
+        ),
+        pytest.param(
+            {"config": {"Env": ["CUDA_VERSION=" + "\U0001f600" * 3000]}}, "more than 8192 bytes", id="large characters"
         ),
     ],
 )
