@@ -23,7 +23,7 @@ from webhook.commands.inputs import (
     scope_of,
     server_of,
 )
-from webhook.commands.options import INVENTORY, POLICIES, STRICT, registry_options
+from webhook.commands.options import CONTEXT, INVENTORY, PATH, POLICIES, STRICT, registry_options
 from webhook.commands.progress import shown_progress
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 @POLICIES
 @click.option(
     "--against",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="PATH",
     help="Directory of the policies in force. The report then says what --policies would change.",
 )
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     help="With --cluster, kubeconfig of that cluster [default: $KUBECONFIG, ~/.kube/config, or the cluster that the "
     "process runs in]. For files, kubeconfig of the cluster that they are meant for.",
 )
-@click.option("--context", help="Context in the kubeconfig.")
+@CONTEXT
 @click.option(
     "--namespace",
     "-n",
@@ -79,13 +79,12 @@ if TYPE_CHECKING:
     envvar="GPU_POLICY_AUDIT_FORMAT",
     type=click.Choice(list(FORMATS)),
     default="text",
-    show_default=True,
     help="Format of the report.",
 )
 @click.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Write the report to this file instead of standard output, and a summary to standard error. The file is "
     "written whole or not at all.",
 )
@@ -93,7 +92,6 @@ if TYPE_CHECKING:
     "--fail-on",
     type=click.Choice(["refuse", "warn", "never"]),
     default="refuse",
-    show_default=True,
     help="Exit with status 1 if there is a finding of this level or above.",
 )
 @STRICT

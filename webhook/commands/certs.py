@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from webhook.commands.inputs import fail
+from webhook.commands.options import PATH
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", type=PATH)
 @click.option(
     "--name",
     "names",

@@ -14,7 +14,7 @@ import click
 
 from webhook.commands.cuda_plan import plan
 from webhook.commands.inputs import facts_of, fail, load_policies, registries_of
-from webhook.commands.options import INVENTORY, KUBECONFIG, OUTPUT, policy_of, registry_options
+from webhook.commands.options import INVENTORY, KUBECONFIG, OUTPUT, PATH, policy_of, registry_options
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def check(
 @cuda.command()
 @click.option(
     "--policies",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Directory of policies; the rows of its _cuda.yaml are printed with the built-in ones.",
 )
 def docs(policies: Path | None) -> None:

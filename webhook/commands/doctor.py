@@ -8,29 +8,19 @@ from pathlib import Path
 
 import click
 
-from webhook.commands.inputs import fail
-from webhook.commands.options import OUTPUT
+from webhook.commands.inputs import server_of
+from webhook.commands.options import OUTPUT, PATH, cluster_options
 
 
 @click.command()
+@cluster_options
+@click.option("--namespace", "-n", default="gpu-policy", help="Namespace of the webhook.")
+@click.option("--name", default="gpu-policy", help="Name of the release.")
 @click.option(
-    "--kubeconfig",
-    envvar="KUBECONFIG",
-    help="Kubeconfig of the cluster [default: ~/.kube/config, or the cluster that the process runs in].",
-)
-@click.option("--context", help="Context in the kubeconfig.")
-@click.option("--namespace", "-n", default="gpu-policy", show_default=True, help="Namespace of the webhook.")
-@click.option("--name", default="gpu-policy", show_default=True, help="Name of the release.")
-@click.option(
-    "--dry-run-namespace",
-    default="default",
-    show_default=True,
-    help="Namespace in which the doctor creates GPU pods as dry runs.",
+    "--dry-run-namespace", default="default", help="Namespace in which the doctor creates GPU pods as dry runs."
 )
 @click.option(
-    "--policies",
-    type=click.Path(path_type=Path),
-    help="Directory of the installation's policies, if you may not read its ConfigMaps.",
+    "--policies", type=PATH, help="Directory of the installation's policies, if you may not read its ConfigMaps."
 )
 @OUTPUT
 def doctor(
@@ -51,16 +41,12 @@ def doctor(
     from rich.console import Console
 
     from webhook.doctor.checklist import examine
-    from webhook.doctor.cluster import UnavailableError, connect
+    from webhook.doctor.cluster import DoctorCluster
     from webhook.doctor.doctor_report import render_json, render_text
     from webhook.doctor.installation import Installation, Place
 
-    try:
-        cluster = connect(kubeconfig, context)
-    except UnavailableError as error:
-        fail(str(error))
     place = Place(namespace, name, dry_run_namespace, policies)
-    report = examine(Installation(cluster, place))
+    report = examine(Installation(DoctorCluster(server_of(kubeconfig, context)), place))
     if output == "json":
         click.echo(render_json(report, place), nl=False)
     else:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from webhook.commands.inputs import fail, load_policies
-from webhook.commands.options import POLICIES
+from webhook.commands.options import PATH, POLICIES
 
 
 @click.group()
@@ -18,7 +18,7 @@ def policy() -> None:
 
 @policy.command()
 @POLICIES
-@click.argument("directory", type=click.Path(path_type=Path), required=False)
+@click.argument("directory", type=PATH, required=False)
 def check(policies: Path, directory: Path | None) -> None:
     """Check the policy files of a directory.
 
@@ -61,14 +61,7 @@ def show(policies: Path, namespace: str) -> None:
     metavar="TIME",
     help="Only those that end within this time, such as 14d or 12h, and have not ended yet.",
 )
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Format of standard output.",
-)
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Format of standard output.")
 def exceptions(policies: Path, expiring: str | None, output: str) -> None:
     """Print the exceptions of _exceptions.yaml.
 
@@ -108,7 +101,6 @@ def _seconds(written: str | None) -> float | None:
     "--kind",
     type=click.Choice(["GPUPolicy", "GPUQuotaPots", "GPUCudaTables", "GPUPolicyExceptions", "GPUPolicyTest"]),
     default="GPUPolicy",
-    show_default=True,
     help="Kind of the files that is printed.",
 )
 @click.option(

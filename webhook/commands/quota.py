@@ -4,14 +4,13 @@ Imports stand inside the functions, so that the command pays only for what it us
 """
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from webhook.commands.inputs import fail, inventory_of, load_policies
-from webhook.commands.options import INVENTORY, OUTPUT, POLICIES
+from webhook.commands.inputs import fail, inventory_of, load_policies, server_of
+from webhook.commands.options import INVENTORY, OUTPUT, POLICIES, cluster_options
 
 if TYPE_CHECKING:
     from webhook.audit.quota_report import ReportedQuota
@@ -19,12 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("namespace", required=False)
-@click.option(
-    "--kubeconfig",
-    help="Kubeconfig of the cluster whose GPUQuota objects are read [default: $KUBECONFIG, ~/.kube/config, or the "
-    "cluster that the process runs in].",
-)
-@click.option("--context", help="Context in the kubeconfig.")
+@cluster_options
 @INVENTORY
 @POLICIES
 @OUTPUT
@@ -47,7 +41,7 @@ def quota(
             fail("--inventory and --kubeconfig exclude each other; name one source of pods")
         found = _counted(inventory, policies, namespace)
     else:
-        found = _of_cluster(kubeconfig or os.environ.get("KUBECONFIG"), context, namespace)
+        found = _of_cluster(kubeconfig, context, namespace)
     if output == "json":
         click.echo(json.dumps([one.to_json() for one in found], indent=2))
     elif found:
@@ -71,11 +65,12 @@ def _counted(inventory: Path, policies: Path, namespace: str | None) -> "list[Re
 def _of_cluster(kubeconfig: str | None, context: str | None, namespace: str | None) -> "list[ReportedQuota]":
     """The quotas of the GPUQuota objects of a cluster."""
     from webhook.audit.quota_report import quotas_of_objects
-    from webhook.doctor.cluster import UnavailableError, connect
+    from webhook.doctor.cluster import DoctorCluster, UnavailableError
     from webhook.doctor.shared_objects import quota_objects
 
+    cluster = DoctorCluster(server_of(kubeconfig, context))
     try:
-        return quotas_of_objects(quota_objects(connect(kubeconfig, context), namespace))
+        return quotas_of_objects(quota_objects(cluster, namespace))
     except UnavailableError as error:
         fail(f"{error}; {error.remedy}" if error.remedy else str(error))
 

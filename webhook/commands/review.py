@@ -21,18 +21,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR|- ...")
-@click.option("--namespace", "-n", default="default", show_default=True, help="Namespace of objects that name none.")
+@click.option("--namespace", "-n", default="default", help="Namespace of objects that name none.")
 @POLICIES
 @INVENTORY
 @KUBECONFIG
 @STRICT
 @click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json", "diff"]),
-    default="text",
-    show_default=True,
-    help="Format of standard output.",
+    "--output", "-o", type=click.Choice(["text", "json", "diff"]), default="text", help="Format of standard output."
 )
 def review(
     paths: tuple[str, ...],

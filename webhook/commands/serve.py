@@ -4,13 +4,12 @@ Imports stand inside the functions, so that the supervising process does not imp
 """
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
 
 from webhook.commands.inputs import fail
-from webhook.commands.options import INVENTORY, KUBECONFIG, POLICIES
+from webhook.commands.options import INVENTORY, KUBECONFIG, PATH, POLICIES
 from webhook.commands.serve_settings import ServeSettings
 from webhook.commands.starting import check, check_source_of_facts, prepare, replica, run_apart
 
@@ -19,17 +18,15 @@ from webhook.commands.starting import check, check_source_of_facts, prepare, rep
 @POLICIES
 @INVENTORY
 @KUBECONFIG
-@click.option("--cert", type=click.Path(path_type=Path), help="Serving certificate, PEM.")
-@click.option("--key", type=click.Path(path_type=Path), help="Private key of the serving certificate, PEM.")
+@click.option("--cert", type=PATH, help="Serving certificate, PEM.")
+@click.option("--key", type=PATH, help="Private key of the serving certificate, PEM.")
 @click.option(
     "--certificate-secret",
     metavar="NAMESPACE/NAME",
     help="Secret in which the replicas make and renew certificates together, instead of --cert and --key.",
 )
 @click.option(
-    "--certificate-dir",
-    type=click.Path(path_type=Path),
-    help="Directory to which this replica writes the certificate and key of the Secret.",
+    "--certificate-dir", type=PATH, help="Directory to which this replica writes the certificate and key of the Secret."
 )
 @click.option(
     "--certificate-name",
@@ -42,29 +39,26 @@ from webhook.commands.starting import check, check_source_of_facts, prepare, rep
     "--certificate-settle-seconds",
     type=click.FloatRange(0, 3600),
     default=60.0,
-    show_default=True,
     help="Seconds for which a new CA is in every caBundle before it issues certificates.",
 )
 @click.option(
     "--registration",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File with the webhook configurations as they were installed. Replicas report if the configurations in the "
     "cluster differ from the file. With --certificate-secret they also keep the caBundles up to date.",
 )
 @click.option(
     "--registries",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File that lists the registries in which images are looked up, in the background. No others are queried.",
 )
 @click.option(
     "--registry-credentials",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File with credentials for the registries, in the format of Docker's config.json. Read again when it changes.",
 )
 @click.option(
-    "--image-results",
-    metavar="NAMESPACE/NAME",
-    help="ConfigMap in which the replicas share the results of look-ups.",
+    "--image-results", metavar="NAMESPACE/NAME", help="ConfigMap in which the replicas share the results of look-ups."
 )
 @click.option(
     "--quota-ledgers",
@@ -76,7 +70,6 @@ from webhook.commands.starting import check, check_source_of_facts, prepare, rep
     "--quota-in-flight-seconds",
     type=click.FloatRange(5, 3600),
     default=90.0,
-    show_default=True,
     help="Longest time in seconds from the answer about a pod until the API server has stored the pod: its "
     "--request-timeout plus a margin. A pod that is never created counts against its quotas for this long.",
 )
@@ -84,7 +77,6 @@ from webhook.commands.starting import check, check_source_of_facts, prepare, rep
     "--quota-names",
     type=click.Choice(["own", "none"]),
     default="own",
-    show_default=True,
     help="What a refusal says about a full quota. own: its usage, and the largest pods in the namespace of the refused "
     "pod. none: only the limit, because whoever reaches the port can send a pod of any namespace.",
 )
@@ -104,9 +96,7 @@ from webhook.commands.starting import check, check_source_of_facts, prepare, rep
     help="Show people the policies of their namespaces in objects (kubectl get gpupolicies). A label of the objects is "
     "this namespace, that of the installation.",
 )
-@click.option(
-    "--client-ca", type=click.Path(path_type=Path), help="Answer only clients with a certificate of this CA (PEM)."
-)
+@click.option("--client-ca", type=PATH, help="Answer only clients with a certificate of this CA (PEM).")
 @click.option(
     "--client-name",
     "client_names",
@@ -114,13 +104,12 @@ from webhook.commands.starting import check, check_source_of_facts, prepare, rep
     multiple=True,
     help="Answer only client certificates with this common name or DNS name. Needs --client-ca; repeatable.",
 )
-@click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on.")  # noqa: S104  # a server in a pod
-@click.option("--port", type=click.IntRange(1, 65535), default=8443, show_default=True, help="Port to listen on.")
+@click.option("--host", default="0.0.0.0", help="Address to listen on.")  # noqa: S104  # a server in a pod
+@click.option("--port", type=click.IntRange(1, 65535), default=8443, help="Port to listen on.")
 @click.option(
     "--decision-seconds",
     type=click.FloatRange(0.1, 30),
     default=2.0,
-    show_default=True,
     help="CPU seconds that one decision may take. A longer decision ends with an error, and failurePolicy decides.",
 )
 @click.option(
@@ -128,21 +117,17 @@ from webhook.commands.starting import check, check_source_of_facts, prepare, rep
     type=click.IntRange(1, 65535),
     help="Port that serves only /metrics. Without it, /metrics is served on --port.",
 )
-@click.option(
-    "--threads", type=click.IntRange(1, 64), default=16, show_default=True, help="Threads that answer requests."
-)
+@click.option("--threads", type=click.IntRange(1, 64), default=16, help="Threads that answer requests.")
 @click.option(
     "--drain-seconds",
     type=click.FloatRange(0, 300),
     default=0.0,
-    show_default=True,
     help="On SIGTERM, seconds between becoming unready and closing the port.",
 )
 @click.option(
     "--idle-seconds",
     type=click.FloatRange(1, 3600),
     default=120.0,
-    show_default=True,
     help="Seconds after which an unused connection is closed. Choose more than the 90 of the API server, and less than "
     "the limit of any proxy in between.",
 )
@@ -150,14 +135,12 @@ from webhook.commands.starting import check, check_source_of_facts, prepare, rep
     "--namespace-series",
     type=click.IntRange(0, 10_000),
     default=200,
-    show_default=True,
     help="Most namespaces with metrics of their own; all others are counted together.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
-    show_default=True,
     help="Lowest level of messages that are logged.",
 )
 def serve(**options: Any) -> None:

@@ -12,20 +12,20 @@ from pathlib import Path
 import click
 
 from webhook.commands.inputs import fail, warn
-from webhook.commands.options import STRICT
+from webhook.commands.options import PATH, STRICT
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path), metavar="DIR|FILE")
+@click.argument("directory", type=PATH, metavar="DIR|FILE")
 @click.option(
     "--policies",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Directory of policies for tests that name none. Without it, the nearest directory above the test that has a "
     "_default.yaml.",
 )
 @click.option(
     "--inventory",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File with facts about the cluster, for tests that name none. Without it, nothing is known about the cluster.",
 )
 @click.option(
@@ -33,6 +33,7 @@ from webhook.commands.options import STRICT
     "pattern",
     envvar="GPU_POLICY_TEST_RUN",
     default="",
+    show_default=False,
     metavar="REGEX",
     help="Run only cases whose name matches.",
 )

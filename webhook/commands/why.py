@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.commands.inputs import fail, load_policies
-from webhook.commands.options import OUTPUT
+from webhook.commands.inputs import fail, load_policies, server_of
+from webhook.commands.options import OUTPUT, PATH, cluster_options
 
 if TYPE_CHECKING:
     from webhook.kubernetes.api_server import ApiServer
@@ -27,20 +27,11 @@ if TYPE_CHECKING:
     "-n",
     help="Namespace of the pod or workload [default: that of the kubeconfig's context, or default].",
 )
-@click.option(
-    "--kubeconfig",
-    help="Kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, or the cluster that the process runs in].",
-)
-@click.option("--context", help="Context in the kubeconfig.")
-@click.option(
-    "--policies",
-    type=click.Path(path_type=Path),
-    help="Directory of policy files [default: the policies of the installation].",
-)
+@cluster_options
+@click.option("--policies", type=PATH, help="Directory of policy files [default: the policies of the installation].")
 @click.option(
     "--installation",
     default="gpu-policy/gpu-policy",
-    show_default=True,
     metavar="NAMESPACE/NAME",
     help="Namespace and name of the webhook's Deployment, which says where the policies are.",
 )
@@ -61,7 +52,7 @@ def why(
 
     Exit status: 0 whatever the reason is; 2 if there is no such pod or workload, or the cluster does not answer.
     """
-    from webhook.doctor.cluster import UnavailableError, find_server, namespace_of
+    from webhook.doctor.cluster import namespace_of
     from webhook.kubernetes.api_errors import ApiServerError
     from webhook.why.gathering import explain
     from webhook.why.targets import TargetError
@@ -71,10 +62,7 @@ def why(
     if not (place[0] and place[2]) or "/" in place[2]:
         fail(f"--installation is {installation}; write NAMESPACE/NAME, such as gpu-policy/gpu-policy")
     known = None if policies is None else load_policies(policies)
-    try:
-        server = find_server(kubeconfig, context)
-    except UnavailableError as error:
-        fail(f"{error}; {error.remedy}" if error.remedy else str(error))
+    server = server_of(kubeconfig, context)
     namespace = namespace or namespace_of(kubeconfig, context)
     try:
         answer = explain(server, target, namespace, known or _installed(server, place[0], place[2]))
