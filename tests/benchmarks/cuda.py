@@ -111,7 +111,7 @@ def _demand_verdict(name: str, case: Case, pod: Pod, facts: Facts, settings: Rul
 def _demand_queued(name: str, pods: Sequence[Pod], images: LookupService) -> None:
     """Where there are look-ups all images were queued, and are known since; where there are none, none of them was."""
     demand(images.wait(10), "the registries were not asked about all images within 10 s")
-    known = sum(images.recall(pod.containers[0].image).config is not None for pod in pods)
+    known = sum(images.info(pod.containers[0].image, looks_up=False).config is not None for pod in pods)
     expected = len(pods) if name == QUEUED else 0
     demand(known == expected, f"{name}: {known} of {len(pods)} images were looked up; expected are {expected}")
     for image in (pod.containers[0].image for pod in pods):

@@ -69,7 +69,7 @@ def image(port: int, tag: str = "oci", digest: str = "", repository: str = "team
 def logged_in(directory: Path, port: int, entry: dict[str, Any]) -> Credentials:
     file = directory / "config.json"
     file.write_text(json.dumps({"auths": {f"{NAME}:{port}": entry}}))
-    return Credentials.load(file)
+    return Credentials(file)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,14 @@
 
 import base64
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.images import images, private_authority
 from tests.images.scripted import (
@@ -25,11 +26,11 @@ from tests.images.scripted import (
     token,
     whole,
 )
-from webhook.images.allowlist import Registry, Site
+from webhook.images.allowlist import Registry
 from webhook.images.credentials import Credentials
-from webhook.images.hosts import Host, HostPattern
+from webhook.images.hosts import HostPattern
 from webhook.images.http_request import ImageLookupError
-from webhook.images.login import Token, TokenCache
+from webhook.images.login import Token, parse_challenges
 from webhook.model.image import ImageConfig
 
 CONFIG = images.config({"CUDA_VERSION": "12.4.1"})
@@ -68,7 +69,7 @@ def credentials(directory: Path, server: ScriptedServer, **entry: str) -> Creden
     """The file that docker would write, with a login for the server."""
     file = directory / "config.json"
     file.write_text(json.dumps({"auths": {f"registry.example:{server.port}": entry}}))
-    return Credentials.load(file)
+    return Credentials(file)
 
 
 def query(heard: Heard) -> dict[str, list[str]]:
@@ -334,7 +335,7 @@ def test_credentials_of_another_registry_are_not_sent(server, tmp_path):
     demand(server, BASIC, 'Basic realm="corp"')
     file = tmp_path / "config.json"
     file.write_text(json.dumps({"auths": {"registry.example": {"username": "robot", "password": "secret"}}}))
-    refused(listed(server.port), server, Credentials.load(file))
+    refused(listed(server.port), server, Credentials(file))
     assert {heard.authorization for heard in server.heard} == {None}
 
 
@@ -347,12 +348,44 @@ def test_no_error_shows_a_secret(server, tokens, tmp_path):
     assert "hush-hush" not in repr(known.of(f"registry.example:{server.port}"))
 
 
-def test_a_token_is_kept_until_it_expires_and_the_oldest_are_dropped():
-    tokens, site = TokenCache(), Site(listed(5000), Host("registry.example", 5000))
-    tokens.keep((site, "ended"), Token("Bearer a", 0.0))
-    assert tokens.get((site, "ended")) is None
-    for number in range(300):
-        tokens.keep((site, f"image-{number}"), Token(f"Bearer {number}", math.inf))
-    kept = [number for number in range(300) if tokens.get((site, f"image-{number}"))]
-    assert kept == list(range(44, 300))
-    assert "Bearer" not in repr(Token("Bearer secret", 0.0))
+def test_no_secret_is_printed():
+    assert "secret" not in repr(Token("Bearer secret", 0.0))
+
+
+HUB = 'realm="https://auth.docker.io/token",service="registry.docker.io",scope="repository:a:pull,push"'
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        pytest.param([], {}, id="none"),
+        pytest.param(["", "Negotiate", "=, ="], {}, id="of other schemes"),
+        pytest.param(
+            [f"Bearer {HUB}"],
+            {
+                "bearer": {
+                    "realm": "https://auth.docker.io/token",
+                    "service": "registry.docker.io",
+                    "scope": "repository:a:pull,push",
+                }
+            },
+            id="Docker Hub",
+        ),
+        pytest.param(
+            ['Basic realm="a, b=c", Bearer realm="d" , Service=e'],
+            {"basic": {"realm": "a, b=c"}, "bearer": {"realm": "d", "service": "e"}},
+            id="two in one header",
+        ),
+        pytest.param(["Basic a=b", "Bearer c=d"], {"basic": {"a": "b"}, "bearer": {"c": "d"}}, id="two headers"),
+        pytest.param([r'bearer a="say \"hello\""'], {"bearer": {"a": 'say "hello'}}, id="escapes"),
+        pytest.param(["Negotiate, Basic realm=x"], {"basic": {"realm": "x"}}, id="a list"),
+        pytest.param(["Bearer " + 'a="' * 10_000], {}, id="too long"),
+    ],
+)
+def test_challenges_are_read(headers, expected):
+    assert parse_challenges(headers) == expected
+
+
+@given(st.lists(st.text(alphabet=' ,="\\aBé\t', max_size=50).map("Bearer {}".format), max_size=3))
+def test_any_headers_are_read(headers):
+    parse_challenges(headers)

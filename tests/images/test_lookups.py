@@ -36,12 +36,12 @@ def test_an_image_is_pending_at_first_and_known_later(images: LookupService, cli
 
 
 def test_A48_what_is_recalled_is_never_looked_up(images: LookupService, client: Registries, clock: Clock) -> None:
-    assert [images.recall(f"docker.io/team/app:{number}") for number in range(64)] == [PENDING] * 64
+    assert [images.info(f"docker.io/team/app:{number}", looks_up=False) for number in range(64)] == [PENDING] * 64
     assert (images.pending, client.asked) == (0, [])
     assert seen(images).config == config(APP)
     clock.advance(10 * max(EXPIRY_SECONDS, LASTING_SECONDS))
-    assert images.recall(APP).config == config(APP)
-    assert "is not an image reference" in images.recall("a b").problem
+    assert images.info(APP, looks_up=False).config == config(APP)
+    assert "is not an image reference" in images.info("a b", looks_up=False).problem
     assert (images.pending, client.asked) == (0, [APP])
 
 
@@ -59,9 +59,9 @@ def test_A48_a_namespace_for_which_a_registry_is_not_learns_nothing_and_has_noth
     eventually(lambda: images.info(APP, "team-a").config == config(APP))
     images.close()
     other.start()
-    eventually(lambda: other.recall(APP, "team-a").config == config(APP))
+    eventually(lambda: other.info(APP, "team-a", looks_up=False).config == config(APP))
     for asker in ("team-b", ""):
-        for known in (images.info(APP, asker), images.recall(APP, asker), other.info(APP, asker)):
+        for known in (images.info(APP, asker), images.info(APP, asker, looks_up=False), other.info(APP, asker)):
             assert (known.config, "is not for" in known.problem) == (None, True)
     other.close()
     assert client.asked == [APP]

@@ -391,7 +391,7 @@ def test_what_was_not_used_for_longest_makes_room_and_problems_first() -> None:
         cache.put(f"problem-{number}", problem(number))
     assert set(cache.configs()) == set("012345678")
     assert cache.get("problem-99") == problem(99)
-    cache.use("0")
+    cache.get("0", is_used=True)
     cache.get("1")
     for number in (9, 10):
         cache.put(str(number), LookupResult.found(str(number), number, config(str(number))))

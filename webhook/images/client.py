@@ -4,6 +4,8 @@ Whatever a registry or an impostor answers, the result is a configuration or an 
 time and size. Only hosts on the list are contacted. No request is tried twice.
 """
 
+import time
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import quote
@@ -19,7 +21,7 @@ from webhook.images.http_request import (
     exchange,
     parse_url,
 )
-from webhook.images.login import Authenticator, TokenCache, error_for_status, parse_challenges
+from webhook.images.login import Authenticator, Token, error_for_status, parse_challenges
 from webhook.images.registry_documents import (
     INDEXES,
     MANIFESTS,
@@ -33,6 +35,7 @@ from webhook.images.registry_documents import (
 from webhook.model.image import ImageConfig, ImageReference
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_MOST_TOKENS = 256
 
 
 class RegistryClient:
@@ -44,7 +47,7 @@ class RegistryClient:
         self._allowed = allowed
         self._credentials = credentials or Credentials()
         self._limits = limits or LookupLimits()
-        self._tokens = TokenCache()
+        self._tokens: OrderedDict[tuple[Site, str], Token] = OrderedDict()
 
     def look_up(self, reference: ImageReference, before: ImageConfig | None = None) -> ImageConfig:
         """The configuration of an image. Raises ImageLookupError, whose text begins with the name of the registry.
@@ -82,7 +85,8 @@ class _LookUp:
     login: Login | None
     limits: LookupLimits
     deadline: Deadline
-    tokens: TokenCache
+    tokens: OrderedDict[tuple[Site, str], Token]
+    """By registry and repository. Threads share it."""
 
     def config(self) -> ImageConfig:
         """The configuration that the reference leads to."""
@@ -96,9 +100,8 @@ class _LookUp:
         what = f"the configuration of {self.reference}"
         body = self._ask(what, f"blobs/{manifest}", self.limits.config_bytes).body
         check_digest(body, manifest, "the image configuration")
-        config = read_config(body)
-        own = (config.architecture,) if config.architecture else ()
-        return ImageConfig(digest, config.env, architectures or own)
+        env, architecture = read_config(body)
+        return ImageConfig(digest, env, architectures or ((architecture,) if architecture else ()))
 
     def digest(self) -> str:
         """The digest in the header of the response; if the registry leaves it out, the digest of the manifest."""
@@ -133,10 +136,12 @@ class _LookUp:
         answer = self._follow(request)
         if answer.status == 401 and self.site.is_own(answer.url):
             key = self.site, self.reference.repository
-            self.tokens.drop(key)
+            self.tokens.pop(key, None)
             challenges = parse_challenges(answer.headers.get_all("www-authenticate") or ())
             authenticator = Authenticator(*key, self.login, self.limits.token_bytes, self._exchange)
-            self.tokens.keep(key, authenticator.token(challenges))
+            self.tokens[key] = authenticator.token(challenges)
+            if len(self.tokens) > _MOST_TOKENS:
+                self.tokens.popitem(last=False)
             answer = self._follow(request)
         if answer.status != 200:
             raise error_for_status(answer, what)
@@ -154,10 +159,10 @@ class _LookUp:
 
     def _authorized(self, request: HttpRequest) -> HttpRequest:
         """The request with the header Authorization, which only the registry itself gets."""
-        authorization = self.tokens.get((self.site, self.reference.repository))
-        if authorization is None or not self.site.is_own(request.url):
+        token = self.tokens.get((self.site, self.reference.repository))
+        if token is None or time.monotonic() >= token.end or not self.site.is_own(request.url):
             return request
-        return replace(request, headers={**request.headers, "Authorization": authorization})
+        return replace(request, headers={**request.headers, "Authorization": token.authorization})
 
     def _exchange(self, request: HttpRequest) -> HttpAnswer:
         return exchange(request, self.site.registry.authorities, self.deadline)

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
-from threading import Lock
 from urllib.parse import parse_qsl, urlencode
+from urllib.request import parse_http_list
 
 from webhook.images.allowlist import Site
 from webhook.images.credentials import Login
@@ -20,30 +20,21 @@ from webhook.images.registry_documents import read_json
 _LONGEST = 8 * 1024
 """Characters of one header that are read."""
 
-_TOKEN = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"  # noqa: S105  # no secret: what RFC 9110 calls a token
-_SCHEME = re.compile(rf"[\s,]*({_TOKEN})(?=[\s,]|$)(?!\s*=)", re.ASCII)
-_PARAMETER = re.compile(rf'[\s,]*({_TOKEN})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|({_TOKEN}))', re.ASCII)
-_ESCAPE = re.compile(r"\\(.)")
+_SCHEME = re.compile(r"(?:^|,)\s*(bearer|basic)\b\s*", re.IGNORECASE)
 
 
 def parse_challenges(headers: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Authentication scheme, such as bearer or basic, -> the parameters of its first challenge; both in lower case.
+    """Bearer and basic -> the parameters of the first challenge of this kind, by their names in lower case.
 
-    `headers` are those called WWW-Authenticate. Reading one ends at its first malformed part.
+    `headers` are those called WWW-Authenticate. Other authentication schemes are left out.
     """
     challenges: dict[str, dict[str, str]] = {}
     for header in headers:
-        if len(header) > _LONGEST:
-            continue
-        position = 0
-        while scheme := _SCHEME.match(header, position):
-            parameters: dict[str, str] = {}
-            position = scheme.end()
-            while parameter := _PARAMETER.match(header, position):
-                name, quoted, plain = parameter.groups()
-                parameters[name.lower()] = plain if quoted is None else _ESCAPE.sub(r"\1", quoted)
-                position = parameter.end()
-            challenges.setdefault(scheme.group(1).lower(), parameters)
+        _, *parts = _SCHEME.split(header if len(header) <= _LONGEST else "")
+        for scheme, text in zip(parts[::2], parts[1::2], strict=True):
+            pairs = (item.partition("=") for item in parse_http_list(text))
+            parameters = {name.strip().lower(): value.strip().strip('"') for name, equals, value in pairs if equals}
+            challenges.setdefault(scheme.lower(), parameters)
     return challenges
 
 
@@ -87,7 +78,6 @@ _MARGIN = 10.0
 """Seconds before the end of its validity in which a token is no longer used."""
 _BASIC_SECONDS = 300.0
 """Seconds for which a user and a password are sent before the registry has to demand them again."""
-_MOST_LOGINS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,31 +86,6 @@ class Token:
 
     authorization: str = field(repr=False)
     end: float
-
-
-class TokenCache:
-    """Tokens by registry and repository; the oldest is dropped when there are too many. Threads may share a cache."""
-
-    def __init__(self) -> None:
-        self._tokens: dict[tuple[Site, str], Token] = {}
-        self._lock = Lock()
-
-    def get(self, key: tuple[Site, str]) -> str | None:
-        """The header Authorization for a repository; None if there is no valid token."""
-        found = self._tokens.get(key)
-        return found.authorization if found is not None and time.monotonic() < found.end else None
-
-    def keep(self, key: tuple[Site, str], token: Token) -> None:
-        with self._lock:
-            self._tokens.pop(key, None)
-            self._tokens[key] = token
-            if len(self._tokens) > _MOST_LOGINS:
-                del self._tokens[next(iter(self._tokens))]
-
-    def drop(self, key: tuple[Site, str]) -> None:
-        """Forget a token that the registry did not accept."""
-        with self._lock:
-            self._tokens.pop(key, None)
 
 
 @dataclass(frozen=True, slots=True)

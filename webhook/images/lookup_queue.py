@@ -47,7 +47,12 @@ class LookupQueue:
             while not self._closed:
                 lane = min(self._queues, key=lambda lane: self._begun[lane[0]], default=None)
                 if lane is not None and self._begun[lane[0]] < AT_ONCE_OF_ONE:
-                    return self._begin(lane)
+                    queue = self._queues.pop(lane)
+                    reference = queue.popleft()
+                    if queue:
+                        self._queues[lane] = queue  # behind the others
+                    self._begun[lane[0]] += 1
+                    return reference
                 self._changed.wait()
             return None
 
@@ -78,11 +83,3 @@ class LookupQueue:
             return False
         del self._asked[str(longest.pop())]
         return True
-
-    def _begin(self, lane: _Lane) -> ImageReference:
-        queue = self._queues.pop(lane)
-        reference = queue.popleft()
-        if queue:
-            self._queues[lane] = queue  # behind the others
-        self._begun[lane[0]] += 1
-        return reference

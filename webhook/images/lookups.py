@@ -70,31 +70,21 @@ class LookupService:
             threading.Thread(target=self._work, name=f"images-{number}", daemon=True) for number in range(WORKERS)
         ]
 
-    def info(self, text: str, asker: str = "") -> ImageInfo:
-        """What is known about an image now, and may be told to `asker`, a namespace. Askers do not delay each other.
+    def info(self, text: str, asker: str = "", *, looks_up: bool = True) -> ImageInfo:
+        """What is known about an image now, and may be told to `asker`, a namespace. Never waits and never raises.
 
-        Never waits for a registry and never raises.
+        Unless `looks_up`, the image is neither looked up nor remembered for longer.
         """
-        return self._allowed.withheld(text, asker) or self.unfiltered(text, asker)
+        return self._allowed.withheld(text, asker) or self.unfiltered(text, asker, looks_up=looks_up)
 
-    def unfiltered(self, text: str, asker: str = "") -> ImageInfo:
+    def unfiltered(self, text: str, asker: str = "", *, looks_up: bool = True) -> ImageInfo:
         """The same as `info`, for somebody who has the credentials."""
         reference = self._reference(text)
         if isinstance(reference, ImageInfo):
             return reference
-        result = self._cache.use(str(reference))
-        if result is None or result.due <= self._clock():
+        result = self._cache.get(str(reference), is_used=looks_up)
+        if looks_up and (result is None or result.due <= self._clock()):
             self._queue.add(reference, asker)
-        return _PENDING if result is None else result.info
-
-    def recall(self, text: str, asker: str = "") -> ImageInfo:
-        """The same as `info`, without a look-up and without a longer stay in the cache."""
-        if (withheld := self._allowed.withheld(text, asker)) is not None:
-            return withheld
-        reference = self._reference(text)
-        if isinstance(reference, ImageInfo):
-            return reference
-        result = self._cache.get(str(reference))
         return _PENDING if result is None else result.info
 
     @property

@@ -180,16 +180,11 @@ MOST_ENV_BYTES = 8 * 1024
 """Most bytes of memory for names and values together; NVIDIA_REQUIRE_CUDA has up to 3,000 characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
-    """The variables about CUDA and the driver, and the CPU architecture, empty if the configuration has none."""
+def read_config(body: bytes) -> tuple[Mapping[str, str], str]:
+    """The variables about CUDA and the driver in a configuration, the last value of each, and its CPU architecture.
 
-    env: Mapping[str, str]
-    architecture: str
-
-
-def read_config(body: bytes) -> Config:
-    """Read a configuration. The last value of a variable counts. Raises ImageLookupError."""
+    The architecture is empty if the configuration has none. Raises ImageLookupError.
+    """
     with PARSING:
         found = read_json(body, "the image configuration")
         if found.get("os", "linux") != "linux":
@@ -197,7 +192,7 @@ def read_config(body: bytes) -> Config:
         inner = found.get("config") or {}
         if not isinstance(inner, dict):
             raise ImageLookupError("config in the image configuration is not a JSON object")
-        return Config(MappingProxyType(_env(inner.get("Env") or [])), architecture_in(found.get("architecture")))
+        return MappingProxyType(_env(inner.get("Env") or [])), architecture_in(found.get("architecture"))
 
 
 def _env(entries: object) -> dict[str, str]:

@@ -63,16 +63,13 @@ class ImageCache:
         self._problems: OrderedDict[str, LookupResult] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, reference: str) -> LookupResult | None:
-        return self._configs.get(reference) or self._problems.get(reference)
-
-    def use(self, reference: str) -> LookupResult | None:
-        """The same as `get`, for somebody who needs the image: it is remembered for longer."""
+    def get(self, reference: str, *, is_used: bool = False) -> LookupResult | None:
+        """The result for a reference. One that `is_used` is remembered for longer."""
         with self._lock:
-            for results in (self._configs, self._problems):
-                if reference in results:
-                    results.move_to_end(reference)
-            return self.get(reference)
+            results = self._configs if reference in self._configs else self._problems
+            if is_used and reference in results:
+                results.move_to_end(reference)
+            return results.get(reference)
 
     def put(self, reference: str, result: LookupResult) -> None:
         with self._lock:

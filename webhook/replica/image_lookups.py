@@ -61,7 +61,7 @@ class ImageLookups:
 
     def recall(self, text: str, asker: str = "") -> ImageInfo:
         """What is known about the image at this moment, without a look-up."""
-        return self._images.recall(text, asker)
+        return self._images.info(text, asker, looks_up=False)
 
     def start(self, metrics: Metrics) -> None:
         """Start the threads, and show in the metrics how look-ups go."""
