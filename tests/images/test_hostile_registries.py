@@ -19,6 +19,7 @@ from tests.images.scripted import (
     listed,
     reference,
     refusal,
+    serving,
     whole,
 )
 from webhook.images.http_request import LookupLimits
@@ -250,3 +251,52 @@ def test_a_body_of_unknown_length_is_refused_at_the_first_excess_byte(server):
         content = head(f"Content-Type: {images.OCI_MANIFEST}") + b"[]".ljust(size)
         server.otherwise = lambda _heard, speaker, content=content: speaker.send(content)
         assert str(refusal(server, SMALL)).endswith(said)
+
+
+# What is asked for by its digest counts only with this digest
+
+
+CONFIG = images.config({"CUDA_VERSION": "12.4.1"})
+HONEST = images.manifest(CONFIG)
+OTHER_CONFIG = images.config({"CUDA_VERSION": "9.0"})
+INDEX = images.index(images.entry(HONEST))
+
+
+@pytest.mark.parametrize(
+    ("first", "path", "lie", "said"),
+    [
+        pytest.param(
+            HONEST,
+            f"blobs/{CONFIG.digest}",
+            OTHER_CONFIG,
+            "the image configuration does not match",
+            id="a configuration",
+        ),
+        pytest.param(
+            INDEX,
+            f"manifests/{HONEST.digest}",
+            images.manifest(OTHER_CONFIG),
+            "the manifest does not match",
+            id="an image of an index",
+        ),
+    ],
+)
+def test_a_document_with_another_digest_is_refused(server, first, path, lie, said):
+    server.holds("1", first, HONEST, CONFIG)
+    assert client(listed(server.port)).look_up(reference(server.port)).env == {"CUDA_VERSION": "12.4.1"}
+    server.scripts[f"/v2/{REPOSITORY}/{path}"] = serving(lie)
+    assert str(refusal(server)).endswith(f"{said} its digest")
+
+
+def test_an_image_that_is_pinned_by_its_digest_is_this_image(server):
+    server.holds("1", HONEST, CONFIG)
+    server.scripts[f"/v2/{REPOSITORY}/manifests/{HONEST.digest}"] = serving(images.manifest(OTHER_CONFIG))
+    assert str(refusal(server, tag="", digest=HONEST.digest)).endswith("the manifest does not match its digest")
+
+
+def test_an_index_that_leads_to_an_index_is_refused(server):
+    server.holds("1", images.index({**images.entry(INDEX), "mediaType": images.OCI_MANIFEST}), INDEX, HONEST, CONFIG)
+    assert str(refusal(server)).endswith(
+        "the image index refers to another image index; it must refer to image manifests"
+    )
+    assert len(server.heard) == 2

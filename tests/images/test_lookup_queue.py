@@ -90,14 +90,6 @@ def test_a_full_queue_drops_from_the_longest_lane(registries: list[str], asker: 
     assert [name for name in taken if name.startswith("app")] == [f"app-{number}" for number in range(5)]
 
 
-def test_hosts_that_count_as_one_registry_are_one() -> None:
-    waiting = LookupQueue(lambda reference: reference.registry.partition(".")[2])
-    for number in range(3):
-        waiting.add(reference(f"{number}.pkg.dev"))
-    waiting.add(reference("quay.io"))
-    assert [getattr(waiting.take(), "registry", "") for _ in range(3)] == ["0.pkg.dev", "quay.io", "1.pkg.dev"]
-
-
 def test_a_queued_or_begun_reference_is_not_added_again() -> None:
     waiting = LookupQueue(registry_of)
     waiting.add(reference("x"))

@@ -46,18 +46,6 @@ def test_images_beyond_the_queue_stay_pending_and_nothing_grows(client: Registri
     images.close()
 
 
-def test_images_of_one_registry_leave_room_for_those_of_others(client: Registries, clock: Clock) -> None:
-    images = LookupService(client.look_up, EVERYBODY, clock=clock)
-    for number in range(2 * MOST_WAITING):
-        images.info(f"docker.io/mallory/app:{number}")
-    images.info("nvcr.io/nvidia/cuda:12")
-    images.start()
-    assert images.wait(20)
-    images.close()
-    assert "nvcr.io/nvidia/cuda:12" in client.asked
-    assert len(client.asked) <= MOST_WAITING
-
-
 def test_hosts_of_one_pattern_leave_room_for_those_of_others(client: Registries, clock: Clock) -> None:
     """Tenants can make up any number of host names below a domain."""
     allowed = AllowList(registry for name in ("pkg.dev", "nvcr.io") for registry in PRESETS[name])

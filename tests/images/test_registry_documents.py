@@ -136,6 +136,47 @@ def test_a_malformed_document_is_refused(changes, said):
         read_manifest(images.manifest(images.config(), **changes).body, images.OCI_MANIFEST)
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        pytest.param(b"", "the manifest is not JSON", id="nothing"),
+        pytest.param(b"\xff\xfe", "the manifest is not JSON", id="no text"),
+        pytest.param(b"[" * 50_000 + b"]" * 50_000, "the manifest is not JSON", id="deeply nested"),
+        pytest.param(b"null", "the manifest is not a JSON object", id="null"),
+        pytest.param(b'{"a":[' + b"0," * 500_000 + b"0]}", "the manifest has more than 100000 values", id="numbers"),
+        pytest.param(
+            b'{"manifests":[' + b"{}," * 500_000 + b"{}]}", "the manifest has more than 100000 values", id="images"
+        ),
+        pytest.param(b"{}", "the manifest's content contradicts its media type", id="an empty object"),
+    ],
+)
+def test_what_is_no_document_is_refused(body, said):
+    with pytest.raises(ImageLookupError, match=said):
+        read_manifest(body, images.OCI_MANIFEST)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "said"),
+    [
+        pytest.param("text/html", "unsupported media type; supported are image manifests", id="a web page"),
+        pytest.param("", "unsupported media type; supported are image manifests", id="no type"),
+        pytest.param(images.OCI_INDEX, "the manifest's content contradicts its media type", id="another type"),
+        pytest.param("application/vnd.docker.distribution.manifest.v1+prettyjws", "Docker's schema 1", id="schema 1"),
+    ],
+)
+def test_a_manifest_of_the_wrong_type_is_refused(content_type, said):
+    with pytest.raises(ImageLookupError, match=said):
+        read_manifest(AMD64.body, content_type)
+
+
+def test_a_document_that_looks_like_index_and_manifest_is_refused():
+    both = json.loads(AMD64.body) | {"manifests": [images.entry(AMD64)]}
+    del both["mediaType"]
+    for media_type in (images.OCI_MANIFEST, images.OCI_INDEX):
+        with pytest.raises(ImageLookupError, match="content contradicts its media type"):
+            read_manifest(json.dumps(both).encode(), media_type)
+
+
 @given(anything, st.sampled_from((*MANIFESTS, *INDEXES)))
 def test_any_json_is_a_manifest_or_an_error(found, media_type):
     for content in (found, {"config": found, "schemaVersion": 2}, {"manifests": found}, {"manifests": [found]}):
