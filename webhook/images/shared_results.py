@@ -120,10 +120,17 @@ def unpack(config_map: Mapping[str, Any]) -> Configs:
     try:
         entries = orjson.loads(unzipped(base64.b64decode(text, validate=True), MOST_UNPACKED))
         return {
-            reference: (int(entry["at"]), ImageConfig(entry["digest"], entry["env"], (*entry["architectures"],)))
+            reference: (
+                int(entry["at"]),
+                ImageConfig(
+                    str(entry["digest"]),
+                    {name: str(value) for name, value in entry["env"].items()},
+                    tuple(map(str, entry["architectures"])),
+                ),
+            )
             for reference, entry in entries.items()
         }
-    except (AttributeError, LookupError, TypeError, ValueError, zlib.error) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error) as error:
         raise FormatError(f"it is not what replicas write ({error})") from None
 
 
