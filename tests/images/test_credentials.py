@@ -2,6 +2,7 @@
 
 import base64
 import json
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -87,9 +88,11 @@ def test_an_unusable_entry_is_reported_and_the_others_are_used(tmp_path, key, en
     assert credentials.of("good.corp") == Login("a", "b")
 
 
-def test_credential_helpers_are_not_run_and_that_is_reported(tmp_path):
-    file = write(tmp_path, {"auths": {}, "credsStore": "desktop", "credHelpers": {"gcr.io": "gcloud"}})
-    assert [warning.partition(": ")[2] for warning in Credentials(file).warnings] == [
+def test_credential_helpers_are_not_run_and_that_is_logged_once(tmp_path, caplog):
+    credentials = Credentials(write(tmp_path, {"auths": {}, "credsStore": "a", "credHelpers": {"gcr.io": "gcloud"}}))
+    with caplog.at_level(logging.WARNING):
+        assert [credentials.of("gcr.io") for _ in range(2)] == [None, None]
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
         "credsStore is ignored, because credential helpers are not run; write the credentials themselves under auths",
         "credHelpers is ignored, because credential helpers are not run; write the credentials themselves under auths",
     ]

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,14 +91,3 @@ def test_a_list_that_became_unreadable_ends_no_replica(
     with caplog.at_level(logging.ERROR):
         assert lookups_of(settings) is None
     assert "until this replica restarts, it looks up no image" in caplog.text
-
-
-def test_logins_that_cannot_be_used_are_named_in_the_log(
-    settings: ImageSettings, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    logins = tmp_path / "config.json"
-    logins.write_text('{"auths": {}, "credHelpers": {"docker.io": "pass"}}')
-    with caplog.at_level(logging.WARNING):
-        ImageLookups(replace(settings, credentials_file=logins)).close()
-    assert [record.name for record in caplog.records] == ["gpu_policy.images"]
-    assert "credHelpers" in caplog.text

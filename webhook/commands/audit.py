@@ -22,9 +22,9 @@ from webhook.commands.inputs import (
     registries_of,
     scope_of,
     server_of,
+    shown_progress,
 )
 from webhook.commands.options import CONTEXT, INVENTORY, PATH, POLICIES, STRICT, registry_options
-from webhook.commands.progress import shown_progress
 
 if TYPE_CHECKING:
     from webhook.audit.auditing import Background

@@ -6,7 +6,8 @@ Imports stand inside the functions, so that each command pays only for what it u
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,7 +16,7 @@ import click
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
 if TYPE_CHECKING:
-    from webhook.audit.cluster_objects import NamespaceScope
+    from webhook.audit.cluster_objects import NamespaceScope, Progress
     from webhook.audit.documents import Document, DocumentError
     from webhook.facts.facts import ClusterFacts
     from webhook.facts.inventory import Inventory
@@ -46,6 +47,26 @@ def manifests_of(paths: Sequence[str], *, is_strict: bool) -> "list[Document | D
     from webhook.audit.documents import read_all
 
     return list(read_all(paths, sys.stdin.buffer, None if is_strict else warn))
+
+
+@contextmanager
+def shown_progress(*, is_shown: bool) -> "Iterator[Callable[[Progress], None]]":
+    """A function that shows the progress of reading a cluster, at a terminal; elsewhere it does nothing."""
+    if not is_shown or not sys.stderr.isatty():
+        yield lambda _progress: None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    columns = progress.TextColumn("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn()
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("cluster", total=None)
+
+        def on_progress(made: "Progress") -> None:
+            total = None if made.remaining is None else made.objects + made.remaining
+            bar.update(task, description=made.kind, completed=made.objects, total=total)
+
+        yield on_progress
 
 
 def scope_of(namespaces: tuple[str, ...], excluded: tuple[str, ...]) -> "NamespaceScope":

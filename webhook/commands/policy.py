@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from webhook.commands.inputs import fail, load_policies
-from webhook.commands.options import PATH, POLICIES
+from webhook.commands.options import OUTPUT, PATH, POLICIES
 
 
 @click.group()
@@ -61,7 +61,7 @@ def show(policies: Path, namespace: str) -> None:
     metavar="TIME",
     help="Only those that end within this time, such as 14d or 12h, and have not ended yet.",
 )
-@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Format of standard output.")
+@OUTPUT
 def exceptions(policies: Path, expiring: str | None, output: str) -> None:
     """Print the exceptions of _exceptions.yaml.
 

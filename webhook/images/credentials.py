@@ -6,6 +6,7 @@ credHelpers) are not run. The file is read again when it changes, because tokens
 
 import base64
 import binascii
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,8 @@ import orjson
 from webhook.images.hosts import HTTP, HTTPS, split_host
 from webhook.model.shape import FormatError
 from webhook.yaml_files.file_errors import FileErrors
+
+_log = logging.getLogger("gpu_policy.images")
 
 _HUB = "docker.io"
 _NAMES_OF_HUB = frozenset({"index.docker.io", "registry-1.docker.io", _HUB})
@@ -45,6 +48,7 @@ class Credentials:
         self._logins: Mapping[str, Login] = {}
         self._ignored: tuple[str, ...] = ()
         self._problem = ""
+        self._logged: tuple[str, ...] = ()
         if path is not None:
             self._read(path)
 
@@ -54,13 +58,20 @@ class Credentials:
         return (*self._ignored, self._problem) if self._problem else self._ignored
 
     def of(self, registry: str) -> Login | None:
-        """The login for the registry with this name in image references. A broken file keeps its last content."""
+        """The login for the registry with this name in image references. A broken file keeps its last content.
+
+        Each warning is logged once.
+        """
         try:
             if self._path is not None:
                 self._read(self._path)
             self._problem = ""
         except FileErrors as error:
             self._problem = str(error)
+        logged, self._logged = self._logged, self.warnings
+        for warning in self._logged:
+            if warning not in logged:
+                _log.warning("%s", warning)
         try:
             return self._logins.get(_canonical(registry))
         except FormatError:

@@ -15,35 +15,11 @@ from webhook.images.lookups import LookupService, look_up_all
 from webhook.images.shared_results import ConfigMapStore
 from webhook.kubernetes.api_errors import ClusterConfigError
 from webhook.kubernetes.api_server import ApiServer
-from webhook.model.image import NOT_LOOKED_UP, ImageConfig, ImageInfo, ImageReference, parse_reference
+from webhook.model.image import NOT_LOOKED_UP, ImageInfo, parse_reference
 from webhook.replica.settings import ConfigMapPlace, ImageSettings
 from webhook.yaml_files.file_errors import FileErrors
 
 _log = logging.getLogger("gpu_policy.images")
-
-
-class _Client(RegistryClient):
-    """Logs once which credentials cannot be used, also when their file has changed."""
-
-    def __init__(self, allowed: AllowList, credentials: Credentials) -> None:
-        super().__init__(allowed, credentials)
-        self._logins = credentials
-        self._said: tuple[str, ...] = ()
-        self._say()
-
-    def look_up(self, reference: ImageReference, before: ImageConfig | None = None) -> ImageConfig:
-        """What the registry says about the image."""
-        try:
-            return super().look_up(reference, before)
-        finally:
-            self._say()
-
-    def _say(self) -> None:
-        warnings = self._logins.warnings
-        before, self._said = self._said, warnings
-        for warning in warnings:
-            if warning not in before:
-                _log.warning("%s", warning)
 
 
 class ImageLookups:
@@ -53,7 +29,7 @@ class ImageLookups:
         allowed = AllowList.load(settings.registries_file)
         credentials = Credentials(settings.credentials_file)
         store = _store(settings.results, settings.kubeconfig)
-        self._images = LookupService(_Client(allowed, credentials).look_up, allowed, store)
+        self._images = LookupService(RegistryClient(allowed, credentials).look_up, allowed, store)
 
     def info(self, text: str, asker: str = "") -> ImageInfo:
         """What is known about the image at this moment. Never waits."""
