@@ -68,7 +68,10 @@ def test(
     from webhook.policy_tests.running import run
     from webhook.yaml_files.file_errors import FileErrors
 
-    wanted = _wanted(pattern)
+    try:
+        wanted = re.compile(pattern)
+    except re.error as error:
+        fail(f"--run {pattern}: not a regular expression: {error}")
     logging.getLogger("gpu_policy.quota").addHandler(logging.NullHandler())  # its messages are about replicas
     try:
         results = run(
@@ -81,21 +84,10 @@ def test(
         fail(str(errors))
     render_text(results, Console(highlight=False), verbose - quiet)
     if junit is not None:
-        _write(junit, render_junit(results))
+        try:
+            junit.write_text(render_junit(results), encoding="utf-8")
+        except OSError as error:
+            fail(f"--junit {junit}: cannot be written: {error.strerror}")
     if not results.files:
         fail(f"--run {pattern}: no case has a name that matches; leave --run out to run all cases")
     sys.exit(results.exit_status)
-
-
-def _wanted(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        fail(f"--run {pattern}: not a regular expression: {error}")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        fail(f"--junit {path}: cannot be written: {error.strerror}")
