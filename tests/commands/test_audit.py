@@ -303,12 +303,6 @@ def test_a_comparison_says_what_a_change_of_policies_would_refuse(here: Path) ->
     assert [one["owner"]["name"] for one in found["comparison"]["newlyRefused"]] == ["trainer"]
 
 
-def test_help_is_help() -> None:
-    shown = run("--help").stdout
-    assert "Exit status" in shown
-    assert "--fail-on" in shown
-
-
 # A live cluster; tests/e2e/test_audit.py has a real one.
 
 

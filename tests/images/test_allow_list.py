@@ -182,11 +182,6 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
             id="a namespace that is none",
         ),
         pytest.param(
-            "spec:\n  registries:\n    - {host: 5000}\n",
-            "registries.yaml:5: spec.registries[0].host: 5000 is a number; put it in quotes",
-            id="a number",
-        ),
-        pytest.param(
             "spec:\n  registries:\n    - {host: 'https://a.example/v2'}\n",
             'registries.yaml:5: spec.registries[0].host: "https://a.example/v2" is not a host; write a DNS '
             "name or an IP address, with :port if it needs one",
@@ -197,11 +192,6 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
             'registries.yaml:5: spec.registries[0].blobHosts[0]: "*.com" matches too many hosts; write *. and a domain '
             "of at least two labels",
             id="a domain that is too large",
-        ),
-        pytest.param(
-            "spec:\n  registries:\n    - {host: a.example, plainHTTP: 'yes'}\n",
-            'registries.yaml:5: spec.registries[0].plainHTTP: "yes" is a string; write true or false',
-            id="a text for a boolean",
         ),
         pytest.param(
             "spec:\n  registries:\n    - {host: a.example, caFile: none.pem}\n",
@@ -233,29 +223,9 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
             id="nothing",
         ),
         pytest.param(
-            "spec:\n  presets: docker.io\n",
-            'registries.yaml:4: spec.presets: "docker.io" is a string; write a list of strings',
-            id="a text for a list",
-        ),
-        pytest.param(
-            "spec:\n  registries: [a.example]\n",
-            'registries.yaml:4: spec.registries[0]: "a.example" is a string; write a map',
-            id="a text for a map",
-        ),
-        pytest.param(
             "spec:\n  presets:\n",
             "registries.yaml:4: spec.presets: found nothing; write a list of strings",
             id="an empty key",
-        ),
-        pytest.param(
-            "spec:\n  presets: [nvcr.io]\n  presets: [quay.io]\n",
-            "registries.yaml:5: spec.presets: presets is already set in line 4; keep one of the two",
-            id="a key twice",
-        ),
-        pytest.param(
-            "",
-            "registries.yaml:1: spec: missing; write a map",
-            id="no spec",
         ),
     ],
 )
@@ -263,37 +233,12 @@ def test_a_mistake_is_reported_with_place_and_remedy(tmp_path, spec, expected):
     assert [expected] == faults(tmp_path, HEAD + spec)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param(
-            "", "registries.yaml:1: the file is empty; write a list of registries, or remove the file", id="empty"
-        ),
-        pytest.param(
-            "a: [\n",
-            "registries.yaml:2: not valid YAML: did not find expected node content while parsing a flow node",
-            id="not YAML",
-        ),
-        pytest.param(
-            "a\n---\nb\n",
-            "registries.yaml:2: a second document starts here; a file holds one list of registries",
-            id="two documents",
-        ),
-        pytest.param("- a\n", "registries.yaml:1: found a list; write a map", id="a list"),
-        pytest.param(
-            HEAD.replace("v1alpha1", "v2") + "spec: {presets: [nvcr.io]}\n",
-            'registries.yaml:1: apiVersion: "gpupolicy.dev/v2" is not allowed; write gpupolicy.dev/v1alpha1',
-            id="another version",
-        ),
-        pytest.param(
-            HEAD.replace("Registries", "GPUPolicy") + "spec: {presets: [nvcr.io]}\n",
-            'registries.yaml:2: kind: "GPUPolicy" is not allowed; write Registries',
-            id="another kind",
-        ),
-    ],
-)
-def test_a_file_of_another_kind_is_refused(tmp_path, text, expected):
-    assert [expected] == faults(tmp_path, text)
+def test_a_file_of_another_kind_is_refused(tmp_path):
+    text = HEAD.replace("Registries", "GPUPolicy") + "spec: {presets: [nvcr.io]}\n"
+    assert faults(tmp_path, text) == ['registries.yaml:2: kind: "GPUPolicy" is not allowed; write Registries']
+    assert faults(tmp_path, "") == [
+        "registries.yaml:1: the file is empty; write a list of registries, or remove the file"
+    ]
 
 
 def test_all_mistakes_in_a_list_are_reported_at_once(tmp_path):
@@ -304,21 +249,6 @@ def test_all_mistakes_in_a_list_are_reported_at_once(tmp_path):
         "registries.yaml:6: spec.registries[0].hosts:",
         "registries.yaml:7: spec.registries[0].plainHTTP:",
     ]
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        pytest.param(b"\xff\xfe\x00", "not UTF-8; save the file in UTF-8", id="no text"),
-        pytest.param(b"#" * (1024 * 1024 + 1), "larger than 1048576 bytes", id="too large"),
-        pytest.param(b"[" * 500_000, "nested deeper than 50 levels", id="deeper than anybody reads"),
-    ],
-)
-def test_a_file_that_is_no_list_is_refused(tmp_path, content, said):
-    file = tmp_path / "registries.yaml"
-    file.write_bytes(content)
-    with pytest.raises(FileErrors, match=said):
-        AllowList.load(file)
 
 
 def test_a_missing_file_is_reported(tmp_path):

@@ -106,6 +106,22 @@ def test_urls_are_relative_to_the_url_that_has_them(location, expected):
     assert expected == parse_url(location, BASE)
 
 
+@pytest.mark.parametrize(
+    "location",
+    [
+        *("ftp://b.example/", "file:///etc/passwd", "https://", "https://[::1", "https://.example/", "https:b.example"),
+        *("https://b.example@evil.test/", "https://evil.test@b.example/", "https://evil.test\\@b.example/"),
+        *("https://b.example:1:2/", "https://b.example:0/", "https://b.example:99999/", "https://b.example:\uff11/"),
+        *("https://2130706433/", "https://0x7f000001/", "https://0177.0.0.1/", "https://127.1/", "https://127.0.0.1./"),
+        *("https://b%2eexample/", "https://b.example/a b", "https://b.example/\xe4", "https://b\xf6.example/"),
+        "https://" + "a." * 5000 + "example/",
+    ],
+)
+def test_a_url_in_an_unusual_spelling_is_refused(location):
+    with pytest.raises(ImageLookupError, match="the registry refers to a URL"):
+        parse_url(location)
+
+
 @given(st.text(max_size=60))
 def test_whatever_stands_in_a_location_is_a_url_or_an_error(text):
     for location in (text, f"https://{text}", f"https://a.example{text}"):
