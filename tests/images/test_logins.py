@@ -93,12 +93,6 @@ def test_a_token_is_fetched_for_pulling_this_image_and_used_until_it_ends(server
     assert tokens.heard[0].authorization is None
 
 
-def test_an_access_token_is_a_token_too(server, tokens):
-    tokens.scripts["/token"] = whole(200, b'{"access_token": "tok", "expires_in": 5}')
-    demand(server, "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token"))
-    assert client(with_tokens(server, tokens)).look_up(reference(server.port)).digest == MANIFEST.digest
-
-
 def test_a_token_is_not_used_for_another_repository(server, tokens):
     demand(server, "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token"))
     other = "/v2/other/manifests/1"
@@ -165,20 +159,11 @@ def test_the_registry_itself_may_give_tokens(server):
     assert client(listed(server.port)).look_up(reference(server.port)).digest == MANIFEST.digest
 
 
-@pytest.mark.parametrize(
-    ("entry", "expected"),
-    [
-        pytest.param({"username": "robot", "password": "secret"}, BASIC, id="user and password"),
-        pytest.param({"auth": BASIC.removeprefix("Basic ")}, BASIC, id="auth"),
-    ],
-)
-def test_credentials_are_shown_to_the_token_server_and_the_token_to_the_registry(
-    server, tokens, tmp_path, entry, expected
-):
+def test_credentials_are_shown_to_the_token_server_and_the_token_to_the_registry(server, tokens, tmp_path):
     demand(server, "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token"))
-    known = credentials(tmp_path, server, **entry)
+    known = credentials(tmp_path, server, username="robot", password="secret")
     client(with_tokens(server, tokens), credentials=known).look_up(reference(server.port))
-    assert [heard.authorization for heard in tokens.heard] == [expected]
+    assert [heard.authorization for heard in tokens.heard] == [BASIC]
     assert {heard.authorization for heard in server.heard} == {None, "Bearer tok"}
 
 
@@ -195,13 +180,6 @@ def test_an_identity_token_is_exchanged(server, tokens, tmp_path):
         "service": ["svc"],
         "scope": [SCOPE],
     }
-
-
-def test_user_and_password_are_shown_to_a_registry_that_demands_them(server, tmp_path):
-    demand(server, BASIC, 'Basic realm="corp"')
-    known = credentials(tmp_path, server, username="robot", password="secret")
-    assert client(listed(server.port), credentials=known).look_up(reference(server.port)).digest == MANIFEST.digest
-    assert server.heard[0].authorization is None
 
 
 @pytest.mark.parametrize(

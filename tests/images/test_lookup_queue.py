@@ -3,10 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from webhook.images.lookup_queue import AT_ONCE_OF_ONE, LookupQueue
+from webhook.images.lookup_queue import LookupQueue
 from webhook.model.image import ImageReference
 
 
@@ -111,38 +109,3 @@ def test_closing_ends_every_wait(sleepers: int) -> None:
         waiting.close()
         assert [taker.result(20) for taker in takers] == [None] * sleepers
     assert waiting.take() is None
-
-
-@given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("abcdef"), st.booleans()), max_size=80))
-def test_bounds_hold_and_every_accepted_reference_is_taken_once(steps: list[tuple[str, str, bool]]) -> None:
-    waiting = LookupQueue(registry_of, 6)
-    accepted: list[ImageReference] = []
-    begun: list[ImageReference] = []
-    handed: list[ImageReference] = []
-    for registry, name, adds in steps:
-        one = reference(registry, name)
-        if adds and len(waiting) < 6:  # a full one may give up others
-            before = len(waiting)
-            waiting.add(one)
-            accepted += [one] * (len(waiting) - before)
-        elif begun:
-            waiting.done(begun.pop(0))
-        assert len(waiting) <= 6
-        counts = {key: sum(other.registry == key for other in begun) for key in "xyz"}
-        left = [other for other in accepted if other not in handed or accepted.count(other) > handed.count(other)]
-        if any(counts[other.registry] < AT_ONCE_OF_ONE for other in left):
-            taken = waiting.take()
-            assert taken is not None
-            begun.append(taken)
-            handed.append(taken)
-            assert sum(other.registry == taken.registry for other in begun) <= AT_ONCE_OF_ONE
-    while begun or len(handed) < len(accepted):
-        if begun:
-            waiting.done(begun.pop(0))
-        else:
-            taken = waiting.take()
-            assert taken is not None
-            begun.append(taken)
-            handed.append(taken)
-    assert sorted(map(str, handed)) == sorted(map(str, accepted))
-    assert len(waiting) == 0

@@ -29,17 +29,6 @@ def test_replicas_agree_and_only_one_queries_the_registry(clock: Clock) -> None:
         assert (first.is_shared, second.is_shared) == (True, True)
 
 
-@pytest.mark.usefixtures("in_a_hurry")
-def test_known_images_are_not_looked_up_after_a_restart(client: Registries, clock: Clock) -> None:
-    store = MemoryStore()
-    with looking_up(client, store, clock) as images:
-        seen(images)
-    again = Registries()
-    with looking_up(again, store, clock) as images:
-        assert seen(images).config == config(APP)
-    assert again.asked == []
-
-
 def test_new_results_are_written_at_the_end(client: Registries, clock: Clock) -> None:
     """A replica that ends a second after a look-up still shares the result."""
     store = MemoryStore()

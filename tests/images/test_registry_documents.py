@@ -1,6 +1,8 @@
 """Documents of registries are read without trust, and reduced to what matters."""
 
 import json
+from contextlib import suppress
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -178,30 +180,21 @@ def test_a_document_that_looks_like_index_and_manifest_is_refused():
 
 
 @given(anything, st.sampled_from((*MANIFESTS, *INDEXES)))
-def test_any_json_is_a_manifest_or_an_error(found, media_type):
+def test_any_json_is_a_document_or_an_error(found, media_type):
+    read = partial(read_manifest, content_type=media_type)
     for content in (found, {"config": found, "schemaVersion": 2}, {"manifests": found}, {"manifests": [found]}):
-        try:
-            read_manifest(json.dumps(content).encode(), media_type)
-        except ImageLookupError:
-            continue
-
-
-@given(anything)
-def test_any_json_is_a_configuration_or_an_error(found):
+        with suppress(ImageLookupError):
+            read(json.dumps(content).encode())
     for content in (found, {"config": found}, {"config": {"Env": found}}, {"architecture": found, "os": found}):
-        try:
+        with suppress(ImageLookupError):
             read_config(json.dumps(content).encode())
-        except ImageLookupError:
-            continue
 
 
 @given(st.binary(max_size=60), st.text(max_size=20))
 def test_any_bytes_are_a_document_or_an_error(body, content_type):
-    for read in (read_config, lambda body: read_manifest(body, content_type)):
-        try:
+    for read in (read_config, partial(read_manifest, content_type=content_type)):
+        with suppress(ImageLookupError):
             read(body)
-        except ImageLookupError:
-            continue
 
 
 def test_only_variables_about_cuda_and_the_driver_are_kept():

@@ -183,18 +183,6 @@ def test_a_writer_with_too_many_conflicts_gives_up_for_now(
     assert TAG in store.configs
 
 
-def test_without_the_config_map_a_replica_goes_on_and_shares_later(
-    one: Replica, other: Replica, store: MemoryStore
-) -> None:
-    store.fault = "no answer"
-    one.finds("x")
-    with pytest.raises(ApiServerError):
-        exchange(one)
-    store.fault = ""
-    exchange(one, other)
-    assert other.image() == digest("x")
-
-
 @pytest.mark.parametrize(
     "content",
     [pytest.param(None, id="emptied"), pytest.param(b"hello", id="garbage"), pytest.param(pack({})[1], id="none")],
