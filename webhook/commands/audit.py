@@ -1,7 +1,4 @@
-"""The command `gpu-policy audit`: what policies would do to the objects in files or in a cluster.
-
-Imports stand inside the functions, so that the command pays only for what it uses.
-"""
+"""The command `gpu-policy audit`: what policies would do to the objects in files or in a cluster."""
 
 import sys
 from collections.abc import Callable, Sequence

@@ -1,7 +1,4 @@
-"""The command `gpu-policy certs`: makes a CA and a serving certificate.
-
-Imports stand inside the command, so that each command pays only for what it uses.
-"""
+"""The command `gpu-policy certs`: makes a CA and a serving certificate."""
 
 from pathlib import Path
 

@@ -1,7 +1,4 @@
-"""The commands of `gpu-policy cuda`: which CUDA an image needs, and which nodes run it.
-
-Imports stand inside the functions, so that each command pays only for what it uses.
-"""
+"""The commands of `gpu-policy cuda`: which CUDA an image needs, and which nodes run it."""
 
 import json
 import sys

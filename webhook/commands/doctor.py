@@ -1,7 +1,4 @@
-"""The command `gpu-policy doctor`: checks an installation.
-
-Imports stand inside the command, so that each command pays only for what it uses.
-"""
+"""The command `gpu-policy doctor`: checks an installation."""
 
 import sys
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""Loads the input of commands: policies, manifests and facts. Unusable input ends a command with exit status 2.
-
-Imports stand inside the functions, so that each command pays only for what it uses.
-"""
+"""Loads the input of commands: policies, manifests and facts. Unusable input ends a command with exit status 2."""
 
 import os
 import sys

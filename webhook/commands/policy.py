@@ -1,7 +1,4 @@
-"""The commands of `gpu-policy policy`: policy files are checked, shown and documented.
-
-Imports stand inside the functions, so that each command pays only for what it uses.
-"""
+"""The commands of `gpu-policy policy`: policy files are checked, shown and documented."""
 
 from pathlib import Path
 

@@ -1,7 +1,4 @@
-"""The command `gpu-policy quota`: prints the usage of GPU quotas.
-
-Imports stand inside the functions, so that the command pays only for what it uses.
-"""
+"""The command `gpu-policy quota`: prints the usage of GPU quotas."""
 
 import json
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""The command `gpu-policy review`: what the webhook would answer for manifests.
-
-Imports stand inside the functions, so that each command pays only for what it uses.
-"""
+"""The command `gpu-policy review`: what the webhook would answer for manifests."""
 
 import sys
 from pathlib import Path

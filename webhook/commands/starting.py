@@ -1,7 +1,4 @@
-"""Checks and preparations before a replica serves, and the replica itself.
-
-Imports stand inside the functions, so that the supervising process does not import what only its worker uses.
-"""
+"""Checks and preparations before a replica serves, and the replica itself."""
 
 import logging
 import multiprocessing

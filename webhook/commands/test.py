@@ -1,7 +1,4 @@
-"""The command `gpu-policy test`: runs tests of policies.
-
-Imports stand inside the function, so that the command pays only for what it uses.
-"""
+"""The command `gpu-policy test`: runs tests of policies."""
 
 import logging
 import re

@@ -1,7 +1,4 @@
-"""The command `gpu-policy why`: explains why a pod or workload does not run.
-
-Imports stand inside the functions, so that the command pays only for what it uses.
-"""
+"""The command `gpu-policy why`: explains why a pod or workload does not run."""
 
 import json
 import os

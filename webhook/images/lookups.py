@@ -41,7 +41,7 @@ _PENDING = ImageInfo(is_pending=True)
 _log = logging.getLogger("gpu_policy.images")
 
 AskRegistry = Callable[[ImageReference, ImageConfig | None], ImageConfig]
-"""Asks a registry about an image, of which the second argument is known. Raises ImageLookupError."""
+"""Asks a registry about an image. The second argument is what was known before. Raises ImageLookupError."""
 
 
 class LookupService:
