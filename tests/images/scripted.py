@@ -71,12 +71,6 @@ class Speaker:
         for _ in range(times):
             self.send(content)
 
-    def say_nothing(self) -> None:
-        """Send nothing until the client closes the connection, ten seconds at most."""
-        self._connection.settimeout(10)
-        with suppress(OSError):
-            self._connection.recv(1)
-
 
 Script = Callable[[Heard, Speaker], None]
 
