@@ -77,9 +77,9 @@ def exceptions(policies: Path, expiring: str | None, output: str) -> None:
         click.echo(json.dumps({**head, "items": items}, indent=2))
     elif not found:
         click.echo("no exceptions" if within is None else f"no exception ends within {expiring}")
-    for one in found if output == "text" else ():
-        for line in exception_list.lines(one, now):
-            click.echo(line)
+    else:
+        for one in found:
+            click.echo("\n".join(exception_list.lines(one, now)))
 
 
 def _seconds(written: str | None) -> float | None:
