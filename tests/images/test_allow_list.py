@@ -1,5 +1,7 @@
 """The list of registries: which registries may be queried, and mistakes with file, line and key."""
 
+import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -34,29 +36,34 @@ def admits(allowed: AllowList, image: str) -> bool:
     return allowed.allows(parse_reference(image))
 
 
-def test_a_registry_with_everything_is_read(tmp_path):
+DOCUMENTED = re.findall(r"```yaml\n(.*?)```", (Path(__file__).parents[2] / "docs/operations.md").read_text(), re.DOTALL)
+
+
+def test_the_documented_list_is_read_with_everything(tmp_path):
     (tmp_path / "corp.pem").write_text(private_authority.PEM)
-    allowed = load(
-        tmp_path,
-        """\
-spec:
-  presets: [nvcr.io]
-  registries:
-    - host: registry.corp.example:5000
-      tokenHosts: [auth.corp.example, "auth.corp.example:8443"]
-      blobHosts: ["*.s3.corp.example"]
-      plainHTTP: true
-      caFile: corp.pem
-""",
-    )
+    (text,) = [block for block in DOCUMENTED if "kind: Registries" in block]
+    allowed = AllowList.load(write(tmp_path, text))
+    assert admits(allowed, "python")
     site = allowed.site("registry.corp.example:5000")
     assert site is not None
-    registry = site.registry
-    assert Host("registry.corp.example", 5000) == site.host
-    assert (HostPattern("auth.corp.example"), HostPattern("auth.corp.example", 8443)) == registry.token_hosts
-    assert (HostPattern("*.s3.corp.example"),) == registry.blob_hosts
-    assert registry.plain_http
-    assert registry.authorities == private_authority.PEM
+    assert site.host == Host("registry.corp.example", 5000)
+    assert site.registry.token_hosts == (HostPattern("auth.corp.example"),)
+    assert site.registry.blob_hosts == (HostPattern("*.s3.corp.example"),)
+    assert (site.registry.plain_http, site.registry.authorities) == (False, private_authority.PEM)
+
+
+def test_the_documented_items_for_well_known_products_are_read(tmp_path):
+    (tmp_path / "corp.pem").write_text(private_authority.PEM)
+    (items,) = [block for block in DOCUMENTED if block.startswith("- host: harbor")]
+    allowed = load(tmp_path, "spec:\n  registries:\n" + textwrap.indent(items, "    "))
+    for host in (
+        "harbor.corp.example",
+        "registry.gitlab.corp.example:5050",
+        "docker.artifactory.corp.example",
+        "123456789012.dkr.ecr.eu-west-1.amazonaws.com",
+        "example.azurecr.io",
+    ):
+        assert admits(allowed, f"{host}/team/image:1"), host
 
 
 @pytest.mark.parametrize(
