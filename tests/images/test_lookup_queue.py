@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from webhook.images.lookup_queue import LookupQueue
+from webhook.images.lookups import LookupQueue
 from webhook.model.image import ImageReference
 
 

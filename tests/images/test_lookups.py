@@ -1,4 +1,4 @@
-"""Looking images up in the background: nobody waits or delays others, and registries get as few requests as possible."""
+"""Looking images up in the background: nobody waits or delays others, and registries get few requests."""
 
 import logging
 import threading
@@ -23,8 +23,7 @@ from tests.images.replicas import (
 from webhook.images.allowlist import PRESETS, AllowList, Registry
 from webhook.images.hosts import HostPattern
 from webhook.images.http_request import ImageLookupError
-from webhook.images.lookup_queue import MOST_WAITING
-from webhook.images.lookups import LASTING_SECONDS, WORKERS, LookupService
+from webhook.images.lookups import LASTING_SECONDS, MOST_WAITING, WORKERS, LookupService
 from webhook.images.shared_results import EXPIRY_SECONDS
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 
