@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A test that hangs ends its process after ten minutes, with the stack of every thread; storms take longer than that.
 IN_PARALLEL := -n 4 --dist loadfile -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
 
-BENCHMARKS := engine cuda images_memory memory pods_memory slices_memory large_reviews direct through_apiserver quota audit cuda_plan reports
+BENCHMARKS := engine cuda memory pods_memory slices_memory large_reviews direct through_apiserver quota audit cuda_plan reports
 
 .PHONY: demo test lint types contracts unit coverage e2e untraced properties soak bench bench-check counts house docs sbom lock clean
 

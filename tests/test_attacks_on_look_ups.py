@@ -11,7 +11,7 @@ import pytest
 
 from tests.images import images
 from tests.images.docker_registry import PROGRAM, DockerRegistry, running
-from tests.images.scripted import NAME, PATIENT, at_loopback, listed
+from tests.images.scripted import NAME, PATIENT, examples_are_here, listed
 from tests.reviews import container, pod, policies, request
 from webhook.admission import phases
 from webhook.facts.facts import ClusterFacts
@@ -19,6 +19,7 @@ from webhook.images.allowlist import AllowList
 from webhook.images.client import RegistryClient
 from webhook.images.lookups import LookupService
 
+__all__ = ["examples_are_here"]
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no docker-registry here; .ci/tools installs it")
 
 NODE = {
@@ -46,8 +47,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerRegistr
 def looked_up(registry: DockerRegistry) -> Iterator[LookupService]:
     """Look-ups in that registry, with what little it takes to read an image."""
     allowed = AllowList([listed(registry.port)])
-    client = RegistryClient(allowed, None, replace(PATIENT, config_bytes=2_000_000), at_loopback)
-    found = LookupService(client, allowed.allows)
+    found = LookupService(RegistryClient(allowed, None, replace(PATIENT, config_bytes=2_000_000)).look_up, allowed)
     found.start()
     yield found
     found.close()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.benchmarks.runs import demand, head, row, sized
-from tests.images.replicas import Registries, config, everybody
+from tests.images.replicas import EVERYBODY, Registries, config
 from webhook.cuda.assessment import assess
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.facts.facts import ClusterFacts
@@ -111,7 +111,7 @@ def _demand_verdict(name: str, case: Case, pod: Pod, facts: Facts, settings: Rul
 def _demand_queued(name: str, pods: Sequence[Pod], images: LookupService) -> None:
     """Where there are look-ups all images were queued, and are known since; where there are none, none of them was."""
     demand(images.wait(10), "the registries were not asked about all images within 10 s")
-    known = sum(images.recall(pod.containers[0].image).config is not None for pod in pods)
+    known = sum(images.info(pod.containers[0].image, looks_up=False).config is not None for pod in pods)
     expected = len(pods) if name == QUEUED else 0
     demand(known == expected, f"{name}: {known} of {len(pods)} images were looked up; expected are {expected}")
     for image in (pod.containers[0].image for pod in pods):
@@ -122,7 +122,7 @@ def _demand_queued(name: str, pods: Sequence[Pod], images: LookupService) -> Non
 def _knowing(names: Sequence[str]) -> LookupService:
     """Look-ups that have asked about these images and know them all."""
     said = {str(parse_reference(image)): config(image, ENVIRONMENTS.get(image, {})) for image in names}
-    images = LookupService(Registries(said), everybody)
+    images = LookupService(Registries(said).look_up, EVERYBODY)
     images.start()
     for image in names:
         images.info(image)

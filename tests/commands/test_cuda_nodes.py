@@ -29,19 +29,32 @@ V100 = {
 """Four GPUs, each shared by four."""
 
 
+def written(directory: Path, *nodes: dict[str, Any]) -> Path:
+    """An inventory of these nodes."""
+    path = directory / "inventory.yaml"
+    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": nodes}))
+    return path
+
+
+def kinds_of(directory: Path, *nodes: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the command says of these nodes, as JSON."""
+    found: list[dict[str, Any]] = json.loads(
+        run("nodes", "--inventory", written(directory, *nodes), "--output", "json").stdout
+    )
+    return found
+
+
 @pytest.fixture
 def inventory(tmp_path: Path) -> Path:
     """Two A100 nodes that differ in nothing that matters, a V100 node with time-slicing, and nodes without CUDA."""
-    items = [
+    return written(
+        tmp_path,
         gpu_node("a100-0", "535.183.01", "NVIDIA-A100-SXM4-80GB", 8, rack="1"),
         gpu_node("a100-1", "535.183.01", "NVIDIA-A100-SXM4-80GB", 4, rack="2"),
         gpu_node("v100-0", "580.65.06", "Tesla-V100-SXM2-32GB-SHARED", 16, **V100),
         node("amd-0", capacity={"amd.com/gpu": "8"}),
         node("cpu-0"),
-    ]
-    path = tmp_path / "inventory.yaml"
-    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
-    return path
+    )
 
 
 @pytest.fixture
@@ -128,9 +141,7 @@ A100 = "NVIDIA-A100-SXM4-40GB"
 def test_the_share_of_a_kind_is_told_and_its_gpus_are_physical_ones(
     tmp_path: Path, found: Mapping[str, str], capacity: Mapping[str, str], share: object, gpus: int
 ) -> None:
-    path = tmp_path / "inventory.yaml"
-    path.write_text(yaml.safe_dump(node("n", labels=found, capacity=capacity)))
-    (kind,) = json.loads(run("nodes", "--inventory", path, "--output", "json").stdout)
+    (kind,) = kinds_of(tmp_path, node("n", labels=found, capacity=capacity))
     assert (kind["share"], kind["gpus"], kind["problems"]) == (share, gpus, [])
 
 
@@ -144,23 +155,20 @@ def test_the_share_of_a_kind_is_told_and_its_gpus_are_physical_ones(
 def test_labels_about_shares_that_contradict_each_other_are_named(
     tmp_path: Path, found: Mapping[str, str], fault: str
 ) -> None:
-    path = tmp_path / "inventory.yaml"
-    path.write_text(yaml.safe_dump(node("n", labels=found, capacity={"nvidia.com/gpu": "4"})))
-    (kind,) = json.loads(run("nodes", "--inventory", path, "--output", "json").stdout)
+    faulty = node("n", labels=found, capacity={"nvidia.com/gpu": "4"})
+    (kind,) = kinds_of(tmp_path, faulty)
     assert kind["share"] is None
     assert [fault in problem for problem in kind["problems"]] == [True]
-    assert fault in run("nodes", "--inventory", path).stdout
+    assert fault in run("nodes", "--inventory", written(tmp_path, faulty)).stdout
 
 
 def test_nodes_that_share_otherwise_are_another_kind_and_nodes_without_labels_are_not(tmp_path: Path) -> None:
     product = {"nvidia.com/gpu.product": "Tesla-T4"}
     four = {"nvidia.com/gpu": "4"}
-    items = [
+    nodes = [
         node(f"n{at}", labels=found, capacity=four) for at, found in enumerate((labels.WHOLE, product, labels.MPS))
     ]
-    path = tmp_path / "inventory.yaml"
-    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
-    kinds = json.loads(run("nodes", "--inventory", path, "--output", "json").stdout)
+    kinds = kinds_of(tmp_path, *nodes)
     assert [(kind["product"], kind["count"], bool(kind["share"])) for kind in kinds] == [
         ("Tesla-T4", 2, False),
         ("Tesla-T4", 1, True),
@@ -170,12 +178,8 @@ def test_nodes_that_share_otherwise_are_another_kind_and_nodes_without_labels_ar
 def test_nodes_that_say_that_units_are_gpus_and_nodes_that_say_nothing_are_one_kind(tmp_path: Path) -> None:
     by_cloud = {"k8s.amazonaws.com/accelerator": "nvidia-tesla-t4"}
     saying = {**by_cloud, "nvidia.com/gpu.sharing-strategy": "none"}
-    items = [
-        node(f"n{at}", labels=found, capacity={"nvidia.com/gpu": "1"}) for at, found in enumerate((by_cloud, saying))
-    ]
-    path = tmp_path / "inventory.yaml"
-    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
-    assert [kind["count"] for kind in json.loads(run("nodes", "--inventory", path, "--output", "json").stdout)] == [2]
+    nodes = [node(f"n{at}", labels=by, capacity={"nvidia.com/gpu": "1"}) for at, by in enumerate((by_cloud, saying))]
+    assert [kind["count"] for kind in kinds_of(tmp_path, *nodes)] == [2]
 
 
 def test_a_declared_pool_is_a_kind_without_nodes(inventory: Path, policies: Path) -> None:
@@ -184,9 +188,7 @@ def test_a_declared_pool_is_a_kind_without_nodes(inventory: Path, policies: Path
 
 
 def test_labels_that_cannot_be_read_are_named_below_the_nodes(tmp_path: Path) -> None:
-    path = tmp_path / "inventory.yaml"
-    path.write_text(yaml.safe_dump(gpu_node("n", "newest", "[bold]GPU", 1)))
-    found = run("nodes", "--inventory", path)
+    found = run("nodes", "--inventory", written(tmp_path, gpu_node("n", "newest", "[bold]GPU", 1)))
     assert found.stdout.splitlines()[1].split() == ["[bold]GPU", "-", "-", "amd64", "1", "1"]
     assert '"newest"' in found.stdout.splitlines()[2]
 
@@ -215,8 +217,7 @@ def test_people_are_told_about_each_kind_of_node(inventory: Path, policies: Path
 
 
 def test_a_cluster_without_gpus_is_told_as_such(tmp_path: Path) -> None:
-    (tmp_path / "inventory.yaml").write_text(yaml.safe_dump(node("cpu-0")))
-    found = run("check", CUDA_13, "--inventory", tmp_path / "inventory.yaml")
+    found = run("check", CUDA_13, "--inventory", written(tmp_path, node("cpu-0")))
     assert "no node with an NVIDIA GPU is known" in found.stdout
     assert found.exit_code == 0
 

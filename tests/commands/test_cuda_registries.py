@@ -1,6 +1,5 @@
 """`gpu-policy cuda check --resolve`: registries are asked now, and the replicas get to know what they said."""
 
-import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +11,7 @@ from tests.cuda_command import answer, run
 from tests.e2e.control_plane import ControlPlane
 from tests.images import images
 from tests.images.scripted import LOOPBACK, REPOSITORY, ScriptedServer, scripted
-from webhook.images.packing import unpack
-from webhook.replica.image_lookups import KEY
+from webhook.images.shared_results import unpack
 
 
 @pytest.fixture
@@ -74,7 +72,5 @@ def test_what_registries_say_is_shared_with_the_replicas(
     told = answer(image, "--driver", "550.54.15", "--resolve", "--registries", registries, *sharing)
     assert (told["cuda"], told["verdict"]) == ("12.4.1", "compatible")
     _, config_map = control_plane.raw("GET", f"{place}/images")
-    results = unpack(base64.b64decode(config_map["binaryData"][KEY])).results
-    (shared,) = [result.config for result in results.values()]
-    assert shared is not None
+    ((_, shared),) = unpack(config_map).values()
     assert shared.env["CUDA_VERSION"] == "12.4.1"

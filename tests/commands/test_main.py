@@ -8,34 +8,11 @@ import click
 import pytest
 import yaml
 
-from tests.command_line import INVENTORY, POLICY, gpu_policy
+from tests.command_line import POLICY, gpu_policy
 from tests.reviews import pod
 from webhook.commands.main import main
 
 ROOT = Path(__file__).parents[2]
-
-
-def test_an_inventory_is_the_file_that_is_there_when_the_command_runs(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By the same relative path another directory has another file, and what was written anew is read anew."""
-    other = here / "other"
-    other.mkdir()
-    told = []
-    for place, text in ((here, INVENTORY), (other, "kind: Node\nmetadata: {}\n"), (other, "kind: PriorityClass\n")):
-        monkeypatch.chdir(place)
-        Path("facts.yaml").write_text(text)
-        told.append(
-            gpu_policy(
-                "review", here / "good.yaml", "--policies", here / "policies", "--inventory", "facts.yaml"
-            ).stderr
-        )
-    start = "warning: facts.yaml: 1 of 1 objects of kind"
-    assert told == [
-        "",
-        f"{start} Node has no name and is left out\n",
-        f"{start} PriorityClass has no name and is left out\n",
-    ]
 
 
 UIDS = {"a": "7", "b": None, "c": "0b2c4d3e-0000-4000-8000-000000000001"}

@@ -136,48 +136,12 @@ def test_what_claims_count_is_told_beside_what_all_count(policies: Path, invento
     assert json.loads(found.stdout)[0]["gpus"] == {"hard": "4", "used": "7", "byClaims": "2"}
 
 
-def test_pods_count_with_the_share_of_their_node(policies: Path, tmp_path: Path) -> None:
-    def node(name: str, product: str, replicas: str, strategy: str) -> dict[str, Any]:
-        labels = {"gpu.product": product, "gpu.replicas": replicas, "gpu.sharing-strategy": strategy}
-        return {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": name, "labels": {f"nvidia.com/{key}": value for key, value in labels.items()}},
-            "status": {"capacity": {"nvidia.com/gpu": "8"}},
-        }
-
-    def on(name: str, gpus: int) -> dict[str, Any]:
-        raw = pod("research-b", f"on-{name}", {"nvidia.com/gpu": str(gpus)})
-        raw["spec"]["nodeName"] = name
-        return raw
-
-    nodes = [node("shared", "Tesla-T4-SHARED", "4", "time-slicing"), node("whole", "Tesla-T4", "1", "none")]
-    pods = [on("shared", 3), on("whole", 1), on("unknown", 1), pod("research-b", "waits", {"nvidia.com/gpu": "2"})]
-    file = tmp_path / "cluster.json"
-    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, *pods]}))
-    found = run("research-b", "--policies", policies, "--inventory", file, "--output", "json")
-    assert json.loads(found.stdout)[0]["gpus"] == {"hard": "4", "used": "4 3/4", "units": "7"}
-    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [nodes[0], pods[0], pods[3]]}))
-    found = run("research-b", "--policies", policies, "--inventory", file, "--output", "json")
-    assert json.loads(found.stdout)[0]["gpus"] == {"hard": "4", "used": "2 3/4", "units": "5"}
-
-
 def test_where_nothing_is_limited_it_says_what_would_limit_it(policies: Path, inventory: Path) -> None:
     found = run("elsewhere", "--policies", policies, "--inventory", inventory)
     assert found.exit_code == 0
     assert "No quota of GPUs limits namespace elsewhere" in found.stdout
     assert "gpuQuota" in found.stdout
     assert run("elsewhere", "--policies", policies, "--inventory", inventory, "-o", "json").stdout == "[]\n"
-
-
-def test_pods_that_cannot_be_read_are_told_of(policies: Path, tmp_path: Path) -> None:
-    file = tmp_path / "cluster.json"
-    broken = pod("team-vision", "broken", {"nvidia.com/gpu": "1"}) | {"metadata": {"name": "broken", "uid": "7"}}
-    file.write_text(json.dumps({"kind": "List", "items": [broken]}))
-    found = run("--policies", policies, "--inventory", file)
-    assert found.exit_code == 0
-    reason = "metadata.uid '7' is no UUID"
-    assert found.stderr == f"warning: {file}: pod default/broken does not count against quotas: {reason}\n"
 
 
 def test_pods_that_have_one_fault_are_told_of_in_one_line(policies: Path, tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ import yaml
 from deploy.generate import CHART
 from tests.deploy.manifests import Objects, needs_helm, rendered, shipped
 from tests.deploy.value_sets import AUTHORITY, LOOKING_UP, VALUE_SETS
-from webhook.images.allowlist import AllowList
-from webhook.images.registries import PRESETS
+from webhook.images.allowlist import PRESETS, AllowList
 from webhook.model.image import parse_reference
 
 OWN = VALUE_SETS["images are looked up in registries of our own"]

@@ -18,14 +18,11 @@ from tests.e2e.gpu_nodes import NODES, TAINT, add_node, labels, remove_node
 from tests.e2e.kept_certificates import KeptSite
 from tests.e2e.objects import gpu_pod
 from tests.images import docker_registry, images
-from tests.images.replicas import Registries, config, everybody
+from tests.images.replicas import EVERYBODY, Registries, config
 from webhook.images import shared_results
 from webhook.images.lookups import LookupService
-from webhook.images.packing import packed_in, unpack
+from webhook.images.shared_results import KEY, ConfigMapStore, unpack
 from webhook.kubernetes.api_server import ApiServer
-from webhook.replica.image_lookups import ConfigMapStore
-from webhook.replica.kubernetes_cluster import KubernetesCluster
-from webhook.replica.settings import ConfigMapPlace
 
 pytestmark = [pytest.mark.e2e, needs_helm]
 
@@ -43,13 +40,11 @@ class Site(KeptSite):
 
     def look_ups(self, client: Registries) -> LookupService:
         """The look-ups of one replica, in this process, with the rights of a replica."""
-        store = ConfigMapStore(KubernetesCluster(ApiServer(self.kubeconfig)), ConfigMapPlace(self.name, NAME))
-        return LookupService(client, everybody, store)
+        return LookupService(client.look_up, EVERYBODY, ConfigMapStore(ApiServer(self.kubeconfig), self.name, NAME))
 
     def shared(self) -> set[str]:
         """The references in the ConfigMap."""
-        packed = packed_in(self.plane.raw("GET", self.results)[1])
-        return set(unpack(packed).results) if packed else set()
+        return set(unpack(self.plane.raw("GET", self.results)[1]))
 
     def apply_again(self) -> None:
         """Apply what was installed once more, as an upgrade does."""
@@ -121,7 +116,7 @@ def test_replicas_that_write_at_the_same_time_lose_nothing_and_ask_for_each_imag
     "change",
     [
         pytest.param({"binaryData": None}, id="emptied"),
-        pytest.param({"binaryData": {"images-v2": base64.b64encode(b"hello").decode()}}, id="overwritten"),
+        pytest.param({"binaryData": {KEY: base64.b64encode(b"hello").decode()}}, id="overwritten"),
     ],
 )
 def test_what_somebody_does_to_the_config_map_is_mended(change: dict[str, Any], site: Site) -> None:

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.images.asking import Counts
-from tests.images.replicas import Clock, Registries, everybody
-from tests.images.scripted import ScriptedServer, scripted
+from tests.images.replicas import EVERYBODY, Clock, Counts, Registries
+from tests.images.scripted import ScriptedServer, examples_are_here, scripted
 from webhook.images.lookups import LookupService
+
+__all__ = ["examples_are_here"]
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def counts() -> Counts:
 
 @pytest.fixture
 def images(client: Registries, clock: Clock, counts: Counts) -> Iterator[LookupService]:
-    images = LookupService(client, everybody, clock=clock)
+    images = LookupService(client.look_up, EVERYBODY, clock=clock)
     images.start(counts)
     yield images
     images.close()

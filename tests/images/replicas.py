@@ -1,32 +1,54 @@
-"""Fakes for look-ups: a clock that tests advance, registries and a shared object in memory."""
+"""Fakes for look-ups: a clock that tests advance, registries and a shared ConfigMap in memory."""
 
+import base64
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
+from webhook.images.allowlist import AllowList, Registry
+from webhook.images.hosts import HostPattern
 from webhook.images.lookups import LookupService
-from webhook.images.shared_results import ResultStore, StoredResults
+from webhook.images.shared_results import KEY, ConfigMapStore, Configs, unpack
 from webhook.kubernetes.api_errors import ApiServerError, ConflictError
-from webhook.model.image import ImageConfig, ImageReference
+from webhook.model.image import ImageConfig, ImageInfo, ImageReference
+
+PENDING = ImageInfo(is_pending=True)
+APP = "docker.io/team/app:1"
+EVERYBODY = AllowList(
+    Registry(HostPattern(name, port))
+    for name, port in (
+        *((name, 443) for name in ("docker.io", "nvcr.io", "slow.example", "fast.example", "registry.example.com")),
+        *((f"{name}-{number}.example", 443) for name in ("registry", "silent") for number in range(6)),
+        ("registry.corp", 5000),
+    )
+)
+"""Every registry that tests name."""
 
 
 class Clock:
     """A clock that tests advance, in seconds."""
 
-    def __init__(self, seconds: float = 1_000_000.0) -> None:
+    def __init__(self, seconds: float = 1_800_000_000.0) -> None:
         self.seconds = seconds
 
     def __call__(self) -> float:
         return self.seconds
 
     def advance(self, seconds: float) -> None:
-        """Advance the clock."""
         self.seconds += seconds
 
 
+class Counts(list[str]):
+    """Counts the results of look-ups."""
+
+    def __call__(self, result: str) -> None:
+        self.append(result)
+
+
 class Registries:
-    """Implements `webhook.images.lookups.ImageClient`. Answers are configurations, errors or functions."""
+    """Answers as `RegistryClient.look_up` does. Answers are configurations, errors or functions."""
 
     def __init__(self, answers: Mapping[str, object] | None = None) -> None:
         self.answers: dict[str, object] = dict(answers or {})
@@ -36,17 +58,14 @@ class Registries:
         self.most_at_once: Counter[str] = Counter()
         self._counting = threading.Lock()
 
-    def look_up(self, reference: ImageReference) -> ImageConfig:
-        """The answer for the reference."""
+    def look_up(self, reference: ImageReference, before: ImageConfig | None = None) -> ImageConfig:
         with self._in_turn(reference):
+            if before is not None:
+                self.looked_at.append(str(reference))
+                if self._answer(reference).digest == before.digest:
+                    return before
             self.asked.append(str(reference))
             return self._answer(reference)
-
-    def digest_of(self, reference: ImageReference) -> str:
-        """The digest of the answer."""
-        with self._in_turn(reference):
-            self.looked_at.append(str(reference))
-            return self._answer(reference).digest
 
     def _answer(self, reference: ImageReference) -> ImageConfig:
         answer = self.answers.get(str(reference), config(str(reference)))
@@ -70,42 +89,42 @@ class Registries:
                 self.at_once[reference.registry] -= 1
 
 
-class MemoryStore:
-    """Implements `webhook.images.shared_results.ResultStore` by compare-and-swap. It calls `before_write` first."""
+class MemoryStore(ConfigMapStore):
+    """A ConfigMap in memory, with compare-and-swap. It calls `before_write` first."""
 
-    def __init__(self, clock: Callable[[], float] | None = None) -> None:
-        self.content = b""
+    def __init__(self) -> None:
+        self.content: dict[str, Any] = {}
         self.version = 1
         self.writes = 0
         self.reads = 0
         self.fault = ""
-        self.clock = clock or Clock()
         self.before_write: Callable[[], None] = lambda: None
         self._swapping = threading.Lock()
 
-    def put(self, content: bytes) -> None:
-        """Replace the content as another writer would."""
-        self.content, self.version = content, self.version + 1
+    @property
+    def configs(self) -> Configs:
+        """The configurations in it."""
+        return unpack(self.content)
 
-    def read(self) -> StoredResults:
-        """The current content."""
+    def put(self, content: bytes | None) -> None:
+        """Replace the content as another writer would."""
+        data = {} if content is None else {"binaryData": {KEY: base64.b64encode(content).decode()}}
+        self.content, self.version = data, self.version + 1
+
+    def read(self) -> dict[str, Any]:
         self._check()
         self.reads += 1
-        return StoredResults(str(self.version), self.content)
+        return {"metadata": {"resourceVersion": str(self.version)}, **self.content}
 
-    def write(self, content: bytes, over: StoredResults) -> None:
-        """Replace the content if it has not changed since it was read."""
+    def write(self, config_map: Mapping[str, Any]) -> None:
         self._check()
         self.before_write()
         with self._swapping:
-            if over.version != str(self.version):
+            if config_map["metadata"]["resourceVersion"] != str(self.version):
                 raise ConflictError
             self.writes += 1
-            self.put(content)
-
-    def now(self) -> float:
-        """Unix time, which differs from the clock of the replicas."""
-        return self.clock() + 800_000_000.0
+            self.version += 1
+            self.content = {"binaryData": config_map["binaryData"]}
 
     def _check(self) -> None:
         if self.fault:
@@ -118,19 +137,24 @@ def config(text: str = "a", env: Mapping[str, str] | None = None) -> ImageConfig
     return ImageConfig(digest, {"CUDA_VERSION": "12.4.1"} if env is None else env, ("amd64",))
 
 
-def everybody(_reference: ImageReference) -> bool:
-    """Allows every registry."""
-    return True
+PINNED = f"docker.io/team/app@{config().digest}"
 
 
 @contextmanager
 def looking_up(
-    client: Registries, store: ResultStore | None = None, clock: Callable[[], float] | None = None
+    client: Registries, store: ConfigMapStore | None = None, clock: Callable[[], float] | None = None
 ) -> Iterator[LookupService]:
     """A started service, which is closed afterwards."""
-    images = LookupService(client, everybody, store, clock=clock or Clock())
+    images = LookupService(client.look_up, EVERYBODY, store, clock=clock or Clock())
     images.start()
     try:
         yield images
     finally:
         images.close()
+
+
+def seen(images: LookupService, text: str = APP) -> ImageInfo:
+    """What is known about an image once every look-up is settled."""
+    images.info(text)
+    assert images.wait(20)
+    return images.info(text)

@@ -12,18 +12,17 @@ from typing import Any
 import pytest
 
 from tests.images.images import Document
-from webhook.images.allowlist import AllowList
+from webhook.images.allowlist import AllowList, Registry
 from webhook.images.client import RegistryClient
 from webhook.images.credentials import Credentials
 from webhook.images.hosts import HostPattern
-from webhook.images.lookup_limits import ImageLookupError, LookupLimits
-from webhook.images.registries import Registry
+from webhook.images.http_request import ImageLookupError, LookupLimits
 from webhook.model.image import ImageReference
 
 LOOPBACK = "127.0.0.1"
-HASTY = LookupLimits(seconds=3.0, request_seconds=0.6)
+HASTY = LookupLimits(seconds=0.6)
 """For servers that never answer."""
-PATIENT = LookupLimits(seconds=20.0, request_seconds=10.0)
+PATIENT = LookupLimits(seconds=20.0)
 """For all others, on a busy machine too."""
 NAME = "registry.example"
 REPOSITORY = "team/image"
@@ -71,12 +70,6 @@ class Speaker:
         """Send the bytes again and again, as fast as the client takes them."""
         for _ in range(times):
             self.send(content)
-
-    def say_nothing(self) -> None:
-        """Send nothing until the client closes the connection, ten seconds at most."""
-        self._connection.settimeout(10)
-        with suppress(OSError):
-            self._connection.recv(1)
 
 
 Script = Callable[[Heard, Speaker], None]
@@ -210,19 +203,22 @@ def listed(port: int, **changes: Any) -> Registry:
     return Registry(HostPattern(NAME, port), **settings)
 
 
-def at_loopback(name: str) -> list[str]:
-    """Resolves every name to the loopback."""
-    return [LOOPBACK]
+@pytest.fixture(autouse=True)
+def examples_are_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every name below `example` is the loopback's."""
+    resolve = socket.getaddrinfo
+    monkeypatch.setattr(
+        socket,
+        "getaddrinfo",
+        lambda host, *more, **options: resolve(LOOPBACK if host.endswith(".example") else host, *more, **options),
+    )
 
 
 def client(
-    *registries: Registry,
-    credentials: Credentials | None = None,
-    limits: LookupLimits = PATIENT,
-    resolver: Any = at_loopback,
+    *registries: Registry, credentials: Credentials | None = None, limits: LookupLimits = PATIENT
 ) -> RegistryClient:
     """A client of these registries."""
-    return RegistryClient(AllowList(registries), credentials, limits, resolver)
+    return RegistryClient(AllowList(registries), credentials, limits)
 
 
 def refusal(

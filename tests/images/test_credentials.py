@@ -2,6 +2,7 @@
 
 import base64
 import json
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ def write(directory: Path, content: Any) -> Path:
 
 
 def known(directory: Path, **auths: Any) -> Credentials:
-    return Credentials.load(write(directory, {"auths": auths}))
+    return Credentials(write(directory, {"auths": auths}))
 
 
 def auth(text: str) -> dict[str, str]:
@@ -87,9 +88,11 @@ def test_an_unusable_entry_is_reported_and_the_others_are_used(tmp_path, key, en
     assert credentials.of("good.corp") == Login("a", "b")
 
 
-def test_credential_helpers_are_not_run_and_that_is_reported(tmp_path):
-    file = write(tmp_path, {"auths": {}, "credsStore": "desktop", "credHelpers": {"gcr.io": "gcloud"}})
-    assert [warning.partition(": ")[2] for warning in Credentials.load(file).warnings] == [
+def test_credential_helpers_are_not_run_and_that_is_logged_once(tmp_path, caplog):
+    credentials = Credentials(write(tmp_path, {"auths": {}, "credsStore": "a", "credHelpers": {"gcr.io": "gcloud"}}))
+    with caplog.at_level(logging.WARNING):
+        assert [credentials.of("gcr.io") for _ in range(2)] == [None, None]
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
         "credsStore is ignored, because credential helpers are not run; write the credentials themselves under auths",
         "credHelpers is ignored, because credential helpers are not run; write the credentials themselves under auths",
     ]
@@ -98,13 +101,13 @@ def test_credential_helpers_are_not_run_and_that_is_reported(tmp_path):
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"auths": []}', "user:hush"])
 def test_a_file_that_holds_no_credentials_is_refused_without_showing_it(tmp_path, content):
     with pytest.raises(FileErrors, match=r"config\.json: not a docker configuration; expected the JSON") as caught:
-        Credentials.load(write(tmp_path, content))
+        Credentials(write(tmp_path, content))
     assert "hush" not in str(caught.value)
 
 
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(FileErrors, match="cannot be read"):
-        Credentials.load(tmp_path / "none.json")
+        Credentials(tmp_path / "none.json")
 
 
 def test_a_changed_file_is_read_again_and_a_broken_one_changes_nothing(tmp_path):

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.images.hosts import Host, HostPattern, Url, parse_url, split_host, split_pattern
-from webhook.images.lookup_limits import ImageLookupError
+from webhook.images.hosts import Host, HostPattern, split_host, split_pattern
+from webhook.images.http_request import ImageLookupError, Url, parse_url
 from webhook.model.shape import FormatError
 
 
@@ -104,6 +104,22 @@ BASE = Url("https", Host("registry.example", 5000), "/v2/a/blobs/b?c")
 )
 def test_urls_are_relative_to_the_url_that_has_them(location, expected):
     assert expected == parse_url(location, BASE)
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        *("ftp://b.example/", "file:///etc/passwd", "https://", "https://[::1", "https://.example/", "https:b.example"),
+        *("https://b.example@evil.test/", "https://evil.test@b.example/", "https://evil.test\\@b.example/"),
+        *("https://b.example:1:2/", "https://b.example:0/", "https://b.example:99999/", "https://b.example:\uff11/"),
+        *("https://2130706433/", "https://0x7f000001/", "https://0177.0.0.1/", "https://127.1/", "https://127.0.0.1./"),
+        *("https://b%2eexample/", "https://b.example/a b", "https://b.example/\xe4", "https://b\xf6.example/"),
+        "https://" + "a." * 5000 + "example/",
+    ],
+)
+def test_a_url_in_an_unusual_spelling_is_refused(location):
+    with pytest.raises(ImageLookupError, match="the registry refers to a URL"):
+        parse_url(location)
 
 
 @given(st.text(max_size=60))

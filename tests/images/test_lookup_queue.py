@@ -3,10 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from webhook.images.lookup_queue import AT_ONCE_OF_ONE, LookupQueue
+from webhook.images.lookups import LookupQueue
 from webhook.model.image import ImageReference
 
 
@@ -14,8 +12,12 @@ def reference(registry: str, name: str = "a") -> ImageReference:
     return ImageReference(registry, name, "1")
 
 
+def registry_of(reference: ImageReference) -> str:
+    return reference.registry
+
+
 def test_registries_take_turns() -> None:
-    waiting = LookupQueue()
+    waiting = LookupQueue(registry_of)
     for registry, name in [("x", "a"), ("x", "b"), ("x", "c"), ("y", "a"), ("z", "a")]:
         waiting.add(reference(registry, name))
     taken = [waiting.take() for _ in range(4)]
@@ -23,7 +25,7 @@ def test_registries_take_turns() -> None:
 
 
 def test_a_third_reference_of_a_registry_waits_until_one_is_done() -> None:
-    waiting = LookupQueue()
+    waiting = LookupQueue(registry_of)
     for name in "abc":
         waiting.add(reference("x", name))
     first = waiting.take()
@@ -38,7 +40,7 @@ def test_a_third_reference_of_a_registry_waits_until_one_is_done() -> None:
 
 def test_an_idle_registry_comes_before_busy_ones() -> None:
     """Two registries that never answer keep all four workers busy. The next free worker serves another registry."""
-    waiting = LookupQueue()
+    waiting = LookupQueue(registry_of)
     for number in range(20):
         waiting.add(reference(f"slow-{number % 2}", str(number)))
     hanging = [waiting.take() for _ in range(4)]
@@ -53,7 +55,7 @@ def test_an_idle_registry_comes_before_busy_ones() -> None:
 
 
 def test_an_asker_of_one_image_does_not_wait_for_an_asker_of_many() -> None:
-    waiting = LookupQueue()
+    waiting = LookupQueue(registry_of)
     for number in range(500):
         waiting.add(reference("x", f"flood-{number}"), asker="mallory")
     waiting.add(reference("x", "app"), asker="team")
@@ -70,7 +72,7 @@ def test_an_asker_of_one_image_does_not_wait_for_an_asker_of_many() -> None:
     ],
 )
 def test_a_full_queue_drops_from_the_longest_lane(registries: list[str], asker: str) -> None:
-    waiting = LookupQueue(most=60)
+    waiting = LookupQueue(registry_of, 60)
     for number in range(200):
         waiting.add(reference(registries[number % len(registries)], f"flood-{number}"), asker=asker)
     assert len(waiting) == 60
@@ -86,16 +88,8 @@ def test_a_full_queue_drops_from_the_longest_lane(registries: list[str], asker: 
     assert [name for name in taken if name.startswith("app")] == [f"app-{number}" for number in range(5)]
 
 
-def test_hosts_that_count_as_one_registry_are_one() -> None:
-    waiting = LookupQueue(listed_as=lambda reference: reference.registry.partition(".")[2])
-    for number in range(3):
-        waiting.add(reference(f"{number}.pkg.dev"))
-    waiting.add(reference("quay.io"))
-    assert [getattr(waiting.take(), "registry", "") for _ in range(3)] == ["0.pkg.dev", "quay.io", "1.pkg.dev"]
-
-
 def test_a_queued_or_begun_reference_is_not_added_again() -> None:
-    waiting = LookupQueue()
+    waiting = LookupQueue(registry_of)
     waiting.add(reference("x"))
     waiting.add(reference("x"))
     taken = waiting.take()
@@ -109,44 +103,9 @@ def test_a_queued_or_begun_reference_is_not_added_again() -> None:
 
 @pytest.mark.parametrize("sleepers", [1, 4])
 def test_closing_ends_every_wait(sleepers: int) -> None:
-    waiting = LookupQueue()
+    waiting = LookupQueue(registry_of)
     with ThreadPoolExecutor(sleepers) as pool:
         takers = [pool.submit(waiting.take) for _ in range(sleepers)]
         waiting.close()
         assert [taker.result(20) for taker in takers] == [None] * sleepers
     assert waiting.take() is None
-
-
-@given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("abcdef"), st.booleans()), max_size=80))
-def test_bounds_hold_and_every_accepted_reference_is_taken_once(steps: list[tuple[str, str, bool]]) -> None:
-    waiting = LookupQueue(most=6)
-    accepted: list[ImageReference] = []
-    begun: list[ImageReference] = []
-    handed: list[ImageReference] = []
-    for registry, name, adds in steps:
-        one = reference(registry, name)
-        if adds and len(waiting) < 6:  # a full one may give up others
-            before = len(waiting)
-            waiting.add(one)
-            accepted += [one] * (len(waiting) - before)
-        elif begun:
-            waiting.done(begun.pop(0))
-        assert len(waiting) <= 6
-        counts = {key: sum(other.registry == key for other in begun) for key in "xyz"}
-        left = [other for other in accepted if other not in handed or accepted.count(other) > handed.count(other)]
-        if any(counts[other.registry] < AT_ONCE_OF_ONE for other in left):
-            taken = waiting.take()
-            assert taken is not None
-            begun.append(taken)
-            handed.append(taken)
-            assert sum(other.registry == taken.registry for other in begun) <= AT_ONCE_OF_ONE
-    while begun or len(handed) < len(accepted):
-        if begun:
-            waiting.done(begun.pop(0))
-        else:
-            taken = waiting.take()
-            assert taken is not None
-            begun.append(taken)
-            handed.append(taken)
-    assert sorted(map(str, handed)) == sorted(map(str, accepted))
-    assert len(waiting) == 0

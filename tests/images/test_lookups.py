@@ -1,16 +1,30 @@
-"""Looking images up in the background: callers never wait, and registries get as few requests as possible."""
+"""Looking images up in the background: nobody waits or delays others, and registries get few requests."""
 
+import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tests.e2e.eventually import eventually
-from tests.images.asking import APP, PENDING, PINNED, Counts, seen
-from tests.images.replicas import Clock, MemoryStore, Registries, config, looking_up
-from webhook.images.lookup_limits import ImageLookupError
-from webhook.images.lookup_queue import EXPIRY_SECONDS, LASTING_SECONDS
-from webhook.images.lookups import LookupService
+from tests.images.replicas import (
+    APP,
+    EVERYBODY,
+    PENDING,
+    PINNED,
+    Clock,
+    Counts,
+    MemoryStore,
+    Registries,
+    config,
+    looking_up,
+    seen,
+)
+from webhook.images.allowlist import PRESETS, AllowList, Registry
+from webhook.images.hosts import HostPattern
+from webhook.images.http_request import ImageLookupError
+from webhook.images.lookups import LASTING_SECONDS, MOST_WAITING, WORKERS, LookupService
+from webhook.images.shared_results import EXPIRY_SECONDS
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 
 # What is answered
@@ -24,12 +38,12 @@ def test_an_image_is_pending_at_first_and_known_later(images: LookupService, cli
 
 
 def test_A48_what_is_recalled_is_never_looked_up(images: LookupService, client: Registries, clock: Clock) -> None:
-    assert [images.recall(f"docker.io/team/app:{number}") for number in range(64)] == [PENDING] * 64
+    assert [images.info(f"docker.io/team/app:{number}", looks_up=False) for number in range(64)] == [PENDING] * 64
     assert (images.pending, client.asked) == (0, [])
     assert seen(images).config == config(APP)
     clock.advance(10 * max(EXPIRY_SECONDS, LASTING_SECONDS))
-    assert images.recall(APP).config == config(APP)
-    assert "is not an image reference" in images.recall("a b").problem
+    assert images.info(APP, looks_up=False).config == config(APP)
+    assert "is not an image reference" in images.info("a b", looks_up=False).problem
     assert (images.pending, client.asked) == (0, [APP])
 
 
@@ -37,65 +51,43 @@ def test_A48_a_namespace_for_which_a_registry_is_not_learns_nothing_and_has_noth
     client: Registries, clock: Clock
 ) -> None:
     """Not even whether the image exists, and also where others had it looked up, or another replica."""
-    store = MemoryStore(clock)
-
-    def withheld(_image: str, asker: str) -> ImageInfo | None:
-        return None if asker == "team-a" else ImageInfo(problem="not for you")
-
-    images, other = (LookupService(client, lambda _: True, store, withheld=withheld, clock=clock) for _ in range(2))
+    store = MemoryStore()
+    allowed = AllowList([Registry(HostPattern("docker.io"), namespaces=("team-a",))])
+    images, other = (LookupService(client.look_up, allowed, store, clock=clock) for _ in range(2))
     images.start()
-    assert images.info(APP, "team-b") == ImageInfo(problem="not for you")
+    assert "is not for namespace team-b" in images.info(APP, "team-b").problem
     assert (images.pending, client.asked) == (0, [])
     assert images.info(APP, "team-a") == PENDING
     eventually(lambda: images.info(APP, "team-a").config == config(APP))
     images.close()
     other.start()
-    eventually(lambda: other.recall(APP, "team-a").config == config(APP))
+    eventually(lambda: other.info(APP, "team-a", looks_up=False).config == config(APP))
     for asker in ("team-b", ""):
-        assert images.info(APP, asker) == images.recall(APP, asker) == ImageInfo(problem="not for you")
-        assert other.info(APP, asker) == ImageInfo(problem="not for you")
+        for known in (images.info(APP, asker), images.info(APP, asker, looks_up=False), other.info(APP, asker)):
+            assert (known.config, "is not for" in known.problem) == (None, True)
     other.close()
     assert client.asked == [APP]
 
 
-@pytest.mark.parametrize(
-    "texts",
-    [
-        pytest.param(
-            ["python", "python:latest", "docker.io/library/python", "index.docker.io/library/python"], id="Hub"
-        ),
-        pytest.param(["registry.corp:5000/app", "Registry.Corp:5000/app:latest"], id="a host in capitals"),
-    ],
-)
-def test_all_spellings_of_a_reference_are_one(texts: list[str], images: LookupService, client: Registries) -> None:
-    assert all(seen(images, text).config is not None for text in texts)
-    assert len(client.asked) == 1
+def test_all_spellings_of_a_reference_are_one(images: LookupService, client: Registries) -> None:
+    for texts in (
+        ["python", "index.docker.io/library/python"],
+        ["registry.corp:5000/app", "Registry.Corp:5000/app:latest"],
+    ):
+        assert all(seen(images, text).config is not None for text in texts)
+    assert len(client.asked) == 2
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("", id="nothing"),
-        pytest.param("docker.io/Team/app", id="capitals"),
-        pytest.param("a b", id="a space"),
-        pytest.param("a@sha256:short", id="half a digest"),
-        pytest.param("x" * 100_000, id="too long"),
-        pytest.param("\ud800", id="half a character"),
-        pytest.param("/" * 1000, id="slashes"),
-    ],
-)
-def test_a_text_that_is_no_reference_is_a_problem_without_a_look_up(
-    text: str, images: LookupService, client: Registries
-) -> None:
+@pytest.mark.parametrize("text", ["", "a b", "x" * 100_000, "\ud800"])
+def test_a_text_that_is_no_reference_is_a_problem_without_a_look_up(text: str, images: LookupService) -> None:
     info = images.info(text)
-    assert (info.config, info.is_pending) == (None, False)
+    assert (info.config, info.is_pending, images.pending) == (None, False, 0)
     assert "is not an image reference" in info.problem
     assert len(info.problem) < 500
-    assert images.pending == 0
 
 
 def test_a_registry_that_is_not_on_the_list_is_never_queried(client: Registries, clock: Clock) -> None:
-    images = LookupService(client, lambda reference: reference.registry == "nvcr.io", clock=clock)
+    images = LookupService(client.look_up, AllowList([Registry(HostPattern("nvcr.io"))]), clock=clock)
     images.start()
     assert images.info("docker.io/team/app:1") == NOT_LOOKED_UP
     assert seen(images, "nvcr.io/nvidia/pytorch:24.01-py3").config is not None
@@ -156,19 +148,6 @@ def test_a_moved_tag_is_looked_up_again_and_the_old_result_stays_meanwhile(
     assert images.wait(20)
     assert images.info(APP).config == config("moved")
     assert client.asked == [APP, APP]
-
-
-def test_an_image_with_a_known_digest_is_not_read_twice(
-    images: LookupService, client: Registries, clock: Clock
-) -> None:
-    seen(images)
-    client.answers["docker.io/team/app:2"] = config("other")
-    seen(images, "docker.io/team/app:2")
-    client.answers[APP] = config("other")
-    clock.advance(EXPIRY_SECONDS)
-    seen(images)
-    assert images.info(APP).config == config("other")
-    assert client.asked == [APP, "docker.io/team/app:2"]
 
 
 def test_a_reference_with_a_digest_is_looked_up_once(images: LookupService, client: Registries, clock: Clock) -> None:
@@ -247,3 +226,140 @@ def test_a_registry_that_demands_a_pause_gets_no_request_for_any_image(
     clock.advance(101)
     seen(images, "docker.io/team/other:1")
     assert images.info("docker.io/team/other:1").config is not None
+
+
+# How many at once
+
+
+def test_a_slow_registry_delays_no_other_and_gets_two_requests_at_a_time(
+    images: LookupService, client: Registries
+) -> None:
+    gate = threading.Event()
+    slow = [f"slow.example/app:{number}" for number in range(20)]
+    client.answers = dict.fromkeys(slow, lambda: gate.wait(20) and config())
+    for text in slow:
+        images.info(text)
+    eventually(lambda: client.at_once["slow.example"] == 2)
+    for number in range(50):
+        images.info(f"fast.example/app:{number}")
+    eventually(lambda: images.info("fast.example/app:49").config is not None)
+    assert images.pending == 20
+    gate.set()
+    assert images.wait(20)
+    assert client.most_at_once["slow.example"] == 2
+    assert client.most_at_once["fast.example"] <= 2
+
+
+def test_images_beyond_the_queue_stay_pending_and_nothing_grows(client: Registries, clock: Clock) -> None:
+    images = LookupService(client.look_up, EVERYBODY, clock=clock)
+    registries = [f"registry-{number}.example" for number in range(5)]
+    for number in range(5 * MOST_WAITING):
+        assert images.info(f"{registries[number % 5]}/app:{number}") == PENDING
+    assert images.pending == MOST_WAITING
+    images.start()
+    assert images.wait(20)
+    assert seen(images, f"{registries[4]}/app:{5 * MOST_WAITING - 1}").config is not None
+    images.close()
+
+
+def test_hosts_of_one_pattern_leave_room_for_those_of_others(client: Registries, clock: Clock) -> None:
+    """Tenants can make up any number of host names below a domain."""
+    allowed = AllowList(registry for name in ("pkg.dev", "nvcr.io") for registry in PRESETS[name])
+    images = LookupService(client.look_up, allowed, clock=clock)
+    for number in range(2 * MOST_WAITING):
+        images.info(f"host-{number}.pkg.dev/mallory/app:1", "mallory")
+    images.info("nvcr.io/nvidia/cuda:12", "team")
+    images.start()
+    assert images.wait(20)
+    images.close()
+    assert "nvcr.io/nvidia/cuda:12" in client.asked[:WORKERS]
+    assert client.at_once.total() == 0
+
+
+def test_a_tag_beside_a_digest_is_ignored(images: LookupService, client: Registries) -> None:
+    """The tag has no meaning then, so tenants could fill the cache with made-up tags."""
+    for tag in ("", ":1", ":2"):
+        assert seen(images, PINNED.replace("@", f"{tag}@")).config == config(PINNED)
+    assert (client.asked, images.known) == ([PINNED], 1)
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(ValueError("a b"), id="any error"),
+        pytest.param(MemoryError(), id="no memory"),
+        pytest.param(RecursionError(), id="too deep"),
+        pytest.param(AssertionError(), id="an assertion"),
+        pytest.param(UnicodeDecodeError("utf-8", b"\xff", 0, 1, "odd"), id="an odd text"),
+    ],
+)
+def test_a_bug_ends_no_thread_and_is_counted_and_logged_once(
+    error: Exception, images: LookupService, client: Registries, counts: Counts, caplog: pytest.LogCaptureFixture
+) -> None:
+    texts = [f"docker.io/team/app:{number}" for number in range(12)]
+    client.answers = dict.fromkeys(texts, error)
+    with caplog.at_level(logging.WARNING):
+        for text in texts:
+            problem = seen(images, text).problem
+            assert problem == f"docker.io: a bug in gpu-policy ({type(error).__name__})"
+    assert counts == ["bug"] * 12
+    assert len(caplog.records) == 1
+    assert seen(images, "docker.io/team/sound:1").config is not None
+
+
+def test_a_failed_look_up_is_logged_once_for_each_registry_and_reason(
+    images: LookupService, client: Registries, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, count in (("docker.io", 30), ("nvcr.io", 3)):
+        for number in range(count):
+            text = f"{name}/team/app:{number}"
+            client.answers[text] = ImageLookupError(f"{name}: {name} does not have {text} (404)")
+    client.answers["docker.io/team/slow:1"] = ImageLookupError("docker.io: no answer", is_lasting=False)
+    with caplog.at_level(logging.WARNING):
+        for text in client.answers:
+            seen(images, text)
+        seen(images, "docker.io/team/slow:1")
+        assert sorted(record.getMessage() for record in caplog.records) == [
+            "looking up an image in docker.io failed: docker.io: docker.io does not have an image (404)",
+            "looking up an image in docker.io failed: docker.io: no answer",
+            "looking up an image in nvcr.io failed: nvcr.io: nvcr.io does not have an image (404)",
+        ]
+        clock.advance(3700)
+        seen(images, "docker.io/team/app:0")
+        assert len(caplog.records) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        pytest.param("evil: a\nb\x1b[31m\u202e", "evil: ab[31m", id="what would spoil a log or a terminal"),
+        pytest.param("x" * 10_000, "x" * 300, id="a long one"),
+        pytest.param("\n", "no reason was given", id="nothing"),
+    ],
+)
+def test_a_problem_is_one_short_printable_line(
+    text: str, shown: str, images: LookupService, client: Registries
+) -> None:
+    client.answers[APP] = ImageLookupError(text)
+    assert seen(images).problem == shown
+
+
+def test_closing_does_not_wait_for_a_registry_that_hangs(client: Registries, clock: Clock) -> None:
+    silence = threading.Event()
+    client.answers = {f"silent-{number}.example/app:1": lambda: silence.wait() and config() for number in range(6)}
+    images = LookupService(client.look_up, EVERYBODY, MemoryStore(), clock=clock)
+    images.start()
+    for text in client.answers:
+        images.info(text)
+    eventually(lambda: sum(client.at_once.values()) == 4)
+    images.close()
+    assert images.info(APP) == PENDING
+    silence.set()
+
+
+def test_a_service_that_was_never_started_can_be_closed(client: Registries) -> None:
+    LookupService(client.look_up, EVERYBODY, MemoryStore()).close()
+    assert client.asked == []

@@ -1,6 +1,9 @@
-"""Replicas that share their results agree in the end, in any order of events and with any content of the object."""
+"""Replicas that share their results agree in the end, in any order of events and with any content of the ConfigMap."""
 
+import base64
+import gzip
 import logging
+import random
 from collections.abc import Callable
 
 import pytest
@@ -8,15 +11,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.images.replicas import Clock, MemoryStore, config
+from tests.strategies import checked
 from webhook.images import shared_results
-from webhook.images.cache import NEVER, ImageCache, LookupResult
-from webhook.images.packing import pack, unpack
-from webhook.images.shared_results import ResultSharing
+from webhook.images.shared_results import (
+    KEY,
+    MOST_PACKED,
+    MOST_REFERENCES,
+    MOST_UNPACKED,
+    Configs,
+    ImageCache,
+    LookupResult,
+    SharedResults,
+    pack,
+    unpack,
+)
 from webhook.kubernetes.api_errors import ApiServerError
+from webhook.model.image import ImageConfig, ImageInfo
+from webhook.model.shape import FormatError
 
 TAG = "docker.io/library/app:1"
 PROBLEM = "it is not there"
 HOUR = 3600.0
+
+
+def problem(at: float) -> LookupResult:
+    return LookupResult(ImageInfo(problem=PROBLEM), int(at), at + 600.0, failures=1)
 
 
 class Replica:
@@ -25,40 +44,37 @@ class Replica:
     def __init__(
         self, store: MemoryStore, clock: Clock, is_wanted: Callable[[str], bool] = lambda _reference: True
     ) -> None:
-        self.cache = ImageCache()
+        self.cache = ImageCache(MOST_REFERENCES)
         self.clock = clock
-        self.sharing = ResultSharing(self.cache, store, lambda _reference: HOUR, is_wanted=is_wanted, clock=clock)
+        self.sharing = SharedResults(self.cache, store, is_wanted, clock)
 
     def finds(self, image: str, reference: str = TAG) -> None:
-        """A look-up finds an image."""
-        self.cache.put(reference, LookupResult(self.clock(), HOUR, config(image)))
-        self.sharing.add(reference)
+        self.cache.put(reference, LookupResult.found(reference, int(self.clock()), config(image)))
+        self.sharing.add()
 
-    def fails(self, problem: str = PROBLEM, reference: str = TAG) -> None:
-        """A look-up fails."""
-        self.cache.put(reference, LookupResult(self.clock(), 600.0, problem=problem))
-        self.sharing.add(reference)
+    def fails(self, reference: str = TAG) -> None:
+        self.cache.put(reference, problem(self.clock()))
 
     def does(self, what: str, reference: str) -> None:
         """One step of a history: finds x, finds y, fails, exchanges."""
         if what == "exchanges":
             self.sharing.exchange()
         elif what == "fails":
-            self.fails(reference=reference)
+            self.fails(reference)
         else:
             self.finds(what.removeprefix("finds "), reference)
 
     def image(self, reference: str = TAG) -> str:
         """The digest of the known image, its problem, or `unknown`."""
-        entry = self.cache.get(reference)
-        if entry is None:
+        result = self.cache.get(reference)
+        if result is None:
             return "unknown"
-        return entry.info.problem if entry.info.config is None else entry.info.config.digest
+        return result.info.problem if result.info.config is None else result.info.config.digest
 
 
 @pytest.fixture
-def store(clock: Clock) -> MemoryStore:
-    return MemoryStore(clock)
+def store() -> MemoryStore:
+    return MemoryStore()
 
 
 @pytest.fixture
@@ -80,68 +96,37 @@ def exchange(*replicas: Replica) -> None:
         replica.sharing.exchange()
 
 
-def test_results_of_one_replica_are_known_to_the_others(one: Replica, other: Replica, clock: Clock) -> None:
+def test_results_of_one_replica_are_known_to_the_others_and_survive_all_of_them(
+    one: Replica, other: Replica, store: MemoryStore, clock: Clock
+) -> None:
     one.finds("x")
     clock.advance(60)
     exchange(one, other)
-    entry = other.cache.get(TAG)
-    assert entry is not None
-    assert entry.info.config == config("x")
-    assert entry.due == pytest.approx(clock() - 60 + HOUR, abs=1)
-    assert not other.sharing.has_news
-
-
-def test_results_survive_a_restart_of_every_replica(one: Replica, store: MemoryStore, clock: Clock) -> None:
-    one.finds("x")
-    one.fails(reference="docker.io/library/gone:1")
-    exchange(one)
+    result = other.cache.get(TAG)
+    assert result is not None
+    assert result.info.config == config("x")
+    assert clock() - 60 + 0.8 * HOUR <= result.due <= clock() - 60 + HOUR
     again = Replica(store, clock)
     exchange(again)
-    assert (again.image(), again.image("docker.io/library/gone:1")) == (digest("x"), PROBLEM)
+    assert again.image() == digest("x")
 
 
-def test_nothing_is_written_without_new_results(one: Replica, other: Replica, store: MemoryStore) -> None:
+def test_nothing_is_written_twice(one: Replica, other: Replica, store: MemoryStore, clock: Clock) -> None:
     one.finds("x")
+    clock.advance(1)
+    other.finds("x")
     exchange(one, other, one, other)
     assert store.writes == 1
 
 
-def test_an_image_that_two_replicas_looked_up_is_written_once(
-    one: Replica, other: Replica, store: MemoryStore, clock: Clock
-) -> None:
-    one.finds("x")
-    clock.advance(1)
-    other.finds("x")
-    exchange(one, other)
-    assert store.writes == 1
-
-
-def test_unchanged_content_is_not_unpacked_again(one: Replica, store: MemoryStore) -> None:
-    """Unpacking ten thousand results takes a tenth of a second."""
+def test_content_is_read_again_only_if_it_has_changed(one: Replica, store: MemoryStore) -> None:
+    """Unpacking two thousand results takes a while."""
     one.finds("x")
     exchange(one, one)
-    store.content = b"of the same version"
+    store.content = {"binaryData": {KEY: "of the same version"}}
     exchange(one)
     assert one.image() == digest("x")
-    assert not one.sharing.has_news
-
-
-def test_known_results_are_not_adopted_again_because_of_rounded_times(
-    one: Replica, other: Replica, store: MemoryStore, clock: Clock
-) -> None:
-    """Otherwise ten thousand images would be adopted again, and requests would wait for the interpreter."""
-    one.finds("a")
-    one.sharing.exchange()
-    other.sharing.exchange()
-    before = other.cache.get(TAG)
-    assert before is not None
-    clock.advance(60)
-    store.clock = lambda: clock() - 1.0
-    one.finds("b", "docker.io/library/other:1")
-    one.sharing.exchange()
-    other.sharing.exchange()
-    assert other.image("docker.io/library/other:1") == digest("b")
-    assert other.cache.get(TAG) is before
+    assert store.writes == 1
 
 
 def test_of_two_images_under_one_tag_the_one_looked_up_last_wins(one: Replica, other: Replica, clock: Clock) -> None:
@@ -152,36 +137,16 @@ def test_of_two_images_under_one_tag_the_one_looked_up_last_wins(one: Replica, o
     assert (one.image(), other.image()) == (digest("y"), digest("y"))
 
 
-def test_a_configuration_beats_a_later_problem(one: Replica, other: Replica, clock: Clock) -> None:
+def test_problems_are_not_shared_and_give_way_to_configurations(
+    one: Replica, other: Replica, store: MemoryStore, clock: Clock
+) -> None:
+    one.fails("docker.io/library/gone:1")
     one.finds("x")
     clock.advance(30)
     other.fails()
-    exchange(one, other, one)
-    assert (one.image(), other.image()) == (digest("x"), digest("x"))
-
-
-def test_a_replica_replaces_a_shared_problem_by_its_configuration(
-    one: Replica, other: Replica, store: MemoryStore
-) -> None:
-    one.finds("x")
-    exchange(one)
-    store.put(b"")
-    other.fails()
-    exchange(other, one, other)
-    assert (one.image(), other.image()) == (digest("x"), digest("x"))
-
-
-def test_problems_are_shared_only_as_long_as_they_hold(
-    one: Replica, other: Replica, store: MemoryStore, clock: Clock
-) -> None:
-    one.fails()
-    exchange(one)
-    clock.advance(700)
-    exchange(other)
-    assert other.image() == "unknown"
-    one.finds("x", "docker.io/library/another:1")
-    exchange(one)
-    assert list(unpack(store.content).results) == ["docker.io/library/another:1"]
+    exchange(one, other)
+    assert other.image() == digest("x")
+    assert set(store.configs) == {TAG}
 
 
 def test_a_writer_with_a_conflict_reads_again_and_loses_nothing(
@@ -215,38 +180,29 @@ def test_a_writer_with_too_many_conflicts_gives_up_for_now(
         exchange(one)
     store.before_write = lambda: None
     exchange(one)
-    assert TAG in unpack(store.content).results
-
-
-def test_without_the_object_a_replica_goes_on_and_shares_later(
-    one: Replica, other: Replica, store: MemoryStore
-) -> None:
-    store.fault = "no answer"
-    one.finds("x")
-    with pytest.raises(ApiServerError):
-        exchange(one)
-    store.fault = ""
-    exchange(one, other)
-    assert other.image() == digest("x")
+    assert TAG in store.configs
 
 
 @pytest.mark.parametrize(
     "content",
-    [pytest.param(b"", id="emptied"), pytest.param(b"hello", id="garbage"), pytest.param(pack({}), id="none")],
+    [pytest.param(None, id="emptied"), pytest.param(b"hello", id="garbage"), pytest.param(pack({})[1], id="none")],
 )
-def test_an_object_that_lost_everything_is_written_again(
-    content: bytes, one: Replica, store: MemoryStore, clock: Clock
+def test_a_config_map_that_lost_everything_is_written_again(
+    content: bytes | None, one: Replica, store: MemoryStore, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     one.finds("x")
     exchange(one, one)
     store.put(content)
-    exchange(one)
+    with caplog.at_level(logging.WARNING):
+        exchange(one, one)
     fresh = Replica(store, clock)
     exchange(fresh)
     assert fresh.image() == digest("x")
+    said = "the shared results of look-ups cannot be read and are ignored: it is not what replicas write"
+    assert [record.getMessage().startswith(said) for record in caplog.records] == [True] * (content == b"hello")
 
 
-def test_an_older_object_that_is_put_back_does_not_bring_back_older_images(
+def test_an_older_config_map_that_is_put_back_does_not_bring_back_older_images(
     one: Replica, other: Replica, store: MemoryStore, clock: Clock
 ) -> None:
     one.finds("x")
@@ -255,62 +211,26 @@ def test_an_older_object_that_is_put_back_does_not_bring_back_older_images(
     clock.advance(600)
     one.finds("y")
     exchange(one, other)
-    store.put(older)
+    store.content, store.version = older, store.version + 1
     exchange(other, one, other)
     assert (one.image(), other.image()) == (digest("y"), digest("y"))
 
 
-def test_garbage_is_logged_once(one: Replica, store: MemoryStore, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        for _ in range(3):
-            store.put(b"hello")
-            exchange(one)
-    (record,) = caplog.records
-    assert record.getMessage().startswith("the shared results of look-ups cannot be read and are ignored: it is not")
-
-
-def test_a_look_up_in_the_future_does_not_win_for_ever(one: Replica, store: MemoryStore, clock: Clock) -> None:
-    """A result with a time in the future counts as of the moment in which it is read."""
-    store.put(pack({TAG: LookupResult(store.now() + 3e9, NEVER, config("evil"))}))
+def test_a_look_up_in_the_future_does_not_win(one: Replica, store: MemoryStore, clock: Clock) -> None:
+    """The clock of some node is wrong: its results count as the oldest, and are looked up again at once."""
+    store.put(pack({TAG: (int(clock() + 3e9), config("evil"))})[1])
     exchange(one)
-    assert one.image() == digest("evil")
-    clock.advance(HOUR)
-    entry = one.cache.get(TAG)
-    assert entry is not None
-    assert entry.due <= clock()
+    result = one.cache.get(TAG)
+    assert result is not None
+    assert (one.image(), result.due <= clock()) == (digest("evil"), True)
     one.finds("x")
     exchange(one)
-    assert one.image() == digest("x")
-    clock.advance(HOUR)
     other = Replica(store, clock)
     exchange(other)
-    assert other.image() == digest("x")
+    assert (one.image(), other.image()) == (digest("x"), digest("x"))
 
 
-@pytest.mark.parametrize("apart", [-2.0, 2.0])
-def test_clocks_that_are_seconds_apart_do_not_keep_replicas_from_agreeing(
-    apart: float, one: Replica, store: MemoryStore, clock: Clock
-) -> None:
-    class Apart(MemoryStore):
-        def read(self) -> object:  # type: ignore[override]  # hands on what the other store says
-            return store.read()
-
-        write = store.write
-
-        def now(self) -> float:
-            return store.now() + apart
-
-    other = Replica(Apart(clock), clock)
-    one.finds("x")
-    other.finds("y")
-    exchange(one, other, one, other, one)
-    assert one.image() == other.image()
-    writes = store.writes
-    exchange(one, other, one, other)
-    assert store.writes == writes
-
-
-def test_only_wanted_references_are_adopted_and_none_is_dropped_for_others(
+def test_only_wanted_references_are_taken_and_none_is_dropped_for_others(
     one: Replica, store: MemoryStore, clock: Clock
 ) -> None:
     """While a release is replaced, replicas have different lists of registries."""
@@ -320,7 +240,21 @@ def test_only_wanted_references_are_adopted_and_none_is_dropped_for_others(
     picky.finds("y")
     exchange(picky)
     assert picky.image("quay.io/team/app:1") == "unknown"
-    assert set(unpack(store.content).results) == {TAG, "quay.io/team/app:1"}
+    assert set(store.configs) == {TAG, "quay.io/team/app:1"}
+
+
+def test_replicas_that_know_more_than_is_shared_stop_writing(store: MemoryStore, clock: Clock) -> None:
+    replicas = [Replica(store, clock) for _ in range(2)]
+    for number in range(MOST_REFERENCES + 100):
+        replicas[number % 2].finds("x", f"docker.io/library/app:{number}")
+        clock.advance(1)
+    exchange(*replicas, *replicas)
+    writes = store.writes
+    for replica in replicas:
+        replica.sharing.add()
+    exchange(*replicas)
+    assert (store.writes, len(store.configs)) == (writes, MOST_REFERENCES)
+    assert "docker.io/library/app:99" not in store.configs
 
 
 REFERENCES = [f"docker.io/library/{name}:1" for name in "abc"]
@@ -337,7 +271,7 @@ steps = st.lists(
 @given(steps, st.integers(0, 3))
 def test_replicas_that_have_exchanged_agree_in_every_order(history: list[tuple[int, str, str]], damaged: int) -> None:
     clock = Clock()
-    store = MemoryStore(clock)
+    store = MemoryStore()
     replicas = [Replica(store, clock) for _ in range(3)]
     for number, (who, does, reference) in enumerate(history):
         if number == damaged * 10:
@@ -350,14 +284,105 @@ def test_replicas_that_have_exchanged_agree_in_every_order(history: list[tuple[i
             replicas[who].does(does, reference)
     for _ in range(3):
         exchange(*replicas)
-    shared = {} if store.content in (b"", b"garbage") else unpack(store.content).results
     for reference in REFERENCES:
         known = {replica.image(reference) for replica in replicas}
-        if known != {"unknown", PROBLEM}:  # a problem is not shared again when the object is damaged
-            assert len(known) == 1
-        if reference in shared:
-            result = shared[reference]
-            assert known == {result.problem if result.config is None else result.config.digest}
+        if not known <= {"unknown", PROBLEM}:
+            assert known == {store.configs[reference][1].digest}
     writes = store.writes
     exchange(*replicas)
     assert store.writes == writes
+
+
+# What stands in the ConfigMap
+
+
+def many(count: int, size: int) -> Configs:
+    """Images with different variables of this many characters, the last of which are the newest."""
+    draw = random.Random(1)  # noqa: S311  # no secret
+    return {
+        f"registry.corp.example/machine-learning/team/trainer:2026.07.{number:05d}-cuda": (
+            1_800_000_000 + number,
+            ImageConfig(f"sha256:{draw.randbytes(32).hex()}", {"V": draw.randbytes(size // 2).hex()}, ("amd64",)),
+        )
+        for number in range(count)
+    }
+
+
+def holding(content: bytes) -> dict[str, object]:
+    return {"binaryData": {KEY: base64.b64encode(content).decode()}}
+
+
+configs = st.builds(
+    ImageConfig,
+    st.binary(min_size=32, max_size=32).map(lambda data: f"sha256:{data.hex()}"),
+    st.dictionaries(st.text(min_size=1, max_size=20), st.text(max_size=80), max_size=4),
+    st.lists(st.sampled_from(["amd64", "arm64"]), max_size=3).map(tuple),
+)
+
+
+@checked
+@given(st.dictionaries(st.text(max_size=40), st.tuples(st.integers(0, 2**33), configs), max_size=20))
+def test_packed_results_are_read_unchanged_and_written_in_one_order(results: Configs) -> None:
+    kept, packed = pack(results)
+    assert unpack(holding(packed)) == kept == results
+    assert packed == pack(dict(reversed(results.items())))[1]
+
+
+@pytest.mark.parametrize(
+    ("found", "left"),
+    [
+        pytest.param(many(MOST_REFERENCES, 40), MOST_REFERENCES, id="as clusters have them"),
+        pytest.param(many(MOST_REFERENCES + 500, 40), MOST_REFERENCES, id="too many"),
+        pytest.param(many(500, 8_000), None, id="too large"),
+    ],
+)
+def test_the_oldest_results_are_left_out_if_they_do_not_fit(found: Configs, left: int | None) -> None:
+    kept, packed = pack(found)
+    assert len(packed) <= MOST_PACKED
+    assert kept == dict(reversed(list(found.items())[-len(kept) :]))
+    assert len(kept) == left if left is not None else 0 < len(kept) < len(found)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"hello", id="a text"),
+        pytest.param(b"\x1f\x8b" + b"\0" * 100, id="nearly compressed"),
+        pytest.param(pack({})[1][:-4], id="cut off"),
+        pytest.param(gzip.compress(b"[1, 2]"), id="a list"),
+        pytest.param(gzip.compress(b'{"docker.io/a:1": {"at": 1}}'), id="an entry without its keys"),
+        pytest.param(gzip.compress(b'{"docker.io/a:1": {"at": NaN}}'), id="no number"),
+        pytest.param(gzip.compress(b"0" * (MOST_UNPACKED + 1)), id="a bomb"),
+    ],
+)
+def test_other_content_is_refused(content: bytes) -> None:
+    with pytest.raises(FormatError):
+        unpack(holding(content))
+
+
+@pytest.mark.parametrize(
+    "found", [{}, {"data": {KEY: "text"}}, {"binaryData": {"other": "AAAA"}}, {"binaryData": None}]
+)
+def test_a_config_map_without_results_has_none(found: dict[str, object]) -> None:
+    assert unpack(found) == {}
+
+
+# What one replica remembers
+
+
+def test_what_was_not_used_for_longest_makes_room_and_problems_first() -> None:
+    """Otherwise names of missing images would displace images that exist."""
+    cache = ImageCache(10)
+    for number in range(9):
+        cache.put(str(number), LookupResult.found(str(number), number, config(str(number))))
+    for number in range(100):
+        cache.put(f"problem-{number}", problem(number))
+    assert set(cache.configs()) == set("012345678")
+    assert cache.get("problem-99") == problem(99)
+    cache.get("0", is_used=True)
+    cache.get("1")
+    for number in (9, 10):
+        cache.put(str(number), LookupResult.found(str(number), number, config(str(number))))
+    assert set(cache.configs()) == {"0", *"23456789", "10"}
+    assert cache.get("problem-99") is None

@@ -1,9 +1,7 @@
 """A replica that looks images up: where it shares results, and what it does when its files cannot be read."""
 
-import base64
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +12,11 @@ from tests.e2e.eventually import eventually
 from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server
 from tests.replica.test_serving import LISTED
 from webhook.admission.metrics import Metrics
-from webhook.images.packing import KEY
-from webhook.images.shared_results import StoredResults
+from webhook.images.shared_results import ConfigMapStore
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.model.image import NOT_LOOKED_UP
-from webhook.replica.image_lookups import ConfigMapStore, ImageLookups, lookups_of
-from webhook.replica.kubernetes_cluster import KubernetesCluster
+from webhook.replica.image_lookups import ImageLookups, lookups_of
 from webhook.replica.settings import ConfigMapPlace, ImageSettings
 
 PLACE = ConfigMapPlace("gpu-policy", "gpu-policy-images")
@@ -34,7 +30,7 @@ def server() -> Iterator[FakeApiServer]:
 
 @pytest.fixture
 def store(server: FakeApiServer, tmp_path: Path) -> ConfigMapStore:
-    return ConfigMapStore(KubernetesCluster(ApiServer(server.kubeconfig(tmp_path))), PLACE)
+    return ConfigMapStore(ApiServer(server.kubeconfig(tmp_path)), PLACE.namespace, PLACE.name)
 
 
 @pytest.fixture
@@ -46,26 +42,6 @@ def settings(server: FakeApiServer, tmp_path: Path) -> ImageSettings:
 
 def value_of(metrics: Metrics, name: str) -> float | None:
     return metrics.registry.get_sample_value(name)
-
-
-@pytest.mark.parametrize(
-    ("found", "content"),
-    [
-        pytest.param({}, b"", id="nothing"),
-        pytest.param({"data": {KEY: "text"}}, b"", id="a text of that name"),
-        pytest.param({"binaryData": {"other": "AAAA"}}, b"", id="another key"),
-        pytest.param({"binaryData": None}, b"", id="null"),
-        pytest.param({"binaryData": [1]}, b"", id="a list"),
-        pytest.param({"binaryData": {KEY: 7}}, b"", id="a number"),
-        pytest.param({"binaryData": {KEY: "no base64!"}}, b"no base64!", id="no base64"),
-        pytest.param({"binaryData": {KEY: base64.b64encode(b"hello").decode()}}, b"hello", id="content"),
-    ],
-)
-def test_what_stands_in_the_config_map_is_read_whatever_it_is(
-    found: dict[str, Any], content: bytes, server: FakeApiServer, store: ConfigMapStore
-) -> None:
-    server.instead[PLACE.path] = always(200, {"metadata": {"resourceVersion": "7"}, **found})
-    assert store.read() == StoredResults("7", content)
 
 
 @pytest.mark.parametrize(
@@ -115,14 +91,3 @@ def test_a_list_that_became_unreadable_ends_no_replica(
     with caplog.at_level(logging.ERROR):
         assert lookups_of(settings) is None
     assert "until this replica restarts, it looks up no image" in caplog.text
-
-
-def test_logins_that_cannot_be_used_are_named_in_the_log(
-    settings: ImageSettings, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    logins = tmp_path / "config.json"
-    logins.write_text('{"auths": {}, "credHelpers": {"docker.io": "pass"}}')
-    with caplog.at_level(logging.WARNING):
-        ImageLookups(replace(settings, credentials_file=logins)).close()
-    assert [record.name for record in caplog.records] == ["gpu_policy.images"]
-    assert "credHelpers" in caplog.text

@@ -1,14 +1,11 @@
-"""The command `gpu-policy audit`: what policies would do to the objects in files or in a cluster.
-
-Imports stand inside the functions, so that the command pays only for what it uses.
-"""
+"""The command `gpu-policy audit`: what policies would do to the objects in files or in a cluster."""
 
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,16 +19,15 @@ from webhook.commands.inputs import (
     registries_of,
     scope_of,
     server_of,
+    shown_progress,
 )
-from webhook.commands.options import INVENTORY, POLICIES, STRICT, registry_options
-from webhook.commands.progress import shown_progress
+from webhook.commands.options import CONTEXT, INVENTORY, PATH, POLICIES, STRICT, registry_options
 
 if TYPE_CHECKING:
     from webhook.audit.auditing import Background
     from webhook.audit.cluster_objects import NamespaceScope, Progress
     from webhook.audit.object_sources import ObjectSource
     from webhook.audit.report import AuditReport
-    from webhook.kubernetes.api_server import ApiServer
     from webhook.model.accelerators import Accelerators
     from webhook.policy.policy_set import PolicySet
     from webhook.replica.image_lookups import Resolver
@@ -45,7 +41,7 @@ if TYPE_CHECKING:
 @POLICIES
 @click.option(
     "--against",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="PATH",
     help="Directory of the policies in force. The report then says what --policies would change.",
 )
@@ -56,7 +52,7 @@ if TYPE_CHECKING:
     help="With --cluster, kubeconfig of that cluster [default: $KUBECONFIG, ~/.kube/config, or the cluster that the "
     "process runs in]. For files, kubeconfig of the cluster that they are meant for.",
 )
-@click.option("--context", help="Context in the kubeconfig.")
+@CONTEXT
 @click.option(
     "--namespace",
     "-n",
@@ -80,13 +76,12 @@ if TYPE_CHECKING:
     envvar="GPU_POLICY_AUDIT_FORMAT",
     type=click.Choice(list(FORMATS)),
     default="text",
-    show_default=True,
     help="Format of the report.",
 )
 @click.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Write the report to this file instead of standard output, and a summary to standard error. The file is "
     "written whole or not at all.",
 )
@@ -94,7 +89,6 @@ if TYPE_CHECKING:
     "--fail-on",
     type=click.Choice(["refuse", "warn", "never"]),
     default="refuse",
-    show_default=True,
     help="Exit with status 1 if there is a finding of this level or above.",
 )
 @STRICT
@@ -107,26 +101,7 @@ if TYPE_CHECKING:
 @click.option(
     "--publish-status", metavar="NAMESPACE/NAME", help="With --cluster, also write the totals into this ConfigMap."
 )
-def audit(
-    paths: tuple[str, ...],
-    cluster: bool,
-    policies: Path,
-    against: Path | None,
-    inventory: Path | None,
-    kubeconfig: str | None,
-    context: str | None,
-    namespaces: tuple[str, ...],
-    excluded: tuple[str, ...],
-    form: str,
-    output: Path | None,
-    fail_on: str,
-    strict: bool,
-    resolve: bool,
-    registries: Path | None,
-    registry_credentials: Path | None,
-    publish: str | None,
-    publish_status: str | None,
-) -> None:
+def audit(**options: Any) -> None:
     """Report what policies would do to files or a cluster.
 
     Audits pods and everything that makes pods, and reports what would be injected, refused and warned about. A fault is
@@ -138,62 +113,77 @@ def audit(
     from webhook.audit.report import FailOn
     from webhook.why.waiting_pods import WaitingPods
 
-    request = _Request(paths, cluster, inventory, kubeconfig, context, namespaces, excluded, strict)
-    request.check()
-    place = _place_of(publish, publish_status, is_cluster=cluster)
-    if output is not None and (fault := fault_of(output)):
+    asked = AuditOptions(**options)
+    place = asked.status_place
+    if asked.output is not None and (fault := fault_of(asked.output)):
         fail(fault)
-    ask = registries_of(resolve, registries, registry_credentials, None, None)
-    sets = [(str(directory), load_policies(directory)) for directory in (policies, against) if directory is not None]
-    with shown_progress(is_shown=cluster) as on_progress:
-        waiting = WaitingPods(sets[0][1], request.scope) if cluster else None
-        report = _report(request.source(on_progress, sets[0][1].accelerators, waiting), sets, ask, waiting)
-    _write(report, form, output)
-    status = report.exit_status(FailOn(fail_on))
-    if (publish or place) and not _publish(report, request, publish, place):
+    ask = registries_of(asked.resolve, asked.registries, asked.registry_credentials, None, None)
+    directories = filter(None, (asked.policies, asked.against))
+    sets = [(str(directory), load_policies(directory)) for directory in directories]
+    with shown_progress(is_shown=asked.cluster) as on_progress:
+        waiting = WaitingPods(sets[0][1], asked.scope) if asked.cluster else None
+        report = _report(asked.source(on_progress, sets[0][1].accelerators, waiting), sets, ask, waiting)
+    _write(report, asked.form, asked.output)
+    status = report.exit_status(FailOn(asked.fail_on))
+    if (asked.publish or place) and not _publish(report, asked, place):
         status = UNUSABLE
     sys.exit(status)
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """The options that say what to audit."""
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions:
+    """The options by their parameters. Exits with status 2 where they contradict each other."""
 
     paths: tuple[str, ...]
-    is_cluster: bool
+    cluster: bool
+    policies: Path
+    against: Path | None
     inventory: Path | None
     kubeconfig: str | None
     context: str | None
     namespaces: tuple[str, ...]
     excluded: tuple[str, ...]
-    is_strict: bool
+    form: str
+    output: Path | None
+    fail_on: str
+    strict: bool
+    resolve: bool
+    registries: Path | None
+    registry_credentials: Path | None
+    publish: str | None
+    publish_status: str | None
 
-    def check(self) -> None:
-        """Exit with status 2 if options contradict each other."""
-        if self.is_cluster == bool(self.paths):
+    def __post_init__(self) -> None:
+        if self.cluster == bool(self.paths):
             fail("name either files, directories or - (standard input), or --cluster")
-        if self.inventory is not None and not self.is_cluster and self.asks_a_server:
+        if self.inventory is not None and not self.cluster and self.asks_a_server:
             fail("--inventory and --kubeconfig exclude each other; name one source of facts")
-        if not self.is_cluster and len(self.namespaces) > 1:
+        if not self.cluster and len(self.namespaces) > 1:
             fail("several --namespace need --cluster; for files, name one: the namespace of objects that name none")
-        if not self.is_cluster and self.excluded:
+        if not self.cluster and self.excluded:
             fail("--exclude-namespace needs --cluster; for files, name only the files to audit")
-        if self.is_cluster and self.is_strict:
+        if self.cluster and self.strict:
             fail("--strict is for files, because objects of a cluster have each key once; leave it out")
+        if not self.cluster and (self.publish or self.publish_status):
+            fail("--publish and --publish-status need --cluster")
 
     @property
     def asks_a_server(self) -> bool:
-        """Whether the command needs an API server."""
-        return self.is_cluster or self.kubeconfig is not None or self.context is not None
+        return self.cluster or self.kubeconfig is not None or self.context is not None
 
     @property
     def scope(self) -> "NamespaceScope":
-        """The namespaces of a cluster to audit."""
         return scope_of(self.namespaces, self.excluded)
 
-    def server(self) -> "ApiServer":
-        """The API server; exits with status 2 and the reason if there is none."""
-        return server_of(self.kubeconfig, self.context)
+    @property
+    def status_place(self) -> "ConfigMapPlace | None":
+        """The ConfigMap for the totals, if one is named."""
+        from webhook.replica.settings import ConfigMapPlace
+
+        try:
+            return None if self.publish_status is None else ConfigMapPlace.of("--publish-status", self.publish_status)
+        except ValueError as error:
+            fail(str(error))
 
     def source(
         self, on_progress: Callable[["Progress"], None], accelerators: "Accelerators", waiting: "WaitingPods | None"
@@ -201,15 +191,14 @@ class _Request:
         """The objects, and the facts about their cluster; `accelerators` are the names of GPUs."""
         from webhook.audit import object_sources
 
-        if self.is_cluster:
+        if self.cluster:
             facts = None if self.inventory is None else inventory_of(self.inventory, accelerators).facts
             on_node = waiting.add_node if waiting is not None else lambda _node: None
-            server, scope = self.server(), self.scope
-            return object_sources.of_cluster(server, scope, on_progress, facts, accelerators, on_node=on_node)
-        documents = manifests_of(self.paths, is_strict=self.is_strict)
-        return object_sources.of_files(
-            documents, next(iter(self.namespaces), "default"), self._background(accelerators)
-        )
+            server = server_of(self.kubeconfig, self.context)
+            return object_sources.of_cluster(server, self.scope, on_progress, facts, accelerators, on_node=on_node)
+        documents = manifests_of(self.paths, is_strict=self.strict)
+        namespace = next(iter(self.namespaces), "default")
+        return object_sources.of_files(documents, namespace, self._background(accelerators))
 
     def _background(self, accelerators: "Accelerators") -> "Background":
         """What is known about the cluster that files are meant for."""
@@ -221,7 +210,7 @@ class _Request:
             return Background(found.facts, found.pods, tuple(found.pods.seen()))
         if not self.asks_a_server:
             return Background()
-        background, errors = read_background(self.server(), accelerators)
+        background, errors = read_background(server_of(self.kubeconfig, self.context), accelerators)
         if errors:
             fail("\n".join(map(str, errors)))
         return background
@@ -267,19 +256,7 @@ def _write(report: "AuditReport", form: str, output: Path | None) -> None:
         click.echo(summary_of(report, output), err=True)
 
 
-def _place_of(publish: str | None, status: str | None, *, is_cluster: bool) -> "ConfigMapPlace | None":
-    """The ConfigMap for the status, if one is named. Exits with status 2 if nothing can be published."""
-    from webhook.replica.settings import ConfigMapPlace
-
-    if (publish or status) and not is_cluster:
-        fail("--publish and --publish-status need --cluster")
-    try:
-        return None if status is None else ConfigMapPlace.of("--publish-status", status)
-    except ValueError as error:
-        fail(str(error))
-
-
-def _publish(report: "AuditReport", request: _Request, kinds: str | None, place: "ConfigMapPlace | None") -> bool:
+def _publish(report: "AuditReport", asked: AuditOptions, place: "ConfigMapPlace | None") -> bool:
     """Write reports and the status into the cluster; returns whether all could be written."""
     from certs.cluster import ClusterError
     from webhook.replica.audit_status import store, written
@@ -287,10 +264,9 @@ def _publish(report: "AuditReport", request: _Request, kinds: str | None, place:
     from webhook.replica.published_reports import PublishedReports, publish
     from webhook.replica.report_objects import ReportKind
 
-    server = request.server()
-    published = (
-        PublishedReports() if kinds is None else publish(report, server, ReportKind(kinds), place, request.scope)
-    )
+    server, published = server_of(asked.kubeconfig, asked.context), PublishedReports()
+    if asked.publish is not None:
+        published = publish(report, server, ReportKind(asked.publish), place, asked.scope)
     errors = list(published.errors)
     if place is not None:
         try:

@@ -1,17 +1,15 @@
-"""The command `gpu-policy certs`: makes a CA and a serving certificate.
-
-Imports stand inside the command, so that each command pays only for what it uses.
-"""
+"""The command `gpu-policy certs`: makes a CA and a serving certificate."""
 
 from pathlib import Path
 
 import click
 
 from webhook.commands.inputs import fail
+from webhook.commands.options import PATH
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", type=PATH)
 @click.option(
     "--name",
     "names",

@@ -1,12 +1,8 @@
-"""The commands of `gpu-policy cuda`: which CUDA an image needs, and which nodes run it.
-
-Imports stand inside the functions, so that each command pays only for what it uses.
-"""
+"""The commands of `gpu-policy cuda`: which CUDA an image needs, and which nodes run it."""
 
 import json
 import sys
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,13 +10,10 @@ import click
 
 from webhook.commands.cuda_plan import plan
 from webhook.commands.inputs import facts_of, fail, load_policies, registries_of
-from webhook.commands.options import INVENTORY, KUBECONFIG, OUTPUT, policy_of, registry_options
+from webhook.commands.options import INVENTORY, KUBECONFIG, OUTPUT, PATH, policy_of, registry_options
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from typing import BinaryIO
-
     from rich.console import Console
 
     from webhook.audit.fitting import Knowledge, Question
@@ -121,7 +114,7 @@ def check(
 @cuda.command()
 @click.option(
     "--policies",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Directory of policies; the rows of its _cuda.yaml are printed with the built-in ones.",
 )
 def docs(policies: Path | None) -> None:
@@ -150,41 +143,37 @@ def nodes(inventory: Path | None, kubeconfig: Path | None, policies: Path | None
     """
     if inventory is None and kubeconfig is None:
         fail("no source of facts about the cluster; name --inventory or --kubeconfig")
+    from webhook.audit.node_kinds import render_kinds
+
     kinds = _kinds(inventory, kubeconfig, _of_policy(policies, namespace))
     if output == "json":
         click.echo(json.dumps([kind.to_json() for kind in kinds], indent=2))
-        return
-    from webhook.audit.node_kinds import render_kinds
-
-    render_kinds(kinds, _console())
+    else:
+        render_kinds(kinds, _console())
 
 
 def _answer(question: "Question", knowledge: "Knowledge", output: str) -> int:
     """Answer about one node; returns the exit status."""
-    from webhook.audit.fitting import fit
+    from webhook.audit.fitting import fit, render_answer
 
     need, offer = knowledge.need(question), question.offer(knowledge.tables)
     answer = fit(question, need, offer, knowledge.tables)
     if output == "json":
         click.echo(json.dumps(answer.to_json()))
     else:
-        from webhook.audit.fitting import render_answer
-
         render_answer(answer, need, offer, _console(), knowledge.tables)
     return answer.exit_status
 
 
 def _answer_by_kind(question: "Question", knowledge: "Knowledge", kinds: "list[NodeKind]", output: str) -> int:
     """Answer about each kind of node; returns the exit status."""
-    from webhook.audit.fitting import fit
+    from webhook.audit.fitting import fit, render_by_kind
 
     need = knowledge.need(question)
     found = [(kind, fit(question, need, kind.offer, knowledge.tables)) for kind in kinds]
     if output == "json":
         click.echo(json.dumps([{**answer.to_json(), **kind.to_json()} for kind, answer in found], indent=2))
     else:
-        from webhook.audit.fitting import render_by_kind
-
         render_by_kind(question.image, need, found, _console(), knowledge.tables)
     return max((answer.exit_status for _, answer in found), default=0)
 
@@ -194,7 +183,11 @@ def _answer_batch(batch: str, policy: "_OfPolicy", ask: "Ask | None") -> int:
     from webhook.audit.fitting import Knowledge, Question, read_questions
 
     status = 0
-    with _opened(batch) as lines:
+    try:
+        file = click.open_file(batch, "rb")
+    except OSError as error:
+        fail(f"{batch}: cannot be read: {error.strerror}")
+    with file as lines:
         questions = read_questions(lines)
         knowledge = Knowledge(policy.mapping, tables=policy.tables)
         if ask is not None:
@@ -219,15 +212,6 @@ def _variable(text: str) -> tuple[str, str]:
     if not name or not equals:
         fail(f"--env {text}: write NAME=VALUE")
     return name, value
-
-
-def _opened(batch: str) -> "AbstractContextManager[BinaryIO]":
-    if batch == "-":
-        return nullcontext(sys.stdin.buffer)
-    try:
-        return Path(batch).open("rb")
-    except OSError as error:
-        fail(f"{batch}: cannot be read: {error.strerror}")
 
 
 class _OfPolicy(NamedTuple):

@@ -22,9 +22,9 @@ from webhook.commands.inputs import (
     registries_of,
     scope_of,
     server_of,
+    shown_progress,
 )
 from webhook.commands.options import INVENTORY, registry_options
-from webhook.commands.progress import shown_progress
 from webhook.upgrades.plan_formats import PLAN_FORMATS
 
 if TYPE_CHECKING:

@@ -1,7 +1,4 @@
-"""The command `gpu-policy doctor`: checks an installation.
-
-Imports stand inside the command, so that each command pays only for what it uses.
-"""
+"""The command `gpu-policy doctor`: checks an installation."""
 
 import sys
 from pathlib import Path
@@ -9,28 +6,18 @@ from pathlib import Path
 import click
 
 from webhook.commands.inputs import server_of
-from webhook.commands.options import OUTPUT
+from webhook.commands.options import OUTPUT, PATH, cluster_options
 
 
 @click.command()
+@cluster_options
+@click.option("--namespace", "-n", default="gpu-policy", help="Namespace of the webhook.")
+@click.option("--name", default="gpu-policy", help="Name of the release.")
 @click.option(
-    "--kubeconfig",
-    envvar="KUBECONFIG",
-    help="Kubeconfig of the cluster [default: ~/.kube/config, or the cluster that the process runs in].",
-)
-@click.option("--context", help="Context in the kubeconfig.")
-@click.option("--namespace", "-n", default="gpu-policy", show_default=True, help="Namespace of the webhook.")
-@click.option("--name", default="gpu-policy", show_default=True, help="Name of the release.")
-@click.option(
-    "--dry-run-namespace",
-    default="default",
-    show_default=True,
-    help="Namespace in which the doctor creates GPU pods as dry runs.",
+    "--dry-run-namespace", default="default", help="Namespace in which the doctor creates GPU pods as dry runs."
 )
 @click.option(
-    "--policies",
-    type=click.Path(path_type=Path),
-    help="Directory of the installation's policies, if you may not read its ConfigMaps.",
+    "--policies", type=PATH, help="Directory of the installation's policies, if you may not read its ConfigMaps."
 )
 @OUTPUT
 def doctor(

@@ -1,22 +1,19 @@
-"""Loads the input of commands: policies, manifests and facts. Unusable input ends a command with exit status 2.
-
-Imports stand inside the functions, so that each command pays only for what it uses.
-"""
+"""Loads the input of commands: policies, manifests and facts. Unusable input ends a command with exit status 2."""
 
 import os
 import sys
 import time
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
 if TYPE_CHECKING:
-    from webhook.audit.cluster_objects import NamespaceScope
+    from webhook.audit.cluster_objects import NamespaceScope, Progress
     from webhook.audit.documents import Document, DocumentError
     from webhook.facts.facts import ClusterFacts
     from webhook.facts.inventory import Inventory
@@ -47,6 +44,26 @@ def manifests_of(paths: Sequence[str], *, is_strict: bool) -> "list[Document | D
     from webhook.audit.documents import read_all
 
     return list(read_all(paths, sys.stdin.buffer, None if is_strict else warn))
+
+
+@contextmanager
+def shown_progress(*, is_shown: bool) -> "Iterator[Callable[[Progress], None]]":
+    """A function that shows the progress of reading a cluster, at a terminal; elsewhere it does nothing."""
+    if not is_shown or not sys.stderr.isatty():
+        yield lambda _progress: None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    columns = progress.TextColumn("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn()
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("cluster", total=None)
+
+        def on_progress(made: "Progress") -> None:
+            total = None if made.remaining is None else made.objects + made.remaining
+            bar.update(task, description=made.kind, completed=made.objects, total=total)
+
+        yield on_progress
 
 
 def scope_of(namespaces: tuple[str, ...], excluded: tuple[str, ...]) -> "NamespaceScope":
@@ -83,31 +100,20 @@ def load_policies(directory: Path, *, judges_ends: bool = True) -> "PolicySet":
         fail(str(error))
 
 
-def inventory_of(path: Path, accelerators: Accelerators = BUILT_IN) -> "Inventory":
+def inventory_of(
+    path: Path,
+    accelerators: Accelerators = BUILT_IN,
+    on_object: Callable[[str, Any], object] = lambda _kind, _object: None,
+) -> "Inventory":
     """The facts and the pods of an inventory file; exits with status 2 if the file cannot be used.
 
-    Prints warnings about objects that are left out. The file is read again only after it was written again.
+    Prints warnings about objects that are left out. `on_object` is called with the kind of each object and the object.
     """
-    return _inventory(path, os.path.abspath(path), _version_of(path), accelerators)
-
-
-def _version_of(path: Path) -> tuple[int, int]:
-    """When a file was written, in nanoseconds, and its size in bytes; zeros if it cannot be read."""
-    try:
-        found = path.stat()
-    except OSError:
-        return 0, 0
-    return found.st_mtime_ns, found.st_size
-
-
-@lru_cache(maxsize=1)
-def _inventory(path: Path, _place: str, _version: tuple[int, int], accelerators: Accelerators) -> "Inventory":
-    """An inventory from the cache. `_place` and `_version` say which file it is; a relative path alone does not."""
     from webhook.facts.inventory import read_inventory
     from webhook.yaml_files.file_errors import FileErrors
 
     try:
-        found = read_inventory(path, accelerators)
+        found = read_inventory(path, accelerators, on_object)
     except FileErrors as error:
         fail(str(error))
     for message in found.left_out:
@@ -116,28 +122,17 @@ def _inventory(path: Path, _place: str, _version: tuple[int, int], accelerators:
 
 
 def inventory_with_objects(path: Path, accelerators: Accelerators) -> "tuple[Inventory, list[Document]]":
-    """An inventory, and the pods and all objects but nodes and classes in it, as a cluster has them.
-
-    Exits with status 2 if the file cannot be used, and prints warnings about objects that are left out.
-    """
+    """An inventory, and the pods and all objects but nodes and classes in it, as a cluster has them."""
     from webhook.audit.documents import Document
-    from webhook.facts.inventory import read_inventory
-    from webhook.yaml_files.file_errors import FileErrors
 
     objects: list[Document] = []
 
-    def keep(kind: str, raw: object) -> None:
+    def keep(kind: str, raw: Any) -> None:
         version = raw.get("apiVersion", "v1" if kind == "Pod" else "") if isinstance(raw, dict) else ""
-        if isinstance(raw, dict) and version:
+        if version:
             objects.append(Document("", len(objects) + 1, 0, {**raw, "apiVersion": version, "kind": kind}))
 
-    try:
-        found = read_inventory(path, accelerators, keep)
-    except FileErrors as error:
-        fail(str(error))
-    for message in found.left_out:
-        warn(f"{path}: {message}")
-    return found, objects
+    return inventory_of(path, accelerators, keep), objects
 
 
 def refuse_two_sources(inventory: Path | None, kubeconfig: Path | None) -> None:

@@ -1,14 +1,11 @@
-"""The commands of `gpu-policy policy`: policy files are checked, shown and documented.
-
-Imports stand inside the functions, so that each command pays only for what it uses.
-"""
+"""The commands of `gpu-policy policy`: policy files are checked, shown and documented."""
 
 from pathlib import Path
 
 import click
 
 from webhook.commands.inputs import fail, load_policies
-from webhook.commands.options import POLICIES
+from webhook.commands.options import OUTPUT, PATH, POLICIES
 
 
 @click.group()
@@ -18,7 +15,7 @@ def policy() -> None:
 
 @policy.command()
 @POLICIES
-@click.argument("directory", type=click.Path(path_type=Path), required=False)
+@click.argument("directory", type=PATH, required=False)
 def check(policies: Path, directory: Path | None) -> None:
     """Check the policy files of a directory.
 
@@ -61,14 +58,7 @@ def show(policies: Path, namespace: str) -> None:
     metavar="TIME",
     help="Only those that end within this time, such as 14d or 12h, and have not ended yet.",
 )
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Format of standard output.",
-)
+@OUTPUT
 def exceptions(policies: Path, expiring: str | None, output: str) -> None:
     """Print the exceptions of _exceptions.yaml.
 
@@ -87,9 +77,9 @@ def exceptions(policies: Path, expiring: str | None, output: str) -> None:
         click.echo(json.dumps({**head, "items": items}, indent=2))
     elif not found:
         click.echo("no exceptions" if within is None else f"no exception ends within {expiring}")
-    for one in found if output == "text" else ():
-        for line in exception_list.lines(one, now):
-            click.echo(line)
+    else:
+        for one in found:
+            click.echo("\n".join(exception_list.lines(one, now)))
 
 
 def _seconds(written: str | None) -> float | None:
@@ -108,7 +98,6 @@ def _seconds(written: str | None) -> float | None:
     "--kind",
     type=click.Choice(["GPUPolicy", "GPUQuotaPots", "GPUCudaTables", "GPUPolicyExceptions", "GPUPolicyTest"]),
     default="GPUPolicy",
-    show_default=True,
     help="Kind of the files that is printed.",
 )
 @click.option(

@@ -1,29 +1,17 @@
-"""The command `gpu-policy quota`: prints the usage of GPU quotas.
-
-Imports stand inside the functions, so that the command pays only for what it uses.
-"""
+"""The command `gpu-policy quota`: prints the usage of GPU quotas."""
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from webhook.commands.inputs import fail, inventory_of, load_policies, server_of
-from webhook.commands.options import INVENTORY, OUTPUT, POLICIES
-
-if TYPE_CHECKING:
-    from webhook.audit.quota_report import ReportedQuota
+from webhook.commands.options import INVENTORY, OUTPUT, POLICIES, cluster_options
 
 
 @click.command()
 @click.argument("namespace", required=False)
-@click.option(
-    "--kubeconfig",
-    help="Kubeconfig of the cluster whose GPUQuota objects are read [default: $KUBECONFIG, ~/.kube/config, or the "
-    "cluster that the process runs in].",
-)
-@click.option("--context", help="Context in the kubeconfig.")
+@cluster_options
 @INVENTORY
 @POLICIES
 @OUTPUT
@@ -41,43 +29,30 @@ def quota(
 
     Exit status: 0, even if there is no quota; 2 if the input cannot be used or the cluster does not answer.
     """
+    from webhook.audit import quota_report
+    from webhook.doctor.cluster import DoctorCluster, UnavailableError
+    from webhook.doctor.shared_objects import quota_objects
+
     if inventory is not None:
         if kubeconfig is not None:
             fail("--inventory and --kubeconfig exclude each other; name one source of pods")
-        found = _counted(inventory, policies, namespace)
+        policy_set = load_policies(policies)
+        pods = inventory_of(inventory, policy_set.accelerators).pods.seen()
+        found = quota_report.quotas_with_pods(policy_set, pods, namespace)
     else:
-        found = _of_cluster(kubeconfig, context, namespace)
+        cluster = DoctorCluster(server_of(kubeconfig, context))
+        try:
+            found = quota_report.quotas_of_objects(quota_objects(cluster, namespace))
+        except UnavailableError as error:
+            fail(f"{error}; {error.remedy}" if error.remedy else str(error))
     if output == "json":
         click.echo(json.dumps([one.to_json() for one in found], indent=2))
     elif found:
         from rich.console import Console
 
-        from webhook.audit.quota_report import render
-
-        render(found, Console(highlight=False), names_namespaces=namespace is None)
+        quota_report.render(found, Console(highlight=False), names_namespaces=namespace is None)
     else:
         click.echo(_nothing(namespace, is_counted=inventory is not None))
-
-
-def _counted(inventory: Path, policies: Path, namespace: str | None) -> "list[ReportedQuota]":
-    """The quotas of policy files, with the usage by the pods of an inventory."""
-    from webhook.audit.quota_report import quotas_with_pods
-
-    policy_set = load_policies(policies)
-    return quotas_with_pods(policy_set, inventory_of(inventory, policy_set.accelerators).pods.seen(), namespace)
-
-
-def _of_cluster(kubeconfig: str | None, context: str | None, namespace: str | None) -> "list[ReportedQuota]":
-    """The quotas of the GPUQuota objects of a cluster."""
-    from webhook.audit.quota_report import quotas_of_objects
-    from webhook.doctor.cluster import DoctorCluster, UnavailableError
-    from webhook.doctor.shared_objects import quota_objects
-
-    cluster = DoctorCluster(server_of(kubeconfig, context))
-    try:
-        return quotas_of_objects(quota_objects(cluster, namespace))
-    except UnavailableError as error:
-        fail(f"{error}; {error.remedy}" if error.remedy else str(error))
 
 
 def _nothing(namespace: str | None, *, is_counted: bool) -> str:

@@ -1,7 +1,4 @@
-"""The command `gpu-policy review`: what the webhook would answer for manifests.
-
-Imports stand inside the functions, so that each command pays only for what it uses.
-"""
+"""The command `gpu-policy review`: what the webhook would answer for manifests."""
 
 import sys
 from pathlib import Path
@@ -9,28 +6,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.commands.inputs import facts_of, inventory_of, load_policies, manifests_of
+from webhook.commands.inputs import facts_of, inventory_of, load_policies, manifests_of, refuse_two_sources
 from webhook.commands.options import INVENTORY, KUBECONFIG, POLICIES, STRICT
 
 if TYPE_CHECKING:
-    from webhook.ledger.ledgers import Ledgers
+    from webhook.facts.claim_source import PodsAndClaims
+    from webhook.facts.facts import ClusterFacts
+    from webhook.facts.static_pods import StaticPods
     from webhook.model.accelerators import Accelerators
 
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR|- ...")
-@click.option("--namespace", "-n", default="default", show_default=True, help="Namespace of objects that name none.")
+@click.option("--namespace", "-n", default="default", help="Namespace of objects that name none.")
 @POLICIES
 @INVENTORY
 @KUBECONFIG
 @STRICT
 @click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json", "diff"]),
-    default="text",
-    show_default=True,
-    help="Format of standard output.",
+    "--output", "-o", type=click.Choice(["text", "json", "diff"]), default="text", help="Format of standard output."
 )
 def review(
     paths: tuple[str, ...],
@@ -49,12 +43,15 @@ def review(
     """
     from webhook.audit import review_formats, review_objects
     from webhook.audit.input_claims import with_input_claims
+    from webhook.ledger.context import LedgerContext
+    from webhook.ledger.ledger_store import MemoryStore
+    from webhook.ledger.ledgers import Ledgers
 
     policy_set = load_policies(policies)
-    facts = facts_of(inventory, kubeconfig, policy_set.accelerators)
+    facts, pods = _facts_and_pods(inventory, kubeconfig, policy_set.accelerators)
     documents = manifests_of(paths, is_strict=strict)
     facts = with_input_claims(facts, documents, namespace)
-    ledgers = _ledgers(inventory, kubeconfig, policy_set.accelerators)
+    ledgers = Ledgers(LedgerContext(MemoryStore(), pods))
     reviewed = review_objects.review(documents, namespace, review_objects.ReviewContext(policy_set, facts, ledgers))
     if output == "json":
         click.echo(review_formats.render_json(reviewed), nl=False)
@@ -71,17 +68,20 @@ def review(
     sys.exit(reviewed.exit_status)
 
 
-def _ledgers(inventory: Path | None, kubeconfig: Path | None, accelerators: "Accelerators") -> "Ledgers":
-    """Ledgers in memory, with the pods of a file, of a cluster, or with none."""
+def _facts_and_pods(
+    inventory: Path | None, kubeconfig: Path | None, accelerators: "Accelerators"
+) -> "tuple[ClusterFacts, StaticPods | PodsAndClaims]":
+    """What a file or a cluster says; nothing without either."""
     from webhook.facts.static_pods import StaticPods
-    from webhook.ledger.context import LedgerContext
-    from webhook.ledger.ledger_store import MemoryStore
-    from webhook.ledger.ledgers import Ledgers
 
+    refuse_two_sources(inventory, kubeconfig)
+    if inventory is not None:
+        found = inventory_of(inventory, accelerators)
+        return found.facts, found.pods
+    facts = facts_of(None, kubeconfig, accelerators)
     if kubeconfig is None:
-        pods = StaticPods() if inventory is None else inventory_of(inventory, accelerators).pods
-        return Ledgers(LedgerContext(MemoryStore(), pods))
+        return facts, StaticPods()
     from webhook.facts.claim_source import PodsAndClaims
     from webhook.kubernetes.api_server import ApiServer
 
-    return Ledgers(LedgerContext(MemoryStore(), PodsAndClaims(ApiServer(kubeconfig), accelerators=accelerators)))
+    return facts, PodsAndClaims(ApiServer(kubeconfig), accelerators=accelerators)

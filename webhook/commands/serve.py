@@ -4,39 +4,29 @@ Imports stand inside the functions, so that the supervising process does not imp
 """
 
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 import click
 
 from webhook.commands.inputs import fail
-from webhook.commands.options import INVENTORY, KUBECONFIG, POLICIES
-from webhook.commands.starting import (
-    audit_settings,
-    check,
-    check_source_of_facts,
-    image_settings,
-    prepare,
-    replica,
-    run_apart,
-)
-from webhook.replica.settings import InstallationSettings, KeptCertificates, QuotaSettings
+from webhook.commands.options import INVENTORY, KUBECONFIG, PATH, POLICIES
+from webhook.commands.serve_settings import ServeSettings
+from webhook.commands.starting import check, check_source_of_facts, prepare, replica, run_apart
 
 
 @click.command()
 @POLICIES
 @INVENTORY
 @KUBECONFIG
-@click.option("--cert", type=click.Path(path_type=Path), help="Serving certificate, PEM.")
-@click.option("--key", type=click.Path(path_type=Path), help="Private key of the serving certificate, PEM.")
+@click.option("--cert", type=PATH, help="Serving certificate, PEM.")
+@click.option("--key", type=PATH, help="Private key of the serving certificate, PEM.")
 @click.option(
     "--certificate-secret",
     metavar="NAMESPACE/NAME",
     help="Secret in which the replicas make and renew certificates together, instead of --cert and --key.",
 )
 @click.option(
-    "--certificate-dir",
-    type=click.Path(path_type=Path),
-    help="Directory to which this replica writes the certificate and key of the Secret.",
+    "--certificate-dir", type=PATH, help="Directory to which this replica writes the certificate and key of the Secret."
 )
 @click.option(
     "--certificate-name",
@@ -49,29 +39,26 @@ from webhook.replica.settings import InstallationSettings, KeptCertificates, Quo
     "--certificate-settle-seconds",
     type=click.FloatRange(0, 3600),
     default=60.0,
-    show_default=True,
     help="Seconds for which a new CA is in every caBundle before it issues certificates.",
 )
 @click.option(
     "--registration",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File with the webhook configurations as they were installed. Replicas report if the configurations in the "
     "cluster differ from the file. With --certificate-secret they also keep the caBundles up to date.",
 )
 @click.option(
     "--registries",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File that lists the registries in which images are looked up, in the background. No others are queried.",
 )
 @click.option(
     "--registry-credentials",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File with credentials for the registries, in the format of Docker's config.json. Read again when it changes.",
 )
 @click.option(
-    "--image-results",
-    metavar="NAMESPACE/NAME",
-    help="ConfigMap in which the replicas share the results of look-ups.",
+    "--image-results", metavar="NAMESPACE/NAME", help="ConfigMap in which the replicas share the results of look-ups."
 )
 @click.option(
     "--quota-ledgers",
@@ -83,7 +70,6 @@ from webhook.replica.settings import InstallationSettings, KeptCertificates, Quo
     "--quota-in-flight-seconds",
     type=click.FloatRange(5, 3600),
     default=90.0,
-    show_default=True,
     help="Longest time in seconds from the answer about a pod until the API server has stored the pod: its "
     "--request-timeout plus a margin. A pod that is never created counts against its quotas for this long.",
 )
@@ -91,7 +77,6 @@ from webhook.replica.settings import InstallationSettings, KeptCertificates, Quo
     "--quota-names",
     type=click.Choice(["own", "none"]),
     default="own",
-    show_default=True,
     help="What a refusal says about a full quota. own: its usage, and the largest pods in the namespace of the refused "
     "pod. none: only the limit, because whoever reaches the port can send a pod of any namespace.",
 )
@@ -111,9 +96,7 @@ from webhook.replica.settings import InstallationSettings, KeptCertificates, Quo
     help="Show people the policies of their namespaces in objects (kubectl get gpupolicies). A label of the objects is "
     "this namespace, that of the installation.",
 )
-@click.option(
-    "--client-ca", type=click.Path(path_type=Path), help="Answer only clients with a certificate of this CA (PEM)."
-)
+@click.option("--client-ca", type=PATH, help="Answer only clients with a certificate of this CA (PEM).")
 @click.option(
     "--client-name",
     "client_names",
@@ -121,13 +104,12 @@ from webhook.replica.settings import InstallationSettings, KeptCertificates, Quo
     multiple=True,
     help="Answer only client certificates with this common name or DNS name. Needs --client-ca; repeatable.",
 )
-@click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on.")  # noqa: S104  # a server in a pod
-@click.option("--port", type=click.IntRange(1, 65535), default=8443, show_default=True, help="Port to listen on.")
+@click.option("--host", default="0.0.0.0", help="Address to listen on.")  # noqa: S104  # a server in a pod
+@click.option("--port", type=click.IntRange(1, 65535), default=8443, help="Port to listen on.")
 @click.option(
     "--decision-seconds",
     type=click.FloatRange(0.1, 30),
     default=2.0,
-    show_default=True,
     help="CPU seconds that one decision may take. A longer decision ends with an error, and failurePolicy decides.",
 )
 @click.option(
@@ -135,21 +117,17 @@ from webhook.replica.settings import InstallationSettings, KeptCertificates, Quo
     type=click.IntRange(1, 65535),
     help="Port that serves only /metrics. Without it, /metrics is served on --port.",
 )
-@click.option(
-    "--threads", type=click.IntRange(1, 64), default=16, show_default=True, help="Threads that answer requests."
-)
+@click.option("--threads", type=click.IntRange(1, 64), default=16, help="Threads that answer requests.")
 @click.option(
     "--drain-seconds",
     type=click.FloatRange(0, 300),
     default=0.0,
-    show_default=True,
     help="On SIGTERM, seconds between becoming unready and closing the port.",
 )
 @click.option(
     "--idle-seconds",
     type=click.FloatRange(1, 3600),
     default=120.0,
-    show_default=True,
     help="Seconds after which an unused connection is closed. Choose more than the 90 of the API server, and less than "
     "the limit of any proxy in between.",
 )
@@ -157,48 +135,15 @@ from webhook.replica.settings import InstallationSettings, KeptCertificates, Quo
     "--namespace-series",
     type=click.IntRange(0, 10_000),
     default=200,
-    show_default=True,
     help="Most namespaces with metrics of their own; all others are counted together.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
-    show_default=True,
     help="Lowest level of messages that are logged.",
 )
-def serve(
-    policies: Path,
-    inventory: Path | None,
-    kubeconfig: Path | None,
-    cert: Path | None,
-    key: Path | None,
-    certificate_secret: str | None,
-    certificate_dir: Path | None,
-    certificate_names: tuple[str, ...],
-    certificate_settle_seconds: float,
-    registration: Path | None,
-    registries: Path | None,
-    registry_credentials: Path | None,
-    image_results: str | None,
-    quota_ledgers: str | None,
-    quota_in_flight_seconds: float,
-    quota_names: str,
-    audit_status: str | None,
-    warning_events: bool,
-    policy_objects: str | None,
-    client_ca: Path | None,
-    client_names: tuple[str, ...],
-    host: str,
-    port: int,
-    decision_seconds: float,
-    metrics_port: int | None,
-    threads: int,
-    drain_seconds: float,
-    idle_seconds: float,
-    namespace_series: int,
-    log_level: str,
-) -> None:
+def serve(**options: Any) -> None:
     """Answer the API server over TLS until SIGTERM.
 
     Without --inventory and --kubeconfig the facts come from the cluster that the process runs in.
@@ -207,84 +152,29 @@ def serve(
     from webhook.server.process import ServerSettings
     from webhook.server.process import serve as run_server
 
-    logs.configure(log_level)
-    _check_callers(client_ca, client_names, port, metrics_port)
-    certificates = _kept(certificate_secret, certificate_dir, certificate_names, certificate_settle_seconds)
-    cert, key = _presented(certificates, cert, key)
-    installation = None
-    if certificates is not None or registration is not None:
-        if inventory is not None:
-            fail("--certificate-secret and --registration need a cluster; leave them out, or leave out --inventory")
-        installation = InstallationSettings(certificates, cert, registration, kubeconfig)
-    images = image_settings(registries, registry_credentials, image_results, kubeconfig)
-    if images is not None and images.results is not None and inventory is not None:
-        fail("--image-results needs a cluster; leave it out, or leave out --inventory")
-    quotas = None
-    if quota_ledgers is not None:
-        if inventory is not None:
-            fail("--quota-ledgers needs a cluster; leave it out, because --inventory keeps ledgers in memory")
-        quotas = QuotaSettings(quota_ledgers, quota_in_flight_seconds, kubeconfig)
-    if (warning_events or policy_objects is not None) and inventory is not None:
-        fail("--warning-events and --policy-objects need a cluster; leave them out, or leave out --inventory")
-    audits = audit_settings(audit_status, namespace_series, inventory, kubeconfig)
-    run_apart(partial(check, policies, inventory, registration, certificate_names, images))
-    check_source_of_facts(inventory, kubeconfig)
-    if installation is not None:
-        run_apart(partial(prepare, installation))
-    for file in (cert, key, client_ca):
-        if file is not None and not file.is_file():
-            fail(f"{file}: no such file; `gpu-policy certs` makes a certificate and its key")
-    settings = ServerSettings(
-        host=host,
-        port=port,
-        metrics_port=metrics_port,
-        cert_file=cert,
-        key_file=key,
-        client_ca_file=client_ca,
-        client_names=client_names,
-        threads=threads,
-        drain_seconds=drain_seconds,
-        keepalive_seconds=idle_seconds,
-    )
-    companions = (installation, images, quotas, audits)
-    tells_usage = quota_names == "own"
-    sources = partial(
-        replica,
-        policies,
-        inventory,
-        kubeconfig,
-        namespace_series,
-        *companions,
-        decision_seconds=decision_seconds,
-        tells_usage=tells_usage,
-        writes_events=warning_events,
-        policy_objects=policy_objects,
-    )
-    run_server(settings, sources)
-
-
-def _check_callers(client_ca: Path | None, client_names: tuple[str, ...], port: int, metrics_port: int | None) -> None:
-    if client_names and client_ca is None:
-        fail("--client-name needs --client-ca, the CA of the client certificates")
-    if metrics_port == port:
-        fail(f"--metrics-port and --port are both {port}; choose another --metrics-port, or leave it out")
-
-
-def _kept(secret: str | None, directory: Path | None, names: tuple[str, ...], settle: float) -> KeptCertificates | None:
-    if secret is None:
-        return None
     try:
-        return KeptCertificates.of(secret, directory, names, settle)
+        settings = ServeSettings(**options)
     except ValueError as error:
         fail(str(error))
-
-
-def _presented(certificates: KeptCertificates | None, cert: Path | None, key: Path | None) -> tuple[Path, Path]:
-    """The files of the served certificate and key, which may not exist yet."""
-    if certificates is not None:
-        if cert is not None or key is not None:
-            fail("--certificate-secret and --cert with --key exclude each other; name one source of certificates")
-        return certificates.directory / "tls.crt", certificates.directory / "tls.key"
-    if cert is None or key is None:
-        fail("no certificate to serve: name --cert and --key, or --certificate-secret")
-    return cert, key
+    logs.configure(settings.log_level)
+    run_apart(partial(check, settings))
+    check_source_of_facts(settings.inventory, settings.kubeconfig)
+    if settings.installation is not None:
+        run_apart(partial(prepare, settings.installation))
+    cert, key = settings.served_files
+    for file in (cert, key, settings.client_ca):
+        if file is not None and not file.is_file():
+            fail(f"{file}: no such file; `gpu-policy certs` makes a certificate and its key")
+    server = ServerSettings(
+        host=settings.host,
+        port=settings.port,
+        metrics_port=settings.metrics_port,
+        cert_file=cert,
+        key_file=key,
+        client_ca_file=settings.client_ca,
+        client_names=settings.client_names,
+        threads=settings.threads,
+        drain_seconds=settings.drain_seconds,
+        keepalive_seconds=settings.idle_seconds,
+    )
+    run_server(server, partial(replica, settings))

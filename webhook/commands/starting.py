@@ -1,7 +1,4 @@
-"""Checks and preparations before a replica serves, and the replica itself.
-
-Imports stand inside the functions, so that the supervising process does not import what only its worker uses.
-"""
+"""Checks and preparations before a replica serves, and the replica itself."""
 
 import logging
 import multiprocessing
@@ -14,20 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from webhook.commands.inputs import UNUSABLE, fail, inventory_of, load_policies, refuse_two_sources
-from webhook.model.accelerators import Accelerators
+from webhook.commands.serve_settings import ServeSettings
 from webhook.periodic_task import Attempts
-from webhook.replica.settings import (
-    AuditSettings,
-    ConfigMapPlace,
-    ImageSettings,
-    InstallationSettings,
-    PolicyObjectSettings,
-    QuotaSettings,
-)
+from webhook.replica.settings import InstallationSettings, PolicyObjectSettings, QuotaSettings
 
 if TYPE_CHECKING:
     from webhook.admission.quota_service import QuotaParts
-    from webhook.replica.replica import Replica
+    from webhook.replica.replica import Companion, Replica
 
 
 _LOG = logging.getLogger("gpu_policy")
@@ -68,90 +58,36 @@ def check_source_of_facts(inventory: Path | None, kubeconfig: Path | None) -> No
         )
 
 
-def image_settings(
-    registries: Path | None, credentials: Path | None, results: str | None, kubeconfig: Path | None
-) -> ImageSettings | None:
-    """The look-ups of images by the options of `serve`; None without registries. Exits with status 2 for a mistake."""
-    if registries is None:
-        if credentials is not None or results is not None:
-            fail("--registry-credentials and --image-results need --registries, the list of registries")
-        return None
-    try:
-        return ImageSettings.of(registries, credentials, results, kubeconfig)
-    except ValueError as error:
-        fail(str(error))
-
-
-def audit_settings(
-    status: str | None, namespace_series: int, inventory: Path | None, kubeconfig: Path | None
-) -> AuditSettings | None:
-    """The status of audits by the options of `serve`; None without one. Exits with status 2 for a mistake."""
-    if status is None:
-        return None
-    if inventory is not None:
-        fail("--audit-status needs a cluster; leave it out, or leave out --inventory")
-    try:
-        return AuditSettings(ConfigMapPlace.of("--audit-status", status), namespace_series, kubeconfig)
-    except ValueError as error:
-        fail(str(error))
-
-
-def check(
-    policies: Path,
-    inventory: Path | None,
-    registration: Path | None,
-    names: tuple[str, ...],
-    images: ImageSettings | None,
-) -> None:
+def check(settings: ServeSettings) -> None:
     """Exit with status 2 and a message if a replica could not work with these files and names.
 
     For mistakes in policies it waits instead: nothing else in the cluster holds a whole set of them to start with.
     """
+    from certs.authority import CertificateError, general_names
+    from webhook.images.allowlist import AllowList
+    from webhook.images.credentials import Credentials
+    from webhook.kubernetes.webhook_configurations import RegistrationError, load_registration
     from webhook.policy.loader import load
     from webhook.yaml_files.file_errors import FileErrors
 
-    if not policies.is_dir():
-        load_policies(policies)
+    if not settings.policies.is_dir():
+        load_policies(settings.policies)
     attempts = Attempts(_LOG, "not ready until these mistakes in the policies are corrected", (FileErrors,))
-    while not attempts.make(lambda: load(policies)):
+    while not attempts.make(lambda: load(settings.policies)):
         time.sleep(1)
-    if inventory is not None:
-        inventory_of(inventory)
-    if registration is not None:
-        _check_registration(registration)
-    if names:
-        _check_certificate_names(names)
-    if images is not None:
-        _check_registries(images)
-
-
-def _check_registration(path: Path) -> None:
-    from webhook.kubernetes.webhook_configurations import RegistrationError, load_registration
-
+    if settings.inventory is not None:
+        inventory_of(settings.inventory)
     try:
-        load_registration(path)
-    except RegistrationError as error:
-        fail(str(error))
-
-
-def _check_certificate_names(names: tuple[str, ...]) -> None:
-    from certs.authority import CertificateError, general_names
-
-    try:
-        general_names(names)
+        if settings.registration is not None:
+            load_registration(settings.registration)
+        if settings.certificate_names:
+            general_names(settings.certificate_names)
+        if settings.registries is not None:
+            AllowList.load(settings.registries)
+            Credentials(settings.registry_credentials)
     except CertificateError as error:
         fail(f"--certificate-name: {error}")
-
-
-def _check_registries(images: ImageSettings) -> None:
-    from webhook.images.allowlist import AllowList
-    from webhook.images.credentials import Credentials
-    from webhook.yaml_files.file_errors import FileErrors
-
-    try:
-        AllowList.load(images.registries_file)
-        Credentials(images.credentials_file)
-    except FileErrors as error:
+    except (FileErrors, RegistrationError) as error:
         fail(str(error))
 
 
@@ -167,72 +103,53 @@ def prepare(installation: InstallationSettings) -> None:
         fail(str(error))
 
 
-def replica(
-    policies: Path,
-    inventory: Path | None,
-    kubeconfig: Path | None,
-    namespace_series: int,
-    installation: InstallationSettings | None,
-    images: ImageSettings | None,
-    quotas: QuotaSettings | None,
-    audits: AuditSettings | None,
-    *,
-    decision_seconds: float,
-    tells_usage: bool,
-    writes_events: bool,
-    policy_objects: str | None,
-) -> "Replica":
+def replica(settings: ServeSettings) -> "Replica":
     """The replica. It is made in the worker process, because it imports a lot."""
-    from webhook.replica.replica import Companion, Replica, ReplicaSources
+    from webhook.replica.replica import Replica, ReplicaSources
 
     companions: list[Companion] = []
-    if installation is not None:
+    look_ups = events = shown = None
+    if settings.installation is not None:
         from webhook.replica.maintenance import Maintenance
 
-        companions.append(Maintenance(installation))
-    if audits is not None:
+        companions.append(Maintenance(settings.installation))
+    if settings.audits is not None:
         from webhook.replica.audit_status import AuditWatch
 
-        companions.append(AuditWatch(audits))
-    look_ups = None
-    if images is not None:
+        companions.append(AuditWatch(settings.audits))
+    if settings.images is not None:
         from webhook.replica.image_lookups import lookups_of
 
-        look_ups = lookups_of(images)
-    events = None
-    if writes_events:
+        look_ups = lookups_of(settings.images)
+    if settings.warning_events:
         from webhook.replica.warning_events import WarningEvents
 
-        events = WarningEvents(kubeconfig)
-    shown = None
-    if policy_objects is not None:
+        events = WarningEvents(settings.kubeconfig)
+    if settings.policy_objects is not None:
         from webhook.replica.policy_objects import PolicyObjects
 
-        shown = PolicyObjects(PolicyObjectSettings(policy_objects, kubeconfig))
-    sources = ReplicaSources(policies=policies, inventory=inventory, kubeconfig=kubeconfig)
+        shown = PolicyObjects(PolicyObjectSettings(settings.policy_objects, settings.kubeconfig))
     return Replica(
-        sources,
-        namespace_series=namespace_series,
+        ReplicaSources(settings.policies, settings.inventory, settings.kubeconfig),
+        namespace_series=settings.namespace_series,
         images=look_ups,
-        quotas=_quota_parts(
-            quotas, inventory, load_policies(policies, judges_ends=False).accelerators, tells_usage=tells_usage
-        ),
+        quotas=_quota_parts(settings),
         events=events,
         shown=shown,
         companions=companions,
-        decision_seconds=decision_seconds,
+        decision_seconds=settings.decision_seconds,
     )
 
 
-def _quota_parts(
-    settings: QuotaSettings | None, inventory: Path | None, accelerators: Accelerators, *, tells_usage: bool
-) -> "QuotaParts | None":
-    if settings is not None:
-        from webhook.replica.ledger_config_maps import quota_parts_of
+def _quota_parts(settings: ServeSettings) -> "QuotaParts | None":
+    """The ledgers of quotas in the cluster, or in memory with the pods of an inventory."""
+    from webhook.replica.ledger_config_maps import quota_parts_from, quota_parts_of
 
-        return quota_parts_of(settings, accelerators, tells_usage=tells_usage)
-    if inventory is None:
+    accelerators = load_policies(settings.policies, judges_ends=False).accelerators
+    tells_usage = settings.quota_names == "own"
+    if settings.quota_ledgers is not None:
+        quotas = QuotaSettings(settings.quota_ledgers, settings.quota_in_flight_seconds, settings.kubeconfig)
+        return quota_parts_of(quotas, accelerators, tells_usage=tells_usage)
+    if settings.inventory is None:
         return None
-    from webhook.replica.ledger_config_maps import quota_parts_from
-
-    return quota_parts_from(inventory_of(inventory, accelerators).pods, tells_usage=tells_usage)
+    return quota_parts_from(inventory_of(settings.inventory, accelerators).pods, tells_usage=tells_usage)

@@ -1,7 +1,4 @@
-"""The command `gpu-policy test`: runs tests of policies.
-
-Imports stand inside the function, so that the command pays only for what it uses.
-"""
+"""The command `gpu-policy test`: runs tests of policies."""
 
 import logging
 import re
@@ -12,20 +9,20 @@ from pathlib import Path
 import click
 
 from webhook.commands.inputs import fail, warn
-from webhook.commands.options import STRICT
+from webhook.commands.options import PATH, STRICT
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path), metavar="DIR|FILE")
+@click.argument("directory", type=PATH, metavar="DIR|FILE")
 @click.option(
     "--policies",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Directory of policies for tests that name none. Without it, the nearest directory above the test that has a "
     "_default.yaml.",
 )
 @click.option(
     "--inventory",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File with facts about the cluster, for tests that name none. Without it, nothing is known about the cluster.",
 )
 @click.option(
@@ -33,6 +30,7 @@ from webhook.commands.options import STRICT
     "pattern",
     envvar="GPU_POLICY_TEST_RUN",
     default="",
+    show_default=False,
     metavar="REGEX",
     help="Run only cases whose name matches.",
 )
@@ -67,7 +65,10 @@ def test(
     from webhook.policy_tests.running import run
     from webhook.yaml_files.file_errors import FileErrors
 
-    wanted = _wanted(pattern)
+    try:
+        wanted = re.compile(pattern)
+    except re.error as error:
+        fail(f"--run {pattern}: not a regular expression: {error}")
     logging.getLogger("gpu_policy.quota").addHandler(logging.NullHandler())  # its messages are about replicas
     try:
         results = run(
@@ -80,21 +81,10 @@ def test(
         fail(str(errors))
     render_text(results, Console(highlight=False), verbose - quiet)
     if junit is not None:
-        _write(junit, render_junit(results))
+        try:
+            junit.write_text(render_junit(results), encoding="utf-8")
+        except OSError as error:
+            fail(f"--junit {junit}: cannot be written: {error.strerror}")
     if not results.files:
         fail(f"--run {pattern}: no case has a name that matches; leave --run out to run all cases")
     sys.exit(results.exit_status)
-
-
-def _wanted(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        fail(f"--run {pattern}: not a regular expression: {error}")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        fail(f"--junit {path}: cannot be written: {error.strerror}")

@@ -1,7 +1,4 @@
-"""The command `gpu-policy why`: explains why a pod or workload does not run.
-
-Imports stand inside the functions, so that the command pays only for what it uses.
-"""
+"""The command `gpu-policy why`: explains why a pod or workload does not run."""
 
 import json
 import os
@@ -12,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.commands.inputs import fail, load_policies, server_of
-from webhook.commands.options import OUTPUT
+from webhook.commands.options import OUTPUT, PATH, cluster_options
 
 if TYPE_CHECKING:
     from webhook.kubernetes.api_server import ApiServer
@@ -27,20 +24,11 @@ if TYPE_CHECKING:
     "-n",
     help="Namespace of the pod or workload [default: that of the kubeconfig's context, or default].",
 )
-@click.option(
-    "--kubeconfig",
-    help="Kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, or the cluster that the process runs in].",
-)
-@click.option("--context", help="Context in the kubeconfig.")
-@click.option(
-    "--policies",
-    type=click.Path(path_type=Path),
-    help="Directory of policy files [default: the policies of the installation].",
-)
+@cluster_options
+@click.option("--policies", type=PATH, help="Directory of policy files [default: the policies of the installation].")
 @click.option(
     "--installation",
     default="gpu-policy/gpu-policy",
-    show_default=True,
     metavar="NAMESPACE/NAME",
     help="Namespace and name of the webhook's Deployment, which says where the policies are.",
 )

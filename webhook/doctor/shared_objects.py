@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from webhook.doctor.cluster import DoctorCluster, Object, UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
-from webhook.images.packing import packed_in, unpack
+from webhook.images.shared_results import unpack
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.ledger.entries import LABEL, entries_in
 from webhook.model.shape import FormatError
@@ -129,7 +129,7 @@ def image_results(installation: Installation) -> Iterator[DoctorFinding]:
         )
         return
     try:
-        content = unpack(packed) if (packed := packed_in(found)) else None
+        known = len(unpack(found))
     except FormatError as error:
         yield warning(
             f"{place} does not hold image information: {error}",
@@ -137,10 +137,4 @@ def image_results(installation: Installation) -> Iterator[DoctorFinding]:
             "find out who wrote it, in the API server's audit log; the replicas write it again with the next image",
         )
         return
-    results = content.results.values() if content is not None else ()
-    known = sum(result.config is not None for result in results)
-    yield ok(f"{_images(known)} known to all replicas, {_images(len(results) - known)} could not be looked up")
-
-
-def _images(count: int) -> str:
-    return "1 image is" if count == 1 else f"{count} images are"
+    yield ok(f"{'1 image is' if known == 1 else f'{known} images are'} known to all replicas")

@@ -16,44 +16,201 @@ spec:
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, ValidationInfo
 
 from webhook.images.hosts import HTTP, HTTPS, Host, HostPattern, split_host, split_pattern
-from webhook.images.registries import PRESETS, Registry, Site, trust
+from webhook.images.http_request import ImageLookupError, Url, trust
 from webhook.model.globs import matcher
 from webhook.model.image import ImageInfo, ImageReference, parse_reference
 from webhook.model.shape import FormatError, spelled
 from webhook.model.wording import hint
-from webhook.yaml_files.file_errors import key_text
-from webhook.yaml_files.yaml_value import YamlValue, read_file
+from webhook.policy.document import read_head
+from webhook.policy.error_wording import locate
+from webhook.policy.schema import for_editors
+from webhook.yaml_files.camel_model import CamelModel
+from webhook.yaml_files.file_errors import Faults, FileErrors, key_text
+from webhook.yaml_files.shipped_tables import read_table
+from webhook.yaml_files.yaml_lines import read_yaml
 
-API_VERSION = "gpupolicy.dev/v1alpha1"
-KIND = "Registries"
 
-Value = TypeVar("Value")
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """A registry, whose images have `host` in their name, and the hosts of its tokens and blobs.
+
+    `endpoint` is the host that speaks the protocol, empty if that is `host`. `authorities` are certificates (PEM) that
+    are trusted besides those of the system. Only `namespaces`, names and globs, are told what it says of images.
+    """
+
+    host: HostPattern
+    endpoint: str = ""
+    token_hosts: tuple[HostPattern, ...] = ()
+    blob_hosts: tuple[HostPattern, ...] = ()
+    plain_http: bool = False
+    authorities: str | None = None
+    namespaces: tuple[str, ...] = ("*",)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A registry under one of its host names. `host` speaks the protocol."""
+
+    registry: Registry
+    host: Host
+
+    def url(self, target: str) -> Url:
+        return Url("http" if self.registry.plain_http else "https", self.host, target)
+
+    def is_own(self, url: Url) -> bool:
+        """Whether the URL leads to the registry itself, with TLS if the registry has TLS."""
+        return url.host == self.host and (url.scheme == "https" or self.registry.plain_http)
+
+    def check_redirect(self, url: Url) -> None:
+        """Raise ImageLookupError unless manifests and blobs may be fetched from the URL."""
+        self._check(url, self.registry.blob_hosts, "redirects to", "blobHosts")
+
+    def check_realm(self, url: Url) -> None:
+        """Raise ImageLookupError unless tokens may be requested from the URL."""
+        self._check(url, self.registry.token_hosts, "sends clients for tokens to", "tokenHosts")
+
+    def _check(self, url: Url, patterns: tuple[HostPattern, ...], what: str, key: str) -> None:
+        if self.is_own(url):
+            return
+        if not any(pattern.matches(url.host) for pattern in patterns):
+            raise ImageLookupError(
+                f"the registry {what} {url.host}, which its {key} do not list; list the host there if it belongs to "
+                "the registry"
+            )
+        if url.scheme != "https":
+            raise ImageLookupError(f"the registry {what} {url.host} without TLS; that host must be used over https")
+
+
+_ROWS = read_table(Path(__file__).with_name("data") / "presets.yaml")
+PRESETS: Mapping[str, tuple[Registry, ...]] = {
+    name: tuple(
+        Registry(
+            HostPattern(row["host"]),
+            row.get("endpoint", ""),
+            tuple(map(HostPattern, row.get("tokenHosts", ()))),
+            tuple(map(HostPattern, row.get("blobHosts", ()))),
+        )
+        for row in rows
+    )
+    for name, rows in _ROWS.items()
+}
+"""Registries by their name under spec.presets."""
+
+
+def _host(text: str) -> str:
+    split_pattern(text)
+    return text
+
+
+def _preset(name: str) -> str:
+    if name not in PRESETS:
+        raise ValueError(f"{spelled(name)} is not a preset; presets are {', '.join(PRESETS)}{hint(name, PRESETS)}")
+    return name
+
+
+def _authorities(text: str, info: ValidationInfo) -> str:
+    """The PEM text in the named file. The path is relative to the list."""
+    path = (info.context or {})["folder"] / text
+    try:
+        pem = str(path.read_text("utf-8"))
+        trust(pem)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read ({error.strerror}); name a file with certificates in PEM") from None
+    except ValueError:
+        raise ValueError(f"{path} holds no certificate; name a file with certificates in PEM") from None
+    return pem
+
+
+HostText = Annotated[str, AfterValidator(_host), Field(examples=["registry.corp.example:5000"])]
+
+
+class _Entry(CamelModel):
+    """A registry as people list it."""
+
+    host: HostText
+    token_hosts: tuple[HostText, ...] = ()
+    blob_hosts: tuple[HostText, ...] = ()
+    plain_http: Annotated[bool, Field(alias="plainHTTP")] = False
+    namespaces: tuple[str, ...] = ("*",)
+    ca_file: Annotated[str, AfterValidator(_authorities), Field(examples=["corp.pem"])] | None = None
+
+    @property
+    def registry(self) -> Registry:
+        return Registry(
+            _pattern(self.host, HTTP if self.plain_http else HTTPS),
+            token_hosts=tuple(map(_pattern, self.token_hosts)),
+            blob_hosts=tuple(map(_pattern, self.blob_hosts)),
+            plain_http=self.plain_http,
+            authorities=self.ca_file,
+            namespaces=self.namespaces,
+        )
+
+
+def _pattern(text: str, default: int = HTTPS) -> HostPattern:
+    name, port = split_pattern(text)
+    return HostPattern(name, port or default)
+
+
+class _Spec(CamelModel):
+    presets: tuple[Annotated[str, AfterValidator(_preset)], ...] = ()
+    registries: tuple[_Entry, ...] = ()
+
+
+class _File(CamelModel):
+    api_version: Literal["gpupolicy.dev/v1alpha1"]
+    kind: Literal["Registries"]
+    spec: _Spec
+
+
+def read_registries(path: Path) -> list[Registry]:
+    """The registries in a file. Raises FileErrors with every mistake in it."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        found = f"the file cannot be read ({error.strerror or error}); name a readable file"
+        raise FileErrors.of(str(path), found) from None
+    root, faults = read_yaml(content, str(path), "list of registries"), Faults()
+    schema = for_editors(_File.model_json_schema(by_alias=True))
+    file = read_head(root, _File, schema, faults, {"folder": path.parent})
+    if file is None:
+        raise FileErrors(faults.errors)
+    registries = [registry for name in file.spec.presets for registry in PRESETS[name]]
+    taken = {registry.host: "a preset" for registry in registries}
+    for number, entry in enumerate(file.spec.registries):
+        place, registry = ("spec", "registries", number), entry.registry
+        if registry.host in taken:
+            message = f"{registry.host.name} is also listed by {taken[registry.host]}; keep one of the two"
+            faults.add(root.file, locate(root, place)[1].line, place, message)
+        taken[registry.host] = key_text(place)
+        registries.append(registry)
+    if not registries:
+        message = f"lists no registry; name presets ({', '.join(PRESETS)}) or registries"
+        faults.add(root.file, locate(root, ("spec",))[1].line, "spec", message)
+    faults.raise_if_any()
+    return registries
 
 
 class AllowList:
     """The registries that may be queried. An exact host name beats a domain, and a longer domain a shorter one."""
 
     def __init__(self, registries: Iterable[Registry]) -> None:
-        self._exact: dict[tuple[str, int], Registry] = {}
-        self._domains: list[Registry] = []
-        for registry in registries:
-            if registry.host.name.startswith("*."):
-                self._domains.append(registry)
-            else:
-                self._exact[registry.host.name, registry.host.port] = registry
-        self._domains.sort(key=lambda registry: len(registry.host.name), reverse=True)
+        self._registries = sorted(registries, key=_precedence)
+        self.site: Callable[[str], Site | None] = lru_cache(maxsize=1_000)(self._site)
+        """The registry with this name in image references; None if it may not be queried. Finding it anew takes 15
+        microseconds, for each container of each pod."""
 
     @classmethod
     def load(cls, path: Path | str) -> "AllowList":
         """Read the list in the file at `path`. Raises FileErrors with every mistake in it."""
-        root = read_file(Path(path), "list of registries")
-        registries = _document(root)
-        root.faults.raise_if_any()
-        return cls(registries)
+        return cls(read_registries(Path(path)))
 
     def allows(self, reference: ImageReference) -> bool:
         """Whether the registry of the image may be queried."""
@@ -77,112 +234,18 @@ class AllowList:
         problem = f"what {registry} says is not for {whom}; ask the platform team to list it with the registry"
         return ImageInfo(problem=problem)
 
-    def site(self, name: str) -> Site | None:
-        """The registry with this name in image references; None if it may not be queried."""
+    def _site(self, name: str) -> Site | None:
         try:
             host, port = split_host(name)
         except FormatError:
             return None
         for default in (HTTPS, HTTP):
-            found = self._find(Host(host, port or default))
+            asked = Host(host, port or default)
+            found = next((registry for registry in self._registries if registry.host.matches(asked)), None)
             if found is not None and (port or found.plain_http is (default == HTTP)):
                 return Site(found, Host(found.endpoint or host, port or default))
         return None
 
-    def _find(self, host: Host) -> Registry | None:
-        exact = self._exact.get((host.name, host.port))
-        return exact or next((registry for registry in self._domains if registry.host.matches(host)), None)
 
-
-def _document(root: YamlValue) -> list[Registry]:
-    entries = root.entries("apiVersion", "kind", "spec")
-    for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
-        if key in entries:
-            entries[key].must_be(wanted)
-    for key in ("apiVersion", "kind", "spec"):
-        if key not in entries and not root.faults:
-            root.fault(f"{key} is missing; a list of registries starts with apiVersion, kind and spec")
-    return _spec(entries["spec"]) if "spec" in entries else []
-
-
-def _spec(part: YamlValue) -> list[Registry]:
-    spec = part.entries("presets", "registries")
-    registries = [registry for item in _items(spec, "presets") for registry in _preset(item)]
-    taken = {(registry.host.name, registry.host.port): "a preset" for registry in registries}
-    for item in _items(spec, "registries"):
-        registry = _registry(item)
-        if registry is None:
-            continue
-        place = registry.host.name, registry.host.port
-        if place in taken:
-            item.fault(f"{registry.host.name} is also listed by {taken[place]}; keep one of the two")
-        taken[place] = key_text(item.path)
-        registries.append(registry)
-    if not registries and not part.faults:
-        part.fault(f"lists no registry; name presets ({', '.join(PRESETS)}) or registries")
-    return registries
-
-
-def _preset(item: YamlValue) -> tuple[Registry, ...]:
-    name = item.text()
-    if name and name not in PRESETS:
-        item.fault(f"{spelled(name)} is not a preset; presets are {', '.join(PRESETS)}{hint(name, PRESETS)}")
-    return PRESETS.get(name, ())
-
-
-def _registry(item: YamlValue) -> Registry | None:
-    before = len(item.faults.errors)
-    entries = item.entries("host", "tokenHosts", "blobHosts", "plainHTTP", "namespaces", "caFile")
-    plain_http = entries["plainHTTP"].boolean() if "plainHTTP" in entries else False
-    if "host" not in entries:
-        if len(item.faults.errors) == before:
-            item.fault("host is missing; write the registry's name as it stands in the names of images")
-        return None
-    host = _pattern(entries["host"], HTTP if plain_http else HTTPS)
-    registry = Registry(
-        host or HostPattern(""),
-        token_hosts=_each(entries, "tokenHosts", _pattern),
-        blob_hosts=_each(entries, "blobHosts", _pattern),
-        plain_http=plain_http,
-        authorities=_authorities(entries["caFile"]) if "caFile" in entries else None,
-        namespaces=_each(entries, "namespaces", YamlValue.text) if "namespaces" in entries else ("*",),
-    )
-    return registry if host is not None else None
-
-
-def _pattern(part: YamlValue, default: int = HTTPS) -> HostPattern | None:
-    text = part.text()
-    try:
-        name, port = split_pattern(text)
-    except FormatError as error:
-        if text:
-            part.fault(str(error))
-        return None
-    return HostPattern(name, port or default)
-
-
-def _authorities(part: YamlValue) -> str | None:
-    """The PEM text in the named file. The path is relative to the list."""
-    text = part.text()
-    if not text:
-        return None
-    path = Path(part.node.file).parent / text
-    try:
-        pem = path.read_text("utf-8")
-        trust(pem)
-    except OSError as error:
-        part.fault(f"{path} cannot be read ({error.strerror}); name a file with certificates in PEM")
-        return None
-    except ValueError:
-        part.fault(f"{path} holds no certificate; name a file with certificates in PEM")
-        return None
-    return pem
-
-
-def _each(entries: Mapping[str, YamlValue], key: str, read: Callable[[YamlValue], Value | None]) -> tuple[Value, ...]:
-    found = [read(item) for item in _items(entries, key)]
-    return tuple(value for value in found if value is not None)
-
-
-def _items(entries: Mapping[str, YamlValue], key: str) -> Iterable[YamlValue]:
-    return entries[key].items() if key in entries else ()
+def _precedence(registry: Registry) -> tuple[bool, int]:
+    return registry.host.name.startswith("*."), -len(registry.host.name)

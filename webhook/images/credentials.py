@@ -6,16 +6,18 @@ credHelpers) are not run. The file is read again when it changes, because tokens
 
 import base64
 import binascii
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import orjson
 
 from webhook.images.hosts import HTTP, HTTPS, split_host
 from webhook.model.shape import FormatError
 from webhook.yaml_files.file_errors import FileErrors
+
+_log = logging.getLogger("gpu_policy.images")
 
 _HUB = "docker.io"
 _NAMES_OF_HUB = frozenset({"index.docker.io", "registry-1.docker.io", _HUB})
@@ -36,89 +38,75 @@ class Login:
         return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    stamp: tuple[int, int, int]
-    logins: Mapping[str, Login]
-    warnings: tuple[str, ...]
-
-
 class Credentials:
     """Logins by registry. Without a file there are none, and every registry is queried anonymously."""
 
     def __init__(self, path: Path | None = None) -> None:
+        """Read the file at `path`. Raises FileErrors, whose text has no secret."""
         self._path = path
-        self._read = _read(path) if path is not None else _Read((0, 0, 0), {}, ())
+        self._stamp: tuple[int, int, int] | None = None
+        self._logins: Mapping[str, Login] = {}
+        self._ignored: tuple[str, ...] = ()
         self._problem = ""
-
-    @classmethod
-    def load(cls, path: Path | str) -> "Credentials":
-        """Read the logins in the file at `path`. Raises FileErrors, whose text has no secret."""
-        return cls(Path(path))
+        self._logged: tuple[str, ...] = ()
+        if path is not None:
+            self._read(path)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """The entries of the file that are ignored and why; also why a changed file cannot be read."""
-        return (*self._read.warnings, self._problem) if self._problem else self._read.warnings
+        return (*self._ignored, self._problem) if self._problem else self._ignored
 
     def of(self, registry: str) -> Login | None:
-        """The login for the registry with this name in image references. A broken file keeps its last content."""
-        self._refresh()
-        try:
-            return self._read.logins.get(_canonical(registry))
-        except FormatError:
-            return None
+        """The login for the registry with this name in image references. A broken file keeps its last content.
 
-    def _refresh(self) -> None:
-        if self._path is None:
-            return
+        Each warning is logged once.
+        """
         try:
-            if _stamp(self._path) != self._read.stamp:
-                self._read = _read(self._path)
+            if self._path is not None:
+                self._read(self._path)
             self._problem = ""
         except FileErrors as error:
             self._problem = str(error)
-
-
-def _stamp(path: Path) -> tuple[int, int, int]:
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise FileErrors.of(str(path), f"the file cannot be read ({error.strerror})") from error
-    return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def _read(path: Path) -> _Read:
-    stamp = _stamp(path)
-    try:
-        found = orjson.loads(path.read_bytes())
-    except OSError as error:
-        raise FileErrors.of(str(path), f"the file cannot be read ({error.strerror})") from error
-    except ValueError:
-        found = None
-    auths = found.get("auths", {}) if isinstance(found, dict) else None
-    if not isinstance(found, dict) or not isinstance(auths, dict):
-        expected = 'the JSON that `docker login` writes: {"auths": {HOST: {"auth": ...}}}'
-        raise FileErrors.of(str(path), f"not a docker configuration; expected {expected}")
-    return _Read(stamp, *_logins(path, found, auths))
-
-
-def _logins(path: Path, found: Mapping[str, Any], auths: Mapping[str, Any]) -> tuple[dict[str, Login], tuple[str, ...]]:
-    logins: dict[str, Login] = {}
-    warnings = [
-        f"{path}: {key} is ignored, because credential helpers are not run; write the credentials themselves under "
-        "auths"
-        for key in ("credsStore", "credHelpers")
-        if found.get(key)
-    ]
-    for key, entry in auths.items():
+        logged, self._logged = self._logged, self.warnings
+        for warning in self._logged:
+            if warning not in logged:
+                _log.warning("%s", warning)
         try:
-            login = _login(entry)
-            if login is not None:
-                logins[_canonical(_host(key))] = login
-        except ValueError as error:
-            warnings.append(f"{path}: auths[{key}] is ignored: {error}")
-    return logins, tuple(warnings)
+            return self._logins.get(_canonical(registry))
+        except FormatError:
+            return None
+
+    def _read(self, path: Path) -> None:
+        """Read the file if it has changed. Raises FileErrors."""
+        try:
+            status = path.stat()
+            stamp = status.st_mtime_ns, status.st_size, status.st_ino
+            if stamp == self._stamp:
+                return
+            found = orjson.loads(path.read_bytes())
+        except OSError as error:
+            raise FileErrors.of(str(path), f"the file cannot be read ({error.strerror})") from error
+        except ValueError:
+            found = None
+        auths = found.get("auths", {}) if isinstance(found, dict) else None
+        if not isinstance(auths, dict):
+            expected = 'the JSON that `docker login` writes: {"auths": {HOST: {"auth": ...}}}'
+            raise FileErrors.of(str(path), f"not a docker configuration; expected {expected}")
+        logins: dict[str, Login] = {}
+        ignored = [
+            f"{path}: {key} is ignored, because credential helpers are not run; write the credentials themselves under "
+            "auths"
+            for key in ("credsStore", "credHelpers")
+            if found.get(key)
+        ]
+        for key, entry in auths.items():
+            try:
+                if (login := _login(entry)) is not None:
+                    logins[_canonical(_host(key))] = login
+            except ValueError as error:
+                ignored.append(f"{path}: auths[{key}] is ignored: {error}")
+        self._stamp, self._logins, self._ignored = stamp, logins, tuple(ignored)
 
 
 def _host(key: str) -> str:

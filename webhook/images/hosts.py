@@ -7,9 +7,7 @@ lists of allowed hosts.
 import re
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from urllib.parse import urljoin, urlsplit
 
-from webhook.images.lookup_limits import ImageLookupError
 from webhook.model.shape import FormatError, spelled
 
 HTTPS = 443
@@ -17,7 +15,6 @@ HTTP = 80
 
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
-_TARGET = re.compile(r"/[!-~]*", re.ASCII)
 _LONGEST_NAME = 253
 
 
@@ -32,7 +29,7 @@ class Host:
         return self.spelled(HTTPS)
 
     def spelled(self, default: int) -> str:
-        """The host as a URL has it, without the port if that is the default port."""
+        """The host as a URL has it, without the port if that is `default`."""
         name = f"[{self.name}]" if ":" in self.name else self.name
         return name if self.port == default else f"{name}:{self.port}"
 
@@ -45,31 +42,11 @@ class HostPattern:
     port: int = HTTPS
 
     def matches(self, host: Host) -> bool:
-        """Whether the pattern includes the host."""
         if host.port != self.port:
             return False
         if self.name.startswith("*."):
             return host.name.endswith(self.name[1:])
         return host.name == self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Url:
-    """Where a request is sent. `target` is the path with its query."""
-
-    scheme: str
-    host: Host
-    target: str
-
-    @property
-    def authority(self) -> str:
-        """The host, with its port unless the scheme implies it, as in the header Host."""
-        return self.host.spelled(default_port(self.scheme))
-
-
-def default_port(scheme: str) -> int:
-    """The port that https or http implies."""
-    return HTTPS if scheme == "https" else HTTP
 
 
 def split_host(text: str) -> tuple[str, int | None]:
@@ -78,9 +55,7 @@ def split_host(text: str) -> tuple[str, int | None]:
     if not colon or text.endswith("]"):
         name, port = text, ""
     elif not (port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536):
-        raise FormatError(
-            f"{spelled(text)} is not a host; write a DNS name or an IP address, with :port if it needs one"
-        )
+        raise _not_a_host(text)
     return _name(name.lower(), text), int(port) if port else None
 
 
@@ -94,25 +69,8 @@ def split_pattern(text: str) -> tuple[str, int | None]:
     return f"*.{name}", port
 
 
-def parse_url(text: str, base: Url | None = None) -> Url:
-    """Parse an http or https URL, relative to `base` if given.
-
-    Raises ImageLookupError, whose text has neither the path nor the query.
-    """
-    try:
-        joined = urljoin(f"{base.scheme}://{base.authority}{base.target}", text) if base is not None else text
-        parts = urlsplit(joined)
-        if parts.scheme not in ("https", "http"):
-            raise FormatError("its scheme is neither https nor http")
-        name, port = split_host(parts.netloc)
-    except ValueError as error:
-        raise ImageLookupError(f"the registry refers to a URL that is not valid: {error}") from error
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    if _TARGET.fullmatch(target) is None:
-        raise ImageLookupError(
-            f"the registry refers to a URL on {name} that is not valid: its path has characters that must be escaped"
-        )
-    return Url(parts.scheme, Host(name, port or default_port(parts.scheme)), target)
+def _not_a_host(text: str) -> FormatError:
+    return FormatError(f"{spelled(text)} is not a host; write a DNS name or an IP address, with :port if it needs one")
 
 
 def _name(name: str, text: str) -> str:
@@ -120,9 +78,7 @@ def _name(name: str, text: str) -> str:
         return _address(name[1:-1], text, IPv6Address)
     labels = name.split(".")
     if len(name) > _LONGEST_NAME or not all(_LABEL.fullmatch(label) for label in labels):
-        raise FormatError(
-            f"{spelled(text)} is not a host; write a DNS name or an IP address, with :port if it needs one"
-        )
+        raise _not_a_host(text)
     if _NUMBER.fullmatch(labels[-1]):
         return _address(name, text, IPv4Address)
     return name

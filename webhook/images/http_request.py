@@ -1,78 +1,123 @@
-"""One HTTP request and its response, on a connection of its own.
+"""One HTTP request and its response, on a connection of its own, within a deadline and a number of bytes.
 
-http.client is used without pools, redirects, retries, decompression, cookies and proxies, so the response is exactly
-what the server sent.
-
-A `BoundedSocket` limits bytes and time. The timeout of a plain socket begins anew with every byte, so a server that
-sends one byte a second would never exceed it. Here every read gets the rest of one deadline, and every byte counts:
-those of headers, chunk sizes and trailers, too.
+http.client is used as it is: no redirects, retries, decompression, cookies and proxies. The timeout of a socket begins
+anew with every byte, so `_Received` reads for http.client: every read gets the rest of one deadline, and every byte
+counts, those of heads, chunk sizes and trailers, too.
 """
 
 import io
+import re
 import socket
 import ssl
+import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, IncompleteRead
+from functools import lru_cache
+from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, HTTPSConnection, IncompleteRead
+from typing import Any
+from urllib.parse import urljoin, urlsplit
 
-from webhook.images.addresses import Resolve, connect
-from webhook.images.hosts import Host, Url
-from webhook.images.lookup_limits import Deadline, ImageLookupError, LookupLimits
-from webhook.images.registries import Registry, trust
+from webhook.images.hosts import HTTP, HTTPS, Host, split_host
+from webhook.model.shape import FormatError
 
-
-def _too_large(host: Host) -> ImageLookupError:
-    return ImageLookupError(f"{host} sends a larger answer than the limits allow")
-
-
-class BoundedSocket:
-    """A socket with the methods that http.client needs. The caller closes the connection."""
-
-    def __init__(self, connection: socket.socket, host: Host, deadline: Deadline, budget: int) -> None:
-        self._connection = connection
-        self._host = host
-        self._deadline = deadline
-        self.budget = budget
-        """Bytes that may still be received."""
-
-    def sendall(self, content: bytes) -> None:
-        """Send everything."""
-        self._connection.settimeout(self._deadline.left())
-        self._connection.sendall(content)
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        """A reader of the received bytes."""
-        return io.BufferedReader(_ReceivedBytes(self))
-
-    def receive_into(self, buffer: memoryview) -> int:
-        """Wait for bytes. Raises ImageLookupError beyond the budget, TimeoutError and OSError."""
-        self._connection.settimeout(self._deadline.left())
-        count = self._connection.recv_into(buffer)
-        self.budget -= count
-        if self.budget < 0:
-            raise _too_large(self._host)
-        return count
-
-    def close(self) -> None:
-        """Do nothing: http.client calls this before the response has been read."""
+_CONNECT_SECONDS = 4.0
+"""For a connection to one address of a host, and for the TLS handshake."""
+_HEAD_BYTES = 64 * 1024
+_TARGET = re.compile(r"/[!-~]*", re.ASCII)
 
 
-class _ReceivedBytes(io.RawIOBase):
-    def __init__(self, bounded: BoundedSocket) -> None:
-        super().__init__()
-        self._bounded = bounded
+@dataclass(frozen=True, slots=True)
+class LookupLimits:
+    """The limits of one look-up. A response beyond a limit is an error; it is never cut."""
 
-    def readable(self) -> bool:
-        return True
+    seconds: float = 15.0
+    redirects: int = 3
+    """Hops after the first request."""
+    manifest_bytes: int = 4 * 2**20
+    """For a manifest or index; registries accept as much (OCI distribution 1.1)."""
+    config_bytes: int = 8 * 2**20
+    """For the configuration of an image. Real ones have a few KiB to a few hundred KiB."""
+    token_bytes: int = 64 * 1024
+    """For the response of a token server."""
 
-    def readinto(self, buffer: "memoryview") -> int:  # type: ignore[override]  # what BufferedReader passes
-        return self._bounded.receive_into(buffer)
+
+class ImageLookupError(Exception):
+    """A look-up failed. The text says which host failed and how; it has no secret and no address of the network.
+
+    `is_lasting`: trying again soon is useless. `retry_after`: seconds to wait before the next request, as the registry
+    demands; at most an hour, 0 if it demands nothing.
+    """
+
+    def __init__(self, text: str, *, is_lasting: bool = True, retry_after: float = 0.0) -> None:
+        super().__init__(text)
+        self.is_lasting = is_lasting
+        self.retry_after = retry_after
 
 
-_CHUNK = 64 * 1024
-_WRAPPING = 16 * 1024
-"""Bytes of chunk sizes for each `_CHUNK` of a body. Chunks of one byte each would cost seconds of CPU time."""
+class Deadline:
+    """A moment `seconds` from now."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """The seconds until the deadline, more than 0. Raises TimeoutError after it."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("time has run out")
+        return left
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """Where a request is sent. `target` is the path with its query."""
+
+    scheme: str
+    host: Host
+    target: str
+
+
+def parse_url(text: str, base: Url | None = None) -> Url:
+    """Parse an http or https URL, relative to `base` if given.
+
+    Raises ImageLookupError, whose text has neither the path nor the query.
+    """
+    try:
+        joined = text
+        if base is not None:
+            joined = urljoin(f"{base.scheme}://{base.host.spelled(_default_port(base.scheme))}{base.target}", text)
+        parts = urlsplit(joined)
+        if parts.scheme not in ("https", "http"):
+            raise FormatError("its scheme is neither https nor http")
+        name, port = split_host(parts.netloc)
+    except ValueError as error:
+        raise ImageLookupError(f"the registry refers to a URL that is not valid: {error}") from error
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    if _TARGET.fullmatch(target) is None:
+        raise ImageLookupError(
+            f"the registry refers to a URL on {name} that is not valid: its path has characters that must be escaped"
+        )
+    return Url(parts.scheme, Host(name, port or _default_port(parts.scheme)), target)
+
+
+def _default_port(scheme: str) -> int:
+    return HTTPS if scheme == "https" else HTTP
+
+
+@lru_cache(maxsize=8)
+def trust(authorities: str | None = None) -> ssl.SSLContext:
+    """A client's TLS context that trusts the authorities of the system and those in a PEM text.
+
+    Contexts are shared, because each takes about 1 MiB. Raises ValueError if the text has no certificate.
+    """
+    context = ssl.create_default_context()
+    if authorities is not None:
+        try:
+            context.load_verify_locations(cadata=authorities)
+        except ssl.SSLError as error:
+            raise ValueError("no certificate in PEM") from error
+    return context
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,26 +132,33 @@ class HttpRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpResponse:
-    """A response. `body` is empty unless the status is 200."""
+class HttpAnswer:
+    """A response, read to its end. `body` is empty unless the status is 200."""
 
     url: Url
     status: int
     headers: HTTPMessage
-    body: bytearray
+    body: bytes
 
 
-def exchange(
-    request: HttpRequest, registry: Registry, limits: LookupLimits, outer: Deadline, resolver: Resolve
-) -> HttpResponse:
+def exchange(request: HttpRequest, authorities: str | None, deadline: Deadline) -> HttpAnswer:
     """Send a request and read the whole response. Raises ImageLookupError, whose text names the host."""
     host = request.url.host
-    deadline = Deadline(limits.request_seconds, outer)
     try:
-        with closing(_connected(request.url, registry, deadline, resolver)) as connection:
-            return _response(request, BoundedSocket(connection, host, deadline, limits.header_bytes))
+        with closing(_connection(request.url, authorities, min(deadline.left(), _CONNECT_SECONDS))) as connection:
+            connection.connect()
+            received = _Received(connection.sock, deadline, request)
+            connection.response_class = lambda _socket, **options: HTTPResponse(received, **options)  # type: ignore[arg-type,assignment]  # a socket for its method makefile
+            headers = {"Connection": "close", "User-Agent": "gpu-policy-webhook", **request.headers}
+            connection.request(request.method, request.url.target, request.body, headers)
+            with closing(connection.getresponse()) as response:
+                has_body = response.status == 200 and request.method != "HEAD"
+                body = _body(response, request) if has_body else b""
+                return HttpAnswer(request.url, response.status, response.headers, body)
     except TimeoutError as error:
         raise ImageLookupError(f"{host} does not answer in time", is_lasting=False) from error
+    except (socket.gaierror, UnicodeError) as error:
+        raise ImageLookupError(f"the DNS name {host.name} cannot be resolved", is_lasting=False) from error
     except ssl.SSLCertVerificationError as error:
         raise ImageLookupError(
             f"{host} presents a certificate that is not trusted ({error.verify_message}); a private CA has to be "
@@ -123,52 +175,56 @@ def exchange(
         raise ImageLookupError(f"{host} answers with something that is not HTTP") from error
 
 
-def _connected(url: Url, registry: Registry, deadline: Deadline, resolver: Resolve) -> socket.socket:
-    connection = connect(url.host, deadline, resolver)
+def _connection(url: Url, authorities: str | None, seconds: float) -> HTTPConnection:
     if url.scheme == "http":
-        return connection
-    try:
-        connection.settimeout(deadline.left())
-        return trust(registry.authorities).wrap_socket(connection, server_hostname=url.host.name)
-    except (OSError, ValueError):
-        connection.close()
-        raise
+        return HTTPConnection(url.host.name, url.host.port, timeout=seconds)
+    return HTTPSConnection(url.host.name, url.host.port, timeout=seconds, context=trust(authorities))
 
 
-def _response(request: HttpRequest, bounded: BoundedSocket) -> HttpResponse:
-    connection = HTTPConnection(request.url.host.name, request.url.host.port)
-    connection.sock = bounded
-    headers = {
-        "Host": request.url.authority,
-        "Accept-Encoding": "identity",
-        "Connection": "close",
-        "User-Agent": "gpu-policy-webhook",
-        **request.headers,
-    }
-    connection.request(request.method, request.url.target, request.body, headers)
-    with closing(connection.getresponse()) as response:
-        body = bytearray()
-        if response.status == 200 and request.method != "HEAD":
-            body = _body(response, request, bounded)
-        return HttpResponse(request.url, response.status, response.headers, body)
+class _Received(io.RawIOBase):
+    """The bytes of a response. Raises TimeoutError after the deadline, ImageLookupError after too many bytes."""
+
+    def __init__(self, connection: socket.socket, deadline: Deadline, request: HttpRequest) -> None:
+        super().__init__()
+        self._connection = connection
+        self._raw = connection.makefile("rb", buffering=0)  # keeps the socket open until the response is closed
+        self._deadline = deadline
+        self._host = request.url.host
+        self._left = _HEAD_BYTES + request.most_bytes * 5 // 4  # the rest for sizes of chunks
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._connection.settimeout(self._deadline.left())
+        count = self._raw.readinto(buffer) or 0
+        self._left -= count
+        if self._left < 0:
+            raise _too_large(self._host)
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
-def _body(response: HTTPResponse, request: HttpRequest, bounded: BoundedSocket) -> bytearray:
+def _body(response: HTTPResponse, request: HttpRequest) -> bytes:
     """The whole body. A compressed body is refused, because a few bytes can become gigabytes."""
-    encoding = response.headers.get("content-encoding", "identity")
-    if encoding.lower() != "identity":
-        raise ImageLookupError(
-            f"{request.url.host} answers with a Content-Encoding that was not requested, such as compression"
-        )
+    host = request.url.host
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise ImageLookupError(f"{host} answers with a Content-Encoding that was not requested, such as compression")
     if response.length is not None and response.length > request.most_bytes:
-        raise _too_large(request.url.host)
-    body = bytearray()
-    bounded.budget = _CHUNK + _WRAPPING
-    while chunk := response.read(_CHUNK):
-        body += chunk
-        if len(body) > request.most_bytes:
-            raise _too_large(request.url.host)
-        bounded.budget = _CHUNK + _WRAPPING
+        raise _too_large(host)
+    body = response.read(request.most_bytes + 1)
+    if len(body) > request.most_bytes:
+        raise _too_large(host)
     if response.length:
-        raise IncompleteRead(b"", response.length)
+        raise IncompleteRead(body, response.length)
     return body
+
+
+def _too_large(host: Host) -> ImageLookupError:
+    return ImageLookupError(f"{host} sends a larger answer than the limits allow")

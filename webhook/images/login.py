@@ -7,58 +7,42 @@ hosts, nowhere else. A token goes to the registry only. Other statuses become er
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
-from threading import Lock
 from urllib.parse import parse_qsl, urlencode
+from urllib.request import parse_http_list
 
+from webhook.images.allowlist import Site
 from webhook.images.credentials import Login
-from webhook.images.hosts import Url, parse_url
-from webhook.images.http_request import HttpRequest, HttpResponse
-from webhook.images.lookup_limits import ImageLookupError
-from webhook.images.registries import Site
+from webhook.images.http_request import HttpAnswer, HttpRequest, ImageLookupError, Url, parse_url
 from webhook.images.registry_documents import read_json
 
 _LONGEST = 8 * 1024
 """Characters of one header that are read."""
 
-_TOKEN = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"  # noqa: S105  # no secret: what RFC 9110 calls a token
-_SCHEME = re.compile(rf"[\s,]*({_TOKEN})(?=[\s,]|$)(?!\s*=)", re.ASCII)
-_PARAMETER = re.compile(rf'[\s,]*({_TOKEN})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|({_TOKEN}))', re.ASCII)
-_ESCAPE = re.compile(r"\\(.)")
+_SCHEME = re.compile(r"(?:^|,)\s*(bearer|basic)\b\s*", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
-    """An authentication scheme, such as bearer or basic, and its parameters. Scheme and names are in lower case."""
+def parse_challenges(headers: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Bearer and basic -> the parameters of the first challenge of this kind, by their names in lower case.
 
-    scheme: str
-    parameters: Mapping[str, str]
-
-
-def parse_challenges(headers: Iterable[str]) -> list[Challenge]:
-    """The challenges in WWW-Authenticate headers, in order. Reading a header ends at its first malformed part."""
-    found: list[Challenge] = []
+    `headers` are those called WWW-Authenticate. Other authentication schemes are left out.
+    """
+    challenges: dict[str, dict[str, str]] = {}
     for header in headers:
-        if len(header) > _LONGEST:
-            continue
-        position = 0
-        while scheme := _SCHEME.match(header, position):
-            parameters: dict[str, str] = {}
-            position = scheme.end()
-            while parameter := _PARAMETER.match(header, position):
-                name, quoted, plain = parameter.groups()
-                parameters[name.lower()] = plain if quoted is None else _ESCAPE.sub(r"\1", quoted)
-                position = parameter.end()
-            found.append(Challenge(scheme.group(1).lower(), parameters))
-    return found
+        _, *parts = _SCHEME.split(header if len(header) <= _LONGEST else "")
+        for scheme, text in zip(parts[::2], parts[1::2], strict=True):
+            pairs = (item.partition("=") for item in parse_http_list(text))
+            parameters = {name.strip().lower(): value.strip().strip('"') for name, equals, value in pairs if equals}
+            challenges.setdefault(scheme.lower(), parameters)
+    return challenges
 
 
 _LONGEST_WAIT = 3600.0
 """Most seconds that are read from the header Retry-After."""
 
 
-def error_for_status(answer: HttpResponse, what: str) -> ImageLookupError:
+def error_for_status(answer: HttpAnswer, what: str) -> ImageLookupError:
     """The error for a response whose status is not 200. `what` names what was requested."""
     host, status = answer.url.host, answer.status
     if status == 404:
@@ -68,28 +52,18 @@ def error_for_status(answer: HttpResponse, what: str) -> ImageLookupError:
             f"{host} denies access to {what} ({status}); check that it exists and that the configured credentials may "
             "pull it"
         )
-    if status == 429:
-        return ImageLookupError(
-            f"{host} rejects requests for now, because there were too many (429)",
-            is_lasting=False,
-            retry_after=retry_after(answer),
-        )
-    if status == 408 or status >= 500:
-        return ImageLookupError(
-            f"{host} cannot answer the request at the moment ({status})",
-            is_lasting=False,
-            retry_after=retry_after(answer),
-        )
+    if status in (408, 429) or status >= 500:
+        cannot = "cannot answer the request at the moment"
+        reason = "rejects requests for now, because there were too many" if status == 429 else cannot
+        return ImageLookupError(f"{host} {reason} ({status})", is_lasting=False, retry_after=_retry_after(answer))
     return ImageLookupError(f"{host} answers with status {status} instead of {what}")
 
 
-def retry_after(answer: HttpResponse) -> float:
+def _retry_after(answer: HttpAnswer) -> float:
     """The seconds in the header Retry-After, or until the date in it: an hour at most, 0 without the header."""
     text = str(answer.headers.get("retry-after", ""))
-    if text.isascii() and text.isdigit():
-        return min(float(text[:9]), _LONGEST_WAIT)
     try:
-        wait = parsedate_to_datetime(text).timestamp() - time.time()
+        wait = float(text[:9]) if text.isdecimal() else parsedate_to_datetime(text).timestamp() - time.time()
     except (ValueError, OverflowError):
         return 0.0
     return min(max(wait, 0.0), _LONGEST_WAIT)
@@ -104,45 +78,14 @@ _MARGIN = 10.0
 """Seconds before the end of its validity in which a token is no longer used."""
 _BASIC_SECONDS = 300.0
 """Seconds for which a user and a password are sent before the registry has to demand them again."""
-_MOST_LOGINS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
     """A header Authorization for a repository. `end` is when it expires, in seconds of time.monotonic()."""
 
-    authorization: str
+    authorization: str = field(repr=False)
     end: float
-
-    def __repr__(self) -> str:
-        return f"Token(end={self.end})"
-
-
-class TokenCache:
-    """Tokens by repository; the oldest is dropped when there are too many. Threads may share a cache."""
-
-    def __init__(self) -> None:
-        self._tokens: dict[tuple[Site, str], Token] = {}
-        self._lock = Lock()
-
-    def get(self, site: Site, repository: str) -> str | None:
-        """The header Authorization for a repository; None if there is no valid token."""
-        with self._lock:
-            found = self._tokens.get((site, repository))
-        return found.authorization if found is not None and time.monotonic() < found.end else None
-
-    def keep(self, site: Site, repository: str, found: Token) -> None:
-        """Keep a token; it replaces the oldest one if there are too many."""
-        with self._lock:
-            self._tokens.pop((site, repository), None)
-            self._tokens[site, repository] = found
-            if len(self._tokens) > _MOST_LOGINS:
-                del self._tokens[next(iter(self._tokens))]
-
-    def drop(self, site: Site, repository: str) -> None:
-        """Forget a token that the registry did not accept."""
-        with self._lock:
-            self._tokens.pop((site, repository), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +97,13 @@ class Authenticator:
     login: Login | None
     most_bytes: int
     """Most bytes of the response of a token server."""
-    ask: Callable[[HttpRequest], HttpResponse]
+    ask: Callable[[HttpRequest], HttpAnswer]
 
-    def token(self, challenges: list[Challenge]) -> Token:
+    def token(self, challenges: Mapping[str, Mapping[str, str]]) -> Token:
         """A token from the server that a challenge names, else the user and password. Raises ImageLookupError."""
-        by_scheme = {challenge.scheme: challenge for challenge in reversed(challenges)}
-        if "bearer" in by_scheme:
-            return self._from_server(by_scheme["bearer"].parameters)
-        if "basic" not in by_scheme:
+        if "bearer" in challenges:
+            return self._from_server(challenges["bearer"])
+        if "basic" not in challenges:
             raise ImageLookupError(
                 "the registry demands a login, but offers neither Bearer nor Basic, the supported authentication "
                 "schemes"
@@ -183,12 +125,11 @@ class Authenticator:
         asked_at = time.monotonic()
         answer = self.ask(self._request(realm, parameters))
         if answer.status in (401, 403):
+            refused = f"rejects the configured credentials ({answer.status}); correct them"
             if self.login is None:
                 refused = (
                     f"gives no token to anonymous clients ({answer.status}); configure credentials for the registry"
                 )
-            else:
-                refused = f"rejects the configured credentials ({answer.status}); correct them"
             raise ImageLookupError(f"{realm.host} {refused}")
         if answer.status != 200:
             raise error_for_status(answer, f"a token for {self.repository}")
@@ -196,35 +137,23 @@ class Authenticator:
         token = found.get("token") or found.get("access_token")
         if not isinstance(token, str) or _SENDABLE.fullmatch(token) is None:
             raise ImageLookupError(f"{realm.host} answers without a usable token")
-        return Token(f"Bearer {token}", asked_at + _seconds(found.get("expires_in")) - _MARGIN)
+        seconds = found.get("expires_in")
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+            seconds = _LEAST_SECONDS
+        return Token(f"Bearer {token}", asked_at + min(max(seconds, _LEAST_SECONDS), _MOST_SECONDS) - _MARGIN)
 
     def _request(self, realm: Url, parameters: Mapping[str, str]) -> HttpRequest:
         path, _, query = realm.target.partition("?")
         own = dict(parse_qsl(query))
-        asked = {
-            **own,
-            "service": parameters.get("service") or own.get("service", ""),
-            "scope": self._scope(parameters.get("scope") or own.get("scope", "")),
-        }
+        scope = parameters.get("scope") or own.get("scope", "")
+        if not scope or any(demanded.startswith("repository") for demanded in scope.split()):
+            scope = f"repository:{self.repository}:pull"  # instead of any repository scope that was demanded
+        asked = {**own, "service": parameters.get("service") or own.get("service", ""), "scope": scope}
         asked = {name: value for name, value in asked.items() if value}
         if self.login is not None and self.login.identity_token:
             form = {**asked, "grant_type": "refresh_token", "client_id": _CLIENT}
             body = urlencode({**form, "refresh_token": self.login.identity_token}).encode()
             headers = {"Content-Type": "application/x-www-form-urlencoded"}
-            return HttpRequest(Url(realm.scheme, realm.host, path), self.most_bytes, "POST", headers, body)
+            return HttpRequest(replace(realm, target=path), self.most_bytes, "POST", headers, body)
         headers = {"Authorization": self.login.basic} if self.login is not None else {}
-        return HttpRequest(
-            Url(realm.scheme, realm.host, f"{path}?{urlencode(asked)}"), self.most_bytes, headers=headers
-        )
-
-    def _scope(self, demanded: str) -> str:
-        """The scope to request: pulling from this repository, instead of any repository scope that was demanded."""
-        if not demanded or any(scope.startswith("repository") for scope in demanded.split()):
-            return f"repository:{self.repository}:pull"
-        return demanded
-
-
-def _seconds(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return _LEAST_SECONDS
-    return min(max(float(value), _LEAST_SECONDS), _MOST_SECONDS)
+        return HttpRequest(replace(realm, target=f"{path}?{urlencode(asked)}"), self.most_bytes, headers=headers)

@@ -10,13 +10,14 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from sys import getsizeof
 from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
 import orjson
 
-from webhook.images.lookup_limits import ImageLookupError
+from webhook.images.http_request import ImageLookupError
 
 DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 DOCKER_INDEX = "application/vnd.docker.distribution.manifest.list.v2+json"
@@ -29,8 +30,6 @@ _SCHEMA_1 = "application/vnd.docker.distribution.manifest.v1+"
 
 MOST_VALUES = 100_000
 """Most values in one document; as objects they take about 10 MiB."""
-MOST_IMAGES = 1_000
-"""Most entries of one index."""
 MOST_ARCHITECTURES = 32
 """Most architectures of one image."""
 
@@ -42,13 +41,6 @@ PARSING = Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
-    """The manifest of one image: the digest of its configuration."""
-
-    config: str
-
-
-@dataclass(frozen=True, slots=True)
 class Index:
     """The Linux images of an index: the digest of the image to read, and the architectures of all."""
 
@@ -56,8 +48,8 @@ class Index:
     architectures: tuple[str, ...]
 
 
-def digest_of(body: bytes | bytearray) -> str:
-    """The digest of a document."""
+def digest_of(body: bytes) -> str:
+    """The sha256 digest, as registries spell it."""
     return "sha256:" + hashlib.sha256(body).hexdigest()
 
 
@@ -66,13 +58,13 @@ def is_digest(text: object) -> bool:
     return isinstance(text, str) and _DIGEST.fullmatch(text) is not None
 
 
-def check_digest(body: bytes | bytearray, digest: str, what: str) -> None:
+def check_digest(body: bytes, digest: str, what: str) -> None:
     """Raise ImageLookupError unless the body has this digest."""
     if digest_of(body) != digest:
         raise ImageLookupError(f"{what} does not match its digest")
 
 
-def read_json(body: bytes | bytearray, what: str) -> dict[str, Any]:
+def read_json(body: bytes, what: str) -> dict[str, Any]:
     """The JSON object in a body. Raises ImageLookupError."""
     if sum(map(body.count, (b",", b"[", b"{"))) > MOST_VALUES:
         raise ImageLookupError(f"{what} has more than {MOST_VALUES} values")
@@ -85,8 +77,8 @@ def read_json(body: bytes | bytearray, what: str) -> dict[str, Any]:
     return found
 
 
-def read_manifest(body: bytes | bytearray, content_type: str) -> Manifest | Index:
-    """Read a manifest or an index. Raises ImageLookupError."""
+def read_manifest(body: bytes, content_type: str) -> str | Index:
+    """Read an index, or the manifest of one image: the digest of its configuration. Raises ImageLookupError."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind.startswith(_SCHEMA_1):
         raise ImageLookupError(
@@ -100,27 +92,24 @@ def read_manifest(body: bytes | bytearray, content_type: str) -> Manifest | Inde
         )
     with PARSING:
         found = read_json(body, "the manifest")
-        if found.get("mediaType", kind) != kind or _kinds(found) != (kind in INDEXES, kind in MANIFESTS):
+        # CVE-2021-41190: some documents look like an index and like a manifest
+        looks_like = "manifests" in found, "config" in found or "layers" in found
+        if found.get("mediaType", kind) != kind or looks_like != (kind in INDEXES, kind in MANIFESTS):
             raise ImageLookupError("the manifest's content contradicts its media type")
-        return _index(found) if kind in INDEXES else _manifest(found)
-
-
-def _kinds(found: Mapping[str, Any]) -> tuple[bool, bool]:
-    """Whether a document looks like an index, and like a manifest (CVE-2021-41190: some look like both)."""
-    return "manifests" in found, "config" in found or "layers" in found
-
-
-def _manifest(found: Mapping[str, Any]) -> Manifest:
-    config = _object(found.get("config"), "the manifest's config")
-    if config.get("mediaType") not in CONFIGS:
-        raise ImageLookupError("the reference leads to an artifact that is not a container image, such as a Helm chart")
-    return Manifest(_digest(config, "the manifest's config"))
+        if kind in INDEXES:
+            return _index(found)
+        config = _object(found.get("config"), "the manifest's config")
+        if config.get("mediaType") not in CONFIGS:
+            raise ImageLookupError(
+                "the reference leads to an artifact that is not a container image, such as a Helm chart"
+            )
+        return _digest(config, "the manifest's config")
 
 
 def _index(found: Mapping[str, Any]) -> Index:
     entries = found["manifests"]
-    if not isinstance(entries, list) or len(entries) > MOST_IMAGES:
-        raise ImageLookupError(f"the image index must have a list of at most {MOST_IMAGES} manifests")
+    if not isinstance(entries, list):
+        raise ImageLookupError("the image index must have a list of manifests")
     images: dict[str, Mapping[str, Any]] = {}
     for entry in entries:
         architecture = _linux(_object(entry, "an entry of the image index"))
@@ -187,23 +176,15 @@ NAMES = frozenset(
 PREFIX = "NVIDIA_REQUIRE_"
 """Every variable with this prefix is a requirement of its own."""
 
-LONGEST_NAME = 128
-LONGEST_VALUE = 4096
-"""Most characters of a value; NVIDIA_REQUIRE_CUDA has up to 3,000."""
-MOST_CHARACTERS = 16 * 1024
-"""Most characters of all names and values together."""
+MOST_ENV_BYTES = 8 * 1024
+"""Most bytes of memory for names and values together; NVIDIA_REQUIRE_CUDA has up to 3,000 characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
-    """The variables about CUDA and the driver, and the CPU architecture, empty if the configuration has none."""
+def read_config(body: bytes) -> tuple[Mapping[str, str], str]:
+    """The variables about CUDA and the driver in a configuration, the last value of each, and its CPU architecture.
 
-    env: Mapping[str, str]
-    architecture: str
-
-
-def read_config(body: bytes | bytearray) -> Config:
-    """Read a configuration. The last value of a variable counts. Raises ImageLookupError."""
+    The architecture is empty if the configuration has none. Raises ImageLookupError.
+    """
     with PARSING:
         found = read_json(body, "the image configuration")
         if found.get("os", "linux") != "linux":
@@ -211,7 +192,7 @@ def read_config(body: bytes | bytearray) -> Config:
         inner = found.get("config") or {}
         if not isinstance(inner, dict):
             raise ImageLookupError("config in the image configuration is not a JSON object")
-        return Config(MappingProxyType(_env(inner.get("Env") or [])), architecture_in(found.get("architecture")))
+        return MappingProxyType(_env(inner.get("Env") or [])), architecture_in(found.get("architecture"))
 
 
 def _env(entries: object) -> dict[str, str]:
@@ -220,16 +201,10 @@ def _env(entries: object) -> dict[str, str]:
     env: dict[str, str] = {}
     for entry in entries:
         name, equals, value = entry.partition("=")
-        if not equals or not (name in NAMES or name.startswith(PREFIX)):
-            continue
-        if len(name) > LONGEST_NAME or len(value) > LONGEST_VALUE:
-            raise ImageLookupError(
-                f"the image configuration has a variable {name[:40]} whose name is longer than {LONGEST_NAME} or whose "
-                f"value is longer than {LONGEST_VALUE} characters"
-            )
-        env[name] = value
-    if sum(len(name) + len(value) for name, value in env.items()) > MOST_CHARACTERS:
+        if equals and (name in NAMES or name.startswith(PREFIX)):
+            env[name] = value
+    if sum(getsizeof(name) + getsizeof(value) for name, value in env.items()) > MOST_ENV_BYTES:
         raise ImageLookupError(
-            f"the image configuration has more than {MOST_CHARACTERS} characters in its variables about CUDA and NVIDIA"
+            f"the image configuration has more than {MOST_ENV_BYTES} bytes in its variables about CUDA and NVIDIA"
         )
     return env

@@ -1,235 +1,254 @@
-"""The results of look-ups in one object that all replicas share, so that replicas and restarts need fewer look-ups.
+"""What look-ups found: remembered by a replica, and shared in a ConfigMap, so that a rollout asks nothing anew.
 
-A replica merges its new results with the content of the object, and writes them back by compare-and-swap. All replicas
-adopt the content. Without the object, a replica does its own look-ups.
-
-`SyncLoop` is the thread that does so: 3 seconds after a new result, and every 15 seconds.
+A replica adds what it knows to the ConfigMap, and takes what is there, by compare-and-swap. Of two configurations under
+one reference, the one that was looked up last counts. Failures are not shared, because they may be those of one node.
+Without the ConfigMap, each replica does its own look-ups.
 """
 
+import base64
+import gzip
 import logging
+import math
 import random
 import threading
 import time
+import zlib
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any
 
-from webhook.images.cache import Entry, ImageCache, LookupResult
-from webhook.images.packing import Content, pack, unpack
+import orjson
+
 from webhook.kubernetes.api_errors import ApiServerError, ConflictError
+from webhook.kubernetes.api_paths import CORE, path_of
+from webhook.kubernetes.api_server import ApiServer
+from webhook.model.bounds import unzipped
+from webhook.model.image import ImageConfig, ImageInfo
 from webhook.model.shape import FormatError
 from webhook.periodic_task import Attempts, about
 
-_SAME_TIME_SECONDS = 5.0
-"""Results whose times differ by less count as equally new. Replicas use the clock of the API server."""
-_ATTEMPTS = 5
+MOST_REFERENCES = 2_000
+"""References that are remembered, and shared. The variables of each image take at most 8 KiB."""
+
+EXPIRY_SECONDS = 3600.0
+"""Age at which a tag is looked up again. A random part of up to a fifth is subtracted, to spread the requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookupResult:
+    """What is known about an image. It was looked up `at`, and is `due` again; both are in Unix seconds.
+
+    `failures` counts the look-ups that failed in a row, the last included.
+    """
+
+    info: ImageInfo
+    at: int
+    due: float
+    failures: int = 0
+
+    @classmethod
+    def found(cls, reference: str, at: int, config: ImageConfig) -> "LookupResult":
+        """The result of a look-up that found an image. The image of a digest never changes."""
+        jitter = random.uniform(0.8, 1.0)  # noqa: S311  # no secret
+        return cls(ImageInfo(config), at, math.inf if "@" in reference else at + EXPIRY_SECONDS * jitter)
+
+
+class ImageCache:
+    """Results by reference. Problems make room before configurations, and of both what was not used for longest."""
+
+    def __init__(self, most_references: int) -> None:
+        self._most_references = most_references
+        self._configs: OrderedDict[str, LookupResult] = OrderedDict()
+        self._problems: OrderedDict[str, LookupResult] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, reference: str, *, is_used: bool = False) -> LookupResult | None:
+        """The result for a reference. One that `is_used` is remembered for longer."""
+        with self._lock:
+            results = self._configs if reference in self._configs else self._problems
+            if is_used and reference in results:
+                results.move_to_end(reference)
+            return results.get(reference)
+
+    def put(self, reference: str, result: LookupResult) -> None:
+        with self._lock:
+            self._configs.pop(reference, None)
+            self._problems.pop(reference, None)
+            (self._configs if result.info.config is not None else self._problems)[reference] = result
+            if len(self._configs) + len(self._problems) > self._most_references:
+                (self._problems or self._configs).popitem(last=False)
+
+    def configs(self) -> "Configs":
+        """Every configuration, as of now."""
+        with self._lock:
+            results = list(self._configs.items())
+        return {name: (result.at, result.info.config) for name, result in results if result.info.config is not None}
+
+
+Configs = Mapping[str, tuple[int, ImageConfig]]
+"""Reference -> when it was looked up, in Unix seconds, and the configuration that it led to."""
+
+KEY = "images-v3"
+"""Key of the ConfigMap. A later format gets another key. The keys of other formats are dropped."""
+MOST_PACKED = 675 * 1024
+"""Most bytes of the packed content: 900 KiB in base64, of the 1 MiB that a ConfigMap may have."""
+MOST_UNPACKED = 8 * 2**20
+
+
+def pack(configs: Configs) -> tuple[Configs, bytes]:
+    """The newest configurations that fit, and the content with them: gzipped JSON, sorted by reference."""
+    newest = sorted(configs.items(), key=lambda item: (-item[1][0], item[0]))[:MOST_REFERENCES]
+    while True:
+        entries = {
+            reference: {"at": at, "digest": config.digest, "architectures": config.architectures, "env": {**config.env}}
+            for reference, (at, config) in sorted(newest)
+        }
+        text = orjson.dumps(entries)
+        packed = gzip.compress(text, compresslevel=6, mtime=0)
+        excess = max(len(packed) / MOST_PACKED, len(text) / MOST_UNPACKED)
+        if excess <= 1:
+            return dict(newest), packed
+        newest = newest[: int(len(newest) / excess * 0.95)]
+
+
+def unpack(config_map: Mapping[str, Any]) -> Configs:
+    """The configurations in a ConfigMap. Raises FormatError if it has others than replicas write."""
+    text = (config_map.get("binaryData") or {}).get(KEY)
+    if text is None:
+        return {}
+    try:
+        entries = orjson.loads(unzipped(base64.b64decode(text, validate=True), MOST_UNPACKED))
+        return {
+            reference: (
+                int(entry["at"]),
+                ImageConfig(
+                    str(entry["digest"]),
+                    {name: str(value) for name, value in entry["env"].items()},
+                    tuple(map(str, entry["architectures"])),
+                ),
+            )
+            for reference, entry in entries.items()
+        }
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error) as error:
+        raise FormatError(f"it is not what replicas write ({error})") from None
+
+
+class ConfigMapStore:
+    """An existing ConfigMap, so that no right to create is needed."""
+
+    def __init__(self, server: ApiServer, namespace: str, name: str) -> None:
+        self._server = server
+        self._name = f"{namespace}/{name}"
+        self._path = path_of(CORE, "configmaps", namespace=namespace, name=name)
+
+    def read(self) -> dict[str, Any]:
+        """The ConfigMap as it is now. Raises ApiServerError."""
+        try:
+            return self._server.get(self._path, {}, _ANSWER_SECONDS)
+        except ApiServerError as error:
+            if error.status == 404:
+                raise ApiServerError(f"there is no ConfigMap {self._name}; apply the release again") from error
+            raise ApiServerError(error.sentence("GET", self._path)) from error
+
+    def write(self, config_map: Mapping[str, Any]) -> None:
+        """Replace the ConfigMap. Raises ConflictError if it has changed since it was read, and ApiServerError."""
+        try:
+            self._server.send("PUT", self._path, config_map, _ANSWER_SECONDS)
+        except ApiServerError as error:
+            if error.status in (404, 409):
+                raise ConflictError from error
+            raise ApiServerError(error.sentence("PUT", self._path)) from error
+
+
+READ_SECONDS = 15.0
+"""Seconds between reads of the ConfigMap."""
+WRITE_SECONDS = 3.0
+"""Seconds that a new result waits for more, before all are written."""
 APART_SECONDS = 0.1
 """Longest wait of a writer after its first conflict. The wait doubles with each further conflict."""
+
+_ANSWER_SECONDS = 5.0
+_FIRST_SECONDS = 10.0
+_ATTEMPTS = 5
+_SKEW_SECONDS = 60
+"""A result from further in the future counts as the oldest: the clock of its node is wrong."""
+
+_IGNORED = "the shared results of look-ups cannot be read and are ignored"
 
 _log = logging.getLogger("gpu_policy.images")
 
 
-@dataclass(frozen=True, slots=True)
-class StoredResults:
-    """The content of the shared object, empty before the first write. `version` changes with the content."""
-
-    version: str
-    content: bytes
-
-
-class ResultStore(Protocol):
-    """Stores the shared object. Every call may raise ApiServerError."""
-
-    def read(self) -> StoredResults:
-        """The current content (a consistent read)."""
-        ...
-
-    def write(self, content: bytes, over: StoredResults) -> None:
-        """Replace the content. Raises ConflictError if it has changed since `over` was read."""
-        ...
-
-    def now(self) -> float:
-        """The time in Unix seconds, by a clock that all replicas share."""
-        ...
-
-
-class ResultSharing:
-    """Synchronises a cache with the shared object. Only calls of the store take time."""
+class SharedResults:
+    """Synchronises a cache with the ConfigMap, in a thread. A failure is logged once and never ends the thread."""
 
     def __init__(
         self,
         cache: ImageCache,
-        store: ResultStore,
-        expiry: Callable[[str], float],
-        *,
+        store: ConfigMapStore,
         is_wanted: Callable[[str], bool] = lambda _reference: True,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """`expiry` gives the seconds until a reference is looked up again. Only wanted references are adopted."""
+        """Only references that `is_wanted` accepts are taken into the cache. `clock` is in Unix seconds."""
         self._cache = cache
         self._store = store
-        self._expiry = expiry
         self._is_wanted = is_wanted
         self._clock = clock
-        self._news: set[str] = set()
-        self._adding = threading.Lock()
-        self._adopted: str | None = None
-        self._complaint = ""
-        self.size = 0
-        """Size of the shared content in bytes."""
-
-    @property
-    def has_news(self) -> bool:
-        """Whether the cache has results that are not in the shared object yet."""
-        return bool(self._news)
-
-    def add(self, reference: str) -> None:
-        """Record that the cache has a new result for a reference."""
-        with self._adding:
-            self._news.add(reference)
-
-    def exchange(self) -> None:
-        """Adopt the results of other replicas, and write the new ones of this replica. Raises ApiServerError."""
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                time.sleep(random.uniform(0.0, APART_SECONDS * 2 ** (attempt - 1)))  # noqa: S311  # apart from other replicas
-            held = self._store.read()
-            self.size = len(held.content)
-            if held.version == self._adopted and not self._news:
-                return
-            ahead = self._store.now() - self._clock()
-            content = self._read(held, ahead)
-            self._adopt(content)
-            self._adopted = held.version
-            with suppress(ConflictError):
-                self._write(held, content.results, ahead)
-                return
-        raise ApiServerError(f"other replicas wrote first, {_ATTEMPTS} times in a row")
-
-    def _read(self, held: StoredResults, ahead: float) -> Content:
-        """The content of the object, with times of this replica's clock, none of them in the future."""
-        if not held.content:
-            return Content({})
-        try:
-            content = unpack(held.content)
-        except FormatError as error:
-            self._complain(f"the shared results of look-ups cannot be read and are ignored: {error}")
-            return Content({})
-        self._complain("")
-        now = self._clock()
-        results = {name: replace(one, at=min(one.at - ahead, now)) for name, one in content.results.items()}
-        return replace(content, results=results)
-
-    def _adopt(self, content: Content) -> None:
-        """Put the shared results into the cache, except where the cache has better ones, which are then new results."""
-        now = self._clock()
-        for reference, result in content.results.items():
-            ours = self._cache.get(reference)
-            if ours is None and not self._is_wanted(reference):
-                continue
-            if ours is not None and self._is_better(reference, _result_of(ours), result):
-                self.add(reference)
-            else:
-                self._take(reference, result, ours, now)
-        if content.is_complete:  # what is not there was lost
-            for reference, entry in self._cache.entries():
-                if entry.info.config is not None and reference not in content.results:
-                    self.add(reference)
-
-    def _is_better(self, reference: str, ours: LookupResult, theirs: LookupResult) -> bool:
-        """Whether our own result replaces the shared one. If both are equally new, the shared one wins."""
-        if ours.config is not None and theirs.config is not None and reference not in self._news:
-            return ours.at > theirs.at + _SAME_TIME_SECONDS and _outweighs(ours, theirs)
-        return (ours.config is not None or reference in self._news) and _outweighs(ours, theirs)
-
-    def _take(self, reference: str, result: LookupResult, ours: Entry | None, now: float) -> None:
-        if result.config is None:
-            if _holds(result, now) and (ours is None or ours.due < result.at + result.again):
-                self._cache.put(reference, result, failures=1)
-        elif ours is None or ours.info.config != result.config or ours.at + _SAME_TIME_SECONDS < result.at:
-            self._cache.put(reference, replace(result, again=self._expiry(reference)))
-
-    def _write(self, held: StoredResults, theirs: Mapping[str, LookupResult], ahead: float) -> None:
-        with self._adding:
-            news, self._news = self._news, set()
-        now = self._clock()
-        merged = dict(theirs)
-        for reference in news:
-            entry = self._cache.get(reference)
-            if entry is None or not _holds(ours := _result_of(entry), now):
-                continue
-            if reference not in theirs or _outweighs(ours, theirs[reference]):
-                merged[reference] = ours
-        if merged == theirs:
-            return
-        lasting = {
-            name: replace(result, at=result.at + ahead) for name, result in merged.items() if _holds(result, now)
-        }
-        try:
-            self._store.write(content := pack(lasting), held)
-        except BaseException:
-            with self._adding:
-                self._news |= news
-            raise
-        self.size = len(content)
-
-    def _complain(self, text: str) -> None:
-        if text and text != self._complaint:
-            _log.warning("%s", text)
-        self._complaint = text
-
-
-def _result_of(entry: Entry) -> LookupResult:
-    return LookupResult(entry.at, max(0.0, entry.due - entry.at), entry.info.config, entry.info.problem)
-
-
-def _holds(result: LookupResult, now: float) -> bool:
-    """Whether a result is still valid: a configuration always, a problem until it is looked up again."""
-    return result.config is not None or result.at + result.again > now
-
-
-def _outweighs(ours: LookupResult, theirs: LookupResult) -> bool:
-    """Whether one result replaces another: a configuration beats a problem, then the newer one wins.
-
-    Equal configurations stay. For results of the same time, all replicas decide alike.
-    """
-    if theirs.config is not None and ours.config == theirs.config:
-        return False
-    return _rank(ours) > _rank(theirs)
-
-
-def _rank(result: LookupResult) -> tuple[bool, float, str]:
-    return result.config is not None, result.at, result.problem if result.config is None else result.config.digest
-
-
-READ_SECONDS = 15.0
-"""Seconds between reads of the object."""
-WRITE_SECONDS = 3.0
-"""Seconds that a new result waits for more, before all are written."""
-SLOW_BYTES = 64 * 1024
-"""A larger object is written less often: each so many bytes add a second to the wait."""
-
-_FIRST_SECONDS = 10.0
-
-
-class SyncLoop:
-    """The thread that exchanges results. A failure is logged once and never ends the thread."""
-
-    def __init__(self, sharing: ResultSharing) -> None:
-        self._sharing = sharing
-        self._wake = threading.Event()
+        self._version: object = None
+        self._news = threading.Event()
         self._stop = threading.Event()
         self._tried = threading.Event()
+        self._reading = Attempts(_log, _IGNORED, (FormatError,), logging.WARNING)
         self._attempts = Attempts(_log, "results are not shared with the other replicas", (ApiServerError,))
         self._thread = threading.Thread(target=self._run, name="images-shared", daemon=True)
         self.is_well = False
         """Whether the last exchange succeeded."""
 
-    def add(self, reference: str) -> None:
-        """Record a new result, and have it written soon."""
-        self._sharing.add(reference)
-        self._wake.set()
+    def add(self) -> None:
+        """Have new results in the cache written soon."""
+        self._news.set()
+
+    def exchange(self) -> None:
+        """Take what other replicas found, and add what this one found. Raises ApiServerError."""
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                time.sleep(random.uniform(0.0, APART_SECONDS * 2 ** (attempt - 1)))  # noqa: S311  # apart from other replicas
+            config_map = self._store.read()
+            if config_map["metadata"].get("resourceVersion") == self._version and not self._news.is_set():
+                return
+            self._news.clear()
+            try:
+                self._merge(config_map)
+            except ConflictError:
+                self._news.set()
+            except BaseException:
+                self._news.set()
+                raise
+            else:
+                self._version = config_map["metadata"].get("resourceVersion")
+                return
+        raise ApiServerError(f"other replicas wrote first, {_ATTEMPTS} times in a row")
+
+    def _merge(self, config_map: Mapping[str, Any]) -> None:
+        now = self._clock()
+        stored: dict[str, tuple[int, ImageConfig]] = {}
+        self._reading.make(lambda: stored.update(unpack(config_map)))
+        theirs = {name: (at if at < now + _SKEW_SECONDS else 0, config) for name, (at, config) in stored.items()}
+        merged = theirs | {
+            reference: ours
+            for reference, ours in self._cache.configs().items()
+            if reference not in theirs or _replaces(ours, theirs[reference])
+        }
+        for reference, (at, config) in theirs.items():
+            known = self._cache.get(reference)
+            is_news = self._is_wanted(reference) if known is None else known.info.config != config
+            if is_news and merged[reference] == (at, config):
+                self._cache.put(reference, LookupResult.found(reference, at, config))
+        if merged == theirs:
+            return
+        kept, packed = pack(merged)
+        if kept != theirs:  # where not everything fits, the newest results are kept
+            self._store.write({**config_map, "binaryData": {KEY: base64.b64encode(packed).decode()}})
 
     def start(self) -> None:
         """Start the thread, which exchanges results at once."""
@@ -240,21 +259,21 @@ class SyncLoop:
         self._tried.wait(_FIRST_SECONDS)
 
     def close(self, seconds: float) -> None:
-        """End the thread within `seconds`. The thread tries to write new results before it ends."""
+        """End the thread within `seconds`. It tries to write new results before it ends."""
         self._stop.set()
-        self._wake.set()
+        self._news.set()
         if self._thread.ident is not None:
             self._thread.join(seconds)
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            self._try()
+            self.is_well = self._attempts.make(self.exchange)
             self._tried.set()
-            if self._wake.wait(about(READ_SECONDS)):
-                self._stop.wait(WRITE_SECONDS + self._sharing.size / SLOW_BYTES)
-            self._wake.clear()
-        if self._sharing.has_news:
-            self._try()
+            if self._news.wait(about(READ_SECONDS)):
+                self._stop.wait(about(WRITE_SECONDS))
+        self._attempts.make(self.exchange)
 
-    def _try(self) -> None:
-        self.is_well = self._attempts.make(self._sharing.exchange)
+
+def _replaces(ours: tuple[int, ImageConfig], theirs: tuple[int, ImageConfig]) -> bool:
+    """Whether a configuration replaces another one: it is newer. Of the same second, all replicas choose alike."""
+    return ours[1] != theirs[1] and (ours[0], ours[1].digest) > (theirs[0], theirs[1].digest)
