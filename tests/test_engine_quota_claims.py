@@ -113,7 +113,9 @@ def test_a_pod_claims_room_for_each_claim_from_a_template_and_none_for_others() 
     (found,) = claims_of(claiming(2, resourceClaimTemplateName="two"), TEAM, [own(gpus=8)], facts).claims
     assert found.claim.own is None
     assert [name for name, _ in found.claim.reserved] == ["c0", "c1"]
-    assert found.claim.demand.units == {"deviceclass.resource.kubernetes.io/gpu.nvidia.com": 4}
+    devices = [one for (one,) in found.claim.demand.requests]
+    assert sum(one.number for one in devices) == 4
+    assert {one.resource for one in devices} == {"deviceclass.resource.kubernetes.io/gpu.nvidia.com"}
     assert claims_of(claiming(1, resourceClaimName="two"), TEAM, [own(gpus=8)], facts) == NO_CLAIMS
     assert claims_of(claiming(1, resourceClaimTemplateName="none"), TEAM, [own(gpus=8)], facts) == NO_CLAIMS
 

@@ -13,7 +13,7 @@ from tests.reviews import FACTS, container, pod, policy, workload
 from webhook import engine
 from webhook.engine.quota_claims import reserved
 from webhook.ledger.ledger_store import GpuPod
-from webhook.ledger.verdicts import Claim, Exceeded, Granted, InTreeExceeded, Unanswered, Verdict
+from webhook.ledger.verdicts import Claim, Exceeded, Granted, LedgerFull, Unanswered, Verdict
 from webhook.model.pod_reader import pod_from_raw
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_quotas import BoundQuota
@@ -230,7 +230,7 @@ def test_a_pod_with_more_kinds_of_gpus_than_any_node_has_fills_no_ledger(mode: s
 
 def test_A46_what_keeps_a_pod_out_is_not_told_where_nothing_is_said_of_what_is_in_use() -> None:
     bound = own(gpus=8)
-    verdict = InTreeExceeded("ResourceQuota secret leaves 2 of 8")
+    verdict = LedgerFull(700_000, 614_400)
     raw = pod(4)
     outcome = reserved(Outcome(policy({}), raw), TEAM, [bound], FACTS, lambda _claims: [verdict], None)
     assert outcome.refusal == (

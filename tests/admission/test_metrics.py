@@ -55,8 +55,6 @@ LABELS = {
     "gpu_policy_quota_hard": {"quota", "limit"},
     "gpu_policy_quota_entries": {"quota"},
     "gpu_policy_quota_unconfirmed": {"quota"},
-    "gpu_policy_quota_blocking_total": {"namespace", "quota"},
-    "gpu_policy_quota_withheld_total": {"namespace", "quota"},
     "gpu_policy_quota_refused_total": {"quota"},
     "gpu_policy_quota_ledger_duration_seconds_bucket": {"operation", "le"},
     "gpu_policy_quota_ledger_duration_seconds_count": {"operation"},

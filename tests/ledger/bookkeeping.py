@@ -101,12 +101,6 @@ class Told:
     def refused(self, key: str) -> None:
         self.counts[f"refused {key}"] += 1
 
-    def withheld(self, key: str, namespace: str) -> None:
-        self.counts[f"withheld {key} {namespace}"] += 1
-
-    def blocked(self, key: str, namespace: str) -> None:
-        self.counts[f"blocked {key} {namespace}"] += 1
-
 
 class Watched(MemoryStore):
     """A store that records its calls. `before` is called first; then each LedgerError in `faults` ends one call."""

@@ -9,7 +9,7 @@ from webhook.quota.quotas import Quota
 POT = pot(16, "vision", "speech")
 
 
-TIMING = LedgerTiming(in_flight=IN_FLIGHT, longest_pause=0.0, waits=())
+TIMING = LedgerTiming(in_flight=IN_FLIGHT, longest_pause=0.0)
 
 
 def enter(replica, number, gpus, namespace="vision", quota=POT, *, resource="nvidia.com/gpu", **how):

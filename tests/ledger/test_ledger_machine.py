@@ -20,7 +20,7 @@ from webhook.ledger.context import LedgerContext, LedgerTiming, ReconcileInterva
 from webhook.ledger.ledger_store import GpuPod, MemoryStore
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.reconciler import Reconciler
-from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, Verdict, Withheld
+from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, TooManyUnconfirmed, Verdict
 from webhook.quota.demand import demand_of
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 
@@ -38,6 +38,7 @@ SMALLER = replace(VISION, limits=(Limit(Measure.GPUS, "", Fraction(4)),))
 POLICIES = (QUOTAS, (VISION, SPEECH, NARROWER), (VISION, SPEECH), (SMALLER, SHARED))
 """The first ones come into force in the end; the others have a pot that is narrower or missing, or other quotas."""
 SETTLED = 180.0
+REFUSALS = Exceeded | TooManyUnconfirmed
 
 NAMESPACES = st.sampled_from(["vision", "speech"])
 REPLICA = st.integers(0, REPLICAS - 1)
@@ -83,9 +84,7 @@ class Replica:
 
     def __init__(self, machine: "LedgerMachine", store: MemoryStore) -> None:
         self.view = LateView(machine.truth, machine.happen)
-        timing = LedgerTiming(
-            in_flight=IN_FLIGHT, look_up_every=0.0, longest_pause=0.0, confirm_every=0.0, waits=(0.0,)
-        )
+        timing = LedgerTiming(in_flight=IN_FLIGHT, look_up_every=0.0, longest_pause=0.0)
         disturbed = Disturbed(store, machine.happen)
         self.ledgers = Ledgers(LedgerContext(disturbed, self.view, timing, clock=lambda: machine.now, is_bounded=True))
         self.in_force = InForce(machine)
@@ -151,7 +150,9 @@ class LedgerMachine(RuleBasedStateMachine):
         self.acting, self.disturbances = replica, iter(disturbances)
         pod = self._pod(namespace, gpus)
         verdicts = self._admit(replica, pod)
-        if pod.uid not in self.begun and not any(isinstance(verdict, Exceeded | Withheld) for verdict in verdicts):
+        if pod.uid not in self.begun and not any(
+            isinstance(verdict, Exceeded | TooManyUnconfirmed) for verdict in verdicts
+        ):
             self.truth.store(pod)
         self.disturbances = iter(())
 
@@ -160,8 +161,8 @@ class LedgerMachine(RuleBasedStateMachine):
         """Nobody is refused for what nothing justifies."""
         pod = self._pod(namespace, gpus)
         verdicts = self._admit(replica, pod)
-        if any(isinstance(verdict, Withheld) for verdict in verdicts):
-            self._is_withheld_justly(self.replicas[replica], pod)
+        if kept_out := [verdict for verdict in verdicts if isinstance(verdict, TooManyUnconfirmed)]:
+            self._is_kept_out_justly(kept_out[0], pod)
         elif pod.uid not in self.begun:
             self._is_justified(self.replicas[replica], pod)
 
@@ -305,21 +306,18 @@ class LedgerMachine(RuleBasedStateMachine):
         if in_time and all(isinstance(verdict, Granted) for verdict in verdicts) and pod.uid not in self.truth.stored:
             self.begun[pod.uid] = (since, pod)
             self.admitted_by[pod.uid] = {claim.quota.key: claim.quota for claim in claims}
-        elif any(isinstance(verdict, Exceeded | Withheld) for verdict in verdicts):
+        elif any(isinstance(verdict, REFUSALS) for verdict in verdicts):
             self.begun.pop(pod.uid, None)
         return verdicts
 
-    def _is_withheld_justly(self, replica: Replica, pod: GpuPod) -> None:
-        """Its namespace has entries without pods, or had some again and again that nobody stored."""
-        for key in (SHARED.key,):
-            held = self.store.read(key, 1)
-            open_entries = [
-                uid
-                for uid, demand in (held.entries.by_uid if held else {}).items()
-                if demand.namespace == pod.namespace and uid not in self.truth.live and not replica.view.is_gone(uid)
-            ]
-            unconfirmed = replica.ledgers.of(key).unconfirmed
-            assert open_entries or unconfirmed.is_resting(pod.namespace, self.now)
+    def _is_kept_out_justly(self, verdict: TooManyUnconfirmed, pod: GpuPod) -> None:
+        """Its namespace has entries without pods, or had one lately and asks for more than half of what is free."""
+        held = self.store.read(SHARED.key, 1)
+        entries = held.entries.by_uid if held else {}
+        unstored = {
+            uid for uid, demand in entries.items() if demand.namespace == pod.namespace
+        } - self.truth.live.keys()
+        assert unstored if verdict.excess.used else verdict.excess.asks > verdict.most
 
     def _is_justified(self, replica: Replica, pod: GpuPod) -> None:
         for claim in self._claims(replica, pod):

@@ -7,7 +7,7 @@ from tests.ledger.shared_pot import POT, TIMING, OneQuota, enter, store
 from webhook.ledger.context import ReconcileIntervals
 from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.reconciler import Reconciler
-from webhook.ledger.verdicts import AlreadyStored, Claim, Granted, InTreeExceeded, Unanswered
+from webhook.ledger.verdicts import AlreadyStored, Claim, Granted, Unanswered
 
 
 @pytest.fixture
@@ -35,18 +35,6 @@ def test_A43_a_name_that_was_given_up_a_moment_ago_may_be_used_again(replica):
     replica.truth.delete(uid(1))
     verdict = replica.ledgers.reserve(uid(2), [Claim(POT, demand(1))], replica.clock() + 5, name="pod-1")
     assert verdict == (Granted(),)
-
-
-def test_A43_a_name_that_no_watch_has_told_of_is_looked_up_for_a_large_pod(replica):
-    store(replica, 1, 0)
-    verdict = replica.ledgers.reserve(uid(2), [Claim(POT, demand(16))], replica.clock() + 5, name="pod-1")
-    assert (verdict, replica.entered(POT)) == ((AlreadyStored("pod-1"),), set())
-
-
-def test_A43_a_large_pod_that_a_resource_quota_would_refuse_is_not_entered(replica):
-    replica.truth.full_quotas["vision"] = "ResourceQuota team leaves 0 of requests.nvidia.com/gpu"
-    assert enter(replica, 1, 16) == InTreeExceeded("ResourceQuota team leaves 0 of requests.nvidia.com/gpu")
-    assert replica.entered(POT) == set()
 
 
 def test_a_pod_that_is_asked_about_again_is_not_in_its_own_way(replica):

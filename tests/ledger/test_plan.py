@@ -12,7 +12,7 @@ from tests.ledger.small_cluster import raw_pod
 from webhook.ledger.context import LedgerTiming
 from webhook.ledger.entries import MOST_RESOURCES, Entries, content
 from webhook.ledger.plan import MOST_BYTES, bytes_by_namespace
-from webhook.ledger.verdicts import Claim, Crowded, Granted
+from webhook.ledger.verdicts import Claim, Granted, LedgerFull
 from webhook.model.pod_reader import pod_from_raw
 from webhook.quota.demand import MOST_UNITS, demand_of
 from webhook.quota.quotas import Demand, Limit, Measure, Quota, QuotaScope
@@ -24,7 +24,7 @@ MODELS = Quota(QuotaScope.POT, "models", ("vision", "speech"), (Limit(Measure.MO
 
 @pytest.fixture
 def replica():
-    return Replica(timing=LedgerTiming(in_flight=IN_FLIGHT, longest_pause=0.0, waits=()), is_bounded=True)
+    return Replica(timing=LedgerTiming(in_flight=IN_FLIGHT, longest_pause=0.0), is_bounded=True)
 
 
 def held_bytes(held):
@@ -62,7 +62,7 @@ def test_A44_a_namespace_fills_its_share_of_a_ledger_and_others_have_room(replic
         return replica.ledgers.reserve(uid(number), [Claim(MODELS, demand)], replica.clock() + 5)[0]
 
     refused = enter(5000, crowd(5000))
-    assert isinstance(refused, Crowded)
+    assert isinstance(refused, LedgerFull)
     assert refused.bytes > refused.most == MOST_BYTES // 2
     assert enter(5001, Demand("speech", (("nvidia.com/gpu", 1),), ("T4",))) == Granted()
     assert held_bytes(replica.ledgers.of(MODELS.key).held.entries) < CONFIG_MAP

@@ -121,7 +121,7 @@ class PodsAndClaims:
         self._claims = LiveClaims(server, accelerators=accelerators, timing=timing, clock=clock)
         self._cluster: Callable[[], ClusterFacts | None] = lambda: None
         self.named, self.stored_now = self._pods.named, self._pods.stored_now
-        self.full_quota, self.has_namespace = self._pods.full_quota, self._pods.has_namespace
+        self.has_namespace = self._pods.has_namespace
 
     def know(self, cluster: Callable[[], ClusterFacts | None]) -> None:
         """Look DeviceClasses and nodes up by what this returns; None while nothing is known yet."""

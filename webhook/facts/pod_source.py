@@ -116,10 +116,6 @@ class LivePods:
         """The uid of the pod of this name, read after the call began; None where there is none. Raises LedgerError."""
         return self._lists.stored(namespace, name, seconds)
 
-    def full_quota(self, namespace: str, gpus: Mapping[str, int], seconds: float) -> str:
-        """The ResourceQuota that leaves too little for one more pod, read after the call began. Raises LedgerError."""
-        return self._lists.full_quota(namespace, gpus, seconds)
-
     def has_namespace(self, namespace: str, seconds: float) -> bool:
         """Whether the namespace exists, read after the call began. Raises LedgerError."""
         return self._lists.has_namespace(namespace, seconds)

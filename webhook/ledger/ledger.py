@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from fractions import Fraction
 from threading import Lock
 
 from webhook.kubernetes.api_errors import ConflictError
@@ -16,13 +17,27 @@ from webhook.ledger.cached_ledger import LATE, CachedLedger, StaleEntries
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.entries import Entries
 from webhook.ledger.ledger_store import LedgerError, StoredLedger, entered_demand
-from webhook.ledger.plan import BatchPlan, BatchQueue, UnconfirmedUsage, corrected, is_shared, withheld
-from webhook.ledger.unconfirmed import ConfirmationWait, UnconfirmedEntries
-from webhook.ledger.verdicts import Claim, Correction, Granted, PendingEntry, Unanswered, Verdict
+from webhook.ledger.plan import BatchPlan, BatchQueue, corrected, is_shared, too_many_unconfirmed
+from webhook.ledger.verdicts import (
+    Claim,
+    Correction,
+    Exceeded,
+    Granted,
+    PendingEntry,
+    TooManyUnconfirmed,
+    Unanswered,
+    Verdict,
+)
 from webhook.quota.amounts import excesses, used
+from webhook.quota.quota_wording import amount_of
 from webhook.quota.quotas import Demand, Quota
 
 _log = logging.getLogger("gpu_policy.quota")
+
+_MOST_NAMED = 3
+"""Most namespaces that the log names for one refusal."""
+_LOG_SECONDS = 60.0
+"""For each quota, refusals for entries without a stored pod are logged at most this often."""
 
 
 class Ledger:
@@ -33,12 +48,12 @@ class Ledger:
         self._pods, self._timing, self._is_bounded = context.pods, context.timing, context.is_bounded
         self._observer, self._clock = context.observer, context.clock
         self._cache = CachedLedger(key, context)
-        self._confirmation = ConfirmationWait(key, context, self._cache.unconfirmed)
         self._preparing = Lock()
         self._expects_others = False
         self._failed_at = -float("inf")
         self.stale = StaleEntries(key, context, self._cache)
         self._asked_at = self._clock()
+        self._log_from = -float("inf")
         self._queue = BatchQueue[PendingEntry | Correction](
             self.settle, lambda: self._timing.batch_window if self._expects_others else 0.0
         )
@@ -57,10 +72,9 @@ class Ledger:
         """Whether no ledger is stored, and no pod has asked for this long."""
         return self.held is None and self._clock() - self._asked_at > seconds
 
-    @property
-    def unconfirmed(self) -> UnconfirmedEntries:
-        """The entries whose pods are not stored, as far as this replica knows."""
-        return self._cache.unconfirmed
+    def unconfirmed(self, entries: Entries) -> int:
+        """How many of these entries have no stored pod, as far as this replica knows."""
+        return self._cache.unconfirmed(entries).total()
 
     @property
     def has_failed(self) -> bool:
@@ -72,7 +86,8 @@ class Ledger:
         begun = self._asked_at = self._clock()
         if begun - self._failed_at < self._timing.after_fault:
             pending.deadline = min(pending.deadline, begun + self._timing.wait_after_fault)
-        verdict = self._confirmation.verdict(pending, lambda: self._asked(pending))
+        self._queue.submit(pending, max(0.0, pending.deadline - begun))
+        verdict = pending.verdict or Unanswered(LATE)
         self._observer.reserved(self.key, self._clock() - begun)
         if isinstance(verdict, Unanswered):
             self._failed_at = self._clock()
@@ -81,13 +96,27 @@ class Ledger:
         self._failed_at = -float("inf")
         if pending.claim.enforced and not isinstance(verdict, Granted):
             self._observer.refused(self.key)
-            self._confirmation.report(pending.claim, verdict)
+            if isinstance(verdict, Exceeded):
+                self._name_blockers(pending.claim, verdict)
         return verdict
 
-    def _asked(self, pending: PendingEntry) -> Verdict:
-        pending.verdict = None
-        self._queue.submit(pending, max(0.0, pending.deadline - self._clock()))
-        return pending.verdict or Unanswered(LATE)
+    def _name_blockers(self, claim: Claim, verdict: Exceeded) -> None:
+        """Log the namespaces without whose unconfirmed entries the claim would fit into a shared quota."""
+        now, mine = self._clock(), claim.demand.namespace
+        if now < self._log_from or not is_shared(claim.quota):
+            return
+        excess = max(verdict.excesses, key=lambda one: one.used + one.asks - one.limit.hard)
+        held: dict[str, Fraction] = {}
+        for demand, count in self._cache.unconfirmed(Entries() if self.held is None else self.held.entries).items():
+            amount = used({demand: count}, claim.quota)[excess.limit]
+            if amount and demand.namespace != mine:
+                held[demand.namespace] = held.get(demand.namespace, Fraction(0)) + amount
+        if sum(held.values()) < excess.used + excess.asks - excess.limit.hard:
+            return
+        self._log_from = now + _LOG_SECONDS
+        largest = sorted(held, key=lambda name: (-held[name], name))[:_MOST_NAMED]
+        named = ", ".join(f"{name} {amount_of(held[name], excess.limit)}" for name in largest)
+        _log.warning("quota %s: a pod of %s is refused for entries without a stored pod: %s", self.key, mine, named)
 
     def correct(self, correction: Correction) -> bool:
         """Apply a correction with the next write; return whether that was possible."""
@@ -104,11 +133,8 @@ class Ledger:
             return True
         if not self._is_bounded or not is_shared(claim.quota):
             return False
-        mine = self._unconfirmed_usage(claim.demand.namespace, held.entries)
-        return withheld(claim, in_use, mine, is_cleared=True) is not None
-
-    def _unconfirmed_usage(self, namespace: str, entries: Entries) -> UnconfirmedUsage:
-        return self._cache.unconfirmed.usage(namespace, entries, self._clock())
+        mine = self._cache.unconfirmed_in(claim.demand.namespace, held.entries)
+        return too_many_unconfirmed(claim, in_use, mine) is not None
 
     def note(self, held: StoredLedger | None, before: StoredLedger | None) -> None:
         """Take note of the ledger as it was read elsewhere, so that the age of its entries begins to count.
@@ -174,8 +200,7 @@ class Ledger:
         entries = held.entries.changed({}, state.stale)
         for correction in corrections:
             entries = corrected(entries, correction)
-        usage_of = (lambda namespace: self._unconfirmed_usage(namespace, entries)) if self._is_bounded else None
-        plan = BatchPlan(entries, usage_of)
+        plan = BatchPlan(entries, self._cache.unconfirmed_in if self._is_bounded else None)
         for pending in all_pending:
             plan.consider(pending)
         if self._learns_more(plan, all_pending, state):
@@ -189,18 +214,16 @@ class Ledger:
         return True
 
     def _learns_more(self, plan: BatchPlan, all_pending: Sequence[PendingEntry], state: "_Attempts") -> bool:
-        """Before a refusal, read the ledger anew, and list the pods if a limit is exceeded; return whether it did."""
-        if plan.has_exceeded and not state.is_verified:
-            state.is_verified = True
-            self._cache.read(state.until)
-            if (known := self.held) is not None:
-                asking = {one.claim.demand.namespace for one in all_pending}
-                state.stale |= self.stale.before_refusal(known.entries, asking, state.until)
-            return True
-        if plan.has_withheld and not state.is_up_to_date:
-            state.is_up_to_date = state.is_read_due = True
-            return True
-        return False
+        """Before a refusal, read the ledger anew, and list the pods; return whether it did."""
+        is_refused = any(isinstance(one, Exceeded | TooManyUnconfirmed) for one in plan.verdicts.values())
+        if not is_refused or state.is_verified:
+            return False
+        state.is_verified = True
+        self._cache.read(state.until)
+        if (held := self.held) is not None:
+            asking = {one.claim.demand.namespace for one in all_pending}
+            state.stale |= self.stale.before_refusal(held.entries, asking, state.until)
+        return True
 
     def _basis(self, all_pending: Sequence[PendingEntry], deadline: float) -> StoredLedger | None:
         """The ledger that is changed. It is created first where a pod waits for an entry."""
@@ -231,18 +254,21 @@ class Ledger:
         covered = frozenset[str]() if self.held is None else self.held.entries.patterns
         missing = frozenset(quota.patterns) - covered
         found = self._listed(missing, quota, deadline)
-        self._cache.listed(found.keys())
         state = _Attempts(deadline)
         while True:
             held = self.held
             try:
                 if held is None:
-                    return self._cache.create(Entries(found, frozenset(quota.patterns)), deadline)
-                entries = held.entries.changed(found, patterns=held.entries.patterns | missing)
-                return self._cache.replace(entries, held, deadline)
+                    held = self._cache.create(Entries(found, frozenset(quota.patterns)), deadline)
+                else:
+                    entries = held.entries.changed(found, patterns=held.entries.patterns | missing)
+                    held = self._cache.replace(entries, held, deadline)
+                break
             except ConflictError:
                 self._pause(state)
                 self._cache.read(deadline)
+        self._cache.confirm(found.keys())
+        return held
 
     def _imagined(self, all_pending: Sequence[PendingEntry], deadline: float) -> Entries:
         """The entries as if the ledger covered the quotas of these pods. Dry runs need them, and write nothing."""
@@ -270,7 +296,6 @@ class _Attempts:
     until: float
     is_read_due: bool = False
     is_verified: bool = False
-    is_up_to_date: bool = False
     stale: Set[bytes] = frozenset()
     pauses: int = 0
     faults: int = 0

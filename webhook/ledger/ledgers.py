@@ -125,9 +125,7 @@ class Ledgers:
         is_refused = False
         for index in sorted(range(len(claims)), key=lambda index: not self._seems_full(claims[index])):
             claim = claims[index]
-            pending = PendingEntry(
-                uid, claim, deadline, is_dry_run or is_refused, name, takes_over=takes_over, stands_for=stands_for
-            )
+            pending = PendingEntry(uid, claim, deadline, is_dry_run or is_refused, takes_over, stands_for)
             verdict = verdicts[index] = self.of(claim.quota.key).reserve(pending)
             is_refused = is_refused or (claim.enforced and not isinstance(verdict, Granted | Unanswered))
         return tuple(verdicts[index] for index in range(len(claims)))

@@ -12,12 +12,11 @@ from fractions import Fraction
 from threading import Event, Thread
 from typing import Protocol
 
-from webhook.gpus.gpu_shares import share_of
 from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.context import ReconcileIntervals
 from webhook.ledger.entries import Entries
 from webhook.ledger.ledger import Ledger
-from webhook.ledger.ledger_store import GpuPod, LedgerError, StoredLedger, by_namespace, counted_otherwise, demands_of
+from webhook.ledger.ledger_store import GpuPod, LedgerError, StoredLedger, by_namespace, demands_of, recounted
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import Correction
 from webhook.periodic_task import Attempts
@@ -44,7 +43,7 @@ class Quotas(Protocol):
 
     @property
     def pots(self) -> Iterable[Quota]:
-        """The quotas that namespaces share."""
+        """The quotas that several namespaces share."""
         ...
 
     @property
@@ -96,7 +95,8 @@ class Reconciler:
         self._intervals = intervals or ReconcileIntervals()
         self._begin = begin
         self._listener = listener
-        self._rounds = _Rounds()
+        self._missing_last: dict[str, Set[bytes]] = {}  # quota key -> pods without an entry in the last round
+        self._unchanged: dict[str, tuple[str, float]] = {}  # quota key -> version of the ledger, since when
         self._attempts: dict[str, Attempts] = {}
         self._reconciled: float | None = None
         self._news = Event()
@@ -171,7 +171,6 @@ class Reconciler:
         self._clean_up(quotas, found)
         if is_complete:
             self._reconciled = begun
-            self._rounds.is_first = False
 
     def _all_quotas(self, namespaces: Iterable[str], keys: Iterable[str]) -> dict[str, Quota]:
         quotas = {quota.key: quota for quota in self._quotas.pots}
@@ -194,7 +193,7 @@ class Reconciler:
             len(entries.by_uid),
             covered,
             version="" if held is None else held.version,
-            unconfirmed=ledger.unconfirmed.count(entries),
+            unconfirmed=ledger.unconfirmed(entries),
             by_claims=used_by_claims(entries.counts, quota),
             units=units_in_use(entries.counts, quota),
         )
@@ -205,40 +204,26 @@ class Reconciler:
         """Correct one ledger; return whether that was possible."""
         ledger = self._ledgers.of(quota.key)
         demands = demands_of(seen, quota.counting)
-        placed = {one.uid for one in seen if one.kind is not None and share_of(one.kind.labels).is_known}
-        settled = self._rounds.placed.setdefault(quota.key, placed if self._rounds.is_first else set())
         if ledger.held is None and quota.scope is QuotaScope.NAMESPACE and not demands and not ledger.has_failed:
             return True  # its first pod creates it
         try:
-            self._correct(ledger, quota, demands, placed, settled)
+            self._correct(ledger, quota, seen, demands)
         except LedgerError as error:
             _log.warning("quota %s: the ledger is not reconciled: %s", quota.key, error)
             return False
-        if self._quotas.are_settled:
-            self._rounds.placed[quota.key] = placed
         return True
 
-    def _correct(
-        self,
-        ledger: Ledger,
-        quota: Quota,
-        demands: Mapping[bytes, Demand],
-        placed: Set[bytes],
-        settled: Set[bytes],
-    ) -> None:
-        held = ledger.held
+    def _correct(self, ledger: Ledger, quota: Quota, seen: Sequence[GpuPod], demands: Mapping[bytes, Demand]) -> None:
+        held, are_settled = ledger.held, self._quotas.are_settled
         if held is None or not held.entries.patterns.issuperset(quota.patterns):
             entries = ledger.prepare(quota, self._deadline())
         else:
             entries = held.entries
-        models = quota.counting.catalogue.every_model
+        added = self._missing(ledger.key, entries, demands)
         correction = Correction(
-            added={
-                **self._missing(ledger.key, entries, demands),
-                **(counted_otherwise(entries, demands, placed, settled, models) if self._quotas.are_settled else {}),
-            },
+            added=added | recounted(entries, seen, quota.counting) if are_settled else added,
             removed=self._pods.gone_among(entries.by_uid.keys()) | self._stale(ledger, entries),
-            patterns=frozenset(quota.patterns) if self._quotas.are_settled else None,
+            patterns=frozenset(quota.patterns) if are_settled else None,
             deadline=self._deadline(),
         )
         if entries.changed(correction.added, correction.removed, correction.patterns) is not entries:
@@ -254,8 +239,8 @@ class Reconciler:
     def _missing(self, key: str, entries: Entries, demands: Mapping[bytes, Demand]) -> dict[bytes, Demand]:
         """Pods without an entry in this round and the last, as far as a list shows them: the watch may be late."""
         missing = demands.keys() - entries.by_uid.keys()
-        lasting = missing & self._rounds.missing.get(key, set())
-        self._rounds.missing[key] = missing
+        lasting = missing & self._missing_last.get(key, frozenset())
+        self._missing_last[key] = missing
         if not lasting:
             return {}
         namespaces = frozenset(demands[uid].namespace for uid in lasting)
@@ -270,17 +255,13 @@ class Reconciler:
     def _clean_up(self, quotas: Mapping[str, Quota], found: Mapping[str, StoredLedger]) -> None:
         """Remove the ledgers of quotas that no longer exist, and of namespaces without GPU pods."""
         now = self._clock()
-        idle = self._rounds.idle
-        for key in idle.keys() - found.keys():
-            del idle[key]
-        for kept in (self._rounds.missing, self._rounds.placed):
-            for key in kept.keys() - quotas.keys():
-                del kept[key]
+        self._missing_last = {key: uids for key, uids in self._missing_last.items() if key in quotas}
+        before, self._unchanged = self._unchanged, {}
         for key, held in found.items():
-            version, since = idle.get(key, ("", now))
+            version, since = before.get(key, ("", now))
             if version != held.version:
                 since = now
-            idle[key] = (held.version, since)
+            self._unchanged[key] = (held.version, since)
             is_idle = not held.entries.by_uid and key.startswith(f"{QuotaScope.NAMESPACE}.")
             is_orphaned = key not in quotas and self._quotas.are_settled  # only other replicas may know the quota yet
             if (is_idle or is_orphaned) and now - since > self._intervals.idle:
@@ -296,20 +277,6 @@ class Reconciler:
             _log.warning("quota %s: its ledger is not needed any more and cannot be removed: %s", key, error)
         else:
             self._ledgers.forget(key)
-
-
-@dataclass(slots=True)
-class _Rounds:
-    """What a reconciliation leaves to the next, by quota key: pods without entry; pods with corrected entries, on
-    nodes that say what units are; version of the ledger, since when.
-
-    In the first round, all pods on nodes count as corrected: their nodes may have been labelled anew before it.
-    """
-
-    missing: dict[str, set[bytes]] = field(default_factory=dict)
-    placed: dict[str, set[bytes]] = field(default_factory=dict)
-    is_first: bool = True
-    idle: dict[str, tuple[str, float]] = field(default_factory=dict)
 
 
 def _of(quota: Quota, seen: Mapping[str, list[GpuPod]]) -> list[GpuPod]:

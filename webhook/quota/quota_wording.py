@@ -75,7 +75,7 @@ def choosing(quota: Quota, but: Collection[str] = ()) -> str:
     return f"a nodeSelector for another model, by the label {key} for example"
 
 
-def withheld(quota: Quota, excess: Excess, most: Fraction) -> tuple[str, str, str]:
+def too_many_unconfirmed(quota: Quota, excess: Excess, most: Fraction) -> tuple[str, str, str]:
     """Found, allowed and remedy of a pod that would fit without the unconfirmed entries of its namespace.
 
     `excess.used` is what these entries hold, `most` what they may hold together with the pod.
@@ -83,18 +83,15 @@ def withheld(quota: Quota, excess: Excess, most: Fraction) -> tuple[str, str, st
     asks = f"exceeded GPU quota '{quota.name}': requested {amount_of(excess.asks, excess.limit)}"
     allowed = f"such pods may hold {amount_of(most, excess.limit)}, half of what is free for the namespace"
     if not excess.used:
-        found = f"{asks}, and pods of this namespace were admitted and never created, several times in a row"
-        return (
-            found,
-            allowed,
-            "Find out what refuses them after this webhook, such as a ResourceQuota, and try again later",
-        )
+        found = f"{asks}, and pods of this namespace were admitted lately and never created"
+        remedy = "Find out what refuses them after this webhook, such as a ResourceQuota, and try again later"
+        return found, allowed, remedy
     held = amount_of(excess.used, excess.limit)
     found = f"{asks}, while pods of this namespace that were admitted but are not created yet hold {held}"
     return found, allowed, "Try again in a moment; if that does not help, find out what refuses those pods"
 
 
-def crowded(quota: Quota, needed: int, most: int) -> tuple[str, str, str]:
+def ledger_full(quota: Quota, needed: int, most: int) -> tuple[str, str, str]:
     """Found, allowed and remedy of a pod for which the ledger has no room."""
     found = f"with this pod, the pods of the namespace would take {needed} bytes in the ledger of {called(quota)}"
     remedy = "Let pods request GPUs and select nodes in fewer different ways, or end some pods"

@@ -183,32 +183,10 @@ class Demand:
     """Whether other pods use the GPUs of `gpus` at the same time, by time-slicing or MPS. Messages then say shares."""
 
     @property
-    def own_units(self) -> dict[str, int]:
-        """Resource -> units that the pod requests by number."""
-        return {without_part(name)[0]: count for name, count in self.gpus}
-
-    @property
-    def sizes(self) -> dict[str, Fraction]:
-        """Resource -> most that the pod or claim may get; a unit counts as the part of a GPU that its name says."""
-        sizes = {resource: Fraction(number) for resource, number in self.units.items()}
-        for name, count in self.gpus:
-            resource, part = without_part(name)
-            if part is not None:
-                sizes[resource] -= (1 - part) * count
-        return sizes
-
-    @property
-    def units(self) -> dict[str, int]:
-        """Resource -> most units that the pod or claim may get."""
-        units = self.own_units
-        for request in self.requests:
-            most: dict[str, int] = {}
-            for one in request:
-                resource = without_part(one.resource)[0]
-                most[resource] = max(most.get(resource, 0), one.number)
-            for resource, number in most.items():
-                units[resource] = units.get(resource, 0) + number
-        return units
+    def resources(self) -> frozenset[str]:
+        """The names of its resources, whatever part of a GPU their units are."""
+        names = [name for name, _ in self.gpus] + [one.resource for request in self.requests for one in request]
+        return frozenset(without_part(name)[0] for name in names)
 
 
 SHARES = "shares"
