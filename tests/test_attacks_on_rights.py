@@ -57,7 +57,7 @@ def test_A8_policies_are_data_without_addresses_or_expressions() -> None:
                 collect(inner)
 
     collect(schemas)
-    assert {"tolerations", "maxPerPod", "pots"} <= keys
+    assert {"tolerations", "maxPerPod", "quotas"} <= keys
     words = ("url", "uri", "host", "service", "token", "secret", "cel", "jmespath", "script", "call", "context")
     assert not [key for key in keys - {"accelerators", "hostNetworkEnv"} if any(word in key.lower() for word in words)]
 

@@ -12,8 +12,8 @@ from webhook.policy.policy_store import HELD_SECONDS, PolicyStore
 @pytest.fixture
 def policies(tmp_path: Path) -> PolicyStore:
     (tmp_path / "_quotas.yaml").write_text(
-        "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUQuotaPots\nmetadata: {name: _quotas}\n"
-        "spec: {pots: [{name: research, namespaces: ['research-*'], gpus: 8}]}\n"
+        "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUSharedQuotas\nmetadata: {name: _quotas}\n"
+        "spec: {quotas: [{name: research, namespaces: ['research-*'], gpus: 8}]}\n"
     )
     return PolicyStore(tmp_path)
 

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 import yaml
 
-from tests.admission.quota_desk import FULL, KEY, Site, full, policy_file, pots_file, running
+from tests.admission.quota_desk import FULL, KEY, Site, full, policy_file, running, shared_quotas_file
 from tests.ledger.bookkeeping import eventually
 from tests.operation import Operated, operated
 from tests.reviews import NAMESPACE, pod, review, workload
@@ -27,7 +27,7 @@ def test_of_two_pods_that_do_not_fit_together_the_second_is_refused(site: Site) 
 
 
 def test_a_refusal_names_pods_of_the_namespace_and_of_no_other(site: Site) -> None:
-    pots_file(site.directory, {"name": "all", "namespaces": ["*"], "gpus": 67})
+    shared_quotas_file(site.directory, {"name": "all", "namespaces": ["*"], "gpus": 67})
     site.policies.check()
     message = site.validate(2)
     assert message == (
@@ -38,7 +38,7 @@ def test_a_refusal_names_pods_of_the_namespace_and_of_no_other(site: Site) -> No
 
 def test_A46_a_refusal_that_names_nobody_says_what_was_asked_and_what_the_limit_is(tmp_path: Path) -> None:
     site = Site(tmp_path, tells_usage=False)
-    pots_file(site.directory, {"name": "all", "namespaces": ["*"], "gpus": 67})
+    shared_quotas_file(site.directory, {"name": "all", "namespaces": ["*"], "gpus": 67})
     site.policies.check()
     said = site.validate(3)
     assert said.split("\n") == [
@@ -169,12 +169,12 @@ def test_a_write_that_another_replica_was_before_is_counted(site: Site) -> None:
 
 
 def test_tenants_are_shown_every_quota_of_their_namespaces(site: Site) -> None:
-    pots_file(site.directory, {"name": "shared", "namespaces": [NAMESPACE, "x-*"], "gpus": 9})
+    shared_quotas_file(site.directory, {"name": "shared", "namespaces": [NAMESPACE, "x-*"], "gpus": 9})
     site.policies.check()
     site.desk.start()
     eventually(lambda: bool(site.shown.standings))
     shown = {one.quota.key: (one.mode, *one.used.values()) for one in site.shown.standings[0] if one.used}
-    assert shown == {KEY: ("enforce", 2), "pot.shared": ("enforce", 2)}
+    assert shown == {KEY: ("enforce", 2), "shared.shared": ("enforce", 2)}
 
 
 def test_a_quota_that_comes_with_a_reload_is_kept_from_then_on(tmp_path: Path) -> None:

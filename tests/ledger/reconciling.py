@@ -28,8 +28,8 @@ class InForce:
         return bool(self.quotas)
 
     @property
-    def pots(self) -> list[Quota]:
-        return [quota for quota in self.quotas if quota.scope == "pot"]
+    def shared_quotas(self) -> list[Quota]:
+        return [quota for quota in self.quotas if quota.scope == "shared"]
 
     @property
     def namespaces(self) -> tuple[str, ...]:

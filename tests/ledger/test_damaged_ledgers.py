@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from tests.ledger.bookkeeping import Replica, at_once, exceeded, joined, of_namespace, pot
+from tests.ledger.bookkeeping import Replica, at_once, exceeded, joined, of_namespace, shared_quota
 from tests.ledger.reconciling import IDLE, Kept
 from tests.ledger.small_cluster import seen_pod
 from webhook.ledger.ledger_store import MemoryStore
@@ -40,7 +40,7 @@ def test_pods_that_were_admitted_and_are_not_stored_yet_still_count(replica: Rep
     assert replica.entered(VISION) == {1, 3}
 
 
-@pytest.mark.parametrize("quota", [VISION, pot(4, "vision", "speech")], ids=["own", "pot"])
+@pytest.mark.parametrize("quota", [VISION, shared_quota(4, "vision", "speech")], ids=["own", "shared"])
 @pytest.mark.parametrize("repeated", range(10))
 def test_of_several_replicas_that_find_it_one_writes_it_and_nobody_gets_beyond(
     replica: Replica,

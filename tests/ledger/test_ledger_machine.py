@@ -31,12 +31,12 @@ IN_FLIGHT = 90.0
 
 VISION = Quota(QuotaScope.NAMESPACE, "vision", ("vision",), (Limit(Measure.GPUS, "", Fraction(6)),))
 SPEECH = Quota(QuotaScope.NAMESPACE, "speech", ("speech",), (Limit(Measure.GPUS, "", Fraction(5)),))
-SHARED = Quota(QuotaScope.POT, "shared", ("vision", "spee*"), (Limit(Measure.GPUS, "", Fraction(8)),))
+SHARED = Quota(QuotaScope.SHARED, "shared", ("vision", "spee*"), (Limit(Measure.GPUS, "", Fraction(8)),))
 QUOTAS = (VISION, SPEECH, SHARED)
 NARROWER = replace(SHARED, patterns=("vision",))
 SMALLER = replace(VISION, limits=(Limit(Measure.GPUS, "", Fraction(4)),))
 POLICIES = (QUOTAS, (VISION, SPEECH, NARROWER), (VISION, SPEECH), (SMALLER, SHARED))
-"""The first ones come into force in the end; the others have a pot that is narrower or missing, or other quotas."""
+"""The first ones come into force in the end; in the others one is narrower, missing or smaller."""
 SETTLED = 180.0
 REFUSALS = Exceeded | TooManyUnconfirmed
 
@@ -72,8 +72,8 @@ class InForce:
         return self.machine.now - self.since > SETTLED
 
     @property
-    def pots(self) -> list[Quota]:
-        return [quota for quota in self.quotas if quota.scope is QuotaScope.POT]
+    def shared_quotas(self) -> list[Quota]:
+        return [quota for quota in self.quotas if quota.scope is QuotaScope.SHARED]
 
     def of(self, namespace: str) -> Quota | None:
         return next((one for one in self.quotas if one.scope is QuotaScope.NAMESPACE and one.name == namespace), None)
@@ -258,7 +258,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @invariant()
     def never_passed(self):
-        """A narrower pot does not count what a wider one does, so they promise nothing together but what both count."""
+        """A narrower shared quota counts less than a wider one, so together they promise only what both count."""
         for quota in QUOTAS:
             admitted = [
                 (pod, by[quota.key])

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.ledger.bookkeeping import Replica, demand, of_namespace, uid
-from tests.ledger.shared_pot import POT, TIMING, OneQuota, enter, store
+from tests.ledger.of_shared_quota import SHARED_QUOTA, TIMING, OneQuota, enter, store
 from webhook.ledger.context import ReconcileIntervals
 from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.reconciler import Reconciler
@@ -22,9 +22,9 @@ def test_A43_a_create_whose_name_exists_is_not_entered(replica):
     assert enter(replica, 1, 1) == Granted()
     store(replica, 1, 1)
     replica.view.catch_up()
-    claims = [Claim(POT, demand(1))]
+    claims = [Claim(SHARED_QUOTA, demand(1))]
     again = replica.ledgers.reserve(uid(2), claims, replica.clock() + 5, name="pod-1")
-    assert (again, replica.entered(POT)) == ((AlreadyStored("pod-1"),), {1})
+    assert (again, replica.entered(SHARED_QUOTA)) == ((AlreadyStored("pod-1"),), {1})
 
 
 def test_A43_a_name_that_was_given_up_a_moment_ago_may_be_used_again(replica):
@@ -33,7 +33,7 @@ def test_A43_a_name_that_was_given_up_a_moment_ago_may_be_used_again(replica):
     store(replica, 1, 1)
     replica.view.catch_up()
     replica.truth.delete(uid(1))
-    verdict = replica.ledgers.reserve(uid(2), [Claim(POT, demand(1))], replica.clock() + 5, name="pod-1")
+    verdict = replica.ledgers.reserve(uid(2), [Claim(SHARED_QUOTA, demand(1))], replica.clock() + 5, name="pod-1")
     assert verdict == (Granted(),)
 
 
@@ -110,7 +110,7 @@ def test_A45_ledgers_that_cannot_be_written_are_forgotten(replica):
     assert len(replica.ledgers.known) == 20
     replica.clock.now += 601
     reconciler.reconcile()
-    assert set(replica.ledgers.known) == {POT.key}
+    assert set(replica.ledgers.known) == {SHARED_QUOTA.key}
 
 
 def test_A45_the_ledgers_without_a_book_are_bounded_in_number(replica):

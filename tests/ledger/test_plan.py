@@ -1,4 +1,4 @@
-"""How many bytes of a ledger a namespace may take: tenants write the demands, and a pot has 1 MiB for all."""
+"""How many bytes of a ledger a namespace may take: tenants write the demands, and a shared quota has 1 MiB for all."""
 
 import base64
 import random
@@ -7,7 +7,7 @@ from fractions import Fraction
 import orjson
 import pytest
 
-from tests.ledger.bookkeeping import IN_FLIGHT, Replica, pot, uid
+from tests.ledger.bookkeeping import IN_FLIGHT, Replica, shared_quota, uid
 from tests.ledger.small_cluster import raw_pod
 from webhook.ledger.context import LedgerTiming
 from webhook.ledger.entries import MOST_RESOURCES, Entries, content
@@ -18,8 +18,8 @@ from webhook.quota.demand import MOST_UNITS, demand_of
 from webhook.quota.quotas import Demand, Limit, Measure, Quota, QuotaScope
 
 CONFIG_MAP = 1024**2
-MODELS = Quota(QuotaScope.POT, "models", ("vision", "speech"), (Limit(Measure.MODEL, "H100", Fraction(8)),))
-"""A pot that counts nothing of what pods for other models ask for."""
+MODELS = Quota(QuotaScope.SHARED, "models", ("vision", "speech"), (Limit(Measure.MODEL, "H100", Fraction(8)),))
+"""A shared quota that counts nothing of what pods for other models ask for."""
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def crowd(number, namespace="vision"):
 
 
 def test_A44_a_namespace_fills_its_share_of_a_ledger_and_others_have_room(replica):
-    """The pods of a pot that limits models only count nothing, so their number is not bounded."""
+    """The pods of a shared quota that limits models only count nothing, so their number is not bounded."""
     entries = {uid(number): crowd(number) for number in range(1, 3000)}
     replica.store.create(MODELS.key, Entries(entries, frozenset(MODELS.patterns)), 5)
 
@@ -106,7 +106,7 @@ def test_A44_the_bytes_that_are_added_up_are_those_of_the_text():
 
 def test_pods_of_a_whole_cluster_in_one_namespace_have_room(replica):
     pods = {uid(n): Demand("vision", (("nvidia.com/gpu", 1),)) for n in _uids(20_000)}
-    wide = pot(10**6, "vision", "speech")
+    wide = shared_quota(10**6, "vision", "speech")
     replica.store.create(wide.key, Entries(pods, frozenset(wide.patterns)), 5)
     claim = Claim(wide, Demand("vision", (("nvidia.com/gpu", 1),)))
     assert replica.ledgers.reserve(uid(1), [claim], replica.clock() + 5) == (Granted(),)

@@ -7,7 +7,7 @@ import pytest
 from tests.ledger.bookkeeping import (
     IN_FLIGHT,
     of_namespace,
-    pot,
+    shared_quota,
     uid,
 )
 from tests.ledger.reconciling import Kept
@@ -17,7 +17,7 @@ from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.verdicts import Exceeded
 from webhook.model.node import NodeClass
 
-VISION, SHARED = of_namespace(4), pot(8, "vision", "spee*")
+VISION, SHARED = of_namespace(4), shared_quota(8, "vision", "spee*")
 H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 
 

@@ -11,13 +11,13 @@ from tests.ledger.bookkeeping import (
     eventually,
     gpus,
     of_namespace,
-    pot,
+    shared_quota,
     uid,
 )
 from tests.ledger.reconciling import Kept
 from webhook.ledger.ledger_store import LedgerError
 
-VISION, SHARED = of_namespace(4), pot(8, "vision", "spee*")
+VISION, SHARED = of_namespace(4), shared_quota(8, "vision", "spee*")
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.ledger.bookkeeping import IN_FLIGHT, Replica, demand, exceeded, of_namespace, pot, uid
+from tests.ledger.bookkeeping import IN_FLIGHT, Replica, demand, exceeded, of_namespace, shared_quota, uid
 from webhook.ledger.context import LedgerTiming
 from webhook.ledger.entries import Entries, entries_from_raw, reservation_key
 from webhook.ledger.verdicts import Claim, Granted, PendingEntry
@@ -110,9 +110,9 @@ def test_a_dry_run_takes_nothing_over(replica: Replica) -> None:
     assert keys(replica) == {key}
 
 
-def test_a_claim_that_takes_over_is_not_withheld_in_a_pot() -> None:
+def test_a_claim_that_takes_over_is_not_withheld_in_a_shared_quota() -> None:
     replica = Replica(timing=LedgerTiming(in_flight=IN_FLIGHT, longest_pause=0.0), is_bounded=True)
-    shared = pot(8, "vision", "speech")
+    shared = shared_quota(8, "vision", "speech")
     first = replace(pod_with(4), quota=shared)
     assert replica.ask(1, first) == GRANTED
     key = reservation_key("vision", uid(1), "c0")

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from tests.ledger.bookkeeping import IN_FLIGHT, Replica, of_namespace, pot, uid
-from tests.ledger.shared_pot import POT, TIMING, OneQuota, enter, store
+from tests.ledger.bookkeeping import IN_FLIGHT, Replica, of_namespace, shared_quota, uid
+from tests.ledger.of_shared_quota import SHARED_QUOTA, TIMING, OneQuota, enter, store
 from webhook.ledger.context import ReconcileIntervals
 from webhook.ledger.reconciler import Reconciler
 from webhook.ledger.verdicts import Exceeded, Granted, TooManyUnconfirmed
@@ -19,7 +19,7 @@ def replica():
 
 
 def kept_out(asks, held, most=8):
-    return TooManyUnconfirmed(Excess(POT.limits[0], Fraction(asks), Fraction(held)), Fraction(most))
+    return TooManyUnconfirmed(Excess(SHARED_QUOTA.limits[0], Fraction(asks), Fraction(held)), Fraction(most))
 
 
 def test_creates_that_hang_up_leave_the_others_what_they_use_and_half_of_the_rest(replica):
@@ -62,7 +62,7 @@ def test_a_namespace_holds_half_and_no_more_without_stored_pods(replica, gpus):
 
 
 def test_each_further_namespace_holds_half_of_what_the_others_leave(replica):
-    wide = pot(16, "team-*")
+    wide = shared_quota(16, "team-*")
     for team in range(4):
         for number in range(20):
             enter(replica, 100 * team + number + 1, 1, f"team-{team}", wide)
@@ -135,7 +135,9 @@ def test_refusals_list_the_pods_of_a_namespace_only_so_often(replica):
     assert len(replica.view.lists) == 1
 
 
-@pytest.mark.parametrize("quota", [of_namespace(4), pot(4, "vision", name="own")], ids=["own", "of one namespace"])
+@pytest.mark.parametrize(
+    "quota", [of_namespace(4), shared_quota(4, "vision", name="own")], ids=["own", "of one namespace"]
+)
 def test_a_namespace_may_hold_all_of_a_quota_that_it_shares_with_nobody(replica, quota):
     assert [enter(replica, number, 1, quota=quota) for number in range(1, 5)] == [Granted()] * 4
 
@@ -163,14 +165,14 @@ def test_a_replica_that_has_not_heard_of_pods_yet_lists_them_before_it_refuses(r
 
 
 def test_the_log_names_the_namespaces_whose_entries_are_in_the_way(replica, caplog):
-    wide = pot(4, "vision", "speech", "robots")
+    wide = shared_quota(4, "vision", "speech", "robots")
     for number, namespace in ((1, "vision"), (2, "vision"), (3, "speech"), (4, "robots")):
         assert enter(replica, number, 1, namespace, wide) == Granted()
     with caplog.at_level(logging.WARNING, "gpu_policy.quota"):
         assert isinstance(enter(replica, 9, 1, "robots", wide), Exceeded)
         assert isinstance(enter(replica, 10, 1, "robots", wide), Exceeded)
     assert caplog.messages == [
-        "quota pot.shared: a pod of robots is refused for entries without a stored pod: vision 2, speech 1"
+        "quota shared.shared: a pod of robots is refused for entries without a stored pod: vision 2, speech 1"
     ]
 
 

@@ -25,7 +25,7 @@ LIMITS = (
     Limit(Measure.MODEL, "MI300X", Fraction(8)),
     Limit(Measure.RESOURCE, "nvidia.com/GA102GL_A10", Fraction(8)),
 )
-QUOTA = Quota(QuotaScope.POT, "shared", ("*",), LIMITS, Counting(weights={"nvidia.com/GRID_T4-16Q": Fraction(1, 4)}))
+QUOTA = Quota(QuotaScope.SHARED, "shared", ("*",), LIMITS, Counting(weights={"nvidia.com/GRID_T4-16Q": Fraction(1, 4)}))
 
 
 @given(NAMES, st.integers(1, 64), st.sampled_from([None, ("H100-80GB",), ("A100-40GB", "A100-80GB"), ("MI300X",)]))

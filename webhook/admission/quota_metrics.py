@@ -11,7 +11,7 @@ from webhook.ledger.reconciler import Usage
 from webhook.quota.quotas import Limit, Measure
 
 MOST_QUOTAS = 200
-"""Most quotas with series of their own. The platform names pots and namespaces, but there may be many."""
+"""Most quotas with series of their own. The platform names shared quotas and namespaces, but there may be many."""
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0)
 
 

@@ -153,9 +153,9 @@ class PoliciesInForce:
         return time.monotonic() - self._policies.status.loaded_at_monotonic > HELD_SECONDS
 
     @property
-    def pots(self) -> Iterable[Quota]:
+    def shared_quotas(self) -> Iterable[Quota]:
         """The quotas that namespaces share."""
-        return [bound.quota for bound in self._policies.current.pots]
+        return [bound.quota for bound in self._policies.current.shared_quotas]
 
     @property
     def namespaces(self) -> Iterable[str]:

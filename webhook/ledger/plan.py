@@ -181,7 +181,7 @@ def corrected(entries: Entries, correction: Correction) -> Entries:
 
 def is_shared(quota: Quota) -> bool:
     """Whether one namespace could use up what another namespace may use."""
-    return quota.scope is QuotaScope.POT and (len(quota.patterns) > 1 or any(map(is_glob, quota.patterns)))
+    return quota.scope is QuotaScope.SHARED and (len(quota.patterns) > 1 or any(map(is_glob, quota.patterns)))
 
 
 def too_many_unconfirmed(

@@ -42,7 +42,7 @@ class Quotas(Protocol):
         ...
 
     @property
-    def pots(self) -> Iterable[Quota]:
+    def shared_quotas(self) -> Iterable[Quota]:
         """The quotas that several namespaces share."""
         ...
 
@@ -173,7 +173,7 @@ class Reconciler:
             self._reconciled = begun
 
     def _all_quotas(self, namespaces: Iterable[str], keys: Iterable[str]) -> dict[str, Quota]:
-        quotas = {quota.key: quota for quota in self._quotas.pots}
+        quotas = {quota.key: quota for quota in self._quotas.shared_quotas}
         prefix = f"{QuotaScope.NAMESPACE}."
         of_ledgers = {key.removeprefix(prefix) for key in keys if key.startswith(prefix)}
         for namespace in sorted({*namespaces, *of_ledgers, *self._quotas.namespaces}):

@@ -119,10 +119,10 @@ def classes_in(context: Any) -> Mapping[str, DeclaredClass]:
 
 
 class QuotaScope(StrEnum):
-    """Whether a quota is of one namespace alone, or a pot: a quota that several namespaces share."""
+    """Whether a quota is of one namespace alone, or shared by several."""
 
     NAMESPACE = "namespace"
-    POT = "pot"
+    SHARED = "shared"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ GPUs that come by resource claims count as well. A pod brings what the templates
 somebody makes counts from then until it is deleted, whether pods use it or not. [GPUs by DRA](dra.md#quotas) has the
 details.
 
-A quota that several namespaces share is a [pot](#pots) of `_quotas.yaml`.
+A [quota that several namespaces share](#shared-quotas) is declared in `_quotas.yaml`.
 """
 
 import re

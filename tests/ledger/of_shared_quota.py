@@ -1,19 +1,19 @@
-"""A pot of 16 GPUs that two namespaces share, and how pods are entered in it and stored."""
+"""A shared quota of 16 GPUs that two namespaces share, and how pods are entered in it and stored."""
 
-from tests.ledger.bookkeeping import IN_FLIGHT, demand, pot, uid
+from tests.ledger.bookkeeping import IN_FLIGHT, demand, shared_quota, uid
 from tests.ledger.small_cluster import seen_pod
 from webhook.ledger.context import LedgerTiming
 from webhook.ledger.verdicts import Claim
 from webhook.quota.quotas import Quota
 
-POT = pot(16, "vision", "speech")
+SHARED_QUOTA = shared_quota(16, "vision", "speech")
 
 
 TIMING = LedgerTiming(in_flight=IN_FLIGHT, longest_pause=0.0)
 
 
-def enter(replica, number, gpus, namespace="vision", quota=POT, *, resource="nvidia.com/gpu", **how):
-    """Have a pod entered in the pot."""
+def enter(replica, number, gpus, namespace="vision", quota=SHARED_QUOTA, *, resource="nvidia.com/gpu", **how):
+    """Have a pod entered in the shared quota."""
     name = f"pod-{number}"
     deadline = replica.clock() + 5
     claims = [Claim(quota, demand(gpus, namespace, resource))]
@@ -26,13 +26,13 @@ def store(replica, number, gpus, namespace="vision"):
 
 
 class OneQuota:
-    """`webhook.ledger.reconciler.Quotas` with one pot."""
+    """`webhook.ledger.reconciler.Quotas` with one shared quota."""
 
     exist = are_settled = True
     namespaces = ()
 
-    def __init__(self, quota: Quota = POT) -> None:
-        self.pots = [quota]
+    def __init__(self, quota: Quota = SHARED_QUOTA) -> None:
+        self.shared_quotas = [quota]
 
     def of(self, _: str) -> None:
         return None
