@@ -1,8 +1,11 @@
 """A shared quota of 16 GPUs that two namespaces share, and how pods are entered in it and stored."""
 
+from collections.abc import Callable
+
 from tests.ledger.bookkeeping import IN_FLIGHT, demand, shared_quota, uid
 from tests.ledger.small_cluster import seen_pod
 from webhook.ledger.context import LedgerTiming
+from webhook.ledger.reconciler import QuotasInForce
 from webhook.ledger.verdicts import Claim
 from webhook.quota.quotas import Quota
 
@@ -25,14 +28,6 @@ def store(replica, number, gpus, namespace="vision"):
     replica.truth.store(seen_pod(number, namespace, gpus))
 
 
-class OneQuota:
-    """`webhook.ledger.reconciler.Quotas` with one shared quota."""
-
-    exist = are_settled = True
-    namespaces = ()
-
-    def __init__(self, quota: Quota = SHARED_QUOTA) -> None:
-        self.shared_quotas = [quota]
-
-    def of(self, _: str) -> None:
-        return None
+def only_this(quota: Quota = SHARED_QUOTA) -> Callable[[], QuotasInForce]:
+    """Policies with one shared quota."""
+    return lambda: QuotasInForce([quota], lambda _: None)

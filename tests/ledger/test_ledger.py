@@ -85,7 +85,7 @@ def test_one_write_is_made_for_all_that_wait(replica):
     first = at_once(lambda: come(2))
     eventually(lambda: len(replica.store.calls) > before)
     others = at_once(*(lambda number=number: come(number) for number in range(3, 23)))
-    eventually(lambda: replica.ledgers.of(KEY).waiting == 20)
+    eventually(lambda: replica.ledgers.of(KEY).queue.waiting == 20)
     let_go.set()
     joined(first + others)
     assert set(verdicts.values()) == {GRANTED}

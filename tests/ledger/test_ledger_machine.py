@@ -19,7 +19,7 @@ from tests.strategies import examples
 from webhook.ledger.context import LedgerContext, LedgerTiming, ReconcileIntervals
 from webhook.ledger.ledger_store import GpuPod, MemoryStore
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.reconciler import Reconciler
+from webhook.ledger.reconciler import QuotasInForce, Reconciler
 from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, TooManyUnconfirmed, Verdict
 from webhook.quota.demand import demand_of
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
@@ -64,19 +64,11 @@ class InForce:
     machine: "LedgerMachine"
     quotas: tuple[Quota, ...] = QUOTAS
     since: float = -SETTLED
-    exist = True
-    namespaces = ()
 
-    @property
-    def are_settled(self) -> bool:
-        return self.machine.now - self.since > SETTLED
-
-    @property
-    def shared_quotas(self) -> list[Quota]:
-        return [quota for quota in self.quotas if quota.scope is QuotaScope.SHARED]
-
-    def of(self, namespace: str) -> Quota | None:
-        return next((one for one in self.quotas if one.scope is QuotaScope.NAMESPACE and one.name == namespace), None)
+    def __call__(self) -> QuotasInForce:
+        own = {quota.name: quota for quota in self.quotas if quota.scope is QuotaScope.NAMESPACE}
+        shared = [quota for quota in self.quotas if quota.scope is QuotaScope.SHARED]
+        return QuotasInForce(shared, own.get, are_settled=self.machine.now - self.since > SETTLED)
 
 
 class Replica:
@@ -314,9 +306,8 @@ class LedgerMachine(RuleBasedStateMachine):
         """Its namespace has entries without pods, or had one lately and asks for more than half of what is free."""
         held = self.store.read(SHARED.key, 1)
         entries = held.entries.by_uid if held else {}
-        unstored = {
-            uid for uid, demand in entries.items() if demand.namespace == pod.namespace
-        } - self.truth.live.keys()
+        own = {uid for uid, demand in entries.items() if demand.namespace == pod.namespace}
+        unstored = own - self.truth.live.keys()
         assert unstored if verdict.excess.used else verdict.excess.asks > verdict.most
 
     def _is_justified(self, replica: Replica, pod: GpuPod) -> None:
@@ -325,15 +316,13 @@ class LedgerMachine(RuleBasedStateMachine):
             held = self.store.read(claim.quota.key, 1)
             if ledger.stale.look_up_from > self.now:
                 return  # a list has taken long a moment ago
-            blockers = [
-                demand
-                for uid, demand in (held.entries.by_uid if held else {}).items()
-                if claim.quota.covers(demand.namespace)
-                and (
-                    uid in self.truth.live
-                    or not (replica.view.is_live(uid) or replica.view.is_gone(uid) or ledger.outlasted(uid, self.now))
+            blockers = []
+            for uid, demand in (held.entries.by_uid if held else {}).items():
+                is_known = (
+                    replica.view.is_live(uid) or replica.view.is_gone(uid) or ledger.cache.outlasted(uid, self.now)
                 )
-            ]
+                if claim.quota.covers(demand.namespace) and (uid in self.truth.live or not is_known):
+                    blockers.append(demand)
             used = sum(dict(demand.gpus)["nvidia.com/gpu"] for demand in blockers)
             if used + pod.pod.gpu_count > claim.quota.limits[0].hard:
                 return

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.ledger.bookkeeping import Replica, demand, of_namespace, uid
-from tests.ledger.of_shared_quota import SHARED_QUOTA, TIMING, OneQuota, enter, store
+from tests.ledger.of_shared_quota import SHARED_QUOTA, TIMING, enter, only_this, store
 from webhook.ledger.context import ReconcileIntervals
 from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.reconciler import Reconciler
@@ -101,7 +101,7 @@ def test_a_namespace_is_looked_up_once_in_a_while(replica, monkeypatch):
 
 
 def test_A45_ledgers_that_cannot_be_written_are_forgotten(replica):
-    reconciler = Reconciler(replica.ledgers, OneQuota(), intervals=ReconcileIntervals())
+    reconciler = Reconciler(replica.ledgers, only_this(), intervals=ReconcileIntervals())
     replica.store.before = lambda call: replica.store.faults.append(LedgerError("422")) if "create" in call else None
     for number in range(20):
         name = f"team-{number}"
@@ -111,9 +111,3 @@ def test_A45_ledgers_that_cannot_be_written_are_forgotten(replica):
     replica.clock.now += 601
     reconciler.reconcile()
     assert set(replica.ledgers.known) == {SHARED_QUOTA.key}
-
-
-def test_A45_the_ledgers_without_a_book_are_bounded_in_number(replica):
-    for number in range(2500):
-        replica.ledgers.of(f"namespace.team-{number}")
-    assert len(replica.ledgers.known) == 1000

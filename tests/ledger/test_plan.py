@@ -65,7 +65,7 @@ def test_A44_a_namespace_fills_its_share_of_a_ledger_and_others_have_room(replic
     assert isinstance(refused, LedgerFull)
     assert refused.bytes > refused.most == MOST_BYTES // 2
     assert enter(5001, Demand("speech", (("nvidia.com/gpu", 1),), ("T4",))) == Granted()
-    assert held_bytes(replica.ledgers.of(MODELS.key).held.entries) < CONFIG_MAP
+    assert held_bytes(replica.ledgers.of(MODELS.key).cache.held.entries) < CONFIG_MAP
 
 
 def test_A44_a_count_that_no_json_holds_breaks_no_ledger(replica):
@@ -74,7 +74,7 @@ def test_A44_a_count_that_no_json_holds_breaks_no_ledger(replica):
     assert found.gpus == both.gpus == (("nvidia.com/gpu", MOST_UNITS),)
     claim = Claim(MODELS, Demand("vision", both.gpus, ("T4",)))
     assert replica.ledgers.reserve(uid(1), [claim], replica.clock() + 5) == (Granted(),)
-    assert held_bytes(replica.ledgers.of(MODELS.key).held.entries)
+    assert held_bytes(replica.ledgers.of(MODELS.key).cache.held.entries)
 
 
 @pytest.mark.parametrize(

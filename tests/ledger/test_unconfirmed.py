@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from tests.ledger.bookkeeping import IN_FLIGHT, Replica, of_namespace, shared_quota, uid
-from tests.ledger.of_shared_quota import SHARED_QUOTA, TIMING, OneQuota, enter, store
+from tests.ledger.of_shared_quota import SHARED_QUOTA, TIMING, enter, only_this, store
 from webhook.ledger.context import ReconcileIntervals
 from webhook.ledger.reconciler import Reconciler
 from webhook.ledger.verdicts import Exceeded, Granted, TooManyUnconfirmed
@@ -24,7 +24,7 @@ def kept_out(asks, held, most=8):
 
 def test_creates_that_hang_up_leave_the_others_what_they_use_and_half_of_the_rest(replica):
     """481 in eight minutes. The others have half of the quota, and go on to get half of what is left."""
-    reconciler = Reconciler(replica.ledgers, OneQuota(), intervals=ReconcileIntervals())
+    reconciler = Reconciler(replica.ledgers, only_this(), intervals=ReconcileIntervals())
     for number in range(1, 9):
         assert enter(replica, number, 1, "speech") == Granted()
         store(replica, number, 1, "speech")
@@ -39,7 +39,7 @@ def test_creates_that_hang_up_leave_the_others_what_they_use_and_half_of_the_res
 
 def test_creates_that_others_refuse_leave_room_for_another_namespace(replica):
     """Two of them took a quota of 16 GPUs for 90 seconds, again and again."""
-    reconciler = Reconciler(replica.ledgers, OneQuota(), intervals=ReconcileIntervals())
+    reconciler = Reconciler(replica.ledgers, only_this(), intervals=ReconcileIntervals())
     for second in range(600):
         for number in range(3):
             enter(replica, 1000 + second * 10 + number, 8, "vision")
@@ -102,7 +102,7 @@ def test_a_pod_that_is_larger_than_the_window_is_entered_if_nothing_else_of_its_
 
 def test_a_namespace_that_gave_a_pod_up_keeps_to_its_window_for_some_time(replica):
     """Or else it would hold all of the quota again and again."""
-    reconciler = Reconciler(replica.ledgers, OneQuota(), intervals=ReconcileIntervals())
+    reconciler = Reconciler(replica.ledgers, only_this(), intervals=ReconcileIntervals())
     blocked = 0
     for second in range(3000):
         enter(replica, 10_000 + second, 16, "vision")
@@ -116,7 +116,7 @@ def test_a_namespace_that_gave_a_pod_up_keeps_to_its_window_for_some_time(replic
 
 
 def test_a_pod_that_was_stored_is_not_given_up_when_it_goes(replica):
-    reconciler = Reconciler(replica.ledgers, OneQuota(), intervals=ReconcileIntervals())
+    reconciler = Reconciler(replica.ledgers, only_this(), intervals=ReconcileIntervals())
     enter(replica, 1, 16)
     store(replica, 1, 16)
     replica.view.catch_up()

@@ -6,7 +6,7 @@
 import logging
 import random
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Set
 from threading import Lock
 
 from webhook.ledger.context import LedgerContext
@@ -37,6 +37,11 @@ class CachedLedger:
         self._seen_lock = Lock()
         self.held: StoredLedger | None = None
         """The ledger as last read or written; None where there was none, or it was never read."""
+
+    @property
+    def entries(self) -> Entries:
+        """The entries as last read or written."""
+        return Entries() if self.held is None else self.held.entries
 
     def covers(self, patterns: tuple[str, ...]) -> StoredLedger | None:
         """The held ledger, if it covers the namespaces with these names and globs."""
@@ -69,13 +74,20 @@ class CachedLedger:
         self.keep(written)
         return written
 
+    def note(self, held: StoredLedger | None, before: StoredLedger | None) -> None:
+        """Take note of the ledger as it was read elsewhere, so that the age of its entries begins to count.
+
+        `before` is what `held` was when that read began. Where it has changed meanwhile, it is newer than the read.
+        """
+        if self.held is before and (held is None or before is None or held.version != before.version):
+            self.keep(held)
+
     def keep(self, held: StoredLedger | None) -> None:
         """Take note of the ledger, and of the time for new entries."""
-        by_uid: Mapping[bytes, Demand] = {} if held is None else held.entries.by_uid
         now = self._clock()
         with self._seen_lock:
-            before: Mapping[bytes, Demand] = {} if self.held is None else self.held.entries.by_uid
-            self.held = held
+            before, self.held = self.entries.by_uid, held
+            by_uid = self.entries.by_uid
             new, gone = by_uid.keys() - self._first_seen.keys(), self._first_seen.keys() - by_uid.keys()
             self._forget_confirmed()
             for uid in gone:
@@ -90,11 +102,12 @@ class CachedLedger:
         with self._seen_lock:
             self._unconfirmed -= uids
 
-    def unconfirmed(self, entries: Entries) -> Counter[Demand]:
-        """How many of these entries are unconfirmed, by demand."""
+    def unconfirmed(self, entries: Entries | None = None) -> Counter[Demand]:
+        """How many of these entries, or of all, are unconfirmed, by demand."""
+        by_uid = (entries or self.entries).by_uid
         with self._seen_lock:
             self._forget_confirmed()
-            return Counter(entries.by_uid[uid] for uid in self._unconfirmed if uid in entries.by_uid)
+            return Counter(by_uid[uid] for uid in self._unconfirmed if uid in by_uid)
 
     def unconfirmed_in(self, namespace: str, entries: Entries) -> Unconfirmed:
         """Which of these entries are unconfirmed in a namespace."""

@@ -47,34 +47,20 @@ class Ledger:
         self.key = key
         self._pods, self._timing, self._is_bounded = context.pods, context.timing, context.is_bounded
         self._observer, self._clock = context.observer, context.clock
-        self._cache = CachedLedger(key, context)
+        self.cache = CachedLedger(key, context)
         self._preparing = Lock()
         self._expects_others = False
         self._failed_at = -float("inf")
-        self.stale = StaleEntries(key, context, self._cache)
+        self.stale = StaleEntries(key, context, self.cache)
         self._asked_at = self._clock()
         self._log_from = -float("inf")
-        self._queue = BatchQueue[PendingEntry | Correction](
+        self.queue = BatchQueue[PendingEntry | Correction](
             self.settle, lambda: self._timing.batch_window if self._expects_others else 0.0
         )
 
-    @property
-    def held(self) -> StoredLedger | None:
-        """The ledger as last read or written here; None where there was none, or it was never read."""
-        return self._cache.held
-
-    @property
-    def waiting(self) -> int:
-        """How many pending entries and corrections wait for the next write."""
-        return self._queue.waiting
-
     def is_idle(self, seconds: float) -> bool:
         """Whether no ledger is stored, and no pod has asked for this long."""
-        return self.held is None and self._clock() - self._asked_at > seconds
-
-    def unconfirmed(self, entries: Entries) -> int:
-        """How many of these entries have no stored pod, as far as this replica knows."""
-        return self._cache.unconfirmed(entries).total()
+        return self.cache.held is None and self._clock() - self._asked_at > seconds
 
     @property
     def has_failed(self) -> bool:
@@ -86,7 +72,7 @@ class Ledger:
         begun = self._asked_at = self._clock()
         if begun - self._failed_at < self._timing.after_fault:
             pending.deadline = min(pending.deadline, begun + self._timing.wait_after_fault)
-        self._queue.submit(pending, max(0.0, pending.deadline - begun))
+        self.queue.submit(pending, max(0.0, pending.deadline - begun))
         verdict = pending.verdict or Unanswered(LATE)
         self._observer.reserved(self.key, self._clock() - begun)
         if isinstance(verdict, Unanswered):
@@ -107,7 +93,7 @@ class Ledger:
             return
         excess = max(verdict.excesses, key=lambda one: one.used + one.asks - one.limit.hard)
         held: dict[str, Fraction] = {}
-        for demand, count in self._cache.unconfirmed(Entries() if self.held is None else self.held.entries).items():
+        for demand, count in self.cache.unconfirmed().items():
             amount = used({demand: count}, claim.quota)[excess.limit]
             if amount and demand.namespace != mine:
                 held[demand.namespace] = held.get(demand.namespace, Fraction(0)) + amount
@@ -120,37 +106,23 @@ class Ledger:
 
     def correct(self, correction: Correction) -> bool:
         """Apply a correction with the next write; return whether that was possible."""
-        self._queue.submit(correction, max(0.0, correction.deadline - self._clock()))
+        self.queue.submit(correction, max(0.0, correction.deadline - self._clock()))
         return correction.is_done
 
     def would_exceed(self, claim: Claim) -> bool:
         """Whether the ledger as last seen would refuse the claim. It may be old."""
-        held = self.held
-        if held is None:
-            return False
-        in_use = used(held.entries.counts, claim.quota)
+        entries = self.cache.entries
+        in_use = used(entries.counts, claim.quota)
         if excesses(claim.demand, in_use, claim.quota):
             return True
         if not self._is_bounded or not is_shared(claim.quota):
             return False
-        mine = self._cache.unconfirmed_in(claim.demand.namespace, held.entries)
+        mine = self.cache.unconfirmed_in(claim.demand.namespace, entries)
         return too_many_unconfirmed(claim, in_use, mine) is not None
-
-    def note(self, held: StoredLedger | None, before: StoredLedger | None) -> None:
-        """Take note of the ledger as it was read elsewhere, so that the age of its entries begins to count.
-
-        `before` is what `held` was when that read began. Where it has changed meanwhile, it is newer than the read.
-        """
-        if self.held is before and (held is None or before is None or held.version != before.version):
-            self._cache.keep(held)
-
-    def outlasted(self, uid: bytes, since: float) -> bool:
-        """Whether at `since` an entry had been seen for longer than any admission takes."""
-        return self._cache.outlasted(uid, since)
 
     def prepare(self, quota: Quota, deadline: float) -> Entries:
         """The entries, with one for every pod that is older than the quota. Raises LedgerError."""
-        self._cache.read(deadline)
+        self.cache.read(deadline)
         return self._prepared(quota, deadline).entries
 
     # One batch
@@ -190,8 +162,8 @@ class Ledger:
     ) -> bool:
         """Try once to settle a batch; return whether it is settled."""
         deadline = state.until
-        if state.is_read_due or self.held is None:
-            self._expects_others = self._cache.read(deadline)
+        if state.is_read_due or self.cache.held is None:
+            self._expects_others = self.cache.read(deadline)
             state.is_read_due = False
         writes = bool(corrections) or not all(one.is_dry_run for one in all_pending)
         held = self._basis(all_pending, deadline) if writes else StoredLedger("", self._imagined(all_pending, deadline))
@@ -200,13 +172,13 @@ class Ledger:
         entries = held.entries.changed({}, state.stale)
         for correction in corrections:
             entries = corrected(entries, correction)
-        plan = BatchPlan(entries, self._cache.unconfirmed_in if self._is_bounded else None)
+        plan = BatchPlan(entries, self.cache.unconfirmed_in if self._is_bounded else None)
         for pending in all_pending:
             plan.consider(pending)
         if self._learns_more(plan, all_pending, state):
             return False
         if writes:
-            self._cache.replace(plan.entries(), held, deadline)
+            self.cache.replace(plan.entries(), held, deadline)
         for correction in corrections:
             correction.is_done = True
         for pending in all_pending:
@@ -219,17 +191,16 @@ class Ledger:
         if not is_refused or state.is_verified:
             return False
         state.is_verified = True
-        self._cache.read(state.until)
-        if (held := self.held) is not None:
-            asking = {one.claim.demand.namespace for one in all_pending}
-            state.stale |= self.stale.before_refusal(held.entries, asking, state.until)
+        self.cache.read(state.until)
+        asking = {one.claim.demand.namespace for one in all_pending}
+        state.stale |= self.stale.before_refusal(self.cache.entries, asking, state.until)
         return True
 
     def _basis(self, all_pending: Sequence[PendingEntry], deadline: float) -> StoredLedger | None:
         """The ledger that is changed. It is created first where a pod waits for an entry."""
         for pending in all_pending:
             self._prepared(pending.claim.quota, deadline)
-        return self.held
+        return self.cache.held
 
     def _pause(self, state: "_Attempts") -> None:
         state.pauses = min(state.pauses + 1, 20)
@@ -239,40 +210,40 @@ class Ledger:
 
     def _prepared(self, quota: Quota, deadline: float) -> StoredLedger:
         """The ledger as last seen, once it covers the namespaces of the quota."""
-        if (held := self._cache.covers(quota.patterns)) is not None:
+        if (held := self.cache.covers(quota.patterns)) is not None:
             return held
         if not self._preparing.acquire(timeout=max(0.0, deadline - self._clock())):
             raise LedgerError("its pods are being counted")
         try:
-            self._cache.read(deadline)
+            self.cache.read(deadline)
             return self._enter_all(quota, deadline)
         finally:
             self._preparing.release()
 
     def _enter_all(self, quota: Quota, deadline: float) -> StoredLedger:
         """Enter at once the pods of all namespaces that the ledger does not cover yet."""
-        covered = frozenset[str]() if self.held is None else self.held.entries.patterns
+        covered = frozenset[str]() if self.cache.held is None else self.cache.held.entries.patterns
         missing = frozenset(quota.patterns) - covered
         found = self._listed(missing, quota, deadline)
         state = _Attempts(deadline)
         while True:
-            held = self.held
+            held = self.cache.held
             try:
                 if held is None:
-                    held = self._cache.create(Entries(found, frozenset(quota.patterns)), deadline)
+                    held = self.cache.create(Entries(found, frozenset(quota.patterns)), deadline)
                 else:
                     entries = held.entries.changed(found, patterns=held.entries.patterns | missing)
-                    held = self._cache.replace(entries, held, deadline)
+                    held = self.cache.replace(entries, held, deadline)
                 break
             except ConflictError:
                 self._pause(state)
-                self._cache.read(deadline)
-        self._cache.confirm(found.keys())
+                self.cache.read(deadline)
+        self.cache.confirm(found.keys())
         return held
 
     def _imagined(self, all_pending: Sequence[PendingEntry], deadline: float) -> Entries:
         """The entries as if the ledger covered the quotas of these pods. Dry runs need them, and write nothing."""
-        entries = Entries() if self.held is None else self.held.entries
+        entries = self.cache.entries
         for quota in [one.claim.quota for one in all_pending]:
             missing = frozenset(quota.patterns) - entries.patterns
             entries = entries.changed(self._listed(missing, quota, deadline), patterns=entries.patterns | missing)
@@ -282,7 +253,7 @@ class Ledger:
         """Uid -> demand of the pods of these namespaces, as they are now."""
         found: dict[bytes, Demand] = {}
         shared: dict[Demand, Demand] = {}
-        for seen in self._pods.list_now(patterns, self._cache.left(deadline)) if patterns else ():
+        for seen in self._pods.list_now(patterns, self.cache.left(deadline)) if patterns else ():
             demand = entered_demand(seen, quota.counting)
             if demand is not None:
                 found[seen.uid] = shared.setdefault(demand, demand)

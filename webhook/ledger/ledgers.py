@@ -15,7 +15,6 @@ from webhook.ledger.verdicts import AlreadyStored, Claim, Granted, PendingEntry,
 
 _log = logging.getLogger("gpu_policy.quota")
 
-_MOST_KNOWN = 20_000
 _KNOWN_SECONDS = 600.0
 
 
@@ -27,7 +26,6 @@ class KnownNamespaces:
 
     def __init__(self, context: LedgerContext) -> None:
         self._context = context
-        self._lock = Lock()
         self._known: dict[str, float] = {}
         self._failed_at = -float("inf")
 
@@ -48,15 +46,8 @@ class KnownNamespaces:
             self._failed_at = now
             _log.warning("%s", error)  # authors of pods are told less
             return None if namespace in self._known else Unanswered(error.for_authors, error.code)
-        with self._lock:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[namespace] = now + _KNOWN_SECONDS
+        self._known[namespace] = now + _KNOWN_SECONDS
         return None
-
-
-_MOST_EMPTY = 1000
-"""Most ledgers that are remembered although none is stored."""
 
 
 class Ledgers:
@@ -71,19 +62,9 @@ class Ledgers:
     def of(self, key: str) -> Ledger:
         """The ledger of the quota with this key."""
         with self._lock:
-            ledger = self._ledgers.get(key)
-            if ledger is None:
-                self._forget_some()
-                ledger = self._ledgers[key] = Ledger(key, self.context)
-            return ledger
-
-    def _forget_some(self) -> None:
-        """Forget the oldest ledgers that are not stored, where there are too many."""
-        if len(self._ledgers) < _MOST_EMPTY:
-            return
-        empty = [key for key, ledger in self._ledgers.items() if ledger.held is None]
-        for key in empty[: max(0, len(empty) + 1 - _MOST_EMPTY)]:
-            del self._ledgers[key]
+            if key not in self._ledgers:
+                self._ledgers[key] = Ledger(key, self.context)
+            return self._ledgers[key]
 
     @property
     def known(self) -> Mapping[str, Ledger]:

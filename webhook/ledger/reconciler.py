@@ -6,11 +6,10 @@ ledgers that no quota uses. Every replica does this, at different moments. No ad
 
 import logging
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from threading import Event, Thread
-from typing import Protocol
 
 from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.context import ReconcileIntervals
@@ -26,34 +25,21 @@ from webhook.quota.quotas import Demand, Limit, Quota, QuotaScope
 _log = logging.getLogger("gpu_policy.quota")
 
 _CLOSE_SECONDS = 1.5
+_OF_NAMESPACE = f"{QuotaScope.NAMESPACE}."
 
 
-class Quotas(Protocol):
-    """The quotas in force."""
+@dataclass(frozen=True, slots=True)
+class QuotasInForce:
+    """The quotas of the policies in force: shared ones, and what gives the quota of one namespace alone.
 
-    @property
-    def exist(self) -> bool:
-        """Whether the policies have quotas."""
-        ...
+    `namespaces` are those that policies name. `are_settled` says that no replica can still use earlier policies.
+    """
 
-    @property
-    def are_settled(self) -> bool:
-        """Whether no replica can still use earlier policies."""
-        ...
-
-    @property
-    def shared_quotas(self) -> Iterable[Quota]:
-        """The quotas that several namespaces share."""
-        ...
-
-    @property
-    def namespaces(self) -> Iterable[str]:
-        """The namespaces that policies name."""
-        ...
-
-    def of(self, namespace: str) -> Quota | None:
-        """The quota of one namespace alone."""
-        ...
+    shared: Sequence[Quota]
+    of: Callable[[str], Quota | None]
+    namespaces: Collection[str] = ()
+    are_settled: bool = True
+    exist: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +69,7 @@ class Reconciler:
     def __init__(
         self,
         ledgers: Ledgers,
-        quotas: Quotas,
+        in_force: Callable[[], QuotasInForce],
         *,
         intervals: ReconcileIntervals | None = None,
         begin: Callable[[], None] = lambda: None,
@@ -91,7 +77,7 @@ class Reconciler:
     ) -> None:
         self._ledgers = ledgers
         self._store, self._pods, self._clock = ledgers.context.store, ledgers.context.pods, ledgers.context.clock
-        self._quotas = quotas
+        self._in_force = in_force
         self._intervals = intervals or ReconcileIntervals()
         self._begin = begin
         self._listener = listener
@@ -126,9 +112,9 @@ class Reconciler:
         self._news.set()
 
     def _run(self) -> None:
-        if not self._quotas.exist:
+        if not self._in_force().exist:
             self._listener({})
-        while not self._quotas.exist:
+        while not self._in_force().exist:
             if self._stop.wait(1.0):
                 return
         self.attempt(self._begin)
@@ -149,76 +135,63 @@ class Reconciler:
     def remove_gone(self) -> None:
         """Remove the entries of pods that are known to be gone."""
         for ledger in self._ledgers.known.values():
-            held = ledger.held
-            gone = held is not None and self._pods.gone_among(held.entries.by_uid.keys())
-            if gone:
+            if gone := self._pods.gone_among(ledger.cache.entries.by_uid.keys()):
                 ledger.correct(Correction(removed=gone, deadline=self._deadline()))
 
     def reconcile(self) -> None:
         """Reconcile every ledger once. Raises LedgerError where ledgers cannot be read at all."""
-        before = {key: ledger.held for key, ledger in self._ledgers.known.items()}
+        before = {key: ledger.cache.held for key, ledger in self._ledgers.known.items()}
         found = self._store.read_all(self._intervals.one_round)
         for key in before.keys() | found.keys():
-            self._ledgers.of(key).note(found.get(key), before.get(key))
+            self._ledgers.of(key).cache.note(found.get(key), before.get(key))
         begun, is_complete = self._clock(), self._pods.is_known()
         seen = by_namespace(list(self._pods.seen())) if is_complete else {}
-        failed = [key for key, ledger in self._ledgers.known.items() if ledger.has_failed]
-        quotas = self._all_quotas(seen.keys(), [*found, *failed])
+        in_force = self._in_force()
+        quotas = self._all_quotas(in_force, seen.keys(), found.keys())
         for quota in quotas.values():
-            is_complete = self._reconcile(quota, _of(quota, seen)) and is_complete
+            try:
+                self._correct(quota, _of(quota, seen), are_settled=in_force.are_settled)
+            except LedgerError as error:
+                _log.warning("quota %s: the ledger is not reconciled: %s", quota.key, error)
+                is_complete = False
         self.usage = {key: self._usage(quota) for key, quota in quotas.items()}
         self._listener(self.usage)
-        self._clean_up(quotas, found)
+        self._clean_up(quotas, found, are_settled=in_force.are_settled)
         if is_complete:
             self._reconciled = begun
 
-    def _all_quotas(self, namespaces: Iterable[str], keys: Iterable[str]) -> dict[str, Quota]:
-        quotas = {quota.key: quota for quota in self._quotas.shared_quotas}
-        prefix = f"{QuotaScope.NAMESPACE}."
-        of_ledgers = {key.removeprefix(prefix) for key in keys if key.startswith(prefix)}
-        for namespace in sorted({*namespaces, *of_ledgers, *self._quotas.namespaces}):
-            quota = self._quotas.of(namespace)
-            if quota is not None:
-                quotas[quota.key] = quota
-        return quotas
+    def _all_quotas(
+        self, in_force: QuotasInForce, namespaces: Iterable[str], stored: Iterable[str]
+    ) -> dict[str, Quota]:
+        """Key -> quota: shared ones, and those of namespaces with pods, with a ledger, or which policies name."""
+        failed = [key for key, ledger in self._ledgers.known.items() if ledger.has_failed]
+        of_ledgers = {key.removeprefix(_OF_NAMESPACE) for key in (*stored, *failed) if key.startswith(_OF_NAMESPACE)}
+        own = map(in_force.of, sorted({*namespaces, *of_ledgers, *in_force.namespaces}))
+        return {quota.key: quota for quota in (*in_force.shared, *own) if quota is not None}
 
     def _usage(self, quota: Quota) -> Usage:
-        ledger = self._ledgers.of(quota.key)
-        held = ledger.held
-        entries = Entries() if held is None else held.entries
-        covered = frozenset(name for name in entries.namespaces if quota.covers(name))
+        cache = self._ledgers.of(quota.key).cache
+        held, entries = cache.held, cache.entries
         return Usage(
             quota,
             used(entries.counts, quota),
             len(entries.by_uid),
-            covered,
+            frozenset(name for name in entries.namespaces if quota.covers(name)),
             version="" if held is None else held.version,
-            unconfirmed=ledger.unconfirmed(entries),
+            unconfirmed=cache.unconfirmed(entries).total(),
             by_claims=used_by_claims(entries.counts, quota),
             units=units_in_use(entries.counts, quota),
         )
 
-    # One ledger
-
-    def _reconcile(self, quota: Quota, seen: Sequence[GpuPod]) -> bool:
-        """Correct one ledger; return whether that was possible."""
+    def _correct(self, quota: Quota, seen: Sequence[GpuPod], *, are_settled: bool) -> None:
+        """Correct one ledger. Raises LedgerError."""
         ledger = self._ledgers.of(quota.key)
-        demands = demands_of(seen, quota.counting)
-        if ledger.held is None and quota.scope is QuotaScope.NAMESPACE and not demands and not ledger.has_failed:
-            return True  # its first pod creates it
-        try:
-            self._correct(ledger, quota, seen, demands)
-        except LedgerError as error:
-            _log.warning("quota %s: the ledger is not reconciled: %s", quota.key, error)
-            return False
-        return True
-
-    def _correct(self, ledger: Ledger, quota: Quota, seen: Sequence[GpuPod], demands: Mapping[bytes, Demand]) -> None:
-        held, are_settled = ledger.held, self._quotas.are_settled
-        if held is None or not held.entries.patterns.issuperset(quota.patterns):
+        demands, held = demands_of(seen, quota.counting), ledger.cache.held
+        if held is None and quota.scope is QuotaScope.NAMESPACE and not demands and not ledger.has_failed:
+            return  # its first pod creates it
+        entries = ledger.cache.entries
+        if held is None or not entries.patterns.issuperset(quota.patterns):
             entries = ledger.prepare(quota, self._deadline())
-        else:
-            entries = held.entries
         added = self._missing(ledger.key, entries, demands)
         correction = Correction(
             added=added | recounted(entries, seen, quota.counting) if are_settled else added,
@@ -232,7 +205,7 @@ class Reconciler:
     def _stale(self, ledger: Ledger, entries: Entries) -> Set[bytes]:
         """Entries that are older than any admission, and whose pods neither the watch nor a list has seen."""
         now, uids = self._clock(), entries.by_uid.keys()
-        suspects = [uid for uid in uids - self._pods.live_among(uids) if ledger.outlasted(uid, now)]
+        suspects = [uid for uid in uids - self._pods.live_among(uids) if ledger.cache.outlasted(uid, now)]
         namespaces = frozenset(entries.by_uid[uid].namespace for uid in suspects)
         return ledger.stale.among(entries, namespaces, self._deadline()) if suspects else frozenset()
 
@@ -250,9 +223,7 @@ class Reconciler:
     def _deadline(self) -> float:
         return self._clock() + self._intervals.one_round
 
-    # Ledgers that no quota uses
-
-    def _clean_up(self, quotas: Mapping[str, Quota], found: Mapping[str, StoredLedger]) -> None:
+    def _clean_up(self, quotas: Mapping[str, Quota], found: Mapping[str, StoredLedger], *, are_settled: bool) -> None:
         """Remove the ledgers of quotas that no longer exist, and of namespaces without GPU pods."""
         now = self._clock()
         self._missing_last = {key: uids for key, uids in self._missing_last.items() if key in quotas}
@@ -262,8 +233,8 @@ class Reconciler:
             if version != held.version:
                 since = now
             self._unchanged[key] = (held.version, since)
-            is_idle = not held.entries.by_uid and key.startswith(f"{QuotaScope.NAMESPACE}.")
-            is_orphaned = key not in quotas and self._quotas.are_settled  # only other replicas may know the quota yet
+            is_idle = not held.entries.by_uid and key.startswith(_OF_NAMESPACE)
+            is_orphaned = key not in quotas and are_settled  # only other replicas may know the quota yet
             if (is_idle or is_orphaned) and now - since > self._intervals.idle:
                 self._remove(key, held)
         self._ledgers.forget_idle(self._intervals.idle)
