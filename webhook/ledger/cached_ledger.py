@@ -57,22 +57,19 @@ class CachedLedger:
         self.keep(held)
         return is_news
 
-    def create(self, entries: Entries, deadline: float) -> StoredLedger:
+    def create(self, entries: Entries, deadline: float) -> None:
         """Create the ledger. Raises ConflictError and LedgerError."""
-        written = self._store.create(self.key, entries, self._seconds(deadline))
-        self.keep(written)
-        return written
+        self.keep(self._store.create(self.key, entries, self._seconds(deadline)))
 
-    def replace(self, entries: Entries, over: StoredLedger, deadline: float) -> StoredLedger:
+    def replace(self, entries: Entries, over: StoredLedger, deadline: float) -> None:
         """Write entries over the ledger that was read, unless they are the same. Raises ConflictError, LedgerError."""
         if entries is over.entries and not over.damage:
-            return over
+            return
         written = self._store.replace(self.key, entries, over, self._seconds(deadline))
         if over.damage:
             _log.error("quota %s: the ledger was written anew: %s", self.key, over.damage)
             self._observer.repaired()
         self.keep(written)
-        return written
 
     def note(self, held: StoredLedger | None, before: StoredLedger | None) -> None:
         """Take note of the ledger as it was read elsewhere, so that the age of its entries begins to count.

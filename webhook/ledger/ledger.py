@@ -8,7 +8,7 @@ import logging
 import random
 import time
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from threading import Lock
 
@@ -110,7 +110,7 @@ class Ledger:
         return correction.is_done
 
     def would_exceed(self, claim: Claim) -> bool:
-        """Whether the ledger as last seen would refuse the claim. It may be old."""
+        """Whether the ledger as last seen, which may be old, would refuse the claim."""
         entries = self.cache.entries
         in_use = used(entries.counts, claim.quota)
         if excesses(claim.demand, in_use, claim.quota):
@@ -119,11 +119,6 @@ class Ledger:
             return False
         mine = self.cache.unconfirmed_in(claim.demand.namespace, entries)
         return too_many_unconfirmed(claim, in_use, mine) is not None
-
-    def prepare(self, quota: Quota, deadline: float) -> Entries:
-        """The entries, with one for every pod that is older than the quota. Raises LedgerError."""
-        self.cache.read(deadline)
-        return self._prepared(quota, deadline).entries
 
     # One batch
 
@@ -141,16 +136,17 @@ class Ledger:
                     break
             except ConflictError:
                 self._observer.conflicted(self.key)
-                state.is_read_due = self._expects_others = True
-                self._pause(state)
+                self._expects_others = state.has_conflicted = True
             except LedgerError as error:
-                state.fault = error
-                state.faults += 1
-                state.is_read_due = True
-                if state.faults >= self._timing.attempts_at_faults:
+                state.faults.append(error)
+                if len(state.faults) >= self._timing.attempts_at_faults:
                     break
-                self._pause(state)
-        fault = state.fault or LedgerError("too many wrote at the same time" if state.pauses else LATE)
+            else:
+                continue
+            state.is_read_due = True
+            self._pause()
+        fault = LedgerError("too many wrote at the same time" if state.has_conflicted else LATE)
+        fault = state.faults[-1] if state.faults else fault
         if fault.for_authors != str(fault) and any(one.verdict is None for one in all_pending):
             _log.error("quota %s: %s", self.key, fault)  # authors of pods are told less
         for pending in all_pending:
@@ -166,7 +162,10 @@ class Ledger:
             self._expects_others = self.cache.read(deadline)
             state.is_read_due = False
         writes = bool(corrections) or not all(one.is_dry_run for one in all_pending)
-        held = self._basis(all_pending, deadline) if writes else StoredLedger("", self._imagined(all_pending, deadline))
+        if writes:
+            for pending in all_pending:
+                self.prepare(pending.claim.quota, deadline)
+        held = self.cache.held if writes else StoredLedger("", self._imagined(all_pending, deadline))
         if held is None:  # removed just now: nothing is left to correct, but pending entries need a ledger
             return not all_pending
         entries = held.entries.changed({}, state.stale)
@@ -196,50 +195,40 @@ class Ledger:
         state.stale |= self.stale.before_refusal(self.cache.entries, asking, state.until)
         return True
 
-    def _basis(self, all_pending: Sequence[PendingEntry], deadline: float) -> StoredLedger | None:
-        """The ledger that is changed. It is created first where a pod waits for an entry."""
-        for pending in all_pending:
-            self._prepared(pending.claim.quota, deadline)
-        return self.cache.held
-
-    def _pause(self, state: "_Attempts") -> None:
-        state.pauses = min(state.pauses + 1, 20)
+    def _pause(self) -> None:
         time.sleep(random.uniform(0, self._timing.longest_pause))  # noqa: S311  # apart from other replicas
 
     # Pods that are older than the quota
 
-    def _prepared(self, quota: Quota, deadline: float) -> StoredLedger:
-        """The ledger as last seen, once it covers the namespaces of the quota."""
-        if (held := self.cache.covers(quota.patterns)) is not None:
-            return held
-        if not self._preparing.acquire(timeout=max(0.0, deadline - self._clock())):
-            raise LedgerError("its pods are being counted")
-        try:
-            self.cache.read(deadline)
-            return self._enter_all(quota, deadline)
-        finally:
-            self._preparing.release()
+    def prepare(self, quota: Quota, deadline: float) -> StoredLedger:
+        """The ledger as last seen, once it has the pods of all namespaces of the quota. Raises LedgerError."""
+        while (held := self.cache.covers(quota.patterns)) is None:
+            if not self._preparing.acquire(timeout=max(0.0, deadline - self._clock())):
+                raise LedgerError("its pods are being counted")
+            try:
+                self.cache.read(deadline)
+                self._enter_missing(quota, deadline)
+            finally:
+                self._preparing.release()
+        return held
 
-    def _enter_all(self, quota: Quota, deadline: float) -> StoredLedger:
+    def _enter_missing(self, quota: Quota, deadline: float) -> None:
         """Enter at once the pods of all namespaces that the ledger does not cover yet."""
-        covered = frozenset[str]() if self.cache.held is None else self.cache.held.entries.patterns
-        missing = frozenset(quota.patterns) - covered
+        missing = frozenset(quota.patterns) - self.cache.entries.patterns
         found = self._listed(missing, quota, deadline)
-        state = _Attempts(deadline)
         while True:
-            held = self.cache.held
+            held, before = self.cache.held, self.cache.entries
+            entries = before.changed(found, patterns=before.patterns | missing)
             try:
                 if held is None:
-                    held = self.cache.create(Entries(found, frozenset(quota.patterns)), deadline)
+                    self.cache.create(entries, deadline)
                 else:
-                    entries = held.entries.changed(found, patterns=held.entries.patterns | missing)
-                    held = self.cache.replace(entries, held, deadline)
+                    self.cache.replace(entries, held, deadline)
                 break
             except ConflictError:
-                self._pause(state)
+                self._pause()
                 self.cache.read(deadline)
         self.cache.confirm(found.keys())
-        return held
 
     def _imagined(self, all_pending: Sequence[PendingEntry], deadline: float) -> Entries:
         """The entries as if the ledger covered the quotas of these pods. Dry runs need them, and write nothing."""
@@ -251,13 +240,9 @@ class Ledger:
 
     def _listed(self, patterns: frozenset[str], quota: Quota, deadline: float) -> dict[bytes, Demand]:
         """Uid -> demand of the pods of these namespaces, as they are now."""
-        found: dict[bytes, Demand] = {}
-        shared: dict[Demand, Demand] = {}
-        for seen in self._pods.list_now(patterns, self.cache.left(deadline)) if patterns else ():
-            demand = entered_demand(seen, quota.counting)
-            if demand is not None:
-                found[seen.uid] = shared.setdefault(demand, demand)
-        return found
+        pods = self._pods.list_now(patterns, self.cache.left(deadline)) if patterns else ()
+        demands = ((pod.uid, entered_demand(pod, quota.counting)) for pod in pods)
+        return {uid: demand for uid, demand in demands if demand is not None}
 
 
 @dataclass(slots=True)
@@ -267,8 +252,6 @@ class _Attempts:
     until: float
     is_read_due: bool = False
     is_verified: bool = False
+    has_conflicted: bool = False
     stale: Set[bytes] = frozenset()
-    pauses: int = 0
-    faults: int = 0
-    fault: LedgerError | None = None
-    """The last fault."""
+    faults: list[LedgerError] = field(default_factory=list)

@@ -241,28 +241,23 @@ class MemoryStore:
         self._writes = 0
 
     def read(self, key: str, seconds: float) -> StoredLedger | None:  # noqa: ARG002  # nothing takes time here
-        """The ledger as it is now."""
         return self._ledgers.get(key)
 
     def read_all(self, seconds: float) -> dict[str, StoredLedger]:  # noqa: ARG002  # as above
-        """Every ledger."""
         return dict(self._ledgers)
 
     def create(self, key: str, entries: Entries, seconds: float) -> StoredLedger:  # noqa: ARG002  # as above
-        """Create a ledger."""
         with self._lock:
             if key in self._ledgers:
                 raise ConflictError
             return self._keep(key, entries)
 
     def replace(self, key: str, entries: Entries, over: StoredLedger, seconds: float) -> StoredLedger:  # noqa: ARG002  # as above
-        """Write entries over the ledger that was read."""
         with self._lock:
             self._check(key, over)
             return self._keep(key, entries)
 
     def remove(self, key: str, over: StoredLedger, seconds: float) -> None:  # noqa: ARG002  # as above
-        """Remove the ledger that was read."""
         with self._lock:
             self._check(key, over)
             del self._ledgers[key]

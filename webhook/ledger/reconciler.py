@@ -191,7 +191,7 @@ class Reconciler:
             return  # its first pod creates it
         entries = ledger.cache.entries
         if held is None or not entries.patterns.issuperset(quota.patterns):
-            entries = ledger.prepare(quota, self._deadline())
+            entries = ledger.prepare(quota, self._deadline()).entries
         added = self._missing(ledger.key, entries, demands)
         correction = Correction(
             added=added | recounted(entries, seen, quota.counting) if are_settled else added,
