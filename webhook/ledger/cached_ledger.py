@@ -41,7 +41,8 @@ class CachedLedger:
     @property
     def entries(self) -> Entries:
         """The entries as last read or written."""
-        return Entries() if self.held is None else self.held.entries
+        held = self.held  # another thread may remove it
+        return Entries() if held is None else held.entries
 
     def covers(self, patterns: tuple[str, ...]) -> StoredLedger | None:
         """The held ledger, if it covers the namespaces with these names and globs."""

@@ -13,7 +13,7 @@ come before all of these.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -73,28 +73,37 @@ def _profile(size: str, memory: str, suffix: str) -> str:
     return f"{size}{memory}" + (f"+{suffix[1:]}" if suffix.startswith(".") else suffix)
 
 
+_MOST_KEPT = 2048
+"""Most demands of one quota whose amounts are remembered. Tenants write the demands."""
+
+
 def amounts(demand: Demand, quota: Quota) -> Mapping[Limit, Fraction]:
     """What one pod with this demand counts against every limit of the quota. Callers share the map and only read it."""
-    return _known(demand, quota).amounts
+    known = quota.known_amounts.get(demand)
+    if known is None:
+        if len(quota.known_amounts) >= _MOST_KEPT:
+            quota.known_amounts.clear()
+        known = quota.known_amounts[demand] = dict(_amounts(demand, quota))
+    return known
 
 
 def fits_alone(demand: Demand, quota: Quota) -> bool:
     """Whether a pod with this demand fits into the quota while nothing else uses it."""
-    return _known(demand, quota).fits
+    return all(asks <= limit.hard for limit, asks in amounts(demand, quota).items())
 
 
 def used(counts: Mapping[Demand, int], quota: Quota) -> dict[Limit, Fraction]:
     """What pods use, from the number of pods with each demand. Namespaces that the quota does not cover use nothing."""
-    sums: dict[
-        tuple[int, int], int
-    ] = {}  # by index of the limit and denominator, because whole numbers are added up faster
+    sums: list[Counter[int]] = [Counter() for _ in quota.limits]  # by denominator: whole numbers are added up faster
+    covered = {namespace: quota.covers(namespace) for namespace in {demand.namespace for demand in counts}}
     for demand, count in counts.items():
-        for at, numerator, denominator in _known(demand, quota).parts:
-            sums[at, denominator] = sums.get((at, denominator), 0) + numerator * count
-    in_use = dict.fromkeys(quota.limits, Fraction(0))
-    for (at, denominator), numerator in sums.items():
-        in_use[quota.limits[at]] += Fraction(numerator, denominator)
-    return in_use
+        if covered[demand.namespace]:
+            for by_denominator, amount in zip(sums, amounts(demand, quota).values(), strict=True):
+                by_denominator[amount.denominator] += amount.numerator * count
+    return {
+        limit: sum((Fraction(numerator, denominator) for denominator, numerator in one.items()), Fraction(0))
+        for limit, one in zip(quota.limits, sums, strict=True)
+    }
 
 
 def used_by_claims(counts: Mapping[Demand, int], quota: Quota) -> dict[Limit, Fraction]:
@@ -136,48 +145,6 @@ def unit_of(demand: Demand, limit: Limit, quota: Quota) -> tuple[str, Fraction] 
     counted = _counted(*demand.gpus[0], demand, quota)
     one = counted.weight(quota.counting)
     return (SHARES if demand.are_shares else counted.resource, one) if 0 < one < 1 or demand.are_shares else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What a demand counts under a quota. The quota is held so that no other one gets its id meanwhile.
-
-    `parts` are the amounts above 0: index of the limit, numerator and denominator.
-    """
-
-    quota: Quota
-    amounts: Mapping[Limit, Fraction]
-    parts: tuple[tuple[int, int, int], ...]
-    fits: bool
-    """Whether no amount is above its limit."""
-
-
-_MOST_KEPT = 65_536
-"""Most parts of all cached demands together, which take some megabytes."""
-_kept: dict[tuple[int, Demand], _Known] = {}
-_kept_parts = 0
-
-
-def _known(demand: Demand, quota: Quota) -> _Known:
-    key = id(quota), demand
-    known = _kept.get(key)
-    if known is None:
-        asked = dict(_amounts(demand, quota))
-        parts = [(at, *asked[limit].as_integer_ratio()) for at, limit in enumerate(quota.limits) if asked[limit]]
-        fits = all(asks <= limit.hard for limit, asks in asked.items())
-        known = _Known(quota, asked, tuple(parts) if quota.covers(demand.namespace) else (), fits)
-        _keep(key, known)
-    return known
-
-
-def _keep(key: tuple[int, Demand], known: _Known) -> None:
-    global _kept_parts  # noqa: PLW0603  # the size of the cache beside it
-    demand = key[1]
-    _kept_parts += 4 + len(demand.gpus) + sum([len(request) for request in demand.requests])
-    if _kept_parts > _MOST_KEPT:
-        _kept.clear()
-        _kept_parts = 4
-    _kept[key] = known
 
 
 def _amounts(demand: Demand, quota: Quota) -> Iterator[tuple[Limit, Fraction]]:

@@ -137,6 +137,10 @@ class Quota:
     patterns: tuple[str, ...]
     limits: tuple[Limit, ...]
     counting: Counting = field(default_factory=Counting)
+    known_amounts: dict["Demand", Mapping[Limit, Fraction]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    """What demands count, as `webhook.quota.amounts` remembers it."""
 
     def __post_init__(self) -> None:
         limited = frozenset(limit.name for limit in self.limits if limit.measure is Measure.RESOURCE)
@@ -150,7 +154,8 @@ class Quota:
 
     def covers(self, namespace: str) -> bool:
         """Whether the pods of a namespace count against this quota."""
-        return any(p == namespace or (is_glob(p) and matcher(p).fullmatch(namespace)) for p in self.patterns)
+        globs = filter(is_glob, self.patterns)
+        return namespace in self.patterns or any(matcher(glob).fullmatch(namespace) for glob in globs)
 
 
 class ClaimedDevices(NamedTuple):
