@@ -80,30 +80,24 @@ class QuotaMetrics(Observer):
             self._durations[(operation,)]
 
     def reserved(self, key: str, seconds: float) -> None:
-        """A claim was answered, after this time."""
         name = self._name(key)
         self._durations[("reserve",)].observe(seconds)
         for series in (self._refused, self._failures, self._conflicts):
             series[(name,)].inc(0)
 
     def looked_up(self, seconds: float) -> None:
-        """Pods were listed, which took this long."""
         self._durations[("look_up",)].observe(seconds)
 
     def conflicted(self, key: str) -> None:
-        """Another replica wrote at the same time."""
         self._conflicts[(self._name(key),)].inc()
 
     def repaired(self) -> None:
-        """A damaged ledger was written anew."""
         self._repairs.inc()
 
     def failed(self, key: str) -> None:
-        """A claim was not answered."""
         self._failures[(self._name(key),)].inc()
 
     def refused(self, key: str) -> None:
-        """An enforced claim was refused."""
         self._refused[(self._name(key),)].inc()
 
     def _name(self, key: str) -> str:

@@ -37,29 +37,21 @@ class WatchedPods(Pods, Protocol):
         """Whether a pod was seen in this namespace, so that the namespace exists."""
         ...
 
-    def start(self) -> None:
-        """Start to watch."""
-        ...
+    def start(self) -> None: ...
 
-    def close(self) -> None:
-        """Stop, within 2 seconds."""
-        ...
+    def close(self) -> None: ...
 
 
 class Publisher(Protocol):
     """Publishes usage for the users of each namespace."""
 
-    def start(self) -> None:
-        """Start a thread."""
-        ...
+    def start(self) -> None: ...
 
     def show(self, usages: Iterable[QuotaUsage]) -> None:
         """Publish the usage of all quotas, in the background."""
         ...
 
-    def close(self) -> None:
-        """End the thread, within 2 seconds."""
-        ...
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +104,11 @@ class QuotaService:
         """Whether a pod was seen in a namespace."""
 
     def start(self) -> None:
-        """Start the threads."""
         if self._parts.publisher is not None:
             self._parts.publisher.start()
         self._reconciler.start()
 
     def close(self) -> None:
-        """End the threads."""
         self._reconciler.close()
         self._parts.pods.close()
         if self._parts.publisher is not None:

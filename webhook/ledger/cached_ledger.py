@@ -40,7 +40,6 @@ class CachedLedger:
 
     @property
     def entries(self) -> Entries:
-        """The entries as last read or written."""
         held = self.held  # another thread may remove it
         return Entries() if held is None else held.entries
 
@@ -96,7 +95,6 @@ class CachedLedger:
             self._unconfirmed = (self._unconfirmed - gone) | new
 
     def confirm(self, uids: Set[bytes]) -> None:
-        """Take note of pods that are stored."""
         with self._seen_lock:
             self._unconfirmed -= uids
 

@@ -80,7 +80,6 @@ class Entries:
 
     @property
     def namespaces(self) -> frozenset[str]:
-        """The namespaces that have entries."""
         return frozenset(demand.namespace for demand in self.counts)
 
     def to_raw(self) -> dict[str, Any]:

@@ -60,7 +60,6 @@ class Ledgers:
         self._ledgers: dict[str, Ledger] = {}
 
     def of(self, key: str) -> Ledger:
-        """The ledger of the quota with this key."""
         with self._lock:
             if key not in self._ledgers:
                 self._ledgers[key] = Ledger(key, self.context)
@@ -68,12 +67,10 @@ class Ledgers:
 
     @property
     def known(self) -> Mapping[str, Ledger]:
-        """Key -> ledger that was asked about."""
         with self._lock:
             return dict(self._ledgers)
 
     def forget(self, key: str) -> None:
-        """Forget a ledger that was removed."""
         with self._lock:
             self._ledgers.pop(key, None)
 

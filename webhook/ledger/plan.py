@@ -84,7 +84,6 @@ class BatchPlan:
         self.verdicts[id(pending)] = verdict
 
     def entries(self) -> Entries:
-        """The entries afterwards; the object from the beginning where nothing changes."""
         return self._before.changed(self._added, self._removed)
 
     def _entry(self, key: bytes) -> Demand | None:
@@ -100,7 +99,6 @@ class BatchPlan:
         return Granted()
 
     def _admit(self, pending: PendingEntry, entries: Mapping[bytes, Demand]) -> Verdict:
-        """Enter a pod if it fits, or if its claim is not enforced."""
         claim = pending.claim
         over = excesses(claim.demand, self._used_of(claim.quota), claim.quota)
         if over and claim.enforced:
@@ -133,7 +131,6 @@ class BatchPlan:
             self._unconfirmed[demand.namespace].counts[demand] += 1
 
     def _count(self, demand: Demand, entries: int) -> None:
-        """Count so many more entries of a demand as in use."""
         self._counts[demand] += entries
         for quota, sums in self._used:
             for limit, amount in used({demand: entries}, quota).items():
@@ -168,7 +165,6 @@ class BatchPlan:
 
 
 def _is_within(demand: Demand, other: Demand, quota: Quota) -> bool:
-    """Whether a demand counts no more than another against any limit of the quota."""
     room = amounts(other, quota)
     return all(asks <= room[limit] for limit, asks in amounts(demand, quota).items())
 
@@ -249,7 +245,6 @@ class BatchQueue(Generic[T]):
 
     @property
     def waiting(self) -> int:
-        """How many items wait for the next batch."""
         return len(self._waiting)
 
     def submit(self, item: T, seconds: float) -> None:

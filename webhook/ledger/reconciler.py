@@ -97,7 +97,6 @@ class Reconciler:
         return None if self._reconciled is None else max(0.0, self._clock() - self._reconciled)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
@@ -133,7 +132,6 @@ class Reconciler:
         attempts.make(work)
 
     def remove_gone(self) -> None:
-        """Remove the entries of pods that are known to be gone."""
         for ledger in self._ledgers.known.values():
             if gone := self._pods.gone_among(ledger.cache.entries.by_uid.keys()):
                 ledger.correct(Correction(removed=gone, deadline=self._deadline()))
@@ -184,7 +182,6 @@ class Reconciler:
         )
 
     def _correct(self, quota: Quota, seen: Sequence[GpuPod], *, are_settled: bool) -> None:
-        """Correct one ledger. Raises LedgerError."""
         ledger = self._ledgers.of(quota.key)
         demands, held = demands_of(seen, quota.counting), ledger.cache.held
         if held is None and quota.scope is QuotaScope.NAMESPACE and not demands and not ledger.has_failed:
@@ -251,7 +248,6 @@ class Reconciler:
 
 
 def _of(quota: Quota, seen: Mapping[str, list[GpuPod]]) -> list[GpuPod]:
-    """The pods that a quota covers."""
     if quota.scope is QuotaScope.NAMESPACE:
         return seen.get(quota.name, [])
     return [pod for name, pods in seen.items() if quota.covers(name) for pod in pods]

@@ -25,7 +25,6 @@ class Claim:
     """The quota without an exception that holds for the pod; None if its limits are the same."""
 
     def entries(self, uid: bytes) -> dict[bytes, Demand]:
-        """The entries of the pod with this uid."""
         if not self.reserved:
             return {uid: self.demand}
         own = {} if self.own is None else {uid: self.own}

@@ -87,11 +87,6 @@ def amounts(demand: Demand, quota: Quota) -> Mapping[Limit, Fraction]:
     return known
 
 
-def fits_alone(demand: Demand, quota: Quota) -> bool:
-    """Whether a pod with this demand fits into the quota while nothing else uses it."""
-    return all(asks <= limit.hard for limit, asks in amounts(demand, quota).items())
-
-
 def used(counts: Mapping[Demand, int], quota: Quota) -> dict[Limit, Fraction]:
     """What pods use, from the number of pods with each demand. Namespaces that the quota does not cover use nothing."""
     sums: list[Counter[int]] = [Counter() for _ in quota.limits]  # by denominator: whole numbers are added up faster
@@ -192,7 +187,6 @@ def _models(resource: str, models: tuple[str, ...] | None, quota: Quota) -> tupl
 
 
 def _against(limit: Limit, one: _Counted, quota: Quota) -> Fraction:
-    """What units of a resource count against a limit."""
     if limit.measure == Measure.RESOURCE:
         return one.number if _may_be(one.resource, limit.name, quota) else Fraction(0)
     if limit.measure == Measure.MODEL and not _may_have_model(limit.name, one, quota):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from webhook.model.wording import not_enabled
-from webhook.quota.amounts import amounts, fits_alone, unit_of
+from webhook.quota.amounts import amounts, unit_of
 from webhook.quota.quotas import SHARES, Demand, Excess, Limit, Measure, Quota, QuotaScope, UnspecifiedModel
 
 _SHOWN = 3
@@ -133,7 +133,6 @@ def too_many_pods(
 
 
 def _too_small(quota: Quota, asks: Fraction) -> list[str]:
-    """The models of which the quota allows less than `asks`."""
     return [limit.name for limit in quota.limits if limit.measure is Measure.MODEL and limit.hard < asks]
 
 
@@ -161,7 +160,6 @@ def _requestable(amount: Fraction, excess: Excess) -> str:
 
 
 def _asked(amount: Fraction, excess: Excess) -> str:
-    """What is requested, with its shares where it is shares of GPUs."""
     if excess.unit is None or excess.unit[0] != SHARES:
         return _gpus(amount, excess.limit)
     if excess.unit[1] == 1 and not excess.limit.name:
@@ -185,7 +183,6 @@ def _excess(excess: Excess) -> str:
 
 
 def _less(excesses: Sequence[Excess]) -> str:
-    """What would make the pod fit."""
     askable = [_askable(excess) for excess in excesses]
     if not all(askable):
         return "free some"
@@ -217,9 +214,9 @@ def objections(demand: Demand, quota: Quota, namespace: str = "") -> Iterator[Ob
     `namespace` is the pod's, for the message where the namespace's own quota has no GPUs at all.
     """
     denies = quota.counting.unspecified_model is UnspecifiedModel.DENY
-    if not denies and fits_alone(demand, quota):
-        return  # the usual case
     asked = amounts(demand, quota)
+    if not denies and all(asks <= limit.hard for limit, asks in asked.items()):
+        return  # the usual case
     none = next((limit for limit in asked if limit.measure is Measure.GPUS and not limit.hard), None)
     if none is not None and asked[none] and quota.scope is QuotaScope.NAMESPACE:
         excess = Excess(none, asked[none], Fraction(0), unit_of(demand, none, quota))
@@ -259,7 +256,6 @@ def is_unspecified(demand: Demand, quota: Quota) -> bool:
 
 
 def _leaves_model_open(demand: Demand, quota: Quota) -> bool:
-    """Whether claims count against a model only because they leave it open."""
     is_open = any(one.models is None for request in demand.requests for one in request)
     return is_open and _has_models(demand, quota)
 

@@ -153,7 +153,6 @@ class Quota:
         return f"{self.scope}.{self.name}"
 
     def covers(self, namespace: str) -> bool:
-        """Whether the pods of a namespace count against this quota."""
         globs = filter(is_glob, self.patterns)
         return namespace in self.patterns or any(matcher(glob).fullmatch(namespace) for glob in globs)
 

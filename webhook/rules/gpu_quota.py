@@ -140,7 +140,6 @@ class Settings(RuleSettings):
 
     @cached_property
     def counting(self) -> Counting:
-        """How pods are counted."""
         catalogue = catalogue_of(self._table).extended(self.models)
         weights = {DEVICE_CLASSES + name: one.weight for name, one in self._classes.items() if one.weight is not None}
         models = {
