@@ -131,7 +131,7 @@ def test_a_pod_whose_claims_never_fit_together_is_refused() -> None:
     ]
 
 
-def test_A44_a_pod_with_claims_in_very_many_alternatives_is_refused_without_counting_them() -> None:
+def test_a_pod_with_claims_in_very_many_alternatives_is_refused_without_counting_them() -> None:
     either = first_of(exactly(1), exactly(2, "mig.nvidia.com"))
     facts = known("many", *[either] * 8)
     found = claims_of(claiming(4, resourceClaimTemplateName="many"), TEAM, [own(gpus=99)], facts)

@@ -15,11 +15,6 @@ VISION = of_namespace(4)
 KEY = VISION.key
 
 
-@pytest.fixture
-def replica() -> Replica:
-    return Replica()
-
-
 def test_the_next_pod_has_the_ledger_written_anew_and_is_judged_by_all_pods(replica: Replica) -> None:
     replica.truth.store(seen_pod(1, "vision", 2))
     replica.truth.store(seen_pod(9, "vision", 1))

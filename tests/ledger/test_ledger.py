@@ -6,11 +6,8 @@ That no quota is ever passed in any order of events is in test_ledger_machine.py
 import threading
 from dataclasses import replace
 
-import pytest
-
 from tests.ledger.bookkeeping import (
     IN_FLIGHT,
-    Replica,
     at_once,
     demand,
     eventually,
@@ -26,11 +23,6 @@ from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered
 VISION, SPEECH = of_namespace(4), of_namespace(4, "speech")
 KEY = VISION.key
 GRANTED = Granted()
-
-
-@pytest.fixture
-def replica():
-    return Replica()
 
 
 # Entering.

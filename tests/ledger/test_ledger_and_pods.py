@@ -3,8 +3,6 @@
 import threading
 import time
 
-import pytest
-
 from tests.ledger.bookkeeping import (
     IN_FLIGHT,
     Replica,
@@ -28,11 +26,6 @@ KEY = VISION.key
 
 
 GRANTED = Granted()
-
-
-@pytest.fixture
-def replica():
-    return Replica()
 
 
 # What was there before.

@@ -2,14 +2,7 @@
 
 import pytest
 
-from tests.ledger.bookkeeping import (
-    Replica,
-    demand,
-    exceeded,
-    of_namespace,
-    shared_quota,
-    uid,
-)
+from tests.ledger.bookkeeping import demand, exceeded, of_namespace, shared_quota, uid
 from tests.ledger.small_cluster import seen_pod
 from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.ledger import Correction
@@ -23,11 +16,6 @@ KEY = VISION.key
 
 
 GRANTED = Granted()
-
-
-@pytest.fixture
-def replica():
-    return Replica()
 
 
 # Faults and conflicts.

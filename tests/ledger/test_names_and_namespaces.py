@@ -18,7 +18,7 @@ def replica():
 # Names that are taken
 
 
-def test_A43_a_create_whose_name_exists_is_not_entered(replica):
+def test_a_create_whose_name_exists_is_not_entered(replica):
     assert enter(replica, 1, 1) == Granted()
     store(replica, 1, 1)
     replica.view.catch_up()
@@ -27,7 +27,7 @@ def test_A43_a_create_whose_name_exists_is_not_entered(replica):
     assert (again, replica.entered(SHARED_QUOTA)) == ((AlreadyStored("pod-1"),), {1})
 
 
-def test_A43_a_name_that_was_given_up_a_moment_ago_may_be_used_again(replica):
+def test_a_name_that_was_given_up_a_moment_ago_may_be_used_again(replica):
     """A StatefulSet makes its pods again under the same names, and no watch is as quick."""
     enter(replica, 1, 1)
     store(replica, 1, 1)
@@ -47,7 +47,7 @@ def test_a_pod_that_is_asked_about_again_is_not_in_its_own_way(replica):
 # Namespaces
 
 
-def test_A45_no_ledger_is_begun_for_a_namespace_that_is_not_there(replica):
+def test_no_ledger_is_begun_for_a_namespace_that_is_not_there(replica):
     replica.truth.no_namespaces = {f"made-up-{number}" for number in range(400)}
     for name in replica.truth.no_namespaces:
         verdict = replica.ledgers.reserve(uid(1), [Claim(of_namespace(4, name), demand(1, name))], replica.clock() + 5)
@@ -55,7 +55,7 @@ def test_A45_no_ledger_is_begun_for_a_namespace_that_is_not_there(replica):
     assert (replica.store.calls, dict(replica.ledgers.known)) == ([], {})
 
 
-def test_A45_a_namespace_of_which_nobody_knows_whether_it_is_there_is_an_error(replica, monkeypatch):
+def test_a_namespace_of_which_nobody_knows_whether_it_is_there_is_an_error(replica, monkeypatch):
     def away(*_):
         raise LedgerError("the API server is away")
 
@@ -63,7 +63,7 @@ def test_A45_a_namespace_of_which_nobody_knows_whether_it_is_there_is_an_error(r
     assert enter(replica, 1, 1) == Unanswered("the API server is away")
 
 
-def test_A46_why_a_namespace_cannot_be_looked_up_is_for_administrators(replica, monkeypatch, caplog):
+def test_why_a_namespace_cannot_be_looked_up_is_for_administrators(replica, monkeypatch, caplog):
     """The text has a path of the API server and a command of the platform."""
 
     def forbidden(*_):
@@ -100,7 +100,7 @@ def test_a_namespace_is_looked_up_once_in_a_while(replica, monkeypatch):
     assert asked == ["vision", "vision"]
 
 
-def test_A45_ledgers_that_cannot_be_written_are_forgotten(replica):
+def test_ledgers_that_cannot_be_written_are_forgotten(replica):
     reconciler = Reconciler(replica.ledgers, only_this(), intervals=ReconcileIntervals())
     replica.store.before = lambda call: replica.store.faults.append(LedgerError("422")) if "create" in call else None
     for number in range(20):

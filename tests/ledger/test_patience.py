@@ -4,18 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.ledger.bookkeeping import IN_FLIGHT, SECONDS, Replica, demand, exceeded, of_namespace, shared_quota
+from tests.ledger.bookkeeping import IN_FLIGHT, SECONDS, demand, exceeded, of_namespace, shared_quota
 from tests.ledger.small_cluster import seen_pod
 from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered
 
 VISION = of_namespace(4)
-
-
-@pytest.fixture
-def replica():
-    return Replica()
 
 
 @pytest.fixture

@@ -2,11 +2,7 @@
 
 import pytest
 
-from tests.ledger.bookkeeping import (
-    of_namespace,
-    shared_quota,
-    uid,
-)
+from tests.ledger.bookkeeping import of_namespace, shared_quota, uid
 from tests.ledger.reconciling import IDLE, Kept
 from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.verdicts import Exceeded, Granted, Unanswered

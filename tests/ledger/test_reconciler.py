@@ -4,12 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.ledger.bookkeeping import (
-    IN_FLIGHT,
-    of_namespace,
-    shared_quota,
-    uid,
-)
+from tests.ledger.bookkeeping import IN_FLIGHT, of_namespace, shared_quota, uid
 from tests.ledger.reconciling import Kept
 from tests.ledger.small_cluster import seen_pod
 from webhook.ledger.context import ReconcileIntervals

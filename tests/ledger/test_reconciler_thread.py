@@ -5,15 +5,7 @@ import threading
 
 import pytest
 
-from tests.ledger.bookkeeping import (
-    IN_FLIGHT,
-    PATIENCE,
-    eventually,
-    gpus,
-    of_namespace,
-    shared_quota,
-    uid,
-)
+from tests.ledger.bookkeeping import IN_FLIGHT, PATIENCE, eventually, gpus, of_namespace, shared_quota, uid
 from tests.ledger.reconciling import Kept
 from webhook.ledger.ledger_store import LedgerError
 
