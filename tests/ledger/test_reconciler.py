@@ -53,19 +53,6 @@ def test_the_entry_of_a_pod_that_never_came_is_removed_when_it_was_there_for_lon
     assert replica.entered(VISION) == set()
 
 
-def test_a_replica_that_was_just_started_waits_as_long_as_any_other(replica):
-    replica.enter(1, VISION)
-    replica.clock.now += 10 * IN_FLIGHT
-    late = replica.beside(VISION)
-    late.reconciler.reconcile()
-    late.clock.now += IN_FLIGHT
-    late.reconciler.reconcile()
-    assert late.entered(VISION) == {1}
-    late.clock.now += 1
-    late.reconciler.reconcile()
-    assert late.entered(VISION) == set()
-
-
 def test_a_pod_that_is_there_keeps_its_entry_though_the_watch_never_told_of_it(replica):
     replica.enter(1, VISION)
     replica.store_pod(1, heard=False)

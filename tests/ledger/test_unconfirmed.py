@@ -37,23 +37,6 @@ def test_creates_that_hang_up_leave_the_others_what_they_use_and_half_of_the_res
             reconciler.reconcile()
 
 
-def test_creates_that_others_refuse_leave_room_for_another_namespace(replica):
-    """Two of them took a quota of 16 GPUs for 90 seconds, again and again."""
-    reconciler = Reconciler(replica.ledgers, only_this(), intervals=ReconcileIntervals())
-    for second in range(600):
-        for number in range(3):
-            enter(replica, 1000 + second * 10 + number, 8, "vision")
-        honest = enter(replica, second + 1, 1, "speech")
-        assert honest == Granted(), second
-        store(replica, second + 1, 1, "speech")
-        replica.view.catch_up()
-        replica.truth.delete(uid(second + 1))
-        replica.view.catch_up()
-        replica.clock.now += 1
-        if second % 10 == 0:
-            reconciler.reconcile()
-
-
 @pytest.mark.parametrize("gpus", [1, 2, 3, 4, 8])
 def test_a_namespace_holds_half_and_no_more_without_stored_pods(replica, gpus):
     granted = sum(gpus for number in range(40) if enter(replica, number + 1, gpus) == Granted())
@@ -125,14 +108,6 @@ def test_a_pod_that_was_stored_is_not_given_up_when_it_goes(replica):
     replica.view.catch_up()
     reconciler.reconcile()
     assert enter(replica, 2, 16) == Granted()
-
-
-def test_refusals_list_the_pods_of_a_namespace_only_so_often(replica):
-    enter(replica, 1, 8)
-    replica.view.lists.clear()
-    for number in range(100):
-        assert enter(replica, 100 + number, 8) == kept_out(8, held=8)
-    assert len(replica.view.lists) == 1
 
 
 @pytest.mark.parametrize(

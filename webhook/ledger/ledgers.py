@@ -18,46 +18,15 @@ _log = logging.getLogger("gpu_policy.quota")
 _KNOWN_SECONDS = 600.0
 
 
-class KnownNamespaces:
-    """Checks every ten minutes whether a namespace with claims exists. Threads may share it.
-
-    While the API server cannot be asked, a namespace that existed counts as existing.
-    """
-
-    def __init__(self, context: LedgerContext) -> None:
-        self._context = context
-        self._known: dict[str, float] = {}
-        self._failed_at = -float("inf")
-
-    def objection_to(self, namespace: str, deadline: float) -> Unanswered | None:
-        """Why no ledger is asked for a namespace; None where the namespace exists."""
-        now = self._context.clock()
-        if self._known.get(namespace, now) > now:
-            return None
-        if deadline <= now:
-            return Unanswered(LATE)
-        timing = self._context.timing
-        longest = timing.wait_after_fault if now - self._failed_at < timing.after_fault else timing.one_call
-        try:
-            if not self._context.pods.has_namespace(namespace, min(deadline - now, longest)):
-                self._known.pop(namespace, None)
-                return Unanswered(f"there is no namespace {namespace}", 500)
-        except LedgerError as error:
-            self._failed_at = now
-            _log.warning("%s", error)  # authors of pods are told less
-            return None if namespace in self._known else Unanswered(error.for_authors, error.code)
-        self._known[namespace] = now + _KNOWN_SECONDS
-        return None
-
-
 class Ledgers:
     """One ledger for each quota that was asked about. Threads share it."""
 
     def __init__(self, context: LedgerContext) -> None:
         self.context = context
-        self._namespaces = KnownNamespaces(context)
         self._lock = Lock()
         self._ledgers: dict[str, Ledger] = {}
+        self._exist_until: dict[str, float] = {}  # namespace -> when to look it up again
+        self._look_up_failed_at = -float("inf")
 
     def of(self, key: str) -> Ledger:
         with self._lock:
@@ -112,7 +81,7 @@ class Ledgers:
         """Why no ledger need be asked: the namespace does not exist, or another pod has the name."""
         pods = self.context.pods
         for namespace in {claim.demand.namespace for claim in claims}:
-            if objection := self._namespaces.objection_to(namespace, deadline):
+            if objection := self._objection_to_namespace(namespace, deadline):
                 return objection
             if not name or pods.named(namespace, name) in (None, uid):
                 continue
@@ -123,6 +92,29 @@ class Ledgers:
                 continue  # the pod is entered, like one whose name is not known
             if stored not in (None, uid):
                 return AlreadyStored(name)
+        return None
+
+    def _objection_to_namespace(self, namespace: str, deadline: float) -> Unanswered | None:
+        """Whether a namespace does not exist, which is looked up every ten minutes.
+
+        While the API server cannot be asked, a namespace that existed counts as existing.
+        """
+        now, timing = self.context.clock(), self.context.timing
+        if self._exist_until.get(namespace, now) > now:
+            return None
+        if deadline <= now:
+            return Unanswered(LATE)
+        has_failed = now - self._look_up_failed_at < timing.after_fault
+        seconds = min(deadline - now, timing.wait_after_fault if has_failed else timing.one_call)
+        try:
+            if not self.context.pods.has_namespace(namespace, seconds):
+                self._exist_until.pop(namespace, None)
+                return Unanswered(f"there is no namespace {namespace}", 500)
+        except LedgerError as error:
+            self._look_up_failed_at = now
+            _log.warning("%s", error)  # authors of pods are told less
+            return None if namespace in self._exist_until else Unanswered(error.for_authors, error.code)
+        self._exist_until[namespace] = now + _KNOWN_SECONDS
         return None
 
     def _seems_full(self, claim: Claim) -> bool:
