@@ -36,6 +36,10 @@ WHOLE, QUARTER, HALF = "nvidia.com/gpu", "nvidia.com/gpu@1/4", "nvidia.com/gpu@1
 BOTH = ("H100-80GB", "T4")
 
 
+def corrections(entered: Demand, pod: GpuPod) -> dict[bytes, Demand]:
+    return recounted(Entries({pod.uid: entered}), [pod], demands_of([pod], VISION.counting), VISION.counting)
+
+
 @pytest.mark.parametrize(
     ("entered", "changes", "counted"),
     [
@@ -57,9 +61,8 @@ BOTH = ("H100-80GB", "T4")
 def test_an_entry_is_corrected_once_its_pod_is_on_a_node_that_says_its_gpus(entered, changes, counted) -> None:
     pod = replace(seen_pod(1, "vision", 2), **changes)
     before, after = (Demand("vision", ((name, 2),), models) for name, models in (entered, counted))
-    found = recounted(Entries({pod.uid: before}), [pod], VISION.counting)
-    assert found == ({} if before == after else {pod.uid: after})
-    assert recounted(Entries({pod.uid: after}), [pod], VISION.counting) == {}
+    assert corrections(before, pod) == ({} if before == after else {pod.uid: after})
+    assert corrections(after, pod) == {}
 
 
 def test_a_claim_goes_on_to_count_what_it_counted() -> None:
@@ -68,7 +71,7 @@ def test_a_claim_goes_on_to_count_what_it_counted() -> None:
     claim = GpuPod(seen_pod(1, "vision", 0).uid, "vision", "c", NO_POD, ((devices,),))
     more = ClaimedDevices("deviceclass.resource.kubernetes.io/gpu.nvidia.com", 4)
     for entered in (Demand("vision", (), None, ((more,),)), Demand("vision", ((WHOLE, 4),))):
-        assert recounted(Entries({claim.uid: entered}), [claim], VISION.counting) == {}
+        assert corrections(entered, claim) == {}
 
 
 def test_pods_that_differ_in_nothing_but_their_nodes_are_told_apart() -> None:

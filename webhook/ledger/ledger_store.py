@@ -187,8 +187,10 @@ def entered_demand(seen: GpuPod, counting: Counting) -> Demand | None:
     return demand_of(seen.pod, seen.namespace, counting, parts, Nodes(labels, is_bound=True))
 
 
-def recounted(entries: Entries, pods: Sequence[GpuPod], counting: Counting) -> dict[bytes, Demand]:
-    """Uid -> demand of the entries that count otherwise by now. Pods alike are compared once.
+def recounted(
+    entries: Entries, pods: Sequence[GpuPod], demands: Mapping[bytes, Demand], counting: Counting
+) -> dict[bytes, Demand]:
+    """Uid -> demand of the entries that count otherwise by now. Pods alike are compared once; `demands` are theirs now.
 
     A pod counts what was known when it was created until it is on a node whose labels say what its GPUs are; from then
     on it counts these. A claim goes on to count what it counted. Names of resources and models that today's policies no
@@ -196,7 +198,6 @@ def recounted(entries: Entries, pods: Sequence[GpuPod], counting: Counting) -> d
     """
     known: dict[tuple[int, int], Demand | None] = {}
     changes: dict[bytes, Demand] = {}
-    demands = demands_of(pods, counting)
     for pod in pods:
         entered, now = entries.by_uid.get(pod.uid), demands.get(pod.uid)
         if entered is None or now is None:

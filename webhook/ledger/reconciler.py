@@ -191,7 +191,7 @@ class Reconciler:
             entries = ledger.prepare(quota, self._deadline()).entries
         added = self._missing(ledger.key, entries, demands)
         correction = Correction(
-            added=added | recounted(entries, seen, quota.counting) if are_settled else added,
+            added=added | recounted(entries, seen, demands, quota.counting) if are_settled else added,
             removed=self._pods.gone_among(entries.by_uid.keys()) | self._stale(ledger, entries),
             patterns=frozenset(quota.patterns) if are_settled else None,
             deadline=self._deadline(),
