@@ -230,7 +230,7 @@ def test_a_pod_with_more_kinds_of_gpus_than_any_node_has_fills_no_ledger(mode: s
 
 def test_what_keeps_a_pod_out_is_not_told_where_nothing_is_said_of_what_is_in_use() -> None:
     bound = own(gpus=8)
-    verdict = LedgerFull(700_000, 614_400)
+    verdict = LedgerFull(501, 500)
     raw = pod(4)
     outcome = reserved(Outcome(policy({}), raw), TEAM, [bound], FACTS, lambda _claims: [verdict], None)
     assert outcome.refusal == (

@@ -266,11 +266,11 @@ def unconfirmed(held: int) -> TooManyUnconfirmed:
             id="pods that were given up",
         ),
         pytest.param(
-            LedgerFull(700_000, 614_400),
+            LedgerFull(501, 500),
             403,
-            "with this pod, the pods of the namespace would take 700000 bytes in the ledger of GPU quota "
-            f"'{NAMESPACE}'; they may take 614400 bytes.",
-            id="bytes of a ledger",
+            "with this pod, the pods of the namespace would count in 501 different ways against GPU quota "
+            f"'{NAMESPACE}'; they may count in 500.",
+            id="a full ledger",
         ),
     ],
 )

@@ -113,7 +113,7 @@ def _objection(verdict: KeptOut, quota: Quota) -> Objection:
         found = f"there is already a pod {verdict.name}"
         return Objection("metadata.name", found, "no two pods of a namespace have one name", "Choose another name")
     if isinstance(verdict, LedgerFull):
-        return Objection("spec", *quota_wording.ledger_full(quota, verdict.bytes, verdict.most))
+        return Objection("spec", *quota_wording.ledger_full(quota, verdict.demands, verdict.most))
     return Objection("spec", *quota_wording.too_many_unconfirmed(quota, verdict.excess, verdict.most))
 
 

@@ -13,13 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
 from threading import Event, Lock
 from typing import Generic, TypeVar
 
-import orjson
-
-from webhook.ledger.entries import Entries, Kind, kind_of, kind_to_raw
+from webhook.ledger.entries import Entries
 from webhook.ledger.verdicts import (
     Claim,
     Correction,
@@ -37,12 +34,8 @@ from webhook.quota.quotas import Demand, Excess, Limit, Quota, QuotaScope
 WINDOW = Fraction(1, 2)
 """Share of what is free for a namespace that its unconfirmed entries may hold together."""
 
-MOST_BYTES = 1200 * 1024
-"""Most bytes of a ledger as JSON. Large ones are compressed, which makes uids, and so most of it, a quarter shorter."""
-ENTRY_BYTES = 22
-"""Bytes of an entry whose demand another entry has, too."""
-_GROUP_BYTES = 16
-"""Bytes that name the entries of one demand, besides the demand itself."""
+MOST_DEMANDS = 500
+"""Most different demands of one namespace in a ledger, each of up to 330 bytes. Tenants write them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +58,6 @@ class BatchPlan:
         self._ask_unconfirmed = unconfirmed_in
         self._unconfirmed: dict[str, Unconfirmed] = {}
         self._counts = Counter(entries.counts)
-        self._bytes: dict[str, int] = {}
         self._used: list[tuple[Quota, dict[Limit, Fraction]]] = []
         self._added: dict[bytes, Demand] = {}
         self._removed: set[bytes] = set()
@@ -122,7 +114,7 @@ class BatchPlan:
                 self._unconfirmed[namespace] = ask(namespace, self._before)
             if too_many := too_many_unconfirmed(claim, self._used_of(claim.quota), self._unconfirmed[namespace]):
                 return too_many
-        return self._full(claim, entries)
+        return self._full(set(entries.values()), namespace)
 
     def _add(self, key: bytes, demand: Demand) -> None:
         self._added[key] = demand
@@ -145,23 +137,11 @@ class BatchPlan:
         self._used.append((quota, sums))
         return sums
 
-    def _full(self, claim: Claim, entries: Mapping[bytes, Demand]) -> LedgerFull | None:
-        """Why the ledger has no room for more entries of a namespace; None where it has.
-
-        In a shared quota, a namespace may take half of the bytes that the others leave.
-        """
-        if not self._bytes:
-            self._bytes = bytes_by_namespace(self._counts)
-        own = self._bytes.get(claim.demand.namespace, 0)
-        most = MOST_BYTES - (sum(self._bytes.values()) - own)
-        if is_shared(claim.quota):
-            most //= 2
-        new = {demand for demand in entries.values() if not self._counts[demand]}
-        needed = own + len(entries) * ENTRY_BYTES + sum(map(demand_bytes, new))
-        if needed > most:
-            return LedgerFull(needed, most)
-        self._bytes[claim.demand.namespace] = needed
-        return None
+    def _full(self, demands: set[Demand], namespace: str) -> LedgerFull | None:
+        """Why the ledger takes no entries with these demands from a namespace; None if it takes them."""
+        new = [demand for demand in demands if not self._counts[demand]]
+        own = sum(1 for demand, count in self._counts.items() if count and demand.namespace == namespace) if new else 0
+        return LedgerFull(own + len(new), MOST_DEMANDS) if own + len(new) > MOST_DEMANDS else None
 
 
 def _is_within(demand: Demand, other: Demand, quota: Quota) -> bool:
@@ -195,25 +175,6 @@ def too_many_unconfirmed(
         if asks and held[limit] + asks > most and (held[limit] or mine.gave_up):
             return TooManyUnconfirmed(Excess(limit, asks, held[limit]), most)
     return None
-
-
-def bytes_by_namespace(counts: Mapping[Demand, int]) -> dict[str, int]:
-    """Namespace -> bytes of its entries in JSON, from the number of entries of each demand."""
-    taken: dict[str, int] = {}
-    for demand, count in counts.items():
-        needed = count * ENTRY_BYTES + demand_bytes(demand) if count else 0
-        taken[demand.namespace] = taken.get(demand.namespace, 0) + needed
-    return taken
-
-
-def demand_bytes(demand: Demand) -> int:
-    """The bytes of a demand that no other entry of its namespace has."""
-    return _kind_bytes(kind_of(demand)) + _GROUP_BYTES
-
-
-@lru_cache(maxsize=4096)
-def _kind_bytes(kind: Kind) -> int:
-    return len(orjson.dumps(kind_to_raw(kind)))
 
 
 T = TypeVar("T")

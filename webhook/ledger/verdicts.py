@@ -60,9 +60,9 @@ class TooManyUnconfirmed:
 
 @dataclass(frozen=True, slots=True)
 class LedgerFull:
-    """The entries of the pod's namespace would take more bytes of the ledger than it may take. It gets no entry."""
+    """With the pod, its namespace would have more different demands than a ledger takes. It gets no entry."""
 
-    bytes: int
+    demands: int
     most: int
 
 

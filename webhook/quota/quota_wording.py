@@ -93,9 +93,9 @@ def too_many_unconfirmed(quota: Quota, excess: Excess, most: Fraction) -> tuple[
 
 def ledger_full(quota: Quota, needed: int, most: int) -> tuple[str, str, str]:
     """Found, allowed and remedy of a pod for which the ledger has no room."""
-    found = f"with this pod, the pods of the namespace would take {needed} bytes in the ledger of {called(quota)}"
+    found = f"with this pod, the pods of the namespace would count in {needed} different ways against {called(quota)}"
     remedy = "Let pods request GPUs and select nodes in fewer different ways, or end some pods"
-    return found, f"they may take {most} bytes", remedy
+    return found, f"they may count in {most}", remedy
 
 
 def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False) -> tuple[str, str, str]:
