@@ -11,8 +11,8 @@ from typing import Any
 from webhook.audit.auditing import AuditScope, Background
 from webhook.audit.cluster_objects import ClusterObjects, Listing, NamespaceScope, Progress
 from webhook.audit.documents import Document, DocumentError
-from webhook.audit.input_claims import InputClaims, with_input_claims
 from webhook.audit.owners import Owners
+from webhook.audit.review_objects import with_input_claims
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.pod_source import LivePods
 from webhook.facts.snapshot import EMPTY
@@ -121,9 +121,7 @@ def of_files(documents: Sequence[Document | DocumentError], namespace: str, back
         if isinstance(document, Document):
             makes_pods = bool(templates_of(document.object)) or is_pod(document.api_version, document.kind)
             owners.learn(document.object, is_audited=makes_pods)
-    return ObjectSource(
-        documents, owners, AuditScope(False, namespace), replace(background, facts=facts, claims=InputClaims(facts))
-    )
+    return ObjectSource(documents, owners, AuditScope(False, namespace), replace(background, facts=facts))
 
 
 def of_cluster(  # noqa: PLR0913  # all that is known of the cluster

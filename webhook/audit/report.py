@@ -160,6 +160,10 @@ class AuditFinding:
     """Given if existing pods have the finding."""
     exception: str = ""
     """The name of the exception without which the pods would be refused; given with `Level.SKIP`."""
+    place: str = ""
+    """`field` as a place in a pod, by which pods are found to have a finding of their template; not in reports."""
+    edits: tuple[str, ...] = ()
+    """The injections of `Level.COMPLETE`, one by one; not in reports."""
 
     @property
     def identity(self) -> tuple[str, ...]:
