@@ -209,7 +209,7 @@ def test_rules_that_have_results_are_described_and_no_others() -> None:
     known, unknown = sorted(found["tool"]["driver"]["rules"], key=lambda rule: rule["id"] == "gpuPolicy")
     rule = next(rule for rule in RULES if rule.key == FOUND.rule)
     assert (known["id"], known["shortDescription"]["text"]) == (rule.key, rule.promise)
-    assert known["help"]["text"].startswith(known["fullDescription"]["text"])
+    assert known["fullDescription"]["text"] == rule.problem
     assert unknown["id"] == "gpuPolicy"
 
 
