@@ -79,8 +79,7 @@ def _check_that_it_is_something_else(file: Path, *, is_strict: bool) -> None:
     errors = []
     for document in read_all([str(file)], BytesIO(), None if is_strict else _ignore):
         if isinstance(document, DocumentError):
-            if not document.message.startswith("no Kubernetes object"):
-                errors.append(_file_error(document))
+            errors.append(_file_error(document))
         elif document.api_version.startswith("gpupolicy.dev/") and "test" in document.kind.lower():
             found = f'"{document.kind}" is not the kind of a test; write kind: {KIND}'
             errors.append(FileError(str(file), document.line, "kind", found))
