@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from webhook.audit.audit_findings import Deduplicator, findings_of, quota_overuse
-from webhook.audit.capacity import capacity_of
 from webhook.audit.cluster_objects import NamespaceScope
 from webhook.audit.comparison import changed_injections, new_refusals
 from webhook.audit.documents import Document, DocumentError, own_namespace
+from webhook.audit.node_kinds import capacity_of
 from webhook.audit.owners import Owners
 from webhook.audit.quota_report import QuotaInUse, quotas_in_use, quotas_with_pods, reported_quotas
 from webhook.audit.report import AuditFinding, AuditReport, Comparison, Counts, Level
