@@ -129,7 +129,6 @@ def _injection(injection: Injection, field: str, pods: TemplateOutcome | None = 
 
 
 def _references(item: ReviewedObject, owners: Owners) -> tuple[ObjectReference, ObjectReference]:
-    """The object, and the object that people change."""
     raw, uid = item.document.object, part(item.document.object, "metadata", "uid")
     own = ObjectReference(
         item.namespace, item.document.kind, item.name, item.document.api_version, uid if isinstance(uid, str) else ""

@@ -67,9 +67,6 @@ class Auditor:
         self._named: Counter[tuple[str, ...]] = Counter()
 
     def add(self, document: Document | DocumentError) -> None:
-        """Review an object, unless the webhook never gets it, its owner is reviewed, it is being deleted, or it is a
-        pod that has finished.
-        """
         if isinstance(document, DocumentError):
             self.errors.append(document)
             return
@@ -148,7 +145,6 @@ def error_about(document: Document, message: str) -> DocumentError:
 
 
 def _with(item: ReviewedObject, counts: Counts) -> Counts:
-    """The counts with one more object."""
     if item.policy is None:
         return replace(counts, others=counts.others + 1)
     name = "pods" if item.outcome is not None else "workloads" if item.pods else "claims"
@@ -223,7 +219,6 @@ class Audit:
         self._other_auditor = None if in_force is None else Auditor(in_force.context, owners, place, now)
 
     def add(self, document: Document | DocumentError) -> None:
-        """Review an object."""
         self._auditor.add(document)
         if self._other_auditor is not None:
             self._other_auditor.add(document)

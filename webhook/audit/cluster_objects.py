@@ -43,7 +43,6 @@ class NamespaceScope:
     excluded: tuple[str, ...] = ()
 
     def holds(self, namespace: str) -> bool:
-        """Whether a namespace is not excluded."""
         return not any(pattern == namespace or matcher(pattern).fullmatch(namespace) for pattern in self.excluded)
 
 
@@ -165,7 +164,6 @@ class ClusterObjects:
 
     @property
     def calls(self) -> int:
-        """Requests to the API server so far."""
         return self._reader.calls
 
     def __iter__(self) -> Iterator[Document | DocumentError]:
@@ -249,7 +247,6 @@ class ClusterObjects:
             return None
 
     def _read(self, kind: ApiResource, selector: str = "") -> Iterator[dict[str, Any] | DocumentError]:
-        """The objects of one kind, with reports of progress."""
         listing = Listing(self._reader, kind, self._scope)
         self._on_progress(Progress(kind.kind, 0, None))
         count = 0

@@ -26,7 +26,6 @@ def new_refusals(findings: Sequence[AuditFinding], others: Sequence[AuditFinding
 
 
 def _refusals(findings: Sequence[AuditFinding]) -> dict[_Pods, list[AuditFinding]]:
-    """The refusals by pods, rule and place."""
     found: dict[_Pods, list[AuditFinding]] = defaultdict(list)
     for finding in findings:
         if finding.level is Level.REFUSE:

@@ -42,7 +42,6 @@ class DocumentError:
         return f"{place}{self.message}"
 
     def to_json(self) -> dict[str, Any]:
-        """The error for programs; its keys are a contract."""
         return {"source": self.source, "document": self.number, "line": self.line, "message": self.message}
 
 
@@ -60,16 +59,13 @@ class Document:
 
     @property
     def api_version(self) -> str:
-        """The apiVersion of the object, as text."""
         return str(self.object.get("apiVersion") or "")
 
     @property
     def kind(self) -> str:
-        """The kind of the object, as text."""
         return str(self.object.get("kind") or "")
 
     def error(self, message: str, *, is_another_file: bool = False) -> DocumentError:
-        """An error about this document."""
         return DocumentError(self.source, self.number, self.line, message, is_another_file)
 
 
@@ -176,7 +172,6 @@ def _has_content(chunk: str) -> bool:
 
 
 def _read_document(chunk: str, place: Document, warn: Warn | None) -> Iterator[Document | DocumentError]:
-    """The objects of a text; `place` is its first line."""
     found = load(chunk)
     if isinstance(found, Unreadable):
         yield DocumentError(place.source, place.number, place.line + found.line, found.message)

@@ -56,7 +56,6 @@ class NodeKind:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """The labels that could not be read, or contradict each other."""
         return (*self.offer.problems, self.share.fault) if self.share.fault else self.offer.problems
 
     def to_json(self) -> dict[str, object]:

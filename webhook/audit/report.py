@@ -32,17 +32,14 @@ class Level(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for the gravest level."""
         return list(Level).index(self)
 
     @property
     def severity(self) -> str:
-        """The level as a severity of policy reports."""
         return _SEVERITIES[self]
 
     @classmethod
     def of(cls, finding: Finding) -> "Level":
-        """The level of a finding of the engine."""
         if finding.refuses:
             return cls.REFUSE
         if finding.exception is not None:
@@ -82,6 +79,12 @@ class ObjectReference:
         """Kind, namespace and name, for messages."""
         place = f"{self.namespace}/" if self.namespace else ""
         return printable(f"{self.kind} {place}{self.name}")
+
+    @property
+    def home(self) -> str:
+        """The namespace that the object is in, or is; empty for cluster-scoped objects."""
+        is_namespace = (self.api_version, self.kind, self.namespace) == ("v1", "Namespace", "")
+        return self.name if is_namespace else self.namespace
 
     @property
     def identity(self) -> tuple[str, ...]:

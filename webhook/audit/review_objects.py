@@ -100,12 +100,10 @@ class ReviewedObject:
 
     @property
     def violations(self) -> tuple[Finding, ...]:
-        """The violations of the object, in every mode."""
         return tuple(f for f in self.findings if f.kind in (FindingKind.VIOLATION, FindingKind.MISSING))
 
     @property
     def warnings(self) -> Sequence[str]:
-        """The warnings that kubectl would print for a user."""
         return tuple(dict.fromkeys(finding.warning for finding in worst_first(self.findings) if finding.warns))
 
 
@@ -174,7 +172,6 @@ class ReviewContext:
     excepted_pods: ExceptedPods = field(default_factory=ExceptedPods)
 
     def in_force(self, namespace: str, raw: Mapping[str, Any], kind: str) -> InForce:
-        """What holds for an object of a kind."""
         return self.policies.in_force(namespace, lambda: self.excepted_pods.subject_of(namespace, raw, kind), self.now)
 
     def learn(self, namespace: str, pod: Mapping[str, Any]) -> None:
@@ -322,7 +319,6 @@ class LookedUpImages:
         self._wanted: dict[str, None] = {}
 
     def info(self, text: str, asker: str = "") -> ImageInfo:
-        """What is known about an image."""
         found = self._withheld(text, asker) or self._known.get(text)
         if found is not None:
             return found

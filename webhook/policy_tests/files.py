@@ -134,7 +134,6 @@ def _case(root: YamlNode, path: KeyPath, settings: CaseSettings, warn: Warn | No
 
 
 def _from_file(node: YamlNode, written: str, place: KeyPath, warn: Warn | None) -> Iterator[Document | FileError]:
-    """The objects of a file or directory; errors name that file."""
     path = beside(node.file, written)
     if not path.exists():
         yield FileError(node.file, node.line, key_text(place), f"{path}: no such file or directory")

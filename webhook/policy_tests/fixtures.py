@@ -61,8 +61,6 @@ def _text(name: str, node: YamlNode) -> str:
 
 
 def _head(name: str, node: YamlNode) -> dict[str, YamlNode]:
-    """The first keys of a policy file, which a test may leave out."""
-
     def node_of(value: str | dict[str, YamlNode]) -> YamlNode:
         return YamlNode(value, node.file, node.line)
 
@@ -177,7 +175,6 @@ def _read(path: Path, accelerators: Accelerators) -> Inventory | str:
 
 
 def _inline(objects: list[YamlNode], accelerators: Accelerators) -> Inventory:
-    """The cluster whose objects stand in the test itself."""
     kinds: Mapping[str, list[Any]] = {kind: [] for kind in _KINDS}
     errors = []
     for index, node in enumerate(objects):

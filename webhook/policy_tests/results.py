@@ -26,7 +26,6 @@ class CaseResult:
 
     @property
     def passed(self) -> bool:
-        """Whether everything is as expected."""
         return not self.differences and not self.errors
 
 
@@ -48,27 +47,22 @@ class Results:
 
     @property
     def cases(self) -> tuple[CaseResult, ...]:
-        """Every case, including cases that could not be run."""
         return tuple(case for file in self.files for case in file.cases)
 
     @property
     def passed(self) -> int:
-        """How many cases passed."""
         return sum(case.passed for case in self.cases)
 
     @property
     def failed(self) -> int:
-        """How many cases were run to their end and had a difference."""
         return sum(bool(case.differences) and not case.errors for case in self.cases)
 
     @property
     def unusable(self) -> int:
-        """How many cases could not be run to their end."""
         return sum(bool(case.errors) for case in self.cases)
 
     @property
     def unusable_files(self) -> int:
-        """How many files could not be run at all."""
         return sum(bool(file.errors) for file in self.files)
 
     @property

@@ -37,12 +37,10 @@ class _Dumper(WithoutAliases):
     """Double quotes, no anchors, and lists indented below their key."""
 
     def choose_scalar_style(self) -> Any:
-        """Write double quotes where quotes are needed."""
         style = super().choose_scalar_style()
         return '"' if style == "'" else style
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT  # the base class's
-        """Indent lists as well."""
         super().increase_indent(flow, indentless=False)
 
 
@@ -171,7 +169,6 @@ def _document(example: Example) -> Document:
 
 
 def _of_workload(item: ReviewedObject, context: ReviewContext) -> Outcome:
-    """The outcome of applying a workload."""
     if item.policy is None:
         raise ValueError(f"{item.title}: makes no pods")
     quotas = context.policies.quotas_for(item.namespace)
@@ -241,7 +238,6 @@ def _became(trial: ExampleTrial, name: str) -> Iterator[str]:
 
 
 def _refusal(trial: ExampleTrial, name: str) -> str:
-    """The output of kubectl, wrapped."""
     denied = f'error when creating "{name}.yaml": admission webhook "{trial.webhook}" denied the request'
     lines = f"Error from server (Forbidden): {denied}: {trial.refusal}".splitlines()
     return "\n".join(map(wrapped, lines))

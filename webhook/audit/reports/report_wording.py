@@ -40,9 +40,8 @@ def instant(when: datetime) -> str:
 
 
 def home(reference: ObjectReference) -> str:
-    """The namespace that an object is in, or is; empty for cluster-scoped objects."""
-    is_one = reference.kind == "Namespace" and reference.api_version == "v1"
-    return printable(reference.name if is_one else reference.namespace)
+    """The namespace that an object is in, or is, as text for people; empty for cluster-scoped objects."""
+    return printable(reference.home)
 
 
 def namespace_of(reference: ObjectReference) -> str:

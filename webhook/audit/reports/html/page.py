@@ -6,8 +6,9 @@ makes text nodes only, and the page's own Content-Security-Policy forbids anythi
 Findings become rows of texts: the script has all of them as data, and without it the page shows the first ones.
 """
 
+from collections import namedtuple
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 
 from webhook.audit.report import AuditFinding, AuditReport, Comparison, Level
@@ -16,35 +17,15 @@ from webhook.audit.reports.html.page_parts import TableAbout, page_of
 from webhook.audit.reports.sections import FINDINGS, findings, lines, sections
 from webhook.outcome import printable
 
+Row = namedtuple(
+    "Row",
+    "level rule namespace kind name message field remedy object pods running names mode policy line source change",
+)
+"""One finding as printable texts; unknown and missing values are empty.
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One finding. Every value is printable text; unknown and missing values are empty.
-
-    `kind` and `name` are those of the object that people change, `object` is the one that has the finding, if that is
-    another. `change` is `new` if the comparison says that this is newly refused.
-    """
-
-    level: str
-    rule: str
-    namespace: str
-    kind: str
-    name: str
-    message: str
-    field: str
-    remedy: str
-    object: str
-    pods: str
-    running: str
-    names: str
-    mode: str
-    policy: str
-    line: str
-    source: str
-    change: str
-
-
-COLUMNS = tuple(field.name for field in fields(Row))
+`kind` and `name` are those of the object that people change, `object` is the one that has the finding, if that is
+another. `change` is `new` if the comparison says that this is newly refused.
+"""
 
 
 def rows(findings: Iterable[AuditFinding], comparison: Comparison | None = None) -> list[Row]:
@@ -112,7 +93,7 @@ def render(report: AuditReport) -> str:
     return page_of(
         (__package__, "page.html"),
         _ABOUT,
-        COLUMNS,
+        Row._fields,
         rows(report.findings, report.comparison),
         report=report,
         verdict=verdict(report),
