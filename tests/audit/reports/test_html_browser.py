@@ -208,34 +208,6 @@ def test_the_page_can_be_used_by_keyboard_alone(small_page: Opened) -> None:
     assert window.run("return document.activeElement.matches('#quotas [tabindex], #capacity [tabindex]')")
 
 
-def test_the_theme_is_that_of_the_system_until_somebody_chooses(small_page: Opened) -> None:
-    window = small_page.window
-
-    def looks() -> tuple[str, str]:
-        background = window.run("return getComputedStyle(document.body).backgroundColor")
-        lightness = sum(map(int, re.findall(r"\d+", background)[:3]))
-        return "dark" if lightness < 200 else "light", window.run("return document.querySelector('#theme').ariaPressed")
-
-    def keeps_what_is_chosen() -> bool:
-        """Chosen again where the browser, short of time, has lost what the page stored just before it was reloaded."""
-        if looks() == ("dark", "true"):
-            window.click("#theme")
-        eventually(lambda: looks() == ("light", "false"))
-        window.reload()
-        return looks() == ("light", "false")
-
-    def forgets_it() -> bool:
-        window.run("localStorage.clear()")
-        window.reload()
-        return looks() == ("dark", "true")
-
-    assert looks() == ("light", "false")
-    window.prefer("dark")
-    eventually(lambda: looks() == ("dark", "true"))
-    eventually(keeps_what_is_chosen)
-    eventually(forgets_it)
-
-
 def test_a_print_shows_all_that_was_chosen_and_nothing_to_click(many_page: Opened) -> None:
     window = many_page.window
     window.run("location.hash = '#findings?level=refuse&rule=cudaDriver'")
@@ -250,8 +222,7 @@ def test_a_print_shows_all_that_was_chosen_and_nothing_to_click(many_page: Opene
 
     window.command("Emulation.setEmulatedMedia", {"media": "print"})
     shown = window.run(
-        "return ['.toolbar', '#theme', '#more', '#reset', 'nav']"
-        ".filter(one => document.querySelector(one).checkVisibility())"
+        "return ['.toolbar', '#more', '#reset', 'nav'].filter(one => document.querySelector(one).checkVisibility())"
     )
     stuck = window.run(
         "return [...document.querySelectorAll('*')].filter(one =>"
