@@ -153,16 +153,6 @@ def test_a_column_is_sorted_one_way_then_the_other_then_not_at_all(
         assert small_page.messages == [printable(one.message) for one in found]
 
 
-@pytest.mark.parametrize("column", ["owner", "namespace", "rule", "message"])
-def test_texts_are_sorted_as_people_do(small_page: Opened, column: str) -> None:
-    small_page.window.click(f"[data-column={column}] button")
-    cell = ".finding .message span" if column == "message" else f".finding .{column}"
-    texts = small_page.window.run(f"return [...document.querySelectorAll('{cell}')].map(one => one.textContent)")
-    sort = "return arguments[0].toSorted(new Intl.Collator('en', {numeric: true}).compare)"
-    assert len(texts) == len(SMALL.findings)
-    assert small_page.window.run(sort, texts) == texts
-
-
 def test_details_open_and_close_by_keyboard_and_by_mouse(small_page: Opened) -> None:
     window = small_page.window
     finding = SMALL.findings[3]

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.audit.sample_report import CREATED, NOTEBOOK, TRAINER, empty, sample, sample_of_files
+from tests.audit.sample_report import finding as violation
 from tests.e2e.report_cluster import DEFINITIONS
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference
@@ -27,9 +28,7 @@ from webhook.audit.reports.policy_results import (
     render_open_reports,
     render_policy_reports,
 )
-from webhook.outcome import FindingKind
 from webhook.replica.report_objects import ReportKind
-from webhook.rules.rule_settings import Mode
 
 FORMATS = [pytest.param(render_policy_reports, id="PolicyReport"), pytest.param(render_open_reports, id="OpenReports")]
 REPORTS = [
@@ -57,21 +56,9 @@ def of(namespace: str, report: AuditReport, limits: ResultLimits = ROOMY) -> lis
 
 def finding(number: int, namespace: str = "team-a", **changes: Any) -> AuditFinding:
     owner = ObjectReference(namespace, "Pod", f"pod-{number:05}", "v1", f"uid-{number}")
-    made = AuditFinding(
-        level=Level.REFUSE,
-        rule="gpuLimits",
-        mode=Mode.ENFORCE,
-        kind=FindingKind.VIOLATION,
-        object=owner,
-        owner=owner,
-        field="spec.containers[main].resources",
-        message="nvidia.com/gpu is 4 in requests but missing in limits",
-        remedy="Move the 4 to resources.limits",
-        policy="_default",
-        file="policies/_default.yaml",
-        line=9,
-    )
-    return replace(made, **changes)
+    message, remedy = "nvidia.com/gpu is 4 in requests but missing in limits", "Move the 4 to resources.limits"
+    place = {"field": "spec.containers[main].resources", "file": "policies/_default.yaml"}
+    return replace(violation(Level.REFUSE, owner, "gpuLimits", message, remedy, **place), **changes)
 
 
 def report_of(*findings: AuditFinding) -> AuditReport:
