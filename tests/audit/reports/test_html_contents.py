@@ -144,9 +144,3 @@ def test_a_bar_never_ends_outside_itself(amounts: list[int], spare: int) -> None
 
 def test_a_segment_is_as_wide_as_its_share() -> None:
     assert [one.width for one in bar([("a", 1), ("b", Fraction(1, 2))], 2)] == ["50.000%", "25.000%"]
-
-
-def test_units_stand_beside_gpus_where_some_are_parts_of_a_gpu() -> None:
-    text = " ".join(ParsedPage(render(sample())).one("section", id="capacity").text.split())
-    assert "ModelResourceOne unitNodesUnitsGPUsDriverNewest CUDA" in text
-    assert "Tesla-T4 nvidia.com/gpu shared by 4 (mps) 3 10 2 1/2 470.82.01 11.4" in text

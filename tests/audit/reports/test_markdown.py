@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from tests.audit.reports.any_report import NASTY, REPORTS, SOME
-from tests.audit.sample_report import CREATED, HOSTILE, TRAINER, empty, sample, sample_of_files
+from tests.audit.sample_report import HOSTILE, TRAINER, empty, sample, sample_of_files
 from webhook.audit.report import AuditFinding, AuditReport, ChangedInjection, Comparison, Level, SourceLine
 from webhook.audit.reports import as_markdown
 from webhook.audit.reports.as_markdown import MOST, code
@@ -118,14 +118,6 @@ def test_what_changes_stands_before_what_is_found() -> None:
     assert places == sorted(places)
 
 
-def test_units_stand_beside_gpus_where_some_are_parts_of_a_gpu() -> None:
-    text = as_markdown.render(sample())
-    assert "| Model | Resource | One unit | Nodes | Units | GPUs | Driver | Newest CUDA |" in text
-    assert "| `Tesla-T4` | `nvidia.com/gpu` | `shared by 4 (mps)` | 3 | 10 | `2 1/2` | `470.82.01` | `11.4` |" in text
-    whole = replace(sample(), capacity=sample().capacity[:1])
-    assert "| Model | Resource | Nodes | GPUs | Driver | Newest CUDA |" in as_markdown.render(whole)
-
-
 def test_a_finding_is_a_row() -> None:
     rows = as_markdown.render(with_findings(FOUND)).split("\n")
     assert (
@@ -140,12 +132,6 @@ def test_the_usage_of_a_quota_has_what_claims_count_beside_it() -> None:
     rows = as_markdown.render(sample()).split("\n")
     assert "| `namespace team-nlp` | `GPUs` | `10` | `8` | `125%` | `2 over` | `3` | `10` | `enforce` |" in rows
     assert "| `namespace team-nlp` | `H100` | `8` | `8` | `100%` | `full` | `0` | `8` | `enforce` |" in rows
-
-
-def test_a_pod_that_something_else_made_is_told_with_its_owner() -> None:
-    text = as_markdown.render(with_findings(replace(FOUND, owner=TRAINER)))
-    assert "`Deployment team-vision/trainer`" in text
-    assert "found in CronJob default/nightly`" in text
 
 
 def test_details_are_folded_and_every_fold_is_closed() -> None:
@@ -205,7 +191,3 @@ def test_refusals_are_counted_by_namespace_and_rule_most_first() -> None:
     text = as_markdown.render(with_findings(refused("a", "x"), refused("b", "x"), refused("b", "y"), refused("b", "y")))
     table = [line for line in text.split("\n") if re.fullmatch(r"\| `[ab]` \| .*", line)]
     assert table == ["| `b` | `gpuLimits` | 2 |", "| `a` | `gpuLimits` | 1 |"]
-
-
-def test_the_time_is_told_in_utc() -> None:
-    assert CREATED.strftime("%H:%M:%S UTC") in as_markdown.render(sample())

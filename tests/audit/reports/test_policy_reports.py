@@ -183,7 +183,7 @@ def test_objects_have_names_that_an_api_server_takes_and_the_label_of_their_mana
         assert ("namespace" in raw["metadata"]) is ("scope" in raw) is is_namespaced
 
 
-def test_A9_the_report_of_a_namespace_names_no_other_namespace_and_nothing_in_one() -> None:
+def test_the_report_of_a_namespace_names_no_other_namespace_and_nothing_in_one() -> None:
     """Not even where a tenant writes references to objects of others into its own."""
     theirs = replace(TRAINER, namespace="team-secret", name="their-trainer")
     node = ObjectReference("", "Node", "node-of-others", "v1", "uid-node")
@@ -198,7 +198,7 @@ def test_A9_the_report_of_a_namespace_names_no_other_namespace_and_nothing_in_on
     assert not re.search("team-secret|their-trainer|node-of-others", json.dumps(raw))
 
 
-def test_A9_what_an_audit_knows_of_the_cluster_and_of_pots_is_in_no_report_of_a_namespace() -> None:
+def test_what_an_audit_knows_of_the_cluster_and_of_pots_is_in_no_report_of_a_namespace() -> None:
     report = sample()
     for raw in objects(report, FORM):
         if "namespace" in raw["metadata"]:
