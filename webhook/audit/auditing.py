@@ -9,9 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from webhook.audit.audit_findings import Deduplicator, findings_of, quota_overuse
+from webhook.audit.audit_findings import (
+    Deduplicator,
+    changed_injections,
+    findings_of,
+    new_refusals,
+    quota_overuse,
+)
 from webhook.audit.cluster_objects import NamespaceScope
-from webhook.audit.comparison import changed_injections, new_refusals
 from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.audit.node_kinds import capacity_of
 from webhook.audit.owners import Owners
