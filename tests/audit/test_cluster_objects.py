@@ -4,7 +4,6 @@ What a real API server answers is tested on one, in tests/e2e/test_audit.py.
 """
 
 import gc
-import time
 import tracemalloc
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -132,13 +131,6 @@ def test_a_list_that_expires_for_ever_is_an_error_after_what_came(cluster):
     assert len(cluster.lists(PODS)) < 20
 
 
-def test_pages_that_are_too_long_are_halved_and_none_is_lost(cluster, monkeypatch):
-    monkeypatch.setattr(api_server, "MOST_BYTES", 10_000)
-    cluster.server.objects[PODS] = many(400)
-    assert len(set(names(cluster.objects()))) == 400
-    assert min(int(query["limit"]) for query in cluster.lists(PODS)) < 125
-
-
 def test_an_object_that_is_too_long_by_itself_is_an_error_and_the_rest_goes_on(cluster, monkeypatch):
     monkeypatch.setattr(api_server, "MOST_BYTES", 20_000)
     cluster.server.objects[DEPLOYMENTS] = [made("Deployment", "huge", annotations={"a": "x" * 30_000})]
@@ -146,19 +138,6 @@ def test_an_object_that_is_too_long_by_itself_is_an_error_and_the_rest_goes_on(c
     documents = list(cluster.objects())
     assert names(documents) == ["Pod p00000"]
     assert errors(documents)[0].startswith("Deployment: deployments.apps cannot be listed: the answer is longer than")
-
-
-def test_an_api_server_that_is_busy_is_asked_again_when_it_says(cluster):
-    cluster.server.objects[PODS] = many(3)
-    busy = always(429, {"message": "too many requests"}, {"Retry-After": "1"})
-    cluster.server.instead[PODS] = first(busy, then=cluster.server.answer)
-    begun = time.monotonic()
-    objects = cluster.objects()
-    documents = list(objects)
-    assert len(names(documents)) == 3
-    assert errors(documents) == []
-    assert time.monotonic() - begun >= 1  # a pause that was asked for, not a measurement
-    assert objects.calls == len(cluster.server.seen)
 
 
 # What cannot be had
