@@ -20,9 +20,8 @@ from webhook.admission.admission_review import AdmissionResponse
 from webhook.admission.service import reserve
 from webhook.admission.time_budget import TimeBudget
 from webhook.audit.documents import Document
-from webhook.audit.input_claims import with_input_claims
 from webhook.audit.report import AuditReport, Level
-from webhook.audit.review_objects import ReviewContext, ReviewedObject, ReviewList, review
+from webhook.audit.review_objects import ReviewContext, ReviewedObject, ReviewList, review, with_input_claims
 from webhook.model.claims import TEMPLATE
 from webhook.model.shape import ShapeError
 from webhook.policy.policy_set import PolicySet

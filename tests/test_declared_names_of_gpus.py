@@ -18,7 +18,7 @@ from tests.pods_of_other_names import (
 )
 from tests.reviews import against, container, pod, policies, request, workload
 from webhook.admission import phases
-from webhook.audit.capacity import capacity_of
+from webhook.audit.node_kinds import capacity_of
 from webhook.engine.quota_claims import reserved
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import EMPTY

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from typing import Any
 
 from webhook.audit.documents import DocumentError
 from webhook.audit.quota_report import LimitUsage, ReportedQuota
@@ -103,195 +104,159 @@ def empty() -> AuditReport:
     return AuditReport(CREATED, "policies", "0" * 64, False, Counts(), ())
 
 
+def finding(
+    level: Level, owner: ObjectReference, rule: str, message: str, remedy: str = "", **more: Any
+) -> AuditFinding:
+    """A violation of the default policy in an object itself, unless `more` says otherwise."""
+    modes = {Level.WARN: Mode.WARN, Level.AUDIT: Mode.AUDIT}
+    fields = {
+        "mode": modes.get(level, Mode.ENFORCE),
+        "kind": FindingKind.VIOLATION,
+        "object": owner,
+        "field": "spec",
+        "policy": "_default",
+        "file": "_default.yaml",
+        "line": 9,
+    }
+    return AuditFinding(level=level, owner=owner, rule=rule, message=message, remedy=remedy, **fields | more)
+
+
+def _team(name: str, line: int) -> dict[str, Any]:
+    return {"policy": name, "file": f"{name}.yaml", "line": line}
+
+
 def _no_longer_refused() -> AuditFinding:
-    return AuditFinding(
-        level=Level.REFUSE,
-        rule="gpuLimits",
-        mode=Mode.ENFORCE,
-        kind=FindingKind.VIOLATION,
-        object=TRAINER,
-        owner=TRAINER,
+    return finding(
+        Level.REFUSE,
+        TRAINER,
+        "gpuLimits",
+        "requests 8 GPUs; the policy allows at most 4 per pod",
+        "Request 4 or fewer",
         field="spec.template.spec",
-        message="requests 8 GPUs; the policy allows at most 4 per pod",
-        remedy="Request 4 or fewer",
-        policy="team-vision",
-        file="team-vision.yaml",
-        line=7,
         pod_group=PodGroup("", 4, 8),
+        **_team("team-vision", 7),
     )
 
 
 def _findings() -> tuple[AuditFinding, ...]:
     """In the order of reports: by level, then by namespace, kind and name of the owner."""
+    workers = ("bert-worker-0", "bert-worker-1", "bert-worker-2")
+    bert, trainer = PodGroup("Worker", 4, 8), PodGroup("", 4, 2)
     return (
-        AuditFinding(
-            level=Level.REFUSE,
-            rule="gpuQuota",
-            mode=Mode.ENFORCE,
-            kind=FindingKind.VIOLATION,
-            object=NAMESPACE,
-            owner=NAMESPACE,
-            field="spec",
-            message="uses 10 of 8 GPUs of GPU quota 'team-nlp'; largest: bert-worker-0 8, notebook-x 2",
-            remedy="Free 2, or raise the quota",
-            policy="team-nlp",
-            file="team-nlp.yaml",
-            line=12,
+        finding(
+            Level.REFUSE,
+            NAMESPACE,
+            "gpuQuota",
+            "uses 10 of 8 GPUs of GPU quota 'team-nlp'; largest: bert-worker-0 8, notebook-x 2",
+            "Free 2, or raise the quota",
             running=Running(2, ("bert-worker-0", "notebook-x")),
+            **_team("team-nlp", 12),
         ),
-        AuditFinding(
-            level=Level.REFUSE,
-            rule="gpuLimits",
-            mode=Mode.ENFORCE,
-            kind=FindingKind.VIOLATION,
-            object=FROM_A_FILE,
-            owner=FROM_A_FILE,
+        finding(
+            Level.REFUSE,
+            FROM_A_FILE,
+            "gpuLimits",
+            "nvidia.com/gpu is 4 in requests but missing in limits; GPUs are allocated from limits",
+            "Move the 4 to resources.limits",
             field="spec.jobTemplate.spec.template.spec.containers[main].resources",
-            message="nvidia.com/gpu is 4 in requests but missing in limits; GPUs are allocated from limits",
-            remedy="Move the 4 to resources.limits",
-            policy="_default",
-            file="_default.yaml",
-            line=9,
             source=SourceLine("manifests/nightly.yaml", 14),
             pod_group=PodGroup("", 1, 4),
         ),
-        AuditFinding(
-            level=Level.REFUSE,
-            rule="gpuLimits",
-            mode=Mode.ENFORCE,
-            kind=FindingKind.VIOLATION,
-            object=EVIL,
-            owner=EVIL,
+        finding(
+            Level.REFUSE,
+            EVIL,
+            "gpuLimits",
+            HOSTILE,
+            HOSTILE,
             field=f"spec.template.spec.containers[{HOSTILE}].resources",
-            message=HOSTILE,
-            remedy=HOSTILE,
-            policy="_default",
-            file="_default.yaml",
-            line=9,
             source=SourceLine(f"manifests/{HOSTILE}.yaml", 3),
             pod_group=PodGroup(HOSTILE, None, 1),
         ),
-        AuditFinding(
-            level=Level.REFUSE,
-            rule="cudaDriver",
-            mode=Mode.ENFORCE,
-            kind=FindingKind.VIOLATION,
-            object=JOB,
-            owner=JOB,
+        finding(
+            Level.REFUSE,
+            JOB,
+            "cudaDriver",
+            "needs CUDA 13.0: tag 2.9.1-cuda13.0 of pytorch/pytorch; no node has driver 580.65.06 or newer",
+            "Use an image of CUDA 12.9 or older",
             field="spec.pytorchReplicaSpecs.Worker.template.spec.containers[pytorch].image",
-            message="needs CUDA 13.0: tag 2.9.1-cuda13.0 of pytorch/pytorch; no node has driver 580.65.06 or newer",
-            remedy="Use an image of CUDA 12.9 or older",
-            policy="team-nlp",
-            file="team-nlp.yaml",
-            line=15,
-            pod_group=PodGroup("Worker", 4, 8),
-            running=Running(4, ("bert-worker-0", "bert-worker-1", "bert-worker-2")),
+            pod_group=bert,
+            running=Running(4, workers),
+            **_team("team-nlp", 15),
         ),
-        AuditFinding(
-            level=Level.WARN,
-            rule="visibleDevices",
-            mode=Mode.WARN,
-            kind=FindingKind.VIOLATION,
-            object=TALL,
-            owner=TALL,
+        finding(
+            Level.WARN,
+            TALL,
+            "visibleDevices",
+            'is "all" in a container that requests GPUs; the device plugin sets it',
+            "Remove the variable",
             field=f"spec.containers[{LONG}].env[NVIDIA_VISIBLE_DEVICES]",
-            message='is "all" in a container that requests GPUs; the device plugin sets it',
-            remedy="Remove the variable",
-            policy="_default",
-            file="_default.yaml",
             line=0,
             source=SourceLine("-", None),
         ),
-        AuditFinding(
-            level=Level.WARN,
-            rule="gpuQuota",
-            mode=Mode.WARN,
-            kind=FindingKind.VIOLATION,
-            object=SHARED_QUOTA,
-            owner=SHARED_QUOTA,
-            field="spec",
-            message="uses 30 of 24 GPUs of GPU quota 'research'; largest: bert-worker-0 8, bert-worker-1 8",
-            remedy="Free 6, or raise the quota",
-            policy="_quotas",
-            file="_quotas.yaml",
-            line=5,
-            running=Running(5, ("bert-worker-0", "bert-worker-1", "bert-worker-2")),
+        finding(
+            Level.WARN,
+            SHARED_QUOTA,
+            "gpuQuota",
+            "uses 30 of 24 GPUs of GPU quota 'research'; largest: bert-worker-0 8, bert-worker-1 8",
+            "Free 6, or raise the quota",
+            running=Running(5, workers),
+            **_team("_quotas", 5),
         ),
-        AuditFinding(
-            level=Level.WARN,
-            rule="sharedMemory",
+        finding(
+            Level.WARN,
+            NOTEBOOK,
+            "sharedMemory",
+            "memory volume gpu-policy-shm of 16Gi should have been injected but is missing",
+            "Create the pod again, or tell the platform team",
             mode=Mode.ENFORCE,
             kind=FindingKind.MISSING,
-            object=NOTEBOOK,
-            owner=NOTEBOOK,
-            field="spec",
-            message="memory volume gpu-policy-shm of 16Gi should have been injected but is missing",
-            remedy="Create the pod again, or tell the platform team",
             policy="team-nlp",
-            file="_default.yaml",
             line=22,
             running=Running(1, ("notebook-x",)),
         ),
-        AuditFinding(
-            level=Level.AUDIT,
-            rule="ncclEnv",
-            mode=Mode.AUDIT,
+        finding(
+            Level.AUDIT,
+            TRAINER,
+            "ncclEnv",
+            "would add env NCCL_DEBUG=WARN in trainer",
             kind=FindingKind.INJECTION,
-            object=TRAINER,
-            owner=TRAINER,
             field="spec.template.spec",
-            message="would add env NCCL_DEBUG=WARN in trainer",
-            remedy="",
-            policy="team-vision",
-            file="team-vision.yaml",
-            line=11,
-            pod_group=PodGroup("", 4, 2),
+            pod_group=trainer,
+            **_team("team-vision", 11),
         ),
-        AuditFinding(
-            level=Level.AUDIT,
-            rule="cudaDriver",
-            mode=Mode.AUDIT,
+        finding(
+            Level.AUDIT,
+            TRAINER,
+            "cudaDriver",
+            "registry.example.com/train:1 does not say which CUDA it needs",
+            "Add it to images",
             kind=FindingKind.ADVICE,
-            object=TRAINER,
-            owner=TRAINER,
             field="spec.template.spec.containers[trainer].image",
-            message="registry.example.com/train:1 does not say which CUDA it needs",
-            remedy="Add it to images",
-            policy="team-vision",
-            file="team-vision.yaml",
-            line=12,
-            pod_group=PodGroup("", 4, 2),
+            pod_group=trainer,
             running=Running(4, ("trainer-7d9-1", "trainer-7d9-2", "trainer-7d9-3")),
+            **_team("team-vision", 12),
         ),
-        AuditFinding(
-            level=Level.COMPLETE,
-            rule="tolerations",
-            mode=Mode.ENFORCE,
+        finding(
+            Level.COMPLETE,
+            JOB,
+            "tolerations",
+            "toleration nvidia.com/gpu Exists:NoSchedule",
             kind=FindingKind.INJECTION,
-            object=JOB,
-            owner=JOB,
             field="spec.pytorchReplicaSpecs.Worker.template.spec",
-            message="toleration nvidia.com/gpu Exists:NoSchedule",
-            remedy="",
             policy="team-nlp",
-            file="_default.yaml",
             line=6,
-            pod_group=PodGroup("Worker", 4, 8),
+            pod_group=bert,
         ),
-        AuditFinding(
-            level=Level.COMPLETE,
-            rule="runtimeClass",
-            mode=Mode.ENFORCE,
+        finding(
+            Level.COMPLETE,
+            TRAINER,
+            "runtimeClass",
+            "runtimeClassName nvidia",
             kind=FindingKind.INJECTION,
-            object=TRAINER,
-            owner=TRAINER,
             field="spec.template.spec",
-            message="runtimeClassName nvidia",
-            remedy="",
             policy="team-vision",
-            file="_default.yaml",
             line=7,
-            pod_group=PodGroup("", 4, 2),
+            pod_group=trainer,
         ),
     )
 

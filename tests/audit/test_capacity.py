@@ -8,7 +8,7 @@ import pytest
 
 from tests.facts.samples import resource_slice
 from tests.gpus import discovered_labels as labels
-from webhook.audit.capacity import capacity_of
+from webhook.audit.node_kinds import capacity_of
 from webhook.audit.report import Capacity
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import Snapshot

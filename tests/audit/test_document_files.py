@@ -6,33 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from webhook.audit.documents import Document, DocumentError, read_all, read_text
-
-POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\n"
-
-
-EXPECTED = "not a Kubernetes object: expected a map with apiVersion and kind"
-
-
-def read(text: str) -> list[Document | DocumentError]:
-    return list(read_text(text, "file"))
-
-
-def seen(found: list[Document | DocumentError]) -> list[str]:
-    """Each document as its number, line and name, each error as its number and text."""
-    return [
-        f"{each.number}@{each.line} {(each.object.get('metadata') or {}).get('name')}"
-        if isinstance(each, Document)
-        else f"{each.number} {each}"
-        for each in found
-    ]
-
-
-def read_paths(*paths: object, stdin: bytes = b"") -> list[Document | DocumentError]:
-    return list(read_all(map(str, paths), io.BytesIO(stdin)))
-
-
-# Files.
+from tests.audit.test_documents import EXPECTED, POD, read, read_paths, seen
+from webhook.audit.documents import Document, DocumentError, read_all
 
 
 def test_a_directory_is_read_recursively_by_name_without_what_is_no_manifest(tmp_path: Path) -> None:
@@ -111,34 +86,6 @@ def test_a_file_with_nothing_but_comments_in_a_directory_is_passed_over(tmp_path
     assert seen(read_paths(tmp_path)) == ["1@1 b"]
 
 
-BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)
-)
-
-
-BAD = {
-    "alias-bomb.yaml": (BOMB, 7),
-    "conflict.yaml": (f"{POD % 'a'}<<<<<<< HEAD\n", 4),
-    "deep.json": (f'{{"apiVersion": "v1", "kind": "Pod", "spec": {"[" * 10_000}{"]" * 10_000}}}', 1),
-    "deep.yaml": (f"{POD % 'a'}spec: {'[' * 10_000}{']' * 10_000}\n", 4),
-    "duplicate.yaml": (f"{POD % 'a'}kind: Pod\n", 4),
-    "itself.yaml": (f"{POD % 'a'}spec: &a\n  b: *a\n", 5),
-    "template.yaml": (f"{POD % 'a'}spec:\n  replicas: {{{{ .Values.n }}}}\n", 5),
-    "wrong.yaml": ("apiVersion: v1\nkind: Deployment\n", 1),
-}
-
-
-def test_every_bad_file_is_an_entry_with_its_line_and_the_others_are_read(tmp_path: Path) -> None:
-    """One broken document in each of many files, and a sound one before, behind and between them."""
-    for number, (name, (text, _)) in enumerate(BAD.items()):
-        (tmp_path / name).write_text(text)
-        (tmp_path / f"{name}.sound.yaml").write_text(POD % f"sound-{number}")
-    found = read_paths(tmp_path)
-    errors = {Path(each.source).name: each.line for each in found if isinstance(each, DocumentError)}
-    assert errors == {name: line for name, (_, line) in BAD.items()}
-    assert len(found) == 2 * len(BAD)
-
-
 @pytest.mark.parametrize("broken", ["spec: {{ .Values.spec }}\n", "spec: [\n", "kind: Pod\n", "a: *b\n"])
 def test_a_broken_document_spoils_no_other_of_its_file(broken: str) -> None:
     found = read(f"{POD % 'a'}---\n{POD % 'b'}{broken}---\n{POD % 'c'}")
@@ -178,10 +125,6 @@ def test_a_binary_file_is_an_error_with_its_line(tmp_path: Path, content: bytes,
     assert isinstance(error, DocumentError)
     assert (error.source, error.line) == (str(tmp_path / "a.yaml"), line)
     assert message in error.message
-
-
-def test_standard_input_may_be_any_bytes() -> None:
-    assert seen(read_paths("-", stdin=b"\xff")) == ["0 -:1: not UTF-8 at byte 0; save the file in UTF-8"]
 
 
 def test_a_file_of_ten_megabytes_is_read() -> None:
@@ -246,9 +189,3 @@ def test_what_lacks_less_is_no_patch(tmp_path: Path, old: str, new: str) -> None
     (tmp_path / "a.yaml").write_text(PATCH.replace(old, new))
     (found,) = read_all([str(tmp_path / "a.yaml")], io.BytesIO())
     assert isinstance(found, Document)
-
-
-def test_a_directory_with_nothing_to_review_says_so(tmp_path: Path) -> None:
-    (tmp_path / "Chart.yaml").write_text("apiVersion: v2\nname: chart\nversion: 1.0.0\n")
-    (error,) = read_all([str(tmp_path)], io.BytesIO())
-    assert (error.message, error.line) == ("no Kubernetes object in this directory", None)

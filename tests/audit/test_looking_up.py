@@ -53,7 +53,7 @@ def test_what_a_registry_says_decides() -> None:
     assert "99.0" in next(report.at(Level.REFUSE)).message
 
 
-def test_A48_what_a_registry_says_decides_in_the_namespaces_alone_for_which_it_is() -> None:
+def test_what_a_registry_says_decides_in_the_namespaces_alone_for_which_it_is() -> None:
     image = "registry.example.com/a:1"
     objects = [with_image(pod(1, namespace=name), image) for name in ("team-a", "team-b")]
     report = audited(Registry(), *objects, told="team-b")

@@ -1,6 +1,5 @@
 """Who is behind an object, whatever owner references say."""
 
-import tracemalloc
 from typing import Any
 
 import pytest
@@ -173,27 +172,6 @@ def test_an_owner_behind_an_unknown_one_is_asked_for_and_no_other() -> None:
     assert owners().unknown_owner_of(POD) == unknown
     assert owners(REPLICA_SET).unknown_owner_of(POD) == ObjectReference("team", "Deployment", "web", "apps/v1")
     assert owners(REPLICA_SET, DEPLOYMENT).unknown_owner_of(POD) is None
-
-
-def test_an_owner_takes_some_hundred_bytes() -> None:
-    """So that 100,000 of them are no burden."""
-
-    def learned(count: int) -> Owners:
-        found = Owners()
-        for number in range(count):
-            owner = made("Deployment", f"deployment-with-a-name-{number // 10}")
-            if number % 10 == 0:
-                found.learn(owner)
-            made_by_it = made("ReplicaSet", f"a-replica-set-with-a-name-{number:08}", owner)
-            found.learn({**made_by_it, "spec": {"template": "x" * 4096 + str(number)}})
-        return found
-
-    tracemalloc.start()
-    kept = learned(5000)
-    used = tracemalloc.get_traced_memory()[0]
-    tracemalloc.stop()
-    assert kept.root_of(made("ReplicaSet", "r", made("Deployment", "d"))).name == "d"
-    assert used / 5500 < 600
 
 
 BY_HASH = made("Pod", "web-7d9f-x", made("ReplicaSet", "web-7d9f"), labels={"pod-template-hash": "7d9f"})

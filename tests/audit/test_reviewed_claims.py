@@ -5,11 +5,32 @@ from typing import Any
 import pytest
 
 from tests.audit.audits import audited
-from tests.audit.test_input_claims import asking, exactly, template
-from tests.reviews import NAMESPACE, against, policies
+from tests.facts.samples import device_class
+from tests.reviews import NAMESPACE, against, pod, policies
 from webhook.audit.documents import Document
 from webhook.audit.report import Counts, Level
 from webhook.audit.review_objects import review
+from webhook.facts.facts import ClusterFacts
+
+TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}
+
+
+def template(name: str, *requests: Any, namespace: str = NAMESPACE) -> dict[str, Any]:
+    spec = {"spec": {"devices": {"requests": [{"name": f"r{i}", **one} for i, one in enumerate(requests)]}}}
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": spec}
+
+
+def exactly(device_class: str = "gpu.nvidia.com", **fields: Any) -> dict[str, Any]:
+    return {"exactly": {"deviceClassName": device_class, **fields}}
+
+
+def asking(*templates: str, **spec: Any) -> dict[str, Any]:
+    """A pod whose only GPUs are by claim."""
+    claims = [{"name": f"c{i}", "resourceClaimTemplateName": name} for i, name in enumerate(templates)]
+    own = {"tolerations": [TOLERATION], "resourceClaims": claims, **spec}
+    return pod(0, spec=own)
+
 
 STRICT = policies({"resourceClaims": {"deviceClasses": {"denied": ["*.example.com"]}}})
 BAD = template("gpus", exactly(), exactly("h200.example.com"))
@@ -46,3 +67,11 @@ def test_a_review_refuses_the_object_and_its_pods() -> None:
     assert [item.is_allowed for item in reviewed.items] == [False, True]
     assert [item.title for item in reviewed.items] == [f"ResourceClaimTemplate {NAMESPACE}/gpus"] * 2
     assert reviewed.exit_status == 1
+
+
+def test_a_device_class_in_the_input_is_no_class_that_the_cluster_does_not_have() -> None:
+    using, facts = policies({"schedulable": {"mode": "warn"}}), ClusterFacts.of(device_classes=[device_class("other")])
+    objects = [template("t", exactly("own.example.com")), asking("t")]
+    assert "schedulable" in {one.rule for one in audited(*objects, using=using, facts=facts).findings}
+    own = device_class("own.example.com")
+    assert "schedulable" not in {one.rule for one in audited(*objects, own, using=using, facts=facts).findings}

@@ -196,8 +196,8 @@ def test_a_report_in_a_file_is_the_one_that_would_be_printed(here: Path, form: s
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        pytest.param("bad.yaml", "refuse: Deployment team/w (bad.yaml:1): gpuLimits: ", id="refused"),
-        pytest.param("warned.yaml", "warn: Pod team/exposed (warned.yaml:1): visibleDevices: ", id="warned"),
+        pytest.param("bad.yaml", "refuse: Deployment team/w: gpuLimits: bad.yaml:1: ", id="refused"),
+        pytest.param("warned.yaml", "warn: Pod team/exposed: visibleDevices: warned.yaml:1: ", id="warned"),
         pytest.param("broken.yaml", "could not be read: broken.yaml:3: a git conflict marker", id="unreadable"),
     ],
 )

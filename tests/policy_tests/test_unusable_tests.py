@@ -33,7 +33,7 @@ UNUSABLE = [
     pytest.param(GOOD + "      expect: {}\n", "11: spec.cases[0].expect: expect is already set", id="a duplicate key"),
     pytest.param(
         GOOD.replace("      expect:", "          expect:").replace(POD, "apiVersion: v1\n          kind: Pod"),
-        "11: spec.cases[0].resources[0].expect: stands in the resource; indent it as far as resources",
+        "7: spec.cases[0].expect: missing; write a map",
         id="an expectation that is indented too far",
     ),
     pytest.param(GOOD + "---\n" + GOOD, "11: a second document starts here; a file holds one GPUPolicyTest", id="two"),

@@ -1,13 +1,14 @@
-"""What stands in the documents about an example."""
+"""What stands in the documents about an example: YAML as people write it, without what was there before."""
 
 from dataclasses import replace
 
 import pytest
+import yaml
 
 from webhook.rules import RULES
 from webhook.rules.rule import Example
 from webhook.rules.rule_settings import Mode
-from webhook.rules_page.examples import examples, try_out
+from webhook.rules_page.examples import additions, as_yaml, examples, in_one_line, try_out
 from webhook.yaml_files.file_errors import FileErrors
 
 GPU_POD = """
@@ -102,3 +103,62 @@ def test_pods_that_run_already_are_shown_before_what_is_applied() -> None:
     text = shown("gpuQuota", Example(GPU_POD, {"gpus": 1}, beside=GPU_POD.replace("train", "first")))
     assert text.index("# Runs already:") < text.index("{name: first}") < text.index("# Is applied:")
     assert "largest: first 1" in text
+
+
+SPEC = {"spec": {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}], "env": {"A": "1", "B": "on"}}}
+
+
+def test_the_innermost_maps_and_lists_stand_in_one_line_each() -> None:
+    expected = """\
+spec:
+  tolerations:
+    - {key: nvidia.com/gpu, operator: Exists}
+  env: {A: "1", B: "on"}"""
+    assert as_yaml(SPEC) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"mode": "enforce", "images": {"team/*": "12.4"}}, '{mode: enforce, images: {team/*: "12.4"}}'),
+        (["nvidia", "nvidia-cdi"], "[nvidia, nvidia-cdi]"),
+        ([SPEC] * 2, f"[{in_one_line(SPEC)}, {in_one_line(SPEC)}]"),
+        ({"long": ["word " * 20] * 20}, None),
+    ],
+    ids=["quotes where they are needed", "a list", "the same value twice", "however long"],
+)
+def test_one_line_holds_everything(value, expected) -> None:
+    line = in_one_line(value)
+    assert "\n" not in line
+    assert yaml.safe_load(line) == value
+    assert expected is None or line == expected
+
+
+TRAINER = {"name": "trainer", "image": "train:1"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param({"a": 1}, {"a": 1}, {}, id="nothing"),
+        pytest.param({"a": 1}, {"a": 1, "b": {"c": 2}}, {"b": {"c": 2}}, id="a new key"),
+        pytest.param({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}, {"a": {"c": 2}}, id="a key further down"),
+        pytest.param({"a": {"b": 1}}, {"a": {"b": 2}}, {"a": {"b": 2}}, id="another value"),
+        pytest.param({"a": [1]}, {"a": [1, 2]}, {"a": [2]}, id="an entry of a list"),
+        pytest.param(
+            {"containers": [TRAINER, {"name": "log"}]},
+            {"containers": [{**TRAINER, "env": []}, {"name": "log"}]},
+            {"containers": [{"name": "trainer", "env": []}]},
+            id="a key of an entry, which keeps its name",
+        ),
+        pytest.param(
+            {"terms": [{"match": [{"key": "a"}]}]},
+            {"terms": [{"match": [{"key": "a"}, {"key": "b"}]}]},
+            {"terms": [{"match": [{"key": "b"}]}]},
+            id="an entry of an entry without a name",
+        ),
+        pytest.param({"a": None}, {"a": [1]}, {"a": [1]}, id="in the place of nothing"),
+    ],
+)
+def test_what_is_new_stands_at_its_place(before, after, expected) -> None:
+    assert additions(before, after) == expected

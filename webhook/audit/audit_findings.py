@@ -1,18 +1,19 @@
-"""Findings of an audit: about one reviewed object, and about quotas that are used beyond their limits."""
+"""Findings of an audit: about one reviewed object, each once for all objects, compared with those of another audit of
+the same objects, and about quotas that are used beyond their limits.
+"""
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from heapq import nsmallest
 from itertools import islice
+from sys import intern
 
-from webhook.audit.deduplication import MOST_NAMES, DraftFinding
 from webhook.audit.owners import Owners
 from webhook.audit.quota_report import QuotaInUse
-from webhook.audit.report import AuditFinding, Level, ObjectReference, PodGroup, Running, SourceLine
+from webhook.audit.report import AuditFinding, ChangedInjection, Level, ObjectReference, PodGroup, Running, SourceLine
 from webhook.audit.review_objects import ReviewedObject, injected
 from webhook.engine import TemplateOutcome
 from webhook.engine.quota_findings import amount_of_stored
@@ -31,109 +32,116 @@ from webhook.rules.rule_settings import Mode
 
 MOST_FINDINGS = 100
 """Most findings of one rule and level about one object."""
+MOST_NAMES = 3
+"""Most pods that a finding names."""
 
 _SPEC = "spec"
 _PART = re.compile(r"[.\[]")
 _MOST_PARTS = 64
 """Most parts of a place that are looked up; places in manifests have far fewer."""
 
-_MakeFinding = Callable[..., AuditFinding]
-"""Makes a finding about one object from the fields in which its findings differ."""
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What the engine found or injected. `place` is the field as a place in a pod."""
+
+    finding: Finding
+    place: str
+    edits: tuple[str, ...] = ()
+    pods: TemplateOutcome | None = None
+
+    @property
+    def level(self) -> Level:
+        return Level.COMPLETE if self.edits else Level.of(self.finding)
 
 
-def findings_of(item: ReviewedObject, owners: Owners, ordinal: int = 1) -> Iterator[DraftFinding]:
+def findings_of(item: ReviewedObject, owners: Owners, ordinal: int = 1) -> Iterator[AuditFinding]:
     """The findings about an object, template by template for a workload; `ordinal` is as in SourceLine.
 
     An object can be written to have thousands of findings. The first 100 of each rule and level are kept.
     """
+    own, owner = _references(item, owners)
+    source = SourceLine(item.document.source, item.document.line or None, ordinal)
+    for result in _first_of_each_kind(_results(item)):
+        finding, pods = result.finding, result.pods
+        yield AuditFinding(
+            level=result.level,
+            rule=finding.rule,
+            mode=finding.mode,
+            kind=finding.kind,
+            object=own,
+            owner=owner,
+            # Thousands of pods have equal texts.
+            field=intern(_cut(finding.field)),
+            message=intern(finding.message),
+            remedy=intern(finding.remedy),
+            policy=item.policy.name if item.policy is not None else "",
+            file=finding.origin,
+            line=finding.line,
+            source=source,
+            pod_group=PodGroup(pods.template.group, pods.template.pods, pods.gpus) if pods is not None else None,
+            running=Running(1, (item.name,)) if item.outcome is not None and own.uid else None,
+            exception=finding.exception.name if finding.exception is not None else "",
+            place=intern(_cut(result.place)),
+            edits=tuple(map(intern, result.edits)),
+        )
+
+
+def _first_of_each_kind(results: Iterable[_Result]) -> Iterator[_Result]:
     counts: Counter[tuple[str, Level]] = Counter()
-    beyond: dict[tuple[str, Level], DraftFinding] = {}
-    for found in _found_in(item, _about(item, owners, ordinal)):
-        kind = found.finding.rule, found.finding.level
-        counts[kind] += found.number
+    beyond: dict[tuple[str, Level], _Result] = {}
+    for result in results:
+        kind = result.finding.rule, result.level
+        counts[kind] += result.finding.number
         if counts[kind] <= MOST_FINDINGS:
-            yield found
+            yield result
         else:
-            beyond.setdefault(kind, found)
-    for kind, found in beyond.items():
+            beyond.setdefault(kind, result)
+    for kind, result in beyond.items():
         left = counts[kind] - MOST_FINDINGS - 1
-        message = f"{found.finding.message}; {left} more like it are left out"
-        yield replace(found, finding=replace(found.finding, message=message)) if left else found
+        message = f"{result.finding.message}; {left} more like it are left out"
+        yield replace(result, finding=replace(result.finding, message=message)) if left else result
 
 
-def _found_in(item: ReviewedObject, make: _MakeFinding) -> Iterator[DraftFinding]:
-    if item.outcome is not None:
-        for finding in item.outcome.findings:
-            yield DraftFinding(_from_finding(finding, make), finding.field, number=finding.number)
-        if item.is_allowed:
-            yield from (_from_injection(injection, make, _SPEC) for injection in item.outcome.injections)
-    elif not item.pods:
-        yield from (DraftFinding(_from_finding(one, make), one.field, number=one.number) for one in item.findings)
-    for outcome in item.pods:
-        yield from _of_template(outcome, make)
+def _results(item: ReviewedObject) -> Iterator[_Result]:
+    if not item.pods:
+        yield from (_Result(finding, finding.field) for finding in item.findings)
+        for injection in item.outcome.injections if item.outcome is not None and item.is_allowed else ():
+            yield _injection(injection, _SPEC)
+    for pods in item.pods:
+        places = _places_in_a_pod(pods.template)
+        for finding in pods.findings:
+            yield _Result(finding, _in_a_pod(finding.field, places), (), pods)
+        for injection in injected(pods):
+            yield _injection(injection, pods.template.place(_SPEC), pods)
 
 
-def _about(item: ReviewedObject, owners: Owners, ordinal: int) -> _MakeFinding:
-    document = item.document
-    uid = part(document.object, "metadata", "uid")
-    own = ObjectReference(
-        item.namespace, document.kind, item.name, document.api_version, uid if isinstance(uid, str) else ""
-    )
-    owner = own if controller_of(document.object) is None else owners.root_of(document.object)
-    if not owner.namespace and not part(document.object, "metadata", "namespace"):
-        owner = replace(owner, namespace=own.namespace)
-    return partial(
-        AuditFinding,
-        object=own,
-        owner=owner,
-        policy=item.policy.name if item.policy is not None else "",
-        source=SourceLine(document.source, document.line or None, ordinal),
-        running=Running(1, (item.name,)) if item.outcome is not None and own.uid else None,
-    )
-
-
-def _of_template(outcome: TemplateOutcome, make: _MakeFinding) -> Iterator[DraftFinding]:
-    template = outcome.template
-    make = partial(make, pod_group=PodGroup(template.group, template.pods, outcome.gpus))
-    places = _places_in_a_pod(template)
-    for finding in outcome.findings:
-        place = _shown(_in_a_pod(finding.field, places))
-        yield DraftFinding(_from_finding(finding, make), place, number=finding.number)
-    yield from (_from_injection(injection, make, template.place(_SPEC)) for injection in injected(outcome))
-
-
-def _from_finding(finding: Finding, make: _MakeFinding) -> AuditFinding:
-    return make(
-        level=Level.of(finding),
-        rule=finding.rule,
-        mode=finding.mode,
-        kind=finding.kind,
-        field=_shown(finding.field),
-        message=finding.message,
-        remedy=finding.remedy,
-        file=finding.origin,
-        line=finding.line,
-        exception=finding.exception.name if finding.exception is not None else "",
-    )
-
-
-def _from_injection(injection: Injection, make: _MakeFinding, field: str) -> DraftFinding:
+def _injection(injection: Injection, field: str, pods: TemplateOutcome | None = None) -> _Result:
     edits = tuple(map(str, injection.edits))
-    finding = make(
-        level=Level.COMPLETE,
-        rule=injection.rule,
-        mode=Mode.ENFORCE,
-        kind=FindingKind.INJECTION,
-        field=_shown(field),
-        message=", ".join(edits),
-        remedy="",
-        file=injection.origin,
+    finding = Finding(
+        injection.rule,
+        Mode.ENFORCE,
+        FindingKind.INJECTION,
+        field,
+        ", ".join(edits),
+        origin=injection.origin,
         line=injection.line,
     )
-    return DraftFinding(finding, _SPEC, edits)
+    return _Result(finding, _SPEC, edits, pods)
 
 
-def _shown(field: str) -> str:
+def _references(item: ReviewedObject, owners: Owners) -> tuple[ObjectReference, ObjectReference]:
+    raw, uid = item.document.object, part(item.document.object, "metadata", "uid")
+    own = ObjectReference(
+        item.namespace, item.document.kind, item.name, item.document.api_version, uid if isinstance(uid, str) else ""
+    )
+    owner = own if controller_of(raw) is None else owners.root_of(raw)
+    if not owner.namespace and not part(raw, "metadata", "namespace"):
+        owner = replace(owner, namespace=own.namespace)
+    return own, owner
+
+
+def _cut(field: str) -> str:
     """A place, cut if it is too long: custom resources may have names of megabytes."""
     return shortened(field, LONGEST_FIELD)
 
@@ -152,6 +160,134 @@ def _in_a_pod(field: str, places: Mapping[str, str]) -> str:
         if inside is not None:
             return (inside + field[end:]).removeprefix(".")
     return field
+
+
+class Deduplicator:
+    """Keeps each finding once, however many pods have it, for the object that people change to fix it."""
+
+    def __init__(self) -> None:
+        self._findings: dict[tuple[str, ...], AuditFinding] = {}
+
+    def add(self, finding: AuditFinding) -> None:
+        key = finding.identity
+        known = self._findings.get(key)
+        self._findings[key] = finding if known is None else _merged(known, finding)
+
+    def findings(self) -> tuple[AuditFinding, ...]:
+        """All findings so far, sorted as in reports.
+
+        A finding about a pod, or about a workload that another workload made, is left out if the template of its owner
+        has the same finding. The finding of the template then counts the pod.
+        """
+        of_templates: dict[tuple[str, ...], int] = {}
+        kept: list[AuditFinding] = []
+        for finding in sorted(self._findings.values(), key=_remoteness):
+            key = (finding.rule, finding.kind, *finding.whose, finding.place, finding.message)
+            if _remoteness(finding) and key in of_templates:
+                kept[of_templates[key]] = _merged(kept[of_templates[key]], finding)
+                continue
+            if finding.pod_group is not None:
+                of_templates.setdefault(key, len(kept))
+            kept.append(finding)
+        return tuple(sorted(kept, key=_order))
+
+
+def _merged(first: AuditFinding, finding: AuditFinding) -> AuditFinding:
+    """The first of two equal findings, with the graver level of the two and the pods of both."""
+    if finding.level.rank < first.level.rank:
+        first = replace(
+            first,
+            level=finding.level,
+            mode=finding.mode,
+            file=finding.file,
+            line=finding.line,
+            exception=finding.exception,
+        )
+    if finding.running is None:
+        return first
+    known = first.running or Running(0, ())
+    names = tuple(dict.fromkeys((*known.names, *finding.running.names)))[:MOST_NAMES]
+    return replace(first, running=Running(known.count + finding.running.count, names))
+
+
+def _remoteness(finding: AuditFinding) -> int:
+    """0 for a finding about the template that people change, 1 about a template made from it, 2 about a pod."""
+    if finding.pod_group is None:
+        return 2
+    return int(finding.object.identity != finding.owner.identity)
+
+
+def _order(finding: AuditFinding) -> tuple[object, ...]:
+    return (finding.level.rank, finding.owner, *finding.identity, finding.source.line or 0)
+
+
+_Key = tuple[str, ...]
+
+
+def new_refusals(findings: Sequence[AuditFinding], others: Sequence[AuditFinding]) -> tuple[AuditFinding, ...]:
+    """The refusals among `findings` that are not among `others`, in their order.
+
+    Refusals of one rule about one place count as equal, whatever their messages: if only the allowed number or the
+    nodes differ, a pod that was refused before is still refused. If a place has more refusals than before, the refusals
+    with new messages are returned.
+    """
+    before = _refusals(others)
+    new: list[AuditFinding] = []
+    for place, refusals in _refusals(findings).items():
+        known = before.get(place, [])
+        messages = {refusal.message for refusal in known}
+        changed = [refusal for refusal in refusals if refusal.message not in messages]
+        new += changed[: max(0, len(refusals) - len(known))]
+    return tuple(new)
+
+
+def _refusals(findings: Sequence[AuditFinding]) -> dict[_Key, list[AuditFinding]]:
+    found: dict[_Key, list[AuditFinding]] = defaultdict(list)
+    for finding in findings:
+        if finding.level is Level.REFUSE:
+            found[*_pods(finding), finding.rule, finding.field].append(finding)
+    return found
+
+
+def changed_injections(
+    proposed: Sequence[AuditFinding], in_force: Sequence[AuditFinding]
+) -> tuple[ChangedInjection, ...]:
+    """The pods whose injections change, in the order of objects.
+
+    Pods that are refused in one of the two audits are left out: the refusal is reported instead.
+    """
+    after, before = _injections(proposed), _injections(in_force)
+    both = (*in_force, *proposed)
+    refused = {_pods(finding) for finding in both if finding.level is Level.REFUSE}
+    examples = {_pods(finding): finding for finding in both if finding.level is Level.COMPLETE}
+    changed = [
+        ChangedInjection(
+            example.object,
+            example.source,
+            example.pod_group,
+            tuple(sorted(before.get(pods, ()))),
+            tuple(sorted(after.get(pods, ()))),
+        )
+        for pods, example in examples.items()
+        if pods not in refused and before.get(pods) != after.get(pods)
+    ]
+    return tuple(
+        sorted(changed, key=lambda one: (one.object, one.pod_group.group if one.pod_group is not None else ""))
+    )
+
+
+def _injections(findings: Sequence[AuditFinding]) -> dict[_Key, set[str]]:
+    found: dict[_Key, set[str]] = defaultdict(set)
+    for finding in findings:
+        if finding.level is Level.COMPLETE:
+            found[_pods(finding)].update(finding.edits)
+    return found
+
+
+def _pods(finding: AuditFinding) -> _Key:
+    """The key of the pods that a finding is about: the pods of a template, or other pods of an owner."""
+    pod_group = ("template", finding.pod_group.group) if finding.pod_group is not None else ("pod", "")
+    return (*finding.whose, *pod_group, *finding.source.identity)
 
 
 _LEVELS = {Mode.ENFORCE: Level.REFUSE, Mode.WARN: Level.WARN}
@@ -178,7 +314,7 @@ def _over_limit(bound: BoundQuota, limit: Limit, used: Fraction, running: Runnin
         kind=FindingKind.VIOLATION,
         object=about,
         owner=about,
-        field="spec",
+        field=_SPEC,
         message=f"GPU quota '{quota.name}' is used beyond its limit: {number(used)} of {allowed} ({number(over)} over)",
         remedy=f"Free {amount_of(over, limit)}, or raise the quota",
         policy=policy,
@@ -190,9 +326,9 @@ def _over_limit(bound: BoundQuota, limit: Limit, used: Fraction, running: Runnin
 
 def _running(pods: Iterable[GpuPod], limit: Limit, quota: Quota) -> Running:
     """How many pods count against a limit, and the names of the pods that use most of it."""
-    found = [(-amount, pod.called) for pod in pods if (amount := _amount(pod, limit, quota))]
+    found = [
+        (-amount, pod.called)
+        for pod in pods
+        if quota.covers(pod.namespace) and (amount := amount_of_stored(pod, limit, quota))
+    ]
     return Running(len(found), tuple(name for _, name in nsmallest(MOST_NAMES, found)))
-
-
-def _amount(pod: GpuPod, limit: Limit, quota: Quota) -> Fraction:
-    return amount_of_stored(pod, limit, quota) if quota.covers(pod.namespace) else Fraction(0)

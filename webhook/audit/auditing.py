@@ -9,15 +9,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from webhook.audit.audit_findings import findings_of, quota_overuse
-from webhook.audit.capacity import capacity_of
+from webhook.audit.audit_findings import (
+    Deduplicator,
+    changed_injections,
+    findings_of,
+    new_refusals,
+    quota_overuse,
+)
 from webhook.audit.cluster_objects import NamespaceScope
-from webhook.audit.deduplication import Deduplicator, DraftFinding, Gathered, changed_injections, new_refusals
 from webhook.audit.documents import Document, DocumentError, own_namespace
-from webhook.audit.input_claims import InputClaims
+from webhook.audit.node_kinds import capacity_of
 from webhook.audit.owners import Owners
 from webhook.audit.quota_report import QuotaInUse, quotas_in_use, quotas_with_pods, reported_quotas
-from webhook.audit.report import AuditReport, Comparison, Counts, Level
+from webhook.audit.report import AuditFinding, AuditReport, Comparison, Counts, Level
 from webhook.audit.review_objects import ReviewContext, ReviewedObject, is_never_sent, review_object
 from webhook.facts.facts import ClusterFacts, ImageSource
 from webhook.facts.gpu_pods import stored_from_raw
@@ -49,16 +53,6 @@ class AuditScope:
     scope: NamespaceScope = field(default_factory=NamespaceScope)
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
-    """The findings under one set of policies, and for a cluster the usage of its quotas."""
-
-    gathered: Gathered
-    counts: Counts
-    errors: tuple[DocumentError, ...]
-    quotas: tuple[QuotaInUse, ...]
-
-
 class Auditor:
     """Reviews objects, one by one, under one set of policies.
 
@@ -70,45 +64,41 @@ class Auditor:
         self._owners = owners
         self._place = place
         self._now = now
+        self.counts = Counts()
+        self.errors: list[DocumentError] = []
         self._findings = Deduplicator()
-        self._counts = Counts()
-        self._errors: list[DocumentError] = []
         self._pods: list[GpuPod] = []
         self._claims: list[GpuPod] = []
         self._named: Counter[tuple[str, ...]] = Counter()
 
     def add(self, document: Document | DocumentError) -> None:
-        """Review an object, unless the webhook never gets it, its owner is reviewed, it is being deleted, or it is a
-        pod that has finished.
-        """
         if isinstance(document, DocumentError):
-            self._errors.append(document)
+            self.errors.append(document)
             return
         if self._place.is_cluster and is_pod(document.api_version, document.kind):
             self._context.learn(own_namespace(document), document.object)
         try:
             self._count_in_quotas(document)
             if not self._place.is_cluster and is_never_sent(document, self._place.namespace):
-                self._counts = replace(self._counts, unsent=self._counts.unsent + 1)
+                self.counts = replace(self.counts, unsent=self.counts.unsent + 1)
             elif not is_passed_over(document, self._owners):
                 self._review(document)
         except ValueError as error:
-            self._errors.append(error_about(document, str(error)))
+            self.errors.append(error_about(document, str(error)))
 
-    def collected(self) -> Collected:
-        """All findings. Call it once, at the end."""
+    def findings(self) -> tuple[tuple[AuditFinding, ...], tuple[QuotaInUse, ...]]:
+        """All findings, and for a cluster the usage of its quotas. Call it once, at the end."""
         quotas: tuple[QuotaInUse, ...] = ()
-        counted: list[GpuPod] = []
         if self._place.is_cluster:
             counted = list(counted_once(self._pods, self._claims, self._context.facts))
             quotas = tuple(filter(self._sees_all_of, quotas_in_use(self._context.policies, counted)))
-        for finding in quota_overuse(quotas, counted, self._context.policies):
-            self._findings.add(DraftFinding(finding, finding.field))
-        return Collected(self._findings.gathered(), self._counts, tuple(self._errors), quotas)
+            for finding in quota_overuse(quotas, counted, self._context.policies):
+                self._findings.add(finding)
+        return self._findings.findings(), quotas
 
     def _review(self, document: Document) -> None:
         item = review_object(document, self._place.namespace, self._context, is_running=self._place.is_cluster)
-        self._counts = _with(item, self._counts)
+        self.counts = _with(item, self.counts)
         for found in findings_of(item, self._owners, self._ordinal(item)):
             self._findings.add(found)
 
@@ -160,7 +150,6 @@ def error_about(document: Document, message: str) -> DocumentError:
 
 
 def _with(item: ReviewedObject, counts: Counts) -> Counts:
-    """The counts with one more object."""
     if item.policy is None:
         return replace(counts, others=counts.others + 1)
     name = "pods" if item.outcome is not None else "workloads" if item.pods else "claims"
@@ -179,13 +168,12 @@ class Background:
     """What is known about the cluster that objects are in, or that files are meant for.
 
     `pods` count against quotas before the objects do. `counted` are the pods of an inventory, for the quotas of the
-    report; None without an inventory. `claims` are the resource claims of the input; None if claims are not reported.
+    report; None without an inventory.
     """
 
     facts: ClusterFacts = field(default_factory=ClusterFacts)
     pods: Pods = field(default_factory=StaticPods)
     counted: Iterable[GpuPod] | None = None
-    claims: InputClaims | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +199,7 @@ class AuditPolicies:
         """
         ledgers = Ledgers(LedgerContext(MemoryStore(), background.pods))
         facts, moment = background.facts.with_images(images), time.time() if now is None else now
-        return cls(directory, ReviewContext(policies, facts, ledgers, background.claims, moment))
+        return cls(directory, ReviewContext(policies, facts, ledgers, moment))
 
 
 class Audit:
@@ -236,36 +224,35 @@ class Audit:
         self._other_auditor = None if in_force is None else Auditor(in_force.context, owners, place, now)
 
     def add(self, document: Document | DocumentError) -> None:
-        """Review an object."""
         self._auditor.add(document)
         if self._other_auditor is not None:
             self._other_auditor.add(document)
 
     def report(self, background: Background, unsent: int = 0) -> AuditReport:
         """The report about the objects so far. `unsent` more were left out: the webhook is never asked about them."""
-        collected, policies = self._auditor.collected(), self._proposed.context.policies
-        pods = background.counted
+        findings, quotas = self._auditor.findings()
+        policies, counts, pods = self._proposed.context.policies, self._auditor.counts, background.counted
         return AuditReport(
             created=self._created,
             directory=self._proposed.directory,
             hash=policies.hash,
             is_of_cluster=self._place.is_cluster,
-            counts=replace(collected.counts, unsent=collected.counts.unsent + unsent),
-            findings=collected.gathered.findings,
-            errors=collected.errors,
+            counts=replace(counts, unsent=counts.unsent + unsent),
+            findings=findings,
+            errors=tuple(self._auditor.errors),
             capacity=capacity_of(background.facts.cluster, policies.accelerators, policies.cuda.tables),
-            quotas=tuple(reported_quotas(collected.quotas) if pods is None else quotas_with_pods(policies, pods, None)),
-            comparison=self._comparison(collected),
+            quotas=tuple(reported_quotas(quotas) if pods is None else quotas_with_pods(policies, pods, None)),
+            comparison=self._comparison(findings),
         )
 
-    def _comparison(self, collected: Collected) -> Comparison | None:
+    def _comparison(self, proposed: tuple[AuditFinding, ...]) -> Comparison | None:
         if self._in_force is None or self._other_auditor is None:
             return None
-        proposed, in_force = collected.gathered, self._other_auditor.collected().gathered
+        in_force, _ = self._other_auditor.findings()
         return Comparison(
             directory=self._in_force.directory,
             hash=self._in_force.context.policies.hash,
-            newly_refused=new_refusals(proposed.findings, in_force.findings),
-            no_longer_refused=new_refusals(in_force.findings, proposed.findings),
+            newly_refused=new_refusals(proposed, in_force),
+            no_longer_refused=new_refusals(in_force, proposed),
             changed_injections=changed_injections(proposed, in_force),
         )

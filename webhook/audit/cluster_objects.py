@@ -7,6 +7,7 @@ A kind that cannot be listed becomes an error with the reason, and all other kin
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from webhook.kubernetes.discovery import PODS, ApiResource, Discovery
 from webhook.kubernetes.paged_list import Listed, PagedList, RetryingReader
 from webhook.model.claims import CLAIM, GROUP
 from webhook.model.globs import matcher
+from webhook.model.wording import few
 from webhook.model.workloads import WORKLOADS, controller_of
 
 PAGE = 250
@@ -29,7 +31,6 @@ PAGE = 250
 METADATA_PAGE = 500
 SECONDS = 60.0
 """Longest pause within an answer; an API server gives itself as long for a whole answer."""
-_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,6 @@ class NamespaceScope:
     excluded: tuple[str, ...] = ()
 
     def holds(self, namespace: str) -> bool:
-        """Whether a namespace is not excluded."""
         return not any(pattern == namespace or matcher(pattern).fullmatch(namespace) for pattern in self.excluded)
 
 
@@ -100,32 +100,18 @@ class Listing:
         return {**raw, "apiVersion": self._resource.api_version, "kind": self._resource.kind}
 
     def _explained(self, faults: list[tuple[str, Exception]]) -> DocumentError:
-        """One error for all namespaces with the same fault."""
+        """One error for all namespaces with the same fault, with the right that is missing."""
         namespaces = [namespace for namespace, _ in faults if namespace]
-        where = f" in {_counted(namespaces)}" if namespaces else ""
-        error = faults[0][1]
-        remedy = _remedy(self._resource, error, is_everywhere=not namespaces)
-        return DocumentError(
-            "", 0, None, f"{self._resource.kind}: {self._resource} cannot be listed{where}: {error}{remedy}"
-        )
+        where = f" in {'namespaces' if len(namespaces) > 1 else 'namespace'} {few(namespaces)}" if namespaces else ""
+        resource, error, remedy = self._resource, faults[0][1], ""
+        status = error.status if isinstance(error, RefusedError) else 0
+        if status == 403:
+            role = "a Role there" if namespaces else "a ClusterRole, or name the namespaces to audit"
+            remedy = f'; grant the verb list on {resource.name} of apiGroup "{resource.group}" in {role}'
+        elif status == 404:
+            remedy = "; the kind was removed meanwhile, or a proxy before the API server hides it"
+        return DocumentError("", 0, None, f"{resource.kind}: {resource} cannot be listed{where}: {error}{remedy}")
 
-
-def _counted(namespaces: list[str]) -> str:
-    named, others = ", ".join(namespaces[:_NAMED]), len(namespaces) - _NAMED
-    more = f" and {others} more" if others > 0 else ""
-    return f"namespace{'s' if len(namespaces) > 1 else ''} {named}{more}"
-
-
-def _remedy(resource: ApiResource, error: Exception, *, is_everywhere: bool) -> str:
-    if not isinstance(error, RefusedError):
-        return ""
-    if error.status == 403:
-        role = "a ClusterRole, or name the namespaces to audit" if is_everywhere else "a Role there"
-        return f'; grant the verb list on {resource.name} of apiGroup "{resource.group}" in {role}'
-    return "; the kind was removed meanwhile, or a proxy before the API server hides it" if error.status == 404 else ""
-
-
-__all__ = ["ClusterObjects", "NamespaceScope", "Progress"]
 
 _PROGRESS_EVERY = 50
 _BUILT_IN = frozenset({"", "apps", "batch"})
@@ -165,7 +151,6 @@ class ClusterObjects:
 
     @property
     def calls(self) -> int:
-        """Requests to the API server so far."""
         return self._reader.calls
 
     def __iter__(self) -> Iterator[Document | DocumentError]:
@@ -175,7 +160,11 @@ class ClusterObjects:
         for kind in kinds:
             yield from self._workloads(kind)
         for found in self._read(PODS, COUNTING):
-            yield found if isinstance(found, DocumentError) else self._pod(found)
+            if not isinstance(found, DocumentError):
+                self._look_behind(found)
+                yield self._document(found)
+            else:
+                yield found
         yield from self._claims()
 
     def _claims(self) -> Iterator[Document]:
@@ -224,32 +213,21 @@ class ClusterObjects:
         self._to_come.discard(_key(kind))
         self._looked_up.add(_key(kind))
 
-    def _pod(self, raw: Mapping[str, Any]) -> Document:
-        self._look_behind(raw)
-        return self._document(raw)
-
     def _look_behind(self, raw: Mapping[str, Any]) -> None:
         """Learn who owns the last known owner of an object, from the metadata of all objects of the owner's kind."""
         while (owner := self.owners.unknown_owner_of(raw)) is not None and _key_of(owner) not in self._looked_up:
             self._looked_up.add(_key_of(owner))
-            resource = self._resource_of(owner)
+            resource = None
+            with suppress(ApiServerError):  # the reference is then all that is known about the owner, as below
+                resource = self._discovery.find(*_key_of(owner))
             if resource is None:
                 continue
             is_audited = _key(resource) in self._to_come
             for found in Listing(self._reader, resource, self._scope).read(accept=METADATA_LIST):
-                if isinstance(found, DocumentError):
-                    continue  # the reference is then all that is known about the owner
-                if is_audited or _says_more_than_a_reference(found):
+                if not isinstance(found, DocumentError) and (is_audited or _says_more_than_a_reference(found)):
                     self.owners.learn(found, is_audited=is_audited)
 
-    def _resource_of(self, owner: ObjectReference) -> ApiResource | None:
-        try:
-            return self._discovery.find(*_key_of(owner))
-        except ApiServerError:
-            return None
-
     def _read(self, kind: ApiResource, selector: str = "") -> Iterator[dict[str, Any] | DocumentError]:
-        """The objects of one kind, with reports of progress."""
         listing = Listing(self._reader, kind, self._scope)
         self._on_progress(Progress(kind.kind, 0, None))
         count = 0

@@ -8,7 +8,7 @@ apiVersion.
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,20 +27,21 @@ _BLANK_LINES = re.compile(r"(?:[ \t\r]*\n)*")
 class DocumentError:
     """A document that cannot be reviewed. `number` counts documents from 1; `line` counts from 1, None if unknown.
 
-    `source` is empty for objects of a cluster; the message then names the object.
+    `source` is empty for objects of a cluster; the message then names the object. `is_another_file` is true for what
+    stands in files of other kinds: values of charts, settings of CI, patches of kustomize, and nothing but comments.
     """
 
     source: str
     number: int
     line: int | None
     message: str
+    is_another_file: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         place = f"{self.source}{f':{self.line}' if self.line else ''}: " if self.source else ""
         return f"{place}{self.message}"
 
     def to_json(self) -> dict[str, Any]:
-        """The error for programs; its keys are a contract."""
         return {"source": self.source, "document": self.number, "line": self.line, "message": self.message}
 
 
@@ -58,17 +59,14 @@ class Document:
 
     @property
     def api_version(self) -> str:
-        """The apiVersion of the object, as text."""
         return str(self.object.get("apiVersion") or "")
 
     @property
     def kind(self) -> str:
-        """The kind of the object, as text."""
         return str(self.object.get("kind") or "")
 
-    def error(self, message: str) -> DocumentError:
-        """An error about this document."""
-        return DocumentError(self.source, self.number, self.line, message)
+    def error(self, message: str, *, is_another_file: bool = False) -> DocumentError:
+        return DocumentError(self.source, self.number, self.line, message, is_another_file)
 
 
 Warn = Callable[[str], None]
@@ -101,7 +99,7 @@ def _read_directory(directory: Path, warn: Warn | None) -> Iterator[Document | D
     for file in sorted(_files(directory, faults.append)):
         found = found and "no Kubernetes object"
         for document in _read_file(file, warn):
-            if not isinstance(document, DocumentError) or not document.message.startswith(_PASSED_OVER):
+            if not isinstance(document, DocumentError) or not document.is_another_file:
                 found = ""
                 yield document
     yield from (_unreadable(str(fault.filename), fault) for fault in faults)
@@ -155,7 +153,7 @@ def read_text(text: str, source: str, warn: Warn | None = None) -> Iterator[Docu
         end = blank.end() if blank else 0
         yield from _read_document(chunk[end:], Document(source, number, line + chunk.count("\n", 0, end), {}), warn)
     if number == 0:
-        yield DocumentError(source, 0, 1, _NO_DOCUMENT)
+        yield DocumentError(source, 0, 1, "contains no YAML or JSON document", is_another_file=True)
 
 
 def _split(text: str) -> Iterator[tuple[int, str]]:
@@ -173,25 +171,16 @@ def _has_content(chunk: str) -> bool:
     return any(line and not line.startswith(("#", "%")) and line != "..." for line in lines)
 
 
-_NO_OBJECT = "not a Kubernetes object"
-_NO_DOCUMENT = "contains no YAML or JSON document"
-_PATCH = "a patch, not a whole Kubernetes object"
-_PASSED_OVER = (_NO_OBJECT, _NO_DOCUMENT, _PATCH)
-"""Beginnings of errors that are ignored in directories, which also hold other files: values of charts, settings of CI,
-patches of kustomize, and files with nothing but comments."""
-_HALF_AN_OBJECT = "an incomplete Kubernetes object"
-
-
 def _read_document(chunk: str, place: Document, warn: Warn | None) -> Iterator[Document | DocumentError]:
-    """The objects of a text; `place` is its first line."""
     found = load(chunk)
     if isinstance(found, Unreadable):
         yield DocumentError(place.source, place.number, place.line + found.line, found.message)
         return
     value, repeated, lines = found
     if not _is_object(value):
-        fault = _HALF_AN_OBJECT if isinstance(value, dict) and _is_half_an_object(value) else _NO_OBJECT
-        yield place.error(f"{fault}: expected a map with apiVersion and kind")
+        is_half = isinstance(value, dict) and _is_half_an_object(value)
+        fault = "an incomplete Kubernetes object" if is_half else "not a Kubernetes object"
+        yield place.error(f"{fault}: expected a map with apiVersion and kind", is_another_file=not is_half)
     elif repeated and warn is None:
         refused = place.error(f"{'; '.join(messages_of(repeated, place.line))}; keep one of {_each(len(repeated))}")
         yield replace(refused, line=place.line + repeated[0].last)
@@ -226,7 +215,7 @@ def _objects(document: Document, lines: Mapping[int, int]) -> Iterator[Document 
             if _is_object(whole):
                 yield from _objects(replace(here, object=whole), lines)
             else:
-                yield here.error(f"items[{index}]: {_NO_OBJECT}: expected a map with apiVersion and kind")
+                yield here.error(f"items[{index}]: not a Kubernetes object: expected a map with apiVersion and kind")
     else:
         yield _mistaken(document) or _patch(document) or document
 
@@ -278,7 +267,8 @@ def _patch(document: Document) -> DocumentError | None:
     containers = mapped(spec, "template", "spec").get("containers")
     if not isinstance(containers, list) or all(isinstance(one, dict) and "image" in one for one in containers):
         return None
-    return document.error(f"{_PATCH}: it has no selector, and a container has no image; run kustomize build first")
+    fault = "a patch, not a whole Kubernetes object: it has no selector, and a container has no image"
+    return document.error(f"{fault}; run kustomize build first", is_another_file=True)
 
 
 def _is_known(api_version: str, kind: str) -> bool:

@@ -47,7 +47,6 @@ class Question:
     notes: tuple[str, ...] = ()
 
     def offer(self, tables: CudaTables = SHIPPED) -> Offer:
-        """What the node offers. Parts that cannot be read are unknown, and are listed in `problems`."""
         return offer_from(
             driver=self.driver,
             product=self.product,
@@ -80,7 +79,6 @@ class ImageFit:
         return 1 if self.verdict is Verdict.INCOMPATIBLE else 0
 
     def to_json(self) -> dict[str, str]:
-        """The answer for programs; its keys are a contract."""
         return {
             "image": self.image,
             "cuda": self.cuda,
@@ -113,7 +111,6 @@ class Knowledge:
         return replace(need, notes=(*need.notes, note))
 
     def answer(self, question: Question) -> ImageFit:
-        """Whether the image runs on the node of the question."""
         return fit(question, self.need(question), question.offer(self.tables), self.tables)
 
 

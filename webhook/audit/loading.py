@@ -2,25 +2,27 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import isfinite
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
+from yaml.constructor import SafeConstructor
 
 from webhook.yaml_files.repeated_keys import MERGE, RepeatedKey, mistake, without_repeated
+from webhook.yaml_files.yaml_lines import LOADER, sized_events
 
 MAX_DEPTH = 200
 MAX_VALUES = 5_000_000
 """Most values in one document once its aliases are expanded."""
 
-_BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONFLICT = re.compile(r"^(<<<<<<<|=======|>>>>>>>)", re.MULTILINE)
 _TEMPLATE = re.compile(r"\{\{|<%")
 _TEXT_OR_BRACE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
 _HALF_OF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+_TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -71,7 +73,7 @@ def _load_json(chunk: str) -> Loaded | Unreadable:
     except json.JSONDecodeError:
         raise
     except RecursionError:
-        return Unreadable(0, f"nested deeper than {MAX_DEPTH} levels")
+        return Unreadable(0, _TOO_DEEP)
     except UnicodeEncodeError:
         return Unreadable(
             0, "not valid JSON: an unpaired surrogate, an escape from \\ud800 to \\udfff without its other half"
@@ -107,16 +109,16 @@ def _load_braces(chunk: str, error: json.JSONDecodeError) -> Loaded | Unreadable
 
 def _load_yaml(chunk: str) -> Loaded | Unreadable:
     try:
-        fault = _fault_of_size(chunk)
-        if fault is not None:
-            return fault
-        loader = _Loader(chunk)
-        try:
-            node = loader.get_single_node()
-            repeated = without_repeated(node)
-            return Loaded(None if node is None else loader.construct_document(node), repeated, loader.lines)
-        finally:
-            loader.dispose()
+        for event, count, depth in sized_events(chunk):
+            if depth > MAX_DEPTH or count > MAX_VALUES:
+                many = f"more than {MAX_VALUES} values once aliases are expanded"
+                return Unreadable(
+                    event.start_mark.line if event.start_mark is not None else 0,
+                    _TOO_DEEP if depth > MAX_DEPTH else many,
+                )
+        node = yaml.compose(chunk, Loader=LOADER)
+        repeated, values = without_repeated(node), _Values()
+        return Loaded(None if node is None else values.of(node), repeated, values.lines)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = min(mark.line, chunk.count("\n")) if mark is not None else 0  # the end of the text is no line
@@ -153,117 +155,73 @@ def _finite(text: str) -> float:
     return number
 
 
-class _Size:
-    """Counts the depth of a document, and its values once aliases are expanded, from its events alone."""
+class _Values:
+    """Values of YAML as manifests use it: types of JSON, and texts as keys; a date or 12:30 stays a text.
 
-    def __init__(self) -> None:
-        self._values = 0
-        self._anchored: dict[str, int] = {}
-        self._open: list[tuple[str | None, int]] = []
-
-    def add(self, event: yaml.Event) -> str:
-        """Count one event; returns the limit that is exceeded, or an empty text."""
-        if isinstance(event, yaml.AliasEvent):
-            if event.anchor not in self._anchored:
-                return f"the alias *{event.anchor} refers to an anchor that is not defined, or that contains the alias"
-            self._values += self._anchored[event.anchor]
-        elif isinstance(event, yaml.CollectionStartEvent):
-            self._open.append((event.anchor, self._values))
-            self._values += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            anchor, before = self._open.pop()
-            if anchor is not None:
-                self._anchored[anchor] = self._values - before
-        elif isinstance(event, yaml.ScalarEvent):
-            self._values += 1
-            if event.anchor is not None:
-                self._anchored[event.anchor] = 1
-        if len(self._open) > MAX_DEPTH:
-            return f"nested deeper than {MAX_DEPTH} levels"
-        return f"more than {MAX_VALUES} values once aliases are expanded" if self._values > MAX_VALUES else ""
-
-
-def _fault_of_size(chunk: str) -> Unreadable | None:
-    """Nesting that would exhaust the stack, or aliases that would exhaust the memory; None for a harmless text."""
-    size = _Size()
-    for event in yaml.parse(chunk, Loader=_BASE):
-        if message := size.add(event):
-            return Unreadable(event.start_mark.line if event.start_mark is not None else 0, message)
-    return None
-
-
-class _Loader(_BASE):  # type: ignore[misc]  # the class is chosen at run time
-    """YAML as manifests use it: types of JSON, and texts as keys; a date or 12:30 stays a text.
-
-    Maps are constructed after `without_repeated` has looked at them.
+    `lines` has the line of each map, by its id.
     """
 
-    yaml_implicit_resolvers: ClassVar[dict[str, list[Any]]] = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_TAG}timestamp"]
-        for first, resolvers in _BASE.yaml_implicit_resolvers.items()
-    }
-    yaml_constructors: ClassVar[dict[Any, Any]] = {
-        tag: constructor
-        for tag, constructor in _BASE.yaml_constructors.items()
-        if tag is None or tag in {_TAG + name for name in ("null", "bool", "int", "float", "str", "seq")}
-    }
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
+    def __init__(self) -> None:
         self.lines: dict[int, int] = {}
+        self._made: dict[int, Any] = {}
+        self._construct = SafeConstructor()
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: ARG002  # the base class's signature
-        """A map with texts as keys; its own keys override merged keys."""
-        self.flatten_mapping(node)
-        made = {str(key.value): self.construct_object(value, deep=True) for key, value in node.value}
-        self.lines[id(made)] = node.start_mark.line
-        return made
+    def of(self, node: yaml.Node) -> Any:
+        """The value of a node; all aliases of a collection share it."""
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node)
+        if id(node) not in self._made:
+            if isinstance(node, yaml.MappingNode) and node.tag == f"{_TAG}map":
+                self._made[id(node)] = made = self._map(node)
+                self.lines[id(made)] = node.start_mark.line
+            elif isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
+                self._made[id(node)] = [self.of(item) for item in node.value]
+            else:
+                raise _untagged(node)
+        return self._made[id(node)]
 
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Put merged keys before a map's own keys. The base class takes time quadratic in the number of merge keys."""
-        merged: list[tuple[yaml.Node, yaml.Node]] = []
-        own: list[tuple[yaml.Node, yaml.Node]] = []
+    def _map(self, node: yaml.MappingNode) -> dict[str, Any]:
+        """A map; its own keys override merged keys, and the first of several merged maps the others."""
+        own: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         for key, value in node.value:
             if key.tag != MERGE:
-                own.append((key, value))
+                own[str(key.value)] = self.of(value)
                 continue
-            parts = reversed(value.value) if isinstance(value, yaml.SequenceNode) else [value]
-            for part in parts:
+            for part in reversed(value.value) if isinstance(value, yaml.SequenceNode) else [value]:
                 if not isinstance(part, yaml.MappingNode):
                     raise mistake("expected a map, or a list of maps, to merge", part)
-                self.flatten_mapping(part)
-                merged += part.value
-        node.value = merged + own
+                merged |= self.of(part)
+        return merged | own
 
-    def construct_map(self, node: yaml.MappingNode) -> Iterator[dict[Any, Any]]:
-        """A map. It is constructed at once, because aliases to unfinished maps were refused before."""
-        if not isinstance(node, yaml.MappingNode):
-            raise mistake("tagged as a map, but is not a map", node)
-        yield self.construct_mapping(node)
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        match node.tag.removeprefix(_TAG):
+            case "str" | "timestamp":
+                return str(node.value)
+            case "null":
+                return None
+            case "bool":
+                if (value := SafeConstructor.bool_values.get(node.value.lower())) is None:
+                    raise mistake(f"{str(node.value)[:60]!r} is not a boolean", node)
+                return value
+            case "int" | "float" as kind:
+                return self._number(node, kind)
+        raise _untagged(node)
 
-    def construct_number(self, node: yaml.ScalarNode) -> Any:
+    def _number(self, node: yaml.ScalarNode, kind: str) -> Any:
         """A number. 12:30, which YAML 1.1 reads as a number of base 60, stays a text, as for kubectl."""
-        text = str(self.construct_scalar(node))
+        text = str(node.value)
         if ":" in text:
             return text
-        is_int = node.tag == f"{_TAG}int"
+        construct = self._construct.construct_yaml_int if kind == "int" else self._construct.construct_yaml_float
         try:
-            value = self.construct_yaml_int(node) if is_int else self.construct_yaml_float(node)
+            value = construct(node)
         except (ValueError, IndexError):
             raise mistake(f"{text[:60]!r} cannot be read as a number", node) from None
         if isinstance(value, float) and not isfinite(value):
             raise mistake(f"{text} is not a number in JSON; put it in quotes", node)
         return value
 
-    def construct_bool(self, node: yaml.ScalarNode) -> Any:
-        """A boolean; the constructor of the base class raises KeyError for other texts."""
-        try:
-            return self.construct_yaml_bool(node)
-        except KeyError:
-            raise mistake(f"{str(node.value)[:60]!r} is not a boolean", node) from None
 
-
-_Loader.add_constructor(f"{_TAG}map", _Loader.construct_map)
-_Loader.add_constructor(f"{_TAG}int", _Loader.construct_number)
-_Loader.add_constructor(f"{_TAG}float", _Loader.construct_number)
-_Loader.add_constructor(f"{_TAG}bool", _Loader.construct_bool)
+def _untagged(node: yaml.Node) -> yaml.constructor.ConstructorError:
+    return mistake(f"could not determine a constructor for the tag {node.tag!r}", node)

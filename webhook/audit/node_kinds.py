@@ -1,25 +1,32 @@
 """The GPU nodes of a cluster, grouped by what they offer to CUDA and how they share GPUs; `render_kinds` prints them.
 
-Labels that cannot be read, or contradict each other, are problems of their kind.
+`capacity_of` counts them for reports: by model, resource and driver, in the units that pods request and in whole GPUs.
+A unit is a GPU, or the part of one that it is by its name or by the labels of its node: a MIG slice, a partition, or a
+share by time-slicing or MPS. Where labels are missing or contradict each other, a unit counts as a whole GPU.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from webhook.audit.report import Capacity
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.offer import Offer, offer_of
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.nodes import Node
+from webhook.facts.slice_index import SliceTable
+from webhook.facts.snapshot import Snapshot
 from webhook.gpus.gpu_catalogue import catalogue_of
-from webhook.gpus.gpu_names import NVIDIA_PRODUCT
-from webhook.gpus.gpu_shares import GPU, SHAREABLE, SHARED_GPU, WHOLE_GPU, GpuShare, share_of
-from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor
+from webhook.gpus.gpu_names import NVIDIA_PRODUCT, PRODUCT_KEYS
+from webhook.gpus.gpu_shares import GPU, SHAREABLE, SHARED_GPU, WHOLE_GPU, GpuShare, Sharing, number_in, share_of
+from webhook.model.accelerators import BUILT_IN, SHARED_SUFFIX, Accelerators, Vendor
 from webhook.model.node import NodeClass, NodePool
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.selectors import as_integer
@@ -49,7 +56,6 @@ class NodeKind:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """The labels that could not be read, or contradict each other."""
         return (*self.offer.problems, self.share.fault) if self.share.fault else self.offer.problems
 
     def to_json(self) -> dict[str, object]:
@@ -131,7 +137,7 @@ def _has_nvidia_gpus(nodes: NodeClass, accelerators: Accelerators) -> bool:
     return any(gpu is not None and gpu.vendor is Vendor.NVIDIA for gpu in known)
 
 
-def part_of_name(resource: str, product: str, counting: Counting) -> Fraction:
+def _part_of_name(resource: str, product: str, counting: Counting) -> Fraction:
     """How much of a GPU of this product one unit is, by the name of its resource."""
     models = counting.catalogue.table.models_in(product)
     return weight(resource, tuple(sorted(models)) or None, counting)
@@ -143,11 +149,7 @@ def _gpus(node: Node, share: GpuShare, counting: Counting) -> int:
     if labelled is not None and labelled >= 0:
         return ceil(Fraction(labelled, share.slices))
     product = node.label(NVIDIA_PRODUCT) or ""
-    parts = {
-        name: share.part(name) if name in SHAREABLE else part_of_name(name, product, counting)
-        for name, _ in node.capacity
-    }
-    return ceil(sum(count * parts[name] for name, count in node.capacity))
+    return ceil(sum(count * _unit(name, node, product, counting)[1] for name, count in node.capacity))
 
 
 def _spelled(version: object) -> str | None:
@@ -172,3 +174,96 @@ def render_kinds(kinds: Iterable[NodeKind], console: Console) -> None:
     console.print(table)
     for problem in problems:
         console.print(Text(printable(problem), style="yellow"), soft_wrap=True)
+
+
+class _Row(NamedTuple):
+    """What nodes have in common that are counted in one row. `part` is how much of a GPU one unit is."""
+
+    model: str
+    resource: str
+    driver: str
+    cuda: str
+    unit: str = ""
+    part: Fraction = Fraction(1)
+
+
+def capacity_of(
+    cluster: Snapshot, accelerators: Accelerators = BUILT_IN, tables: CudaTables = SHIPPED
+) -> tuple[Capacity, ...]:
+    """The GPU nodes, with one row for each model, resource, driver and kind of unit, sorted by these.
+
+    A node with several resources, such as slices of different sizes, is in the row of each. What it offers for claims
+    has the name of the DeviceClass as its resource.
+    """
+    nodes: Counter[_Row] = Counter()
+    units: Counter[_Row] = Counter()
+    counting = Counting(catalogue_of(tables.gpus))
+    for node in cluster.nodes.values():
+        offered = (*_by_plugin(node, accelerators, tables, counting), *_for_claims(node, cluster.slices, counting))
+        nodes.update({row for row, _ in offered})
+        for row, count in offered:
+            units[row] += count
+    return tuple(
+        Capacity(row.model, row.resource, nodes[row], units[row], row.driver, row.cuda, row.unit, row.part)
+        for row in sorted(nodes)
+    )
+
+
+def _by_plugin(
+    node: Node, accelerators: Accelerators, tables: CudaTables, counting: Counting
+) -> Iterator[tuple[_Row, int]]:
+    """What the device plugins of a node offer."""
+    offer = offer_of(node.kind.labels, tables.gpus, node.kind.by_slices)
+    driver, cuda = (str(version or "") for version in (offer.driver, newest_cuda(offer, tables)))
+    for resource, count in node.capacity:
+        gpu = accelerators.of(resource)
+        vendor = gpu.vendor if gpu is not None else None
+        if vendor is Vendor.NVIDIA:
+            yield _Row(offer.product, resource, driver, cuda, *_unit(resource, node, offer.product, counting)), count
+        else:
+            label = PRODUCT_KEYS.get(vendor) if vendor is not None else None
+            model = (node.label(label) or "") if label else ""
+            yield _Row(model, resource, "", "", *_unit(resource, node, model, counting)), count
+
+
+def _unit(resource: str, node: Node, model: str, counting: Counting) -> tuple[str, Fraction]:
+    """What one unit of a resource is on a node, for people, and how much of a GPU."""
+    if resource in SHAREABLE:
+        share = share_of(node.kind.labels, counting.catalogue.table)
+        return share.unit(resource), share.part(resource)
+    part = _part_of_name(resource, model, counting)
+    if not resource.startswith(_MIG):
+        return "", part
+    share = _shared_slice(resource.removesuffix(SHARED_SUFFIX), node, is_renamed=resource.endswith(SHARED_SUFFIX))
+    return str(share), (part / share.replicas)
+
+
+_MIG = "nvidia.com/mig-"
+
+
+def _shared_slice(resource: str, node: Node, *, is_renamed: bool) -> GpuShare:
+    """A unit of a MIG resource in the strategy mixed, by the labels that GPU Feature Discovery writes for it."""
+    text, strategy = (node.label(f"{resource}.{key}") or "" for key in ("replicas", "sharing-strategy"))
+    number = number_in(text) or 1
+    is_shared = is_renamed or (node.label(f"{resource}.product") or "").endswith("-SHARED")
+    profile = resource.removeprefix(_MIG)
+    if not is_shared or number < 2:
+        return GpuShare(profile)
+    return GpuShare(profile, 1, number, Sharing.MPS if strategy == Sharing.MPS else Sharing.TIME_SLICING, is_renamed)
+
+
+def _for_claims(node: Node, slices: SliceTable | None, counting: Counting) -> Iterator[tuple[_Row, int]]:
+    """What a node offers by ResourceSlices; without partitions, whose GPUs are listed as well."""
+    for kind, count in slices.devices(node.name).kinds if slices is not None else ():
+        if not kind.shares_counters or kind.type == "gpu":
+            device_class = _DEVICE_CLASSES.get((kind.driver, kind.type), kind.driver)
+            cuda = ".".join(kind.cuda_driver_version.split(".")[:2])
+            slice_name = f"{_MIG}{kind.profile.replace('+', '.')}"
+            part = _part_of_name(slice_name, kind.product, counting) if kind.profile else Fraction(1)
+            row = _Row(kind.product, device_class, kind.driver_version, cuda, kind.profile, part)
+            yield row, count
+
+
+_DEVICE_CLASSES = {("gpu.nvidia.com", "mig"): "mig.nvidia.com", ("gpu.nvidia.com", "vfio"): "vfio.gpu.nvidia.com"}
+"""Driver and type of devices -> their DeviceClass, where it is not called like the driver. Source: charts of NVIDIA's
+k8s-dra-driver-gpu."""

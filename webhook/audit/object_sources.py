@@ -11,8 +11,8 @@ from typing import Any
 from webhook.audit.auditing import AuditScope, Background
 from webhook.audit.cluster_objects import ClusterObjects, Listing, NamespaceScope, Progress
 from webhook.audit.documents import Document, DocumentError
-from webhook.audit.input_claims import InputClaims, with_input_claims
 from webhook.audit.owners import Owners
+from webhook.audit.review_objects import with_input_claims
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.pod_source import LivePods
 from webhook.facts.snapshot import EMPTY
@@ -40,19 +40,36 @@ def read_facts(
     reader = RetryingReader(server)
     discovery = Discovery(reader)
     errors: list[DocumentError] = []
+    ignored: list[DocumentError] = []
 
-    def read(resource: ApiResource | None) -> Iterator[dict[str, Any]]:
-        return iter(()) if resource is None else _read(reader, resource, errors)
+    def read(group: str, kind: str, faults: list[DocumentError]) -> Iterator[dict[str, Any]]:
+        """The objects of a kind as they arrive; none if the cluster has no such kind, or does not say so."""
+        try:
+            resource = _NODES if kind == "Node" else discovery.find(group, kind)
+        except ApiServerError as error:
+            faults.append(DocumentError("", 0, None, str(error)))
+            return
+        for found in Listing(reader, resource, NamespaceScope()).read() if resource is not None else ():
+            if isinstance(found, DocumentError):
+                faults.append(found)
+            else:
+                yield found
 
-    nodes = _watched(read(_NODES), on_node)
-    snapshot = EMPTY.with_accelerators(accelerators).with_nodes(nodes)
-    snapshot = snapshot.with_runtime_classes(read(_found(discovery, "node.k8s.io", "RuntimeClass", errors)))
-    snapshot = snapshot.with_priority_classes(read(_found(discovery, "scheduling.k8s.io", "PriorityClass", errors)))
-    snapshot = snapshot.with_device_classes(_all_of_kind("DeviceClass", discovery, reader, errors))
+    def all_of(kind: str, faults: list[DocumentError]) -> list[dict[str, Any]] | None:
+        """The objects of a kind about devices; None if they cannot be listed."""
+        own: list[DocumentError] = []
+        found = list(read(GROUP, kind, own))
+        faults += own
+        return None if own else found
+
+    snapshot = EMPTY.with_accelerators(accelerators).with_nodes(_watched(read("", "Node", errors), on_node))
+    snapshot = snapshot.with_runtime_classes(read("node.k8s.io", "RuntimeClass", errors))
+    snapshot = snapshot.with_priority_classes(read("scheduling.k8s.io", "PriorityClass", errors))
+    snapshot = snapshot.with_device_classes(all_of("DeviceClass", errors))
     for kind in (CLAIM, TEMPLATE):
-        snapshot = snapshot.with_claims(kind, _claims(discovery, reader, kind))
-    snapshot = snapshot.with_slices(_all_of_kind(SLICE, discovery, reader, []))
-    return ClusterFacts(snapshot), tuple(errors)
+        snapshot = snapshot.with_claims(kind, read(GROUP, kind, ignored))
+    snapshot = snapshot.with_slices(all_of(SLICE, ignored))
+    return ClusterFacts(snapshot), tuple(dict.fromkeys(errors))
 
 
 def _watched(raws: Iterable[dict[str, Any]], look: Callable[[Mapping[str, Any]], object]) -> Iterator[dict[str, Any]]:
@@ -60,44 +77,6 @@ def _watched(raws: Iterable[dict[str, Any]], look: Callable[[Mapping[str, Any]],
     for raw in raws:
         look(raw)
         yield raw
-
-
-def _claims(discovery: Discovery, reader: RetryingReader, kind: str) -> Iterator[dict[str, Any]]:
-    """The claims or claim templates of all namespaces; none if they cannot be listed."""
-    ignored: list[DocumentError] = []
-    resource = _found(discovery, GROUP, kind, ignored)
-    return iter(()) if resource is None else _read(reader, resource, ignored)
-
-
-def _all_of_kind(
-    kind: str, discovery: Discovery, reader: RetryingReader, errors: list[DocumentError]
-) -> list[dict[str, Any]] | None:
-    """The DeviceClasses or ResourceSlices of the cluster; None if they cannot be listed."""
-    faults: list[DocumentError] = []
-    resource = _found(discovery, GROUP, kind, faults)
-    found = [] if resource is None else list(_read(reader, resource, faults))
-    errors += (fault for fault in faults if fault not in errors)
-    return None if faults else found
-
-
-def _found(discovery: Discovery, group: str, kind: str, errors: list[DocumentError]) -> ApiResource | None:
-    """The resource of a kind; None if the cluster has no such kind or does not say so."""
-    try:
-        return discovery.find(group, kind)
-    except ApiServerError as error:
-        fault = DocumentError("", 0, None, str(error))
-        if fault not in errors:
-            errors.append(fault)
-        return None
-
-
-def _read(reader: RetryingReader, resource: ApiResource, errors: list[DocumentError]) -> Iterator[dict[str, Any]]:
-    """The objects of one kind, as they arrive."""
-    for found in Listing(reader, resource, NamespaceScope()).read():
-        if isinstance(found, DocumentError):
-            errors.append(found)
-        else:
-            yield found
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +100,7 @@ def of_files(documents: Sequence[Document | DocumentError], namespace: str, back
         if isinstance(document, Document):
             makes_pods = bool(templates_of(document.object)) or is_pod(document.api_version, document.kind)
             owners.learn(document.object, is_audited=makes_pods)
-    return ObjectSource(
-        documents, owners, AuditScope(False, namespace), replace(background, facts=facts, claims=InputClaims(facts))
-    )
+    return ObjectSource(documents, owners, AuditScope(False, namespace), replace(background, facts=facts))
 
 
 def of_cluster(  # noqa: PLR0913  # all that is known of the cluster

@@ -20,7 +20,7 @@ from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import PolicySet
 from webhook.quota.amounts import units_in_use, used, used_by_claims
 from webhook.quota.quota_wording import number
-from webhook.quota.quotas import Demand, Quota, QuotaScope
+from webhook.quota.quotas import QuotaScope
 
 _LONGEST_NUMBER = 40
 _WRITTEN_WITH = frozenset("0123456789./- ")
@@ -121,22 +121,18 @@ def quotas_in_use(policies: PolicySet, pods: Iterable[GpuPod], namespaces: Itera
     for pod in pods:
         by_namespace.setdefault(pod.namespace, []).append(pod)
     names = {*by_namespace, *policies.names, *namespaces}
-    bound = {one.quota.key: one for name in names for one in policies.quotas_for(name)}
-    bound |= {one.quota.key: one for one in policies.shared_quotas}
-    return [QuotaInUse(one, _usage(one, by_namespace, names)) for one in bound.values()]
-
-
-def _usage(bound: BoundQuota, pods: Mapping[str, Iterable[GpuPod]], namespaces: Iterable[str]) -> QuotaUsage:
-    quota = bound.quota
-    counts = _counts(quota, pods)
-    return QuotaUsage(
-        quota,
-        bound.mode,
-        used(counts, quota),
-        namespaces,
-        by_claims=used_by_claims(counts, quota),
-        units=units_in_use(counts, quota),
-    )
+    every = {one.quota.key: one for name in names for one in policies.quotas_for(name)}
+    every |= {one.quota.key: one for one in policies.shared_quotas}
+    in_use = []
+    for bound in every.values():
+        quota = bound.quota
+        covered = (pod for name, of_one in by_namespace.items() if quota.covers(name) for pod in of_one)
+        demands = (entered_demand(pod, quota.counting) for pod in covered)
+        counts = Counter(demand for demand in demands if demand is not None)
+        claimed, units = used_by_claims(counts, quota), units_in_use(counts, quota)
+        usage = QuotaUsage(quota, bound.mode, used(counts, quota), names, by_claims=claimed, units=units)
+        in_use.append(QuotaInUse(bound, usage))
+    return in_use
 
 
 def reported_quotas(found: Iterable[QuotaInUse], namespace: str | None = None) -> list[ReportedQuota]:
@@ -161,16 +157,6 @@ def _each_once(found: Iterable[tuple[Place, Status]]) -> list[ReportedQuota]:
         by_key.setdefault(key, []).append((namespace, status))
     quotas = [_reported(key, found) for key, found in by_key.items()]
     return sorted(quotas, key=lambda quota: (quota.scope != QuotaScope.NAMESPACE, quota.name))
-
-
-def _counts(quota: Quota, pods: Mapping[str, Iterable[GpuPod]]) -> Mapping[Demand, int]:
-    demands = (
-        entered_demand(pod, quota.counting)
-        for namespace, of_namespace in pods.items()
-        if quota.covers(namespace)
-        for pod in of_namespace
-    )
-    return Counter(demand for demand in demands if demand is not None)
 
 
 def _reported(key: str, found: Iterable[tuple[str, Status]]) -> ReportedQuota:

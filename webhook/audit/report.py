@@ -32,17 +32,14 @@ class Level(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for the gravest level."""
         return list(Level).index(self)
 
     @property
     def severity(self) -> str:
-        """The level as a severity of policy reports."""
         return _SEVERITIES[self]
 
     @classmethod
     def of(cls, finding: Finding) -> "Level":
-        """The level of a finding of the engine."""
         if finding.refuses:
             return cls.REFUSE
         if finding.exception is not None:
@@ -82,6 +79,12 @@ class ObjectReference:
         """Kind, namespace and name, for messages."""
         place = f"{self.namespace}/" if self.namespace else ""
         return printable(f"{self.kind} {place}{self.name}")
+
+    @property
+    def home(self) -> str:
+        """The namespace that the object is in, or is; empty for cluster-scoped objects."""
+        is_namespace = (self.api_version, self.kind, self.namespace) == ("v1", "Namespace", "")
+        return self.name if is_namespace else self.namespace
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -160,6 +163,10 @@ class AuditFinding:
     """Given if existing pods have the finding."""
     exception: str = ""
     """The name of the exception without which the pods would be refused; given with `Level.SKIP`."""
+    place: str = ""
+    """`field` as a place in a pod, by which pods are found to have a finding of their template; not in reports."""
+    edits: tuple[str, ...] = ()
+    """The injections of `Level.COMPLETE`, one by one; not in reports."""
 
     @property
     def identity(self) -> tuple[str, ...]:

@@ -16,16 +16,17 @@ import jsonpatch
 
 from webhook import engine
 from webhook.audit.documents import Document, DocumentError, own_namespace
-from webhook.audit.excepted_pods import ExceptedPods
-from webhook.audit.input_claims import InputClaims
 from webhook.engine import TemplateOutcome, quota_claims
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
+from webhook.facts.stored_claims import is_for_extended_resources
 from webhook.ledger.entries import uid_bytes
 from webhook.ledger.ledgers import Ledgers
+from webhook.model.claim_owner import claim_owner, subject_for_pod, template_claims
+from webhook.model.claims import CLAIM, GROUP, claim_from
 from webhook.model.image import ImageInfo
-from webhook.model.json_parts import mapped
-from webhook.model.subject import subject_of
+from webhook.model.json_parts import mapped, part
+from webhook.model.subject import PodSubject, subject_of
 from webhook.model.workloads import is_made_or_ending, is_pod, workload_of
 from webhook.outcome import Finding, FindingKind, Injection, Outcome, printable, worst_first
 from webhook.policy.policy_set import InForce, Policy, PolicySet
@@ -99,12 +100,10 @@ class ReviewedObject:
 
     @property
     def violations(self) -> tuple[Finding, ...]:
-        """The violations of the object, in every mode."""
         return tuple(f for f in self.findings if f.kind in (FindingKind.VIOLATION, FindingKind.MISSING))
 
     @property
     def warnings(self) -> Sequence[str]:
-        """The warnings that kubectl would print for a user."""
         return tuple(dict.fromkeys(finding.warning for finding in worst_first(self.findings) if finding.warns))
 
 
@@ -128,25 +127,51 @@ class ReviewList:
         return 0 if all(item.is_allowed for item in self.items) else 1
 
 
+class ExceptedPods:
+    """The pods of a cluster for which exceptions hold, so that the claims that were made for them are judged alike.
+
+    A stored claim does not say who made it. So its owner reference decides, together with the uid of the pod: in an
+    audit, a claim of somebody who wrote a reference to an excepted pod counts as made for the pod.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, str], tuple[PodSubject, frozenset[str]]] = {}
+
+    def learn(self, namespace: str, pod: Mapping[str, Any], subject: PodSubject) -> None:
+        """Remember a pod that has claims from templates, or one for extended resources: of most clusters, few."""
+        names, metadata = template_claims(pod), mapped(pod, "metadata")
+        name, uid = metadata.get("name"), metadata.get("uid")
+        owns = names or part(pod, "status", "extendedResourceClaimStatus") is not None
+        if isinstance(name, str) and isinstance(uid, str) and owns:
+            self._known[namespace, name, uid] = subject, names
+
+    def subject_of(self, namespace: str, raw: Mapping[str, Any], kind: str) -> PodSubject:
+        """What exceptions are compared with for an object: for a claim of a pod that was learned, the pod as well."""
+        owner = claim_owner(raw) if kind == CLAIM else None
+        found = None if owner is None else self._known.get((namespace, owner.name, owner.uid))
+        if owner is None or found is None:
+            return subject_of(raw, kind)
+        pod, names = found
+        is_made = owner.claim in names if owner.claim else is_for_extended_resources(raw)
+        return subject_for_pod(raw, pod) if is_made else subject_of(raw, kind)
+
+
 @dataclass(frozen=True, slots=True)
 class ReviewContext:
     """Everything that decisions about objects depend on.
 
     Pods are entered in `ledgers` one after the other, so that the last pods are refused where all pods together exceed
-    a quota. `claims` are the resource claims that pods may name; without `claims` there is no finding about devices.
-    `now` is the moment for which exceptions and node pools are judged, in seconds since 1970. Claims of
+    a quota. `now` is the moment for which exceptions and node pools are judged, in seconds since 1970. Claims of
     `excepted_pods` are judged with the exceptions of these pods.
     """
 
     policies: PolicySet
     facts: ClusterFacts
     ledgers: Ledgers
-    claims: InputClaims | None = None
     now: float = field(default_factory=time.time)
     excepted_pods: ExceptedPods = field(default_factory=ExceptedPods)
 
     def in_force(self, namespace: str, raw: Mapping[str, Any], kind: str) -> InForce:
-        """What holds for an object of a kind."""
         return self.policies.in_force(namespace, lambda: self.excepted_pods.subject_of(namespace, raw, kind), self.now)
 
     def learn(self, namespace: str, pod: Mapping[str, Any]) -> None:
@@ -155,6 +180,28 @@ class ReviewContext:
             subject = subject_of(pod)
             if self.policies.in_force(namespace, lambda: subject, self.now).policy.exceptions:
                 self.excepted_pods.learn(namespace, pod, subject)
+
+
+def with_input_claims(
+    facts: ClusterFacts, documents: Iterable[Document | DocumentError], namespace: str
+) -> ClusterFacts:
+    """The facts with the claims and claim templates among these documents, as if applied before the pods.
+
+    A claim that names no namespace is taken to be in `namespace`. DeviceClasses, RuntimeClasses and PriorityClasses
+    among the documents are added to those of the cluster, where these are known.
+    """
+    documents, cluster = list(documents), facts.cluster
+    for one in [one for one in documents if isinstance(one, Document)]:
+        match one.kind, one.api_version.partition("/")[0]:
+            case "DeviceClass", group if group == GROUP and cluster.device_classes:
+                cluster = cluster.with_device_class(one.object)
+            case "RuntimeClass", "node.k8s.io" if cluster.runtime_classes:
+                cluster = cluster.with_runtime_class(one.object)
+            case "PriorityClass", "scheduling.k8s.io" if cluster.priority_classes:
+                cluster = cluster.with_priority_class(one.object)
+    found = ((one, claim_from(one.object)) for one in documents if isinstance(one, Document))
+    named = ((own_namespace(one) or namespace, claim) for one, claim in found if claim is not None)
+    return replace(facts, cluster=cluster.with_more_claims(named))
 
 
 def review(documents: Sequence[Document | DocumentError], namespace: str, context: ReviewContext) -> ReviewList:
@@ -201,8 +248,6 @@ def review_object(
         outcome = engine.simulate(document.object, policy, context.facts, namespace=where)
         if not is_running:
             outcome = _reserved(outcome, document, where, context, held)
-        if context.claims is not None:
-            outcome = context.claims.pod_with_claims(outcome, where)
         return ReviewedObject(document, where, name, policy, outcome.findings, outcome)
     if engine.is_claim(document.object):
         found = engine.validate_claim(document.object, where, policy, context.facts).findings
@@ -213,8 +258,6 @@ def review_object(
     pods = engine.template_outcomes(document.object, where, policy, context.facts, bound, excepting=excepting)
     if not pods:
         return ReviewedObject(document, own_namespace(document), name, None)
-    if context.claims is not None:
-        pods = tuple(context.claims.template_with_claims(one, where, policy) for one in pods)
     findings = tuple(dict.fromkeys(finding for one in pods for finding in one.findings))
     return ReviewedObject(document, where, name, policy, findings, None, pods)
 
@@ -276,7 +319,6 @@ class LookedUpImages:
         self._wanted: dict[str, None] = {}
 
     def info(self, text: str, asker: str = "") -> ImageInfo:
-        """What is known about an image."""
         found = self._withheld(text, asker) or self._known.get(text)
         if found is not None:
             return found

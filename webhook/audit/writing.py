@@ -41,8 +41,8 @@ def rendered(report: "AuditReport", form: str, *, is_for_a_terminal: bool = Fals
 
 def summary_of(report: "AuditReport", path: Path) -> str:
     """A report that was written to a file, in a few lines for those who watch the command."""
-    summary = import_module("webhook.audit.reports.summary")
-    return "\n".join(summary.lines_of(report, str(path)))
+    as_text = import_module("webhook.audit.reports.as_text")
+    return "\n".join(as_text.summary(report, str(path)))
 
 
 def fault_of(path: Path) -> str:

@@ -42,7 +42,6 @@ def review(
     Exit status: 0 everything is allowed, 1 something is refused, 2 the input or a policy cannot be used.
     """
     from webhook.audit import review_formats, review_objects
-    from webhook.audit.input_claims import with_input_claims
     from webhook.ledger.context import LedgerContext
     from webhook.ledger.ledger_store import MemoryStore
     from webhook.ledger.ledgers import Ledgers
@@ -50,7 +49,7 @@ def review(
     policy_set = load_policies(policies)
     facts, pods = _facts_and_pods(inventory, kubeconfig, policy_set.accelerators)
     documents = manifests_of(paths, is_strict=strict)
-    facts = with_input_claims(facts, documents, namespace)
+    facts = review_objects.with_input_claims(facts, documents, namespace)
     ledgers = Ledgers(LedgerContext(MemoryStore(), pods))
     reviewed = review_objects.review(documents, namespace, review_objects.ReviewContext(policy_set, facts, ledgers))
     if output == "json":

@@ -40,12 +40,10 @@ class Subject:
 
     @property
     def refusals(self) -> tuple[Finding, ...]:
-        """The findings that refuse the pods."""
         return tuple(finding for finding in self.findings if finding.refuses)
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """The findings that cause a warning."""
         return tuple(finding for finding in self.findings if finding.warns)
 
 
@@ -224,7 +222,6 @@ def differences(expected: Expectation, subject: Subject) -> Iterator[Difference]
 
 
 def _verdict(expected: Expectation, subject: Subject) -> Iterator[tuple[str, str, str]]:
-    """The differences in what refuses the subject."""
     if expected.is_refusal and not expected.refused:
         if not subject.refusals:
             findings = "; ".join(f"{_word(finding)} {finding}" for finding in subject.findings)

@@ -77,19 +77,15 @@ def _without_echoes(errors: Sequence[FileError]) -> Iterator[FileError]:
 def _check_that_it_is_something_else(file: Path, *, is_strict: bool) -> None:
     """Raises FileErrors for documents that cannot be read, and for a test whose kind is misspelled."""
     errors = []
-    for document in read_all([str(file)], BytesIO(), None if is_strict else _ignore):
+    # The case that names the file prints warnings about it.
+    for document in read_all([str(file)], BytesIO(), None if is_strict else lambda _warning: None):
         if isinstance(document, DocumentError):
-            if not document.message.startswith("no Kubernetes object"):
-                errors.append(_file_error(document))
+            errors.append(_file_error(document))
         elif document.api_version.startswith("gpupolicy.dev/") and "test" in document.kind.lower():
             found = f'"{document.kind}" is not the kind of a test; write kind: {KIND}'
             errors.append(FileError(str(file), document.line, "kind", found))
     if errors:
         raise FileErrors(errors)
-
-
-def _ignore(_warning: str) -> None:
-    """Ignore a warning about a manifest: the case that names the file prints it."""
 
 
 def _suite(root: YamlNode, faults: Faults, warn: Warn | None) -> Suite | None:
@@ -100,7 +96,6 @@ def _suite(root: YamlNode, faults: Faults, warn: Warn | None) -> Suite | None:
     _refuse_nulls(root, (), faults)
     content = read_head(root, PolicyTestFile, policy_test_schema(), faults)
     check_names_differ(root, CASES, faults)
-    _refuse_what_is_indented_too_far(root, faults)
     if content is None or faults:
         return None
     spec = node_at(root, ("spec",)).value
@@ -135,7 +130,6 @@ def _case(root: YamlNode, path: KeyPath, settings: CaseSettings, warn: Warn | No
 
 
 def _from_file(node: YamlNode, written: str, place: KeyPath, warn: Warn | None) -> Iterator[Document | FileError]:
-    """The objects of a file or directory; errors name that file."""
     path = beside(node.file, written)
     if not path.exists():
         yield FileError(node.file, node.line, key_text(place), f"{path}: no such file or directory")
@@ -160,20 +154,6 @@ def beside(file: str, written: str) -> Path:
 
 def _file_error(error: DocumentError) -> FileError:
     return FileError(error.source, error.line or 0, "", error.message)
-
-
-def _refuse_what_is_indented_too_far(root: YamlNode, faults: Faults) -> None:
-    """Record an error for each `expect` that stands in a resource instead of in the case."""
-    cases = node_at(root, CASES).value
-    for number, case in enumerate(cases if isinstance(cases, list) else ()):
-        if not isinstance(case.value, dict) or "expect" in case.value or "resources" not in case.value:
-            continue
-        resources = case.value["resources"].value
-        for index, resource in enumerate(resources if isinstance(resources, list) else ()):
-            if isinstance(resource.value, dict) and "expect" in resource.value:
-                path = (*CASES, number, "resources", index, "expect")
-                message = "stands in the resource; indent it as far as resources"
-                faults.add(root.file, resource.value["expect"].line, path, message)
 
 
 def _refuse_nulls(node: YamlNode, path: KeyPath, faults: Faults) -> None:

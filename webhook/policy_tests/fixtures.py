@@ -54,22 +54,23 @@ def _placed(error: FileError, file: str, path: tuple[str, ...], files: Mapping[s
 
 
 def _text(name: str, node: YamlNode) -> str:
-    """The content of a policy file, with each key on the line on which it stands in the test."""
-    if isinstance(node.value, dict):
-        return "".join(_aligned(YamlNode({**_head(name, node), **node.value}, node.file, node.line), [1]))
-    return "\n" * node.line + str(node.value)
+    """The content of a policy file, with each key on the line on which it stands in the test.
 
-
-def _head(name: str, node: YamlNode) -> dict[str, YamlNode]:
-    """The first keys of a policy file, which a test may leave out."""
+    apiVersion, kind and metadata may be left out.
+    """
+    if not isinstance(node.value, dict):
+        return "\n" * node.line + str(node.value)
 
     def node_of(value: str | dict[str, YamlNode]) -> YamlNode:
         return YamlNode(value, node.file, node.line)
 
     kinds = {QUOTAS_FILE: QUOTAS_KIND, CUDA_FILE: CUDA_KIND, EXCEPTIONS_FILE: EXCEPTIONS_KIND}
-    kind = kinds.get(name, "GPUPolicy")
-    stem = node_of(name.removesuffix(".yaml"))
-    return {"apiVersion": node_of(API_VERSION), "kind": node_of(kind), "metadata": node_of({"name": stem})}
+    head = {
+        "apiVersion": node_of(API_VERSION),
+        "kind": node_of(kinds.get(name, "GPUPolicy")),
+        "metadata": node_of({"name": node_of(name.removesuffix(".yaml"))}),
+    }
+    return "".join(_aligned(node_of({**head, **node.value}), [1]))
 
 
 def _aligned(node: YamlNode, line: list[int]) -> list[str]:
@@ -110,8 +111,8 @@ class PolicyTestInputs:
     def __init__(self, policies: Path | None = None, inventory: Path | None = None) -> None:
         self._policies = policies
         self._inventory = inventory
-        self._load = cache(_load)
-        self._read = cache(_read)
+        self._load = cache(load)
+        self._read = cache(read_inventory)
 
     def policies_of(self, suite: Suite) -> PolicySet:
         """The policies of a test. Raises FileErrors with every mistake in them."""
@@ -122,9 +123,8 @@ class PolicyTestInputs:
             directory = beside(suite.file, str(written.value))
             if not directory.is_dir():
                 raise _error(written, "spec.policies", f"{directory}: no such directory")
-            return _or_raise(self._load(directory))
-        directory = self._policies or _nearest(suite.file)
-        return _or_raise(self._load(directory))
+            return self._load(directory)
+        return self._load(self._policies or _nearest(suite.file))
 
     def inventory_of(self, suite: Suite, accelerators: Accelerators = BUILT_IN) -> Inventory:
         """The cluster of a test; `accelerators` are the names of GPUs. Raises FileErrors."""
@@ -138,9 +138,13 @@ class PolicyTestInputs:
             path, place = self._inventory, YamlNode(None, suite.file, 0)
         else:
             return _NOTHING
-        found = self._read(path, accelerators)
-        if isinstance(found, str):
-            raise _error(place, "spec.inventory" if written is not None else "", found)
+        key = "spec.inventory" if written is not None else ""
+        try:
+            found = self._read(path, accelerators)
+        except FileErrors as error:
+            raise _error(place, key, str(error)) from None
+        if unreadable := found.pods.unreadable:
+            raise _error(place, key, f"{path}: has {unreadable} pods that Kubernetes would refuse; correct them")
         return found
 
 
@@ -154,30 +158,7 @@ def _nearest(file: str) -> Path:
     raise FileErrors([FileError(file, 1, "spec.policies", message)])
 
 
-def _load(directory: Path) -> PolicySet | FileErrors:
-    try:
-        return load(directory)
-    except FileErrors as errors:
-        return errors
-
-
-def _or_raise(found: PolicySet | FileErrors) -> PolicySet:
-    if isinstance(found, FileErrors):
-        raise FileErrors(found.errors)
-    return found
-
-
-def _read(path: Path, accelerators: Accelerators) -> Inventory | str:
-    try:
-        inventory = read_inventory(path, accelerators)
-    except FileErrors as error:
-        return str(error)
-    unreadable = inventory.pods.unreadable
-    return f"{path}: has {unreadable} pods that Kubernetes would refuse; correct them" if unreadable else inventory
-
-
 def _inline(objects: list[YamlNode], accelerators: Accelerators) -> Inventory:
-    """The cluster whose objects stand in the test itself."""
     kinds: Mapping[str, list[Any]] = {kind: [] for kind in _KINDS}
     errors = []
     for index, node in enumerate(objects):

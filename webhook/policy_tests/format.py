@@ -108,7 +108,6 @@ class Expectation(CamelModel):
 
     @property
     def is_refusal(self) -> bool:
-        """Whether a refusal is expected."""
         return bool(self.refused) or self.allowed is False
 
     @property
@@ -260,16 +259,13 @@ class Case:
 
     @property
     def file(self) -> str:
-        """The file of the case."""
         return self.node.file
 
     @property
     def line(self) -> int:
-        """The first line of the case, from 1."""
         return self.node.line
 
     def error(self, path: KeyPath, message: str) -> FileError:
-        """An error about the value at `path` of the case."""
         return error_at(self.node, path, message, self.path)
 
 

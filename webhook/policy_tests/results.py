@@ -1,6 +1,6 @@
 """The results of tests of policies: as values, as text for people, and as JUnit XML for CI systems."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -26,7 +26,6 @@ class CaseResult:
 
     @property
     def passed(self) -> bool:
-        """Whether everything is as expected."""
         return not self.differences and not self.errors
 
 
@@ -48,27 +47,22 @@ class Results:
 
     @property
     def cases(self) -> tuple[CaseResult, ...]:
-        """Every case, including cases that could not be run."""
         return tuple(case for file in self.files for case in file.cases)
 
     @property
     def passed(self) -> int:
-        """How many cases passed."""
         return sum(case.passed for case in self.cases)
 
     @property
     def failed(self) -> int:
-        """How many cases were run to their end and had a difference."""
         return sum(bool(case.differences) and not case.errors for case in self.cases)
 
     @property
     def unusable(self) -> int:
-        """How many cases could not be run to their end."""
         return sum(bool(case.errors) for case in self.cases)
 
     @property
     def unusable_files(self) -> int:
-        """How many files could not be run at all."""
         return sum(bool(file.errors) for file in self.files)
 
     @property
@@ -174,18 +168,11 @@ def render_junit(results: Results) -> str:
 
 def _junit_cases(file: FileResult) -> Iterator[JUnitCase]:
     if file.errors:
-        name = "the test can be run"
-        yield JUnitCase(
-            file.file, name, file.file, _first_line(file.file, file.errors), errors=_junit_errors(file.errors)
-        )
-    for case in file.cases:
-        yield _junit_case(file, case)
-
-
-def _junit_case(file: FileResult, result: CaseResult) -> JUnitCase:
-    case = result.case
-    failures = tuple(map(_junit_failure, result.differences))
-    return JUnitCase(file.file, case.name, file.file, case.line, failures, _junit_errors(result.errors))
+        line = next((error.line for error in file.errors if error.path == file.file), 0)
+        yield JUnitCase(file.file, "the test can be run", file.file, line, tuple(map(_unusable, file.errors)))
+    for result in file.cases:
+        problems = (*map(_junit_failure, result.differences), *map(_unusable, result.errors))
+        yield JUnitCase(file.file, result.case.name, file.file, result.case.line, problems)
 
 
 def _junit_failure(difference: Difference) -> Problem:
@@ -194,9 +181,5 @@ def _junit_failure(difference: Difference) -> Problem:
     return Problem(difference.place.partition(" ")[0], str(difference), text)
 
 
-def _junit_errors(errors: Sequence[FileError]) -> tuple[Problem, ...]:
-    return tuple(Problem("unusable", str(error), str(error)) for error in errors)
-
-
-def _first_line(file: str, errors: Sequence[FileError]) -> int:
-    return next((error.line for error in errors if error.path == file), 0)
+def _unusable(error: FileError) -> Problem:
+    return Problem("unusable", str(error), str(error), is_error=True)

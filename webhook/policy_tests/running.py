@@ -8,8 +8,7 @@ from pathlib import Path
 
 from webhook import engine
 from webhook.audit.documents import Warn
-from webhook.audit.input_claims import with_input_claims
-from webhook.audit.review_objects import ReviewContext, ReviewedObject, review_object
+from webhook.audit.review_objects import ReviewContext, ReviewedObject, review_object, with_input_claims
 from webhook.facts.inventory import Inventory
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import MemoryStore

@@ -18,7 +18,6 @@ from certs.cluster import ChangedError, ClusterError
 from webhook.admission.metrics import Metrics
 from webhook.admission.series import OTHER, Labels, ScrapedGauge
 from webhook.audit.report import AuditReport, Level
-from webhook.audit.reports.policy_results import namespace_of
 from webhook.kubernetes.api_server import ApiServer
 from webhook.periodic_task import Attempts, PeriodicTask
 from webhook.replica.kubernetes_cluster import KubernetesCluster
@@ -83,7 +82,7 @@ def written(report: AuditReport, published: PublishedReports, finished: datetime
 
 
 def _by_namespace(report: AuditReport) -> Counter[tuple[str, Level]]:
-    found = Counter((namespace_of(finding), finding.level) for finding in report.findings)
+    found = Counter((finding.object.home, finding.level) for finding in report.findings)
     return Counter({key: count for key, count in found.items() if key[0]})
 
 

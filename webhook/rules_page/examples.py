@@ -15,10 +15,9 @@ from typing import Any
 import yaml
 
 from webhook import engine
-from webhook.audit.documents import Document, read_text
+from webhook.audit.documents import DocumentError, read_text
 from webhook.audit.review_formats import WithoutAliases
 from webhook.audit.review_objects import ReviewContext, ReviewedObject, injected, review_object
-from webhook.engine import TemplateOutcome
 from webhook.facts.inventory import Inventory, read_inventory
 from webhook.facts.static_pods import StaticPods
 from webhook.ledger.context import LedgerContext
@@ -37,12 +36,10 @@ class _Dumper(WithoutAliases):
     """Double quotes, no anchors, and lists indented below their key."""
 
     def choose_scalar_style(self) -> Any:
-        """Write double quotes where quotes are needed."""
         style = super().choose_scalar_style()
         return '"' if style == "'" else style
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT  # the base class's
-        """Indent lists as well."""
         super().increase_indent(flow, indentless=False)
 
 
@@ -128,7 +125,10 @@ def try_out(rule: Rule, example: Example) -> ExampleTrial:
     """Judge an example. Raises FileErrors for mistakes in its settings, ValueError for mistakes in its object."""
     line = f"{rule.key}: {in_one_line({'mode': str(example.mode), **example.settings})}"
     context = ReviewContext(_policies(rule, line), cluster().facts, _ledgers(example))
-    item = review_object(_document(example), _NAMESPACE, context)
+    (document,) = read_text(example.manifest, _SOURCE)
+    if isinstance(document, DocumentError):
+        raise ValueError(str(document))  # noqa: TRY004  # a mistake in a text
+    item = review_object(document, _NAMESPACE, context)
     outcome = item.outcome or _of_workload(item, context)
     refusals = outcome.refusals
     return ExampleTrial(
@@ -163,15 +163,7 @@ def _ledgers(example: Example) -> Ledgers:
     return Ledgers(LedgerContext(MemoryStore(), pods))
 
 
-def _document(example: Example) -> Document:
-    (document,) = read_text(example.manifest, _SOURCE)
-    if isinstance(document, Document):
-        return document
-    raise ValueError(str(document))
-
-
 def _of_workload(item: ReviewedObject, context: ReviewContext) -> Outcome:
-    """The outcome of applying a workload."""
     if item.policy is None:
         raise ValueError(f"{item.title}: makes no pods")
     quotas = context.policies.quotas_for(item.namespace)
@@ -190,14 +182,12 @@ def _added(item: ReviewedObject) -> tuple[Mapping[str, Any], ...]:
     if item.outcome is not None:
         pairs = [(item.document.object, item.outcome.object)]
     else:
-        pairs = [(one.template.pod, _completed(one)) for one in item.pods]
+        pairs = [
+            (pods.template.pod, apply(pods.template.pod, (edit for one in injected(pods) for edit in one.edits)).object)
+            for pods in item.pods
+        ]
     added = (additions({"spec": before["spec"]}, {"spec": after["spec"]}) for before, after in pairs)
     return tuple(one for one in added if one)
-
-
-def _completed(pods: TemplateOutcome) -> Mapping[str, Any]:
-    edits = (edit for injection in injected(pods) for edit in injection.edits)
-    return apply(pods.template.pod, edits).object
 
 
 def examples(rule: Rule) -> Iterator[str]:
@@ -207,7 +197,7 @@ def examples(rule: Rule) -> Iterator[str]:
         if _applied(example) != applied:
             yield f"\n{'Another' if applied else 'An'} example:\n\n{_fenced('yaml', _applied(example))}"
             applied = _applied(example)
-        yield from (f"\n{part}" for part in _became(try_out(rule, example), _name(example)))
+        yield from (f"\n{part}" for part in _became(try_out(rule, example), example))
 
 
 def _applied(example: Example) -> str:
@@ -218,16 +208,16 @@ def _applied(example: Example) -> str:
     return f"# Runs already:\n{beside}\n---\n# Is applied:\n{manifest}"
 
 
-def _name(example: Example) -> str:
-    return str(yaml.safe_load(example.manifest)["metadata"]["name"])
-
-
-def _became(trial: ExampleTrial, name: str) -> Iterator[str]:
+def _became(trial: ExampleTrial, example: Example) -> Iterator[str]:
     """The result: a refusal, or the added parts and the warnings."""
     under = f"Under `{trial.line}`"
+    warnings = [wrapped(f"Warning: {warning}") for warning in trial.warnings]
     if trial.refusal:
+        name = yaml.safe_load(example.manifest)["metadata"]["name"]
+        denied = f'error when creating "{name}.yaml": admission webhook "{trial.webhook}" denied the request'
+        lines = f"Error from server (Forbidden): {denied}: {trial.refusal}".splitlines()
         yield f"{under} it is refused:\n"
-        yield _fenced("text", "\n".join((*_warnings(trial), _refusal(trial, name))))
+        yield _fenced("text", "\n".join((*warnings, *map(wrapped, lines))))
         return
     for added in trial.added:
         yield f"{under} {'each of its pods' if trial.is_workload else 'it'} gets:\n"
@@ -235,20 +225,9 @@ def _became(trial: ExampleTrial, name: str) -> Iterator[str]:
     if trial.warnings:
         subject = "It" if trial.added else f"{under} it"
         yield f"{subject} is admitted with {'a warning' if len(trial.warnings) == 1 else 'warnings'}:\n"
-        yield _fenced("text", "\n".join(_warnings(trial)))
+        yield _fenced("text", "\n".join(warnings))
     elif not trial.added:
         yield f"{under} it is admitted as it is.\n"
-
-
-def _refusal(trial: ExampleTrial, name: str) -> str:
-    """The output of kubectl, wrapped."""
-    denied = f'error when creating "{name}.yaml": admission webhook "{trial.webhook}" denied the request'
-    lines = f"Error from server (Forbidden): {denied}: {trial.refusal}".splitlines()
-    return "\n".join(map(wrapped, lines))
-
-
-def _warnings(trial: ExampleTrial) -> Iterator[str]:
-    return (wrapped(f"Warning: {warning}") for warning in trial.warnings)
 
 
 def wrapped(text: str) -> str:

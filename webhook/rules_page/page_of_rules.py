@@ -138,7 +138,6 @@ def _names_of_models() -> Iterator[str]:
 
 
 def _shared_quotas() -> str:
-    """The settings of a shared quota that `gpuQuota` does not have."""
     schema = shared_quota_schema()
     own = settings_schema(gpu_quota.Settings)["properties"]
     return _table(schema, [key for key, part in schema["properties"].items() if part != own.get(key)])
@@ -191,7 +190,6 @@ def _maps(schema: Schema, keys: Sequence[str]) -> Iterator[str]:
 
 
 def _listed(words: Iterable[str]) -> str:
-    """A paragraph of words with commas between them."""
     return wrapped(", ".join(words) + ".") + "\n"
 
 
@@ -203,6 +201,5 @@ def _settings(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
 
 
 def _module_docstring(rule: Rule) -> str:
-    """The docstring of the rule's module."""
     module = sys.modules.get(rule.settings.__module__)
     return inspect.getdoc(module) or "" if module is not None else ""

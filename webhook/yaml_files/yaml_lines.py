@@ -7,6 +7,7 @@ have any bytes read here.
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -16,6 +17,7 @@ from yaml.constructor import SafeConstructor
 from yaml.reader import Reader
 
 from webhook.yaml_files.file_errors import Faults, FileError, FileErrors, KeyPath
+from webhook.yaml_files.repeated_keys import mistake
 
 MAX_BYTES = 1024 * 1024
 """Bytes that a file may have, as many as a ConfigMap."""
@@ -28,7 +30,7 @@ MAX_DEPTH = 50
 _MOST_WRITTEN = 2 * MAX_NODES
 """Keys and values that a file may have before aliases are expanded. Every key has a value."""
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONFLICT = re.compile(r"<<<<<<<|>>>>>>>|\|\|\|\|\|\|\|")
 _MOST_CONFLICTS = 100
 """Merge conflict markers that are reported."""
@@ -68,7 +70,7 @@ def read_yaml(source: bytes, file: str, kind: str = "GPUPolicy") -> YamlNode:
     text = _decode(source, file)
     try:
         _check_structure(text, file, kind)
-        root = yaml.compose(text, Loader=_LOADER)
+        root = yaml.compose(text, Loader=LOADER)
     except yaml.MarkedYAMLError as error:
         raise FileErrors([_syntax_error(error, text, file)]) from None
     except yaml.YAMLError as error:
@@ -88,25 +90,38 @@ def count_values(source: bytes, most: int) -> int:
     `read_yaml`, and hardly any memory.
     """
     count = 0
+    with suppress(yaml.YAMLError, FileErrors):
+        for _, count, depth in sized_events(_decode(source, "")):
+            if count > most or depth > MAX_DEPTH:
+                break
+    return min(count, most + 1)
+
+
+def sized_events(text: str) -> Iterator[tuple[yaml.Event, int, int]]:
+    """Each event of a text, the number of keys and values so far with aliases expanded, and the depth.
+
+    Takes hardly any memory. Raises yaml.YAMLError, also for an alias that cannot be expanded.
+    """
+    count = 0
     begun: list[tuple[str | None, int]] = []
     sizes: dict[str | None, int] = {}
-    try:
-        for event in yaml.parse(_decode(source, ""), Loader=_LOADER):
-            if isinstance(event, yaml.AliasEvent):
-                count += sizes.get(event.anchor, 1)
-            elif isinstance(event, yaml.CollectionEndEvent):
-                anchor, before = begun.pop()
+    for event in yaml.parse(text, Loader=LOADER):
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in sizes:
+                fault = f"the alias *{event.anchor} refers to an anchor that is not defined, or that contains the alias"
+                raise mistake(fault, event)
+            count += sizes[event.anchor]
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = begun.pop()
+            if anchor is not None:
                 sizes[anchor] = count - before
-            elif isinstance(event, yaml.NodeEvent):
-                count += 1
+        elif isinstance(event, yaml.NodeEvent):
+            count += 1
+            if isinstance(event, yaml.CollectionStartEvent):
+                begun.append((event.anchor, count - 1))
+            elif event.anchor is not None:
                 sizes[event.anchor] = 1
-                if isinstance(event, yaml.CollectionStartEvent):
-                    begun.append((event.anchor, count - 1))
-            if count > most or len(begun) > MAX_DEPTH:
-                break
-    except (yaml.YAMLError, FileErrors):
-        pass
-    return min(count, most + 1)
+        yield event, count, len(begun)
 
 
 def _decode(source: bytes, file: str) -> str:
@@ -140,7 +155,7 @@ def _decode(source: bytes, file: str) -> str:
 def _check_structure(text: str, file: str, kind: str) -> None:
     """Refuse files that could exhaust the composer, which recurses, and files with a second document."""
     depth = documents = written = 0
-    for event in yaml.parse(text, Loader=_LOADER):
+    for event in yaml.parse(text, Loader=LOADER):
         line = event.start_mark.line + 1 if event.start_mark is not None else 1
         written += isinstance(event, yaml.NodeEvent)
         if written > _MOST_WRITTEN:

@@ -1,15 +1,11 @@
 """Reports as large clusters would have them: thousands of findings in dozens of namespaces, the same every time."""
 
-from datetime import UTC, datetime
-from fractions import Fraction
 from random import Random
 
-from webhook.audit.documents import DocumentError
-from webhook.audit.quota_report import LimitUsage, ReportedQuota
+from tests.audit.sample_report import finding, sample
 from webhook.audit.report import (
     AuditFinding,
     AuditReport,
-    Capacity,
     ChangedInjection,
     Comparison,
     Counts,
@@ -20,7 +16,6 @@ from webhook.audit.report import (
     SourceLine,
 )
 from webhook.outcome import FindingKind
-from webhook.rules.rule_settings import Mode
 
 TEAMS = (
     *("vision", "nlp", "speech", "recsys", "robotics", "genomics", "weather", "ads", "search", "fraud", "pricing"),
@@ -61,7 +56,6 @@ FOUND = (
     (Level.COMPLETE, "ncclEnv", FindingKind.INJECTION, "", "env NCCL_DEBUG=WARN in main", ""),
 )  # fmt: skip
 WEIGHTS = (9, 2, 7, 1, 12, 4, 14, 24, 16, 11)
-MODES = {Level.WARN: Mode.WARN, Level.AUDIT: Mode.AUDIT}
 
 
 def large(findings: int = 10_000, *, is_compared: bool = True) -> AuditReport:
@@ -72,18 +66,15 @@ def large(findings: int = 10_000, *, is_compared: bool = True) -> AuditReport:
     found.sort(key=lambda one: (levels.index(one.level), one.owner.namespace, one.owner.kind, one.owner.name))
     refusals = [one for one in found if one.level is Level.REFUSE]
     return AuditReport(
-        created=datetime(2026, 3, 9, 6, 30, 5, tzinfo=UTC),
+        created=sample().created,
         directory="policies",
-        hash="b7f4c2a9d1e86053b7f4c2a9d1e86053b7f4c2a9d1e86053b7f4c2a9d1e86053",
+        hash=sample().hash,
         is_of_cluster=True,
         counts=Counts(10_240, 2_031, 118, len({one.owner for one in refusals}), findings // 9, findings // 4),
         findings=tuple(found),
-        errors=(
-            DocumentError("apis/kubeflow.org/v1/pytorchjobs", 0, None, 'forbidden: User "audit" cannot list them'),
-            DocumentError("charts/serving/templates/deployment.yaml", 2, 31, "a placeholder of a template: {{ .Values"),
-        ),
-        capacity=_CAPACITY,
-        quotas=_quotas(chance),
+        errors=sample().errors[:2],
+        capacity=sample().capacity,
+        quotas=sample().quotas[:2],
         comparison=_comparison(chance, refusals) if is_compared else None,
     )
 
@@ -95,55 +86,21 @@ def _finding(chance: Random, number: int) -> AuditFinding:
     level, rule, about, below, message, remedy = chance.choices(FOUND, WEIGHTS)[0]
     count, pods = chance.choice((1, 2, 4, 8)), chance.choice(sizes)
     names = tuple(f"{owner.name}-{at}" for at in range(min(pods, 3)))
-    return AuditFinding(
-        level=level,
-        rule=rule,
-        mode=MODES.get(level, Mode.ENFORCE),
+    policy = namespace if number % 3 else "_default"
+    return finding(
+        level,
+        owner,
+        rule,
+        message.format(n=count),
+        remedy.format(n=count),
         kind=about,
-        object=owner,
-        owner=owner,
         field=path + below,
-        message=message.format(n=count),
-        remedy=remedy.format(n=count),
-        policy=namespace if number % 3 else "_default",
-        file=f"{namespace}.yaml" if number % 3 else "_default.yaml",
+        policy=policy,
+        file=f"{policy}.yaml",
         line=chance.randrange(5, 60),
-        source=SourceLine(),
         pod_group=PodGroup(group, None if number % 31 == 0 else pods, count),
         running=Running(pods, names) if number % 2 else None,
     )
-
-
-_CAPACITY = (
-    Capacity("NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu", 24, 192, "580.95.05", "13.0"),
-    Capacity("NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu", 40, 320, "535.183.01", "12.2"),
-    Capacity("NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu", 6, 48, "570.172.08", "12.8"),
-    Capacity("NVIDIA-L40S", "nvidia.com/gpu", 18, 72, "550.163.01", "12.4"),
-    Capacity("Tesla-T4", "nvidia.com/gpu", 31, 31, "470.82.01", "11.4"),
-    Capacity("NVIDIA-A100-SXM4-40GB", "nvidia.com/mig-1g.5gb", 4, 56, "535.183.01", "12.2", "1g.5gb", Fraction(1, 7)),
-    Capacity("", "amd.com/gpu", 2, 16, "", ""),
-)
-
-
-def _quotas(chance: Random) -> tuple[ReportedQuota, ...]:
-    spaces = tuple(f"team-{team}" for team in TEAMS[:8])
-    own = tuple(
-        ReportedQuota(
-            f"team-{team}",
-            "namespace",
-            "enforce",
-            (f"team-{team}",),
-            LimitUsage("", hard := str(chance.choice((8, 16, 24, 48))), str(chance.randrange(0, int(hard) + 1))),
-            (LimitUsage("H100", "8", str(chance.randrange(0, 9))),) if chance.random() < 0.5 else (),
-            (),
-        )
-        for team in TEAMS[:9]
-    )
-    shared_quota = ReportedQuota(
-        "research", "shared", "warn", spaces, LimitUsage("", "192", "181 3/7"), (LimitUsage("A100", "3/2", "2"),), ()
-    )
-    full = ReportedQuota("team-maps", "namespace", "audit", ("team-maps",), LimitUsage("", "8", "8"), (), ())
-    return (*own, shared_quota, full)
 
 
 def _comparison(chance: Random, refusals: list[AuditFinding]) -> Comparison:

@@ -1,8 +1,12 @@
-"""Whichever format somebody reads, it tells of the same findings."""
+"""Whichever format somebody reads, it tells of the same findings, in the same bytes in every process."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -50,3 +54,26 @@ def test_every_format_for_people_counts_as_many_findings_of_each_level(report: A
         "text": levels,
         "markdown": levels,
     }
+
+
+SCRIPT = """
+import sys
+from tests.audit.sample_report import sample
+from webhook.audit.writing import FORMATS, rendered
+sys.stdout.reconfigure(encoding="utf-8")
+print(*(rendered(sample(), form) for form in FORMATS))
+"""
+
+
+def written(seed: str) -> bytes:
+    root = Path(__file__).parents[3]
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root)}
+    return subprocess.run(
+        [sys.executable, "-c", SCRIPT], env=environment, cwd=root, check=True, capture_output=True
+    ).stdout
+
+
+def test_the_same_report_has_the_same_bytes_however_python_hashes() -> None:
+    first = written("1")
+    assert len(first) > 10_000
+    assert first == written("2")

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.audit.sample_report import CREATED, NOTEBOOK, TRAINER, empty, sample, sample_of_files
+from tests.audit.sample_report import finding as violation
 from tests.e2e.report_cluster import DEFINITIONS
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference
@@ -27,9 +28,7 @@ from webhook.audit.reports.policy_results import (
     render_open_reports,
     render_policy_reports,
 )
-from webhook.outcome import FindingKind
 from webhook.replica.report_objects import ReportKind
-from webhook.rules.rule_settings import Mode
 
 FORMATS = [pytest.param(render_policy_reports, id="PolicyReport"), pytest.param(render_open_reports, id="OpenReports")]
 REPORTS = [
@@ -57,21 +56,9 @@ def of(namespace: str, report: AuditReport, limits: ResultLimits = ROOMY) -> lis
 
 def finding(number: int, namespace: str = "team-a", **changes: Any) -> AuditFinding:
     owner = ObjectReference(namespace, "Pod", f"pod-{number:05}", "v1", f"uid-{number}")
-    made = AuditFinding(
-        level=Level.REFUSE,
-        rule="gpuLimits",
-        mode=Mode.ENFORCE,
-        kind=FindingKind.VIOLATION,
-        object=owner,
-        owner=owner,
-        field="spec.containers[main].resources",
-        message="nvidia.com/gpu is 4 in requests but missing in limits",
-        remedy="Move the 4 to resources.limits",
-        policy="_default",
-        file="policies/_default.yaml",
-        line=9,
-    )
-    return replace(made, **changes)
+    message, remedy = "nvidia.com/gpu is 4 in requests but missing in limits", "Move the 4 to resources.limits"
+    place = {"field": "spec.containers[main].resources", "file": "policies/_default.yaml"}
+    return replace(violation(Level.REFUSE, owner, "gpuLimits", message, remedy, **place), **changes)
 
 
 def report_of(*findings: AuditFinding) -> AuditReport:
@@ -196,7 +183,7 @@ def test_objects_have_names_that_an_api_server_takes_and_the_label_of_their_mana
         assert ("namespace" in raw["metadata"]) is ("scope" in raw) is is_namespaced
 
 
-def test_A9_the_report_of_a_namespace_names_no_other_namespace_and_nothing_in_one() -> None:
+def test_the_report_of_a_namespace_names_no_other_namespace_and_nothing_in_one() -> None:
     """Not even where a tenant writes references to objects of others into its own."""
     theirs = replace(TRAINER, namespace="team-secret", name="their-trainer")
     node = ObjectReference("", "Node", "node-of-others", "v1", "uid-node")
@@ -211,7 +198,7 @@ def test_A9_the_report_of_a_namespace_names_no_other_namespace_and_nothing_in_on
     assert not re.search("team-secret|their-trainer|node-of-others", json.dumps(raw))
 
 
-def test_A9_what_an_audit_knows_of_the_cluster_and_of_shared_quotas_is_in_no_report_of_a_namespace() -> None:
+def test_what_an_audit_knows_of_the_cluster_and_of_shared_quotas_is_in_no_report_of_a_namespace() -> None:
     report = sample()
     for raw in objects(report, FORM):
         if "namespace" in raw["metadata"]:

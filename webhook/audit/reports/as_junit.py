@@ -24,16 +24,17 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A failure or an error: a short `type`, a `message` of one line, and the whole `text`."""
+    """A failure, or an error: a short `type`, a `message` of one line, and the whole `text`."""
 
     type: str
     message: str
     text: str
+    is_error: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class JUnitCase:
-    """One test, which passes if it has neither failures nor errors.
+    """One test, which passes if it has no problems.
 
     `skipped` is a remark that every reader shows and that fails nothing; `output` is other text about the case. `file`
     is a path from the working directory, or empty; `line` counts from 1, or is 0. GitLab shows only the first of two
@@ -44,10 +45,16 @@ class JUnitCase:
     name: str
     file: str = ""
     line: int = 0
-    failures: tuple[Problem, ...] = ()
-    errors: tuple[Problem, ...] = ()
+    problems: tuple[Problem, ...] = ()
     skipped: str = ""
     output: str = ""
+
+    @property
+    def result(self) -> str:
+        """What the case counts as."""
+        if self.problems:
+            return "errors" if any(problem.is_error for problem in self.problems) else "failures"
+        return "skipped" if self.skipped else "passed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,36 +71,22 @@ def junit_xml(name: str, suites: Iterable[JUnitSuite]) -> str:
     suites = tuple(suites)
     root = Element("testsuites", _attributes(name, [case for suite in suites for case in suite.cases]))
     for suite in suites:
-        _suite(root, suite)
+        element = SubElement(root, "testsuite", _attributes(suite.name, suite.cases))
+        if suite.timestamp is not None:
+            utc = suite.timestamp.astimezone(UTC).replace(tzinfo=None)
+            element.set("timestamp", utc.isoformat(timespec="seconds"))
+        for case in suite.cases:
+            _case(element, case)
     indent(root)
     declaration = '<?xml version="1.0" encoding="UTF-8"?>\n'
     content: bytes = tostring(root, encoding="us-ascii", xml_declaration=False)
     return declaration + content.decode("ascii") + "\n"
 
 
-def _attributes(name: str, cases: Iterable[JUnitCase]) -> dict[str, str]:
-    cases = tuple(cases)
-    return {
-        "name": _carried(name),
-        "tests": str(len(cases)),
-        "failures": str(sum(bool(case.failures) and not case.errors for case in cases)),
-        "errors": str(sum(bool(case.errors) for case in cases)),
-        "skipped": str(sum(_is_skipped(case) for case in cases)),
-        "time": "0",
-    }
-
-
-def _is_skipped(case: JUnitCase) -> bool:
-    return bool(case.skipped) and not case.failures and not case.errors
-
-
-def _suite(root: Element, suite: JUnitSuite) -> None:
-    attributes = _attributes(suite.name, suite.cases)
-    if suite.timestamp is not None:
-        attributes["timestamp"] = suite.timestamp.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds")
-    element = SubElement(root, "testsuite", attributes)
-    for case in suite.cases:
-        _case(element, case)
+def _attributes(name: str, cases: Sequence[JUnitCase]) -> dict[str, str]:
+    results = Counter(case.result for case in cases)
+    counts = {result: str(results[result]) for result in ("failures", "errors", "skipped")}
+    return {"name": _carried(name), "tests": str(len(cases)), **counts, "time": "0"}
 
 
 def _case(suite: Element, case: JUnitCase) -> None:
@@ -103,19 +96,14 @@ def _case(suite: Element, case: JUnitCase) -> None:
         element.set("file", _carried(case.file))
     if case.line > 0:
         element.set("line", str(case.line))
-    if _is_skipped(case):
+    if case.result == "skipped":
         text = _carried(case.skipped)
         SubElement(element, "skipped", {"message": _one_line(text)}).text = text
-    for tag, problem in _problems(case):
+    for problem in sorted(case.problems, key=lambda problem: not problem.is_error):
         head = {"type": _carried(problem.type), "message": _one_line(_carried(problem.message))}
-        SubElement(element, tag, head).text = _carried(problem.text)
+        SubElement(element, "error" if problem.is_error else "failure", head).text = _carried(problem.text)
     if case.output:
         SubElement(element, "system-out").text = _carried(case.output)
-
-
-def _problems(case: JUnitCase) -> Iterator[tuple[str, Problem]]:
-    yield from (("error", problem) for problem in case.errors)
-    yield from (("failure", problem) for problem in case.failures)
 
 
 def _one_line(text: str) -> str:
@@ -133,7 +121,6 @@ def _is_character(c: str) -> bool:
     return c in "\t\n" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c >= "\U00010000"
 
 
-_NAME = "gpu-policy audit"
 _SHOWN = (Level.REFUSE, Level.WARN, Level.SKIP)
 """Levels with an XML element of their own; findings of other levels are output."""
 
@@ -143,7 +130,7 @@ def render(report: AuditReport) -> str:
     suites = [JUnitSuite("input", tuple(_input(report)), report.created)]
     for namespace, findings in report_wording.by_namespace(report.findings).items():
         suites.append(JUnitSuite(namespace, tuple(_cases(findings)), report.created))
-    return junit_xml(_NAME, suites)
+    return junit_xml("gpu-policy audit", suites)
 
 
 def _input(report: AuditReport) -> Iterator[JUnitCase]:
@@ -156,12 +143,9 @@ def _input(report: AuditReport) -> Iterator[JUnitCase]:
         seen[source, name] += 1
         if seen[source, name] > 1:
             name += f" ({seen[source, name]})"
-        problem = Problem("unreadable", error.message, str(error))
-        yield JUnitCase(source, printable(name), _file(report, error.source), error.line or 0, errors=(problem,))
-
-
-def _file(report: AuditReport, source: str) -> str:
-    return "" if report.is_of_cluster or source == report_wording.STDIN else source
+        problem = Problem("unreadable", error.message, str(error), is_error=True)
+        file = "" if report.is_of_cluster or error.source == report_wording.STDIN else error.source
+        yield JUnitCase(source, printable(name), file, error.line or 0, (problem,))
 
 
 def _cases(findings: Iterable[AuditFinding]) -> Iterator[JUnitCase]:
@@ -177,7 +161,7 @@ def _cases(findings: Iterable[AuditFinding]) -> Iterator[JUnitCase]:
             rule + (f" in {file}" if file else "") + (f" ({ordinal})" if ordinal != "1" else ""),
             file,
             group[0].source.line or 0 if file else 0,
-            failures=(_failure(rule, shown),) if gravest is Level.REFUSE else (),
+            problems=(_failure(rule, shown),) if gravest is Level.REFUSE else (),
             skipped=_text(shown) if gravest in (Level.WARN, Level.SKIP) else "",
             output=_text(finding for finding in group if finding.level is not gravest or gravest not in _SHOWN),
         )

@@ -5,16 +5,17 @@ or emphasis. In tables a pipe ends a cell even inside a code span, so a span is 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from webhook.audit.report import AuditFinding, AuditReport, ChangedInjection, Comparison, Level, PodGroup, SourceLine
+from webhook.audit.report import AuditReport
 from webhook.audit.reports import report_wording
 from webhook.audit.reports.report_wording import shortened
+from webhook.audit.reports.sections import Cell, lines, sections
 
 MOST = 65_536
 """Most characters that GitHub allows in a comment, counted here in bytes of UTF-8, which are never fewer."""
-LONGEST_TEXT = 500
+LONGEST_TEXT = 1_000
 """Most characters of one text."""
 
 _CLOSING = "\n{left_out} left out, because a comment holds no more; `{command}` has all.\n"
@@ -45,7 +46,6 @@ class _Section:
 
     @property
     def size(self) -> int:
-        """Bytes of the whole section."""
         return _size(self.head) + sum(map(_size, self.rows)) + _size(self.tail)
 
     def within(self, room: int) -> tuple[str, int]:
@@ -74,7 +74,6 @@ class Page:
         self._sections: list[_Section] = []
 
     def paragraph(self, text: str) -> None:
-        """One short paragraph of Markdown."""
         self._sections.append(_Section("", (f"{text}\n\n",), ""))
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, summary: str = "") -> None:
@@ -120,101 +119,20 @@ def _size(text: str) -> int:
     return len(text.encode(errors="replace"))
 
 
-_FINDING = ("Object", "Rule", "Finding", "Remedy", "Policy")
-_MOST_REFUSALS = 20
-
-
 def render(report: AuditReport) -> str:
     """The report in at most 65,536 characters, which is GitHub's limit; the last sentence says what is left out."""
     page = Page()
     page.paragraph(f"**GPU policy audit** of {report_wording.total(report)}.")
     when = report_wording.moment(report.created)
     page.paragraph(f"Policies: {code(report.directory)} ({code(report.hash[:12])}), {when}.")
-    if report.comparison is not None:
-        _comparison(page, report.comparison)
-    _refusals(page, report)
-    errors = ((code(str(error)),) for error in report.errors)
-    page.table(("What",), errors, summary=f"Could not be read: {len(report.errors):,}")
-    _findings(page, "Would be refused", report.at(Level.REFUSE))
-    _findings(page, "Would be warned about", report.at(Level.WARN))
-    _findings(page, "Admitted by an exception", report.at(Level.SKIP))
-    _findings(page, "Would only be recorded", report.at(Level.AUDIT))
-    completed = report_wording.by_rule(report.at(Level.COMPLETE))
-    page.table(("Rule", "Objects"), ((code(rule), f"{n:,}") for rule, n in completed), summary="Would be injected")
-    _cluster(page, report)
+    if (comparison := report.comparison) is not None:
+        page.paragraph(f"**Against** {code(comparison.directory)}: {report_wording.changes(comparison)}.")
+    for section in sections(report):
+        rows = ([_cell(cell) for cell in row] for row in section.rows)
+        page.table(section.columns, rows, summary="" if section.key == "refusals" else section.title)
     return str(page)
 
 
-def _comparison(page: Page, comparison: Comparison) -> None:
-    changed = comparison.changed_injections
-    page.paragraph(f"**Against** {code(comparison.directory)}: {report_wording.changes(comparison)}.")
-    _findings(page, "Newly refused", comparison.newly_refused)
-    _findings(page, "No longer refused", comparison.no_longer_refused)
-    page.table(("Object", "Before", "After"), map(_changed, changed), summary=f"Changed injections: {len(changed):,}")
-
-
-def _changed(changed: ChangedInjection) -> Sequence[str]:
-    name = _name(changed.object.title, changed.pod_group, changed.source)
-    return name, _listed(changed.before), _listed(changed.after)
-
-
-def _listed(texts: Sequence[str]) -> str:
-    return "<br>".join(map(code, texts)) or "nothing"
-
-
-def _refusals(page: Page, report: AuditReport) -> None:
-    rows = report_wording.by_namespace_and_rule(report.at(Level.REFUSE))
-    cells = [(code(namespace), code(rule), f"{count:,}") for namespace, rule, count in rows[:_MOST_REFUSALS]]
-    if len(rows) > _MOST_REFUSALS:
-        rest = sum(count for _, _, count in rows[_MOST_REFUSALS:])
-        cells.append((f"{len(rows) - _MOST_REFUSALS:,} more", "", f"{rest:,}"))
-    page.table(("Namespace", "Rule", "Objects refused"), cells)
-
-
-def _findings(page: Page, title: str, findings: Iterable[AuditFinding]) -> None:
-    rows = [tuple(_cells(finding)) for finding in findings]
-    page.table(_FINDING, rows, summary=f"{title}: {report_wording.counted(len(rows), 'finding')}")
-
-
-def _cells(finding: AuditFinding) -> Iterator[str]:
-    name = _name(finding.owner.title, finding.pod_group, finding.source)
-    if finding.object != finding.owner:
-        name += f"<br>found in {code(finding.object.title)}"
-    if finding.running is not None:
-        name += f"<br>{code(report_wording.pods(finding.running))}"
-    yield name
-    yield code(finding.rule)
-    yield f"{code(finding.field)}<br>{code(finding.message)}"
-    yield code(finding.remedy)
-    yield code(report_wording.policy_place(finding))
-
-
-def _name(title: str, pod_group: PodGroup | None, source: SourceLine) -> str:
-    parts = (title, report_wording.about(pod_group), report_wording.place(source))
-    return "<br>".join(code(part) for part in parts if part)
-
-
-def _cluster(page: Page, report: AuditReport) -> None:
-    """The cluster: its GPUs, and the usage of its quotas."""
-    pending = (
-        (code(one.owner.title), code(one.reason), f"{one.pods.count:,}", code(report_wording.why(one)))
-        for one in report.pending
-    )
-    page.table(("Owner", "Reason", "Pods", "Why"), pending, summary="Pending GPU pods")
-    heads, rows = report_wording.capacity(report.capacity)
-    capacity = ([f"{cell:,}" if isinstance(cell, int) else code(cell) for cell in row] for row in rows)
-    page.table(heads, capacity, summary="GPU capacity")
-    quotas = (
-        (
-            code(f"{quota.scope} {quota.name}"),
-            code(part.name or "GPUs"),
-            code(part.used),
-            code(part.by_claims or "0"),
-            code(part.units or part.used) if part is quota.gpus else "",
-            code(part.hard),
-            code(quota.mode),
-        )
-        for quota in report.quotas
-        for part in quota.parts
-    )
-    page.table(("Quota", "Of", "Used", "By claims", "Units", "Hard", "Mode"), quotas, summary="GPU quotas")
+def _cell(cell: Cell) -> str:
+    """Numbers as they are, texts in code spans."""
+    return f"{cell:,}" if isinstance(cell, int) else "<br>".join(map(code, lines(cell)))

@@ -13,7 +13,7 @@ The report also describes the rules that have results, by their promises and doc
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from os.path import join
 from typing import Any
 from urllib.parse import quote
@@ -25,15 +25,12 @@ from webhook.audit.reports.as_json import dumps
 from webhook.audit.reports.report_wording import STDIN, shortened
 from webhook.release import version
 from webhook.rules import RULES
-from webhook.rules.rule import Rule
 
 ROOT = "%SRCROOT%"
 """The base of relative paths: the directory in which the command runs, which in CI is the root of a repository."""
 
 LONGEST_NAME = 1_000
 """Most characters of a name."""
-
-_CLUSTER = "cluster"
 
 
 def in_file(path: str, line: int | None) -> dict[str, Any]:
@@ -47,7 +44,7 @@ def of_object(source: SourceLine, owner: ObjectReference) -> dict[str, Any]:
         return {"artifactLocation": {"uri": "stdin"}, "region": _region(source.line)}
     if source.file:
         return in_file(source.file, source.line)
-    parts = (_CLUSTER, owner.namespace, owner.kind, owner.name)
+    parts = ("cluster", owner.namespace, owner.kind, owner.name)
     return {"artifactLocation": {"uri": "/".join(_quoted(part) for part in parts if part)}, "region": _region(None)}
 
 
@@ -94,20 +91,14 @@ _MODES = (
 )
 
 
-def descriptors(found: Iterable[str]) -> list[dict[str, Any]]:
-    """The descriptors of the rules that findings name."""
-    known = {rule.key: rule for rule in RULES}
-    return [_described(known[key]) if key in known else _unknown(key) for key in sorted(set(found))]
-
-
-def _described(rule: Rule) -> dict[str, Any]:
-    story = _story(rule)
-    return descriptor(rule.key, rule.promise, story, f"{story}\n\n{_MODES}")
-
-
-def _unknown(key: str) -> dict[str, Any]:
-    text = key or "unnamed"
-    return descriptor(key, text, text, _MODES)
+def _described(key: str) -> dict[str, Any]:
+    """The descriptor of a rule: its promise, what goes wrong without it, and the docstring of its module."""
+    rule = next((rule for rule in RULES if rule.key == key), None)
+    if rule is None:
+        return descriptor(key, key or "unnamed", key or "unnamed", _MODES)
+    text = (sys.modules[rule.settings.__module__].__doc__ or rule.promise).strip()
+    story = "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+    return descriptor(key, rule.promise, rule.problem or rule.promise, f"{story}\n\n{_MODES}")
 
 
 def descriptor(key: str, short: str, full: str, story: str, level: str = "error") -> dict[str, Any]:
@@ -122,12 +113,6 @@ def descriptor(key: str, short: str, full: str, story: str, level: str = "error"
         "defaultConfiguration": {"level": level},
         "properties": {"tags": ["gpu", "kubernetes"], "precision": "very-high", "problem.severity": severity},
     }
-
-
-def _story(rule: Rule) -> str:
-    """The docstring of the rule's module, with one line for each paragraph."""
-    text = (sys.modules[rule.settings.__module__].__doc__ or rule.promise).strip()
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -154,11 +139,10 @@ def render(report: AuditReport) -> str:
     """The report with the gravest results first. A notification says how many results are left out."""
     ordered = sorted(report.findings, key=lambda finding: finding.level.rank)
     kept = ordered[:MOST_RESULTS]
-    rules = descriptors(finding.rule for finding in kept)
-    numbers = {rule["id"]: number for number, rule in enumerate(rules)}
+    rules = sorted({finding.rule for finding in kept})
     newly = frozenset(finding.id for finding in report.comparison.newly_refused) if report.comparison else frozenset()
     run = {
-        "tool": {"driver": _driver(rules)},
+        "tool": {"driver": _driver([_described(rule) for rule in rules])},
         "invocations": [
             {
                 "executionSuccessful": not report.errors,
@@ -168,7 +152,8 @@ def render(report: AuditReport) -> str:
         ],
         "originalUriBaseIds": {ROOT: {"description": {"text": "The directory in which the audit ran."}}},
         "results": [
-            _result(finding, report.directory, numbers[finding.rule], is_new=finding.id in newly) for finding in kept
+            _result(finding, report.directory, rules.index(finding.rule), is_new=finding.id in newly)
+            for finding in kept
         ],
     }
     return dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
@@ -193,7 +178,7 @@ def _result(finding: AuditFinding, directory: str, number: int, *, is_new: bool)
         "level": _LEVELS[finding.level],
         "message": {"text": message(text)},
         "locations": [location],
-        **_related(finding, directory),
+        **({"relatedLocations": [_policy(finding, directory)]} if finding.file else {}),
         # All findings about a document have its first line, so GitHub needs an identity that tells them apart.
         "partialFingerprints": {"primaryLocationLineHash": f"{finding.id}:1", "gpuPolicyFinding/v1": finding.id},
         **_suppressed(finding),
@@ -216,16 +201,13 @@ def _suppressed(finding: AuditFinding) -> dict[str, Any]:
     return {"suppressions": [{"kind": "external", "status": "accepted", "justification": justification}]}
 
 
-def _related(finding: AuditFinding, directory: str) -> dict[str, Any]:
-    """The line of the policy, if the policy is in a file."""
-    if not finding.file:
-        return {}
-    location = {
+def _policy(finding: AuditFinding, directory: str) -> dict[str, Any]:
+    """The line of the policy."""
+    return {
         "id": 1,
         "message": {"text": message(f"Policy {finding.policy}, rule {finding.rule}.")},
         "physicalLocation": in_file(join(directory, finding.file), finding.line),
     }
-    return {"relatedLocations": [location]}
 
 
 def _notifications(report: AuditReport, left_out: int) -> Iterator[dict[str, Any]]:

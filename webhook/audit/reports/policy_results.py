@@ -4,6 +4,7 @@ The users of a namespace may read its report, so a report says nothing about oth
 that Policy Reporter and similar tools read. `properties.resultID` identifies a result from one audit to the next.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -12,7 +13,8 @@ from typing import Any
 
 import orjson
 
-from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference
+from webhook.audit.report import AuditFinding, AuditReport, Level
+from webhook.audit.reports.as_json import plain
 from webhook.model.shape import shortened
 from webhook.outcome import printable
 
@@ -34,7 +36,6 @@ RESULTS: Mapping[Level, str] = {
 
 _LONGEST_MESSAGE = 1024
 _LONGEST_NAME = 253
-_ORDER = {level: number for number, level in enumerate(Level)}
 _OUTCOMES = ("pass", "fail", "warn", "error", "skip")
 
 Raw = dict[str, Any]
@@ -112,8 +113,12 @@ def objects(
     limits: ResultLimits | None = None,
 ) -> Iterator[Raw]:
     """The objects for the findings of these levels, sorted by namespace; cluster-scoped objects come first."""
-    naming, limits = naming or Naming(), limits or ResultLimits()
-    for namespace, findings in sorted(_by_namespace(report, frozenset(levels)).items()):
+    naming, limits, levels = naming or Naming(), limits or ResultLimits(), frozenset(levels)
+    by_namespace: dict[str, list[AuditFinding]] = {"": []} if report.errors else {}
+    for finding in report.findings:
+        if finding.level in levels:
+            by_namespace.setdefault(finding.object.home, []).append(finding)
+    for namespace, findings in sorted(by_namespace.items()):
         results = [_result(finding, namespace, report) for finding in sorted(findings, key=_rank)]
         if not namespace:
             results += _errors(report)
@@ -121,86 +126,46 @@ def objects(
             yield _object(f"{naming.name}.{number}", namespace, part, form, naming)
 
 
-def _by_namespace(report: AuditReport, levels: frozenset[Level]) -> Mapping[str, Sequence[AuditFinding]]:
-    found: dict[str, list[AuditFinding]] = {"": []} if report.errors else {}
-    for finding in report.findings:
-        if finding.level in levels:
-            found.setdefault(namespace_of(finding), []).append(finding)
-    return found
-
-
-def namespace_of(finding: AuditFinding) -> str:
-    """The namespace that a finding is about; empty for cluster-scoped objects."""
-    where = finding.object
-    return where.name if _is_namespace(where) else where.namespace
-
-
-def _is_namespace(reference: ObjectReference) -> bool:
-    return (reference.api_version, reference.kind, reference.namespace) == ("v1", "Namespace", "")
-
-
 def _rank(finding: AuditFinding) -> tuple[object, ...]:
     """The order of results: the gravest first, because the last may be left out; then by owner and rule."""
-    return (_ORDER[finding.level], finding.owner, finding.rule, finding.id)
-
-
-# One result
+    return (finding.level.rank, finding.owner, finding.rule, finding.id)
 
 
 def _result(finding: AuditFinding, namespace: str, report: AuditReport) -> Raw:
-    level = finding.level
+    # People change the owner, unless it is outside the namespace, such as a node that owns a pod.
+    subject = finding.owner if finding.owner.namespace == namespace else finding.object
     remedy = f" {finding.remedy}." if finding.remedy else ""
     return {
         "source": SOURCE,
         "policy": _text(finding.policy),
         "rule": finding.rule,
         "category": CATEGORY,
-        "severity": level.severity,
-        "result": RESULTS[level],
-        "scored": level is Level.REFUSE,
+        "severity": finding.level.severity,
+        "result": RESULTS[finding.level],
+        "scored": finding.level is Level.REFUSE,
         "message": _text(f"{finding.field}: {finding.message}.{remedy}", _LONGEST_MESSAGE),
-        "resources": [_resource(_subject(finding, namespace))],
+        "resources": [{key: _text(value) for key, value in plain(subject).items() if value}],
         "timestamp": _timestamp(report),
         "properties": _properties(finding),
     }
 
 
-def _subject(finding: AuditFinding, namespace: str) -> ObjectReference:
-    """The owner, which people change, unless it is outside the namespace, such as a node that owns a pod."""
-    return finding.owner if finding.owner.namespace == namespace else finding.object
-
-
-def _resource(reference: ObjectReference) -> Raw:
-    found = {
-        "apiVersion": reference.api_version,
-        "kind": reference.kind,
-        "namespace": reference.namespace,
-        "name": reference.name,
-        "uid": reference.uid,
-    }
-    return {key: _text(value) for key, value in found.items() if value}
-
-
 def _properties(finding: AuditFinding) -> dict[str, str]:
     """Properties as texts, which both APIs require. Pod names are left out: they change with every rollout."""
-    found: dict[str, object] = {
+    group, running = finding.pod_group, finding.running
+    found = {
         "resultID": finding.id,
         "level": finding.level,
         "mode": finding.mode,
         "policyFile": _place(PurePath(finding.file).name, finding.line),
         "file": _place(finding.source.file, finding.source.line),
+        "podGroup": group.group if group is not None else "",
+        "pods": group.pods if group is not None else None,
+        "gpusPerPod": group.gpus if group is not None else None,
+        "runningPods": running.count if running is not None else None,
+        "exception": finding.exception,
     }
-    if (pod_group := finding.pod_group) is not None:
-        found |= {
-            "podGroup": pod_group.group,
-            "pods": "" if pod_group.pods is None else pod_group.pods,
-            "gpusPerPod": pod_group.gpus,
-        }
-    if finding.running is not None:
-        found["runningPods"] = finding.running.count
-    if finding.exception:
-        found["exception"] = finding.exception
-    return {key: _text(str(value)) for key, value in found.items() if value != ""}
+    return {key: _text(str(value)) for key, value in found.items() if value not in ("", None)}
 
 
 def _place(file: str, line: int | None) -> str:
@@ -216,25 +181,22 @@ def _text(text: str, most: int = _LONGEST_NAME) -> str:
     return printable(shortened(text, most))
 
 
-# Results that are no findings
-
-
 def _errors(report: AuditReport) -> Iterator[Raw]:
     """Results about what could not be audited."""
     for error in dict.fromkeys(map(str, report.errors)):
-        yield _remark("error", Level.REFUSE.severity, error, report, _id("error", error))
+        yield _remark("error", Level.REFUSE.severity, error, report, error)
 
 
 def _left_out(results: Sequence[Raw], namespace: str, report: AuditReport) -> Raw:
     """The last result of a namespace with too many results: how many are left out."""
-    counts = {outcome: sum(one["result"] == outcome for one in results) for outcome in _OUTCOMES}
-    listed = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
+    listed = ", ".join(f"{count} {outcome}" for outcome, count in _summary(results).items() if count)
     where = f" --namespace {namespace}" if namespace else ""
     text = f"results left out of this report: {listed}; gpu-policy audit --cluster{where} lists all of them"
-    return _remark("skip", results[0]["severity"], text, report, _id("left out", namespace))
+    return _remark("skip", results[0]["severity"], text, report, namespace)
 
 
-def _remark(result: str, severity: str, message: str, report: AuditReport, identity: str) -> Raw:
+def _remark(result: str, severity: str, message: str, report: AuditReport, about: str) -> Raw:
+    identity = sha256(f"{'error' if result == 'error' else 'left out'}\0{about}".encode(errors="surrogatepass"))
     return {
         "source": SOURCE,
         "policy": SOURCE,
@@ -245,15 +207,8 @@ def _remark(result: str, severity: str, message: str, report: AuditReport, ident
         "scored": False,
         "message": _text(message, _LONGEST_MESSAGE),
         "timestamp": _timestamp(report),
-        "properties": {"resultID": identity},
+        "properties": {"resultID": identity.hexdigest()[:32]},
     }
-
-
-def _id(*parts: object) -> str:
-    return sha256("\0".join(map(str, parts)).encode(errors="surrogatepass")).hexdigest()[:32]
-
-
-# One object
 
 
 def _parts(
@@ -288,6 +243,11 @@ def _object(name: str, namespace: str, results: Sequence[Raw], form: Format, nam
         "metadata": {"name": name, **where, "labels": dict(naming.labels)},
         **({"source": SOURCE} if form.has_source else {}),
         **scope,
-        "summary": {outcome: sum(one["result"] == outcome for one in results) for outcome in _OUTCOMES},
+        "summary": _summary(results),
         "results": results,
     }
+
+
+def _summary(results: Iterable[Raw]) -> dict[str, int]:
+    counts = Counter(result["result"] for result in results)
+    return {outcome: counts[outcome] for outcome in _OUTCOMES}

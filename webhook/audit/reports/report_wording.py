@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from webhook.audit.report import (
     AuditFinding,
     AuditReport,
-    Capacity,
     Comparison,
     Counts,
     ObjectReference,
@@ -17,7 +16,6 @@ from webhook.audit.report import (
 )
 from webhook.model.shape import shortened as cut_to
 from webhook.outcome import printable
-from webhook.quota.quota_wording import number
 
 STDIN = "-"
 _LONGEST_WHY = 500
@@ -31,20 +29,6 @@ def counted(number: int, what: str, several: str = "") -> str:
     return f"{number:,} {what if number == 1 else several or what + 's'}"
 
 
-def capacity(rows: Sequence[Capacity]) -> tuple[tuple[str, ...], list[tuple[str | int, ...]]]:
-    """The heads and rows of the table of GPU capacity. Units stand beside GPUs where some are parts of a GPU."""
-    shows_units = any(row.part != 1 or row.unit for row in rows)
-    heads = ("One unit", "Nodes", "Units", "GPUs") if shows_units else ("Nodes", "GPUs")
-    return ("Model", "Resource", *heads, "Driver", "Newest CUDA"), [_capacity(row, shows_units) for row in rows]
-
-
-def _capacity(row: Capacity, shows_units: bool) -> tuple[str | int, ...]:
-    gpus = row.physical
-    together = gpus.numerator if gpus.denominator == 1 else number(gpus)
-    units = (row.one_unit, row.nodes, row.gpus) if shows_units else (row.nodes,)
-    return row.model or "unknown", row.resource, *units, together, row.driver, row.cuda
-
-
 def moment(when: datetime) -> str:
     """A time in UTC for people, to the second, such as `2025-03-01 12:00:00 UTC`."""
     return f"{when.astimezone(UTC).replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"
@@ -56,9 +40,8 @@ def instant(when: datetime) -> str:
 
 
 def home(reference: ObjectReference) -> str:
-    """The namespace that an object is in, or is; empty for cluster-scoped objects."""
-    is_one = reference.kind == "Namespace" and reference.api_version == "v1"
-    return printable(reference.name if is_one else reference.namespace)
+    """The namespace that an object is in, or is, as text for people; empty for cluster-scoped objects."""
+    return printable(reference.home)
 
 
 def namespace_of(reference: ObjectReference) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from webhook.audit.report import SourceLine
-from webhook.audit.reports.html.figures import Total, bar, share_of
+from webhook.audit.reports.html.page import Total, bar, share_of
 from webhook.audit.reports.html.page_parts import TableAbout, page_of
 from webhook.audit.reports.report_wording import counted, home, place
 from webhook.outcome import printable

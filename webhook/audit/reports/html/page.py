@@ -1,54 +1,31 @@
 """The report as one page of HTML that works without network, without a server, and even without JavaScript.
 
-Every text may come from tenants. The template escapes all texts, the data for the script cannot contain markup, the
-script makes text nodes only, and the page's own Content-Security-Policy forbids anything else to run or to be loaded.
+Every text may come from tenants. Templates escape all texts, the data for the script cannot contain markup, the script
+makes text nodes only, and the page's own Content-Security-Policy forbids anything else to run or to be loaded.
 
-Findings become rows of texts. The table shows the first rows, and the script has all of them as data.
+Findings become rows of texts: the script has all of them as data, and without it the page shows the first ones.
 """
 
+from collections import namedtuple
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from fractions import Fraction
 
-from webhook.audit.report import AuditFinding, AuditReport, ChangedInjection, Comparison, Level, PodGroup, SourceLine
-from webhook.audit.reports.html import figures
+from webhook.audit.report import AuditFinding, AuditReport, Comparison, Level
+from webhook.audit.reports import report_wording as wording
 from webhook.audit.reports.html.page_parts import TableAbout, page_of
-from webhook.audit.reports.report_wording import counted, home, listed, looked_at, place, policy_place, why
+from webhook.audit.reports.sections import FINDINGS, findings, lines, sections
 from webhook.outcome import printable
 
+Row = namedtuple(
+    "Row",
+    "level rule namespace kind name message field remedy object pods running names mode policy line source change",
+)
+"""One finding as printable texts; unknown and missing values are empty.
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One finding. Every value is printable text; unknown and missing values are empty."""
-
-    level: str
-    rule: str
-    namespace: str
-    kind: str
-    """Kind of the object that people change."""
-    name: str
-    """Name of the object that people change."""
-    message: str
-    field: str
-    remedy: str
-    object: str
-    """The object that has the finding, if that is not the owner."""
-    pods: str
-    """Which pods of the workload have the finding, and how many GPUs they request."""
-    running: str
-    """How many running pods have the finding."""
-    names: str
-    """Names of the first running pods that have the finding."""
-    mode: str
-    policy: str
-    line: str
-    """File of the policy, and line."""
-    source: str
-    """File of the object, and line."""
-    change: str
-    """`new` if the comparison says that this is newly refused."""
-
-
-COLUMNS = tuple(field.name for field in fields(Row))
+`kind` and `name` are those of the object that people change, `object` is the one that has the finding, if that is
+another. `change` is `new` if the comparison says that this is newly refused.
+"""
 
 
 def rows(findings: Iterable[AuditFinding], comparison: Comparison | None = None) -> list[Row]:
@@ -62,37 +39,23 @@ def _row(finding: AuditFinding, *, is_new: bool) -> Row:
     texts = (
         finding.level,
         finding.rule,
-        home(finding.owner),
+        wording.home(finding.owner),
         finding.owner.kind,
         finding.owner.name,
         finding.message,
         finding.field,
         finding.remedy,
         finding.object.title if finding.object != finding.owner else "",
-        pods(finding.pod_group),
+        wording.about(finding.pod_group),
         str(running.count) if running is not None else "",
-        listed(running) if running is not None else "",
+        wording.listed(running) if running is not None else "",
         finding.mode,
         finding.policy,
-        policy_place(finding),
-        place(finding.source),
+        wording.policy_place(finding),
+        wording.place(finding.source),
         "new" if is_new else "",
     )
     return Row(*map(printable, texts))
-
-
-def pods(pod_group: PodGroup | None) -> str:
-    """The pods of one template, such as `Worker: 4 pods with 8 GPUs each, 32 GPUs`."""
-    if pod_group is None:
-        return ""
-    each = counted(pod_group.gpus, "GPU")
-    if pod_group.pods is None:
-        text = f"any number of pods with {each} each"
-    elif pod_group.pods == 1:
-        text = f"1 pod with {each}"
-    else:
-        text = f"{counted(pod_group.pods, 'pod')} with {each} each, {counted(pod_group.pods * pod_group.gpus, 'GPU')}"
-    return f"{pod_group.group}: {text}" if pod_group.group else text
 
 
 _ABOUT = TableAbout(
@@ -117,96 +80,119 @@ _ABOUT = TableAbout(
 
 
 MOST_SHOWN = 200
-"""Most entries of a list that the page shows; other formats have all entries."""
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """A workload or pod whose injections change."""
-
-    namespace: str
-    kind: str
-    name: str
-    pods: str
-    source: str
-    lost: tuple[str, ...]
-    gained: tuple[str, ...]
-    kept: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """A comparison with at most MOST_SHOWN entries in each list; the numbers count all entries."""
-
-    comparison: Comparison
-    newly: int
-    no_longer: int
-    injections: int
-    newly_shown: list[Row]
-    no_longer_shown: list[Row]
-    injections_shown: list[Changed]
-
-
-def changes(comparison: Comparison) -> Changes:
-    """The comparison as the page lists it."""
-    return Changes(
-        comparison,
-        len(comparison.newly_refused),
-        len(comparison.no_longer_refused),
-        len(comparison.changed_injections),
-        rows(comparison.newly_refused[:MOST_SHOWN]),
-        rows(comparison.no_longer_refused[:MOST_SHOWN]),
-        [_changed(one) for one in comparison.changed_injections[:MOST_SHOWN]],
-    )
-
-
-def _changed(change: ChangedInjection) -> Changed:
-    before, after = frozenset(change.before), frozenset(change.after)
-    return Changed(
-        home(change.object),
-        change.object.kind,
-        change.object.name,
-        pods(change.pod_group),
-        place(change.source),
-        tuple(text for text in change.before if text not in after),
-        tuple(text for text in change.after if text not in before),
-        tuple(text for text in change.after if text in before),
-    )
-
-
+"""Most rows of a table that the page shows; other formats have all rows."""
 MOST_WITHOUT_SCRIPT = 300
-"""Rows of the table if JavaScript is off."""
+"""Findings if JavaScript is off."""
 
 
 def render(report: AuditReport) -> str:
     """The whole page; equal reports give equal pages."""
-    found = rows(report.findings, report.comparison)
-    parts = figures.totals(report)
+    listed = [section for section in sections(report) if section.key not in FINDINGS]
+    before = ("newly-refused", "no-longer-refused", "changed", "refusals", "injected")
+    totals = totals_of(report)
     return page_of(
         (__package__, "page.html"),
         _ABOUT,
-        COLUMNS,
-        found,
+        Row._fields,
+        rows(report.findings, report.comparison),
         report=report,
-        verdict=figures.verdict(report),
-        totals=parts,
-        totals_bar=figures.totals_bar(parts),
+        verdict=verdict(report),
+        totals=totals,
+        totals_bar=bar([(total.style, total.count) for total in totals], sum(total.count for total in totals)),
         levels=[(level, sum(1 for _ in report.at(level))) for level in Level],
-        changes=changes(report.comparison) if report.comparison is not None else None,
-        charts=(
-            ("namespace", "Namespace", figures.by_namespace(report.findings)),
-            ("rule", "Rule", figures.by_rule(report.findings)),
-        ),
-        worst=figures.worst(report.findings),
-        nodes=figures.nodes(report.capacity),
-        gpus=figures.gpus(report.capacity),
-        shows_units=any(one.part != 1 or one.unit for one in report.capacity),
-        quotas=figures.quotas(report.quotas),
-        errors=[(place(SourceLine(error.source, error.line)), error.message) for error in report.errors],
-        rows=found[:MOST_WITHOUT_SCRIPT],
+        before=[section for section in listed if section.key in before],
+        after=[section for section in listed if section.key not in before],
+        unscripted=findings("findings", "Findings", report.findings[:MOST_WITHOUT_SCRIPT]),
+        lines=lines,
         most_shown=MOST_SHOWN,
-        link=figures.link,
-        counted=counted,
-        why=why,
-        looked_at=looked_at(report.counts),
+        counted=wording.counted,
+        changes=wording.changes,
+        looked_at=wording.looked_at(report.counts),
     )
+
+
+_NARROWEST = Fraction(6, 1000)
+"""Least width of a segment, as a share of the bar, so that every amount is visible."""
+_INVISIBLE = Fraction(1, 100_000)
+"""A share of the bar that is 0.000% or hardly more: segments before it took the room, each with its least width."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a bar: its style, its start and its width, in percent of the bar."""
+
+    style: str
+    start: str
+    width: str
+
+
+Bar = tuple[Segment, ...]
+
+
+def bar(amounts: Iterable[tuple[str, int | Fraction]], whole: int | Fraction) -> Bar:
+    """A bar of segments side by side; it is full where the amounts add up to `whole`."""
+    segments = []
+    start = Fraction(0)
+    for style, amount in amounts:
+        if amount <= 0 or whole <= 0 or 1 - start < _INVISIBLE:
+            continue
+        width = min(max(Fraction(amount) / whole, _NARROWEST), 1 - start)
+        segments.append(Segment(style, f"{float(start * 100):.3f}%", f"{float(width * 100):.3f}%"))
+        start += width
+    return tuple(segments)
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """How many pods, workloads and resource claims have one result. `share` is a text such as `2.6 %`."""
+
+    style: str
+    label: str
+    count: int
+    share: str
+
+
+def totals_of(report: AuditReport) -> tuple[Total, ...]:
+    """What would happen to the pods, workloads and resource claims; each is in exactly one total."""
+    counts = report.counts
+    whole = counts.pods + counts.workloads + counts.claims
+    kept = max(whole - counts.refused - counts.warned - counts.completed, 0)
+    named = (
+        (Level.REFUSE, "refused", counts.refused),
+        (Level.WARN, "admitted with a warning", counts.warned),
+        (Level.COMPLETE, "completed", counts.completed),
+        ("rest", "admitted as they are", kept),
+    )
+    return tuple(Total(style, label, count, share_of(count, whole)) for style, label, count in named)
+
+
+def share_of(count: int, whole: int) -> str:
+    """The share in percent with one digit. Only an empty share is shown as 0, and only a whole one as 100."""
+    if not whole:
+        return ""
+    percent = 100 * count / whole
+    if 0 < percent < 0.1:
+        return "< 0.1 %"
+    if 99.9 < percent < 100:
+        return "> 99.9 %"
+    return f"{percent:.1f} %"
+
+
+def verdict(report: AuditReport) -> str:
+    """The gravest result in one sentence."""
+    counts = report.counts
+    whole = counts.pods + counts.workloads + counts.claims
+    objects = f"{whole:,} {'pods and workloads' if whole != 1 else 'pod or workload'}"
+    if counts.claims:
+        objects = f"{whole:,} {'pods, workloads and resource claims' if whole != 1 else 'resource claim'}"
+    others = sum(1 for _ in report.at(Level.REFUSE))
+    if counts.refused:
+        return f"{counts.refused:,} of {objects} would be refused"
+    if others:
+        found = "1 other finding is a refusal" if others == 1 else f"{others:,} other findings are refusals"
+        return f"None of {objects} would be refused, but {found}"
+    if counts.warned:
+        return f"None of {objects} would be refused, {counts.warned:,} would get a warning"
+    if whole:
+        return f"None of {objects} would be refused"
+    return "No pod and no workload was looked at"

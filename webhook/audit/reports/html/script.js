@@ -1,30 +1,11 @@
 "use strict";
-// The table and the theme. Texts become text nodes and nothing else; state lives in the URL's fragment.
+// The table. Texts become text nodes and nothing else; state lives in the URL's fragment.
 // What the table is about stands in the data beside its rows: `about` says the `noun` for a row, the `place` in the
 // fragment, the `graded` column with its `grades` in order, the columns to choose by, those with numbers, and `details`.
 (() => {
   const root = document.documentElement;
   root.classList.add("js");
   const CHUNK = 100; // rows that are made at a time
-
-  // Theme: what the system prefers, until somebody chooses.
-  const prefersDark = matchMedia("(prefers-color-scheme: dark)");
-  const remembered = () => { try { return localStorage.getItem("theme"); } catch { return null; } };
-  const remember = (theme) => { try { localStorage.setItem("theme", theme); } catch { /* not here */ } };
-  const isDark = () => (root.dataset.theme || (prefersDark.matches ? "dark" : "light")) === "dark";
-  if (["light", "dark"].includes(remembered())) root.dataset.theme = remembered();
-
-  function startTheme() {
-    const button = document.getElementById("theme");
-    const show = () => button.setAttribute("aria-pressed", String(isDark()));
-    button.addEventListener("click", () => {
-      root.dataset.theme = isDark() ? "light" : "dark";
-      remember(root.dataset.theme);
-      show();
-    });
-    prefersDark.addEventListener("change", show);
-    show();
-  }
 
   function make(tag, properties = {}, ...children) {
     const node = document.createElement(tag);
@@ -279,20 +260,5 @@
     readFragment();
   }
 
-  function startPrinting() {
-    let opened = [];
-    addEventListener("beforeprint", () => {
-      opened = [...document.querySelectorAll("details:not([open])")];
-      for (const details of opened) details.open = true;
-    });
-    addEventListener("afterprint", () => {
-      for (const details of opened) details.open = false;
-    });
-  }
-
-  document.addEventListener("DOMContentLoaded", () => {
-    startTheme();
-    startTable();
-    startPrinting();
-  });
+  document.addEventListener("DOMContentLoaded", startTable);
 })();

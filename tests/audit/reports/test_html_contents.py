@@ -1,0 +1,146 @@
+"""What the page draws and counts is what the report says."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.audit.reports.large_report import large
+from tests.audit.reports.parsed_page import ParsedPage
+from tests.audit.sample_report import empty, sample, sample_of_files
+from webhook.audit.documents import DocumentError
+from webhook.audit.report import AuditReport, Comparison, Counts, Level
+from webhook.audit.reports.html.page import MOST_SHOWN, MOST_WITHOUT_SCRIPT, bar, render
+from webhook.outcome import printable
+
+REPORTS = [
+    pytest.param(sample, id="of a cluster, with everything"),
+    pytest.param(sample_of_files, id="of files"),
+    pytest.param(empty, id="of nothing"),
+    pytest.param(lambda: large(300), id="of a large cluster"),
+]
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_the_totals_are_the_counts_of_the_report(report: Callable[[], AuditReport]) -> None:
+    counts = report().counts
+    page = ParsedPage(render(report()))
+    spans = [one for one in page.all("span") if "data-total" in one.attributes]
+    shown = {one.attributes["data-total"]: int(one.text.replace(",", "")) for one in spans}
+    rest = counts.pods + counts.workloads - counts.refused - counts.warned - counts.completed
+    assert shown == {"refuse": counts.refused, "warn": counts.warned, "complete": counts.completed, "rest": rest}
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_every_finding_is_in_the_table_in_its_order(report: Callable[[], AuditReport]) -> None:
+    rows = ParsedPage(render(report())).data
+    expected = [(f.level, f.rule, printable(f.message), f.mode) for f in report().findings]
+    assert expected == [(row["level"], row["rule"], row["message"], row["mode"]) for row in rows]
+
+
+def test_what_is_newly_refused_is_marked() -> None:
+    report = sample()
+    assert report.comparison is not None
+    rows = ParsedPage(render(report)).data
+    marked = [finding for finding, row in zip(report.findings, rows, strict=True) if row["change"] == "new"]
+    assert marked == list(report.comparison.newly_refused)
+
+
+@pytest.mark.parametrize(
+    ("counts", "levels", "sentence"),
+    [
+        pytest.param(Counts(3, 2, 0, 1), [Level.REFUSE], "1 of 5 pods and workloads would be refused", id="refused"),
+        pytest.param(
+            Counts(3, 0), [Level.REFUSE],
+            "None of 3 pods and workloads would be refused, but 1 other finding is a refusal",
+            id="a quota that is passed",
+        ),
+        pytest.param(
+            Counts(2000, 0, 0, 0, 1500), [Level.WARN],
+            "None of 2,000 pods and workloads would be refused, 1,500 would get a warning", id="warned",
+        ),
+        pytest.param(
+            Counts(3, 2, refused=2, claims=4), [Level.REFUSE],
+            "2 of 9 pods, workloads and resource claims would be refused", id="claims, too",
+        ),
+        pytest.param(Counts(claims=1), [], "None of 1 resource claim would be refused", id="a claim alone"),
+        pytest.param(Counts(1), [], "None of 1 pod or workload would be refused", id="fine"),
+        pytest.param(Counts(0, 0, 4), [], "No pod and no workload was looked at", id="others only"),
+    ],
+)  # fmt: skip
+def test_the_page_says_the_gravest_first(counts: Counts, levels: list[Level], sentence: str) -> None:
+    found = tuple(replace(sample().findings[0], level=level) for level in levels)
+    page = ParsedPage(render(replace(empty(), counts=counts, findings=found)))
+    assert page.one("h1").text == sentence
+    assert page.one("title").text == f"{sentence} · GPU policy audit"
+
+
+def test_errors_are_named_and_said_at_the_top() -> None:
+    text = ParsedPage(render(replace(empty(), errors=(DocumentError("a.yaml", 1, 7, "not YAML"),)))).one("main").text
+    assert "1 input could not be read" in text
+    assert "a.yaml:7: not YAML" in text
+    assert "Nothing was found in what could be read" in text
+
+
+def test_what_was_found_comes_before_what_could_not_be_read_and_before_the_cluster() -> None:
+    """A reader of a report with a thousand broken files sees first what to mend; a line at the top tells the rest."""
+    errors = tuple(DocumentError("a.yaml", at, at, "not YAML") for at in range(1, 40))
+    page = ParsedPage(render(replace(sample(), errors=errors)))
+    sections = [one.attributes["id"] for one in page.all("section") if "id" in one.attributes]
+    before = ["newly-refused", "no-longer-refused", "changed", "refusals", "injected"]
+    assert sections == ["overview", *before, "findings", "errors", "pending", "capacity", "quotas"]
+    text = page.one("main").text
+    assert text.index("39 inputs could not be read") < text.index("Refusals") < text.index("a.yaml:7")
+
+
+def test_errors_are_listed_as_they_are_printed() -> None:
+    errors = (DocumentError("", 0, None, "Pod a/b: no map"), DocumentError("-", 1, 7, "not YAML"))
+    page = ParsedPage(render(replace(empty(), errors=errors)))
+    text = page.one("main").text
+    assert "Pod a/b: no map" in text
+    assert "-:7: not YAML" in text
+
+
+def test_one_of_each_is_told_as_one() -> None:
+    page = ParsedPage(render(replace(empty(), counts=Counts(1, 1, 1))))
+    assert page.all("dd")[0].text == "Manifests: 1 pod, 1 workload, 1 other object"
+
+
+def test_long_lists_say_how_many_they_leave_out() -> None:
+    finding = sample().findings[1]
+    many = tuple(replace(finding, line=line) for line in range(1, MOST_SHOWN + 11))
+    comparison = Comparison("old", "0" * 64, (), many, ())
+    errors = tuple(DocumentError("a.yaml", at, at, "not YAML") for at in range(1, MOST_SHOWN + 3))
+    found = tuple(replace(finding, field=str(at)) for at in range(MOST_WITHOUT_SCRIPT + 1))
+    text = ParsedPage(render(replace(empty(), findings=found, comparison=comparison, errors=errors))).one("main").text
+    assert "And 10 more" in text
+    assert "And 2 more" in text
+    assert f"The first {MOST_WITHOUT_SCRIPT} of {MOST_WITHOUT_SCRIPT + 1} findings" in text
+
+
+def test_ten_thousand_findings_are_a_page_of_two_megabytes_at_most() -> None:
+    assert len(render(large(10_000)).encode()) < 2_000_000
+
+
+def test_quotas_are_shown_as_exact_numbers_with_a_meter() -> None:
+    page = ParsedPage(render(sample()))
+    text = " ".join(page.one("section", id="quotas").text.split())
+    assert "namespace team-nlp GPUs 10 8 125% 2 over 3 10 enforce" in text
+    assert "pot research GPUs 12 3/7 24 52% 11 4/7 free 0 29 warn" in text
+    assert [one.attributes["value"] for one in page.all("meter")][:2] == ["1.25", "1.0"]
+
+
+@example(amounts=[1321, 1235, 21708, 392335, 90, 1700], spare=683)  # the last segment would be 0.000% wide
+@given(amounts=st.lists(st.integers(0, 10**6), max_size=6), spare=st.integers(0, 10**6))
+def test_a_bar_never_ends_outside_itself(amounts: list[int], spare: int) -> None:
+    segments = bar([("some", amount) for amount in amounts], sum(amounts) + spare)
+    ends = [float(one.start[:-1]) + float(one.width[:-1]) for one in segments]
+    assert all(0 < end < 100.0015 for end in ends)  # both are rounded to thousandths
+    assert all(float(one.width[:-1]) > 0 for one in segments)
+
+
+def test_a_segment_is_as_wide_as_its_share() -> None:
+    assert [one.width for one in bar([("a", 1), ("b", Fraction(1, 2))], 2)] == ["50.000%", "25.000%"]
