@@ -19,8 +19,7 @@ from webhook.facts.facts import ClusterFacts
 from webhook.model.accelerators import BUILT_IN
 from webhook.upgrades.changed_cluster import ChangedCluster
 from webhook.upgrades.node_changes import KnownNodes, UnusableChangesError, changes_of
-from webhook.upgrades.planning import PlanRequest, plan_of
-from webhook.upgrades.policies_without_files import policies_without_files
+from webhook.upgrades.workload_planner import PlanRequest, plan_of, policies_without_files
 
 TABLE = quick_yaml.load(Path(__file__).with_name("upgrades.yaml").read_text())
 PAIRS = TABLE["pairs"]

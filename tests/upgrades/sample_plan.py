@@ -14,13 +14,13 @@ from webhook.upgrades.driver_plan import (
     PlannedPool,
     PlannedWorkload,
     Reach,
+    RunsOn,
     UndrivenGpus,
     UnknownImage,
     WorkloadChange,
 )
 from webhook.upgrades.node_changes import ChangeAction
-from webhook.upgrades.plan_pools import branch_support
-from webhook.upgrades.standing import RunsOn
+from webhook.upgrades.planned_nodes import branch_support
 
 CREATED = datetime(2026, 11, 26, 6, 30, 15, tzinfo=UTC)
 _BRANCHES = [branch.number for branch in SHIPPED.drivers.rows]
@@ -76,7 +76,7 @@ def matrix(kinds: int) -> BranchMatrix:
 def _cell(at: int, kind: int) -> MatrixCell:
     drives = False if at < 8 + kind % 5 else None if at == 9 + kind % 5 else True
     breaks = max(0, at - 22 - kind % 3) ** 2 if kind % 4 else max(0, 26 - at)
-    return MatrixCell(_BRANCHES[at], breaks, (at + kind) % 3 if at > 26 else 0, drives, at % 4)
+    return MatrixCell(_BRANCHES[at], breaks, (at + kind) % 3 if at > 26 else 0, at % 4, drives)
 
 
 def sample_plan(kinds: int = 4) -> DriverPlan:
@@ -105,8 +105,8 @@ def sample_plan(kinds: int = 4) -> DriverPlan:
             (undriven, doubtful),
             ended,
         ),
-        PlannedPool(ChangeAction.RETIRE, HOSTILE, 1, 8, (), (), (), ""),
-        PlannedPool(ChangeAction.ADD, "new.yaml", 2, 16, (), ("H100",), ("620.10.01",), ""),
+        PlannedPool(ChangeAction.RETIRE, HOSTILE, 1, 8, (), (), ()),
+        PlannedPool(ChangeAction.ADD, "new.yaml", 2, 16, (), ("H100",), ("620.10.01",)),
         PlannedPool(ChangeAction.SET, "a in (b,c)", 0, 0, ("spare",), ("H100",), (), "620", (), supported),
     )
     unknown = UnknownImage("registry.corp/train:1", "nobody has looked it up", 2, 24)

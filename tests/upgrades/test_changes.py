@@ -14,8 +14,7 @@ from webhook.facts.facts import ClusterFacts
 from webhook.model.image import ImageConfig, ImageInfo
 from webhook.model.node import NodePool
 from webhook.policy.policy_set import Policy, PolicySet, content_hash
-from webhook.upgrades.driver_plan import PlannedWorkload, Reach, WorkloadChange
-from webhook.upgrades.standing import RunsOn
+from webhook.upgrades.driver_plan import PlannedWorkload, Reach, RunsOn, WorkloadChange
 
 CUDA_11 = "nvidia/cuda:11.4.3-runtime-ubuntu20.04"
 CUDA_12 = "nvidia/cuda:12.4.1-runtime-ubuntu22.04"
@@ -123,6 +122,21 @@ def test_a_workload_whose_nodes_are_all_retired_breaks() -> None:
     found = plan_for(pod("w", CUDA_12, "v"), facts, retired=["pool=v"])
     assert (found.change, found.after.verdict) == (WorkloadChange.BREAKS, RunsOn.NO_NODES)
     assert found.reason == "all nodes that it could land on are retired: 2 nodes"
+
+
+def test_nodes_that_an_autoscaler_makes_may_come_again_after_they_are_retired() -> None:
+    """So it is unknown whether their workloads break, unless these name one of the nodes."""
+    raws = nodes(2, V100, "535.183.01", "v")
+    for raw in raws:
+        raw["metadata"]["labels"]["karpenter.sh/nodepool"] = "volta"
+    facts = ClusterFacts.of(raws)
+    found = plan_for(pod("w", CUDA_12, "v"), facts, retired=["pool=v"])
+    assert (found.change, found.after.verdict) == (WorkloadChange.UNKNOWN, RunsOn.NO_NODES)
+    assert found.reason == "2 nodes that may run it are retired, and Karpenter may make such nodes anew"
+    assert "name a node that it will make with --add" in found.remedy
+    named = pod("w", CUDA_12, nodeSelector={"kubernetes.io/hostname": "v0"})
+    assert plan_for(named, facts, retired=["pool=v"]).change is WorkloadChange.BREAKS
+    assert plan_for(pod("w", CUDA_12, "v"), facts, "pool=v=590.44.01").change is WorkloadChange.BREAKS
 
 
 def test_a_workload_that_selects_the_old_driver_by_its_label_breaks() -> None:

@@ -6,14 +6,13 @@ import pytest
 
 from tests.facts.samples import node
 from tests.upgrades.generated import gpu_node, slice_of
-from tests.upgrades.plans import changed
+from tests.upgrades.plans import DEFAULTS, changed
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.nodes import node_from_raw
 from webhook.model.node import NodePool
 from webhook.model.shape import FormatError
 from webhook.policy.policy_set import Policy, PolicySet, content_hash
 from webhook.upgrades.node_changes import NodeSelection, UnusableChangesError
-from webhook.upgrades.policies_without_files import policies_without_files
 
 BOTH = ("driver-version", "driver", "runtime-version", "runtime")
 NODES = [
@@ -35,13 +34,13 @@ POOL = NodePool(
 
 def declaring(*pools: NodePool) -> PolicySet:
     """Policies that declare these pools."""
-    return PolicySet.of(Policy("p", (), content_hash("p"), policies_without_files().default.rules, pools), {})
+    return PolicySet.of(Policy("p", (), content_hash("p"), DEFAULTS.default.rules, pools), {})
 
 
 def faults(*sets: str, retired: Any = (), policies: PolicySet | None = None) -> list[str]:
     """What is wrong with options."""
     with pytest.raises(UnusableChangesError) as error:
-        changed(FACTS, sets, retired, policies=policies or policies_without_files())
+        changed(FACTS, sets, retired, policies=policies or DEFAULTS)
     return list(error.value.messages)
 
 
@@ -99,7 +98,7 @@ def test_a_pool_means_itself_and_the_nodes_that_belong_to_it() -> None:
     found = changed(FACTS, ["spot=580.95.05"], policies=declaring(POOL))
     (change,) = found.changes
     assert (change.nodes, change.pools) == ({"a1"}, {"spot"})
-    pool = found.after.pools[POOL]
+    pool = found.pools[POOL]
     assert pool is not None
     labels = dict(pool.labels)
     assert labels["nvidia.com/cuda.driver-version.major"] == "580"
@@ -182,7 +181,7 @@ def test_all_mistakes_are_told_at_once() -> None:
 @pytest.mark.parametrize("driver", ["580.95.05", "590.44", "550"])
 def test_a_relabelled_node_is_the_node_with_those_labels(driver: str) -> None:
     """As if the API server had given it."""
-    found = changed(FACTS, [f"pool in (a100,v100)={driver}"]).after.facts.cluster.nodes
+    found = changed(FACTS, [f"pool in (a100,v100)={driver}"]).after.cluster.nodes
     for raw in NODES[:3]:
         after = found[raw["metadata"]["name"]]
         labels = {key: after.label(key) for key in after.keys}
@@ -195,7 +194,7 @@ def test_a_relabelled_node_is_the_node_with_those_labels(driver: str) -> None:
 def test_what_resource_slices_say_changes_too() -> None:
     raw = gpu_node("s", "Tesla-T4", "535.183.01", (), pool="s")
     facts = ClusterFacts.of([raw], [], [], [], [], [], [slice_of("s", "Tesla-T4", "535.183.01")])
-    after = changed(facts, ["pool=s=580.95.05"]).after.facts.cluster.nodes["s"]
+    after = changed(facts, ["pool=s=580.95.05"]).after.cluster.nodes["s"]
     assert after.kind.by_slices is not None
     assert (after.kind.by_slices.driver, after.kind.by_slices.cuda) == ("580.95.05", "13.0")
     assert not any(key.startswith("nvidia.com/cuda") for key in after.keys)

@@ -44,8 +44,8 @@ def test_every_format_says_what_could_not_be_read(form: str) -> None:
 def test_where_no_branch_is_safe_every_format_for_people_says_why(form: str) -> None:
     plan = only_matrix()
     assert plan.matrix is not None
-    rows = tuple(replace(row, newest=None, cells=(MatrixCell(580, 1, 0, True),)) for row in plan.matrix.rows)
-    told = rendered_plan(replace(plan, matrix=replace(plan.matrix, rows=rows)), form)
+    rows = tuple(replace(row, newest=None, branches=(MatrixCell(580, 1, 0, 0, True),)) for row in plan.matrix.pools)
+    told = rendered_plan(replace(plan, matrix=replace(plan.matrix, pools=rows)), form)
     assert "every branch that drives these GPUs breaks some" in " ".join(told.split())
 
 
@@ -82,7 +82,7 @@ def test_each_cell_of_the_matrix_has_its_number_and_a_word_besides_its_colour() 
     assert plan.matrix is not None
     page = ParsedPage(render(plan))
     cells = [one for one in page.all("td") if one.attributes.get("class", "").startswith("cell ")]
-    expected = [cell for row in plan.matrix.rows for cell in reversed(row.cells)]
+    expected = [cell for row in plan.matrix.pools for cell in reversed(row.branches)]
     assert len(cells) == len(expected)
     for cell, element in zip(expected, cells, strict=True):
         words = " ".join(element.text.split())
@@ -91,7 +91,7 @@ def test_each_cell_of_the_matrix_has_its_number_and_a_word_besides_its_colour() 
         else:
             assert re.match(rf"{cell.breaks} breaks?\b", words)
         assert (f"{cell.unknown} unknown" in words) == (cell.unknown > 0 and cell.drives is not False)
-        assert (f"{cell.loses} lose nodes" in words) == (cell.loses > 0 and cell.drives is not False)
+        assert (f"{cell.loses_nodes} lose nodes" in words) == (cell.loses_nodes > 0 and cell.drives is not False)
 
 
 def test_more_workloads_that_break_are_shown_in_a_darker_shade() -> None:
@@ -102,7 +102,7 @@ def test_more_workloads_that_break_are_shown_in_a_darker_shade() -> None:
         one.attributes["class"].split()[1] for one in page.all("td") if "cell " in one.attributes.get("class", "")
     ]
     by_shade: dict[str, list[int]] = {}
-    for shade, cell in zip(shades, (c for row in plan.matrix.rows for c in reversed(row.cells)), strict=True):
+    for shade, cell in zip(shades, (c for row in plan.matrix.pools for c in reversed(row.branches)), strict=True):
         by_shade.setdefault(shade, []).append(cell.breaks)
     breaking = [by_shade[f"breaking-{number}"] for number in range(1, 5)]
     for lighter, darker in pairwise(breaking):

@@ -12,8 +12,7 @@ from tests.upgrades.generated import DRIVERS, cluster, gpu_node
 from tests.upgrades.plans import changed, planned
 from webhook.audit.documents import DocumentError
 from webhook.facts.facts import ClusterFacts
-from webhook.upgrades import plan_json
-from webhook.upgrades.driver_plan import DriverPlan, WorkloadChange
+from webhook.upgrades.driver_plan import DriverPlan, WorkloadChange, to_json
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "plan-schema.json").read_text())
 VALIDATOR = Draft202012Validator(closed(SCHEMA))
@@ -32,7 +31,7 @@ def sample(*, has_matrix: bool) -> DriverPlan:
 
 
 def rendered(plan: DriverPlan) -> Any:
-    return json.loads(plan_json.render(plan))
+    return json.loads(to_json(plan))
 
 
 @pytest.mark.parametrize("has_matrix", [True, False], ids=["with a matrix", "without a matrix"])
@@ -70,6 +69,6 @@ def test_an_empty_plan_has_that_shape_too() -> None:
 
 def test_half_a_surrogate_pair_is_replaced() -> None:
     error = DocumentError("f.yaml", 1, 2, "\ud800")
-    text = plan_json.render(DriverPlan(sample(has_matrix=False).created, (), (), errors=(error,)))
+    text = to_json(DriverPlan(sample(has_matrix=False).created, (), (), errors=(error,)))
     assert text.isascii()
     assert json.loads(text)["errors"][0]["message"] == "�"

@@ -211,8 +211,7 @@ def _plan(
 ) -> "DriverPlan":
     from webhook.audit.review_objects import LookedUpImages
     from webhook.upgrades.changed_cluster import declared_pools
-    from webhook.upgrades.planning import PlanRequest, plan_of
-    from webhook.upgrades.policies_without_files import policies_without_files
+    from webhook.upgrades.workload_planner import PlanRequest, plan_of, policies_without_files
 
     known = policies_without_files() if policies is None else load_policies(policies)
     manifests = manifests_of(paths, is_strict=False)

@@ -1,19 +1,19 @@
 """A plan as values: what changes for each workload and each pool of nodes. Every format is made from these values.
 
-All texts may come from tenants; each format escapes them as it needs. The shape of `to_json` is a contract:
+All texts may come from tenants; each format escapes them as it needs. The shape of the JSON is a contract:
 `docs/plan-schema.json` describes it, `apiVersion` names it.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import ObjectReference, SourceLine
+from webhook.audit.reports.as_json import dumps
 from webhook.upgrades.node_changes import ChangeAction
-from webhook.upgrades.standing import RunsOn
 
 API_VERSION = "gpupolicy.dev/v1alpha1"
 KIND = "DriverPlan"
@@ -43,6 +43,21 @@ class WorkloadChange(StrEnum):
         return list(WorkloadChange).index(self)
 
 
+class RunsOn(StrEnum):
+    """Whether a pod runs anywhere, in one word."""
+
+    RUNS = "runs"
+    """On some node with the driver alone."""
+    COMPAT_ONLY = "compatOnly"
+    """Only with the cuda-compat package of its image."""
+    UNKNOWN = "unknown"
+    """On no node for certain, but on some perhaps."""
+    CANNOT_RUN = "cannotRun"
+    """On none of the nodes that it could be scheduled to."""
+    NO_NODES = "noNodes"
+    """It could be scheduled to no node."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reach:
     """How far a workload gets at one moment: it runs for certain on `nodes` of the `of` nodes that it may land on.
@@ -56,16 +71,6 @@ class Reach:
     of: int
     unknown: int = 0
     pools: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, object]:
-        """The values for programs."""
-        return {
-            "verdict": self.verdict,
-            "nodes": self.nodes,
-            "of": self.of,
-            "unknown": self.unknown,
-            "pools": list(self.pools),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +91,6 @@ class PlannedWorkload:
     remedy: str = ""
     source: SourceLine = field(default_factory=SourceLine)
 
-    def to_json(self) -> dict[str, object]:
-        """The row for programs."""
-        return {
-            "apiVersion": self.owner.api_version,
-            "kind": self.owner.kind,
-            "namespace": self.owner.namespace,
-            "name": self.owner.name,
-            "gpus": self.gpus,
-            "change": self.change,
-            "before": self.before.to_json(),
-            "after": self.after.to_json(),
-            "reason": self.reason,
-            "remedy": self.remedy,
-            "source": {"file": self.source.file, "line": self.source.line} if self.source.file else None,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class UnknownImage:
@@ -111,10 +100,6 @@ class UnknownImage:
     problem: str
     workloads: int
     gpus: int
-
-    def to_json(self) -> dict[str, object]:
-        """The image for programs."""
-        return {"image": self.image, "problem": self.problem, "workloads": self.workloads, "gpus": self.gpus}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,41 +112,22 @@ class UndrivenGpus:
     reason: str
     is_certain: bool
 
-    def to_json(self) -> dict[str, object]:
-        """The GPUs for programs."""
-        return {
-            "product": self.product,
-            "nodes": self.nodes,
-            "gpus": self.gpus,
-            "reason": self.reason,
-            "isCertain": self.is_certain,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class BranchSupport:
-    """A driver branch and its end: the month of its last release as YYYY-MM, `ended`, or empty if not known."""
+    """A driver branch and its end: the month of its last release as YYYY-MM, `ended`, or None if not known."""
 
-    number: int
-    support: str
-    end: str
+    branch: int
+    support: str | None
+    end: str | None
     has_ended: bool | None
-
-    def to_json(self) -> dict[str, object]:
-        """The branch for programs."""
-        return {
-            "branch": self.number,
-            "support": self.support or None,
-            "end": self.end or None,
-            "hasEnded": self.has_ended,
-        }
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedPool:
     """What is done to some nodes, as it was written in `selector`; for new nodes the file that has them.
 
-    `drivers` are those of the nodes now, `driver` the one that they get; empty where it stays, and for nodes that go.
+    `drivers` are those of the nodes now, `driver` the one that they get; None where it stays, and for nodes that go.
     `pools` are declared pools that are meant.
     """
 
@@ -172,24 +138,9 @@ class PlannedPool:
     pools: tuple[str, ...]
     products: tuple[str, ...]
     drivers: tuple[str, ...]
-    driver: str
+    driver: str | None = None
     undriven: tuple[UndrivenGpus, ...] = ()
     branch: BranchSupport | None = None
-
-    def to_json(self) -> dict[str, object]:
-        """The entry for programs."""
-        return {
-            "action": self.action,
-            "selector": self.selector,
-            "nodes": self.nodes,
-            "gpus": self.gpus,
-            "pools": list(self.pools),
-            "products": list(self.products),
-            "drivers": list(self.drivers),
-            "driver": self.driver or None,
-            "undriven": [one.to_json() for one in self.undriven],
-            "branch": self.branch.to_json() if self.branch is not None else None,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,61 +153,32 @@ class MatrixCell:
     branch: int
     breaks: int
     unknown: int
+    loses_nodes: int
     drives: bool | None
-    loses: int = 0
-
-    def to_json(self) -> dict[str, object]:
-        """The cell for programs."""
-        return {
-            "branch": self.branch,
-            "breaks": self.breaks,
-            "unknown": self.unknown,
-            "losesNodes": self.loses,
-            "drives": self.drives,
-        }
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """Every branch on one kind of nodes. `newest` is the newest that certainly breaks nobody and drives the GPUs.
+    """The branches on one kind of nodes. `newest` is the newest that certainly breaks nobody and drives the GPUs.
 
     `name` says which nodes they are, for people; `nodes` is 0 for a declared pool without nodes.
     """
 
     name: str
-    product: str
-    driver: str
+    product: str | None
+    driver: str | None
     nodes: int
     gpus: int
     newest: int | None
-    cells: tuple[MatrixCell, ...]
-
-    def to_json(self) -> dict[str, object]:
-        """The row for programs."""
-        return {
-            "name": self.name,
-            "product": self.product or None,
-            "driver": self.driver or None,
-            "nodes": self.nodes,
-            "gpus": self.gpus,
-            "newest": self.newest,
-            "branches": [cell.to_json() for cell in self.cells],
-        }
+    branches: tuple[MatrixCell, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BranchMatrix:
-    """Every branch of the tables on every kind of nodes, one kind changed at a time. `branches` are its columns."""
+    """The branches that get releases, and those of the nodes, on every kind of nodes, one kind changed at a time."""
 
     branches: tuple[BranchSupport, ...]
-    rows: tuple[MatrixRow, ...]
-
-    def to_json(self) -> dict[str, object]:
-        """The matrix for programs."""
-        return {
-            "branches": [one.to_json() for one in self.branches],
-            "pools": [one.to_json() for one in self.rows],
-        }
+    pools: tuple[MatrixRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,14 +195,12 @@ class DriverPlan:
     """Objects, or parts of the cluster, that could not be read."""
 
     def at(self, change: WorkloadChange) -> Sequence[PlannedWorkload]:
-        """The workloads with one change."""
         return [one for one in self.workloads if one.change is change]
 
     @property
     def counts(self) -> Mapping[WorkloadChange, int]:
         """How many workloads have each change."""
-        found = Counter(one.change for one in self.workloads)
-        return {change: found[change] for change in WorkloadChange}
+        return {change: len(self.at(change)) for change in WorkloadChange}
 
     def exit_status(self, fail_on: WorkloadChange | None = WorkloadChange.BREAKS) -> int:
         """1: a workload has this change or a worse one. 2: unusable input, which beats 1. Otherwise 0."""
@@ -288,24 +208,50 @@ class DriverPlan:
             return 2
         return int(fail_on is not None and any(one.change.rank <= fail_on.rank for one in self.workloads))
 
-    def to_json_counts(self) -> dict[str, dict[str, int]]:
-        """How many workloads have each change, and their GPUs, for programs."""
-        gpus = {change: sum(one.gpus for one in self.at(change)) for change in WorkloadChange}
-        return {change.value: {"workloads": count, "gpus": gpus[change]} for change, count in self.counts.items()}
 
-    def to_json(self) -> dict[str, object]:
-        """The whole plan for programs."""
-        return {
+def to_json(plan: DriverPlan) -> str:
+    """The plan for programs, as indented JSON in ASCII; values that do not apply are null."""
+    found = {change: plan.at(change) for change in WorkloadChange}
+    return dumps(
+        {
             "apiVersion": API_VERSION,
             "kind": KIND,
-            "created": f"{self.created:%Y-%m-%dT%H:%M:%SZ}",
-            "counts": self.to_json_counts(),
-            "unknownImages": [one.to_json() for one in self.unknown_images],
-            "pools": [one.to_json() for one in self.pools],
-            "workloads": [one.to_json() for one in self.workloads],
-            "matrix": self.matrix.to_json() if self.matrix is not None else None,
-            "errors": [
-                {"source": one.source, "document": one.number, "line": one.line, "message": one.message}
-                for one in self.errors
+            "created": f"{plan.created:%Y-%m-%dT%H:%M:%SZ}",
+            "counts": {
+                change.value: {"workloads": len(those), "gpus": sum(one.gpus for one in those)}
+                for change, those in found.items()
+            },
+            "unknownImages": _plain(plan.unknown_images),
+            "pools": _plain(plan.pools),
+            "workloads": [
+                {
+                    "apiVersion": one.owner.api_version,
+                    "kind": one.owner.kind,
+                    "namespace": one.owner.namespace,
+                    "name": one.owner.name,
+                    "gpus": one.gpus,
+                    "change": one.change,
+                    "before": _plain(one.before),
+                    "after": _plain(one.after),
+                    "reason": one.reason,
+                    "remedy": one.remedy,
+                    "source": {"file": one.source.file, "line": one.source.line} if one.source.file else None,
+                }
+                for one in plan.workloads
             ],
+            "matrix": _plain(plan.matrix),
+            "errors": [error.to_json() for error in plan.errors],
         }
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Values for JSON: the fields of a dataclass under their names in camel case."""
+    if is_dataclass(value):
+        return {_camel(one.name): _plain(getattr(value, one.name)) for one in fields(value)}
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))

@@ -9,7 +9,7 @@ if TYPE_CHECKING:  # the command line asks for the names of formats before it kn
 
 PLAN_FORMATS: dict[str, str] = {
     "text": "plan_text.render_plan",
-    "json": "plan_json.render",
+    "json": "driver_plan.to_json",
     "html": "page.plan_page.render",
     "markdown": "plan_markdown.render",
     "sarif": "plan_sarif.render",

@@ -61,6 +61,6 @@ def _matrix(page: Page, matrix: BranchMatrix) -> None:
             str(row.newest) if row.newest is not None else plan_wording.why_no_newest(row),
             "<br>".join(f"{plan_wording.span(cells)}: {said}" for said, cells in [*plan_wording.spans(row)][::-1]),
         )
-        for row in matrix.rows
+        for row in matrix.pools
     )
     page.table(("Nodes", "Newest that breaks nobody", "Branches"), rows, summary="Every branch on every kind of nodes")

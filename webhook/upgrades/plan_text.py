@@ -72,7 +72,7 @@ def _matrix(matrix: BranchMatrix, console: Console) -> None:
     """One paragraph for each kind of nodes, where branches with equal results stand together."""
     _line(console, "")
     _line(console, "What each driver branch would do, if only these nodes got it", "bold")
-    for row in matrix.rows:
+    for row in matrix.pools:
         _line(console, f"{row.name} ({counted(row.gpus, 'GPU')}): {plan_wording.newest(row)}")
         for said, cells in plan_wording.spans(row):
             style = "red" if cells[0].breaks or cells[0].drives is False else ""

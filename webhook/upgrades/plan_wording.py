@@ -107,18 +107,18 @@ def support(branch: BranchSupport) -> str:
     """A branch and its end, in a sentence without a period."""
     kind = f" ({branch.support})" if branch.support else ""
     if not branch.end:
-        return f"branch {branch.number}{kind}: its end is not known"
+        return f"branch {branch.branch}{kind}: its end is not known"
     if branch.end == "ended":
-        return f"branch {branch.number}{kind} has ended: it gets no more releases"
+        return f"branch {branch.branch}{kind} has ended: it gets no more releases"
     ends = "ended in" if branch.has_ended else "gets releases until"
-    return f"branch {branch.number}{kind} {ends} {branch.end}"
+    return f"branch {branch.branch}{kind} {ends} {branch.end}"
 
 
 def cell(one: MatrixCell) -> str:
     """What a branch does on one kind of nodes."""
     if one.drives is False:
         return "does not drive these GPUs"
-    counts = ((one.breaks, "break"), (one.unknown, "unknown"), (one.loses, "lose nodes"))
+    counts = ((one.breaks, "break"), (one.unknown, "unknown"), (one.loses_nodes, "lose nodes"))
     doubt = "; whether it drives these GPUs is not certain" if one.drives is None else ""
     return (", ".join(f"{count:,} {what}" for count, what in counts if count) or "nobody breaks") + doubt
 
@@ -130,7 +130,7 @@ def newest(row: MatrixRow) -> str:
 
 def why_no_newest(row: MatrixRow) -> str:
     """Why no branch certainly breaks nobody and drives the GPUs of a row without `newest`."""
-    driving = [cell for cell in row.cells if cell.drives is not False]
+    driving = [cell for cell in row.branches if cell.drives is not False]
     if not driving:
         return "no branch drives these GPUs"
     if all(cell.breaks for cell in driving):
@@ -140,7 +140,7 @@ def why_no_newest(row: MatrixRow) -> str:
 
 def spans(row: MatrixRow) -> Iterator[tuple[str, Sequence[MatrixCell]]]:
     """What branches do on one kind of nodes; neighbours that do the same are together."""
-    for said, cells in groupby(row.cells, key=cell):
+    for said, cells in groupby(row.branches, key=cell):
         yield said, list(cells)
 
 

@@ -93,7 +93,9 @@ class PoolFigure:
 
 def _pool(pool: PlannedPool) -> PoolFigure:
     now = ", ".join(pool.drivers) or "unknown"
-    then = {ChangeAction.SET: pool.driver, ChangeAction.RETIRE: "retired", ChangeAction.ADD: "new nodes"}[pool.action]
+    then = {ChangeAction.SET: pool.driver or "", ChangeAction.RETIRE: "retired", ChangeAction.ADD: "new nodes"}[
+        pool.action
+    ]
     ends = () if pool.branch is None else (plan_wording.support(pool.branch),)
     has_ended = pool.branch is not None and pool.branch.has_ended
     faults = tuple(plan_wording.undriven(one) for one in pool.undriven)
@@ -151,12 +153,12 @@ _SHADES = 4
 
 
 def _matrix(matrix: BranchMatrix) -> MatrixFigure:
-    most = max((cell.breaks for row in matrix.rows for cell in row.cells), default=0)
+    most = max((cell.breaks for row in matrix.pools for cell in row.branches), default=0)
     rows = tuple(
-        RowFigure(row, tuple(_cell(cell, row, most) for cell in reversed(row.cells)))
-        for row in matrix.rows[:MOST_SHOWN]
+        RowFigure(row, tuple(_cell(cell, row, most) for cell in reversed(row.branches)))
+        for row in matrix.pools[:MOST_SHOWN]
     )
-    return MatrixFigure(tuple(map(_head, reversed(matrix.branches))), rows, len(matrix.rows))
+    return MatrixFigure(tuple(map(_head, reversed(matrix.branches))), rows, len(matrix.pools))
 
 
 def _head(branch: BranchSupport) -> BranchHead:
@@ -166,17 +168,17 @@ def _head(branch: BranchSupport) -> BranchHead:
         end = "ended"
     else:
         end = f"{'ended' if branch.has_ended else 'until'} {branch.end}"
-    return BranchHead(branch.number, branch.support, end, bool(branch.has_ended))
+    return BranchHead(branch.branch, branch.support or "", end, bool(branch.has_ended))
 
 
 def _cell(cell: MatrixCell, row: MatrixRow, most: int) -> CellFigure:
-    is_now = row.driver.partition(".")[0] == str(cell.branch)
+    is_now = (row.driver or "").partition(".")[0] == str(cell.branch)
     tags = (*(["now"] if is_now else []), *(["newest"] if cell.branch == row.newest else []))
     doubts = (
         *([f"{cell.unknown:,} unknown"] if cell.unknown else []),
         *(["may not drive"] if cell.drives is None else []),
     )
-    more = (*doubts, *([f"{cell.loses:,} lose nodes"] if cell.loses else []))
+    more = (*doubts, *([f"{cell.loses_nodes:,} lose nodes"] if cell.loses_nodes else []))
     if cell.drives is False:
         return CellFigure("undriven", "", "not driven", (f"{cell.breaks:,} break",) if cell.breaks else (), tags)
     if cell.breaks:
