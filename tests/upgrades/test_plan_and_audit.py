@@ -15,8 +15,7 @@ from tests.upgrades.generated import DRIVERS, PRODUCTS, Cluster, cluster, gpu_no
 from tests.upgrades.plans import by_name, changed, planned
 from webhook.audit.report import AuditFinding, Level
 from webhook.facts.facts import ClusterFacts
-from webhook.upgrades import plan_wording
-from webhook.upgrades.driver_plan import DriverPlan, MatrixCell, MatrixRow, RunsOn, WorkloadChange
+from webhook.upgrades.driver_plan import DriverPlan, RunsOn, WorkloadChange
 
 SEEDS = range(2)
 POLICIES = {
@@ -263,20 +262,6 @@ def test_the_newest_branch_is_known_to_break_nobody_and_to_drive_the_gpus(seed: 
     for row in matrix.pools:
         safe = [cell.branch for cell in row.branches if cell.drives and not cell.breaks and not cell.unknown]
         assert row.newest == max(safe, default=None), row.name
-
-
-@pytest.mark.parametrize(
-    ("cells", "said"),
-    [
-        ([(0, 0, 0, False), (2, 0, 0, False)], "no branch drives these GPUs"),
-        ([(0, 0, 0, False), (2, 0, 0, True)], "every branch that drives these GPUs breaks some"),
-        ([(2, 0, 0, True), (0, 1, 0, True)], "no branch is known to break nobody"),
-        ([(2, 0, 0, True), (0, 0, 0, None)], "no branch is known to break nobody"),
-    ],
-)
-def test_where_no_branch_is_safe_the_matrix_says_why(cells: list[tuple[int, int, int, bool | None]], said: str) -> None:
-    made = tuple(MatrixCell(500 + at, *cell) for at, cell in enumerate(cells))
-    assert plan_wording.newest(MatrixRow("pool", "", "", 1, 1, None, made)) == said
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -5,14 +5,14 @@ All texts may come from tenants; each format escapes them as it needs. The shape
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import ObjectReference, SourceLine
-from webhook.audit.reports.as_json import dumps
+from webhook.audit.reports.as_json import dumps, plain
 from webhook.upgrades.node_changes import ChangeAction
 
 API_VERSION = "gpupolicy.dev/v1alpha1"
@@ -211,47 +211,18 @@ class DriverPlan:
 
 def to_json(plan: DriverPlan) -> str:
     """The plan for programs, as indented JSON in ASCII; values that do not apply are null."""
-    found = {change: plan.at(change) for change in WorkloadChange}
-    return dumps(
-        {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "created": f"{plan.created:%Y-%m-%dT%H:%M:%SZ}",
-            "counts": {
-                change.value: {"workloads": len(those), "gpus": sum(one.gpus for one in those)}
-                for change, those in found.items()
-            },
-            "unknownImages": _plain(plan.unknown_images),
-            "pools": _plain(plan.pools),
-            "workloads": [
-                {
-                    "apiVersion": one.owner.api_version,
-                    "kind": one.owner.kind,
-                    "namespace": one.owner.namespace,
-                    "name": one.owner.name,
-                    "gpus": one.gpus,
-                    "change": one.change,
-                    "before": _plain(one.before),
-                    "after": _plain(one.after),
-                    "reason": one.reason,
-                    "remedy": one.remedy,
-                    "source": {"file": one.source.file, "line": one.source.line} if one.source.file else None,
-                }
-                for one in plan.workloads
-            ],
-            "matrix": _plain(plan.matrix),
-            "errors": [error.to_json() for error in plan.errors],
-        }
-    )
+    counts = {
+        change: {"workloads": len(found), "gpus": sum(one.gpus for one in found)}
+        for change in WorkloadChange
+        for found in [plan.at(change)]
+    }
+    made = plain(plan)
+    made["workloads"] = [_workload(one) for one in made["workloads"]]
+    created = f"{plan.created:%Y-%m-%dT%H:%M:%SZ}"
+    return dumps({"apiVersion": API_VERSION, "kind": KIND, **made, "created": created, "counts": counts})
 
 
-def _plain(value: Any) -> Any:
-    """Values for JSON: the fields of a dataclass under their names in camel case."""
-    if is_dataclass(value):
-        return {_camel(one.name): _plain(getattr(value, one.name)) for one in fields(value)}
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))
+def _workload(made: dict[str, Any]) -> dict[str, Any]:
+    owner = made.pop("owner")
+    del owner["uid"]
+    return {**owner, **made}

@@ -68,9 +68,8 @@ class NodeSelection:
             raise FormatError(f"{spelled(text)} selects no nodes; {_WANTED}")
         return cls(text, key, values)
 
-    def selects(self, labels: Mapping[str, str]) -> bool:
-        """Whether nodes with these labels are meant."""
-        return bool(self.key) and labels.get(self.key) in self.values
+    def selects_pool(self, pool: NodePool) -> bool:
+        return dict(pool.labels).get(self.key) in self.values if self.key else pool.name == self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +98,99 @@ class KnownNodes:
     accelerators: Accelerators
     tables: CudaTables
 
-    def has_gpus(self, node: NodeClass) -> bool:
-        """Whether nodes have NVIDIA GPUs, by device plugin or by ResourceSlices."""
-        return has_nvidia_gpus(node, self.accelerators)
+    def change(self, action: ChangeAction, text: str) -> NodeChange:
+        """The change that an option means. Raises UnusableChangesError."""
+        faults: list[str] = []
+        selector, driver, version = text, "", None
+        if action is ChangeAction.SET:
+            selector, equals, driver = text.rpartition("=")
+            if not equals:
+                raise UnusableChangesError(["names no driver; write SELECTOR=DRIVER, such as pool=a100=580.95.05"])
+            try:
+                version = _driver(driver.strip(), self.tables)
+            except FormatError as error:
+                faults.append(str(error))
+        try:
+            selection = NodeSelection.of(selector)
+            nodes, pools = self._selected(selection, action)
+        except FormatError as error:
+            raise UnusableChangesError([*faults, str(error)]) from None
+        if version is None and faults:
+            raise UnusableChangesError(faults)
+        missing = self._missing(selection, action)
+        note = f"--{action} {spelled(text)}: {missing}" if missing else ""
+        cuda = None if version is None else self.tables.drivers.reported_by(version)
+        return NodeChange(action, selection.text, frozenset(nodes), frozenset(pools), version, cuda, note)
 
-    def selected(self, selection: NodeSelection) -> tuple[list[str], list[str]]:
-        """The names of the nodes, and of the pools, that a selection means."""
-        pools = [pool for pool in self.pools if selection.selects(dict(pool.labels)) or _is_named(pool, selection)]
+    def _selected(self, selection: NodeSelection, action: ChangeAction) -> tuple[list[str], list[str]]:
+        """The names of the nodes, and of the pools, that a selection means. Raises FormatError where it means none."""
+        pools = [pool for pool in self.pools if selection.selects_pool(pool)]
         if selection.key:
             nodes = [name for name, node in self.nodes.items() if node.label(selection.key) in selection.values]
         else:
-            nodes = [name for name, node in self.nodes.items() if any(_is_of(node, pool) for pool in pools)]
+            members = [pool.members for pool in pools if pool.members]
+            nodes = [
+                name
+                for name, node in self.nodes.items()
+                if any(all(node.label(key) == value for key, value in labels) for labels in members)
+            ]
+        if not nodes and not pools:
+            raise FormatError(self._nothing(selection, action))
+        if action is ChangeAction.SET:
+            bare, nodes = len(nodes), [name for name in nodes if self._has_gpus(self.nodes[name])]
+            if not nodes and not pools:
+                raise FormatError(f"selects {counted(bare, 'node')}, none of which has NVIDIA GPUs; select others")
         return nodes, [pool.name for pool in pools]
+
+    def _has_gpus(self, node: Node) -> bool:
+        return has_nvidia_gpus(node.kind, self.accelerators)
+
+    def _nothing(self, selection: NodeSelection, action: ChangeAction) -> str:
+        """What there is, where a selection means nothing."""
+        if not selection.key:
+            names = sorted({pool.name for pool in self.pools})
+            there_are = f"there are {few(names)}{hint(selection.text, names)}" if names else "none is declared"
+            return f"no policy declares a node pool {spelled(selection.text)}; {there_are}. {_WANTED.capitalize()}"
+        if not self.nodes and not self.pools:
+            return "no node is known; the cluster has none, or its nodes cannot be listed: grant the verb list on nodes"
+        labels = self._labels(action)
+        if selection.key not in labels:
+            close = nearest(selection.key, sorted(labels))
+            whose = "GPU nodes" if action is ChangeAction.SET else "nodes"
+            return f"no node and no declared node pool has the label {spelled(selection.key)}; " + (
+                f"did you mean {close}?" if close else f"{whose} have {few(sorted(labels))}"
+            )
+        return _no_value(selection.key, selection.values[0], labels[selection.key], "this value")
+
+    def _missing(self, selection: NodeSelection, action: ChangeAction) -> str:
+        """What there is beside the values that no node and no pool has; empty if each of the values is there."""
+        there = {node.label(selection.key) for node in self.nodes.values()}
+        there |= {dict(pool.labels).get(selection.key) for pool in self.pools}
+        missing = [value for value in selection.values if value not in there]
+        if not missing:
+            return ""
+        values = self._labels(action).get(selection.key, set())
+        return _no_value(selection.key, missing[0], values, few(list(map(spelled, missing))))
+
+    def _labels(self, action: ChangeAction) -> dict[str, set[str]]:
+        """The labels of the nodes that may be meant, and of declared pools, each with its values."""
+        labels: dict[str, set[str]] = {}
+        for node in self.nodes.values():
+            if action is not ChangeAction.SET or self._has_gpus(node):
+                for key in node.keys:
+                    labels.setdefault(key, set()).add(node.label(key) or "")
+        for pool in self.pools:
+            for key, value in pool.labels:
+                labels.setdefault(key, set()).add(value)
+        return labels
+
+
+def _no_value(key: str, value: str, known: Set[str], what: str) -> str:
+    values = sorted(known)
+    close = nearest(value, values)
+    return f"no node and no declared node pool has {what}; {key} is {few(values)}" + (
+        f"; did you mean {close}?" if close else ""
+    )
 
 
 def has_nvidia_gpus(node: NodeClass, accelerators: Accelerators) -> bool:
@@ -124,70 +204,20 @@ def has_plugin(node: NodeClass, accelerators: Accelerators) -> bool:
     return any(gpu is not None and gpu.vendor is Vendor.NVIDIA for gpu in known)
 
 
-def _is_named(pool: NodePool, selection: NodeSelection) -> bool:
-    return not selection.key and pool.name == selection.text
-
-
-def _is_of(node: Node, pool: NodePool) -> bool:
-    """Whether a node belongs to a pool, whatever driver it has."""
-    return bool(pool.members) and all(node.label(key) == value for key, value in pool.members)
-
-
 def changes_of(sets: Iterable[str], retired: Iterable[str], known: KnownNodes) -> tuple[NodeChange, ...]:
     """The changes that these texts mean: `SELECTOR|POOL=DRIVER` and `SELECTOR|POOL`. Raises UnusableChangesError."""
     faults: list[str] = []
     found: list[NodeChange] = []
-    for text in sets:
-        selector, equals, driver = text.rpartition("=")
-        if equals:
-            _add(found, faults, f"--set {spelled(text)}", ChangeAction.SET, selector, driver.strip(), known)
-        else:
-            faults.append(f"--set {spelled(text)}: names no driver; write SELECTOR=DRIVER, such as pool=a100=580.95.05")
-    for text in retired:
-        _add(found, faults, f"--retire {spelled(text)}", ChangeAction.RETIRE, text, "", known)
+    written = [(ChangeAction.SET, text) for text in sets] + [(ChangeAction.RETIRE, text) for text in retired]
+    for action, text in written:
+        try:
+            found.append(known.change(action, text))
+        except UnusableChangesError as error:
+            faults += (f"--{action} {spelled(text)}: {message}" for message in error.messages)
     faults += _twice(found)
     if faults:
         raise UnusableChangesError(faults)
     return tuple(found)
-
-
-def _add(  # noqa: PLR0913, PLR0917  # the parts of a change
-    found: list[NodeChange],
-    faults: list[str],
-    option: str,
-    action: ChangeAction,
-    selector: str,
-    driver: str,
-    known: KnownNodes,
-) -> None:
-    """Add the change that an option means, or what is wrong with the option."""
-    version: Version | None = None
-    cuda: Version | None = None
-    before = len(faults)
-    if action is ChangeAction.SET:
-        try:
-            version = _driver(driver, known.tables)
-            cuda = known.tables.drivers.reported_by(version)
-        except FormatError as error:
-            faults.append(f"{option}: {error}")
-    try:
-        selection = NodeSelection.of(selector)
-        nodes, pools = known.selected(selection)
-    except FormatError as error:
-        faults.append(f"{option}: {error}")
-        return
-    if not nodes and not pools:
-        faults.append(f"{option}: {_nothing(selection, known, action)}")
-        return
-    if action is ChangeAction.SET:
-        bare, nodes = len(nodes), [name for name in nodes if known.has_gpus(known.nodes[name].kind)]
-        if not nodes and not pools:
-            faults.append(f"{option}: selects {counted(bare, 'node')}, none of which has NVIDIA GPUs; select others")
-            return
-    if len(faults) == before:
-        note = _missed(selection, known, action)
-        told = f"{option}: {note}" if note else ""
-        found.append(NodeChange(action, selection.text, frozenset(nodes), frozenset(pools), version, cuda, told))
 
 
 def _driver(text: str, tables: CudaTables) -> Version:
@@ -212,58 +242,6 @@ def _driver(text: str, tables: CudaTables) -> Version:
             "this release goes into drivers of _cuda.yaml in the directory of policies"
         )
     return version
-
-
-def _nothing(selection: NodeSelection, known: KnownNodes, action: ChangeAction) -> str:
-    """What there is, where a selection means nothing."""
-    if not selection.key:
-        names = sorted({pool.name for pool in known.pools})
-        there_are = f"there are {few(names)}{hint(selection.text, names)}" if names else "none is declared"
-        return f"no policy declares a node pool {spelled(selection.text)}; {there_are}. {_WANTED.capitalize()}"
-    if not known.nodes and not known.pools:
-        return "no node is known; the cluster has none, or its nodes cannot be listed: grant the verb list on nodes"
-    labels = _labels(known, action)
-    if selection.key not in labels:
-        close, whose = nearest(selection.key, sorted(labels)), "GPU nodes" if action is ChangeAction.SET else "nodes"
-        return f"no node and no declared node pool has the label {spelled(selection.key)}; " + (
-            f"did you mean {close}?" if close else f"{whose} have {few(sorted(labels))}"
-        )
-    return _no_value(selection.key, selection.values[0], labels[selection.key], "this value")
-
-
-def _missed(selection: NodeSelection, known: KnownNodes, action: ChangeAction) -> str:
-    """What there is beside the values that no node and no pool has; empty if each is one of some."""
-    if not selection.values[1:]:
-        return ""
-    there = {node.label(selection.key) for node in known.nodes.values()}
-    there |= {dict(pool.labels).get(selection.key) for pool in known.pools}
-    missing = [value for value in selection.values if value not in there]
-    if not missing:
-        return ""
-    return _no_value(
-        selection.key, missing[0], _labels(known, action).get(selection.key, set()), few(list(map(spelled, missing)))
-    )
-
-
-def _no_value(key: str, value: str, known: Set[str], what: str) -> str:
-    values = sorted(known)
-    close = nearest(value, values)
-    return f"no node and no declared node pool has {what}; {key} is {few(values)}" + (
-        f"; did you mean {close}?" if close else ""
-    )
-
-
-def _labels(known: KnownNodes, action: ChangeAction) -> dict[str, set[str]]:
-    """The labels of the nodes that may be meant, and of declared pools, each with its values."""
-    labels: dict[str, set[str]] = {}
-    for node in known.nodes.values():
-        if action is not ChangeAction.SET or known.has_gpus(node.kind):
-            for key in node.keys:
-                labels.setdefault(key, set()).add(node.label(key) or "")
-    for pool in known.pools:
-        for key, value in pool.labels:
-            labels.setdefault(key, set()).add(value)
-    return labels
 
 
 def _twice(changes: Sequence[NodeChange]) -> Iterable[str]:
