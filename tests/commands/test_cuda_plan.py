@@ -144,7 +144,7 @@ def test_the_exit_status(inventory: Path, arguments: tuple[str, ...], status: in
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        pytest.param(("--set", "pool=x=590.44.01"), "no node and no declared node pool has this value", id="no node"),
+        pytest.param(("--set", "pool=x=590.44.01"), 'no node and no declared node pool has "x"; pool is', id="no node"),
         pytest.param(("--set", "pool=v=591"), "the nearest are 590 and 595", id="an unknown branch"),
         pytest.param((), "say what changes: --set, --retire or --add; or ask for --matrix", id="nothing to plan"),
         pytest.param(("--cluster", "--matrix"), "name either --cluster or an --inventory", id="two sources"),

@@ -5,11 +5,11 @@ images, offer and branch: so the time hardly grows with pods. Pods that select n
 placed anew; what another branch does to them is unknown.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from webhook.audit.node_kinds import NodeKind, newest_cuda, node_kinds
-from webhook.cuda.assessment import assess
+from webhook.cuda.assessment import ForcedCompat, assess
 from webhook.cuda.checks import Verdict, driver_for_gpu
 from webhook.cuda.cuda_tables import CudaTables
 from webhook.cuda.drivers import Branch
@@ -19,7 +19,6 @@ from webhook.facts.facts import ClusterFacts
 from webhook.model.node import NodeClass, NodePool
 from webhook.model.resource_slices import NVIDIA
 from webhook.model.versions import Version
-from webhook.rules import cuda_driver
 from webhook.upgrades.changed_cluster import AlikeNodes, ChangedCluster, class_with
 from webhook.upgrades.comparing import change_of
 from webhook.upgrades.driver_plan import (
@@ -118,17 +117,22 @@ class PodsOfMatrix:
     """
 
     needs: tuple[Need, ...]
-    settings: cuda_driver.Settings
-    verdicts: Mapping[Offer | None, Verdict]
+    tables: CudaTables
+    is_compat_allowed: bool
+    forced_compat: ForcedCompat
+    verdicts: frozenset[tuple[Offer | None, Verdict]]
     selects_drivers: bool
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        settings = self.settings.forward_compat, self.settings.forced_compat, id(self.settings.tables)
-        return self.needs, settings, frozenset(self.verdicts.items()), self.selects_drivers
-
-
-_Group = tuple[PodsOfMatrix, Set[Owner]]
+    def verdict(self, classes: tuple[NodeClass]) -> Verdict:
+        """The verdict about nodes of one class."""
+        found = assess(
+            self.needs,
+            classes,
+            self.tables,
+            is_forward_compat_allowed=self.is_compat_allowed,
+            forced_compat=self.forced_compat,
+        )
+        return found.verdicts[0].result.verdict
 
 
 @dataclass(slots=True)
@@ -145,16 +149,14 @@ def branch_matrix(cluster: ChangedCluster, pods: Iterable[tuple[PodsOfMatrix, Se
 
     Its branches are those that may get further releases, and those of the nodes.
     """
-    groups: dict[tuple[object, ...], tuple[PodsOfMatrix, set[Owner]]] = {}
+    groups: dict[PodsOfMatrix, set[Owner]] = {}
     for one, owners in pods:
-        groups.setdefault(one.key, (one, set()))[1].update(owners)
-    rows = _rows(cluster)
-    supported = {branch.number: _support(branch, now) for branch in cluster.tables.drivers.rows}
-    living = {number for number, branch in supported.items() if not branch.has_ended}
+        groups.setdefault(one, set()).update(owners)
+    rows, branches = _rows(cluster), cluster.tables.drivers.rows
+    living = {branch.number for branch in branches if not branch.has_ended(now)}
     own = {offer.driver.major for row in rows for offer in row.classes if offer.driver is not None}
-    branches = tuple(branch for number, branch in supported.items() if number in living | own)
-    matrix = _Matrix(cluster, list(groups.values()))
-    return BranchMatrix(branches, tuple(matrix.row(row, living) for row in rows))
+    supported = tuple(_support(branch, now) for branch in branches if branch.number in living | own)
+    return BranchMatrix(supported, tuple(_matrix_row(row, groups, living, cluster) for row in rows))
 
 
 def _rows(cluster: ChangedCluster) -> list[_Row]:
@@ -181,64 +183,41 @@ def _rows(cluster: ChangedCluster) -> list[_Row]:
 _OTHER, _CHANGED = AlikeNodes(0, 0), AlikeNodes(0, 0, is_changed=True)
 
 
-class _Matrix:
-    """Judges groups of pods on one kind of nodes after the other."""
+def _matrix_row(
+    row: _Row, pods: Mapping[PodsOfMatrix, Set[Owner]], living: Set[int], cluster: ChangedCluster
+) -> MatrixRow:
+    """One kind of nodes with its cells: for the branches that are `living`, and for its own."""
+    kinds = _gpu_kinds(row.nodes, tuple(row.pools), cluster.before, cluster)
+    shown = replace(kinds[0], count=len(row.nodes), gpus=sum(kind.gpus for kind in kinds))
+    driver = shown.offer.driver
+    cells = tuple(
+        _cell(row, branch, pods, cluster)
+        for branch in cluster.tables.drivers.rows
+        if branch.number in living or (driver is not None and branch.number == driver.major)
+    )
+    safe = [cell.branch for cell in cells if not cell.breaks and not cell.unknown and cell.drives]
+    product, version = shown.offer.product or None, None if driver is None else str(driver)
+    return MatrixRow(str(shown), product, version, len(row.nodes), shown.gpus, max(safe, default=None), cells)
 
-    def __init__(self, cluster: ChangedCluster, pods: Sequence[_Group]) -> None:
-        self._cluster, self._pods = cluster, pods
 
-    def row(self, row: _Row, living: set[int]) -> MatrixRow:
-        """The cells of one kind of nodes: of the branches that are `living`, and of its own."""
-        kinds = _gpu_kinds(row.nodes, tuple(row.pools), self._cluster.before, self._cluster)
-        shown = replace(kinds[0], count=len(row.nodes), gpus=sum(kind.gpus for kind in kinds))
-        driver = shown.offer.driver
-        own = None if driver is None else driver.major
-        concerned = [one for one in self._pods if not row.classes.keys().isdisjoint(one[0].verdicts)]
-        cells = tuple(
-            self._cell(row, branch, concerned, is_own=branch.number == own)
-            for branch in self._cluster.tables.drivers.rows
-            if branch.number in living or branch.number == own
-        )
-        safe = [cell.branch for cell in cells if not cell.breaks and not cell.unknown and cell.drives]
-        product, version = shown.offer.product or None, None if driver is None else str(driver)
-        return MatrixRow(str(shown), product, version, len(row.nodes), shown.gpus, max(safe, default=None), cells)
-
-    def _cell(self, row: _Row, branch: Branch, pods: Sequence[_Group], *, is_own: bool) -> MatrixCell:
-        """What the last driver of a branch does to the pods, on these nodes alone."""
-        driver = Version((branch.number, _LAST_OF_BRANCH))
-        change = NodeChange(ChangeAction.SET, "", frozenset(), driver=driver, cuda=branch.cuda)
-        changed = {offer: (class_with(kind, change),) for offer, kind in row.classes.items()}
-        judged: dict[tuple[object, ...], Verdict] = {}
-        owners: dict[WorkloadChange, set[Owner]] = {one: set() for one in WorkloadChange}
-        for one, its_owners in pods:
-            found = WorkloadChange.UNKNOWN
-            if is_own or not one.selects_drivers:
-                found = change_of(list(self._moves(one, changed, judged)))
+def _cell(row: _Row, branch: Branch, pods: Mapping[PodsOfMatrix, Set[Owner]], cluster: ChangedCluster) -> MatrixCell:
+    """What the last driver of a branch does to the pods, on these nodes alone."""
+    driver = Version((branch.number, _LAST_OF_BRANCH))
+    change = NodeChange(ChangeAction.SET, "", frozenset(), driver=driver, cuda=branch.cuda)
+    changed = {offer: (class_with(kind, change),) for offer, kind in row.classes.items()}
+    is_own = any(offer.driver is not None and offer.driver.major == branch.number for offer in changed)
+    owners: dict[WorkloadChange, Set[Owner]] = {one: set() for one in WorkloadChange}
+    for one, its_owners in pods.items():
+        here = {offer: verdict for offer, verdict in one.verdicts if offer in changed}
+        if here:
+            others = {verdict for offer, verdict in one.verdicts if offer not in changed}
+            moves = [Move(_OTHER, verdict, verdict, 1) for verdict in others]
+            moves += (Move(_CHANGED, was, one.verdict(changed[offer]), 1) for offer, was in here.items())
+            found = WorkloadChange.UNKNOWN if one.selects_drivers and not is_own else change_of(moves)
             owners[found] |= its_owners
-        breaking = owners[WorkloadChange.BREAKS]
-        doubtful = owners[WorkloadChange.UNKNOWN] - breaking
-        losing = owners[WorkloadChange.LOSES_NODES] - breaking - doubtful
-        objection = driver_for_gpu(self._cluster.offer(next(iter(changed.values()))[0]), self._cluster.tables)
-        drives = True if objection is None else False if objection.verdict is Verdict.INCOMPATIBLE else None
-        return MatrixCell(branch.number, len(breaking), len(doubtful), len(losing), drives)
-
-    def _moves(
-        self,
-        pods: PodsOfMatrix,
-        changed: Mapping[Offer, tuple[NodeClass]],
-        judged: dict[tuple[object, ...], Verdict],
-    ) -> Iterator[Move]:
-        """What becomes of each offer of the pods' nodes; `judged` has the verdicts so far about the classes."""
-        settings = pods.settings
-        is_allowed, forced = settings.forward_compat == "allow", settings.forced_compat
-        others = {verdict for offer, verdict in pods.verdicts.items() if offer not in changed}
-        yield from (Move(_OTHER, verdict, verdict, 1) for verdict in others)
-        for offer, classes in changed.items():
-            if offer in pods.verdicts:
-                key = (pods.needs, is_allowed, forced, id(settings.tables), offer)
-                if key not in judged:
-                    after = assess(
-                        pods.needs, classes, settings.tables, is_forward_compat_allowed=is_allowed, forced_compat=forced
-                    )
-                    judged[key] = after.verdicts[0].result.verdict
-                yield Move(_CHANGED, pods.verdicts[offer], judged[key], 1)
+    breaking = owners[WorkloadChange.BREAKS]
+    doubtful = owners[WorkloadChange.UNKNOWN] - breaking
+    losing = owners[WorkloadChange.LOSES_NODES] - breaking - doubtful
+    objection = driver_for_gpu(cluster.offer(next(iter(changed.values()))[0]), cluster.tables)
+    drives = True if objection is None else False if objection.verdict is Verdict.INCOMPATIBLE else None
+    return MatrixCell(branch.number, len(breaking), len(doubtful), len(losing), drives)

@@ -254,12 +254,14 @@ class WorkloadPlanner:
         before, after = now or NOWHERE, then or NOWHERE
         moves = moves_of(view.groups, before, after)
         needs = tuple(replace(need, evidence="", notes=(), env=None) for _, need in before.uses) or (NO_CUDA,)
-        verdicts = {one.group.offer: one.before for one in moves if one.before is not None}
+        is_allowed = settings.forward_compat == "allow"
+        verdicts = frozenset((one.group.offer, one.before) for one in moves if one.before is not None)
+        selects = _selects_drivers(pod)
         return _JudgedPods(
             compared(pod, before, after, moves),
             self._gpus(pod),
             tuple(_unknown_images(before.uses)),
-            PodsOfMatrix(needs, settings, verdicts, _selects_drivers(pod)),
+            PodsOfMatrix(needs, settings.tables, is_allowed, settings.forced_compat, verdicts, selects),
         )
 
     def _gpus(self, pod: Pod) -> int:
