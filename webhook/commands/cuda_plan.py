@@ -41,24 +41,24 @@ PLAN_FORMATS = ("text", "json", "html", "markdown", "sarif")
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """The arguments and options of the command, by the names of their parameters."""
+    """The arguments and options of the command."""
 
     paths: tuple[str, ...]
     cluster: bool
     inventory: Path | None
-    sets: tuple[str, ...]
-    retired: tuple[str, ...]
-    added: Path | None
-    has_matrix: bool
+    set: tuple[str, ...]
+    retire: tuple[str, ...]
+    add: Path | None
+    matrix: bool
     policies: Path | None
     kubeconfig: str | None
     context: str | None
-    namespaces: tuple[str, ...]
-    form: str
+    namespace: tuple[str, ...]
+    format: str
     output: Path | None
     strict: bool
     fail_on: str
-    excluded: tuple[str, ...]
+    exclude_namespace: tuple[str, ...]
     resolve: bool
     registries: Path | None
     registry_credentials: Path | None
@@ -70,13 +70,13 @@ class PlanOptions:
 
         if self.cluster == (self.inventory is not None):
             fail("name either --cluster or an --inventory")
-        if not (self.sets or self.retired or self.added or self.has_matrix):
+        if not (self.set or self.retire or self.add or self.matrix):
             fail("say what changes: --set, --retire or --add; or ask for --matrix")
         if (self.kubeconfig or self.context) and not self.cluster:
             fail("--kubeconfig and --context need --cluster")
-        if len(self.namespaces) > 1 and not self.cluster:
+        if len(self.namespace) > 1 and not self.cluster:
             fail("several --namespace need --cluster; for manifests, name one: the namespace of objects that name none")
-        if self.excluded and not self.cluster:
+        if self.exclude_namespace and not self.cluster:
             fail("--exclude-namespace needs --cluster")
         if self.strict and self.fail_on == "never":
             fail("--strict and --fail-on never contradict each other; leave one of them out")
@@ -84,9 +84,9 @@ class PlanOptions:
             fail(fault)
 
     @property
-    def namespace(self) -> str:
+    def default_namespace(self) -> str:
         """The namespace of manifests that name none."""
-        return next(iter(self.namespaces), "default")
+        return next(iter(self.namespace), "default")
 
     def resolver(self) -> "Resolver | None":
         kubeconfig = Path(self.kubeconfig) if self.kubeconfig else None
@@ -99,8 +99,6 @@ class PlanOptions:
 @INVENTORY
 @click.option(
     "--set",
-    "sets",
-    envvar="GPU_POLICY_CUDA_PLAN_SET",
     multiple=True,
     metavar="SELECTOR|POOL=DRIVER",
     help="Nodes, and the driver that they will have, such as 'pool=a100=580.95.05' or 'pool in (a,b)=580'. SELECTOR is "
@@ -108,24 +106,18 @@ class PlanOptions:
 )
 @click.option(
     "--retire",
-    "retired",
-    envvar="GPU_POLICY_CUDA_PLAN_RETIRE",
     multiple=True,
     metavar="SELECTOR|POOL",
     help="Nodes that will be gone; repeatable.",
 )
 @click.option(
     "--add",
-    "added",
-    envvar="GPU_POLICY_CUDA_PLAN_ADD",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="File with nodes that will come, as `kubectl get nodes -o yaml` prints them.",
 )
 @click.option(
     "--matrix",
-    "has_matrix",
-    envvar="GPU_POLICY_CUDA_PLAN_MATRIX",
     is_flag=True,
     help="Also judge every driver branch on every kind of nodes, and name the newest that breaks nobody.",
 )
@@ -140,16 +132,12 @@ class PlanOptions:
 @click.option(
     "--namespace",
     "-n",
-    "namespaces",
-    envvar="GPU_POLICY_CUDA_PLAN_NAMESPACE",
     multiple=True,
     help="Of manifests, the namespace of objects that name none [default: default]. With --cluster, plan only for this "
     "namespace; repeatable.",
 )
 @click.option(
     "--format",
-    "form",
-    envvar="GPU_POLICY_CUDA_PLAN_FORMAT",
     type=click.Choice(list(PLAN_FORMATS)),
     default="text",
     show_default=True,
@@ -171,8 +159,6 @@ class PlanOptions:
 )
 @click.option(
     "--exclude-namespace",
-    "excluded",
-    envvar="GPU_POLICY_CUDA_PLAN_EXCLUDE_NAMESPACE",
     multiple=True,
     help="With --cluster, leave out this namespace, a name or a glob; repeatable [default: those that the chart "
     "excludes].",
@@ -200,7 +186,7 @@ def plan(**options: Any) -> None:
     asked = PlanOptions(**options)
     asked.check()
     found, output = _plan(asked), asked.output
-    text = rendered_plan(found, asked.form, is_for_a_terminal=output is None and sys.stdout.isatty())
+    text = rendered_plan(found, asked.format, is_for_a_terminal=output is None and sys.stdout.isatty())
     try:
         write_output(text) if output is None else write_file(text, output)
     except OSError as error:
@@ -223,11 +209,11 @@ def _plan(asked: PlanOptions) -> "DriverPlan":
         source = (
             _of_cluster(asked, policies, manifests, on_progress)
             if asked.inventory is None
-            else _of_inventory(asked.inventory, policies, manifests, asked.namespace)
+            else _of_inventory(asked.inventory, policies, manifests, asked.default_namespace)
         )
         now = datetime.now(UTC) if source.now is None else datetime.fromtimestamp(source.now, UTC)
         cluster = _changed(source.background.facts, policies, asked, now)
-        request = PlanRequest(cluster, policies, now, asked.namespace, str(asked.added or ""), asked.has_matrix)
+        request = PlanRequest(cluster, policies, now, asked.default_namespace, str(asked.add or ""), asked.matrix)
         images = None if ask is None else LookedUpImages(ask, ask.withheld)
         return plan_of(request, source.documents, source.owners, images)
 
@@ -260,9 +246,9 @@ def _of_cluster(
 ) -> "ObjectSource":
     from webhook.audit.object_sources import of_cluster
 
-    scope = scope_of(asked.namespaces, asked.excluded)
+    scope = scope_of(asked.namespace, asked.exclude_namespace)
     source = of_cluster(server_of(asked.kubeconfig, asked.context), scope, on_progress, None, policies.accelerators)
-    documents = chain(manifests, _unreplaced(source.documents, manifests, asked.namespace))
+    documents = chain(manifests, _unreplaced(source.documents, manifests, asked.default_namespace))
     return replace(source, documents=documents)
 
 
@@ -297,12 +283,12 @@ def _changed(facts: "ClusterFacts", policies: "PolicySet", asked: PlanOptions, n
     known = KnownNodes(facts.cluster.nodes, declared, policies.accelerators, policies.cuda.tables)
     changes: tuple[NodeChange, ...] = ()
     try:
-        changes = changes_of(asked.sets, asked.retired, known)
+        changes = changes_of(asked.set, asked.retire, known)
         for note in filter(None, (change.note for change in changes)):
             click.echo(f"note: {note}", err=True)
     except UnusableChangesError as error:
         faults += error.messages
-    added = asked.added
+    added = asked.add
     coming = None if added is None else inventory_of(added, policies.accelerators).facts
     if coming is not None:
         if not coming.cluster.nodes:

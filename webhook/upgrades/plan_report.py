@@ -36,35 +36,24 @@ from webhook.upgrades.driver_plan import (
 )
 from webhook.upgrades.node_changes import ChangeAction
 
-_LEVELS: Mapping[WorkloadChange, Level] = {
-    WorkloadChange.BREAKS: Level.REFUSE,
-    WorkloadChange.UNKNOWN: Level.WARN,
-    WorkloadChange.LOSES_NODES: Level.WARN,
-    WorkloadChange.COMPAT_ONLY: Level.WARN,
-    WorkloadChange.UNBLOCKED: Level.AUDIT,
-    WorkloadChange.GAINS: Level.AUDIT,
+_SAID: Mapping[WorkloadChange, tuple[Level | None, str, str]] = {
+    WorkloadChange.BREAKS: (Level.REFUSE, "break", "With the planned drivers, the workload runs on none of its nodes."),
+    WorkloadChange.UNKNOWN: (Level.WARN, "unknown", "It is not known whether the workload runs with the drivers."),
+    WorkloadChange.LOSES_NODES: (Level.WARN, "lose nodes", "With the planned drivers, the workload has fewer nodes."),
+    WorkloadChange.COMPAT_ONLY: (
+        Level.WARN,
+        "by forward compatibility only",
+        "With the planned drivers, the workload runs by forward compatibility only.",
+    ),
+    WorkloadChange.UNBLOCKED: (Level.AUDIT, "unblocked", "The workload runs nowhere now, and does with the drivers."),
+    WorkloadChange.GAINS: (Level.AUDIT, "gain nodes", "With the planned drivers, the workload runs on more nodes."),
+    WorkloadChange.SAME: (None, "the same", ""),
 }
+"""The level of findings about a change, None for no finding; what workloads do, after their number; what it means."""
 _TITLES = {Level.REFUSE: "Breaks", Level.WARN: "May break, or runs worse", Level.AUDIT: "Runs better"}
 _UNDRIVEN = "undriven"
-_RULES = {
-    WorkloadChange.BREAKS: "With the planned drivers, the workload runs on none of its nodes.",
-    WorkloadChange.UNKNOWN: "It is not known whether the workload runs with the planned drivers.",
-    WorkloadChange.LOSES_NODES: "With the planned drivers, the workload runs on fewer nodes.",
-    WorkloadChange.COMPAT_ONLY: "With the planned drivers, the workload runs by forward compatibility only.",
-    WorkloadChange.UNBLOCKED: "The workload runs nowhere now, and does with the planned drivers.",
-    WorkloadChange.GAINS: "With the planned drivers, the workload runs on more nodes.",
-    _UNDRIVEN: "The planned driver does not drive the GPUs.",
-}
-_SEVERAL: Mapping[WorkloadChange, str] = {
-    WorkloadChange.BREAKS: "break",
-    WorkloadChange.UNKNOWN: "unknown",
-    WorkloadChange.LOSES_NODES: "lose nodes",
-    WorkloadChange.COMPAT_ONLY: "by forward compatibility only",
-    WorkloadChange.UNBLOCKED: "unblocked",
-    WorkloadChange.GAINS: "gain nodes",
-    WorkloadChange.SAME: "the same",
-}
-"""What workloads do, after their number."""
+_RULES: dict[str, str] = {key: meaning for key, (_, _, meaning) in _SAID.items()}
+_RULES[_UNDRIVEN] = "The planned driver does not drive the GPUs."
 
 
 def rendered_plan(plan: DriverPlan, form: str, *, is_for_a_terminal: bool = False) -> str:
@@ -74,9 +63,9 @@ def rendered_plan(plan: DriverPlan, form: str, *, is_for_a_terminal: bool = Fals
 
 def as_report(plan: DriverPlan) -> AuditReport:
     """The plan with a finding for each workload that changes, and for GPUs that their new driver does not drive."""
-    of_nodes = [finding for pool in plan.pools for finding in _undriven(pool)]
-    of_workloads = [_changed(one) for one in plan.workloads if one.change in _LEVELS]
-    findings = sorted([*of_nodes, *of_workloads], key=lambda one: one.level.rank)
+    findings = [finding for pool in plan.pools for finding in _undriven(pool)]
+    findings += (_changed(one, level) for one in plan.workloads if (level := _SAID[one.change][0]) is not None)
+    findings.sort(key=lambda one: one.level.rank)
     sections = (
         Section("planned", "Nodes", ("Nodes", "Which", "Driver", "Branch"), [_pool(one) for one in plan.pools], 3),
         Section(
@@ -103,7 +92,7 @@ def _total(plan: DriverPlan) -> str:
     """How many workloads have each change, in one sentence without a period."""
     if not plan.pools:
         return "What each driver branch would do"
-    parts = [f"{count:,} {_SEVERAL[change]}" for change, count in plan.counts.items() if count]
+    parts = [f"{count:,} {_SAID[change][1]}" for change, count in plan.counts.items() if count]
     return f"{counted(len(plan.workloads), 'workload')}: {', '.join(parts) or 'none'}"
 
 
@@ -116,9 +105,9 @@ def _undriven(pool: PlannedPool) -> Iterator[AuditFinding]:
         yield _finding(level, _UNDRIVEN, owner, what, gpus.reason, "", SourceLine())
 
 
-def _changed(one: PlannedWorkload) -> AuditFinding:
+def _changed(one: PlannedWorkload, level: Level) -> AuditFinding:
     where = ", ".join(filter(None, (_in_use(one.gpus), f"{_reach(one.before)} -> {_reach(one.after)}")))
-    return _finding(_LEVELS[one.change], one.change, one.owner, where, one.reason, one.remedy, one.source)
+    return _finding(level, one.change, one.owner, where, one.reason, one.remedy, one.source)
 
 
 def _finding(  # noqa: PLR0913, PLR0917  # the parts of a finding that plans have

@@ -115,7 +115,7 @@ class PodPlacement:
 
     survey: cuda_driver.CudaSurvey | None = None
     candidates: Mapping[_Place, tuple[NodeVerdict, Mask]] = field(default_factory=dict)
-    cramped: tuple[int, int] = (0, 0)
+    cramped: Sequence[int] = (0, 0)
     is_released: bool = False
 
     @property
@@ -144,13 +144,9 @@ def moves_of(groups: Iterable[AlikeNodes], before: PodPlacement, after: PodPlace
     found = []
     for group in (*groups, _CLAIMED):
         (was, now), (becomes, then) = before.among(group, group.before), after.among(group, group.after)
-        for verdicts, mask in (
-            ((was, becomes), now & then),
-            ((was, None), now & ~then),
-            ((None, becomes), then & ~now),
-        ):
+        for old, new, mask in ((was, becomes, now & then), (was, None, now & ~then), (None, becomes, then & ~now)):
             if mask:
-                found.append(Move(group, *verdicts, mask.bit_count() if group.pool is None else 0))
+                found.append(Move(group, old, new, mask.bit_count() if group.pool is None else 0))
     return tuple(found)
 
 
@@ -167,7 +163,9 @@ def placement_of(pod: Pod, settings: cuda_driver.Settings, moment: PolicyMoment)
         nodes, verdicts = survey.nodes, survey.assessment.verdicts
     excluded = _excluded(pod, moment.policy, facts, len(verdicts))
     placed = released(pod, facts)
-    masks, everything = _with_room(placed, moment), facts.matching_nodes(placed)
+    runtime_class, everything = facts.runtime_class(pod.runtime_class or ""), facts.matching_nodes(placed)
+    masks = [feasible_nodes(table, placed, runtime_class) for table in moment.tables]
+    matching = [matching_nodes(table, placed, runtime_class) if pod.accelerators else 0 for table in moment.tables]
     places = (
         ((bool(at), place), own)
         for at, classes in enumerate(moment.classes)
@@ -184,7 +182,7 @@ def placement_of(pod: Pod, settings: cuda_driver.Settings, moment: PolicyMoment)
     return PodPlacement(
         survey,
         {found[at][0]: (one, found[at][1]) for at, one in kept.items()},
-        _cramped(placed, masks, moment) if pod.accelerators else (0, 0),
+        [(every & ~own).bit_count() for every, own in zip(matching, masks, strict=True)],
         is_released=placed is not pod and not pod.is_held,
     )
 
@@ -204,18 +202,3 @@ def _excluded(pod: Pod, policy: Policy, facts: ClusterFacts, number: int) -> set
             if len(of_candidates) == number:
                 found.update(at for at, unsuited in enumerate(of_candidates) if unsuited is not None)
     return found
-
-
-def _with_room(pod: Pod, moment: PolicyMoment) -> tuple[Mask, Mask]:
-    """The nodes and the pools that the pod could be scheduled to."""
-    runtime_class = moment.facts.cluster.runtime_classes.get(pod.runtime_class or "")
-    nodes, pools = (feasible_nodes(table, pod, runtime_class) for table in moment.tables)
-    return nodes, pools
-
-
-def _cramped(pod: Pod, with_room: tuple[Mask, Mask], moment: PolicyMoment) -> tuple[int, int]:
-    """The numbers of nodes and of pools that the pod could be scheduled to if they had room."""
-    runtime_class = moment.facts.cluster.runtime_classes.get(pod.runtime_class or "")
-    matching = (matching_nodes(table, pod, runtime_class) for table in moment.tables)
-    nodes, pools = ((mask & ~room).bit_count() for mask, room in zip(matching, with_room, strict=True))
-    return nodes, pools
