@@ -92,7 +92,6 @@ def render(report: AuditReport) -> str:
     totals = () if report.subject is not None else totals_of(report)
     words = {} if report.subject is None else {str(level): title for level, title in report.subject.levels.items()}
     return page_of(
-        (__package__, "page.html"),
         replace(_ABOUT, titles=words),
         Row._fields,
         rows(report.findings, report.comparison),
