@@ -72,7 +72,7 @@ def test_markdown_stays_within_a_comment_and_opens_what_breaks() -> None:
     assert len(text.encode()) <= MOST
     assert "`gpu-policy cuda plan --format json` has all" in text
     assert "<summary>Breaks" not in text
-    assert "<summary>May break" in rendered_plan(sample_plan(), "markdown")
+    assert "<summary>At risk" in rendered_plan(sample_plan(), "markdown")
 
 
 def test_sarif_has_a_result_for_each_change_with_its_place() -> None:

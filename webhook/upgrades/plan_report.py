@@ -50,7 +50,7 @@ _SAID: Mapping[WorkloadChange, tuple[Level | None, str, str]] = {
     WorkloadChange.SAME: (None, "the same", ""),
 }
 """The level of findings about a change, None for no finding; what workloads do, after their number; what it means."""
-_TITLES = {Level.REFUSE: "Breaks", Level.WARN: "May break, or runs worse", Level.AUDIT: "Runs better"}
+_TITLES = {Level.REFUSE: "Breaks", Level.WARN: "At risk", Level.AUDIT: "Better"}
 _UNDRIVEN = "undriven"
 _RULES: dict[str, str] = {key: meaning for key, (_, _, meaning) in _SAID.items()}
 _RULES[_UNDRIVEN] = "The planned driver does not drive the GPUs."
@@ -70,14 +70,14 @@ def as_report(plan: DriverPlan) -> AuditReport:
         Section("planned", "Nodes", ("Nodes", "Which", "Driver", "Branch"), [_pool(one) for one in plan.pools], 3),
         Section(
             "images",
-            f"Images of which nobody knows what CUDA they need: {len(plan.unknown_images):,}",
+            f"Images: of {len(plan.unknown_images):,} nobody knows what CUDA they need",
             ("Image", "Used by", "Why"),
             [_image(one) for one in plan.unknown_images],
             2,
         ),
         Section(
             "matrix",
-            "What each driver branch would do, if only these nodes got it",
+            "Driver branches: what each would do, if only these nodes got it",
             ("Nodes", "GPUs", "Newest branch", "Branches"),
             [] if plan.matrix is None else [_row(row) for row in plan.matrix.pools],
             3,
