@@ -66,7 +66,6 @@ class ChangedCluster:
 
     @cached_property
     def after(self) -> ClusterFacts:
-        """The cluster as it will be."""
         snapshot, coming = self.facts.cluster, None if self.added is None else self.added.cluster
         slices, gone = snapshot.slices, snapshot.nodes.keys() - self._staying.keys()
         if slices is None:
@@ -129,7 +128,6 @@ class ChangedCluster:
                 yield AlikeNodes(None, later, come, is_changed=self.offer(kind) not in known)
 
     def offer(self, kind: NodeClass) -> Offer:
-        """What nodes offer, by the tables of the plan."""
         return offer_of(kind.labels, self.tables.gpus, kind.by_slices)
 
 

@@ -228,7 +228,6 @@ def _now(now: Reach, before: PodPlacement) -> str:
 
 
 def _counted(moves: Iterable[Move]) -> str:
-    """The nodes and declared pools, in words."""
     moves = list(moves)
     pools = {one.group.pool for one in moves if one.group.pool}
     return _in_words(sum(one.count for one in moves), len(pools))

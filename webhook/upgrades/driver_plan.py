@@ -39,7 +39,6 @@ class WorkloadChange(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for the worst change."""
         return list(WorkloadChange).index(self)
 
 
@@ -199,7 +198,6 @@ class DriverPlan:
 
     @property
     def counts(self) -> Mapping[WorkloadChange, int]:
-        """How many workloads have each change."""
         return {change: len(self.at(change)) for change in WorkloadChange}
 
     def exit_status(self, fail_on: WorkloadChange | None = WorkloadChange.BREAKS) -> int:

@@ -169,7 +169,6 @@ def _row(row: MatrixRow) -> tuple[str | int | tuple[str, ...], ...]:
 
 
 def _cell(cell: MatrixCell) -> str:
-    """What a branch does on one kind of nodes."""
     if cell.drives is False:
         return "does not drive these GPUs"
     counts = ((cell.breaks, "break"), (cell.unknown, "unknown"), (cell.loses_nodes, "lose nodes"))

@@ -124,7 +124,6 @@ class PodsOfMatrix:
     selects_drivers: bool
 
     def verdict(self, classes: tuple[NodeClass]) -> Verdict:
-        """The verdict about nodes of one class."""
         found = assess(
             self.needs,
             classes,

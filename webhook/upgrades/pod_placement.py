@@ -120,7 +120,6 @@ class PodPlacement:
 
     @property
     def uses(self) -> tuple[tuple[Container, Need], ...]:
-        """The containers that use GPUs, with what they need."""
         return () if self.survey is None else self.survey.uses
 
     def among(self, group: AlikeNodes, place: int | None) -> tuple[Verdict | None, Mask]:

@@ -23,7 +23,6 @@ from webhook.audit.review_objects import LookedUpImages
 from webhook.cuda import cuda_messages
 from webhook.cuda.cuda_tables import context_of
 from webhook.cuda.need import BuiltFor, Need
-from webhook.model.claims import TOO_LARGE, claims_of
 from webhook.model.container import Container
 from webhook.model.json_parts import mapped
 from webhook.model.node import CUDA_LABELS
@@ -33,6 +32,7 @@ from webhook.model.subject import subject_of, subject_of_template
 from webhook.model.workloads import is_pod, templates_of, workload_of
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
 from webhook.rules import cuda_driver, tolerations
+from webhook.rules.claimed_gpus import claimed_gpus
 from webhook.rules.rule_settings import Mode
 from webhook.upgrades.changed_cluster import ChangedCluster
 from webhook.upgrades.comparing import PlacesCompared, compared
@@ -265,15 +265,8 @@ class WorkloadPlanner:
         )
 
     def _gpus(self, pod: Pod) -> int:
-        """The GPUs of a pod: those that it requests by number, and at least those of its claims."""
-        claimed = 0
-        for named in claims_of(pod.resource_claims):
-            requests = self._cluster.facts.claim(named, pod.namespace) or ()
-            for request in requests if requests != TOO_LARGE else ():
-                first = next(iter(request), None)
-                if first is not None and first.are_gpus(self._policies.accelerators) and not first.is_administrative:
-                    claimed += first.least
-        return pod.gpu_count + claimed
+        """The GPUs of a pod: those that it requests by number, and those of its claims, as gpuLimits counts them."""
+        return pod.gpu_count + sum(one.most for one in claimed_gpus(pod, self._cluster.facts))
 
     def plan(self) -> DriverPlan:
         """The plan for all objects so far."""
@@ -322,10 +315,7 @@ def _unknown_images(uses: Iterable[tuple[Container, Need]]) -> Iterator[tuple[st
     for container, need in uses:
         if container.image and need.kind not in (BuiltFor.OTHER, BuiltFor.NONE) and need.cuda is None:
             said = [text for text in (need.evidence, *need.notes[:1]) if text not in ("", cuda_messages.NO_EVIDENCE)]
-            yield (
-                container.image,
-                "; ".join(said) or _NOTHING_KNOWN,
-            )
+            yield container.image, "; ".join(said) or _NOTHING_KNOWN
 
 
 def _images_used(judged: Iterable[_JudgedPods], workloads: Iterable[PlannedWorkload]) -> tuple[UnknownImage, ...]:
