@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from webhook.audit.object_sources import ObjectSource
     from webhook.facts.facts import ClusterFacts
     from webhook.policy.policy_set import PolicySet
-    from webhook.replica.image_lookups import Resolver
     from webhook.upgrades.changed_cluster import ChangedCluster
     from webhook.upgrades.driver_plan import DriverPlan
 
@@ -87,10 +86,6 @@ class PlanOptions:
     def default_namespace(self) -> str:
         """The namespace of manifests that name none."""
         return next(iter(self.namespace), "default")
-
-    def resolver(self) -> "Resolver | None":
-        kubeconfig = Path(self.kubeconfig) if self.kubeconfig else None
-        return registries_of(self.resolve, self.registries, self.registry_credentials, self.image_results, kubeconfig)
 
 
 @click.command()
@@ -202,7 +197,9 @@ def _plan(asked: PlanOptions) -> "DriverPlan":
     from webhook.audit.review_objects import LookedUpImages
     from webhook.upgrades.workload_planner import PlanRequest, plan_of, policies_without_files
 
-    ask = asked.resolver()
+    credentials, results = asked.registry_credentials, asked.image_results
+    kubeconfig = Path(asked.kubeconfig) if asked.kubeconfig else None
+    ask = registries_of(asked.resolve, asked.registries, credentials, results, kubeconfig)
     policies = policies_without_files() if asked.policies is None else load_policies(asked.policies)
     manifests = manifests_of(asked.paths, is_strict=False)
     with shown_progress(is_shown=asked.cluster) as on_progress:
