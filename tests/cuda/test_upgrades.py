@@ -2,32 +2,17 @@
 
 import re
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from tests import quick_yaml
-from tests.facts.samples import node
-from tests.rules.samples import container, pod
-from webhook.audit.documents import Document
 from webhook.audit.fitting import Knowledge, Question
-from webhook.audit.owners import Owners
 from webhook.cuda.checks import Verdict
-from webhook.cuda.cuda_tables import SHIPPED
-from webhook.facts.facts import ClusterFacts
-from webhook.model.accelerators import BUILT_IN
-from webhook.upgrades.changed_cluster import ChangedCluster
-from webhook.upgrades.node_changes import KnownNodes, UnusableChangesError, changes_of
-from webhook.upgrades.planning import PlanRequest, plan_of
-from webhook.upgrades.policies_without_files import policies_without_files
 
 TABLE = quick_yaml.load(Path(__file__).with_name("upgrades.yaml").read_text())
 PAIRS = TABLE["pairs"]
 KNOWLEDGE = Knowledge()
-WHEN = datetime(2026, 11, 25, tzinfo=UTC)
-NEWER = "700.12"
-"""A driver of a branch that no table knows."""
 
 YES, NO, BY_COMPAT, MAYBE = (
     Verdict.COMPATIBLE,
@@ -56,34 +41,6 @@ def verdict(pair, driver):
 def test_an_upgrade_does_to_an_image_what_the_facts_say(pair):
     before, after = verdict(pair, pair["from"]), verdict(pair, pair["to"])
     assert (before.verdict, after.verdict) == (pair["was"], pair["becomes"]), (before.reason, after.reason)
-
-
-def planned(pair):
-    """What `gpu-policy cuda plan` says of a pod with the image, in a cluster with one node."""
-    labels = {"pool": "a", "nvidia.com/gpu.product": pair["gpu"], "kubernetes.io/arch": pair.get("arch", "amd64")}
-    driver = pair["from"]
-    if driver is not None:
-        labels[f"nvidia.com/cuda.driver-version.{'full' if '.' in driver else 'major'}"] = driver
-    facts = ClusterFacts.of([node("n0", labels=labels, capacity={"nvidia.com/gpu": "1"})])
-    known = KnownNodes(facts.cluster.nodes, (), BUILT_IN, SHIPPED)
-    changes = changes_of([f"pool=a={pair['to']}"], [], known)
-    request = PlanRequest(ChangedCluster(facts, changes, (), None, SHIPPED), policies_without_files(), WHEN)
-    raw = pod(container(gpus=1, image=pair["image"]))
-    (workload,) = plan_of(request, [Document("pod.yaml", 1, 1, raw)], Owners()).workloads
-    return workload
-
-
-@pytest.mark.parametrize("pair", [pytest.param(pair, id=pair["id"]) for pair in PAIRS if pair["to"] != NEWER])
-def test_a_plan_says_of_the_upgrade_what_the_facts_say(pair):
-    workload = planned(pair)
-    assert workload.change == pair["change"], workload.reason
-
-
-def test_a_branch_that_no_table_knows_cannot_be_planned():
-    """A plan would have to guess what it drives; the verdict about a node that has it already is no guess."""
-    (pair,) = [pair for pair in PAIRS if pair["to"] == NEWER]
-    with pytest.raises(UnusableChangesError, match="driver branch 700 is not in the tables"):
-        planned(pair)
 
 
 @pytest.mark.parametrize("pair", [pytest.param(pair, id=pair["id"]) for pair in PAIRS])

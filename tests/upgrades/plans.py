@@ -14,8 +14,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.upgrades.changed_cluster import ChangedCluster, declared_pools
 from webhook.upgrades.driver_plan import DriverPlan, PlannedWorkload
 from webhook.upgrades.node_changes import KnownNodes, changes_of
-from webhook.upgrades.planning import PlanRequest, plan_of
-from webhook.upgrades.policies_without_files import policies_without_files
+from webhook.upgrades.workload_planner import PlanRequest, plan_of, policies_without_files
 
 CREATED = datetime(2026, 3, 9, 6, 30, tzinfo=UTC)
 DEFAULTS = policies_without_files()

@@ -1,6 +1,7 @@
 """What a plan says of single workloads: the change, how far they get, and why."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,8 +15,7 @@ from webhook.facts.facts import ClusterFacts
 from webhook.model.image import ImageConfig, ImageInfo
 from webhook.model.node import NodePool
 from webhook.policy.policy_set import Policy, PolicySet, content_hash
-from webhook.upgrades.driver_plan import PlannedWorkload, Reach, WorkloadChange
-from webhook.upgrades.standing import RunsOn
+from webhook.upgrades.driver_plan import PlannedWorkload, Reach, RunsOn, WorkloadChange
 
 CUDA_11 = "nvidia/cuda:11.4.3-runtime-ubuntu20.04"
 CUDA_12 = "nvidia/cuda:12.4.1-runtime-ubuntu22.04"
@@ -68,101 +68,91 @@ def test_one_driver_for_another(image: str, product: str, before: str, after: st
     assert found.change is change, found.reason
 
 
+KINDS = {
+    "v": (V100, "535.183.01"),
+    "a": (A100, "535.183.01"),
+    "n": (A100, "580.95.05"),
+    "g": (GEFORCE, "535.183.01"),
+    "o": (GEFORCE, "470.82.01"),
+    "b": ("NVIDIA-B200", "580.95.05"),
+}
+"""Pools by name: their GPUs and driver."""
+
+
+def pools(text: str) -> ClusterFacts:
+    """A cluster of pools such as `v2 a3`: two nodes of the pool v, three of the pool a."""
+    return ClusterFacts.of([raw for one in text.split() for raw in nodes(int(one[1:]), *KINDS[one[0]], one[0])])
+
+
+def selecting(key: str, operator: str, value: str) -> Raw:
+    term = expressions((key, operator, [value]))
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    return pod("w", CUDA_12, affinity=affinity)
+
+
+MAJOR = "nvidia.com/cuda.driver-version.major"
+LAST = "driver branch 580 is the last for compute capability 7.0"
+RETIRED: Raw = {"retired": ["pool=a"]}
+NEW: Raw = {"added": pools("n2")}
+BLACKWELL = ClusterFacts.of(nodes(1, *KINDS["b"], "n"))
+KERAS = "tensorflow/tensorflow:2.15.0-gpu"
+
+
+w = partial(pod, "w")
+STEERED, PINNED = selecting(MAJOR, "NotIn", "470"), w(CUDA_12, nodeSelector={MAJOR: "535"})
+CASES: dict[str, tuple[str, Raw, Any, str, str, str]] = {
+    "no GPU is driven": ("v2 a3", w(CUDA_12, "v"), "v=590.44.01", "breaks", "2/2 0/2", LAST),
+    "some are not driven": ("v2 a3", w(CUDA_12), "v=590.44.01", "losesNodes", "5/5 3/5", "runs on 3 nodes then, and"),
+    "lost and gained": ("v2 o2", w(CUDA_12), "v=590.44.01 o=580.95.05", "losesNodes", "2/4 2/4", LAST),
+    "gained": ("g2 n3", w(CUDA_13), "g=580.95.05", "gains", "3/5 5/5", "runs on 2 nodes more than now"),
+    "without cuda-compat": ("a1 n1", w(CUDA_13), "a=580.95.05", "same", "2/2 2/2", "runs without forward"),
+    "nothing": ("a1 n1", w(CUDA_13), "n=580.95.05", "same", "2/2 2/2", "nothing changes"),
+    "a branch alone": ("g2", w(CUDA_13), "g=580", "unblocked", "0/2 2/2", "none of the nodes that it could land on"),
+    "an older branch alone": ("g2", w(CUDA_12), "g=520", "breaks", "2/2 0/2", ""),
+    "no room": ("v2", w(CUDA_12, gpus=16), "v=590.44.01", "same", "0/0 0/0", "no node has room for what it requests"),
+    "it selects the driver": ("a2", PINNED, "a=580.95.05", "breaks", "2/2 0/0", "the labels of 2 nodes change"),
+    "it is steered off one": ("o2 a1", STEERED, "o=580.95.05", "gains", "1/1 3/3", ""),
+    "all are retired": ("v2 a1", w(CUDA_12, "a"), RETIRED, "breaks", "1/1 0/0", "land on are retired: 1 node"),
+    "nodes come": ("a2", w(CUDA_12), NEW, "gains", "2/2 4/4", ""),
+    "they make up for others": ("a2", w(CUDA_12), NEW | RETIRED, "same", "2/2 2/2", ""),
+    "for too many": ("a3", w(CUDA_12), NEW | RETIRED, "losesNodes", "3/3 2/2", "3 nodes retired"),
+    "not with another driver": ("a2", w(UNKNOWN), NEW | RETIRED, "unknown", "0/2 0/2", "is not known"),
+    "not if another pool is meant": ("a2", w(CUDA_12, "a"), NEW | RETIRED, "breaks", "2/2 0/0", ""),
+    "a node of a known kind": ("b1", w(KERAS, "n"), {"added": BLACKWELL}, "unknown", "0/0 0/1", "whether it runs"),
+}
+
+
+@pytest.mark.parametrize(("now", "raw", "options", "change", "reach", "reason"), CASES.values(), ids=CASES)
+def test_what_a_plan_says_of_a_workload(  # noqa: PLR0917  # one case
+    now: str, raw: Raw, options: Any, change: str, reach: str, reason: str
+) -> None:
+    """The change, how far the workload gets now and then (`nodes/of`), and why."""
+    sets, how = ([f"pool={one}" for one in options.split()], {}) if isinstance(options, str) else ([], options)
+    found = plan_for(raw, pools(now), *sets, **how)
+    reached = f"{found.before.nodes}/{found.before.of} {found.after.nodes}/{found.after.of}"
+    assert (found.change, reached) == (change, reach), found.reason
+    assert reason in found.reason
+
+
 def test_what_breaks_is_told_with_what_would_run() -> None:
-    facts = ClusterFacts.of([*nodes(2, V100, "535.183.01", "v"), *nodes(3, A100, "535.183.01", "a")])
-    found = plan_for(pod("w", CUDA_12, "v"), facts, "pool=v=590.44.01")
+    found = plan_for(pod("w", CUDA_12, "v"), pools("v2"), "pool=v=590.44.01")
     assert (found.before, found.after) == (Reach(RunsOn.RUNS, 2, 2), Reach(RunsOn.CANNOT_RUN, 0, 2))
-    assert "driver branch 580 is the last for compute capability 7.0" in found.reason
     assert found.remedy == "Install a driver of branch 580 or older"
 
 
-def test_nodes_that_are_lost_are_counted_and_told() -> None:
-    facts = ClusterFacts.of([*nodes(2, V100, "535.183.01", "v"), *nodes(3, A100, "535.183.01", "a")])
-    found = plan_for(pod("w", CUDA_12), facts, "pool=v=590.44.01")
-    assert (found.change, found.before.nodes, found.after.nodes, found.after.of) == (
-        WorkloadChange.LOSES_NODES,
-        5,
-        3,
-        5,
-    )
-    assert found.reason.startswith("runs on 3 nodes then, and on 5 nodes now; ")
-    assert "2 nodes with Tesla-V100-SXM2-16GB, driver 590.44.01" in found.reason
-
-
-def test_a_workload_that_needs_no_forward_compatibility_any_more_is_told_so() -> None:
-    facts = ClusterFacts.of([*nodes(1, A100, "535.183.01", "a"), *nodes(1, A100, "580.95.05", "b")])
-    found = plan_for(pod("w", CUDA_13), facts, "pool=a=580.95.05")
-    assert found.change is WorkloadChange.SAME
-    assert found.reason == "runs without forward compatibility then, and on some nodes only by it now"
-    assert plan_for(pod("w", CUDA_13), facts, "pool=b=580.95.05").reason == "nothing changes"
-
-
-def test_whether_it_runs_on_a_node_that_comes_is_unknown_although_there_are_others_of_its_kind() -> None:
-    there, coming = (ClusterFacts.of(nodes(1, "NVIDIA-B200", "580.95.05", pool)) for pool in ("v", "a"))
-    found = plan_for(pod("w", "tensorflow/tensorflow:2.15.0-gpu", "a"), there, added=coming)
-    assert (found.before.verdict, found.after.verdict) == (RunsOn.NO_NODES, RunsOn.UNKNOWN)
-    assert found.change is WorkloadChange.UNKNOWN
-    assert "it is not known whether it runs" in found.reason
-
-
-def test_nodes_that_are_gained_are_counted() -> None:
-    facts = ClusterFacts.of([*nodes(2, GEFORCE, "535.183.01", "g"), *nodes(3, A100, "580.95.05", "a")])
-    found = plan_for(pod("w", CUDA_13), facts, "pool=g=580.95.05")
-    assert (found.change, found.before.nodes, found.after.nodes) == (WorkloadChange.GAINS, 3, 5)
-    assert found.reason == "runs on 2 nodes more than now"
-
-
-def test_some_nodes_lost_and_others_gained_is_a_loss() -> None:
-    facts = ClusterFacts.of([*nodes(2, V100, "535.183.01", "v"), *nodes(2, GEFORCE, "470.82.01", "g")])
-    found = plan_for(pod("w", CUDA_12), facts, "pool=v=590.44.01", "pool=g=580.95.05")
-    assert (found.change, found.before.nodes, found.after.nodes) == (WorkloadChange.LOSES_NODES, 2, 2)
-
-
-def test_a_workload_whose_nodes_are_all_retired_breaks() -> None:
-    facts = ClusterFacts.of([*nodes(2, V100, "535.183.01", "v"), *nodes(1, A100, "535.183.01", "a")])
+def test_nodes_that_an_autoscaler_makes_may_come_again_after_they_are_retired() -> None:
+    """So it is unknown whether their workloads break, unless these name one of the nodes."""
+    raws = nodes(2, V100, "535.183.01", "v")
+    for raw in raws:
+        raw["metadata"]["labels"]["karpenter.sh/nodepool"] = "volta"
+    facts = ClusterFacts.of(raws)
     found = plan_for(pod("w", CUDA_12, "v"), facts, retired=["pool=v"])
-    assert (found.change, found.after.verdict) == (WorkloadChange.BREAKS, RunsOn.NO_NODES)
-    assert found.reason == "all nodes that it could land on are retired: 2 nodes"
-
-
-def test_a_workload_that_selects_the_old_driver_by_its_label_breaks() -> None:
-    facts = ClusterFacts.of(nodes(2, A100, "535.183.01", "a"))
-    raw = pod("w", CUDA_12, nodeSelector={"nvidia.com/cuda.driver-version.major": "535"})
-    found = plan_for(raw, facts, "pool=a=580.95.05")
-    assert (found.change, found.after.verdict) == (WorkloadChange.BREAKS, RunsOn.NO_NODES)
-    assert found.reason == (
-        "no node is left that its nodeSelector and affinity allow, because the labels of 2 nodes change"
-    )
-
-
-def test_a_pod_that_was_steered_off_a_driver_gains_its_nodes_back() -> None:
-    facts = ClusterFacts.of([*nodes(2, GEFORCE, "470.82.01", "g"), *nodes(1, A100, "535.183.01", "a")])
-    old = expressions(("nvidia.com/cuda.driver-version.major", "NotIn", ["470"]))
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [old]}}}
-    found = plan_for(pod("w", CUDA_12, affinity=affinity), facts, "pool=g=580.95.05")
-    assert (found.change, found.before, found.after) == (
-        WorkloadChange.GAINS,
-        Reach(RunsOn.RUNS, 1, 1),
-        Reach(RunsOn.RUNS, 3, 3),
-    )
-
-
-def test_new_nodes_are_gained_and_make_up_for_retired_ones() -> None:
-    facts = ClusterFacts.of(nodes(2, A100, "535.183.01", "a"))
-    new = ClusterFacts.of(nodes(2, A100, "535.183.01", "new"))
-    assert plan_for(pod("w", CUDA_12), facts, added=new).change is WorkloadChange.GAINS
-    assert plan_for(pod("w", CUDA_12), facts, added=new, retired=["pool=a"]).change is WorkloadChange.SAME
-    assert plan_for(pod("w", CUDA_12, "a"), facts, added=new, retired=["pool=a"]).change is WorkloadChange.BREAKS
-    assert plan_for(pod("w", UNKNOWN), facts, added=new, retired=["pool=a"]).change is WorkloadChange.SAME
-    fewer = ClusterFacts.of(nodes(1, A100, "535.183.01", "new"))
-    assert plan_for(pod("w", CUDA_12), facts, added=fewer, retired=["pool=a"]).change is WorkloadChange.LOSES_NODES
-
-
-def test_a_branch_alone_says_which_cuda_runs_and_not_which_driver() -> None:
-    """A GPU that needs a certain driver of a branch, such as H100 one of 525, may or may not get it."""
-    facts = ClusterFacts.of(nodes(2, GEFORCE, "535.183.01", "g"))
-    assert plan_for(pod("w", CUDA_13), facts, "pool=g=580").change is WorkloadChange.UNBLOCKED
-    assert plan_for(pod("w", CUDA_12), facts, "pool=g=520").change is WorkloadChange.BREAKS
+    assert (found.change, found.after.verdict) == (WorkloadChange.UNKNOWN, RunsOn.NO_NODES)
+    assert found.reason == "2 nodes that may run it are retired, and Karpenter may make such nodes anew"
+    assert "name a node that it will make with --add" in found.remedy
+    named = pod("w", CUDA_12, nodeSelector={"kubernetes.io/hostname": "v0"})
+    assert plan_for(named, facts, retired=["pool=v"]).change is WorkloadChange.BREAKS
+    assert plan_for(pod("w", CUDA_12, "v"), facts, "pool=v=590.44.01").change is WorkloadChange.BREAKS
 
 
 def test_an_unknown_image_is_listed_with_what_uses_it() -> None:
@@ -195,7 +185,7 @@ def test_registries_are_asked_once_about_each_image_of_gpu_pods() -> None:
     assert plan.unknown_images == ()
 
 
-def test_A48_a_plan_tells_what_a_registry_says_to_the_namespaces_for_which_it_is() -> None:
+def test_a_plan_tells_what_a_registry_says_to_the_namespaces_for_which_it_is() -> None:
     known = ImageInfo(ImageConfig("sha256:" + "0" * 64, {"CUDA_VERSION": "12.4.1"}, ("amd64",)))
     facts = ClusterFacts.of(nodes(2, V100, "535.183.01", "v"))
     objects = [pod("a", UNKNOWN), pod("b", UNKNOWN)]
@@ -209,22 +199,21 @@ def test_A48_a_plan_tells_what_a_registry_says_to_the_namespaces_for_which_it_is
     assert [one.problem for one in plan.unknown_images] != []
 
 
-def test_what_a_policy_says_of_an_image_counts() -> None:
-    facts = ClusterFacts.of(nodes(2, GEFORCE, "535.183.01", "g"))
-    using = policies({"tolerations": {}, "cudaDriver": {"images": {"registry.corp/*": "13.0"}}})
-    assert plan_for(pod("w", UNKNOWN), facts, "pool=g=580.95.05", using=using).change is WorkloadChange.UNBLOCKED
-
-
-def test_a_policy_that_allows_no_forward_compatibility_counts() -> None:
-    facts = ClusterFacts.of(nodes(2, A100, "580.95.05", "a"))
-    using = policies({"tolerations": {}, "cudaDriver": {"forwardCompat": "deny"}})
-    assert plan_for(pod("w", CUDA_13), facts, "pool=a=535.183.01", using=using).change is WorkloadChange.BREAKS
-
-
-def test_images_break_where_the_rule_is_disabled_too() -> None:
-    facts = ClusterFacts.of(nodes(2, V100, "535.183.01", "v"))
-    using = policies({"tolerations": {}, "cudaDriver": {"mode": "disabled"}})
-    assert plan_for(pod("w", CUDA_12), facts, "pool=v=590.44.01", using=using).change is WorkloadChange.BREAKS
+@pytest.mark.parametrize(
+    ("settings", "image", "product", "now", "then", "change"),
+    [
+        pytest.param({"images": {"registry.corp/*": "13.0"}}, UNKNOWN, GEFORCE, 535, 580, "unblocked", id="an image"),
+        pytest.param({"forwardCompat": "deny"}, CUDA_13, A100, 580, 535, "breaks", id="no forward compatibility"),
+        pytest.param({"mode": "disabled"}, CUDA_12, V100, 535, 590, "breaks", id="nothing, being disabled"),
+    ],
+)
+def test_what_a_policy_says_counts(  # noqa: PLR0917  # one case
+    settings: dict[str, Any], image: str, product: str, now: int, then: int, change: str
+) -> None:
+    whole = {535: "535.183.01", 580: "580.95.05", 590: "590.44.01"}
+    facts = ClusterFacts.of(nodes(2, product, whole[now], "g"))
+    using = policies({"tolerations": {}, "cudaDriver": settings})
+    assert plan_for(pod("w", image), facts, f"pool=g={whole[then]}", using=using).change == change
 
 
 def halved(raws: list[Raw], **capacity: str) -> list[Raw]:
@@ -265,13 +254,6 @@ def test_nodes_without_room_for_all_that_a_workload_requests_do_not_save_it(
     assert retired.reason == (
         "all nodes that it could land on are retired: 8 nodes; too small for what it requests: 8 nodes"
     )
-
-
-def test_a_workload_that_has_room_nowhere_is_told_so_and_changes_nothing() -> None:
-    facts = ClusterFacts.of(nodes(2, V100, "535.183.01", "v"))
-    found = plan_for(pod("w", CUDA_12, gpus=16), facts, "pool=v=590.44.01")
-    assert (found.change, found.before.verdict) == (WorkloadChange.SAME, RunsOn.NO_NODES)
-    assert found.reason == "no node has room for what it requests now, and neither then"
 
 
 def test_new_nodes_of_another_size_make_up_for_retired_ones_only_for_workloads_that_they_have_room_for() -> None:

@@ -6,14 +6,13 @@ import pytest
 
 from tests.facts.samples import node
 from tests.upgrades.generated import gpu_node, slice_of
-from tests.upgrades.plans import changed
+from tests.upgrades.plans import DEFAULTS, changed
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.nodes import node_from_raw
 from webhook.model.node import NodePool
 from webhook.model.shape import FormatError
 from webhook.policy.policy_set import Policy, PolicySet, content_hash
-from webhook.upgrades.node_changes import NodeSelection, UnusableChangesError
-from webhook.upgrades.policies_without_files import policies_without_files
+from webhook.upgrades.node_changes import UnusableChangesError, selector_of
 
 BOTH = ("driver-version", "driver", "runtime-version", "runtime")
 NODES = [
@@ -35,13 +34,13 @@ POOL = NodePool(
 
 def declaring(*pools: NodePool) -> PolicySet:
     """Policies that declare these pools."""
-    return PolicySet.of(Policy("p", (), content_hash("p"), policies_without_files().default.rules, pools), {})
+    return PolicySet.of(Policy("p", (), content_hash("p"), DEFAULTS.default.rules, pools), {})
 
 
 def faults(*sets: str, retired: Any = (), policies: PolicySet | None = None) -> list[str]:
     """What is wrong with options."""
     with pytest.raises(UnusableChangesError) as error:
-        changed(FACTS, sets, retired, policies=policies or policies_without_files())
+        changed(FACTS, sets, retired, policies=policies or DEFAULTS)
     return list(error.value.messages)
 
 
@@ -53,18 +52,17 @@ def faults(*sets: str, retired: Any = (), policies: PolicySet | None = None) -> 
         pytest.param("pool in (a100,v100)", "pool", ("a100", "v100"), id="several values"),
         pytest.param(" pool  in ( a100 , v100 ) ", "pool", ("a100", "v100"), id="spaces"),
         pytest.param("example.com/pool=", "example.com/pool", ("",), id="an empty value"),
-        pytest.param("spot", "", (), id="a pool"),
+        pytest.param("spot", "", ("spot",), id="a pool"),
     ],
 )
 def test_a_selector_is_a_label_or_a_pool(text: str, key: str, values: tuple[str, ...]) -> None:
-    found = NodeSelection.of(text)
-    assert (found.key, found.values) == (key, values)
+    assert selector_of(text) == (key, values)
 
 
 @pytest.mark.parametrize("text", ["", "a b", "pool in ()", "=a", "a=b,c=d", "pool in (a=b)"])
 def test_what_is_no_selector_is_refused(text: str) -> None:
     with pytest.raises(FormatError, match=r"selects no nodes; write key=value or key in \(a,b\)"):
-        NodeSelection.of(text)
+        selector_of(text)
 
 
 def test_the_last_equals_sign_separates_the_driver() -> None:
@@ -99,7 +97,7 @@ def test_a_pool_means_itself_and_the_nodes_that_belong_to_it() -> None:
     found = changed(FACTS, ["spot=580.95.05"], policies=declaring(POOL))
     (change,) = found.changes
     assert (change.nodes, change.pools) == ({"a1"}, {"spot"})
-    pool = found.after.pools[POOL]
+    pool = found.pools[POOL]
     assert pool is not None
     labels = dict(pool.labels)
     assert labels["nvidia.com/cuda.driver-version.major"] == "580"
@@ -112,8 +110,7 @@ def test_a_selector_also_means_declared_pools_with_the_label() -> None:
 
 def test_a_selector_that_matches_nothing_is_told_what_there_is() -> None:
     assert faults("pool=a10=580", "pol=a100=580", "zzz=1=580", "spt=580", policies=declaring(POOL)) == [
-        '--set "pool=a10=580": no node and no declared node pool has this value; pool is a100 and v100; did you mean '
-        "a100?",
+        '--set "pool=a10=580": no node and no declared node pool has "a10"; pool is a100 and v100; did you mean a100?',
         '--set "pol=a100=580": no node and no declared node pool has the label "pol"; did you mean pool?',
         '--set "zzz=1=580": no node and no declared node pool has the label "zzz"; GPU nodes have '
         "kubernetes.io/arch, kubernetes.io/hostname, nvidia.com/cuda.driver-version.full and 17 more",
@@ -124,7 +121,7 @@ def test_a_selector_that_matches_nothing_is_told_what_there_is() -> None:
 
 def test_what_is_retired_may_be_any_node() -> None:
     (fault,) = faults(retired=["pool=webb"])
-    assert fault.endswith("has this value; pool is a100, v100 and web; did you mean web?")
+    assert fault.endswith('has "webb"; pool is a100, v100 and web; did you mean web?')
     (change,) = changed(FACTS, retired=["pool in (web,zz)"]).changes
     assert change.note.endswith('has "zz"; pool is a100, v100 and web')
 
@@ -182,7 +179,7 @@ def test_all_mistakes_are_told_at_once() -> None:
 @pytest.mark.parametrize("driver", ["580.95.05", "590.44", "550"])
 def test_a_relabelled_node_is_the_node_with_those_labels(driver: str) -> None:
     """As if the API server had given it."""
-    found = changed(FACTS, [f"pool in (a100,v100)={driver}"]).after.facts.cluster.nodes
+    found = changed(FACTS, [f"pool in (a100,v100)={driver}"]).after.cluster.nodes
     for raw in NODES[:3]:
         after = found[raw["metadata"]["name"]]
         labels = {key: after.label(key) for key in after.keys}
@@ -195,7 +192,7 @@ def test_a_relabelled_node_is_the_node_with_those_labels(driver: str) -> None:
 def test_what_resource_slices_say_changes_too() -> None:
     raw = gpu_node("s", "Tesla-T4", "535.183.01", (), pool="s")
     facts = ClusterFacts.of([raw], [], [], [], [], [], [slice_of("s", "Tesla-T4", "535.183.01")])
-    after = changed(facts, ["pool=s=580.95.05"]).after.facts.cluster.nodes["s"]
+    after = changed(facts, ["pool=s=580.95.05"]).after.cluster.nodes["s"]
     assert after.kind.by_slices is not None
     assert (after.kind.by_slices.driver, after.kind.by_slices.cuda) == ("580.95.05", "13.0")
     assert not any(key.startswith("nvidia.com/cuda") for key in after.keys)

@@ -10,9 +10,8 @@ from tests.upgrades.generated import SELECTOR, gpu_node, slice_of
 from tests.upgrades.plans import changed, planned
 from tests.upgrades.test_changes import A100, BOTH, CUDA_11, CUDA_12, UNKNOWN, V100, Raw, nodes, plan_for, pod
 from webhook.facts.facts import ClusterFacts
-from webhook.upgrades.driver_plan import DriverPlan, WorkloadChange
+from webhook.upgrades.driver_plan import DriverPlan, RunsOn, WorkloadChange
 from webhook.upgrades.node_changes import ChangeAction
-from webhook.upgrades.standing import RunsOn
 
 # Owners
 
@@ -137,7 +136,7 @@ def test_gpus_that_the_branch_no_longer_drives_are_told_in_the_entry_of_the_pool
     (undriven,) = pool.undriven
     assert (undriven.product, undriven.nodes, undriven.gpus, undriven.is_certain) == (V100, 2, 16, True)
     assert pool.branch is not None
-    assert pool.branch.number == 590
+    assert pool.branch.branch == 590
 
 
 def test_a_driver_that_is_older_than_the_gpu_is_told_and_breaks() -> None:
@@ -152,7 +151,7 @@ def test_retired_and_new_nodes_have_entries_too() -> None:
     facts = ClusterFacts.of(nodes(2, V100, "535.183.01", "p"))
     new = ClusterFacts.of(nodes(1, V100, "590.44.01", "new"))
     retired, added = planned([], changed(facts, retired=["pool=p"], added=new)).pools
-    assert (retired.action, retired.nodes, retired.driver, retired.branch) == (ChangeAction.RETIRE, 2, "", None)
+    assert (retired.action, retired.nodes, retired.driver, retired.branch) == (ChangeAction.RETIRE, 2, None, None)
     assert (added.action, added.nodes, added.gpus, len(added.undriven)) == (ChangeAction.ADD, 1, 8, 1)
 
 
@@ -193,13 +192,13 @@ def test_pods_that_are_alike_are_judged_once(monkeypatch: pytest.MonkeyPatch) ->
     from webhook.upgrades import workload_planner
 
     asked: list[str] = []
-    judge = workload_planner.standing_of
+    judge = workload_planner.placement_of
 
     def counting(one: Any, *others: Any) -> Any:
         asked.append(one.namespace)
         return judge(one, *others)
 
-    monkeypatch.setattr(workload_planner, "standing_of", counting)
+    monkeypatch.setattr(workload_planner, "placement_of", counting)
     facts = ClusterFacts.of(nodes(2, V100, "535.183.01", "v"))
     volumes = [[{"name": f"kube-api-access-{at:05}"}] for at in range(50)]
     pods = [pod(f"w{at}", CUDA_12, hostname=f"w{at}", volumes=made) for at, made in enumerate(volumes)]

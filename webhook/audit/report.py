@@ -272,6 +272,40 @@ class PendingPods:
     pods: Running
 
 
+Cell = str | int | Fraction | tuple[str, ...]
+"""A text, a number, the used share of a limit, or several lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A table. Where its cells are too long for one, the first `heads` cells of a row are a line of their own.
+
+    `key` names the section: the level of findings, or a word.
+    """
+
+    key: str
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[Cell, ...]]
+    heads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSubject:
+    """What a report is about that is no audit: the words for it, and what it has besides findings.
+
+    `total` is the result in one sentence without a period. `levels` are the titles of findings of each level, `rules`
+    says what each of their rules means, and `command` is what printed the report.
+    """
+
+    title: str
+    command: str
+    total: str
+    levels: Mapping[Level, str]
+    rules: Mapping[str, str]
+    sections: tuple[Section, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class AuditReport:
     """The results of an audit. Findings are sorted by level, then by namespace, kind and name of the owner."""
@@ -290,6 +324,13 @@ class AuditReport:
     comparison: Comparison | None = None
     pending: tuple[PendingPods, ...] = ()
     """The GPU pods of a cluster that are Pending, the gravest reason first."""
+    subject: ReportSubject | None = None
+    """None for an audit."""
+
+    @property
+    def command(self) -> str:
+        """What prints the report whole, as JSON."""
+        return f"{'gpu-policy audit' if self.subject is None else self.subject.command} --format json"
 
     def at(self, level: Level) -> Iterator[AuditFinding]:
         """The findings of one level."""

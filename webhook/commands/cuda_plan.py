@@ -5,11 +5,11 @@ Imports stand inside the functions, so that the command pays only for what it us
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,19 +25,67 @@ from webhook.commands.inputs import (
     shown_progress,
 )
 from webhook.commands.options import INVENTORY, registry_options
-from webhook.upgrades.plan_formats import PLAN_FORMATS
 
 if TYPE_CHECKING:
-    from webhook.audit.cluster_objects import NamespaceScope, Progress
+    from webhook.audit.cluster_objects import Progress
     from webhook.audit.documents import Document, DocumentError
     from webhook.audit.object_sources import ObjectSource
     from webhook.facts.facts import ClusterFacts
-    from webhook.model.accelerators import Accelerators
-    from webhook.model.node import NodePool
     from webhook.policy.policy_set import PolicySet
-    from webhook.replica.image_lookups import Resolver
     from webhook.upgrades.changed_cluster import ChangedCluster
     from webhook.upgrades.driver_plan import DriverPlan
+
+PLAN_FORMATS = ("text", "json", "html", "markdown", "sarif")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """The arguments and options of the command."""
+
+    paths: tuple[str, ...]
+    cluster: bool
+    inventory: Path | None
+    set: tuple[str, ...]
+    retire: tuple[str, ...]
+    add: Path | None
+    matrix: bool
+    policies: Path | None
+    kubeconfig: str | None
+    context: str | None
+    namespace: tuple[str, ...]
+    format: str
+    output: Path | None
+    strict: bool
+    fail_on: str
+    exclude_namespace: tuple[str, ...]
+    resolve: bool
+    registries: Path | None
+    registry_credentials: Path | None
+    image_results: str | None
+
+    def check(self) -> None:
+        """Exit with status 2 if options contradict each other."""
+        from webhook.audit.writing import fault_of
+
+        if self.cluster == (self.inventory is not None):
+            fail("name either --cluster or an --inventory")
+        if not (self.set or self.retire or self.add or self.matrix):
+            fail("say what changes: --set, --retire or --add; or ask for --matrix")
+        if (self.kubeconfig or self.context) and not self.cluster:
+            fail("--kubeconfig and --context need --cluster")
+        if len(self.namespace) > 1 and not self.cluster:
+            fail("several --namespace need --cluster; for manifests, name one: the namespace of objects that name none")
+        if self.exclude_namespace and not self.cluster:
+            fail("--exclude-namespace needs --cluster")
+        if self.strict and self.fail_on == "never":
+            fail("--strict and --fail-on never contradict each other; leave one of them out")
+        if self.output is not None and (fault := fault_of(self.output)):
+            fail(fault)
+
+    @property
+    def default_namespace(self) -> str:
+        """The namespace of manifests that name none."""
+        return next(iter(self.namespace), "default")
 
 
 @click.command()
@@ -46,8 +94,6 @@ if TYPE_CHECKING:
 @INVENTORY
 @click.option(
     "--set",
-    "sets",
-    envvar="GPU_POLICY_CUDA_PLAN_SET",
     multiple=True,
     metavar="SELECTOR|POOL=DRIVER",
     help="Nodes, and the driver that they will have, such as 'pool=a100=580.95.05' or 'pool in (a,b)=580'. SELECTOR is "
@@ -55,24 +101,18 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--retire",
-    "retired",
-    envvar="GPU_POLICY_CUDA_PLAN_RETIRE",
     multiple=True,
     metavar="SELECTOR|POOL",
     help="Nodes that will be gone; repeatable.",
 )
 @click.option(
     "--add",
-    "added",
-    envvar="GPU_POLICY_CUDA_PLAN_ADD",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="File with nodes that will come, as `kubectl get nodes -o yaml` prints them.",
 )
 @click.option(
     "--matrix",
-    "has_matrix",
-    envvar="GPU_POLICY_CUDA_PLAN_MATRIX",
     is_flag=True,
     help="Also judge every driver branch on every kind of nodes, and name the newest that breaks nobody.",
 )
@@ -87,16 +127,12 @@ if TYPE_CHECKING:
 @click.option(
     "--namespace",
     "-n",
-    "namespaces",
-    envvar="GPU_POLICY_CUDA_PLAN_NAMESPACE",
     multiple=True,
     help="Of manifests, the namespace of objects that name none [default: default]. With --cluster, plan only for this "
     "namespace; repeatable.",
 )
 @click.option(
     "--format",
-    "form",
-    envvar="GPU_POLICY_CUDA_PLAN_FORMAT",
     type=click.Choice(list(PLAN_FORMATS)),
     default="text",
     show_default=True,
@@ -118,8 +154,6 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--exclude-namespace",
-    "excluded",
-    envvar="GPU_POLICY_CUDA_PLAN_EXCLUDE_NAMESPACE",
     multiple=True,
     help="With --cluster, leave out this namespace, a name or a glob; repeatable [default: those that the chart "
     "excludes].",
@@ -130,28 +164,7 @@ if TYPE_CHECKING:
     metavar="NAMESPACE/NAME",
     help="ConfigMap in which the replicas share the results of look-ups, which are reused.",
 )
-def plan(
-    paths: tuple[str, ...],
-    cluster: bool,
-    inventory: Path | None,
-    sets: tuple[str, ...],
-    retired: tuple[str, ...],
-    added: Path | None,
-    has_matrix: bool,
-    policies: Path | None,
-    kubeconfig: str | None,
-    context: str | None,
-    namespaces: tuple[str, ...],
-    form: str,
-    output: Path | None,
-    strict: bool,
-    fail_on: str,
-    excluded: tuple[str, ...],
-    resolve: bool,
-    registries: Path | None,
-    registry_credentials: Path | None,
-    image_results: str | None,
-) -> None:
+def plan(**options: Any) -> None:
     """Say what other drivers on nodes would break, and what they would open.
 
     Judges every workload with GPUs twice, on the nodes as they are and as they will be: by the templates of workloads,
@@ -161,78 +174,49 @@ def plan(
     Exit status: 0 nothing breaks, 1 something does (or what --fail-on says), 2 some input cannot be used (2 takes
     precedence over 1).
     """
-    from webhook.audit.writing import fault_of, write_file, write_output
+    from webhook.audit.writing import write_file, write_output
     from webhook.upgrades.driver_plan import WorkloadChange
-    from webhook.upgrades.plan_formats import rendered_plan
+    from webhook.upgrades.plan_report import rendered_plan
 
-    if cluster == (inventory is not None):
-        fail("name either --cluster or an --inventory")
-    if not (sets or retired or added or has_matrix):
-        fail("say what changes: --set, --retire or --add; or ask for --matrix")
-    if (kubeconfig or context) and not cluster:
-        fail("--kubeconfig and --context need --cluster")
-    if len(namespaces) > 1 and not cluster:
-        fail("several --namespace need --cluster; for manifests, name one: the namespace of objects that name none")
-    if excluded and not cluster:
-        fail("--exclude-namespace needs --cluster")
-    if strict and fail_on == "never":
-        fail("--strict and --fail-on never contradict each other; leave one of them out")
-    if output is not None and (fault := fault_of(output)):
-        fail(fault)
-    scope = scope_of(namespaces, excluded)
-    ask = registries_of(
-        resolve, registries, registry_credentials, image_results, Path(kubeconfig) if kubeconfig else None
-    )
-    found = _plan(
-        paths, inventory, sets, retired, added, has_matrix, policies, (kubeconfig, context), (scope, namespaces), ask
-    )
-    text = rendered_plan(found, form, is_for_a_terminal=output is None and sys.stdout.isatty())
+    asked = PlanOptions(**options)
+    asked.check()
+    found, output = _plan(asked), asked.output
+    text = rendered_plan(found, asked.format, is_for_a_terminal=output is None and sys.stdout.isatty())
     try:
         write_output(text) if output is None else write_file(text, output)
     except OSError as error:
         fail(f"{output or 'standard output'} cannot be written: {error.strerror}")
-    for one in found.errors:
-        click.echo(str(one), err=True)
+    for fault in found.errors:
+        click.echo(str(fault), err=True)
     least = {"breaks": WorkloadChange.BREAKS, "unknown": WorkloadChange.UNKNOWN, "loses": WorkloadChange.LOSES_NODES}
-    sys.exit(found.exit_status(least.get("unknown" if strict and fail_on == "breaks" else fail_on)))
+    fail_on = "unknown" if asked.strict and asked.fail_on == "breaks" else asked.fail_on
+    sys.exit(found.exit_status(least.get(fail_on)))
 
 
-def _plan(
-    paths: tuple[str, ...],
-    inventory: Path | None,
-    sets: tuple[str, ...],
-    retired: tuple[str, ...],
-    added: Path | None,
-    has_matrix: bool,
-    policies: Path | None,
-    server: tuple[str | None, str | None],
-    where: "tuple[NamespaceScope, tuple[str, ...]]",
-    ask: "Resolver | None",
-) -> "DriverPlan":
+def _plan(asked: PlanOptions) -> "DriverPlan":
     from webhook.audit.review_objects import LookedUpImages
-    from webhook.upgrades.changed_cluster import declared_pools
-    from webhook.upgrades.planning import PlanRequest, plan_of
-    from webhook.upgrades.policies_without_files import policies_without_files
+    from webhook.upgrades.workload_planner import PlanRequest, plan_of, policies_without_files
 
-    known = policies_without_files() if policies is None else load_policies(policies)
-    manifests = manifests_of(paths, is_strict=False)
-    scope, namespaces = where
-    namespace = next(iter(namespaces), "default")
-    with shown_progress(is_shown=inventory is None) as on_progress:
-        if inventory is not None:
-            source = _of_inventory(inventory, manifests, namespace, known.accelerators)
-        else:
-            source = _of_cluster(server, scope, manifests, namespace, known.accelerators, on_progress)
+    credentials, results = asked.registry_credentials, asked.image_results
+    kubeconfig = Path(asked.kubeconfig) if asked.kubeconfig else None
+    ask = registries_of(asked.resolve, asked.registries, credentials, results, kubeconfig)
+    policies = policies_without_files() if asked.policies is None else load_policies(asked.policies)
+    manifests = manifests_of(asked.paths, is_strict=False)
+    with shown_progress(is_shown=asked.cluster) as on_progress:
+        source = (
+            _of_cluster(asked, policies, manifests, on_progress)
+            if asked.inventory is None
+            else _of_inventory(asked.inventory, policies, manifests, asked.default_namespace)
+        )
         now = datetime.now(UTC) if source.now is None else datetime.fromtimestamp(source.now, UTC)
-        declared = declared_pools(policy.at(now.timestamp()) for policy in known.policies)
-        changed = _changed(source.background.facts, known, declared, (sets, retired), added)
-        request = PlanRequest(changed, known, now, namespace, str(added or ""), has_matrix)
+        cluster = _changed(source.background.facts, policies, asked, now)
+        request = PlanRequest(cluster, policies, now, asked.default_namespace, str(asked.add or ""), asked.matrix)
         images = None if ask is None else LookedUpImages(ask, ask.withheld)
         return plan_of(request, source.documents, source.owners, images)
 
 
 def _of_inventory(
-    path: Path, manifests: "list[Document | DocumentError]", namespace: str, accelerators: "Accelerators"
+    path: Path, policies: "PolicySet", manifests: "list[Document | DocumentError]", namespace: str
 ) -> "ObjectSource":
     """The objects of an inventory, and manifests; owners come before what they own."""
     from webhook.audit.auditing import Background
@@ -240,7 +224,7 @@ def _of_inventory(
     from webhook.audit.object_sources import of_files
     from webhook.model.workloads import is_pod
 
-    found, objects = inventory_with_objects(path, accelerators)
+    found, objects = inventory_with_objects(path, policies.accelerators)
     everything = [*manifests, *_unreplaced(objects, manifests, namespace)]
     documents = sorted(everything, key=lambda one: isinstance(one, Document) and is_pod(one.api_version, one.kind))
     source = of_files(documents, namespace, Background(found.facts))
@@ -252,18 +236,16 @@ def _of_inventory(
 
 
 def _of_cluster(
-    place: tuple[str | None, str | None],
-    scope: "NamespaceScope",
+    asked: PlanOptions,
+    policies: "PolicySet",
     manifests: "list[Document | DocumentError]",
-    namespace: str,
-    accelerators: "Accelerators",
     on_progress: "Callable[[Progress], None]",
 ) -> "ObjectSource":
     from webhook.audit.object_sources import of_cluster
 
-    server = server_of(*place)
-    source = of_cluster(server, scope, on_progress, None, accelerators)
-    documents = chain(manifests, _unreplaced(source.documents, manifests, namespace))
+    scope = scope_of(asked.namespace, asked.exclude_namespace)
+    source = of_cluster(server_of(asked.kubeconfig, asked.context), scope, on_progress, None, policies.accelerators)
+    documents = chain(manifests, _unreplaced(source.documents, manifests, asked.default_namespace))
     return replace(source, documents=documents)
 
 
@@ -288,26 +270,22 @@ def _identity(document: "Document", namespace: str) -> tuple[str, ...]:
     return (document.api_version.rpartition("/")[0], document.kind, where, str(name or id(document)))
 
 
-def _changed(
-    facts: "ClusterFacts",
-    policies: "PolicySet",
-    declared: "tuple[NodePool, ...]",
-    options: tuple[tuple[str, ...], tuple[str, ...]],
-    added: Path | None,
-) -> "ChangedCluster":
+def _changed(facts: "ClusterFacts", policies: "PolicySet", asked: PlanOptions, now: datetime) -> "ChangedCluster":
     """The cluster with what --set, --retire and --add say; exits with status 2 and every mistake in them."""
-    from webhook.upgrades.changed_cluster import ChangedCluster
+    from webhook.upgrades.changed_cluster import ChangedCluster, declared_pools
     from webhook.upgrades.node_changes import KnownNodes, NodeChange, UnusableChangesError, changes_of
 
     faults: list[str] = []
+    declared = declared_pools(policy.at(now.timestamp()) for policy in policies.policies)
     known = KnownNodes(facts.cluster.nodes, declared, policies.accelerators, policies.cuda.tables)
     changes: tuple[NodeChange, ...] = ()
     try:
-        changes = changes_of(*options, known)
+        changes = changes_of(asked.set, asked.retire, known)
         for note in filter(None, (change.note for change in changes)):
             click.echo(f"note: {note}", err=True)
     except UnusableChangesError as error:
         faults += error.messages
+    added = asked.add
     coming = None if added is None else inventory_of(added, policies.accelerators).facts
     if coming is not None:
         if not coming.cluster.nodes:

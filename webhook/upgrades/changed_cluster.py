@@ -1,11 +1,10 @@
-"""A cluster now and after planned changes, so that both can be asked the same questions.
+"""A cluster now and after planned changes, and the groups of nodes that are alike at both moments.
 
-The nodes of both stand in one order: nodes that stay, nodes that go, nodes that come, declared pools. So a set of nodes
-of the one can be compared with a set of the other. What changes is what another driver would change: the labels about
-it, what ResourceSlices say of it, and the labels of declared node pools.
+What changes is what another driver would change: the labels about it, what ResourceSlices say of it, and the labels of
+declared node pools.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,7 +13,6 @@ from webhook.cuda.driver_labels import with_driver
 from webhook.cuda.offer import Offer, offer_of
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.node_index import NodeTable
-from webhook.facts.node_sets import Mask
 from webhook.facts.nodes import Node
 from webhook.facts.snapshot import Snapshot
 from webhook.model.accelerators import BUILT_IN, Accelerators
@@ -23,83 +21,27 @@ from webhook.model.resource_slices import SliceDriver
 from webhook.policy.policy_set import Policy
 from webhook.upgrades.node_changes import ChangeAction, NodeChange
 
+Mask = int
+"""Nodes of a table, or pools: bit i stands for the i-th."""
 
-@dataclass(frozen=True, slots=True)
-class PlaceOrder:
-    """The order of nodes and pools in masks, the same now and then: how many stay, go and come, and the pools by name.
 
-    `leaving` are the nodes and pools that go. `changed` are the nodes that stay and the pools whose offer changes, and
-    the nodes that come with an offer that no node has now.
+@dataclass(frozen=True, slots=True, eq=False)
+class AlikeNodes:
+    """Nodes that are alike now and then, or one declared pool.
+
+    `before` and `after` are the places of their class among the classes of the table of each moment: `before` is None
+    if they come, `after` if they go. `members` are their own places in these tables, which are the same if they stay.
+    `offer` is what they offer now. `is_changed`: they offer something else then, or come with an offer that no node has
+    now. `maker` is the autoscaler that made nodes which go, and may make others like them. `pool` is None for nodes.
     """
 
-    staying: int
-    going: int
-    coming: int
-    pools: tuple[str, ...]
-    leaving: Mask = 0
-    changed: Mask = 0
-
-    @property
-    def nodes(self) -> int:
-        """The number of nodes now and then together."""
-        return self.staying + self.going + self.coming
-
-    @property
-    def pool_bit(self) -> int:
-        """The position of the first pool."""
-        return self.nodes
-
-    @property
-    def claimed(self) -> Mask:
-        """Stands for unknown nodes with the devices of a DeviceClass."""
-        return 1 << (self.nodes + len(self.pools))
-
-    @property
-    def arriving(self) -> Mask:
-        """The nodes that come."""
-        return ((1 << self.coming) - 1) << (self.staying + self.going)
-
-    def count(self, mask: Mask) -> int:
-        """How many nodes are in a mask; pools do not count."""
-        return (mask & ((1 << self.nodes) - 1)).bit_count()
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterSide:
-    """The cluster at one of the two moments. `pools` says what becomes of declared pools; None: the pool is gone."""
-
-    facts: ClusterFacts
-    order: PlaceOrder
-    is_after: bool
-    pools: Mapping[NodePool, NodePool | None]
-    _policies: dict[int, tuple[Policy, Policy]]
-
-    def policy(self, policy: Policy) -> Policy:
-        """The policy with its node pools as they are at this moment."""
-        if not self.pools or not policy.node_pools:
-            return policy
-        known = self._policies.get(id(policy))
-        if known is None:
-            usual = None if policy.usual is None else self.policy(policy.usual)
-            base = None if policy.base is None else self.policy(policy.base)
-            pools = tuple(new for pool in policy.node_pools if (new := self.pools.get(pool, pool)) is not None)
-            known = self._policies[id(policy)] = policy, replace(policy, node_pools=pools, usual=usual, base=base)
-        return known[1]
-
-    def of_nodes(self, mask: Mask) -> Mask:
-        """A mask of this side's nodes in the common order."""
-        if not self.is_after:
-            return mask
-        staying = (1 << self.order.staying) - 1
-        return (mask & staying) | ((mask & ~staying) << self.order.going)
-
-    def of_pools(self, mask: Mask, names: Sequence[str]) -> Mask:
-        """A mask of declared pools with these names in the common order."""
-        found = 0
-        for at, name in enumerate(names):
-            if mask >> at & 1:
-                found |= 1 << (self.order.pool_bit + self.order.pools.index(name))
-        return found
+    before: int | None
+    after: int | None
+    members: Mask = 1
+    offer: Offer | None = None
+    is_changed: bool = False
+    maker: str = ""
+    pool: str | None = None
 
 
 @dataclass(frozen=True)
@@ -116,115 +58,103 @@ class ChangedCluster:
     accelerators: Accelerators = BUILT_IN
 
     @cached_property
-    def before(self) -> ClusterSide:
-        """The cluster as it is."""
+    def before(self) -> ClusterFacts:
+        """The cluster as it is. Nodes that stay come first in both clusters, in the same order."""
         nodes = self.facts.cluster.nodes
-        ordered = {name: nodes[name] for name in (*self._staying, *sorted(self._gone))}
-        return self._side(self.facts.cluster, ordered, is_after=False)
+        gone = {name: nodes[name] for name in sorted(nodes.keys() - self._staying.keys())}
+        return self._with(self.facts.cluster, {**{name: nodes[name] for name in self._staying}, **gone})
 
     @cached_property
-    def after(self) -> ClusterSide:
-        """The cluster as it will be."""
-        snapshot = self.facts.cluster
-        slices = snapshot.slices
-        if slices is not None and (self._gone or self._coming):
-            slices = slices.with_nodes_of(None if self.added is None else self.added.cluster.slices, self._gone)
-        elif slices is None and self.added is not None:
-            slices = self.added.cluster.slices
-        nodes = {name: self._then[name] for name in self._staying} | dict(self._coming)
-        return self._side(replace(snapshot, slices=slices), nodes, is_after=True)
+    def after(self) -> ClusterFacts:
+        snapshot, coming = self.facts.cluster, None if self.added is None else self.added.cluster
+        slices, gone = snapshot.slices, snapshot.nodes.keys() - self._staying.keys()
+        if slices is None:
+            slices = None if coming is None else coming.slices
+        elif gone or coming is not None:
+            slices = slices.with_nodes_of(None if coming is None else coming.slices, gone)
+        nodes = {**self._staying, **({} if coming is None else coming.nodes)}
+        return self._with(replace(snapshot, slices=slices), nodes)
 
-    def _side(self, snapshot: Snapshot, nodes: Mapping[str, Node], *, is_after: bool) -> ClusterSide:
-        facts = replace(self.facts, cluster=replace(snapshot, table=NodeTable(nodes)))
-        return ClusterSide(facts, self.order, is_after, self.pools if is_after else {}, {})
+    def _with(self, snapshot: Snapshot, nodes: Mapping[str, Node]) -> ClusterFacts:
+        return replace(self.facts, cluster=replace(snapshot, table=NodeTable(nodes)))
 
     @cached_property
-    def order(self) -> PlaceOrder:
-        """The common order of nodes and pools."""
-        nodes = self.facts.cluster.nodes
-        coming = len(self._coming)
-        names = tuple(sorted({pool.name for pool in self.declared}))
-        order = PlaceOrder(len(self._staying), len(self._gone), coming, names)
-        leaving, changed = ((1 << order.going) - 1) << order.staying, 0
-        for at, name in enumerate(self._staying):
-            then = self._then[name]
-            if then is not nodes[name] and self._offer(then.kind) != self._offer(nodes[name].kind):
-                changed |= 1 << at
-        known = {self._offer(node.kind) for node in nodes.values()}
-        for at, node in enumerate(self._coming.values(), start=order.staying + order.going):
-            if self._offer(node.kind) not in known:
-                changed |= 1 << at
-        for pool, other in self.pools.items():
-            bit = 1 << (order.pool_bit + names.index(pool.name))
-            if other is None:
-                leaving |= bit
-            elif offer_of(dict(other.labels), self.tables.gpus) != offer_of(dict(pool.labels), self.tables.gpus):
-                changed |= bit
-        return replace(order, leaving=leaving, changed=changed)
-
-    def _offer(self, kind: NodeClass) -> Offer:
-        return offer_of(kind.labels, self.tables.gpus, kind.by_slices)
+    def _staying(self) -> Mapping[str, Node]:
+        """The nodes that stay, as they will be."""
+        found = dict(self.facts.cluster.nodes)
+        for change in self.changes:
+            for name in change.nodes:
+                if change.action is ChangeAction.RETIRE:
+                    found.pop(name, None)
+                elif name in found:
+                    found[name] = _node_with(found[name], change)
+        return found
 
     @cached_property
     def pools(self) -> Mapping[NodePool, NodePool | None]:
         """What becomes of each declared pool that changes; None: it is gone."""
-        found: dict[NodePool, NodePool | None] = {}
-        for change in self.changes:
-            for pool in self.declared:
-                if pool.name in change.pools:
-                    found[pool] = None if change.action is ChangeAction.RETIRE else pool_with(pool, change)
-        return found
+        return {
+            pool: None if change.action is ChangeAction.RETIRE else _pool_with(pool, change)
+            for change in self.changes
+            for pool in self.declared
+            if pool.name in change.pools
+        }
 
-    @cached_property
-    def position(self) -> Mapping[str, int]:
-        """The position of each node of now in the common order."""
-        return {name: at for at, name in enumerate(self.before.facts.cluster.nodes)}
+    def policies(self, policy: Policy) -> tuple[Policy, Policy]:
+        """A policy with its node pools as they are, and as they will be. Pools that stay come first in both."""
+        then = [(pool, self.pools.get(pool, pool)) for pool in policy.node_pools]
+        staying = [(pool, later) for pool, later in then if later is not None]
+        gone = [pool for pool, later in then if later is None]
+        before = replace(policy, node_pools=(*(pool for pool, _ in staying), *gone)) if gone else policy
+        return before, replace(policy, node_pools=tuple(later for _, later in staying)) if self.pools else policy
 
-    @property
-    def _coming(self) -> Mapping[str, Node]:
-        return {} if self.added is None else self.added.cluster.nodes
+    def groups(self, before: NodeTable, after: NodeTable) -> Iterator[AlikeNodes]:
+        """The groups of alike nodes of two tables in which those that stay come first."""
+        staying = (1 << sum(name in after.nodes for name in before.nodes)) - 1
+        nodes = list(before.nodes.values())
+        now = list(zip(before.classes(before.everything), before.members(before.everything), strict=True))
+        then = list(zip(after.classes(after.everything), after.members(after.everything), strict=True))
+        known = {self.offer(kind) for kind, _ in now}
+        for at, (kind, members) in enumerate(now):
+            offer = self.offer(kind)
+            for later, (other, others) in enumerate(then):
+                if both := members & others & staying:
+                    yield AlikeNodes(at, later, both, offer, self.offer(other) != offer)
+            if gone := members & ~staying:
+                maker = next((node.maker for place, node in enumerate(nodes) if gone >> place & 1 and node.maker), "")
+                yield AlikeNodes(at, None, gone, offer, maker=maker)
+        for later, (kind, members) in enumerate(then):
+            if come := members & ~staying:
+                yield AlikeNodes(None, later, come, is_changed=self.offer(kind) not in known)
 
-    @cached_property
-    def _gone(self) -> frozenset[str]:
-        retired = [change.nodes for change in self.changes if change.action is ChangeAction.RETIRE]
-        return frozenset().union(*retired)
-
-    @cached_property
-    def _staying(self) -> tuple[str, ...]:
-        return tuple(name for name in self.facts.cluster.nodes if name not in self._gone)
-
-    @cached_property
-    def _then(self) -> Mapping[str, Node]:
-        """The nodes that stay, as they will be; a node that keeps its driver is the same object."""
-        nodes = self.facts.cluster.nodes
-        found = {name: nodes[name] for name in self._staying}
-        for change in self.changes:
-            for name in change.nodes if change.action is ChangeAction.SET else ():
-                found[name] = node_with(found[name], change)
-        return found
+    def offer(self, kind: NodeClass) -> Offer:
+        return offer_of(kind.labels, self.tables.gpus, kind.by_slices)
 
 
-def node_with(node: Node, change: NodeChange) -> Node:
+def _node_with(node: Node, change: NodeChange) -> Node:
     """The node with another driver; the node itself where that is the driver that it has."""
     said = node.kind.by_slices
     labels = _other_labels({key: node.values[place] for key, place in node.keys.items()}, said, change)
-    node = node.offering(slices_with(said, change))
+    node = node.offering(_slices_with(said, change))
     return node.relabelled(labels) if labels else node
 
 
-def pool_with(pool: NodePool, change: NodeChange) -> NodePool:
-    """The declared pool with another driver."""
-    return replace(pool, labels=tuple(sorted(labels_with(dict(pool.labels), None, change).items())))
+def _pool_with(pool: NodePool, change: NodeChange) -> NodePool:
+    return replace(pool, labels=tuple(sorted(_labels_with(dict(pool.labels), None, change).items())))
 
 
-def labels_with(labels: Mapping[str, str], said: SliceDriver | None, change: NodeChange) -> dict[str, str]:
-    """The labels of nodes with another driver; `said` is what their ResourceSlices say."""
+def class_with(kind: NodeClass, change: NodeChange) -> NodeClass:
+    """Nodes with another driver."""
+    labels = _labels_with(kind.labels, kind.by_slices, change)
+    return replace(kind, labels=labels, by_slices=_slices_with(kind.by_slices, change))
+
+
+def _labels_with(labels: Mapping[str, str], said: SliceDriver | None, change: NodeChange) -> dict[str, str]:
     others = {**labels, **_other_labels(labels, said, change)}
     return {key: value for key, value in others.items() if value is not None}
 
 
-def slices_with(said: SliceDriver | None, change: NodeChange) -> SliceDriver | None:
-    """What ResourceSlices say with another driver."""
+def _slices_with(said: SliceDriver | None, change: NodeChange) -> SliceDriver | None:
     if said is None or change.driver is None:
         return said
     return said._replace(driver=str(change.driver), cuda=str(change.cuda) if said.cuda else "")

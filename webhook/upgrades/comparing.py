@@ -1,146 +1,171 @@
 """What a plan changes for one kind of pods: where they run now against where they run then, and why.
 
-Nodes are compared one by one. A node that stays and runs the pods no longer is lost. A node that goes is lost unless a
-node that comes takes its place. Where a node that changes may or may not run the pods, nothing is lost or gained yet.
+A node that stays and runs the pods no longer is lost. A node that goes is lost unless a node that comes takes its
+place. Where a node that changes may or may not run the pods, nothing is lost or gained yet.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from webhook.cuda import cuda_messages
+from webhook.cuda.checks import Verdict
 from webhook.cuda.need import BuiltFor, Need
-from webhook.facts.node_sets import Mask
+from webhook.model.pod import Pod
+from webhook.model.requirements import may_get_new_node
 from webhook.model.shape import shortened
 from webhook.model.wording import counted
 from webhook.rules import cuda_driver
-from webhook.upgrades.changed_cluster import PlaceOrder
-from webhook.upgrades.driver_plan import Reach, WorkloadChange
-from webhook.upgrades.standing import RunsOn, Standing
+from webhook.upgrades.driver_plan import Reach, RunsOn, WorkloadChange
+from webhook.upgrades.pod_placement import RUNNING, Move, PodPlacement
 
 _LONGEST_IMAGE = 150
-_NOTHING_KNOWN = "neither its name nor anything else says which CUDA version it needs"
+_MAY_RUN = RUNNING | {Verdict.UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
 class PlacesCompared:
-    """The change for one kind of pods. `unknown` are images of which nobody knows what they need, with the problem.
-
-    `is_released`: now, the pods tolerate none of their nodes.
-    """
+    """The change for one kind of pods. `is_released`: now, the pods tolerate none of their nodes."""
 
     change: WorkloadChange
     before: Reach
     after: Reach
     reason: str
     remedy: str
-    unknown: tuple[tuple[str, str], ...]
     is_released: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """The nodes and pools that make a change."""
-
-    doubtful: Mask
-    lost: Mask
-    gained: Mask
-    by_compat: Mask
-
-
-def compared(before: Standing, after: Standing, order: PlaceOrder) -> PlacesCompared:
-    """What changes for pods that stand here now, and there then."""
-    places = _places(before, after, order)
-    change = change_of(before, after, order)
-    reason, remedy = _reason(change, before, after, places, order)
-    unknown = tuple(_unknown_images(before))
-    return PlacesCompared(
-        change, _reach(before, order), _reach(after, order), reason, remedy, unknown, before.is_released
-    )
+def compared(pod: Pod, before: PodPlacement, after: PodPlacement, moves: Sequence[Move]) -> PlacesCompared:
+    """What changes for a pod that is placed so now, and so then; `moves` are those of its nodes."""
+    change = change_of(moves, waits=after.is_released and not before.is_released)
+    now, then = _reach(moves, [one.before for one in moves]), _reach(moves, [one.after for one in moves])
+    remade = [one for one in moves if one.before in _MAY_RUN and one.group.maker] if may_get_new_node(pod) else []
+    if change is WorkloadChange.BREAKS and remade:
+        change = WorkloadChange.UNKNOWN
+        reason = f"{_counted(remade)} that may run it are retired, and {remade[0].group.maker} may make such nodes anew"
+        remedy = "If it makes none any more, the workload breaks; name a node that it will make with --add"
+    else:
+        reason, remedy = _reason(change, before, after, moves, (now, then))
+    return PlacesCompared(change, now, then, reason, remedy, before.is_released)
 
 
-def _places(before: Standing, after: Standing, order: PlaceOrder) -> _Places:
-    might = before.running | before.unknown
-    chosen = (before.candidates ^ after.candidates) & ~(order.leaving | order.arriving)
-    doubtful = after.unknown & (order.changed | chosen) & (might if after.running else -1)
-    lost = before.running & ~after.running & ~doubtful
-    return _Places(doubtful, lost, after.running & ~before.running, before.native & after.by_compat)
-
-
-def change_of(before: Standing, after: Standing, order: PlaceOrder) -> WorkloadChange:
-    """What changes, in one word."""
-    places, ran = _places(before, after, order), bool(before.running or before.unknown)
-    if not after.running and not after.unknown:
-        return WorkloadChange.BREAKS if ran else WorkloadChange.SAME
-    if places.doubtful or (not after.running and before.running) or (ran and _waits(before, after)):
+def change_of(moves: Sequence[Move], *, waits: bool = False) -> WorkloadChange:
+    """What changes, in one word. `waits`: of the nodes that are left, the pods tolerate none, and of those now some."""
+    may_have_run, runs = any(one.before in _MAY_RUN for one in moves), any(one.runs for one in moves)
+    if not any(one.after in _MAY_RUN for one in moves):
+        return WorkloadChange.BREAKS if may_have_run else WorkloadChange.SAME
+    if _doubtful(moves) or (not runs and any(one.ran for one in moves)) or (may_have_run and waits):
         return WorkloadChange.UNKNOWN
-    if not ran:
-        return WorkloadChange.UNBLOCKED if after.running else WorkloadChange.UNKNOWN  # of nodes that come
-    return _change_of_number(before, after, places, order)
+    if not may_have_run:
+        return WorkloadChange.UNBLOCKED if runs else WorkloadChange.UNKNOWN  # of nodes that come
+    return _change_of_number(moves)
 
 
-def _waits(before: Standing, after: Standing) -> bool:
-    """Whether the pods tolerate the taints of some of their nodes now, and of none then."""
-    return after.is_released and not before.is_released
+def _doubtful(moves: Sequence[Move]) -> list[Move]:
+    """The nodes of which it becomes unknown whether they run the pods; where some run them, only those that may now."""
+    runs = any(one.runs for one in moves)
+    return [
+        one
+        for one in moves
+        if one.after is Verdict.UNKNOWN
+        and (one.before in _MAY_RUN or not runs)
+        and (one.group.is_changed or (one.before is None and one.group.before is not None))
+    ]
 
 
-def _change_of_number(before: Standing, after: Standing, places: _Places, order: PlaceOrder) -> WorkloadChange:
-    """The change for pods that run now and then."""
-    lost, gained = places.lost, places.gained
-    gone, come = (lost & order.leaving).bit_count(), (gained & order.arriving).bit_count()
-    if lost & ~order.leaving or gone > come:
+def _change_of_number(moves: Sequence[Move]) -> WorkloadChange:
+    """The change for pods that run now and then, where nothing is doubtful."""
+    lost, gained = _lost(moves), [one for one in moves if one.runs and not one.ran]
+    gone = sum(one.count or 1 for one in lost if one.group.after is None)
+    come = sum(one.count or 1 for one in gained if one.group.before is None)
+    if any(one.group.after is not None for one in lost) or gone > come:
         return WorkloadChange.LOSES_NODES
-    if places.by_compat or (after.by_compat and not before.by_compat and not after.native):
+    now, then = {one.before for one in moves}, {one.after for one in moves}
+    compat = Verdict.FORWARD_COMPAT_ONLY
+    if _by_compat(moves) or (compat in then and compat not in now and Verdict.COMPATIBLE not in then):
         return WorkloadChange.COMPAT_ONLY
-    return WorkloadChange.GAINS if gained & ~order.arriving or come > gone else WorkloadChange.SAME
+    has_gained = any(one.group.before is not None for one in gained) or come > gone
+    return WorkloadChange.GAINS if has_gained else WorkloadChange.SAME
 
 
-def _reach(standing: Standing, order: PlaceOrder) -> Reach:
-    pools = tuple(name for at, name in enumerate(order.pools) if standing.running >> (order.pool_bit + at) & 1)
-    return Reach(
-        standing.word,
-        order.count(standing.running),
-        order.count(standing.candidates),
-        order.count(standing.unknown),
-        pools,
-    )
+def _lost(moves: Iterable[Move]) -> list[Move]:
+    return [one for one in moves if one.ran and not one.runs]
+
+
+def _by_compat(moves: Iterable[Move]) -> list[Move]:
+    """The nodes that run the pods by the driver alone now, and by forward compatibility then."""
+    return [one for one in moves if (one.before, one.after) == (Verdict.COMPATIBLE, Verdict.FORWARD_COMPAT_ONLY)]
+
+
+def _reach(moves: Sequence[Move], verdicts: Sequence[Verdict | None]) -> Reach:
+    """How far pods get at a moment, by the verdict about the nodes of each move at this moment."""
+
+    def count(of: Collection[Verdict | None]) -> int:
+        return sum(move.count for move, one in zip(moves, verdicts, strict=True) if one in of)
+
+    running = (move.group.pool for move, one in zip(moves, verdicts, strict=True) if one in RUNNING)
+    words = {
+        Verdict.COMPATIBLE: RunsOn.RUNS,
+        Verdict.FORWARD_COMPAT_ONLY: RunsOn.COMPAT_ONLY,
+        Verdict.UNKNOWN: RunsOn.UNKNOWN,
+        Verdict.INCOMPATIBLE: RunsOn.CANNOT_RUN,
+    }
+    word = next((word for verdict, word in words.items() if verdict in verdicts), RunsOn.NO_NODES)
+    pools = tuple(sorted({pool for pool in running if pool}))
+    return Reach(word, count(RUNNING), count(set(Verdict)), count({Verdict.UNKNOWN}), pools)
 
 
 def _reason(
-    change: WorkloadChange, before: Standing, after: Standing, places: _Places, order: PlaceOrder
+    change: WorkloadChange,
+    before: PodPlacement,
+    after: PodPlacement,
+    moves: Sequence[Move],
+    reaches: tuple[Reach, Reach],
 ) -> tuple[str, str]:
-    """Why, and what would make it known."""
+    """Why, and what would make it run, or would make it known."""
+    now, then = reaches
+    waits = after.is_released and not before.is_released
+    unknown = [one for one in moves if one.after is Verdict.UNKNOWN]
     match change:
         case WorkloadChange.BREAKS:
-            return _why_it_breaks(before, after, order)
-        case WorkloadChange.UNKNOWN if after.running and _waits(before, after):
+            return _why_it_breaks(after, moves, then)
+        case WorkloadChange.UNKNOWN if waits and any(one.runs for one in moves):
             why = "all nodes that are left for it have taints that it does not tolerate"
             return why, "Let it tolerate them if it may run there"
         case WorkloadChange.UNKNOWN:
-            return _doubt(after, places.doubtful or after.unknown)
-        case WorkloadChange.SAME:
-            return _same(before, after)
+            return _doubt(after, _doubtful(moves) or unknown)
         case WorkloadChange.LOSES_NODES:
-            why = _why_it_loses(before, after, places, order)
+            why = _why_it_loses(after, moves)
         case WorkloadChange.COMPAT_ONLY:
-            why = _said("runs only by forward compatibility then", _because(after, places.by_compat or after.by_compat))
+            those = _by_compat(moves) or [one for one in moves if one.after is Verdict.FORWARD_COMPAT_ONLY]
+            why = ": ".join(filter(None, ("runs only by forward compatibility then", _because(after, those))))
         case WorkloadChange.UNBLOCKED:
-            by = "" if after.native else " by forward compatibility"
-            why = f"{_now(before)}; it runs on {_counted(after.running, order)} then{by}"
+            by = " by forward compatibility" if then.verdict is RunsOn.COMPAT_ONLY else ""
+            why = f"{_now(now, before)}; it runs on {_counted(one for one in moves if one.runs)} then{by}"
         case WorkloadChange.GAINS:
-            why = f"runs on {_counted(places.gained, order)} more than now"
+            why = f"runs on {_counted(one for one in moves if one.runs and not one.ran)} more than now"
+        case _ if then.verdict in (RunsOn.CANNOT_RUN, RunsOn.NO_NODES):
+            why = f"{_now(now, before)}, and neither then"
+        case _ if then.verdict is RunsOn.UNKNOWN:
+            doubt, clearing = _doubt(after, unknown)
+            return f"not known, as now: {doubt}", clearing
+        case _ if (Verdict.FORWARD_COMPAT_ONLY, Verdict.COMPATIBLE) in ((one.before, one.after) for one in moves):
+            why = "runs without forward compatibility then, and on some nodes only by it now"
+        case _:
+            why = "nothing changes"
     return why, ""
 
 
-def _why_it_breaks(before: Standing, after: Standing, order: PlaceOrder) -> tuple[str, str]:
+def _why_it_breaks(after: PodPlacement, moves: Sequence[Move], then: Reach) -> tuple[str, str]:
     """Why no node runs the pods, and what would make them run: as the rule cudaDriver says it."""
-    others = f"; too small for what it requests: {_counted(after.cramped, order)}" if after.cramped else ""
-    if after.word is RunsOn.NO_NODES:
-        goes = before.candidates & order.leaving
-        if goes == before.candidates:
-            return f"all nodes that it could land on are retired: {_counted(goes, order)}{others}", ""
+    nodes, pools = after.cramped
+    others = f"; too small for what it requests: {_in_words(nodes, pools)}" if nodes or pools else ""
+    if then.verdict is RunsOn.NO_NODES:
+        staying = [one for one in moves if one.group.after is not None]
+        if not staying:
+            return f"all nodes that it could land on are retired: {_counted(moves)}{others}", ""
         return (
             "no node is left that its nodeSelector and affinity allow, because the labels of "
-            f"{_counted(before.candidates & ~order.leaving, order)} change{others}",
+            f"{_counted(staying)} change{others}",
             "Let it select nodes by labels that stay, or by none",
         )
     violations = [] if after.survey is None else list(cuda_driver.refusals(after.survey))
@@ -148,22 +173,24 @@ def _why_it_breaks(before: Standing, after: Standing, order: PlaceOrder) -> tupl
     return "; ".join(one.found for one in violations) + others, "; ".join(remedies)
 
 
-def _why_it_loses(before: Standing, after: Standing, places: _Places, order: PlaceOrder) -> str:
-    total = _counted(before.running, order)
-    parts = [f"runs on {_counted(after.running, order)} then, and on {total} now"]
-    if gone := places.lost & order.leaving:
-        parts.append(f"{_counted(gone, order)} retired")
-    if because := _because(after, places.lost & ~order.leaving):
+def _why_it_loses(after: PodPlacement, moves: Sequence[Move]) -> str:
+    lost = _lost(moves)
+    running, ran = _counted(one for one in moves if one.runs), _counted(one for one in moves if one.ran)
+    parts = [f"runs on {running} then, and on {ran} now"]
+    if gone := [one for one in lost if one.group.after is None]:
+        parts.append(f"{_counted(gone)} retired")
+    if because := _because(after, [one for one in lost if one.after is not None]):
         parts.append(because)
-    if places.lost & ~order.leaving & ~after.candidates:
+    if any(one.after is None and one.group.after is not None for one in lost):
         parts.append("its nodeSelector or affinity no longer allows some of them")
     return "; ".join(parts)
 
 
-def _because(standing: Standing, mask: Mask) -> str:
-    """Why each kind of the nodes in a mask runs the pods as it does."""
-    for at, (container, need) in enumerate(standing.uses):
-        verdicts = [one for one in standing.among(mask) if one.result.judgements[at].reason]
+def _because(after: PodPlacement, moves: Iterable[Move]) -> str:
+    """Why each kind of these nodes runs the pods as it does."""
+    found = after.verdicts(moves)
+    for at, (container, need) in enumerate(after.uses):
+        verdicts = [one for one in found if one.result.judgements[at].reason]
         failing = [one for one in verdicts if at in one.result.failing]
         chosen = failing or [one for one in verdicts if one.result.judgements[at].verdict == one.result.verdict]
         if chosen:
@@ -171,12 +198,11 @@ def _because(standing: Standing, mask: Mask) -> str:
     return ""
 
 
-def _doubt(after: Standing, mask: Mask) -> tuple[str, str]:
-    """What is not known about the nodes in a mask, and what would make it known."""
-    verdicts = after.among(mask)
+def _doubt(after: PodPlacement, moves: Iterable[Move]) -> tuple[str, str]:
+    """What is not known about these nodes, and what would make it known."""
+    verdicts = after.verdicts(moves)
     for at, (container, need) in enumerate(after.uses):
-        doubt = cuda_messages.doubt(container.image, need, at, verdicts)
-        if doubt:
+        if doubt := cuda_messages.doubt(container.image, need, at, verdicts):
             return doubt, _clearing(container.image, need)
     return "it is not known whether it runs", ""
 
@@ -194,46 +220,20 @@ def _clearing(image: str, need: Need) -> str:
     )
 
 
-def _same(before: Standing, after: Standing) -> tuple[str, str]:
-    match after.word:
-        case RunsOn.CANNOT_RUN | RunsOn.NO_NODES:
-            return f"{_now(before)}, and neither then", ""
-        case RunsOn.UNKNOWN:
-            doubt, clearing = _doubt(after, after.unknown)
-            return f"not known, as now: {doubt}", clearing
-    if before.by_compat & after.native:
-        return "runs without forward compatibility then, and on some nodes only by it now", ""
-    return "nothing changes", ""
-
-
-def _now(before: Standing) -> str:
-    if before.word is RunsOn.NO_NODES:
-        known = "has room for what it requests" if before.cramped else "is known that it could land on"
+def _now(now: Reach, before: PodPlacement) -> str:
+    if now.verdict is RunsOn.NO_NODES:
+        known = "has room for what it requests" if any(before.cramped) else "is known that it could land on"
         return f"no node {known} now"
     return "none of the nodes that it could land on runs it now"
 
 
-def _said(what: str, why: str) -> str:
-    return f"{what}: {why}" if why else what
+def _counted(moves: Iterable[Move]) -> str:
+    moves = list(moves)
+    pools = {one.group.pool for one in moves if one.group.pool}
+    return _in_words(sum(one.count for one in moves), len(pools))
 
 
-def _counted(mask: Mask, order: PlaceOrder) -> str:
-    """The nodes and pools in a mask, in words."""
-    nodes = order.count(mask)
-    pools = [name for at, name in enumerate(order.pools) if mask >> (order.pool_bit + at) & 1]
+def _in_words(nodes: int, pools: int) -> str:
     words = [counted(nodes, "node")] if nodes or not pools else []
-    words += [counted(len(pools), "declared pool")] if pools else []
+    words += [counted(pools, "declared pool")] if pools else []
     return " and ".join(words)
-
-
-def _unknown_images(standing: Standing) -> Iterable[tuple[str, str]]:
-    """The images of which it is not known what they need."""
-    for container, need in standing.uses:
-        if container.image and need.kind is not BuiltFor.OTHER and need.kind is not BuiltFor.NONE and need.cuda is None:
-            said = [text for text in (need.evidence, *need.notes[:1]) if text not in ("", cuda_messages.NO_EVIDENCE)]
-            yield container.image, "; ".join(said) or _NOTHING_KNOWN
-
-
-def worst_of(found: Sequence[PlacesCompared]) -> PlacesCompared:
-    """The comparison with the worst change; the first of several."""
-    return min(found, key=lambda one: one.change.rank)

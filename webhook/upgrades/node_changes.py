@@ -5,9 +5,10 @@ declares. All mistakes are reported at once, each with what there is instead.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import combinations
 
 from webhook.cuda.cuda_tables import CudaTables
 from webhook.facts.nodes import Node
@@ -45,35 +46,6 @@ class UnusableChangesError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSelection:
-    """Nodes and declared pools by a label that has one of `values`; without a `key`, the pool named `text`."""
-
-    text: str
-    key: str = ""
-    values: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, text: str) -> "NodeSelection":
-        """Read a selector, or the name of a pool. Raises FormatError."""
-        text = text.strip()
-        if (found := _IN.fullmatch(text)) is not None:
-            key, values = found[1], tuple(filter(None, (value.strip() for value in found[2].split(","))))
-        else:
-            key, equals, value = text.partition("=")
-            key, values = key.strip(), (value.removeprefix("=").strip(),)
-            if not equals:
-                key, values = "", ()
-        is_pool = not key and "=" not in text and not any(map(str.isspace, text)) and text
-        if not is_pool and (not key or not values or any("," in value or "=" in value for value in values)):
-            raise FormatError(f"{spelled(text)} selects no nodes; {_WANTED}")
-        return cls(text, key, values)
-
-    def selects(self, labels: Mapping[str, str]) -> bool:
-        """Whether nodes with these labels are meant."""
-        return bool(self.key) and labels.get(self.key) in self.values
-
-
-@dataclass(frozen=True, slots=True)
 class NodeChange:
     """One thing that is done to nodes, as it was written in `text`.
 
@@ -99,18 +71,79 @@ class KnownNodes:
     accelerators: Accelerators
     tables: CudaTables
 
-    def has_gpus(self, node: NodeClass) -> bool:
-        """Whether nodes have NVIDIA GPUs, by device plugin or by ResourceSlices."""
-        return has_nvidia_gpus(node, self.accelerators)
+    def change(self, action: ChangeAction, text: str) -> NodeChange:
+        """The change that an option means. Raises UnusableChangesError."""
+        faults: list[str] = []
+        selector, driver, version = text, "", None
+        if action is ChangeAction.SET:
+            selector, equals, driver = text.rpartition("=")
+            if not equals:
+                raise UnusableChangesError(["names no driver; write SELECTOR=DRIVER, such as pool=a100=580.95.05"])
+            try:
+                version = _driver(driver.strip(), self.tables)
+            except FormatError as error:
+                faults.append(str(error))
+        try:
+            key, values = selector_of(selector)
+            nodes, pools = self._selected(key, values, action)
+        except FormatError as error:
+            faults.append(str(error))
+        if faults:
+            raise UnusableChangesError(faults)
+        missing = self._missing(key, values, action) if key else ""
+        note = f"--{action} {spelled(text)}: {missing}" if missing else ""
+        cuda = None if version is None else self.tables.drivers.reported_by(version)
+        return NodeChange(action, selector.strip(), frozenset(nodes), frozenset(pools), version, cuda, note)
 
-    def selected(self, selection: NodeSelection) -> tuple[list[str], list[str]]:
-        """The names of the nodes, and of the pools, that a selection means."""
-        pools = [pool for pool in self.pools if selection.selects(dict(pool.labels)) or _is_named(pool, selection)]
-        if selection.key:
-            nodes = [name for name, node in self.nodes.items() if node.label(selection.key) in selection.values]
+    def _selected(self, key: str, values: Sequence[str], action: ChangeAction) -> tuple[list[str], list[str]]:
+        """The names of the nodes, and of the pools, that a selector means. Raises FormatError where it means none."""
+        if key:
+            pools = [pool for pool in self.pools if dict(pool.labels).get(key) in values]
+            nodes = [name for name, node in self.nodes.items() if node.label(key) in values]
         else:
+            pools = [pool for pool in self.pools if pool.name in values]
             nodes = [name for name, node in self.nodes.items() if any(_is_of(node, pool) for pool in pools)]
+        if not nodes and not pools:
+            raise FormatError(self._missing(key, values, action) if key else self._no_pool(values[0]))
+        if action is ChangeAction.SET:
+            bare, nodes = len(nodes), [name for name in nodes if self._has_gpus(self.nodes[name])]
+            if not nodes and not pools:
+                raise FormatError(f"selects {counted(bare, 'node')}, none of which has NVIDIA GPUs; select others")
         return nodes, [pool.name for pool in pools]
+
+    def _has_gpus(self, node: Node) -> bool:
+        return has_nvidia_gpus(node.kind, self.accelerators)
+
+    def _no_pool(self, name: str) -> str:
+        names = sorted({pool.name for pool in self.pools})
+        there_are = f"there are {few(names)}{hint(name, names)}" if names else "none is declared"
+        return f"no policy declares a node pool {spelled(name)}; {there_are}. {_WANTED.capitalize()}"
+
+    def _missing(self, key: str, values: Sequence[str], action: ChangeAction) -> str:
+        """What there is beside the values of a label that no node and no pool has; empty if each of them is there."""
+        of_pools = [dict(pool.labels) for pool in self.pools]
+        there = {node.label(key) for node in self.nodes.values()} | {labels.get(key) for labels in of_pools}
+        missing = [value for value in values if value not in there]
+        if not missing:
+            return ""
+        if not self.nodes and not self.pools:
+            return "no node is known; the cluster has none, or its nodes cannot be listed: grant the verb list on nodes"
+        nodes = [node for node in self.nodes.values() if action is not ChangeAction.SET or self._has_gpus(node)]
+        labels = of_pools + [{key: node.label(key) or "" for key in node.keys} for node in nodes]
+        if known := sorted({own[key] for own in labels if key in own}):
+            what, close = few(list(map(spelled, missing))), nearest(missing[0], known)
+            what += f"; {key} is {few(known)}"
+        else:
+            keys = sorted(set().union(*labels))
+            what, close = f"the label {spelled(key)}", nearest(key, keys)
+            whose = "GPU nodes" if action is ChangeAction.SET else "nodes"
+            what += "" if close else f"; {whose} have {few(keys)}"
+        return f"no node and no declared node pool has {what}" + (f"; did you mean {close}?" if close else "")
+
+
+def _is_of(node: Node, pool: NodePool) -> bool:
+    """Whether a node belongs to a pool, whatever driver it has."""
+    return bool(pool.members) and all(node.label(key) == value for key, value in pool.members)
 
 
 def has_nvidia_gpus(node: NodeClass, accelerators: Accelerators) -> bool:
@@ -124,70 +157,35 @@ def has_plugin(node: NodeClass, accelerators: Accelerators) -> bool:
     return any(gpu is not None and gpu.vendor is Vendor.NVIDIA for gpu in known)
 
 
-def _is_named(pool: NodePool, selection: NodeSelection) -> bool:
-    return not selection.key and pool.name == selection.text
-
-
-def _is_of(node: Node, pool: NodePool) -> bool:
-    """Whether a node belongs to a pool, whatever driver it has."""
-    return bool(pool.members) and all(node.label(key) == value for key, value in pool.members)
+def selector_of(text: str) -> tuple[str, tuple[str, ...]]:
+    """A label and its values; without a label, the name of a pool. Raises FormatError."""
+    text = text.strip()
+    if text and "=" not in text and not any(map(str.isspace, text)):
+        return "", (text,)
+    if (found := _IN.fullmatch(text)) is not None:
+        key, values = found[1], tuple(filter(None, (value.strip() for value in found[2].split(","))))
+    else:
+        key, _, value = text.partition("=")
+        key, values = key.strip() if "=" in text else "", (value.removeprefix("=").strip(),)
+    if not key or not values or any("," in value or "=" in value for value in values):
+        raise FormatError(f"{spelled(text)} selects no nodes; {_WANTED}")
+    return key, values
 
 
 def changes_of(sets: Iterable[str], retired: Iterable[str], known: KnownNodes) -> tuple[NodeChange, ...]:
     """The changes that these texts mean: `SELECTOR|POOL=DRIVER` and `SELECTOR|POOL`. Raises UnusableChangesError."""
     faults: list[str] = []
     found: list[NodeChange] = []
-    for text in sets:
-        selector, equals, driver = text.rpartition("=")
-        if equals:
-            _add(found, faults, f"--set {spelled(text)}", ChangeAction.SET, selector, driver.strip(), known)
-        else:
-            faults.append(f"--set {spelled(text)}: names no driver; write SELECTOR=DRIVER, such as pool=a100=580.95.05")
-    for text in retired:
-        _add(found, faults, f"--retire {spelled(text)}", ChangeAction.RETIRE, text, "", known)
+    written = [(ChangeAction.SET, text) for text in sets] + [(ChangeAction.RETIRE, text) for text in retired]
+    for action, text in written:
+        try:
+            found.append(known.change(action, text))
+        except UnusableChangesError as error:
+            faults += (f"--{action} {spelled(text)}: {message}" for message in error.messages)
     faults += _twice(found)
     if faults:
         raise UnusableChangesError(faults)
     return tuple(found)
-
-
-def _add(  # noqa: PLR0913, PLR0917  # the parts of a change
-    found: list[NodeChange],
-    faults: list[str],
-    option: str,
-    action: ChangeAction,
-    selector: str,
-    driver: str,
-    known: KnownNodes,
-) -> None:
-    """Add the change that an option means, or what is wrong with the option."""
-    version: Version | None = None
-    cuda: Version | None = None
-    before = len(faults)
-    if action is ChangeAction.SET:
-        try:
-            version = _driver(driver, known.tables)
-            cuda = known.tables.drivers.reported_by(version)
-        except FormatError as error:
-            faults.append(f"{option}: {error}")
-    try:
-        selection = NodeSelection.of(selector)
-        nodes, pools = known.selected(selection)
-    except FormatError as error:
-        faults.append(f"{option}: {error}")
-        return
-    if not nodes and not pools:
-        faults.append(f"{option}: {_nothing(selection, known, action)}")
-        return
-    if action is ChangeAction.SET:
-        bare, nodes = len(nodes), [name for name in nodes if known.has_gpus(known.nodes[name].kind)]
-        if not nodes and not pools:
-            faults.append(f"{option}: selects {counted(bare, 'node')}, none of which has NVIDIA GPUs; select others")
-            return
-    if len(faults) == before:
-        note = _missed(selection, known, action)
-        told = f"{option}: {note}" if note else ""
-        found.append(NodeChange(action, selection.text, frozenset(nodes), frozenset(pools), version, cuda, told))
 
 
 def _driver(text: str, tables: CudaTables) -> Version:
@@ -195,13 +193,13 @@ def _driver(text: str, tables: CudaTables) -> Version:
     try:
         version = parse_version(text)
     except FormatError:
+        version = Version(())
+    if not 1 <= len(version.parts) <= 3 or version.major < _OLDEST_BRANCH:
         meant = _NUMBERS.fullmatch(text)
         hinted = f"; did you mean {meant[1]}?" if meant is not None else ""
         raise FormatError(
             f"{spelled(text)} is not a driver version; write one such as 580.95.05, or its branch, 580{hinted}"
-        ) from None
-    if len(version.parts) > 3 or version.major < _OLDEST_BRANCH:
-        raise FormatError(f"{spelled(text)} is not a driver version; write one such as 580.95.05, or its branch, 580")
+        )
     if tables.drivers.branch(version.major) is None:
         numbers = [row.number for row in tables.drivers.rows]
         older = [number for number in numbers if number < version.major][-1:]
@@ -214,74 +212,16 @@ def _driver(text: str, tables: CudaTables) -> Version:
     return version
 
 
-def _nothing(selection: NodeSelection, known: KnownNodes, action: ChangeAction) -> str:
-    """What there is, where a selection means nothing."""
-    if not selection.key:
-        names = sorted({pool.name for pool in known.pools})
-        there_are = f"there are {few(names)}{hint(selection.text, names)}" if names else "none is declared"
-        return f"no policy declares a node pool {spelled(selection.text)}; {there_are}. {_WANTED.capitalize()}"
-    if not known.nodes and not known.pools:
-        return "no node is known; the cluster has none, or its nodes cannot be listed: grant the verb list on nodes"
-    labels = _labels(known, action)
-    if selection.key not in labels:
-        close, whose = nearest(selection.key, sorted(labels)), "GPU nodes" if action is ChangeAction.SET else "nodes"
-        return f"no node and no declared node pool has the label {spelled(selection.key)}; " + (
-            f"did you mean {close}?" if close else f"{whose} have {few(sorted(labels))}"
-        )
-    return _no_value(selection.key, selection.values[0], labels[selection.key], "this value")
-
-
-def _missed(selection: NodeSelection, known: KnownNodes, action: ChangeAction) -> str:
-    """What there is beside the values that no node and no pool has; empty if each is one of some."""
-    if not selection.values[1:]:
-        return ""
-    there = {node.label(selection.key) for node in known.nodes.values()}
-    there |= {dict(pool.labels).get(selection.key) for pool in known.pools}
-    missing = [value for value in selection.values if value not in there]
-    if not missing:
-        return ""
-    return _no_value(
-        selection.key, missing[0], _labels(known, action).get(selection.key, set()), few(list(map(spelled, missing)))
-    )
-
-
-def _no_value(key: str, value: str, known: Set[str], what: str) -> str:
-    values = sorted(known)
-    close = nearest(value, values)
-    return f"no node and no declared node pool has {what}; {key} is {few(values)}" + (
-        f"; did you mean {close}?" if close else ""
-    )
-
-
-def _labels(known: KnownNodes, action: ChangeAction) -> dict[str, set[str]]:
-    """The labels of the nodes that may be meant, and of declared pools, each with its values."""
-    labels: dict[str, set[str]] = {}
-    for node in known.nodes.values():
-        if action is not ChangeAction.SET or known.has_gpus(node.kind):
-            for key in node.keys:
-                labels.setdefault(key, set()).add(node.label(key) or "")
-    for pool in known.pools:
-        for key, value in pool.labels:
-            labels.setdefault(key, set()).add(value)
-    return labels
-
-
 def _twice(changes: Sequence[NodeChange]) -> Iterable[str]:
     """What several changes do to one node or pool that cannot all be done."""
-    for at, one in enumerate(changes):
-        for other in changes[:at]:
-            nodes, pools = one.nodes & other.nodes, one.pools & other.pools
-            is_same = one.text == other.text
-            if is_same or ((nodes or pools) and (one.action, one.driver) != (other.action, other.driver)):
-                first = next(iter(sorted(nodes) or sorted(pools)), one.text)
-                what = counted(len(nodes), "node") if nodes else counted(len(pools), "node pool")
-                whom = (
-                    f"{spelled(one.text)} is named twice"
-                    if is_same
-                    else (f"{spelled(other.text)} and {spelled(one.text)} both mean {what}, such as {first}")
-                )
-                yield f"{whom}: {_deed(other)} and {_deed(one)}; keep one of the two"
-
-
-def _deed(change: NodeChange) -> str:
-    return f"--set to {change.driver}" if change.action is ChangeAction.SET else "--retire"
+    for other, one in combinations(changes, 2):
+        nodes, pools = one.nodes & other.nodes, one.pools & other.pools
+        if one.text == other.text:
+            whom = f"{spelled(one.text)} is named twice"
+        elif (nodes or pools) and (one.action, one.driver) != (other.action, other.driver):
+            what = counted(len(nodes), "node") if nodes else counted(len(pools), "node pool")
+            whom = f"{spelled(other.text)} and {spelled(one.text)} both mean {what}, such as {min(nodes or pools)}"
+        else:
+            continue
+        deeds = [f"--set to {each.driver}" if each.driver is not None else "--retire" for each in (other, one)]
+        yield f"{whom}: {' and '.join(deeds)}; keep one of the two"

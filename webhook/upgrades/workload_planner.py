@@ -1,4 +1,4 @@
-"""Looks at pods and workloads one by one, and says what a plan changes for each owner.
+"""From objects, read one by one, to a plan: what changes for each owner.
 
 A workload is judged by its templates, and its running pods only count their GPUs. Pods whose owner nobody knows are
 judged as they are, without their node, because they will be placed anew. So are the running pods of a template that
@@ -7,37 +7,104 @@ that are alike are judged once, whoever owns them. Objects are not kept.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from hashlib import sha256
+from itertools import islice
 from typing import Any
 
-from webhook import engine
 from webhook.audit.auditing import error_about, is_passed_over
 from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.audit.owners import Owners
 from webhook.audit.report import ObjectReference, SourceLine
+from webhook.audit.review_objects import LookedUpImages
+from webhook.cuda import cuda_messages
 from webhook.cuda.cuda_tables import context_of
-from webhook.cuda.need import Need
-from webhook.facts.facts import ClusterFacts
-from webhook.model.accelerators import Accelerators
-from webhook.model.claims import TOO_LARGE, claims_of
+from webhook.cuda.need import BuiltFor, Need
+from webhook.model.container import Container
 from webhook.model.json_parts import mapped
+from webhook.model.node import CUDA_LABELS
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import owner_kind, pod_from_raw
 from webhook.model.subject import subject_of, subject_of_template
 from webhook.model.workloads import is_pod, templates_of, workload_of
-from webhook.policy.policy_set import Policy, PolicySet
-from webhook.rules import cuda_driver
-from webhook.rules.rule import Stage
+from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
+from webhook.rules import cuda_driver, tolerations
+from webhook.rules.claimed_gpus import claimed_gpus
 from webhook.rules.rule_settings import Mode
-from webhook.upgrades.changed_cluster import ChangedCluster, ClusterSide
-from webhook.upgrades.comparing import PlacesCompared, compared, worst_of
-from webhook.upgrades.driver_plan import PlannedWorkload, UnknownImage
-from webhook.upgrades.standing import NOWHERE, RunsOn, Standing, settings_in, standing_of, uses_nvidia
+from webhook.upgrades.changed_cluster import ChangedCluster
+from webhook.upgrades.comparing import PlacesCompared, compared
+from webhook.upgrades.driver_plan import DriverPlan, PlannedWorkload, RunsOn, UnknownImage
+from webhook.upgrades.planned_nodes import Owner, PodsOfMatrix, branch_matrix, planned_pools
+from webhook.upgrades.pod_placement import NO_CUDA, NOWHERE, PolicyView, moves_of, placement_of
 
 Raw = Mapping[str, Any]
+
+_AT_A_TIME = 200
+_NOTHING_KNOWN = "neither its name nor anything else says which CUDA version it needs"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What to plan: the cluster with its changes, the policies, and how.
+
+    `namespace` is that of manifests that name none. `added` names the file of the nodes that come. `created` is in UTC,
+    with time zone.
+    """
+
+    cluster: ChangedCluster
+    policies: PolicySet
+    created: datetime
+    namespace: str = "default"
+    added: str = ""
+    has_matrix: bool = False
+
+
+def plan_of(
+    request: PlanRequest,
+    documents: Iterable[Document | DocumentError],
+    owners: Owners,
+    images: LookedUpImages | None = None,
+) -> DriverPlan:
+    """The plan for these objects, of which owners come before what they own.
+
+    With `images` the images that are asked about are looked up in batches, before the objects are judged.
+    """
+    if images is not None:
+        request = replace(request, cluster=replace(request.cluster, facts=request.cluster.facts.with_images(images)))
+        documents = _looked_up(documents, WorkloadPlanner(request, owners), images)
+    planner = WorkloadPlanner(request, owners)
+    for document in documents:
+        planner.add(document)
+    return planner.plan()
+
+
+def _looked_up(
+    documents: Iterable[Document | DocumentError], asking: "WorkloadPlanner", images: LookedUpImages
+) -> Iterator[Document | DocumentError]:
+    """The documents, each after the images were looked up that judging it asks about."""
+    documents = iter(documents)
+    while batch := list(islice(documents, _AT_A_TIME)):
+        for document in batch:
+            asking.add(document)
+        images.look_up()
+        yield from batch
+
+
+def policies_without_files() -> PolicySet:
+    """The policies of a plan for which nobody names any: cudaDriver with its defaults, and tolerations of GPU taints.
+
+    The taints nvidia.com/gpu and alike are tolerated as ExtendedResourceToleration of Kubernetes does: templates rarely
+    name them, and without tolerations they would have no nodes.
+    """
+    rules = tuple(
+        BoundRule(rule, Mode.ENFORCE, rule.settings(mode=Mode.ENFORCE), "defaults")
+        for rule in (tolerations.RULE, cuda_driver.RULE)
+    )
+    return PolicySet.of(Policy("defaults", (), content_hash("defaults"), rules), {})
+
 
 _NUMBERS = frozenset(
     {
@@ -54,20 +121,17 @@ _TOKEN = re.compile(r"kube-api-access-[a-z0-9]{5}")
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedPods:
-    """Pods that are alike: one of them as it is now, its policy and settings, where it stands, and what changes.
+class _JudgedPods:
+    """Pods that are alike: what changes for them, and the workloads that have such pods.
 
-    `needs` are those of its images, without what only messages say. `before` has no single verdicts.
+    Each pod has so many `gpus`. `unknown` are their images of which nobody knows what they need, each with the problem.
     """
 
-    pod: Pod
-    policy: Policy
-    settings: cuda_driver.Settings
-    needs: tuple[Need, ...]
-    before: Standing
     compared: PlacesCompared
-    owners: set[tuple[str, ...]] = field(default_factory=set)
-    """The identities of the workloads that have such pods."""
+    gpus: int
+    unknown: tuple[tuple[str, str], ...]
+    of_matrix: PodsOfMatrix
+    owners: set[Owner] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -95,36 +159,29 @@ class _Row:
 
 
 class WorkloadPlanner:
-    """Takes documents, owners before what they own, and then says what changes for each owner.
+    """Takes documents, owners before what they own, and then makes the plan."""
 
-    `namespace` is that of manifests that name none. `now` is the moment for which exceptions are judged, in seconds
-    since 1970.
-    """
-
-    def __init__(
-        self, policies: PolicySet, cluster: ChangedCluster, owners: Owners, namespace: str, now: float
-    ) -> None:
-        self._policies, self._cluster, self._owners = policies, cluster, owners
-        self._namespace, self._now = namespace, now
-        self._accelerators: Accelerators = policies.accelerators
-        self._others = cuda_driver.Settings.model_validate(
-            {"mode": Mode.AUDIT}, context=context_of(policies.cuda.tables)
+    def __init__(self, request: PlanRequest, owners: Owners) -> None:
+        self._request, self._cluster, self._owners = request, request.cluster, owners
+        self._policies, self._now = request.policies, request.created.timestamp()
+        self._if_disabled = cuda_driver.Settings.model_validate(
+            {"mode": Mode.AUDIT}, context=context_of(self._policies.cuda.tables)
         )
-        self._rows: dict[tuple[str, ...], _Row] = {}
-        self._alike: dict[tuple[object, ...], JudgedPods | None] = {}
-        self._completing: dict[int, tuple[Policy, Policy]] = {}
-        self.errors: list[DocumentError] = []
+        self._rows: dict[Owner, _Row] = {}
+        self._alike: dict[tuple[object, ...], _JudgedPods | None] = {}
+        self._views: dict[int, tuple[Policy, PolicyView]] = {}
+        self._errors: list[DocumentError] = []
 
     def add(self, document: Document | DocumentError) -> None:
         """Look at an object."""
         if isinstance(document, DocumentError):
-            self.errors.append(document)
+            self._errors.append(document)
             return
         try:
             if not is_passed_over(document, self._owners):
                 self._pod(document) if is_pod(document.api_version, document.kind) else self._workload(document)
         except ValueError as error:
-            self.errors.append(error_about(document, str(error)))
+            self._errors.append(error_about(document, str(error)))
 
     def _workload(self, document: Document) -> None:
         raw, namespace = document.object, self._namespace_of(document)
@@ -138,7 +195,7 @@ class WorkloadPlanner:
             row = row or self._row(self._owners.root_of(raw), namespace, document, is_declared=bool(document.source))
             row.of_templates.append(judged.compared)
             pods = 1 if template.pods is None else template.pods
-            row.declared += _gpus(judged.pod, self._cluster.facts, self._accelerators) * pods
+            row.declared += judged.gpus * pods
             judged.owners.add(row.owner.identity)
 
     def _pod(self, document: Document) -> None:
@@ -159,9 +216,9 @@ class WorkloadPlanner:
             row = row or self._row(root, namespace, document, is_declared=bool(document.source) and not is_running)
             row.of_pods.append(judged.compared)
             judged.owners.add(row.owner.identity)
-            gpus = _gpus(judged.pod, self._cluster.facts, self._accelerators)
+            gpus = judged.gpus
         else:
-            gpus = _gpus(pod_from_raw(raw, self._accelerators, namespace), self._cluster.facts, self._accelerators)
+            gpus = self._gpus(pod_from_raw(raw, self._policies.accelerators, namespace))
         row.running += gpus if is_running else 0
         row.declared += 0 if is_running else gpus
 
@@ -176,93 +233,110 @@ class WorkloadPlanner:
         known = workload_of(document.api_version, document.kind)
         if known is not None and not known.is_namespaced:
             return ""
-        return own_namespace(document) or self._namespace
+        return own_namespace(document) or self._request.namespace
 
-    def _judged(self, raw: Raw, namespace: str, policy: Policy, *, is_queued: bool = False) -> JudgedPods | None:
+    def _judged(self, raw: Raw, namespace: str, policy: Policy, *, is_queued: bool = False) -> _JudgedPods | None:
         """What changes for a pod; None if it gets no NVIDIA GPU for certain."""
         key = (_judged_parts(raw, policy.labels), namespace, id(policy), is_queued)
         if key not in self._alike:
             self._alike[key] = self._compared(raw, namespace, policy, is_queued=is_queued)
         return self._alike[key]
 
-    def _compared(self, raw: Raw, namespace: str, policy: Policy, *, is_queued: bool) -> JudgedPods | None:
-        settings = settings_in(policy, self._others)
-        sides = (self._cluster.before, self._cluster.after)
-        placed = [(self._completed(raw, namespace, policy, side, is_queued=is_queued), side) for side in sides]
-        before, after = (standing_of(pod, side.policy(policy), settings, side) for pod, side in placed)
-        if before is after is NOWHERE and not any(uses_nvidia(pod, side.facts) for pod, side in placed):
+    def _compared(self, raw: Raw, namespace: str, policy: Policy, *, is_queued: bool) -> _JudgedPods | None:
+        if id(policy) not in self._views:
+            self._views[id(policy)] = policy, PolicyView(policy, self._cluster)  # with it, no other policy gets its id
+        view = self._views[id(policy)][1]
+        pod, later = (one.completed(raw, namespace, is_queued=is_queued) for one in (view.now, view.then))
+        settings = _settings_in(policy, self._if_disabled)
+        now, then = placement_of(pod, settings, view.now), placement_of(later, settings, view.then)
+        if now is None and then is None:
             return None
-        needs = tuple(replace(need, evidence="", notes=(), env=None) for _, need in before.uses)
-        found = compared(before, after, self._cluster.order)
-        slim = replace(before, survey=None, verdicts=(), members=())
-        return JudgedPods(placed[0][0], policy, settings, needs, slim, found)
+        before, after = now or NOWHERE, then or NOWHERE
+        moves = moves_of(view.groups, before, after)
+        needs = tuple(replace(need, evidence="", notes=(), env=None) for _, need in before.uses) or (NO_CUDA,)
+        is_allowed = settings.forward_compat == "allow"
+        verdicts = frozenset((one.group.offer, one.before) for one in moves if one.before is not None)
+        selects = _selects_drivers(pod)
+        return _JudgedPods(
+            compared(pod, before, after, moves),
+            self._gpus(pod),
+            tuple(_unknown_images(before.uses)),
+            PodsOfMatrix(needs, settings.tables, is_allowed, settings.forced_compat, verdicts, selects),
+        )
 
-    def _completed(self, raw: Raw, namespace: str, policy: Policy, side: ClusterSide, *, is_queued: bool) -> Pod:
-        """The pod as policies complete it, without the node affinity of rules that steer pods."""
-        policy = side.policy(policy)
-        known = self._completing.get(id(policy))
-        if known is None:
-            without = policy.only(lambda bound: bound.rule.stage is not Stage.STEERING)
-            known = self._completing[id(policy)] = policy, without
-        outcome = engine.mutate(raw, known[1], side.facts, namespace=namespace)
-        pod = pod_from_raw(outcome.object, self._accelerators, namespace)
-        return replace(pod, is_gated=True) if is_queued else pod
+    def _gpus(self, pod: Pod) -> int:
+        """The GPUs of a pod: those that it requests by number, and those of its claims, as gpuLimits counts them."""
+        return pod.gpu_count + sum(one.most for one in claimed_gpus(pod, self._cluster.facts))
 
-    def judged(self) -> Iterator[JudgedPods]:
-        """All kinds of pods that were judged."""
-        yield from filter(None, self._alike.values())
+    def plan(self) -> DriverPlan:
+        """The plan for all objects so far."""
+        request, judged = self._request, list(filter(None, self._alike.values()))
+        of_matrix = ((one.of_matrix, one.owners) for one in judged)
+        workloads = self._workloads()
+        return DriverPlan(
+            request.created,
+            workloads,
+            planned_pools(self._cluster, request.added, self._now),
+            _images_used(judged, workloads),
+            branch_matrix(self._cluster, of_matrix, self._now) if request.has_matrix else None,
+            tuple(self._errors),
+        )
 
-    def workloads(self) -> tuple[PlannedWorkload, ...]:
-        """What changes for each owner, the worst change first."""
+    def _workloads(self) -> tuple[PlannedWorkload, ...]:
         found = []
         for row in self._rows.values():
-            worst = worst_of(row.found)
+            worst = min(row.found, key=lambda one: one.change.rank)
             gpus = row.declared if row.is_declared and not row.running else row.running
             found.append(
                 PlannedWorkload(
-                    row.owner,
-                    gpus,
-                    worst.change,
-                    worst.before,
-                    worst.after,
-                    worst.reason,
-                    worst.remedy,
-                    row.source,
+                    row.owner, gpus, worst.change, worst.before, worst.after, worst.reason, worst.remedy, row.source
                 )
             )
         return tuple(sorted(found, key=lambda one: (one.change.rank, -one.gpus, one.owner)))
 
-    def unknown_images(self) -> tuple[UnknownImage, ...]:
-        """The images of which nobody knows what they need; those with the most GPUs first."""
-        gpus = {one.owner.identity: one.gpus for one in self.workloads()}
-        problems: dict[str, str] = {}
-        users: dict[str, set[tuple[str, ...]]] = {}
-        for judged in self.judged():
-            for image, problem in judged.compared.unknown:
-                problems.setdefault(image, problem)
-                users.setdefault(image, set()).update(judged.owners)
-        found = [
-            UnknownImage(image, problem, len(users[image]), sum(gpus.get(one, 0) for one in users[image]))
-            for image, problem in problems.items()
-        ]
-        return tuple(sorted(found, key=lambda one: (-one.gpus, -one.workloads, one.image)))
+
+def _settings_in(policy: Policy, if_disabled: cuda_driver.Settings) -> cuda_driver.Settings:
+    """The settings of cudaDriver in a policy; images need their drivers also where the rule is disabled.
+
+    What `forcedCompat` only warns of counts as well.
+    """
+    found = (one.settings for one in policy.rules if isinstance(one.settings, cuda_driver.Settings))
+    return next(found, if_disabled).for_other_drivers()
+
+
+def _selects_drivers(pod: Pod) -> bool:
+    """Whether the labels by which a pod selects nodes are about the driver."""
+    keys = [*pod.node_selector, *(one.key for term in pod.required or () for one in term.expressions)]
+    return any(key.startswith(CUDA_LABELS) for key in keys)
+
+
+def _unknown_images(uses: Iterable[tuple[Container, Need]]) -> Iterator[tuple[str, str]]:
+    """The images of which it is not known what they need, and why."""
+    for container, need in uses:
+        if container.image and need.kind not in (BuiltFor.OTHER, BuiltFor.NONE) and need.cuda is None:
+            said = [text for text in (need.evidence, *need.notes[:1]) if text not in ("", cuda_messages.NO_EVIDENCE)]
+            yield container.image, "; ".join(said) or _NOTHING_KNOWN
+
+
+def _images_used(judged: Iterable[_JudgedPods], workloads: Iterable[PlannedWorkload]) -> tuple[UnknownImage, ...]:
+    """The images of which nobody knows what they need; those with the most GPUs first."""
+    gpus = {one.owner.identity: one.gpus for one in workloads}
+    problems: dict[str, str] = {}
+    users: dict[str, set[Owner]] = {}
+    for one in judged:
+        for image, problem in one.unknown:
+            problems.setdefault(image, problem)
+            users.setdefault(image, set()).update(one.owners)
+    found = [
+        UnknownImage(image, problem, len(users[image]), sum(gpus.get(one, 0) for one in users[image]))
+        for image, problem in problems.items()
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.gpus, -one.workloads, one.image)))
 
 
 def _placed(owner: ObjectReference, namespace: str) -> ObjectReference:
     """The owner in the namespace of what it owns, where a manifest names no namespace."""
     return owner if owner.namespace or not namespace else replace(owner, namespace=namespace)
-
-
-def _gpus(pod: Pod, facts: ClusterFacts, accelerators: Accelerators) -> int:
-    """The GPUs of a pod: those that it requests by number, and at least those of its claims."""
-    claimed = 0
-    for named in claims_of(pod.resource_claims):
-        requests = facts.claim(named, pod.namespace) or ()
-        for request in requests if requests != TOO_LARGE else ():
-            first = next(iter(request), None)
-            if first is not None and first.are_gpus(accelerators) and not first.is_administrative:
-                claimed += first.least
-    return pod.gpu_count + claimed
 
 
 def _judged_parts(raw: Raw, read: frozenset[str]) -> bytes:

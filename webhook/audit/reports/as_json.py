@@ -19,6 +19,7 @@ KIND = "AuditReport"
 def render(report: AuditReport) -> str:
     """The whole report as indented JSON in ASCII; values that do not apply are null."""
     made = _map(report)
+    del made["subject"]
     policies = {"directory": made.pop("directory"), "hash": made.pop("hash")}
     return dumps(
         {"apiVersion": API_VERSION, "kind": KIND, "created": made.pop("created"), "policies": policies, **made}

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from webhook.audit.report import AuditReport
+from webhook.audit.report import AuditReport, Cell, Level
 from webhook.audit.reports import report_wording
 from webhook.audit.reports.report_wording import shortened
-from webhook.audit.reports.sections import Cell, lines, sections
+from webhook.audit.reports.sections import lines, sections
 
 MOST = 65_536
 """Most characters that GitHub allows in a comment, counted here in bytes of UTF-8, which are never fewer."""
@@ -121,15 +121,19 @@ def _size(text: str) -> int:
 
 def render(report: AuditReport) -> str:
     """The report in at most 65,536 characters, which is GitHub's limit; the last sentence says what is left out."""
-    page = Page()
-    page.paragraph(f"**GPU policy audit** of {report_wording.total(report)}.")
+    page = Page(report.command)
     when = report_wording.moment(report.created)
-    page.paragraph(f"Policies: {code(report.directory)} ({code(report.hash[:12])}), {when}.")
+    if report.subject is not None:
+        page.paragraph(f"**{report.subject.title}**, {when}: {report_wording.total(report)}.")
+    else:
+        page.paragraph(f"**GPU policy audit** of {report_wording.total(report)}.")
+        page.paragraph(f"Policies: {code(report.directory)} ({code(report.hash[:12])}), {when}.")
     if (comparison := report.comparison) is not None:
         page.paragraph(f"**Against** {code(comparison.directory)}: {report_wording.changes(comparison)}.")
     for section in sections(report):
         rows = ([_cell(cell) for cell in row] for row in section.rows)
-        page.table(section.columns, rows, summary="" if section.key == "refusals" else section.title)
+        is_folded = section.key != "refusals" and (report.subject is None or section.key != Level.REFUSE)
+        page.table(section.columns, rows, summary=section.title if is_folded else "")
     return str(page)
 
 

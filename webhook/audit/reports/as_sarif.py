@@ -91,8 +91,10 @@ _MODES = (
 )
 
 
-def _described(key: str) -> dict[str, Any]:
+def _described(key: str, report: AuditReport) -> dict[str, Any]:
     """The descriptor of a rule: its promise, what goes wrong without it, and the docstring of its module."""
+    if report.subject is not None:
+        return descriptor(key, *[report.subject.rules.get(key, key)] * 3)
     rule = next((rule for rule in RULES if rule.key == key), None)
     if rule is None:
         return descriptor(key, key or "unnamed", key or "unnamed", _MODES)
@@ -142,7 +144,7 @@ def render(report: AuditReport) -> str:
     rules = sorted({finding.rule for finding in kept})
     newly = frozenset(finding.id for finding in report.comparison.newly_refused) if report.comparison else frozenset()
     run = {
-        "tool": {"driver": _driver([_described(rule) for rule in rules])},
+        "tool": {"driver": _driver([_described(rule, report) for rule in rules])},
         "invocations": [
             {
                 "executionSuccessful": not report.errors,
@@ -218,10 +220,10 @@ def _notifications(report: AuditReport, left_out: int) -> Iterator[dict[str, Any
         yield _notice("comparison", "note", text)
     if left_out:
         text = f"{left_out:,} of {len(report.findings):,} results are left out, the least grave"
-        yield _notice("left-out", "warning", f"{text}; gpu-policy audit --format json has all.")
+        yield _notice("left-out", "warning", f"{text}; {report.command} has all.")
     if len(report.errors) > MOST_ERRORS:
         text = f"{len(report.errors) - MOST_ERRORS:,} more entries could not be read"
-        yield _notice("left-out", "error", f"{text}; gpu-policy audit --format json has all.")
+        yield _notice("left-out", "error", f"{text}; {report.command} has all.")
 
 
 def _unreadable(error: DocumentError, report: AuditReport) -> dict[str, Any]:

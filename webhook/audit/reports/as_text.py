@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from webhook.audit import quota_report
-from webhook.audit.report import AuditReport, Level
+from webhook.audit.report import AuditReport, Cell, Level, Section
 from webhook.audit.reports import report_wording
-from webhook.audit.reports.sections import Cell, Section, lines, sections
+from webhook.audit.reports.sections import lines, sections
 from webhook.outcome import printable
 
 MOST = 50
@@ -59,6 +59,9 @@ def render(report: AuditReport, console: Console) -> None:
 
 def _head(report: AuditReport, console: Console) -> None:
     """Print what was audited, under which policies, and the totals."""
+    if report.subject is not None:
+        _line(f"{report.subject.title}, {report_wording.moment(report.created)}", console, "bold")
+        return
     what = "a cluster" if report.is_of_cluster else "manifests"
     _line(f"Audit of {what} with policies from {report.directory} ({report.hash[:12]})", console, "bold")
     _line(f"at {report_wording.moment(report.created)}", console, "dim")

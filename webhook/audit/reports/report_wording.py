@@ -138,6 +138,8 @@ def total(report: AuditReport) -> str:
     """The whole report in one sentence without a period."""
     counts = report.counts
     unread = f"; {counted(len(report.errors), 'entry', 'entries')} could not be read" if report.errors else ""
+    if report.subject is not None:
+        return report.subject.total + unread
     return (
         f"{looked_at(counts)}: {counts.refused:,} would be refused, {counts.warned:,} only warned, "
         f"{counts.completed:,} completed{unread}"

@@ -1,17 +1,22 @@
 """The sections of a report: titles, columns and rows, once for every format that people read."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from webhook.audit.quota_report import LimitUsage, ReportedQuota
-from webhook.audit.report import AuditFinding, AuditReport, Capacity, ChangedInjection, Level, PendingPods
+from webhook.audit.report import (
+    AuditFinding,
+    AuditReport,
+    Capacity,
+    Cell,
+    ChangedInjection,
+    Level,
+    PendingPods,
+    Section,
+)
 from webhook.audit.reports import report_wording as wording
 from webhook.outcome import printable
 from webhook.quota.quota_wording import number
-
-Cell = str | int | Fraction | tuple[str, ...]
-"""A text, a number, the used share of a limit, or several lines."""
 
 FINDINGS = {
     Level.REFUSE: "Would be refused",
@@ -20,20 +25,6 @@ FINDINGS = {
     Level.AUDIT: "Would only be recorded",
 }
 """Level -> title of the section that lists its findings; injections are counted by rule instead."""
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A table. Where its cells are too long for one, the first `heads` cells of a row are a line of their own.
-
-    `key` names the section: the level of findings, or a word.
-    """
-
-    key: str
-    title: str
-    columns: tuple[str, ...]
-    rows: Sequence[tuple[Cell, ...]]
-    heads: int = 0
 
 
 def sections(report: AuditReport) -> Iterator[Section]:
@@ -48,11 +39,13 @@ def _sections(report: AuditReport) -> Iterator[Section]:
         changed = [_changed(one) for one in comparison.changed_injections]
         injections = ("Object", "Pods", "Source", "No longer injected", "Now injected")
         yield Section("changed", f"Changed injections: {len(changed):,}", injections, changed, heads=3)
-    rows = wording.by_namespace_and_rule(report.at(Level.REFUSE))
+    if (subject := report.subject) is not None:
+        yield from subject.sections
+    rows = wording.by_namespace_and_rule(report.at(Level.REFUSE)) if subject is None else ()
     yield Section("refusals", "Refusals", ("Namespace", "Rule", "Objects refused"), rows)
     errors = [(str(error),) for error in report.errors]
     yield Section("errors", f"Could not be read: {len(errors):,}", ("What",), errors, heads=1)
-    for level, title in FINDINGS.items():
+    for level, title in (FINDINGS if subject is None else subject.levels).items():
         yield findings(level, title, tuple(report.at(level)))
     rules = wording.by_rule(report.at(Level.COMPLETE))
     yield Section("injected", "Would be injected", ("Rule", "Objects"), rules)
@@ -74,7 +67,7 @@ def findings(key: str, title: str, found: Sequence[AuditFinding]) -> Section:
 
 def _finding(finding: AuditFinding) -> tuple[Cell, ...]:
     where = wording.policy_place(finding)
-    details = [f"policy {finding.policy}, {where}" if where else f"policy {finding.policy}"]
+    details = [f"policy {finding.policy}, {where}" if where else f"policy {finding.policy}"] if finding.policy else []
     if finding.object != finding.owner:
         details.append(f"found in {finding.object.title}")
     if finding.running is not None:

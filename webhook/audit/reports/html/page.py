@@ -8,7 +8,7 @@ Findings become rows of texts: the script has all of them as data, and without i
 
 from collections import namedtuple
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from webhook.audit.report import AuditFinding, AuditReport, Comparison, Level
@@ -88,14 +88,16 @@ MOST_WITHOUT_SCRIPT = 300
 def render(report: AuditReport) -> str:
     """The whole page; equal reports give equal pages."""
     listed = [section for section in sections(report) if section.key not in FINDINGS]
-    before = ("newly-refused", "no-longer-refused", "changed", "refusals", "injected")
-    totals = totals_of(report)
+    before = ("newly-refused", "no-longer-refused", "changed", "refusals", "injected", "planned")
+    totals = () if report.subject is not None else totals_of(report)
+    words = {} if report.subject is None else {str(level): title for level, title in report.subject.levels.items()}
     return page_of(
-        (__package__, "page.html"),
-        _ABOUT,
+        replace(_ABOUT, titles=words),
         Row._fields,
         rows(report.findings, report.comparison),
         report=report,
+        title="GPU policy audit" if report.subject is None else report.subject.title,
+        words=words,
         verdict=verdict(report),
         totals=totals,
         totals_bar=bar([(total.style, total.count) for total in totals], sum(total.count for total in totals)),
@@ -180,6 +182,8 @@ def share_of(count: int, whole: int) -> str:
 
 def verdict(report: AuditReport) -> str:
     """The gravest result in one sentence."""
+    if report.subject is not None:
+        return report.subject.total
     counts = report.counts
     whole = counts.pods + counts.workloads + counts.claims
     objects = f"{whole:,} {'pods and workloads' if whole != 1 else 'pod or workload'}"

@@ -1,4 +1,4 @@
-"""What every page of HTML has: its frame, its style, its script with the rows of one table, and a policy about them.
+"""The page of HTML: its template, its style, its script with the rows of one table, and a policy about them.
 
 Every text may come from tenants. Templates escape all texts, the data for the script cannot contain markup, the script
 makes text nodes only, and the page's own Content-Security-Policy forbids anything else to run or to be loaded.
@@ -20,9 +20,6 @@ from webhook.outcome import printable
 
 _MEANT_BY_MARKUP = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
 
-Asset = tuple[str, str]
-"""A package and the name of a file in it."""
-
 
 @dataclass(frozen=True, slots=True)
 class TableAbout:
@@ -43,25 +40,19 @@ class TableAbout:
     titles: Mapping[str, str] = field(default_factory=dict)
 
 
-def page_of(template: Asset, about: TableAbout, columns: Sequence[str], table: Iterable[object], **values: Any) -> str:
-    """The page that a template makes of values; equal values give equal pages.
+def page_of(about: TableAbout, columns: Sequence[str], table: Iterable[object], **values: Any) -> str:
+    """The page that the template makes of values; equal values give equal pages.
 
-    Rows of the `table` have an attribute for each of `columns`, which is printable text. A style beside the template
-    with its name, if there is one, comes after the style of all pages.
+    Rows of the `table` have an attribute for each of `columns`, which is printable text.
     """
-    script = _asset(__package__, "script.js")
-    own = template[1].removesuffix(".html") + ".css"
-    style = _asset(__package__, "style.css") + (_asset(template[0], own) if _is_there(template[0], own) else "")
-    return (
-        _environment(template[0])
-        .get_template(template[1])
-        .render(
-            content_security_policy=_content_security_policy(script, style),
-            script=Markup(script),  # noqa: S704  # a file of this package
-            style=Markup(style),  # noqa: S704  # a file of this package
-            data=Markup(_as_data(about, columns, table)),  # noqa: S704  # holds no character that begins markup
-            **values,
-        )
+    script, style = _asset("script.js"), _asset("style.css")
+    template = _environment().get_template("page.html")
+    return template.render(
+        content_security_policy=_content_security_policy(script, style),
+        script=Markup(script),  # noqa: S704  # a file of this package
+        style=Markup(style),  # noqa: S704  # a file of this package
+        data=Markup(_as_data(about, columns, table)),  # noqa: S704  # holds no character that begins markup
+        **values,
     )
 
 
@@ -86,20 +77,14 @@ def _hash(text: str) -> str:
 
 
 @cache
-def _asset(package: str, name: str) -> str:
-    return files(package).joinpath(name).read_text(encoding="utf-8")
+def _asset(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 @cache
-def _is_there(package: str, name: str) -> bool:
-    return files(package).joinpath(name).is_file()
-
-
-@cache
-def _environment(package: str) -> Environment:
-    """Templates of a package, and the macros of all pages."""
+def _environment() -> Environment:
     return Environment(
-        loader=FunctionLoader(lambda name: _asset(__package__ if name == "macros.html" else package, name)),
+        loader=FunctionLoader(_asset),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_shown,
