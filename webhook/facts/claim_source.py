@@ -124,7 +124,6 @@ class PodsAndClaims:
         self.full_quota, self.has_namespace = self._pods.full_quota, self._pods.has_namespace
 
     def know(self, cluster: Callable[[], ClusterFacts | None]) -> None:
-        """Look DeviceClasses and nodes up by what this returns; None while nothing is known yet."""
         self._cluster = cluster
 
     def listen(self, gone: Callable[[], None]) -> None:
@@ -133,7 +132,6 @@ class PodsAndClaims:
         self._claims.listen(gone)
 
     def start(self) -> None:
-        """Begin to follow. Call it after the process has forked; another call does nothing."""
         with self._lock:
             if self._started or self._closed:
                 return
@@ -142,7 +140,6 @@ class PodsAndClaims:
         self._claims.watch.start()
 
     def close(self) -> None:
-        """Stop following, within 2 seconds."""
         with self._lock:
             self._closed = True
         self._claims.watch.stop()
@@ -151,11 +148,9 @@ class PodsAndClaims:
             self._claims.watch.join(_CLOSE_SECONDS)
 
     def status(self, now: float) -> FactsStatus:
-        """How far pods and claims can be trusted at `now`, in seconds of the monotonic clock."""
         return status_of((*self._pods.watches, self._claims.watch), now, STALE_AFTER_SECONDS)
 
     def is_known(self) -> bool:
-        """Whether pods and claims were listed once and are being followed now."""
         return self._pods.is_known() and self._claims.is_known() and self._cluster() is not None
 
     def live_among(self, uids: Set[bytes]) -> Set[bytes]:
@@ -167,11 +162,9 @@ class PodsAndClaims:
         return self._pods.gone_among(uids) | self._claims.cache.gone_among(uids) | self._taken_over(uids)
 
     def has_any_in(self, namespace: str) -> bool:
-        """Whether a GPU pod or a claim is in a namespace, which then exists."""
         return self._pods.has_any_in(namespace) or self._claims.cache.has_any_in(namespace)
 
     def seen(self, namespace: str | None = None) -> Iterable[GpuPod]:
-        """The pods and claims that counted when they were last reported."""
         return list(self._counted(self._pods.seen(namespace), self._claims.cache.seen(namespace)))
 
     def live_now(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:

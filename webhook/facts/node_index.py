@@ -52,7 +52,6 @@ class NodeTable:
         """The pod of the last question (a weak reference), its RuntimeClass, its matching and its selected nodes."""
 
     def with_node(self, node: Node) -> "NodeTable":
-        """The table with a node added or changed. Indexes that the change does not touch are kept."""
         table = NodeTable({**self.nodes, node.name: node})
         earlier = self.nodes.get(node.name)
         if earlier is not None and _listed(node) == _listed(earlier):
@@ -66,7 +65,6 @@ class NodeTable:
         return table
 
     def column(self, key: str) -> LabelColumn:
-        """The values of one label."""
         column = self._columns.get(key)
         if column is not None:
             return column
@@ -86,12 +84,10 @@ class NodeTable:
             return self._names
 
     def with_gpu(self, resource: str) -> Mask:
-        """The nodes that have this GPU resource, or had it earlier."""
         return self._indexed().gpus.get(resource, 0)
 
     @property
     def gpu_resources(self) -> frozenset[str]:
-        """The GPU resources of all nodes, now or earlier."""
         return frozenset(self._indexed().gpus)
 
     @property
@@ -101,7 +97,6 @@ class NodeTable:
 
     @property
     def maker(self) -> str:
-        """An autoscaler that may make nodes of other kinds; empty where no node shows one."""
         return (self._traits or self._indexed()).maker
 
     def without_taints(self, globs: tuple[str, ...]) -> "NodeTable":
@@ -115,7 +110,6 @@ class NodeTable:
         return found
 
     def amounts(self, resource: str) -> AmountColumn:
-        """How much of a resource the nodes have."""
         column = self._amounts.get(resource)
         if column is not None:
             return column
@@ -131,7 +125,6 @@ class NodeTable:
             return self._amounts[resource]
 
     def _amount(self, node: Node, resource: str) -> int | None:
-        """The amount of a resource on a node; None where it is unknown."""
         return node.amount(resource)
 
     def repelling(self, tolerations: Iterable[Toleration]) -> Mask:
@@ -189,12 +182,10 @@ class NodeTable:
 
 
 def _listed(node: Node) -> tuple[Mapping[str, int], frozenset[str]]:
-    """The names of the resources that a node lists."""
     return node.resources, node.kind.gpu_resources
 
 
 def _tolerated(key: str, effect: str, by_value: Mapping[str, Mask], tolerations: tuple[Toleration, ...]) -> Mask:
-    """The nodes whose taint with this key and effect is tolerated."""
     mask = 0
     for toleration in tolerations:
         if toleration.key not in ("", key) or toleration.effect not in ("", effect):
@@ -271,7 +262,6 @@ def selected_nodes(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | Non
 
 
 def _asked(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) -> tuple[Mask, Mask]:
-    """The matching nodes, and the selected ones."""
     mask = table.everything
     for gpu in pod.accelerators:
         if gpu.is_listed:

@@ -45,7 +45,6 @@ class LabelColumn:
         self.present = mask_of((place for places in positions.values() for place in places), size)
 
     def equal(self, value: str) -> Mask:
-        """The nodes whose label has this value."""
         kept = self._kept.get(value, 0)
         return kept if kept >= 0 else 1 << ~kept
 

@@ -37,7 +37,6 @@ class PodTable:
         return uid in self._pods
 
     def put(self, pod: GpuPod, ends: float) -> None:
-        """Add a pod, or replace it after a change."""
         self._pods[pod.uid] = pod
         self._in.setdefault(pod.namespace, set()).add(pod.uid)
         self._named.setdefault(pod.namespace, {})[pod.name] = pod.uid
@@ -56,7 +55,6 @@ class PodTable:
         return None if pod is None else (pod, self._ends.get(uid, math.inf))
 
     def remove(self, uid: bytes) -> bool:
-        """Remove a pod; returns whether it was there."""
         pod = self._pods.pop(uid, None)
         if pod is None:
             return False
@@ -75,36 +73,28 @@ class PodTable:
         return True
 
     def named(self, namespace: str, name: str) -> bytes | None:
-        """The uid of the pod, counting or not, that was last added under a name."""
         return self._named.get(namespace, {}).get(name)
 
     def counting(self, uids: Set[bytes], now: float) -> Set[bytes]:
-        """The uids of pods in the table that count."""
         return (uids & self._pods.keys()) - self.ended(uids, now)
 
     def ended(self, uids: Set[bytes], now: float) -> Set[bytes]:
-        """The uids of pods in the table that no longer count."""
         return {uid for uid, ends in self._ends.items() if now > ends and uid in uids}
 
     def taken_over(self, keys: Set[bytes]) -> Set[bytes]:
-        """Those of these reservations whose claims are in the table."""
         return keys & self._taken.keys()
 
     def standing_for(self, pods: Set[bytes]) -> list[GpuPod]:
-        """The claims in the table that stand for these pods."""
         return [self._standing[uid] for uid in pods & self._standing.keys()]
 
     def is_in(self, uid: bytes, namespace: str) -> bool:
-        """Whether a pod of the table is in a namespace."""
         pod = self._pods.get(uid)
         return pod is not None and pod.namespace == namespace
 
     def has_any_in(self, namespace: str) -> bool:
-        """Whether a pod of the table is in a namespace."""
         return namespace in self._in
 
     def seen(self, namespace: str | None, now: float) -> list[GpuPod]:
-        """The pods that count, of one namespace or of all."""
         uids = self._pods if namespace is None else self._in.get(namespace, ())
         return [self._pods[uid] for uid in uids if now <= self._ends.get(uid, math.inf)]
 
@@ -126,17 +116,14 @@ class GonePods:
         return uid in self._new or uid in self._old
 
     def among(self, uids: Set[bytes]) -> Set[bytes]:
-        """The uids that are kept."""
         return (uids & self._new) | (uids & self._old)
 
     def add(self, uid: bytes, now: float) -> None:
-        """Add a uid; `now` is a monotonic clock."""
         if now - self._begun >= self._seconds or len(self._new) >= self._most:
             self._old, self._new, self._begun = self._new, set(), now
         self._new.add(uid)
 
     def discard(self, uid: bytes) -> None:
-        """Remove the uid of a pod that is there after all."""
         self._new.discard(uid)
         self._old.discard(uid)
 
@@ -172,47 +159,38 @@ class PodCache:
         self._has_warned = False
 
     def live_among(self, uids: Set[bytes]) -> Set[bytes]:
-        """The uids of pods that counted when they were last reported."""
         with self._lock:
             now = self._now()
             return self._table.counting(uids, now) | self._reservations.counting(uids, now)
 
     def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
-        """The uids of pods that were reported and no longer count."""
         with self._lock:
             now = self._now()
             return self._gone.among(uids) | self._table.ended(uids, now) | self._reservations.ended(uids, now)
 
     def taken_over(self, keys: Set[bytes]) -> Set[bytes]:
-        """Those of these reservations whose claims exist."""
         with self._lock:
             return self._table.taken_over(keys)
 
     def standing_for(self, pods: Set[bytes]) -> list[GpuPod]:
-        """The claims that stand for these pods, by what the claims say."""
         with self._lock:
             return self._table.standing_for(pods)
 
     def is_in(self, uid: bytes, namespace: str) -> bool:
-        """Whether there is this pod in a namespace."""
         return self._table.is_in(uid, namespace)
 
     def reserved_by(self, pods: Iterable[bytes]) -> Set[bytes]:
-        """The keys of the reservations of these pods, where they were reported."""
         with self._lock:
             return self._reservations.of(pods)
 
     def named(self, namespace: str, name: str) -> bytes | None:
-        """The uid of the pod of this name; None where there is none."""
         with self._lock:
             return self._table.named(namespace, name)
 
     def has_any_in(self, namespace: str) -> bool:
-        """Whether a pod of the cache is in a namespace."""
         return self._table.has_any_in(namespace)
 
     def seen(self, namespace: str | None = None) -> list[GpuPod]:
-        """The pods that count, of one namespace or of all."""
         with self._lock:
             return self._table.seen(namespace, self._now())
 
@@ -273,7 +251,6 @@ class PodCache:
             return bool(left)
 
     def _read(self, raw: object) -> StoredPod | None:
-        """Read a pod. An unchanged pod, or a pod that can no longer be read, is the one in the cache."""
         try:
             stored = self._read_object(raw)
         except ValueError as error:

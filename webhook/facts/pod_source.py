@@ -76,56 +76,43 @@ class LivePods:
         self._watch.join(_CLOSE_SECONDS)
 
     def status(self, now: float) -> FactsStatus:
-        """How far the pods can be trusted at `now`, in seconds of the monotonic clock."""
         return status_of((self._watch,), now, STALE_AFTER_SECONDS)
 
     def is_known(self) -> bool:
-        """Whether pods were listed once and are being followed now."""
         health = self._watch.health
         return health.loaded and health.following and not self._closed
 
     def live_among(self, uids: Set[bytes]) -> Set[bytes]:
-        """The uids of pods that counted when they were last reported."""
         return self._cache.live_among(uids)
 
     def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
-        """The uids of pods that were reported and no longer count, as far as they are kept."""
         return self._cache.gone_among(uids)
 
     def is_in(self, uid: bytes, namespace: str) -> bool:
-        """Whether there is this pod in a namespace."""
         return self._cache.is_in(uid, namespace)
 
     def reserved_by(self, pods: Iterable[bytes]) -> Set[bytes]:
-        """The keys of the reservations of these pods, where they were reported."""
         return self._cache.reserved_by(pods)
 
     def has_any_in(self, namespace: str) -> bool:
-        """Whether a GPU pod is in a namespace, which then exists."""
         return self._cache.has_any_in(namespace)
 
     def seen(self, namespace: str | None = None) -> Iterable[GpuPod]:
-        """The pods that counted when they were last reported."""
         return self._cache.seen(namespace)
 
     def named(self, namespace: str, name: str) -> bytes | None:
-        """The uid of the GPU pod of this name that was last reported; None for none."""
         return self._cache.named(namespace, name)
 
     def stored_now(self, namespace: str, name: str, seconds: float) -> bytes | None:
-        """The uid of the pod of this name, read after the call began; None where there is none. Raises LedgerError."""
         return self._lists.stored(namespace, name, seconds)
 
     def full_quota(self, namespace: str, gpus: Mapping[str, int], seconds: float) -> str:
-        """The ResourceQuota that leaves too little for one more pod, read after the call began. Raises LedgerError."""
         return self._lists.full_quota(namespace, gpus, seconds)
 
     def has_namespace(self, namespace: str, seconds: float) -> bool:
-        """Whether the namespace exists, read after the call began. Raises LedgerError."""
         return self._lists.has_namespace(namespace, seconds)
 
     def live_now(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:
-        """The uids of the pods that count in these namespaces, read after the call began. Raises LedgerError."""
         return self._lists.live(namespaces, seconds)
 
     def list_now(self, patterns: Collection[str], seconds: float) -> Iterator[GpuPod]:

@@ -33,13 +33,11 @@ class PoolTable(NodeTable):
         """By pool, the identity of the classes of its nodes, and its own place. Each value holds on to the classes."""
 
     def classes(self, mask: Mask) -> tuple[NodeClass, ...]:
-        """The classes of the pools in `mask`."""
         return self._uncounted(mask)
 
     def changing_nodes(
         self, cluster: NodeTable, pod: Pod, runtime_class: RuntimeClass | None
     ) -> tuple[ChangingNodes, ...]:
-        """The nodes of the cluster and the pools that match a pod now and will get another driver, pool by pool."""
         of_nodes, of_pools = (matching_nodes(table, pod, runtime_class) for table in (cluster, self))
         found = [
             self._of_pool(pool, change, cluster.classes(of_nodes & _members(cluster, change)), of_pools & place)
@@ -95,7 +93,6 @@ def _members(cluster: NodeTable, change: NextDriver) -> Mask:
 
 
 def _changed(nodes: NodeClass, change: NextDriver) -> NodeClass:
-    """Nodes as they will be, with the next driver in their labels and in what their ResourceSlices say."""
     slices = nodes.by_slices
     by_slices = slices._replace(driver="", cuda="") if slices is not None else None
     return replace(nodes, labels=change.over(nodes.labels), by_slices=by_slices)

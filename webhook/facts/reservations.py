@@ -16,7 +16,6 @@ class Reservations:
         self._ends: dict[bytes, float] = {}  # only of pods that end, which are few
 
     def put(self, pod: bytes, keys: tuple[bytes, ...], ends: float) -> None:
-        """Add the keys of a pod, or take note of when it stops counting."""
         self._keys[pod] = keys
         self._pods |= dict.fromkeys(keys, pod)
         if ends < math.inf:
@@ -25,7 +24,6 @@ class Reservations:
             self._ends.pop(pod, None)
 
     def remove(self, pod: bytes) -> tuple[bytes, ...]:
-        """Remove the keys of a pod, and return them."""
         keys = self._keys.pop(pod, ())
         self._ends.pop(pod, None)
         for key in keys:
@@ -33,18 +31,14 @@ class Reservations:
         return keys
 
     def of(self, pods: Iterable[bytes]) -> Set[bytes]:
-        """The keys of these pods."""
         return {key for pod in pods for key in self._keys.get(pod, ())}
 
     @property
     def keys(self) -> Set[bytes]:
-        """All keys."""
         return self._pods.keys()
 
     def counting(self, keys: Set[bytes], now: float) -> Set[bytes]:
-        """Those of these keys whose pods count."""
         return (keys & self._pods.keys()) - self.ended(keys, now)
 
     def ended(self, keys: Set[bytes], now: float) -> Set[bytes]:
-        """Those of these keys whose pods are known and no longer count."""
         return self.of(pod for pod, ends in self._ends.items() if now > ends) & keys

@@ -86,7 +86,6 @@ class SliceTable:
 
     @classmethod
     def of(cls, raws: Iterable[object]) -> "SliceTable":
-        """The table of all ResourceSlices of a cluster. Only one object is in memory at a time."""
         by_node: dict[str, dict[str, ResourceSlice]] = {}
         overfull: set[str] = set()
         is_overfull = False
@@ -108,7 +107,6 @@ class SliceTable:
         return sum(len(one.slices) for one in self._nodes.values())
 
     def devices(self, node: str) -> NodeDevices:
-        """The GPUs that a node offers by slices of its own."""
         return self._nodes.get(node, _NOTHING).devices
 
     def driver(self, node: str) -> SliceDriver | None:
@@ -151,12 +149,10 @@ class SliceTable:
         return frozenset([place[2] for place in of_driver if place[2:] and (not kind or place[1] in {kind, _UNTYPED})])
 
     def is_local(self, driver: str) -> bool:
-        """Whether every node that offers devices of a driver is known by slices of its own."""
         return not self._is_overfull and all(one.driver != driver for one in self._nodes.get("", _NOTHING).slices)
 
     @cached_property
     def _unknown(self) -> frozenset[str]:
-        """The drivers of which a node may offer more than is known."""
         return frozenset().union(*{one.devices.unknown for one in self._nodes.values()})
 
     @cached_property
@@ -165,7 +161,6 @@ class SliceTable:
         return _raised(self._earlier, *map(_numbers, of_nodes))
 
     def with_slice(self, raw: object) -> "SliceTable":
-        """The table with a slice added or changed; the table itself where its content stays the same."""
         found = slice_from_raw(raw)
         if found is None:
             return self
@@ -180,7 +175,6 @@ class SliceTable:
         return self._with(found.node, here.having((*others, found), is_overfull=False))
 
     def without(self, raw: object) -> "SliceTable":
-        """The table without a slice; the table itself where it does not have the slice."""
         found = slice_from_raw(raw)
         here = _NOTHING if found is None else self._nodes.get(found.node, _NOTHING)
         if found is None or all(one.name != found.name for one in here.slices):
@@ -188,7 +182,6 @@ class SliceTable:
         return self._with(found.node, here.having(here.without(found.name), is_overfull=False))
 
     def after(self, earlier: "SliceTable") -> "SliceTable":
-        """The table, which remembers the largest numbers of an earlier one."""
         return SliceTable(self._nodes, earlier._largest, is_overfull=self._is_overfull)
 
     def with_nodes_of(self, other: "SliceTable | None", gone: Collection[str] = ()) -> "SliceTable":
@@ -208,7 +201,6 @@ class SliceTable:
 
 
 def _devices(slices: Iterable[ResourceSlice], *, is_overfull: bool) -> NodeDevices:
-    """What the newest generations of the pools of one node offer."""
     pools: dict[tuple[str, str], list[ResourceSlice]] = {}
     for one in slices:
         pools.setdefault((one.driver, one.pool), []).append(one)
@@ -226,7 +218,6 @@ def _devices(slices: Iterable[ResourceSlice], *, is_overfull: bool) -> NodeDevic
 
 @lru_cache(maxsize=4096)
 def _alike(devices: NodeDevices) -> NodeDevices:
-    """One object for equal devices, which most nodes have."""
     return devices
 
 

@@ -65,7 +65,6 @@ class Devices(NamedTuple):
         return accelerators.of(name) is not None or accelerators.may_be_gpus(name)
 
     def are_gpus(self, accelerators: Accelerators) -> bool:
-        """Whether it is known that they are GPUs."""
         return accelerators.of(DEVICE_CLASSES + self.device_class) is not None
 
 

@@ -46,7 +46,6 @@ class DeviceClass(NamedTuple):
 
     @property
     def is_for_nvidia_containers(self) -> bool:
-        """Whether the class has NVIDIA's GPUs and MIG devices only, and none for virtual machines."""
         return self.driver == NVIDIA and self.type in _IN_CONTAINERS
 
 

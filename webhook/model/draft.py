@@ -26,7 +26,6 @@ class Draft:
         self.patch: list[dict[str, Any]] = []
 
     def get(self, path: Path) -> Any:
-        """The value at `path` of the pod, such as ("spec", "containers", 0, "env"); None where there is none."""
         current: Any = self.object
         for key in path:
             if isinstance(key, int):
@@ -38,11 +37,9 @@ class Draft:
         return current
 
     def put(self, path: Path, value: Any) -> None:
-        """Add an entry to a map, with the maps above it where they are missing."""
         self._add(*self._reach(path[:-1]), path, value)
 
     def replace(self, path: Path, value: Any) -> None:
-        """Replace the value at `path`, or add it where there is none."""
         if self.get(path) is None:
             self.put(path, value)
             return
@@ -51,7 +48,6 @@ class Draft:
         self.patch.append({"op": "replace", "path": _pointer(path), "value": value})
 
     def append(self, path: Path, value: Any) -> None:
-        """Append to the list at `path`. A missing or empty list is created."""
         parent, depth = self._reach(path)
         if depth < len(path):
             self._add(parent, depth, path, [value])

@@ -162,7 +162,6 @@ def _read(  # noqa: PLR0913, PLR0917  # all parts of a pod
 
 
 def _containers(spec: Mapping[str, Any], known: Accelerators) -> list[Container]:
-    """The containers of all three lists."""
     containers: list[Container] = []
     for list_name in (INIT, APP, EPHEMERAL):
         if spec.get(list_name) is None:

@@ -168,7 +168,6 @@ def _only(texts: set[str]) -> str:
 
 
 def _driver(name: str) -> str:
-    """The one object for the name of a driver."""
     return next(known for known in (NVIDIA, AMD, INTEL) if known == name)
 
 
@@ -186,7 +185,6 @@ def _counted(kinds: Iterable[DeviceKind]) -> CountedDevices:
 
 @lru_cache(maxsize=4096)
 def _alike(devices: CountedDevices) -> CountedDevices:
-    """One object for equal devices, which most nodes have."""
     return devices
 
 

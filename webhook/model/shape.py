@@ -66,12 +66,10 @@ class ShapeError(ValueError):
         self.fault = f"found {_KINDS.get(type(found), 'an unknown kind of value')}, expected {expected}"
 
     def inside(self, *place: str) -> "ShapeError":
-        """Put `place` before the place of the error; returns the error itself."""
         self._place = (*place, *self._place)
         return self
 
     def at(self, where: Callable[[str], str]) -> "ShapeError":
-        """Replace the place of the error by the result of `where`; returns the error itself."""
         self._place = (where(self.place),)
         return self
 

@@ -74,7 +74,6 @@ def _templates(spec: Mapping[str, Any], where: str) -> Iterator[Template]:
 
 
 def _all_templates(spec: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The templates of a workflow, and the inline templates in steps and tasks of other templates."""
     for place, name, template in entries(spec, "templates"):
         yield f"{where}.{place}", name, template
         for inside, task, step in entries(template, "dag", "tasks"):
@@ -87,7 +86,6 @@ def _all_templates(spec: Mapping[str, Any], where: str) -> Iterator[tuple[str, s
 
 
 def _fitting(defaults: Mapping[str, Any], template: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The defaults for a template, without defaults for other sorts of templates."""
     sorts = (*_SINGLE, "containerSet")
     return {key: value for key, value in defaults.items() if key not in sorts or mapped(template, key)}
 

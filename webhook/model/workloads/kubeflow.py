@@ -78,7 +78,6 @@ def train_job(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 
 def _overrides(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The other parts of a TrainJob about the pods of its nodes. Their field has another name in each release."""
     for where, _, override in entries(raw, "spec", "podSpecOverrides"):  # 2.0
         if _is_about_nodes(override):
             yield where, override
@@ -137,12 +136,10 @@ class _Role:
 
     @property
     def own(self) -> Mapping[str, Any]:
-        """The part of the application about this role."""
         return mapped(self.application, self.name)
 
     @property
     def where(self) -> str:
-        """The place of that part in the object."""
         return f"{self.above}.{self.name}"
 
     @property
@@ -167,7 +164,6 @@ class _Role:
 
     @property
     def _container(self) -> Mapping[str, Any]:
-        """Spark's container as the template has it."""
         containers = listed(self._template, "containers")
         return mapped(containers[self._at]) if containers else {}
 
@@ -178,7 +174,6 @@ class _Role:
 
     @property
     def pod(self) -> dict[str, Any]:
-        """A pod of the role."""
         own, template, container = self.own, self._template, self._container
         resources = mapped(container, "resources")
         variables = [{"name": name, "value": value} for name, value in mapped(own, "envVars").items()]
@@ -212,7 +207,6 @@ class _Role:
 
     @property
     def elsewhere(self) -> dict[str, str]:
-        """Place in the pod -> place in the object."""
         inside = f"spec.containers[{self._container_name}]"
         found = {inside: self.where}
         if self._template:

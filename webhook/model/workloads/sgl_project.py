@@ -49,7 +49,6 @@ def serving_runtime(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 
 def _component(spec: Mapping[str, Any], where: str, name: str, *, is_completed: bool) -> Iterator[Template]:
-    """Pods that work alone, or groups of a leader and workers. A leader without a part of its own is the component."""
     pods, leader, worker = _least(spec), mapped(spec, "leader"), mapped(spec, "worker")
     if not leader and not worker:
         yield from _pods(spec, spec, where, name, pods, is_completed=is_completed)
@@ -199,7 +198,6 @@ def _role(
 
 
 def _source(raw: Mapping[str, Any], where: str, shared: Mapping[str, _Pods]) -> _Pods | None:
-    """The template in a part, or the template to which the part refers, with its patch."""
     if mapped(raw, "template"):
         return _Pods(raw["template"], f"{where}.template")
     reference = mapped(raw, "templateRef")

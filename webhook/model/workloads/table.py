@@ -26,7 +26,6 @@ class Workload:
     is_namespaced: bool = True
 
     def templates(self, raw: Mapping[str, Any]) -> Iterator[Template]:
-        """The templates of an object of this kind, with the labels that its controller adds."""
         for template in labelled(raw, self.read(raw)):
             is_base = self.kind in _MAKE_NONE
             yield replace(template, unknown=template.unknown | _TOLERATIONS) if is_base else template
