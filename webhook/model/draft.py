@@ -6,6 +6,13 @@ from typing import Any
 
 Path = tuple[str | int, ...]
 
+MOST_OPERATIONS = 10_000
+"""Most operations of a JSON Patch that a client may send (`maxJSONPatchOperations` of k8s.io/apiserver)."""
+
+LONGEST_PATCH = 3 * 1024**2
+"""Most bytes of a JSON Patch: `MaxRequestBodyBytes` of k8s.io/apiserver. Our patches only add, so an object with a
+longer patch would be too large for the API server."""
+
 
 class _Copy:
     """A copied map or list, which may be changed, and the copied parts below it."""

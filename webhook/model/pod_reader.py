@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from webhook.model import bounds
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.container import APP, EPHEMERAL, INIT, Container, container_from_raw, positive
 from webhook.model.node import Toleration, toleration_from_raw
 from webhook.model.pod import Pod, Volume, effective_gpus
 from webhook.model.selectors import Expression, Term
-from webhook.model.shape import ShapeError, each, entries, mapping, text, too_many, too_much
+from webhook.model.shape import ShapeError, each, entries, mapping, text
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -122,7 +121,6 @@ def _read(  # noqa: PLR0913, PLR0917  # all parts of a pod
 ) -> Pod:
     runtime_class = spec.get("runtimeClassName")
     affinity = mapping(spec.get("affinity"), "affinity")
-    _check_counts(spec)
     containers = _containers(spec, known)
     gpus = effective_gpus(containers)
     volumes, node_selector = each(spec, "volumes", _volume), _node_selector(spec)
@@ -174,18 +172,6 @@ def _containers(spec: Mapping[str, Any], known: Accelerators) -> list[Container]
             by_name=True,
         )
     return containers
-
-
-def _check_counts(spec: Mapping[str, Any]) -> None:
-    """Raise ShapeError for lists that no API server stores, alone or together, before their entries are read."""
-    least = bounds.least_stored(spec)
-    if least <= bounds.STORABLE:
-        return
-    where, found, most = bounds.too_long(spec)
-    if found > most:
-        raise too_many(found, most, where)
-    most_bytes = f"{bounds.STORABLE}, since no API server stores more"
-    raise too_much(f"lists that take at least {least} bytes where pods are stored", most_bytes)
 
 
 def has_started(pod: Mapping[str, Any]) -> bool:
