@@ -14,9 +14,8 @@ from fractions import Fraction
 from typing import Protocol
 
 from webhook.facts import node_index
-from webhook.facts.node_index import NodeTable
-from webhook.facts.node_sets import Mask
-from webhook.facts.pool_table import PoolTable, pool_table
+from webhook.facts.node_index import Mask, NodeTable
+from webhook.facts.pool_table import changing_nodes, pool_table
 from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.gpus.gpu_names import IN_WORDS, NVIDIA_PRODUCT
 from webhook.model.accelerators import BUILT_IN, Accelerators
@@ -59,9 +58,11 @@ class ClusterFacts:
     cluster: Snapshot = EMPTY
     images: ImageSource | None = None
     asker: str = ""
-    pools: PoolTable | None = None
+    pools: NodeTable | None = None
     transient: tuple[str, ...] = ()
     is_still: bool = False
+    changing: tuple[NodePool, ...] = ()
+    """The node pools that will get another driver."""
 
     @property
     def table(self) -> NodeTable:
@@ -75,10 +76,11 @@ class ClusterFacts:
 
     def with_pools(self, pools: tuple[NodePool, ...], accelerators: Accelerators = BUILT_IN) -> "ClusterFacts":
         """These facts with node pools as further nodes, which count as 0 nodes each."""
-        return replace(self, pools=pool_table(pools, accelerators) if pools else None)
+        changing = tuple([pool for pool in pools if pool.next is not None])
+        return replace(self, pools=pool_table(pools, accelerators) if pools else None, changing=changing)
 
     def with_images(self, images: ImageSource | None, asker: str = "") -> "ClusterFacts":
-        return ClusterFacts(self.cluster, images, asker, self.pools, self.transient, self.is_still)
+        return replace(self, images=images, asker=asker)
 
     def runtime_class(self, name: str) -> RuntimeClass | None:
         return self.cluster.runtime_classes.get(name)
@@ -90,10 +92,10 @@ class ClusterFacts:
         return self._classes(node_index.matching_nodes, pod)
 
     def changing_nodes(self, pod: Pod) -> Sequence[ChangingNodes]:
-        if self.pools is None or not self.pools.changes:
+        if self.pools is None or not self.changing:
             return ()
         runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "")
-        return self.pools.changing_nodes(self.table, pod, runtime_class)
+        return list(changing_nodes(self.changing, self.pools, self.table, pod, runtime_class))
 
     def divides_gpus(self) -> bool:
         return self.cluster.table.divides_gpus or (self.pools is not None and self.pools.divides_gpus)
@@ -121,19 +123,21 @@ class ClusterFacts:
 
     def largest(self, resource: str, pod: Pod | None = None) -> int | None:
         runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "") if pod is not None else None
-        of_nodes = _largest(self.table, resource, pod, runtime_class)
-        if self.pools is None or of_nodes is None:
-            return of_nodes
-        of_pools = _largest(self.pools, resource, pod, runtime_class)
-        return None if of_pools is None else max(of_nodes, of_pools)
+        amounts: set[int | None] = {0}
+        for table in filter(None, (self.table, self.pools)):
+            among = table.everything if pod is None else node_index.matching_nodes(table, pod, runtime_class)
+            if among and not is_compared(resource):
+                return None
+            amounts |= {amount for (amount,) in table.amounts_in(among, (resource,))}
+        return None if None in amounts else max(filter(None, amounts), default=0)
 
     def amounts_on(self, pod: Pod, resources: tuple[str, ...]) -> Collection[tuple[int | None, ...]]:
         runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "")
         return self.table.amounts_in(node_index.feasible_nodes(self.table, pod, runtime_class), resources)
 
     def label_values(self, key: str) -> Sequence[str]:
-        of_nodes = self.cluster.table.column(key).values
-        return of_nodes if self.pools is None else sorted({*of_nodes, *self.pools.column(key).values})
+        of_pools = () if self.pools is None else self.pools.label_values(key)
+        return sorted({*self.cluster.table.label_values(key), *of_pools})
 
     def priority_classes(self) -> Mapping[str, PriorityClass]:
         return self.cluster.priority_classes
@@ -242,13 +246,6 @@ def _gpu_names(pod: Pod, classes: Sequence[NodeClass]) -> dict[str, str]:
     existing = [one.labels for one in classes if one.count] if names else []
     shared = set.intersection(*(set(labels.items()) for labels in existing)) if existing else ()
     return names | {key: value for key, value in shared if key in IN_WORDS}
-
-
-def _largest(table: NodeTable, resource: str, pod: Pod | None, runtime_class: RuntimeClass | None) -> int | None:
-    among = table.everything if pod is None else node_index.matching_nodes(table, pod, runtime_class)
-    if not is_compared(resource):
-        return None if among else 0
-    return table.amounts(resource).largest(among)
 
 
 @dataclass(frozen=True, slots=True)

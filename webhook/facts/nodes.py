@@ -47,6 +47,8 @@ class Node:
     resources: Mapping[str, int]
     amounts: tuple[int, ...]
     maker: str = ""
+    is_declared: bool = False
+    """Whether it stands for the nodes of a pool that a policy declares, of which only GPUs are known."""
 
     @property
     def capacity(self) -> tuple[tuple[str, int], ...]:
@@ -71,7 +73,7 @@ class Node:
         found = self.listed_amount(resource)
         if found is not None:
             return found
-        if resource in self.kind.gpu_resources:
+        if resource in self.kind.gpu_resources or (self.is_declared and BUILT_IN.of(resource) is None):
             return None
         if BUILT_IN.of(resource) is not None:
             return 0

@@ -200,6 +200,9 @@ class NodeClass:
     transient_taint: str = ""
     made_by: str = ""
 
+    def __hash__(self) -> int:
+        return hash((self.count, self.taints, self.gpu_resources, *self.labels.values()))
+
     @property
     def state(self) -> NodeClassState:
         if not self.count:

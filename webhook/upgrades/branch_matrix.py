@@ -14,8 +14,7 @@ from webhook.cuda.assessment import assess
 from webhook.cuda.checks import Verdict, driver_for_gpu
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer, offer_of
-from webhook.facts.node_index import feasible_nodes
-from webhook.facts.node_sets import Mask
+from webhook.facts.node_index import Mask, feasible_nodes
 from webhook.model.node import EVERYTHING, NodeClass
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of

@@ -13,8 +13,7 @@ from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.driver_labels import with_driver
 from webhook.cuda.offer import Offer, offer_of
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.node_index import NodeTable
-from webhook.facts.node_sets import Mask
+from webhook.facts.node_index import Mask, NodeTable
 from webhook.facts.nodes import Node
 from webhook.facts.snapshot import Snapshot
 from webhook.model.accelerators import BUILT_IN, Accelerators

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from webhook.cuda import cuda_messages
 from webhook.cuda.need import BuiltFor, Need
-from webhook.facts.node_sets import Mask
+from webhook.facts.node_index import Mask
 from webhook.model.shape import shortened
 from webhook.model.wording import counted
 from webhook.rules import cuda_driver

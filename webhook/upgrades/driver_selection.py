@@ -3,8 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from webhook.facts.node_index import NodeTable, matching_nodes
-from webhook.facts.node_sets import Mask
+from webhook.facts.node_index import Mask, NodeTable, matching_nodes
 from webhook.facts.pool_table import pool_table
 from webhook.model.node import CUDA_LABELS, EVERYTHING, NodeClass, RuntimeClass
 from webhook.model.pod import Pod

@@ -15,8 +15,7 @@ from webhook.cuda.need import BuiltFor, Need
 from webhook.engine.running_rules import facts_under
 from webhook.facts import node_index
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.node_index import NodeTable
-from webhook.facts.node_sets import Mask
+from webhook.facts.node_index import Mask, NodeTable
 from webhook.model.accelerators import Vendor
 from webhook.model.container import Container
 from webhook.model.node import EVERYTHING, NodeClass, RuntimeClass
