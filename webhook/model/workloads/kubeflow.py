@@ -6,29 +6,17 @@ a Spark application are described in the operator's webhook (internal/webhook/sp
 `sparkConf` in Spark's "Running Spark on Kubernetes".
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from webhook.model.json_parts import entries, listed, mapped, part
-from webhook.model.workloads.merging import mounted
 from webhook.model.workloads.placeholders import is_placeholder
-from webhook.model.workloads.template import Template, count_of, from_template, with_the_rest
+from webhook.model.workloads.template import Template, count_of, from_template, mounted, with_the_rest
 
 _NODE = "node"
 """Trainer's name for the job, and for the container, that a TrainJob's `trainer` describes."""
 _LEFT_TO_THE_RUNTIME = frozenset({"spec.priorityClassName"})
-
-
-def replicas_at(field: str) -> Callable[[Mapping[str, Any]], Iterator[Template]]:
-    """The reader of jobs with replicas by role at `spec.<field>`. A role without a count has one pod."""
-
-    def read(raw: Mapping[str, Any]) -> Iterator[Template]:
-        for where, role, spec in entries(raw, "spec", field):
-            pods = count_of(spec.get("replicas"), 1)
-            yield from from_template(spec.get("template"), f"{where}.template", group=role, pods=pods)
-
-    return read
 
 
 def mpi_job(raw: Mapping[str, Any]) -> Iterator[Template]:
@@ -44,13 +32,6 @@ def notebook(raw: Mapping[str, Any]) -> Iterator[Template]:
     labels = {"statefulset": name, "notebook-name": name, **mapped(raw, "metadata", "labels")}
     labelled = {**template, "metadata": {**mapped(template, "metadata"), "labels": labels}}
     yield from from_template(labelled, "spec.template", pods=1, owner_kind="StatefulSet")
-
-
-def training_runtime(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """TrainingRuntime and ClusterTrainingRuntime, which are templates of a JobSet and make no pods by themselves."""
-    for where, name, job in entries(raw, "spec", "template", "spec", "replicatedJobs"):
-        template = part(job, "template", "spec", "template")
-        yield from from_template(template, f"{where}.template.spec.template", group=name)
 
 
 def train_job(raw: Mapping[str, Any]) -> Iterator[Template]:

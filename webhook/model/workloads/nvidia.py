@@ -18,8 +18,15 @@ from webhook.model.json_parts import entries, listed, mapped, part
 from webhook.model.quantity import parse_quantity
 from webhook.model.shape import FormatError
 from webhook.model.workloads.controllers import IN_A_GROUP
-from webhook.model.workloads.merging import is_worth, merged
-from webhook.model.workloads.template import Template, count_of, from_template, product, with_shared_memory
+from webhook.model.workloads.template import (
+    Template,
+    count_of,
+    from_template,
+    is_worth,
+    merged,
+    product,
+    with_shared_memory,
+)
 
 _NIM_VOLUME, _DYNAMO_VOLUME = "dshm", "shared-memory"
 _DYNAMO_SIZE = "8Gi"
