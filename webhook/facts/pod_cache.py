@@ -11,7 +11,6 @@ from threading import Lock
 from typing import Any
 
 from webhook.facts.gpu_pods import StoredPod, stored_from_raw, uid_of
-from webhook.facts.reservations import Reservations
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.globs import is_glob, matcher
 
@@ -99,6 +98,46 @@ class PodTable:
         return [self._pods[uid] for uid in uids if now <= self._ends.get(uid, math.inf)]
 
 
+class Reservations:
+    """The keys of reservations, and the pods that they belong to: each counts as long as its pod does.
+
+    A reservation is an entry in a ledger that holds room for a resource claim which Kubernetes makes for a pod.
+    """
+
+    def __init__(self) -> None:
+        self._keys: dict[bytes, tuple[bytes, ...]] = {}
+        self._pods: dict[bytes, bytes] = {}
+        self._ends: dict[bytes, float] = {}  # only of pods that end, which are few
+
+    def put(self, pod: bytes, keys: tuple[bytes, ...], ends: float) -> None:
+        self._keys[pod] = keys
+        self._pods |= dict.fromkeys(keys, pod)
+        if ends < math.inf:
+            self._ends[pod] = ends
+        else:
+            self._ends.pop(pod, None)
+
+    def remove(self, pod: bytes) -> tuple[bytes, ...]:
+        keys = self._keys.pop(pod, ())
+        self._ends.pop(pod, None)
+        for key in keys:
+            self._pods.pop(key, None)
+        return keys
+
+    def of(self, pods: Iterable[bytes]) -> Set[bytes]:
+        return {key for pod in pods for key in self._keys.get(pod, ())}
+
+    @property
+    def keys(self) -> Set[bytes]:
+        return self._pods.keys()
+
+    def counting(self, keys: Set[bytes], now: float) -> Set[bytes]:
+        return (keys & self._pods.keys()) - self.ended(keys, now)
+
+    def ended(self, keys: Set[bytes], now: float) -> Set[bytes]:
+        return self.of(pod for pod, ends in self._ends.items() if now > ends) & keys
+
+
 class GonePods:
     """Uids of pods that are gone. Each is kept for at least `seconds`, unless `most` more pods go meanwhile.
 
@@ -155,8 +194,16 @@ class PodCache:
         self._lock = Lock()
         self._table = PodTable()
         self._gone = GonePods()
+        self._on_gone: Callable[[], None] = lambda: None
         self._reservations = Reservations()
         self._has_warned = False
+
+    def listen(self, gone: Callable[[], None]) -> None:
+        """Call `gone` in the thread that writes after pods that counted were deleted or have finished.
+
+        It has to be quick. It is not called for pods whose deletion is overdue, although `gone_among` has them.
+        """
+        self._on_gone = gone
 
     def live_among(self, uids: Set[bytes]) -> Set[bytes]:
         with self._lock:
@@ -194,11 +241,8 @@ class PodCache:
         with self._lock:
             return self._table.seen(namespace, self._now())
 
-    def replace(self, raws: Iterable[object]) -> bool:
-        """Replace all pods by those of a list; returns whether a pod is gone.
-
-        Pods that are not in the list are gone. If reading `raws` raises an error, nothing changes.
-        """
+    def replace(self, raws: Iterable[object]) -> None:
+        """Replace all pods by those of a list; all others are gone. If `raws` raises an error, nothing changes."""
         listed, reservations = PodTable(), Reservations()
         ended: list[bytes] = []
         for raw in raws:
@@ -220,35 +264,37 @@ class PodCache:
                 self._gone.discard(uid)
             for uid in (*vanished, *ended):
                 self._gone.add(uid, self._clock())
-        return bool(vanished)
+        if vanished:
+            self._on_gone()
 
-    def change(self, event: str, raw: Mapping[str, Any]) -> bool:
-        """Take up an event about a pod; returns whether the pod is gone."""
+    def change(self, event: str, raw: Mapping[str, Any]) -> None:
+        """Take up an event about a pod."""
         if event == "DELETED":
             try:
-                return self._leave(uid_of(raw))
+                self._leave(uid_of(raw))
             except ValueError as error:
                 self._ignore(error)
-                return False
+            return
         stored = self._read(raw)
         if stored is None:
-            return False
+            return
         if self._now() > stored.ends:
-            return self._leave(stored.uid)
+            self._leave(stored.uid)
+            return
         with self._lock:
             if stored.gpu_pod is not None:
                 self._gone.discard(stored.uid)
                 self._table.put(stored.gpu_pod, stored.ends)
             if stored.reserved:
                 self._reservations.put(stored.uid, stored.reserved, stored.ends)
-        return False
 
-    def _leave(self, uid: bytes) -> bool:
+    def _leave(self, uid: bytes) -> None:
         with self._lock:
             left = [*([uid] if self._table.remove(uid) else []), *self._reservations.remove(uid)]
             for key in left:
                 self._gone.add(key, self._clock())
-            return bool(left)
+        if left:
+            self._on_gone()
 
     def _read(self, raw: object) -> StoredPod | None:
         try:

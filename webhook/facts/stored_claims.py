@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from webhook.facts.claim_index import bounded
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.gpu_pods import NO_POD, StoredPod, uid_of
 from webhook.ledger.entries import reservation_key, uid_bytes
 from webhook.ledger.ledger_store import GpuPod
@@ -85,14 +86,14 @@ def counted_once(pods: Iterable[GpuPod], claims: Iterable[GpuPod], classes: Devi
     of each pod, in its namespace, with no more devices than the pod requests: whoever may create claims may write that
     annotation.
     """
-    known: dict[int, tuple[Requests, Requests]] = {}  # by the id of the first, which is held so that it stays unique
+    known: dict[Requests, Requests] = {}
     special: dict[tuple[str, bytes], list[GpuPod]] = {}
     for claim in claims:
         requests = claim.requests
         if classes is not None:
-            if id(requests) not in known:
-                known[id(requests)] = requests, looked_up(requests, classes)
-            requests = known[id(requests)][1]
+            if requests not in known:
+                known[requests] = looked_up(requests, classes)
+            requests = known[requests]
         counted = replace(claim, requests=requests)
         if claim.extends:
             special.setdefault((claim.namespace, claim.extends), []).append(counted)
@@ -115,3 +116,12 @@ def counted_once(pods: Iterable[GpuPod], claims: Iterable[GpuPod], classes: Devi
                 waiting = None
             else:
                 yield claim
+
+
+def placed(pods: Iterable[GpuPod], cluster: ClusterFacts | None) -> Iterator[GpuPod]:
+    """The pods, each with the class of its node. A pod that waits for a node gets none: it counts as at its admission,
+    which knew the node pools of its policy as well.
+    """
+    for pod in pods:
+        kind = cluster.node_class(pod.node) if cluster is not None and pod.node and pod.pod.gpus else None
+        yield pod if kind is None else replace(pod, kind=kind)
