@@ -6,7 +6,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerator, Accelerators, Share, Vendor
+from webhook.model.accelerators import BUILT_IN, Accelerator, Accelerators, Share, Vendor
 from webhook.model.container import EPHEMERAL, INIT, Container
 from webhook.model.node import Toleration
 from webhook.model.selectors import Term
@@ -93,7 +93,7 @@ class Pod:
 
     def requests_gpus_of(self, vendor: Vendor) -> bool:
         """Whether the pod gets a GPU of this vendor from a device plugin; DRA and passthrough do not count."""
-        for gpu in self.accelerators:  # asked by many rules of every pod, and twice as fast as any()
+        for gpu in self.accelerators:  # asked by many rules of every pod
             if gpu.vendor is vendor and gpu.share is not Share.PASSTHROUGH and not gpu.by_dra:
                 return True
         return False
@@ -114,26 +114,18 @@ class Pod:
     @property
     def may_be_more(self) -> bool:
         """Whether the pod may get more GPUs than it requests by number: by claims, or by opening a whole node."""
-        if self.resource_claims:
-            return True
-        for gpu in self.accelerators:  # twice as fast as any()
-            if gpu.share is Share.NODE:
-                return True
-        for container in self.containers:  # noqa: SIM110  # as above
+        for container in self.containers:
             if container.has_claims:
                 return True
-        return False
+        return bool(self.resource_claims) or any(gpu.share is Share.NODE for gpu in self.accelerators)
 
     @property
     def requests_classes(self) -> bool:
         """Whether a container requests a device class, which may be GPUs, as a resource."""
-        for gpu in self.accelerators:  # twice as fast as any()
-            if gpu.resource.startswith(DEVICE_CLASSES):
-                return True
-        for container in self.containers:  # noqa: SIM110  # as above
+        for container in self.containers:
             if container.unknown_classes:
                 return True
-        return False
+        return bool(self.accelerators) and any(gpu.is_of_a_class for gpu in self.accelerators)
 
     def lasting_containers(self) -> Sequence[Container]:
         """Init and app containers; not the ephemeral ones, which cannot be changed and have no resources."""

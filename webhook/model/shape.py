@@ -111,7 +111,7 @@ def mapping(value: object, *place: str) -> Mapping[str, Any]:
 
 def entries(value: object, *place: str) -> Mapping[str, Any]:
     """`value` as a map whose entries will be read. Raises ShapeError for other types and for too many entries."""
-    found = mapping(value, *place)
+    found = value if value.__class__ is dict else mapping(value, *place)
     if len(found) > MOST_ENTRIES:
         raise _too_many(len(found), *place)
     return found
