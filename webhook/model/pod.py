@@ -6,7 +6,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from webhook.model.accelerators import BUILT_IN, Accelerator, Accelerators, Share, Vendor
+from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerator, Accelerators, Share, Vendor
 from webhook.model.container import EPHEMERAL, INIT, Container
 from webhook.model.node import Toleration
 from webhook.model.selectors import Term
@@ -114,10 +114,15 @@ class Pod:
     @property
     def may_be_more(self) -> bool:
         """Whether the pod may get more GPUs than it requests by number: by claims, or by opening a whole node."""
-        for container in self.containers:
+        if self.resource_claims:
+            return True
+        for gpu in self.accelerators:  # twice as fast as any()
+            if gpu.share is Share.NODE:
+                return True
+        for container in self.containers:  # noqa: SIM110  # as above
             if container.has_claims:
                 return True
-        return bool(self.resource_claims) or any(gpu.share is Share.NODE for gpu in self.accelerators)
+        return False
 
     @property
     def requests_classes(self) -> bool:
@@ -125,7 +130,10 @@ class Pod:
         for container in self.containers:
             if container.unknown_classes:
                 return True
-        return bool(self.accelerators) and any(gpu.is_of_a_class for gpu in self.accelerators)
+        for gpu in self.accelerators:  # noqa: SIM110  # twice as fast as any()
+            if gpu.resource.startswith(DEVICE_CLASSES):
+                return True
+        return False
 
     def lasting_containers(self) -> Sequence[Container]:
         """Init and app containers; not the ephemeral ones, which cannot be changed and have no resources."""

@@ -44,6 +44,11 @@ def _stands_beside_pods(terms: Iterable[Mapping[str, Any]], labels: Mapping[str,
     )
 
 
+def _topologies(terms: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    keys = [_text_or_empty(one.get("topologyKey")) for one in terms]
+    return tuple(dict.fromkeys(filter(None, keys)))
+
+
 def _required(nodes: Mapping[str, Any]) -> tuple[Term, ...] | None:
     selector = nodes.get(_REQUIRED)
     if selector is None:
@@ -86,24 +91,17 @@ def pod_from_raw(raw: object, accelerators: Accelerators = BUILT_IN, namespace: 
     """
     pod = mapping(raw, "object")
     metadata = mapping(pod.get("metadata"), "metadata")
-    annotations = entries(metadata.get("annotations"), "metadata", "annotations")
-    labels = entries(metadata.get("labels"), "metadata", "labels")
+    for key in ("annotations", "labels"):
+        entries(metadata.get(key), "metadata", key)
     try:
-        read = _of_spec(mapping(pod.get("spec")), accelerators, labels)
+        return _read(mapping(pod.get("spec")), pod, accelerators, namespace)
     except ShapeError as error:
         raise error.inside("spec") from None
-    return Pod(
-        **read,
-        annotations=annotations,
-        labels=labels,
-        owner_kind=owner_kind(metadata),
-        namespace=namespace or _text_or_empty(metadata.get("namespace")),
-        has_started=part(pod, "status", "startTime") is not None,
-    )
 
 
-def _of_spec(spec: Mapping[str, Any], known: Accelerators, labels: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of a pod that follow from its spec."""
+def _read(spec: Mapping[str, Any], pod: Mapping[str, Any], known: Accelerators, namespace: str) -> Pod:
+    metadata = mapping(pod.get("metadata"))
+    labels = mapping(metadata.get("labels"))
     runtime_class = spec.get("runtimeClassName")
     affinity = mapping(spec.get("affinity"), "affinity")
     containers = _containers(spec, known)
@@ -114,32 +112,37 @@ def _of_spec(spec: Mapping[str, Any], known: Accelerators, labels: Mapping[str, 
     resources = mapping(spec.get("resources"), "resources")
     for key in ("limits", "requests") if resources else ():
         entries(resources.get(key), "resources", key)
-    return {
-        "containers": tuple(containers),
-        "volumes": each(spec, "volumes", _volume),
-        "node_selector": _node_selector(spec),
-        "tolerations": each(spec, "tolerations", _toleration),
-        "required": required,
-        "preferred": preferred,
-        "node_name": text(spec.get("nodeName"), "nodeName"),
-        "runtime_class": None if runtime_class is None else text(runtime_class, "runtimeClassName"),
-        "host_ipc": spec.get("hostIPC") is True,
-        "host_network": spec.get("hostNetwork") is True,
-        "os": text(mapping(spec["os"], "os").get("name"), "os", "name") if "os" in spec else "",
-        "memory_limit": positive(part(resources, "limits", "memory")) if resources else None,
-        "gpus": gpus,
-        "accelerators": tuple([gpu for name in gpus if (gpu := known.of(name)) is not None]),
-        "known": known,
-        "priority_class": text(spec.get("priorityClassName"), "priorityClassName"),
-        "active_deadline": _seconds(spec.get("activeDeadlineSeconds"), "activeDeadlineSeconds"),
-        "resource_claims": spec.get("resourceClaims"),
-        "stands_beside_pods": bool(beside) and _stands_beside_pods(beside, labels),
-        "stands_within": tuple(dict.fromkeys(key for one in beside if (key := _text_or_empty(one.get("topologyKey"))))),
-        "says_how_it_spreads": bool(spec.get("topologySpreadConstraints")) or any(apart.values()),
-        "resources": resources,
-        "overhead": entries(spec.get("overhead"), "overhead"),
-        "is_gated": bool(spec.get("schedulingGates")),
-    }
+    return Pod(
+        containers=tuple(containers),
+        volumes=each(spec, "volumes", _volume),
+        node_selector=_node_selector(spec),
+        tolerations=each(spec, "tolerations", _toleration),
+        required=required,
+        preferred=preferred,
+        node_name=text(spec.get("nodeName"), "nodeName"),
+        runtime_class=None if runtime_class is None else text(runtime_class, "runtimeClassName"),
+        host_ipc=spec.get("hostIPC") is True,
+        host_network=spec.get("hostNetwork") is True,
+        os=text(mapping(spec["os"], "os").get("name"), "os", "name") if "os" in spec else "",
+        memory_limit=positive(part(resources, "limits", "memory")) if resources else None,
+        gpus=gpus,
+        accelerators=tuple([gpu for name in gpus if (gpu := known.of(name)) is not None]),
+        known=known,
+        priority_class=text(spec.get("priorityClassName"), "priorityClassName"),
+        active_deadline=_seconds(spec.get("activeDeadlineSeconds"), "activeDeadlineSeconds"),
+        resource_claims=spec.get("resourceClaims"),
+        stands_beside_pods=bool(beside) and _stands_beside_pods(beside, labels),
+        stands_within=_topologies(beside) if beside else (),
+        says_how_it_spreads=bool(spec.get("topologySpreadConstraints")) or any(apart.values()),
+        resources=resources,
+        overhead=entries(spec.get("overhead"), "overhead"),
+        is_gated=bool(spec.get("schedulingGates")),
+        annotations=mapping(metadata.get("annotations")),
+        labels=labels,
+        owner_kind=owner_kind(metadata),
+        namespace=namespace or _text_or_empty(metadata.get("namespace")),
+        has_started=part(pod, "status", "startTime") is not None,
+    )
 
 
 def _containers(spec: Mapping[str, Any], known: Accelerators) -> list[Container]:
@@ -166,13 +169,16 @@ def owner_kind(metadata: Mapping[str, Any]) -> str:
 
     Anybody can write owner references, so nothing that protects other users may depend on them.
     """
-    return _text_or_empty(part(controller_of({"metadata": metadata}), "kind"))
+    return _text_or_empty(part(_controller(metadata), "kind")) if "ownerReferences" in metadata else ""
 
 
 def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The owner reference of the controller that made an object; None where nothing controls it."""
-    owners = listed(raw, "metadata", "ownerReferences")
-    return next((one for one in owners if part(one, "controller") is True), None)
+    return _controller(mapped(raw, "metadata"))
+
+
+def _controller(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    return next((one for one in listed(metadata, "ownerReferences") if part(one, "controller") is True), None)
 
 
 def is_made_or_ending(raw: Mapping[str, Any]) -> bool:

@@ -64,13 +64,14 @@ def _validated(
     is_per_node: bool = False,
 ) -> Reader:
     """The reader of a kind of Kubernetes itself, whose template is at `path`. `pods` counts those of the part above."""
-    keys = path.split(".")
+    keys, where = path.split("."), f"{path}.spec"
+    above = keys[:-1]
 
     def read(raw: Mapping[str, Any]) -> Iterator[Template]:
         template = part(raw, *keys)
         if template is not None:
-            number = pods(mapped(raw, *keys[:-1]))
-            yield Template(template, f"{path}.spec", "", number, is_per_node, owner_kind, is_validated=True)
+            number = pods(mapped(raw, *above))
+            yield Template(template, where, "", number, is_per_node, owner_kind, is_validated=True)
 
     return read
 
