@@ -71,13 +71,6 @@ def test_where_everything_fits_candidates_and_homes_are_one_answer():
     assert CLUSTER.feasible_nodes(asking) is CLUSTER.matching_nodes(asking)
 
 
-def test_answers_stay_right_when_more_questions_come_than_are_remembered():
-    capacities = [{"cpu": str(number + 1), "memory": f"{number + 1}Gi"} for number in range(200)]
-    snapshot = ClusterFacts.of([node(f"n{number}", capacity=capacity) for number, capacity in enumerate(capacities)])
-    for _ in range(2):
-        assert all(housed(snapshot, pod(asks={"memory": f"{200 - number}Gi"})) == number + 1 for number in range(200))
-
-
 @pytest.mark.parametrize(
     ("resource", "of_all", "in_zone_b"),
     [
@@ -116,10 +109,6 @@ def test_the_values_of_a_label_are_sorted_and_each_told_once():
     assert CLUSTER.label_values("zone") == ["a", "b"]
     assert CLUSTER.label_values("kubernetes.io/hostname") == ["cpu", "h100", "t4"]
     assert list(CLUSTER.label_values("rack")) == []
-
-
-def test_nodes_are_known_as_soon_as_there_is_one():
-    assert (ClusterFacts().knows_nodes(), CLUSTER.knows_nodes()) == (False, True)
 
 
 def test_of_an_empty_cluster_nothing_is_known():

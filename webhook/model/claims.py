@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from webhook.model.accelerators import DEVICE_CLASSES, Accelerators, Vendor
-from webhook.model.device_selectors import product_of
+from webhook.model.device_classes import product_of
 from webhook.model.json_parts import listed, mapped, part
 from webhook.model.resource_slices import NVIDIA, size_of
 
