@@ -7,7 +7,7 @@ rules cannot see, such as a node's heartbeat, gives the snapshot itself, with th
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from webhook.facts.claim_index import ClaimTable
 from webhook.facts.node_index import NodeTable
@@ -120,47 +120,42 @@ class Snapshot:
             return self
         return replace(self, table=table, unreadable=unreadable)
 
+    def _but(self, **parts: Any) -> "Snapshot":
+        """The snapshot with these parts; the snapshot itself where they are as before."""
+        return self if all(getattr(self, name) == part for name, part in parts.items()) else replace(self, **parts)
+
     def with_runtime_classes(self, raws: Iterable[object]) -> "Snapshot":
         found = filter(None, map(runtime_class_from_raw, raws))
-        return self._with_runtime_classes({one.name: one for one in found})
+        return self._but(runtime_classes={one.name: one for one in found})
 
     def with_runtime_class(self, raw: object) -> "Snapshot":
         found = runtime_class_from_raw(raw)
-        return self if found is None else self._with_runtime_classes({**self.runtime_classes, found.name: found})
+        return self if found is None else self._but(runtime_classes={**self.runtime_classes, found.name: found})
 
     def without_runtime_class(self, name: str) -> "Snapshot":
-        return self._with_runtime_classes(_without(self.runtime_classes, name))
-
-    def _with_runtime_classes(self, classes: Mapping[str, RuntimeClass]) -> "Snapshot":
-        return self if classes == self.runtime_classes else replace(self, runtime_classes=classes)
+        return self._but(runtime_classes=_without(self.runtime_classes, name))
 
     def with_priority_classes(self, raws: Iterable[object]) -> "Snapshot":
         found = filter(None, map(priority_class_from_raw, raws))
-        return self._with_priority_classes({one.name: one for one in found})
+        return self._but(priority_classes={one.name: one for one in found})
 
     def with_priority_class(self, raw: object) -> "Snapshot":
         found = priority_class_from_raw(raw)
-        return self if found is None else self._with_priority_classes({**self.priority_classes, found.name: found})
+        return self if found is None else self._but(priority_classes={**self.priority_classes, found.name: found})
 
     def without_priority_class(self, name: str) -> "Snapshot":
-        return self._with_priority_classes(_without(self.priority_classes, name))
-
-    def _with_priority_classes(self, classes: Mapping[str, PriorityClass]) -> "Snapshot":
-        return self if classes == self.priority_classes else replace(self, priority_classes=classes)
+        return self._but(priority_classes=_without(self.priority_classes, name))
 
     def with_device_classes(self, raws: Iterable[object] | None) -> "Snapshot":
         """The snapshot with these device classes; None where they are not known."""
-        return self._with_device_classes(None if raws is None else dict(filter(None, map(device_class_from_raw, raws))))
+        return self._but(device_classes=None if raws is None else dict(filter(None, map(device_class_from_raw, raws))))
 
     def with_device_class(self, raw: object) -> "Snapshot":
         found = device_class_from_raw(raw)
-        return self if found is None else self._with_device_classes({**(self.device_classes or {}), found[0]: found[1]})
+        return self if found is None else self._but(device_classes={**(self.device_classes or {}), found[0]: found[1]})
 
     def without_device_class(self, name: str) -> "Snapshot":
-        return self._with_device_classes(_without(self.device_classes or {}, name))
-
-    def _with_device_classes(self, classes: Mapping[str, DeviceClass] | None) -> "Snapshot":
-        return self if classes == self.device_classes else replace(self, device_classes=classes)
+        return self._but(device_classes=_without(self.device_classes or {}, name))
 
     def with_claims(self, kind: str, raws: Iterable[object]) -> "Snapshot":
         """The snapshot with all claims, or templates, of a cluster. Only one object is in memory at a time."""
