@@ -5,7 +5,7 @@ pods and the claims of a cluster together, as ledgers see them.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from functools import partial
 from threading import Lock
 
@@ -102,8 +102,6 @@ class PodsAndClaims:
         self._pods = LivePods(server, accelerators=accelerators, timing=timing, clock=clock)
         self._claims = LiveClaims(server, accelerators=accelerators, timing=timing, clock=clock)
         self._cluster: Callable[[], ClusterFacts | None] = lambda: None
-        self.named, self.stored_now = self._pods.named, self._pods.stored_now
-        self.full_quota, self.has_namespace = self._pods.full_quota, self._pods.has_namespace
 
     def know(self, cluster: Callable[[], ClusterFacts | None]) -> None:
         self._cluster = cluster
@@ -162,6 +160,18 @@ class PodsAndClaims:
         until = self._clock() + seconds
         pods = list(self._pods.list_now(patterns, seconds))
         return self._counted(pods, self._claims.list_now(patterns, max(0.0, until - self._clock())))
+
+    def named(self, namespace: str, name: str) -> bytes | None:
+        return self._pods.named(namespace, name)
+
+    def stored_now(self, namespace: str, name: str, seconds: float) -> bytes | None:
+        return self._pods.stored_now(namespace, name, seconds)
+
+    def full_quota(self, namespace: str, gpus: Mapping[str, int], seconds: float) -> str:
+        return self._pods.full_quota(namespace, gpus, seconds)
+
+    def has_namespace(self, namespace: str, seconds: float) -> bool:
+        return self._pods.has_namespace(namespace, seconds)
 
     def _taken_over(self, uids: Set[bytes]) -> Set[bytes]:
         """Those of these entries whose room a claim has taken over, so that the claim counts in their place."""
