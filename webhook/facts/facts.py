@@ -95,7 +95,7 @@ class ClusterFacts:
         if self.pools is None or not self.changing:
             return ()
         runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "")
-        return list(changing_nodes(self.changing, self.pools, self.table, pod, runtime_class))
+        return tuple(changing_nodes(self.changing, self.pools, self.table, pod, runtime_class))
 
     def divides_gpus(self) -> bool:
         return self.cluster.table.divides_gpus or (self.pools is not None and self.pools.divides_gpus)

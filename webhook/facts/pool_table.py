@@ -45,7 +45,13 @@ def changing_nodes(
                 own &= cluster.labelled(key, [value])
             place = 1 << list(declared.nodes).index(f"pool {pool.name}")
             if now := (*cluster.classes(of_nodes & own), *declared.classes(of_pools & place)):
-                yield ChangingNodes(pool.name, change, now, tuple(_changed(one, change) for one in now))
+                yield _changing(pool.name, change, now)
+
+
+@lru_cache(maxsize=64)
+def _changing(pool: str, change: NextDriver, now: tuple[NodeClass, ...]) -> ChangingNodes:
+    """The nodes of one pool. Most pods get the same answer, and so the verdicts that are kept about it."""
+    return ChangingNodes(pool, change, now, tuple(_changed(one, change) for one in now))
 
 
 def _changed(nodes: NodeClass, change: NextDriver) -> NodeClass:
