@@ -67,7 +67,7 @@ house: $(READY) ## Write down the mass of the house as it is now, if it fell; sa
 docs: $(READY) ## Generate what is generated; needs helm
 	$(BIN)/gpu-policy policy docs > docs/rules.md
 	$(BIN)/gpu-policy policy schema > docs/policy-schema.json
-	$(BIN)/gpu-policy policy schema --kind GPUQuotaPots > docs/quotas-schema.json
+	$(BIN)/gpu-policy policy schema --kind GPUSharedQuotas > docs/quotas-schema.json
 	$(BIN)/gpu-policy policy schema --kind GPUCudaTables > docs/cuda-tables-schema.json
 	$(BIN)/gpu-policy policy schema --kind GPUPolicyExceptions > docs/exceptions-schema.json
 	$(BIN)/gpu-policy policy schema --kind GPUPolicyTest > docs/policy-test-schema.json

@@ -15,9 +15,9 @@ def own(name: str = TEAM, **settings: Any) -> BoundQuota:
     return _bound(QuotaScope.NAMESPACE, name, (name,), settings)
 
 
-def pot(name: str = "research", *patterns: str, **settings: Any) -> BoundQuota:
-    """A pot of these namespaces."""
-    return _bound(QuotaScope.POT, name, patterns or ("team-*",), settings)
+def shared_quota(name: str = "research", *patterns: str, **settings: Any) -> BoundQuota:
+    """A shared quota of these namespaces."""
+    return _bound(QuotaScope.SHARED, name, patterns or ("team-*",), settings)
 
 
 def _bound(scope: QuotaScope, name: str, patterns: tuple[str, ...], settings: dict[str, Any]) -> BoundQuota:

@@ -64,8 +64,6 @@ def counted() -> Metrics:
     quotas.looked_up(0.02)
     for count in (quotas.conflicted, quotas.failed, quotas.refused):
         count(quota.key)
-    quotas.withheld(quota.key, "team-one")
-    quotas.blocked(quota.key, "team-one")
     show(metrics.registry, lambda: AUDITED, lambda: 43200.0, 200)
     metrics.policies("abc", is_current=True, failures=0)
     for reason in REASONS:

@@ -51,6 +51,6 @@ def written(tmp_path: Path, spec: str, quotas: str = "") -> PolicySet:
     head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: _default}\n"
     (tmp_path / "_default.yaml").write_text(f"{head}spec: {spec}\n")
     if quotas:
-        head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUQuotaPots\nmetadata: {name: _quotas}\n"
+        head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUSharedQuotas\nmetadata: {name: _quotas}\n"
         (tmp_path / "_quotas.yaml").write_text(f"{head}spec: {quotas}\n")
     return load(tmp_path)

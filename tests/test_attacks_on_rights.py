@@ -57,7 +57,7 @@ def test_A8_policies_are_data_without_addresses_or_expressions() -> None:
                 collect(inner)
 
     collect(schemas)
-    assert {"tolerations", "maxPerPod", "pots"} <= keys
+    assert {"tolerations", "maxPerPod", "quotas"} <= keys
     words = ("url", "uri", "host", "service", "token", "secret", "cel", "jmespath", "script", "call", "context")
     assert not [key for key in keys - {"accelerators", "hostNetworkEnv"} if any(word in key.lower() for word in words)]
 
@@ -85,7 +85,6 @@ def test_A1_A8_A17_A27_the_webhook_may_read_of_tenants_only_what_counts_and_writ
         "events": ({"create"}, None),  # with warnings, about pods that are stored; none is changed or deleted
         "replicasets": ({"get"}, None),  # whose Deployment gets the Event
         "namespaces": ({"get"}, None),  # one at a time, so that no ledger is begun for one that does not exist
-        "resourcequotas": ({"list"}, None),  # which refuse pods of their own namespace after us
         # What was counted is written there, one object for each quota; no answer depends on it.
         "gpupolicies": ({"get", "list", "watch", "create", "update", "delete"}, None),  # to be read by people alone
         "gpuquotas": ({"get", "list", "watch", "create", "update", "delete"}, None),

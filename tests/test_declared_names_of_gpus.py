@@ -51,9 +51,9 @@ def test_A42_names_that_a_policy_declares_are_counted_everywhere(tmp_path: Path,
     assert not said_of(asking("example.com/nic", 5), policy_set, "team").refusals
 
 
-def test_A42_stored_pods_with_declared_names_count_against_a_pot(tmp_path: Path) -> None:
+def test_A42_stored_pods_with_declared_names_count_against_a_shared_quota(tmp_path: Path) -> None:
     policy_set = written(
-        tmp_path, f"{{accelerators: {EXTRA}, rules: {{}}}}", "{pots: [{name: a, namespaces: [team], gpus: 4}]}"
+        tmp_path, f"{{accelerators: {EXTRA}, rules: {{}}}}", "{quotas: [{name: a, namespaces: [team], gpus: 4}]}"
     )
     (quota,) = policy_set.quotas_for("team")
     asked: list[Claim] = []

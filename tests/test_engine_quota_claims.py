@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.bound_quotas import TEAM, own, pot
+from tests.bound_quotas import TEAM, own, shared_quota
 from tests.ledger.small_cluster import raw_pod
 from tests.quota.claim_samples import exactly, first_of
 from tests.reviews import FACTS, container, pod
@@ -22,7 +22,7 @@ from webhook.quota.quotas import Demand
 
 
 def test_a_pod_claims_the_same_of_every_quota_that_counts_alike() -> None:
-    first, second = own(gpus=8), pot(gpus=16, mode="warn")
+    first, second = own(gpus=8), shared_quota(gpus=16, mode="warn")
     found = claims_of(pod(1, 2), TEAM, [first, second], FACTS)
     demand = Demand(TEAM, (("nvidia.com/gpu", 3),))
     assert [(one.claim, one.bound) for one in found.claims] == [
@@ -34,7 +34,9 @@ def test_a_pod_claims_the_same_of_every_quota_that_counts_alike() -> None:
 
 def test_a_model_that_only_one_quota_knows_is_claimed_of_that_one() -> None:
     known = own(models={"X9": {"example.com/gpu": ["x9"]}}, byModel={"X9": 4})
-    found = claims_of(pod(1, spec={"nodeSelector": {"example.com/gpu": "x9"}}), TEAM, [known, pot(gpus=4)], FACTS)
+    found = claims_of(
+        pod(1, spec={"nodeSelector": {"example.com/gpu": "x9"}}), TEAM, [known, shared_quota(gpus=4)], FACTS
+    )
     assert [one.claim.demand.models for one in found.claims] == [("X9",), None]
 
 
@@ -58,15 +60,15 @@ def test_a_malformed_pod_is_an_error_where_there_are_quotas() -> None:
         claims_of({"spec": {"containers": 7}}, TEAM, [own(gpus=1)], FACTS)
 
 
-def test_what_a_pot_never_allows_is_found_without_its_ledger_and_of_the_namespace_the_rule_says_it() -> None:
-    found = claims_of(pod(9), TEAM, [own(gpus=8), pot(gpus=8)], FACTS)
+def test_what_a_shared_quota_never_allows_is_found_without_its_ledger_and_of_the_namespace_the_rule_says_it() -> None:
+    found = claims_of(pod(9), TEAM, [own(gpus=8), shared_quota(gpus=8)], FACTS)
     assert [str(finding) for finding in found.findings] == [
         "gpuQuota: spec: requests 9 GPUs; GPU quota 'research' allows 8 GPUs in all. Request 8 or fewer."
     ]
 
 
-def test_a_pod_that_does_not_say_its_model_is_told_which_selector_to_add_where_the_pot_must_know() -> None:
-    found = claims_of(pod(1), TEAM, [pot(byModel={"H100": 4}, unspecifiedModel="deny")], FACTS)
+def test_a_pod_that_does_not_say_its_model_is_told_which_selector_to_add_where_the_shared_quota_must_know() -> None:
+    found = claims_of(pod(1), TEAM, [shared_quota(byModel={"H100": 4}, unspecifiedModel="deny")], FACTS)
     assert [str(finding) for finding in found.findings] == [
         "gpuQuota: spec: does not select a GPU model; GPU quota 'research' limits H100, so a pod has to select one. "
         "Add a nodeSelector for the model, such as nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3 for H100."
@@ -75,7 +77,7 @@ def test_a_pod_that_does_not_say_its_model_is_told_which_selector_to_add_where_t
 
 def test_a_pod_that_says_too_much_about_its_nodes_is_counted_now_as_it_will_be_when_it_is_stored() -> None:
     """Otherwise it would be admitted as one model, and count against every model a moment later."""
-    bound = pot(byModel={"H100": 2, "T4": 20})
+    bound = shared_quota(byModel={"H100": 2, "T4": 20})
     spec = {"nodeSelector": {"nvidia.com/gpu.product": "Tesla-T4"}}
     assert [one.claim.demand.models for one in claims_of(raw_pod(4, **spec), TEAM, [bound], FACTS).claims] == [("T4",)]
     spec["nodeSelector"] |= {f"label-{number}": "x" * 60 for number in range(200)}
@@ -113,19 +115,23 @@ def test_a_pod_claims_room_for_each_claim_from_a_template_and_none_for_others() 
     (found,) = claims_of(claiming(2, resourceClaimTemplateName="two"), TEAM, [own(gpus=8)], facts).claims
     assert found.claim.own is None
     assert [name for name, _ in found.claim.reserved] == ["c0", "c1"]
-    assert found.claim.demand.units == {"deviceclass.resource.kubernetes.io/gpu.nvidia.com": 4}
+    devices = [one for (one,) in found.claim.demand.requests]
+    assert sum(one.number for one in devices) == 4
+    assert {one.resource for one in devices} == {"deviceclass.resource.kubernetes.io/gpu.nvidia.com"}
     assert claims_of(claiming(1, resourceClaimName="two"), TEAM, [own(gpus=8)], facts) == NO_CLAIMS
     assert claims_of(claiming(1, resourceClaimTemplateName="none"), TEAM, [own(gpus=8)], facts) == NO_CLAIMS
 
 
 def test_a_pod_whose_claims_never_fit_together_is_refused() -> None:
-    found = claims_of(claiming(2, resourceClaimTemplateName="two"), TEAM, [pot(gpus=3)], known("two", exactly(2)))
+    found = claims_of(
+        claiming(2, resourceClaimTemplateName="two"), TEAM, [shared_quota(gpus=3)], known("two", exactly(2))
+    )
     assert [finding.message for finding in found.findings] == [
         "requests 4 GPUs; GPU quota 'research' allows 3 GPUs in all"
     ]
 
 
-def test_A44_a_pod_with_claims_in_very_many_alternatives_is_refused_without_counting_them() -> None:
+def test_a_pod_with_claims_in_very_many_alternatives_is_refused_without_counting_them() -> None:
     either = first_of(exactly(1), exactly(2, "mig.nvidia.com"))
     facts = known("many", *[either] * 8)
     found = claims_of(claiming(4, resourceClaimTemplateName="many"), TEAM, [own(gpus=99)], facts)

@@ -26,7 +26,7 @@ def stands(
     patterns: tuple[str, ...] = ("team-vision",),
     namespaces: tuple[str, ...] = (),
 ) -> QuotaUsage:
-    scope = QuotaScope.NAMESPACE if patterns == ("team-vision",) else QuotaScope.POT
+    scope = QuotaScope.NAMESPACE if patterns == ("team-vision",) else QuotaScope.SHARED
     name = "team-vision" if scope is QuotaScope.NAMESPACE else "research"
     return QuotaUsage(Quota(scope, name, patterns, limits), Mode.ENFORCE, used, namespaces, "17")
 
@@ -85,7 +85,7 @@ def test_what_is_not_limited_is_not_spoken_of() -> None:
     ("patterns", "namespaces", "seen"),
     [
         pytest.param(("team-vision",), (), {"team-vision"}, id="a namespace's own, nothing in use"),
-        pytest.param(("a", "b"), ("b",), {"a", "b"}, id="a pot of names, also those without pods"),
+        pytest.param(("a", "b"), ("b",), {"a", "b"}, id="a shared quota of names, also those without pods"),
         pytest.param(("r-*",), (), set(), id="a glob, nothing in use"),
         pytest.param(("r-*",), ("r-1", "r-2"), {"r-1", "r-2"}, id="a glob, where pods count"),
         pytest.param(("a", "r-*"), ("r-1", "old"), {"a", "r-1"}, id="not where it no longer holds"),
@@ -100,10 +100,10 @@ def test_what_nobody_knows_is_said_to_be_unknown_and_not_to_be_zero() -> None:
     assert statuses([stands(GPUS, used=None)]) == {("team-vision", "namespace.team-vision"): None}
 
 
-def test_a_namespace_sees_the_sum_of_a_pot_and_no_other_namespace() -> None:
+def test_a_namespace_sees_the_sum_of_a_shared_quota_and_no_other_namespace() -> None:
     found = statuses([stands(GPUS, used={GPUS: Fraction(5)}, patterns=("a", "b"), namespaces=("a", "b"))])
-    assert found["a", "pot.research"] == found["b", "pot.research"]
-    assert "'b'" not in str(found["a", "pot.research"])
+    assert found["a", "shared.research"] == found["b", "shared.research"]
+    assert "'b'" not in str(found["a", "shared.research"])
 
 
 # From what ledgers tell
@@ -114,8 +114,8 @@ FILES = {
     "_default.yaml": f"{HEAD}kind: GPUPolicy\nmetadata: {{name: _default}}\nspec: {{rules: {{}}}}\n",
     "r-2.yaml": f"{HEAD}kind: GPUPolicy\nmetadata: {{name: r-2}}\n"
     "spec: {rules: {gpuQuota: {mode: warn, gpus: 2}}}\n",
-    "_quotas.yaml": f"{HEAD}kind: GPUQuotaPots\nmetadata: {{name: _quotas}}\n"
-    "spec: {pots: [{name: research, namespaces: ['r-*'], mode: audit, gpus: 4}]}\n",
+    "_quotas.yaml": f"{HEAD}kind: GPUSharedQuotas\nmetadata: {{name: _quotas}}\n"
+    "spec: {quotas: [{name: research, namespaces: ['r-*'], mode: audit, gpus: 4}]}\n",
 }
 POLICIES = build(contents_of(Path("policies"), {name: text.encode() for name, text in FILES.items()}))
 BOUND = {bound.quota.key: bound for bound in POLICIES.quotas_for("r-2")}
@@ -129,16 +129,18 @@ def test_the_mode_of_a_quota_and_the_namespaces_that_policies_name_come_from_the
     found = quota_usages({key: usage(bound.quota, "r-1") for key, bound in BOUND.items()}, POLICIES)
     assert {one.quota.key: (one.mode, one.version, set(one.namespaces)) for one in found} == {
         "namespace.r-2": (Mode.WARN, "21", {"r-1", "r-2"}),
-        "pot.research": (Mode.AUDIT, "21", {"r-1", "r-2"}),
+        "shared.research": (Mode.AUDIT, "21", {"r-1", "r-2"}),
     }
 
 
-def test_a_pot_is_seen_in_a_namespace_that_a_policy_names_before_it_has_pods() -> None:
-    pot = BOUND["pot.research"].quota
-    assert {namespace for namespace, _ in statuses(quota_usages({pot.key: usage(pot)}, POLICIES))} == {"r-2"}
+def test_a_shared_quota_is_seen_in_a_namespace_that_a_policy_names_before_it_has_pods() -> None:
+    shared_quota = BOUND["shared.research"].quota
+    assert {
+        namespace for namespace, _ in statuses(quota_usages({shared_quota.key: usage(shared_quota)}, POLICIES))
+    } == {"r-2"}
 
 
 def test_a_quota_that_the_policies_do_not_have_any_more_is_left_out() -> None:
-    gone = Quota(QuotaScope.POT, "gone", ("a",), (GPUS,))
+    gone = Quota(QuotaScope.SHARED, "gone", ("a",), (GPUS,))
     unlimited = Quota(QuotaScope.NAMESPACE, "b", ("b",), (GPUS,))
     assert quota_usages({gone.key: usage(gone), unlimited.key: usage(unlimited)}, POLICIES) == []

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.bound_quotas import TEAM, own, pot
+from tests.bound_quotas import TEAM, own, shared_quota
 from tests.ledger.small_cluster import raw_pod
 from tests.reviews import FACTS, container, pod, policy, workload
 from webhook import engine
 from webhook.engine.quota_claims import reserved
 from webhook.ledger.ledger_store import GpuPod
-from webhook.ledger.verdicts import Claim, Exceeded, Granted, InTreeExceeded, Unanswered, Verdict
+from webhook.ledger.verdicts import Claim, Exceeded, Granted, LedgerFull, Unanswered, Verdict
 from webhook.model.pod_reader import pod_from_raw
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_quotas import BoundQuota
@@ -59,7 +59,7 @@ def running(name: str, gpus: int, namespace: str = TEAM, **spec: Any) -> GpuPod:
 
 
 def test_the_ledgers_are_asked_once_for_all_quotas() -> None:
-    bound = [own(gpus=8), pot(gpus=8)]
+    bound = [own(gpus=8), shared_quota(gpus=8)]
     outcome, questions = asked(pod(2), bound)
     assert outcome.findings == ()
     assert [[claim.quota for claim in claims] for claims in questions] == [[one.quota for one in bound]]
@@ -74,7 +74,7 @@ def test_the_ledgers_are_asked_once_for_all_quotas() -> None:
             (Finding("gpuLimits", Mode.ENFORCE, FindingKind.VIOLATION, "spec", "m", refuses=True),),
             id="refused by a rule",
         ),
-        pytest.param(pod(9), [pot(gpus=8)], (), id="more than a pot has"),
+        pytest.param(pod(9), [shared_quota(gpus=8)], (), id="more than a shared quota has"),
         pytest.param(pod(0), [own(gpus=0)], (), id="without GPUs"),
         pytest.param(pod(9), [], (), id="without quotas"),
     ],
@@ -86,8 +86,8 @@ def test_no_ledger_is_asked_about_a_pod_that_is_refused_anyway_or_not_counted(
 
 
 @pytest.mark.parametrize("mode", ["warn", "audit"])
-def test_what_a_pot_never_allows_is_entered_all_the_same_where_it_is_not_enforced(mode: str) -> None:
-    bound = pot(gpus=8, mode=mode)
+def test_what_a_shared_quota_never_allows_is_entered_all_the_same_where_it_is_not_enforced(mode: str) -> None:
+    bound = shared_quota(gpus=8, mode=mode)
     outcome, questions = asked(pod(9), [bound], [over(bound, 9, 0)])
     assert len(questions) == 1
     assert not questions[0][0].enforced
@@ -122,7 +122,7 @@ def test_a_refusal_says_what_is_used_who_uses_most_and_what_to_do() -> None:
     [("enforce", True, False), ("warn", False, True), ("audit", False, False)],
     ids=["enforce", "warn", "audit"],
 )
-@pytest.mark.parametrize("make", [own, pot], ids=["of the namespace", "a pot"])
+@pytest.mark.parametrize("make", [own, shared_quota], ids=["of the namespace", "a shared quota"])
 def test_the_mode_says_what_becomes_of_a_pod_that_does_not_fit(
     make: Any, mode: str, refused: bool, warned: bool
 ) -> None:
@@ -133,7 +133,7 @@ def test_the_mode_says_what_becomes_of_a_pod_that_does_not_fit(
 
 
 def test_every_quota_that_is_passed_says_so_and_one_that_refuses_is_enough() -> None:
-    first, second, third = own(gpus=8), pot(gpus=8, mode="warn"), pot("all", "*", gpus=99)
+    first, second, third = own(gpus=8), shared_quota(gpus=8, mode="warn"), shared_quota("all", "*", gpus=99)
     pods = [running("a", 3)]
     outcome, _ = asked(pod(4), [first, second, third], [over(first, 4, 6), over(second, 4, 8), GRANTED], pods)
     assert [finding.message for finding in outcome.findings] == [
@@ -221,16 +221,16 @@ def test_a_pod_with_more_kinds_of_gpus_than_any_node_has_fills_no_ledger(mode: s
     limits = {f"nvidia.com/A{number:060}": "1" for number in range(17)}
     raw = raw_pod(1)
     raw["spec"]["containers"][0]["resources"] = {"limits": limits}
-    outcome, questions = asked(raw, [pot(mode=mode, byModel={"H100": 2})])
+    outcome, questions = asked(raw, [shared_quota(mode=mode, byModel={"H100": 2})])
     assert questions == []
     assert [(bool(outcome.refusals), finding.message) for finding in outcome.findings] == [
         (mode == "enforce", "requests 17 different GPU resources; at most 16 are counted")
     ]
 
 
-def test_A46_what_keeps_a_pod_out_is_not_told_where_nothing_is_said_of_what_is_in_use() -> None:
+def test_what_keeps_a_pod_out_is_not_told_where_nothing_is_said_of_what_is_in_use() -> None:
     bound = own(gpus=8)
-    verdict = InTreeExceeded("ResourceQuota secret leaves 2 of 8")
+    verdict = LedgerFull(501, 500)
     raw = pod(4)
     outcome = reserved(Outcome(policy({}), raw), TEAM, [bound], FACTS, lambda _claims: [verdict], None)
     assert outcome.refusal == (
@@ -251,10 +251,10 @@ def test_what_the_ledger_says_sends_people_to_the_contact_of_their_policy() -> N
 
 
 @pytest.mark.parametrize("contact", ["", "#gpu-help"], ids=["nobody named", "somebody named"])
-def test_what_pots_cannot_count_sends_people_to_the_contact_of_their_policy(contact: str) -> None:
+def test_what_shared_quotas_cannot_count_sends_people_to_the_contact_of_their_policy(contact: str) -> None:
     raw = pod(spec={"containers": [container("c0", limits=UNDECLARED)]})
     in_force = replace(policy({}), contact=contact)
-    of_pod = reserved(Outcome(in_force, raw), TEAM, [pot(gpus=8)], FACTS, lambda _: [], None).findings
-    of_job = engine.validate_workload(workload("Job", raw), TEAM, in_force, FACTS, [pot(gpus=8)]).findings
+    of_pod = reserved(Outcome(in_force, raw), TEAM, [shared_quota(gpus=8)], FACTS, lambda _: [], None).findings
+    of_job = engine.validate_workload(workload("Job", raw), TEAM, in_force, FACTS, [shared_quota(gpus=8)]).findings
     whom = contact or "the platform team"
     assert [f"ask {whom} to declare" in one.remedy for one in (*of_pod, *of_job)] == [True, True]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.bound_quotas import TEAM, own, pot
+from tests.bound_quotas import TEAM, own, shared_quota
 from tests.reviews import FACTS, pod, policy, workload
 from webhook import engine
 from webhook.outcome import Finding
@@ -59,7 +59,7 @@ def test_a_job_of_a_cron_job_is_told_at_its_own_place() -> None:
 
 
 def test_each_limit_of_each_quota_is_told() -> None:
-    bound = own(gpus=8, byModel={"H100": 4}), pot(byResource={"nvidia.com/gpu": 9})
+    bound = own(gpus=8, byModel={"H100": 4}), shared_quota(byResource={"nvidia.com/gpu": 9})
     assert [finding.message.partition(";")[0] for finding in told(deployment(5), *bound)] == [
         "its 5 pods request 10 GPUs together",
         "its 5 pods request 10 H100 together",
@@ -82,8 +82,8 @@ def test_slices_of_a_workload_are_added_up_exactly() -> None:
     assert "its 8 pods request 1 1/7 GPUs together" in told(raw, own(gpus=1))[0].message
 
 
-def test_a_workload_none_of_whose_pods_fits_into_a_pot_is_told_what_they_would_be() -> None:
-    assert [str(finding) for finding in told(deployment(1, 9), own(gpus=8), pot(gpus=8))] == [
+def test_a_workload_none_of_whose_pods_fits_into_a_shared_quota_is_told_what_they_would_be() -> None:
+    assert [str(finding) for finding in told(deployment(1, 9), own(gpus=8), shared_quota(gpus=8))] == [
         "gpuQuota: pod template (1 pod, 9 GPUs): spec.template.spec: requests 9 GPUs; GPU quota 'research' allows 8 "
         "GPUs in all. Request 8 or fewer."
     ]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.bound_quotas import pot
+from tests.bound_quotas import shared_quota
 from tests.reviews import FACTS, WORKLOADS, container, pod, policy, workload
 from webhook import engine
 from webhook.outcome import FindingKind, Outcome
@@ -155,6 +155,6 @@ def test_a_rule_is_told_how_many_pods_there_are_and_whose() -> None:
 
 
 def test_quotas_are_not_asked_for_what_is_refused_anyway() -> None:
-    quotas = [pot(gpus=0)]
+    quotas = [shared_quota(gpus=0)]
     assert [one.rule for one in judged(deployment(), counting("enforce"), quotas=quotas).findings] == ["counting"]
     assert "gpuQuota" in [one.rule for one in judged(deployment(), counting(), quotas=quotas).findings]

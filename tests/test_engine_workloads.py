@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.bound_quotas import own, pot
+from tests.bound_quotas import own, shared_quota
 from tests.judged_workloads import (
     ENFORCING,
     EXPOSED,
@@ -215,7 +215,7 @@ def test_a_quota_that_the_pods_of_one_group_pass_is_said_of_that_group() -> None
 
 
 def test_each_limit_that_all_groups_pass_together_is_said_once() -> None:
-    bound = own(gpus=32, byModel={"H100": 32}), pot(byResource={"nvidia.com/gpu": 39})
+    bound = own(gpus=32, byModel={"H100": 32}), shared_quota(byResource={"nvidia.com/gpu": 39})
     together = [
         finding.message.partition(";")[0].rpartition(" request ")[2] for finding in judged(training(), *bound).findings
     ]

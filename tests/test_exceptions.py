@@ -321,9 +321,9 @@ def test_a_pod_larger_than_the_whole_quota_is_let_in_by_either_kind(tmp_path) ->
         assert one_by_one(written(tmp_path, entry, rules=QUOTA), ("bert-1", 20)) == [(True, True)]
 
 
-def test_pods_that_are_excepted_from_quotas_are_not_refused_by_pots_either(tmp_path) -> None:
-    head = f"{HEAD}kind: GPUQuotaPots\nmetadata: {{name: _quotas}}\n"
-    (tmp_path / "_quotas.yaml").write_text(f"{head}spec: {{pots: [{{name: all, namespaces: ['*'], gpus: 4}}]}}\n")
+def test_pods_that_are_excepted_from_quotas_are_not_refused_by_shared_quotas_either(tmp_path) -> None:
+    head = f"{HEAD}kind: GPUSharedQuotas\nmetadata: {{name: _quotas}}\n"
+    (tmp_path / "_quotas.yaml").write_text(f"{head}spec: {{quotas: [{{name: all, namespaces: ['*'], gpus: 4}}]}}\n")
     assert one_by_one(
         written(tmp_path, {**ENTRY, "rules": ["gpuQuota"]}, rules="{}"), ("bert-1", 3), ("bert-2", 3)
     ) == [

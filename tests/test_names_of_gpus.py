@@ -70,15 +70,15 @@ def test_A42_a_device_class_counts_by_its_requests_which_may_stand_without_limit
         pytest.param(None, FindingKind.ADVICE, "does not count them", id="unless said"),
     ],
 )
-@pytest.mark.parametrize("is_pot", [False, True], ids=["a quota of the namespace", "a shared pot"])
+@pytest.mark.parametrize("is_shared_quota", [False, True], ids=["a quota of the namespace", "a shared quota"])
 def test_A42_claims_are_refused_or_told_where_a_quota_holds(
-    tmp_path: Path, mode: str | None, kind: FindingKind, why: str, is_pot: bool
+    tmp_path: Path, mode: str | None, kind: FindingKind, why: str, is_shared_quota: bool
 ) -> None:
     claims = f", claims: {mode}" if mode else ""
-    own = "{}" if is_pot else f"{{gpuQuota: {{mode: enforce, gpus: 4{claims}}}}}"
-    pots = f"{{pots: [{{name: all, namespaces: [team], gpus: 4{claims}}}]}}" if is_pot else ""
-    name = "GPU quota 'all'" if is_pot else "the GPU quota"
-    found = of_quota(said_of(claiming(), written(tmp_path, f"{{rules: {own}}}", pots), "team"))
+    own = "{}" if is_shared_quota else f"{{gpuQuota: {{mode: enforce, gpus: 4{claims}}}}}"
+    shared_quotas = f"{{quotas: [{{name: all, namespaces: [team], gpus: 4{claims}}}]}}" if is_shared_quota else ""
+    name = "GPU quota 'all'" if is_shared_quota else "the GPU quota"
+    found = of_quota(said_of(claiming(), written(tmp_path, f"{{rules: {own}}}", shared_quotas), "team"))
     assert found == [
         (
             kind,

@@ -60,12 +60,12 @@ def test_every_file_tells_editors_its_schema(file: Path) -> None:
     assert (file.parent / first.partition("=")[2]).resolve() == ROOT / "docs" / f"{kind}-schema.json"
 
 
-def test_the_example_of_pots_holds_once_its_marks_of_comment_are_gone(tmp_path: Path) -> None:
+def test_the_example_of_shared_quotas_holds_once_its_marks_of_comment_are_gone(tmp_path: Path) -> None:
     text = (ROOT / "policies" / "_quotas.yaml").read_text()
-    (tmp_path / "_quotas.yaml").write_text(text.replace("  pots: []\n", "").replace("\n  # ", "\n  "))
-    (pot,) = load(tmp_path).pots
-    assert (pot.quota.name, pot.quota.patterns) == ("research", ("physics", "research-*"))
-    assert {limit.name: int(limit.hard) for limit in pot.quota.limits} == {
+    (tmp_path / "_quotas.yaml").write_text(text.replace("  quotas: []\n", "").replace("\n  # ", "\n  "))
+    (shared_quota,) = load(tmp_path).shared_quotas
+    assert (shared_quota.quota.name, shared_quota.quota.patterns) == ("research", ("physics", "research-*"))
+    assert {limit.name: int(limit.hard) for limit in shared_quota.quota.limits} == {
         "": 16,
         "H100": 4,
         "T4": 16,

@@ -75,7 +75,8 @@ class Finding:
     is_kept_off: bool = attribute(default=False, compare=False)
     """Whether the rule should have kept the pod off the nodes that it is about."""
     code: int = attribute(default=403, compare=False)
-    """The HTTP status of a refusal: 403 for a verdict about the pod, 500 or 503 for a fault of the platform."""
+    """The HTTP status of a refusal: 403 for a verdict about the pod, 429 if the client is to try again in a second, or
+    else 500 or 503 for a fault of the platform."""
     exception: AppliedException | None = attribute(default=None, compare=False)
     """The exception because of which it refuses nothing; the message says so, too. None for most findings."""
 

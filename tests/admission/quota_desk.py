@@ -47,10 +47,10 @@ def policy_file(directory: Path, name: str, **rules: Any) -> None:
     (directory / f"{name}.yaml").write_text(yaml.safe_dump(document))
 
 
-def pots_file(directory: Path, *pots: dict[str, Any]) -> None:
-    """Write the pots."""
-    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUQuotaPots", "metadata": {"name": "_quotas"}}
-    (directory / "_quotas.yaml").write_text(yaml.safe_dump({**head, "spec": {"pots": list(pots)}}))
+def shared_quotas_file(directory: Path, *shared_quotas: dict[str, Any]) -> None:
+    """Write the quotas."""
+    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUSharedQuotas", "metadata": {"name": "_quotas"}}
+    (directory / "_quotas.yaml").write_text(yaml.safe_dump({**head, "spec": {"quotas": list(shared_quotas)}}))
 
 
 def running(name: str, gpus: int, namespace: str = NAMESPACE) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.admission.quota_desk import KEY, Site, pots_file
+from tests.admission.quota_desk import KEY, Site, shared_quotas_file
 from tests.admission.test_claims import claim
 from tests.reviews import NAMESPACE, pod
 from webhook.kubernetes.api_errors import ApiServerError, RefusedError, UnreachableError
@@ -60,7 +60,7 @@ def test_a_quota_that_is_full_stays_a_verdict(site: Site) -> None:
 
 def test_a_verdict_of_one_quota_comes_before_the_fault_of_another(tmp_path: Path) -> None:
     site = Site(tmp_path)
-    pots_file(tmp_path, {"name": "shared", "namespaces": [NAMESPACE, "x-*"], "gpus": 99})
+    shared_quotas_file(tmp_path, {"name": "shared", "namespaces": [NAMESPACE, "x-*"], "gpus": 99})
     assert site.policies.check()
     site.store.before = lambda call: None if KEY in call else _away(call)
     status = site.ask("/validate", pod(3))["status"]

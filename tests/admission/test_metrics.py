@@ -55,8 +55,6 @@ LABELS = {
     "gpu_policy_quota_hard": {"quota", "limit"},
     "gpu_policy_quota_entries": {"quota"},
     "gpu_policy_quota_unconfirmed": {"quota"},
-    "gpu_policy_quota_blocking_total": {"namespace", "quota"},
-    "gpu_policy_quota_withheld_total": {"namespace", "quota"},
     "gpu_policy_quota_refused_total": {"quota"},
     "gpu_policy_quota_ledger_duration_seconds_bucket": {"operation", "le"},
     "gpu_policy_quota_ledger_duration_seconds_count": {"operation"},
@@ -125,7 +123,7 @@ def test_A28_the_number_of_series_is_bounded_whatever_is_thrown_at_a_replica() -
 
 def test_quotas_beyond_the_bound_are_counted_together() -> None:
     metrics = Metrics()
-    usage = {f"pot.{number:04}": used_up(f"{number:04}") for number in range(1000)}
+    usage = {f"shared.{number:04}": used_up(f"{number:04}") for number in range(1000)}
     quotas = QuotaMetrics(metrics.registry, lambda: usage)
     for key in usage:
         quotas.reserved(key, 0.001)
@@ -141,10 +139,13 @@ def test_quotas_beyond_the_bound_are_counted_together() -> None:
 
 
 def used_up(name: str) -> Usage:
-    """A pot in which nothing is free."""
+    """A shared quota in which nothing is free."""
     limit = Limit(Measure.GPUS, "", Fraction(2))
     return Usage(
-        Quota(QuotaScope.POT, name, ("*",), (limit,)), {limit: Fraction(2)}, entries=2, by_claims={limit: Fraction(1)}
+        Quota(QuotaScope.SHARED, name, ("*",), (limit,)),
+        {limit: Fraction(2)},
+        entries=2,
+        by_claims={limit: Fraction(1)},
     )
 
 
@@ -160,9 +161,9 @@ def test_what_a_quota_allows_and_uses_is_shown_by_limit_in_numbers() -> None:
 
 def test_what_befell_a_quota_is_shown_as_zero_once_it_was_asked_for_the_first_time() -> None:
     metrics = Metrics()
-    QuotaMetrics(metrics.registry, dict).reserved("pot.a", 0.001)
+    QuotaMetrics(metrics.registry, dict).reserved("shared.a", 0.001)
     for name in ("refused", "ledger_failures", "conflicts"):
-        assert metrics.registry.get_sample_value(f"gpu_policy_quota_{name}_total", {"quota": "pot.a"}) == 0
+        assert metrics.registry.get_sample_value(f"gpu_policy_quota_{name}_total", {"quota": "shared.a"}) == 0
 
 
 def test_namespaces_beyond_the_bound_are_counted_together() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.admission.quota_service import PoliciesInForce, intervals_for
+from webhook.admission.quota_service import intervals_for, quotas_in_force
 from webhook.ledger.context import LedgerTiming
 from webhook.policy.policy_store import HELD_SECONDS, PolicyStore
 
@@ -12,8 +12,8 @@ from webhook.policy.policy_store import HELD_SECONDS, PolicyStore
 @pytest.fixture
 def policies(tmp_path: Path) -> PolicyStore:
     (tmp_path / "_quotas.yaml").write_text(
-        "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUQuotaPots\nmetadata: {name: _quotas}\n"
-        "spec: {pots: [{name: research, namespaces: ['research-*'], gpus: 8}]}\n"
+        "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUSharedQuotas\nmetadata: {name: _quotas}\n"
+        "spec: {quotas: [{name: research, namespaces: ['research-*'], gpus: 8}]}\n"
     )
     return PolicyStore(tmp_path)
 
@@ -23,10 +23,10 @@ def test_a_replica_that_was_just_started_may_be_the_first_one_with_its_policies(
 ) -> None:
     """Other replicas may use earlier policies for three minutes. Until then, no entry is changed."""
     assert policies.recent() == ()
-    assert not PoliciesInForce(policies).are_settled
+    assert not quotas_in_force(policies).are_settled
     started = policies.status.loaded_at_monotonic
     monkeypatch.setattr("webhook.admission.quota_service.time.monotonic", lambda: started + HELD_SECONDS + 1)
-    assert PoliciesInForce(policies).are_settled
+    assert quotas_in_force(policies).are_settled
 
 
 @pytest.mark.parametrize(("in_flight", "idle"), [(90.0, 600.0), (1000.0, 2000.0)], ids=["usual", "very long"])

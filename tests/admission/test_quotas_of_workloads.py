@@ -15,14 +15,17 @@ from webhook.policy.policy_set import PolicySet
 
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: "
 OWN = HEAD + "GPUPolicy\nmetadata: {{name: _default}}\nspec: {{rules: {{gpuQuota: {quota}}}}}\n"
-POT = (
-    HEAD + "GPUQuotaPots\nmetadata: {{name: _quotas}}\nspec: {{pots: [{{name: shared, namespaces: ['*'], {quota}}}]}}\n"
+SHARED_QUOTA = (
+    HEAD
+    + "GPUSharedQuotas\nmetadata: {{name: _quotas}}\nspec: {{quotas: [{{name: shared, namespaces: ['*'], {quota}}}]}}\n"
 )
 OPEN = "{mode: enforce, byModel: {H100: 8}, unspecifiedModel: deny}"
 
 
-def limited(own: str = "{mode: disabled}", pot: str = "") -> PolicySet:
-    files = {"_default.yaml": OWN.format(quota=own)} | ({"_quotas.yaml": POT.format(quota=pot)} if pot else {})
+def limited(own: str = "{mode: disabled}", shared_quota: str = "") -> PolicySet:
+    files = {"_default.yaml": OWN.format(quota=own)} | (
+        {"_quotas.yaml": SHARED_QUOTA.format(quota=shared_quota)} if shared_quota else {}
+    )
     return build(contents_of(Path("policies"), {name: text.encode() for name, text in files.items()}))
 
 
@@ -39,7 +42,11 @@ def warned(raw: dict[str, Any], using: PolicySet) -> list[str]:
     [
         pytest.param(limited("{mode: enforce, gpus: 8}"), "requests 9 GPUs; the GPU quota allows 8", id="its own"),
         pytest.param(limited("{mode: warn, gpus: 8}"), "requests 9 GPUs; the GPU quota allows 8", id="only warned of"),
-        pytest.param(limited(pot="gpus: 8"), "requests 9 GPUs; GPU quota 'shared' allows 8 GPUs in all", id="a pot"),
+        pytest.param(
+            limited(shared_quota="gpus: 8"),
+            "requests 9 GPUs; GPU quota 'shared' allows 8 GPUs in all",
+            id="a shared quota",
+        ),
         pytest.param(limited(OPEN), "does not select a GPU model", id="a model that must be said"),
     ],
 )
@@ -63,7 +70,7 @@ def test_nothing_is_said_of_a_workload_otherwise(raw: dict[str, Any], using: Pol
 
 
 @pytest.mark.parametrize("kind", WORKLOADS)
-def test_a_review_refuses_a_workload_whose_pods_a_pot_refuses(kind: str) -> None:
+def test_a_review_refuses_a_workload_whose_pods_a_shared_quota_refuses(kind: str) -> None:
     documents = [Document("f", 1, 1, workload(kind, pod(9)))]
-    (item,) = review(documents, NAMESPACE, against(limited(pot="gpus: 8"))).items
+    (item,) = review(documents, NAMESPACE, against(limited(shared_quota="gpus: 8"))).items
     assert not item.is_allowed

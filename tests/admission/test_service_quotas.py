@@ -10,14 +10,14 @@ from uuid import UUID
 import pytest
 import yaml
 
-from tests.admission.quota_desk import FULL, KEY, Site, full, policy_file, pots_file, running
+from tests.admission.quota_desk import FULL, KEY, Site, full, policy_file, running, shared_quotas_file
 from tests.ledger.bookkeeping import eventually
 from tests.operation import Operated, operated
 from tests.reviews import NAMESPACE, pod, review, workload
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.verdicts import AlreadyStored, Crowded, InTreeExceeded, Verdict, Withheld
-from webhook.quota.quotas import Limit, Measure
+from webhook.ledger.verdicts import AlreadyStored, LedgerFull, TooManyUnconfirmed, Verdict
+from webhook.quota.quotas import Excess, Limit, Measure
 
 
 def test_of_two_pods_that_do_not_fit_together_the_second_is_refused(site: Site) -> None:
@@ -27,7 +27,7 @@ def test_of_two_pods_that_do_not_fit_together_the_second_is_refused(site: Site) 
 
 
 def test_a_refusal_names_pods_of_the_namespace_and_of_no_other(site: Site) -> None:
-    pots_file(site.directory, {"name": "all", "namespaces": ["*"], "gpus": 67})
+    shared_quotas_file(site.directory, {"name": "all", "namespaces": ["*"], "gpus": 67})
     site.policies.check()
     message = site.validate(2)
     assert message == (
@@ -38,7 +38,7 @@ def test_a_refusal_names_pods_of_the_namespace_and_of_no_other(site: Site) -> No
 
 def test_A46_a_refusal_that_names_nobody_says_what_was_asked_and_what_the_limit_is(tmp_path: Path) -> None:
     site = Site(tmp_path, tells_usage=False)
-    pots_file(site.directory, {"name": "all", "namespaces": ["*"], "gpus": 67})
+    shared_quotas_file(site.directory, {"name": "all", "namespaces": ["*"], "gpus": 67})
     site.policies.check()
     said = site.validate(3)
     assert said.split("\n") == [
@@ -169,12 +169,12 @@ def test_a_write_that_another_replica_was_before_is_counted(site: Site) -> None:
 
 
 def test_tenants_are_shown_every_quota_of_their_namespaces(site: Site) -> None:
-    pots_file(site.directory, {"name": "shared", "namespaces": [NAMESPACE, "x-*"], "gpus": 9})
+    shared_quotas_file(site.directory, {"name": "shared", "namespaces": [NAMESPACE, "x-*"], "gpus": 9})
     site.policies.check()
     site.desk.start()
     eventually(lambda: bool(site.shown.standings))
     shown = {one.quota.key: (one.mode, *one.used.values()) for one in site.shown.standings[0] if one.used}
-    assert shown == {KEY: ("enforce", 2), "pot.shared": ("enforce", 2)}
+    assert shown == {KEY: ("enforce", 2), "shared.shared": ("enforce", 2)}
 
 
 def test_a_quota_that_comes_with_a_reload_is_kept_from_then_on(tmp_path: Path) -> None:
@@ -239,35 +239,44 @@ def _answered(site: Site, monkeypatch: pytest.MonkeyPatch, verdict: Verdict) -> 
     return status
 
 
-def test_A43_a_name_that_exists_is_refused_as_the_api_server_does(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_exists_is_refused_as_the_api_server_does(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     status = _answered(site, monkeypatch, AlreadyStored("trainer"))
     assert status == {"code": 409, "reason": "AlreadyExists", "message": 'pods "trainer" already exists'}
 
 
+def unconfirmed(held: int) -> TooManyUnconfirmed:
+    return TooManyUnconfirmed(Excess(Limit(Measure.GPUS, "", Fraction(4)), Fraction(1), Fraction(held)), Fraction(2))
+
+
 @pytest.mark.parametrize(
-    ("verdict", "said"),
+    ("verdict", "code", "said"),
     [
         pytest.param(
-            Withheld(Limit(Measure.GPUS, "", Fraction(4)), Fraction(1), Fraction(2), Fraction(2)),
-            f"exceeded GPU quota '{NAMESPACE}': requested 1, while pods of this namespace that were admitted but are "
-            "not created yet hold 2; such pods may hold 2, half of what is free for the namespace.",
-            id="A43 what is not stored",
+            unconfirmed(2),
+            429,
+            "requested 1, while pods of this namespace that were admitted but are not created yet hold 2; such pods "
+            "may hold 2, half of what is free for the namespace. Try again in a moment",
+            id="entries without pods",
         ),
         pytest.param(
-            InTreeExceeded("ResourceQuota team leaves 0 of pods"),
-            "ResourceQuota team leaves 0 of pods; the API server refuses pods beyond it. Free some or request less.",
-            id="A43 in-tree quota",
+            unconfirmed(0),
+            403,
+            "requested 1, and pods of this namespace were admitted lately and never created; such pods may hold 2, "
+            "half of what is free for the namespace. Find out what refuses them",
+            id="pods that were given up",
         ),
         pytest.param(
-            Crowded(700_000, 614_400),
-            "with this pod, the pods of the namespace would take 700000 bytes in the ledger of GPU quota "
-            f"'{NAMESPACE}'; they may take 614400 bytes.",
-            id="A44 bytes of a ledger",
+            LedgerFull(501, 500),
+            403,
+            "with this pod, the pods of the namespace would count in 501 different ways against GPU quota "
+            f"'{NAMESPACE}'; they may count in 500.",
+            id="a full ledger",
         ),
     ],
 )
 def test_what_keeps_a_pod_out_is_said_with_found_bound_and_remedy(
-    site: Site, monkeypatch: pytest.MonkeyPatch, verdict: Verdict, said: str
+    site: Site, monkeypatch: pytest.MonkeyPatch, verdict: Verdict, code: int, said: str
 ) -> None:
     status = _answered(site, monkeypatch, verdict)
-    assert (status["code"], f"gpuQuota: spec: {said}" in status["message"]) == (403, True), status
+    assert (status["code"], said in status["message"]) == (code, True), status
+    assert status.get("details") == ({"retryAfterSeconds": 1} if code == 429 else None)

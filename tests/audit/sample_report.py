@@ -34,8 +34,8 @@ TRAINER = ObjectReference("team-vision", "Deployment", "trainer", "apps/v1", "0b
 JOB = ObjectReference("team-nlp", "PyTorchJob", "bert", "kubeflow.org/v1", "0b8ef7a2-9a35-4d3e-8d0d-5f6a3a2d9c02")
 NOTEBOOK = ObjectReference("team-nlp", "Pod", "notebook-x", "v1", "0b8ef7a2-9a35-4d3e-8d0d-5f6a3a2d9c03")
 NAMESPACE = ObjectReference("", "Namespace", "team-nlp", "v1")
-POT = ObjectReference("", "Pot", "research", "gpupolicy.dev/v1alpha1")
-"""Of quotas more is in use than they allow; a pot is in no namespace, and no object of the cluster."""
+SHARED_QUOTA = ObjectReference("", "SharedQuota", "research", "gpupolicy.dev/v1alpha1")
+"""Of quotas more is in use than they allow; a shared quota is in no namespace, and no object of the cluster."""
 FROM_A_FILE = ObjectReference("default", "CronJob", "nightly", "batch/v1")
 EVIL = ObjectReference("team-<b>", "Deployment", HOSTILE, "apps/v1")
 TALL = ObjectReference("", "Pod", LONG, "v1")
@@ -207,8 +207,8 @@ def _findings() -> tuple[AuditFinding, ...]:
             rule="gpuQuota",
             mode=Mode.WARN,
             kind=FindingKind.VIOLATION,
-            object=POT,
-            owner=POT,
+            object=SHARED_QUOTA,
+            owner=SHARED_QUOTA,
             field="spec",
             message="uses 30 of 24 GPUs of GPU quota 'research'; largest: bert-worker-0 8, bert-worker-1 8",
             remedy="Free 6, or raise the quota",
@@ -309,7 +309,7 @@ def _quotas() -> tuple[ReportedQuota, ...]:
         ),
         ReportedQuota(
             "research",
-            "pot",
+            "shared",
             "warn",
             ("team-nlp", "team-vision"),
             LimitUsage("", "24", "12 3/7", units="29"),

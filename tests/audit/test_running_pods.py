@@ -17,7 +17,7 @@ from webhook.audit.quota_report import LimitUsage
 from webhook.audit.report import AuditReport, Level, Running
 from webhook.audit.review_objects import review
 from webhook.ledger.ledger_store import GpuPod
-from webhook.policy.policy_quotas import BoundQuota, Pots, PotSettings
+from webhook.policy.policy_quotas import BoundQuota, SharedQuotas, SharedQuotaSettings
 from webhook.policy.policy_set import PolicySet
 from webhook.quota.quotas import QuotaScope
 
@@ -28,12 +28,12 @@ def limited(**settings: Any) -> PolicySet:
     return PolicySet.of(policy({}), {NAMESPACE: policy({"gpuQuota": settings}, name=NAMESPACE)})
 
 
-def with_pot(mode: str = "enforce", **limits: Any) -> PolicySet:
+def with_shared_quota(mode: str = "enforce", **limits: Any) -> PolicySet:
     """Two namespaces that share a quota."""
     raw = {"name": "shared", "namespaces": [NAMESPACE, "other"], "mode": mode, **limits}
-    settings = PotSettings.model_validate_json(json.dumps(raw), by_alias=True, by_name=False)
-    bound = BoundQuota.of(QuotaScope.POT, settings.name, tuple(settings.namespaces), settings, "_quotas.yaml", 5)
-    return PolicySet.of(policy({}), {}, pots=Pots((bound,), ({},)))
+    settings = SharedQuotaSettings.model_validate_json(json.dumps(raw), by_alias=True, by_name=False)
+    bound = BoundQuota.of(QuotaScope.SHARED, settings.name, tuple(settings.namespaces), settings, "_quotas.yaml", 5)
+    return PolicySet.of(policy({}), {}, shared_quotas=SharedQuotas((bound,), ({},)))
 
 
 def running(*gpus: int, namespace: str = NAMESPACE, **changes: Any) -> list[dict[str, Any]]:
@@ -91,19 +91,24 @@ def test_each_limit_of_a_quota_is_looked_at() -> None:
     ]
 
 
-def test_a_pot_of_which_too_much_is_in_use_is_a_finding_about_the_pot() -> None:
+def test_a_shared_quota_of_which_too_much_is_in_use_is_a_finding_about_the_shared_quota() -> None:
     objects = [*running(2), *running(3, namespace="other")]
-    (found,) = audited_in_a_cluster(*objects, using=with_pot(gpus=4)).findings
-    assert (found.owner.title, found.policy, found.file, found.line) == ("Pot shared", "_quotas", "_quotas.yaml", 5)
+    (found,) = audited_in_a_cluster(*objects, using=with_shared_quota(gpus=4)).findings
+    assert (found.owner.title, found.policy, found.file, found.line) == (
+        "SharedQuota shared",
+        "_quotas",
+        "_quotas.yaml",
+        5,
+    )
 
 
 def test_of_a_part_of_a_cluster_only_quotas_are_told_that_no_other_part_uses() -> None:
     objects = running(2)
-    report = audited_in_a_cluster(*objects, using=with_pot(gpus=1), scope=NamespaceScope((NAMESPACE,)))
+    report = audited_in_a_cluster(*objects, using=with_shared_quota(gpus=1), scope=NamespaceScope((NAMESPACE,)))
     assert (report.quotas, report.findings) == ((), ())
-    report = audited_in_a_cluster(*objects, using=with_pot(gpus=1), scope=NamespaceScope((NAMESPACE, "other")))
+    report = audited_in_a_cluster(*objects, using=with_shared_quota(gpus=1), scope=NamespaceScope((NAMESPACE, "other")))
     assert (len(report.quotas), len(report.findings)) == (1, 1)
-    report = audited_in_a_cluster(*objects, using=with_pot(gpus=1), scope=NamespaceScope(excluded=("oth*",)))
+    report = audited_in_a_cluster(*objects, using=with_shared_quota(gpus=1), scope=NamespaceScope(excluded=("oth*",)))
     assert (report.quotas, report.findings) == ((), ())
 
 

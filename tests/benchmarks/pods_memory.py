@@ -37,11 +37,11 @@ EXPIRED = b'{"type": "ERROR", "object": {"kind": "Status", "code": 410, "message
 SETTLED_SECONDS = sized(30, 0)
 TEAMS = "/api/v1/namespaces/team-"
 LEDGERS = "/api/v1/namespaces/gpu-policy/configmaps"
-POT = """\
+SHARED_QUOTA = """\
 apiVersion: gpupolicy.dev/v1alpha1
-kind: GPUQuotaPots
+kind: GPUSharedQuotas
 metadata: {name: _quotas}
-spec: {pots: [{name: research, namespaces: ["team-1*"], gpus: 100000}]}
+spec: {quotas: [{name: research, namespaces: ["team-1*"], gpus: 100000}]}
 """
 
 Selector = Callable[[int], dict[str, str]]
@@ -117,7 +117,7 @@ def served() -> list[str]:
         directory = Path(folder)
         policies = directory / "policies"
         write_policies(policies, NAMESPACES)
-        (policies / "_quotas.yaml").write_text(POT)
+        (policies / "_quotas.yaml").write_text(SHARED_QUOTA)
         options = (f"--kubeconfig={server.kubeconfig(directory)}", "--quota-ledgers=gpu-policy")
         begun = time.monotonic()
         with serve(directory, "replica", product(policies, *options)) as replica:
@@ -128,7 +128,9 @@ def served() -> list[str]:
             time.sleep(SETTLED_SECONDS)
             ledgers = len(server.under[LEDGERS].objects)
             expected = NAMESPACES + 1
-            demand(ledgers == expected, f"there are {ledgers} ledgers; {expected} are expected: quotas and a pot")
+            demand(
+                ledgers == expected, f"there are {ledgers} ledgers; {expected} are expected: quotas and a shared quota"
+            )
             return [f"{ready:.1f}", f"{replica.rss_mib()[-1]:.0f}, at most {replica.peak_mib():.0f}"]
 
 

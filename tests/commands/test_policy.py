@@ -28,17 +28,17 @@ def test_show_prints_what_applies_to_a_namespace_as_a_policy_file(here: Path) ->
     assert yaml.safe_load(result.stdout)["spec"]["rules"]["gpuLimits"]["maxPerPod"] == 4
 
 
-def test_pots_are_counted_and_shown_with_the_namespaces_they_limit(here: Path) -> None:
-    head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUQuotaPots\nmetadata: {name: _quotas}\n"
-    pots = "spec: {pots: [{name: a, namespaces: [team], gpus: 3}]}\n"
-    (here / "policies" / "_quotas.yaml").write_text(head + pots)
-    assert "policies: 1 policy, 1 pot of quota, hash " in gpu_policy("policy", "check").stdout
-    assert "pot a of team: GPUs 3 (enforce, from _quotas.yaml)" in gpu_policy("policy", "show", "team").stdout
-    assert "pot a" not in gpu_policy("policy", "show", "other").stdout
+def test_shared_quotas_are_counted_and_shown_with_the_namespaces_they_limit(here: Path) -> None:
+    head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUSharedQuotas\nmetadata: {name: _quotas}\n"
+    shared_quotas = "spec: {quotas: [{name: a, namespaces: [team], gpus: 3}]}\n"
+    (here / "policies" / "_quotas.yaml").write_text(head + shared_quotas)
+    assert "policies: 1 policy, 1 shared quota, hash " in gpu_policy("policy", "check").stdout
+    assert "shared quota a of team: GPUs 3 (enforce, from _quotas.yaml)" in gpu_policy("policy", "show", "team").stdout
+    assert "shared quota a" not in gpu_policy("policy", "show", "other").stdout
 
 
-def test_a_mistake_in_pots_is_told_with_file_line_and_key(here: Path) -> None:
-    (here / "policies" / "_quotas.yaml").write_text("kind: GPUQuotaPots\n")
+def test_a_mistake_in_shared_quotas_is_told_with_file_line_and_key(here: Path) -> None:
+    (here / "policies" / "_quotas.yaml").write_text("kind: GPUSharedQuotas\n")
     result = gpu_policy("policy", "check")
     assert result.exit_code == 2
     assert "policies/_quotas.yaml:1: spec: missing; write a map" in result.stderr
@@ -52,7 +52,7 @@ def test_schema_is_json() -> None:
     ("command", "file"),
     [
         ("schema", "docs/policy-schema.json"),
-        ("schema --kind GPUQuotaPots", "docs/quotas-schema.json"),
+        ("schema --kind GPUSharedQuotas", "docs/quotas-schema.json"),
         ("docs", "docs/rules.md"),
     ],
     ids=["schema", "schema of quotas", "docs"],

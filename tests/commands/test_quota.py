@@ -36,11 +36,11 @@ VISION = {
         }
     },
 }
-POTS = {
+SHARED_QUOTAS = {
     **DEFAULT,
-    "kind": "GPUQuotaPots",
+    "kind": "GPUSharedQuotas",
     "metadata": {"name": "_quotas"},
-    "spec": {"pots": [{"name": "research", "namespaces": ["research-a", "research-*"], "gpus": 4, "mode": "warn"}]},
+    "spec": {"quotas": [{"name": "research", "namespaces": ["research-a", "research-*"], "gpus": 4, "mode": "warn"}]},
 }
 
 
@@ -63,7 +63,7 @@ def pod(namespace: str, name: str, gpus: dict[str, str], **more: Any) -> dict[st
 def policies(tmp_path: Path) -> Path:
     directory = tmp_path / "policies"
     directory.mkdir()
-    for document in (DEFAULT, VISION, POTS):
+    for document in (DEFAULT, VISION, SHARED_QUOTAS):
         name = document["metadata"]["name"]  # type: ignore[index]  # a map
         (directory / f"{name}.yaml").write_text(yaml.safe_dump(document))
     return directory
@@ -90,7 +90,7 @@ namespace team-vision (enforce)
   H100                    4 3/7 of 4  [###################]  3/7 over
   T4                         0 of 16  [-------------------]  16 free
   nvidia.com/mig-1g.10gb     3 of 14  [####---------------]  11 free
-pot research (warn)
+shared quota research (warn)
   in research-a, research-b
   GPUs                        5 of 4  [###################]  1 over
 """
@@ -104,7 +104,7 @@ def test_the_pods_of_a_file_are_counted_by_the_quotas_of_policies(policies: Path
 def test_a_namespace_sees_its_own_quotas_and_no_other_namespace(policies: Path, inventory: Path) -> None:
     found = run("research-b", "--policies", policies, "--inventory", inventory)
     title, amount = found.stdout.splitlines()
-    assert title == "pot research (warn)"
+    assert title == "shared quota research (warn)"
     assert amount.split() == ["GPUs", "5", "of", "4", "[########################]", "1", "over"]
 
 
@@ -185,20 +185,22 @@ def shown(namespace: str, name: str, **status: Any) -> dict[str, Any]:
     return {"metadata": {"namespace": namespace, "name": name}, "status": status}
 
 
-FULL = {"quota": "research", "scope": "pot", "mode": "enforce", "gpus": {"hard": "4", "used": "4"}}
+FULL = {"quota": "research", "scope": "shared", "mode": "enforce", "gpus": {"hard": "4", "used": "4"}}
 
 
-def test_objects_of_a_cluster_are_shown_a_pot_once_with_its_namespaces(cluster: tuple[FakeApiServer, Path]) -> None:
+def test_objects_of_a_cluster_are_shown_a_shared_quota_once_with_its_namespaces(
+    cluster: tuple[FakeApiServer, Path],
+) -> None:
     server, kubeconfig = cluster
     server.objects[f"{GROUP}/gpuquotas"] = [
-        shown("b", "pot.research", **FULL, updated="2026-01-02T00:00:00Z"),
-        shown("a", "pot.research", **{**FULL, "gpus": {"hard": "4", "used": "3"}}, updated="2026-01-01T00:00:00Z"),
+        shown("b", "shared.research", **FULL, updated="2026-01-02T00:00:00Z"),
+        shown("a", "shared.research", **{**FULL, "gpus": {"hard": "4", "used": "3"}}, updated="2026-01-01T00:00:00Z"),
         shown("a", "namespace.a", quota="a", scope="namespace", mode="audit", gpus={"hard": "7/2", "used": "1/3"}),
     ]
     assert run("--kubeconfig", kubeconfig).stdout == (
         "namespace a (audit)\n"
         "  GPUs  1/3 of 7/2  [##----------------------]  3 1/6 free\n"
-        "pot research (enforce)\n"
+        "shared quota research (enforce)\n"
         "  in a, b\n"
         "  GPUs      4 of 4  [########################]  full\n"
     )
@@ -208,9 +210,9 @@ def test_the_cluster_is_that_of_the_environment_and_the_namespace_the_one_that_i
     cluster: tuple[FakeApiServer, Path],
 ) -> None:
     server, kubeconfig = cluster
-    server.objects[f"{GROUP}/namespaces/a/gpuquotas"] = [shown("a", "pot.research", **FULL)]
+    server.objects[f"{GROUP}/namespaces/a/gpuquotas"] = [shown("a", "shared.research", **FULL)]
     found = run("a", env={"KUBECONFIG": str(kubeconfig)})
-    assert found.stdout.splitlines()[0] == "pot research (enforce)"
+    assert found.stdout.splitlines()[0] == "shared quota research (enforce)"
 
 
 @pytest.mark.parametrize(
@@ -227,7 +229,7 @@ def test_an_object_that_somebody_else_wrote_is_shown_as_far_as_it_can_be(
     cluster: tuple[FakeApiServer, Path], status: dict[str, Any]
 ) -> None:
     server, kubeconfig = cluster
-    server.objects[f"{GROUP}/gpuquotas"] = [shown("a", "pot.mine", **status)]
+    server.objects[f"{GROUP}/gpuquotas"] = [shown("a", "shared.mine", **status)]
     found = run("--kubeconfig", kubeconfig)
     assert found.exit_code == 0
     assert found.stdout.replace("\n", "").isprintable()
@@ -271,7 +273,7 @@ def test_a_line_fits_into_80_columns(cluster: tuple[FakeApiServer, Path]) -> Non
     parts = [{"name": "nvidia.com/mig-1c.3g.71gb.me", "hard": "100000", "used": "12345"}]
     namespaces = [f"research-team-{number}" for number in range(40)]
     server.objects[f"{GROUP}/gpuquotas"] = [
-        shown(name, "pot.research", **FULL, byResource=parts) for name in namespaces
+        shown(name, "shared.research", **FULL, byResource=parts) for name in namespaces
     ]
     lines = run("--kubeconfig", kubeconfig).stdout.splitlines()
     assert max(map(len, lines)) <= 80

@@ -184,7 +184,7 @@ def test_gpu_policy_knows_the_command() -> None:
 
 
 def test_messages_about_replicas_are_not_printed() -> None:
-    """Pods of cases are never stored, which the ledger of a pot would report as pods that something else refuses."""
+    """Pods of cases are never stored, which a ledger would report as pods that something else refuses."""
     command = [sys.executable, "-m", "webhook", "test", "policies/examples/tests/tenants.yaml"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

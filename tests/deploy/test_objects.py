@@ -113,7 +113,7 @@ READING = {
 READING.add(("ClusterRole", "pods", "*", "get"))
 COUNTING = (
     {("ClusterRole", "pods", "*", verb) for verb in ("list", "watch")}
-    | {("ClusterRole", "namespaces", "*", "get"), ("ClusterRole", "resourcequotas", "*", "list")}
+    | {("ClusterRole", "namespaces", "*", "get")}
     | {("ClusterRole", "gpuquotas", "*", verb) for verb in ("get", "list", "watch", "create", "update", "delete")}
     | {("Role", "configmaps", "*", verb) for verb in ("get", "list", "create", "update", "delete")}
 )

@@ -120,11 +120,11 @@ def test_pods_are_replaced_only_for_what_they_cannot_take_up_as_they_run(
 
 # Policies
 
-POTS = """
+SHARED_QUOTAS = """
 apiVersion: gpupolicy.dev/v1alpha1
-kind: GPUQuotaPots
+kind: GPUSharedQuotas
 metadata: {name: _quotas}
-spec: {pots: [{name: research, namespaces: [physics, "research-*"], gpus: 16}]}
+spec: {quotas: [{name: research, namespaces: [physics, "research-*"], gpus: 16}]}
 """
 
 
@@ -147,12 +147,12 @@ def test_an_inline_file_takes_the_place_of_a_default() -> None:
 
 
 @needs_helm
-def test_pots_of_quota_are_given_like_any_other_file_and_none_is_there_before(tmp_path: Path) -> None:
-    for values, pots in (({}, []), ({"policies": {"inline": {"_quotas.yaml": POTS}}}, ["research"])):
+def test_shared_quotas_of_quota_are_given_like_any_other_file_and_none_is_there_before(tmp_path: Path) -> None:
+    for values, shared_quotas in (({}, []), ({"policies": {"inline": {"_quotas.yaml": SHARED_QUOTAS}}}, ["research"])):
         data = rendered(values).one("ConfigMap", "gpu-policy-policies")["data"]
         for name, text in data.items():
             (tmp_path / name).write_text(text)
-        assert [bound.quota.name for bound in load(tmp_path).pots] == pots
+        assert [bound.quota.name for bound in load(tmp_path).shared_quotas] == shared_quotas
 
 
 @needs_helm

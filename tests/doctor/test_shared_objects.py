@@ -38,7 +38,7 @@ def policies(files: dict[str, str]) -> PolicySet:
 
 
 def ledger(text: str) -> dict[str, Any]:
-    return {"metadata": {"name": f"{PREFIX}pot.a"}, "data": {DATA: text}}
+    return {"metadata": {"name": f"{PREFIX}shared.a"}, "data": {DATA: text}}
 
 
 def well() -> dict[str, Any]:
@@ -85,7 +85,7 @@ def test_what_is_of_use_to_quotas_alone_is_not_missed_without_them() -> None:
 def test_a_ledger_that_is_packed_because_of_its_size_can_be_read() -> None:
     demand = Demand("team-vision", (("nvidia.com/gpu", 1),))
     large = Entries({n.to_bytes(16): demand for n in range(30_000)}, frozenset({"team-vision"}))
-    packed = {"metadata": {"name": f"{PREFIX}pot.a"}, **content(large)}
+    packed = {"metadata": {"name": f"{PREFIX}shared.a"}, **content(large)}
     assert "data" not in packed
     assert said(well() | {LEDGERS: [packed]}) == [DoctorFinding(Status.OK, "1 ledger, 30000 entries")]
 
@@ -103,29 +103,29 @@ def test_a_ledger_that_is_packed_because_of_its_size_can_be_read() -> None:
         pytest.param(
             {LEDGERS: [ledger('{"entries": 7}')]},
             Status.PROBLEM,
-            "the ledger gpu-quota.pot.a cannot be read: entries: expected",
+            "the ledger gpu-quota.shared.a cannot be read: entries: expected",
             "wait for half a minute",
             id="a ledger full of garbage",
         ),
         pytest.param(
             {LEDGERS: [ledger("hello")]},
             Status.PROBLEM,
-            "the ledger gpu-quota.pot.a cannot be read: unexpected character",
+            "the ledger gpu-quota.shared.a cannot be read: unexpected character",
             "or their log says why not",
             id="a ledger that is no JSON",
         ),
         pytest.param(
-            {LEDGERS: [{"metadata": {"name": "gpu-quota.pot.a"}}]},
+            {LEDGERS: [{"metadata": {"name": "gpu-quota.shared.a"}}]},
             Status.PROBLEM,
-            "the ledger gpu-quota.pot.a cannot be read: found neither data[book.json] nor binaryData[book.json.gz]",
+            "the ledger gpu-quota.shared.a cannot be read: found neither data[book.json] nor binaryData[book.json.gz]",
             "the replicas write it anew from the cluster's pods",
             id="an empty ledger",
         ),
         pytest.param(
-            {f"{GROUP}/gpuquotas": [{"metadata": {"namespace": "a", "name": "pot.gone"}}]},
+            {f"{GROUP}/gpuquotas": [{"metadata": {"namespace": "a", "name": "shared.gone"}}]},
             Status.WARNING,
-            "quotas that the policies do not have: a/pot.gone",
-            "kubectl delete gpuquotas -n a pot.gone",
+            "quotas that the policies do not have: a/shared.gone",
+            "kubectl delete gpuquotas -n a shared.gone",
             id="a quota that is gone",
         ),
         pytest.param(

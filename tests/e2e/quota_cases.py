@@ -10,7 +10,7 @@ from typing import Any
 from tests.e2e.neighbour import LABEL
 from tests.e2e.objects import pod
 from tests.e2e.quota_observer import Observer, PodAmount
-from tests.e2e.quota_site import QuotaSite, quota_policy, quota_pots
+from tests.e2e.quota_site import QuotaSite, quota_policy, shared_quotas_text
 from tests.e2e.quota_storm import Wish
 
 Raw = Mapping[str, Any]
@@ -61,7 +61,7 @@ class Case:
     hard: Mapping[str, Fraction]
     amounts: Mapping[str, PodAmount]
     namespaces: int = 1
-    pot: str = ""
+    shared_quota: str = ""
 
 
 WHOLE = {"gpus": Fraction(37)}
@@ -70,7 +70,7 @@ PARTS = {"gpus": Fraction(37, 7)}
 CASES = [
     Case("ones", "{mode: enforce, gpus: 37}", [Sort()], WHOLE, {"gpus": gpus}),
     Case("sizes", "{mode: enforce, gpus: 37}", [Sort(count=n) for n in (1, 1, 2, 3, 4, 8)], WHOLE, {"gpus": gpus}),
-    Case("potted", "{}", [Sort(), Sort(count=2)], WHOLE, {"gpus": gpus}, namespaces=3, pot="potted"),
+    Case("potted", "{}", [Sort(), Sort(count=2)], WHOLE, {"gpus": gpus}, namespaces=3, shared_quota="potted"),
     Case(
         "models",
         "{mode: enforce, byModel: {H100: 19, T4: 18}}",
@@ -95,7 +95,7 @@ CASES = [
 ]
 
 POLICIES = {f"{case.prefix}.yaml": quota_policy(case.prefix, case.policy) for case in CASES} | {
-    "_quotas.yaml": quota_pots({"name": "potted", "namespaces": ["potted-*"], "gpus": 37})
+    "_quotas.yaml": shared_quotas_text({"name": "potted", "namespaces": ["potted-*"], "gpus": 37})
 }
 
 
@@ -105,7 +105,7 @@ class Contest:
     def __init__(self, case: Case, make_namespace: Callable[[str], str]) -> None:
         self.case = case
         self.namespaces = [make_namespace(case.prefix) for _ in range(case.namespaces)]
-        self.key = f"pot.{case.pot}" if case.pot else f"namespace.{self.namespaces[0]}"
+        self.key = f"shared.{case.shared_quota}" if case.shared_quota else f"namespace.{self.namespaces[0]}"
         self._round = 0
 
     @property

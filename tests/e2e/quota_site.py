@@ -27,10 +27,10 @@ def quota_policy(prefix: str, quota: str) -> str:
     return f'{head}spec:\n  namespaces: ["{prefix}-*"]\n  rules:\n    gpuQuota: {quota}\n{JUDGED}'
 
 
-def quota_pots(*pots: Mapping[str, Any]) -> str:
-    """The file of the pots."""
-    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUQuotaPots", "metadata": {"name": "_quotas"}}
-    return yaml.safe_dump({**head, "spec": {"pots": list(pots)}})
+def shared_quotas_text(*shared_quotas: Mapping[str, Any]) -> str:
+    """The file of the quotas."""
+    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUSharedQuotas", "metadata": {"name": "_quotas"}}
+    return yaml.safe_dump({**head, "spec": {"quotas": list(shared_quotas)}})
 
 
 def ledger_path(key: str) -> str:

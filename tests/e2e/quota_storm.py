@@ -153,7 +153,7 @@ class _Client:
 def _kind(status: int, said: str) -> str:
     if status in {201, 409}:
         return "stands"
-    if status == 403 and "exceeded GPU quota" in said:
+    if status in {403, 429} and "exceeded GPU quota" in said:
         return "over the quota"
     if status in {500, 503} and "the ledger of GPU quota" in said:
         return "ledger away"

@@ -211,7 +211,7 @@ def test_A49_a_secret_that_somebody_deleted_is_made_anew_and_certificates_are_ro
 GUARDED = [
     pytest.param(config_map("gpu-policy-policies"), id="policies"),
     pytest.param(config_map("gpu-policy-registration"), id="the registration"),
-    pytest.param(config_map("gpu-quota.pot.research"), id="a ledger"),
+    pytest.param(config_map("gpu-quota.shared.research"), id="a ledger"),
     pytest.param(config_map("gpu-policy-audit"), id="what an audit found"),
     pytest.param(secret("gpu-policy-tls"), id="certificates"),
 ]

@@ -15,6 +15,8 @@ from tests.e2e.objects import gpu_pod
 from tests.e2e.quota_fixtures import PATIENCE
 from tests.e2e.quota_site import QuotaSite
 from webhook.ledger.entries import entries_in
+from webhook.quota.amounts import units_in_use
+from webhook.quota.quotas import Quota, QuotaScope
 
 
 class Team:
@@ -42,8 +44,8 @@ class Team:
     def used(self) -> int:
         """The GPUs that the ledger has."""
         ledger = self.quotas.ledger(f"namespace.{self.name}")
-        found = entries_in(ledger).by_uid.values() if ledger else ()
-        return sum(sum(demand.units.values()) for demand in found)
+        counts = entries_in(ledger).counts if ledger else {}
+        return units_in_use(counts, Quota(QuotaScope.NAMESPACE, self.name, (self.name,), ()))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.e2e.objects import gpu_pod
 from tests.e2e.quota_cases import CASES, H100, POLICIES, SEVENTH, Contest, Sort
 from tests.e2e.quota_fixtures import PATIENCE, assert_full, create, fill, is_even, pods, uids
 from tests.e2e.quota_race import Race
-from tests.e2e.quota_site import QuotaSite, quota_policy, quota_pots
+from tests.e2e.quota_site import QuotaSite, quota_policy, shared_quotas_text
 
 Namespaces = Callable[[str], str]
 
@@ -161,12 +161,12 @@ def test_whoever_may_view_a_namespace_sees_what_is_in_use_and_nothing_of_others(
         return {" ".join(line.split()[:-1]) for line in shown("--no-headers").splitlines()}  # all but the age
 
     before = POLICIES["_quotas.yaml"]
-    pot = {"name": "shown", "namespaces": [mine, theirs], "gpus": "7/2", "byModel": {"H100": 3}}
-    quotas.write_policies({"_quotas.yaml": quota_pots(*yaml.safe_load(before)["spec"]["pots"], pot)})
+    shared_quota = {"name": "shown", "namespaces": [mine, theirs], "gpus": "7/2", "byModel": {"H100": 3}}
+    quotas.write_policies({"_quotas.yaml": shared_quotas_text(*yaml.safe_load(before)["spec"]["quotas"], shared_quota)})
     try:
         assert create(quotas, mine, gpu_pod("notebook", 2, nodeSelector=H100)) == (201, "")
         assert create(quotas, theirs, Sort(SEVENTH, selector=H100).pod("secret")) == (201, "")
-        expected = {f"namespace.{mine} 2 4 enforce", "pot.shown 2 1/7 3 1/2 H100 2 1/7 of 3 enforce"}
+        expected = {f"namespace.{mine} 2 4 enforce", "shared.shown 2 1/7 3 1/2 H100 2 1/7 of 3 enforce"}
         eventually(lambda: lines() == expected)
         assert not {theirs, "secret", "notebook"} & set(shown("-o", "yaml").replace('"', " ").split())
         elsewhere = cluster.kubectl("get", "gpuquotas", namespace=theirs, kubeconfig=tenant, check=False)

@@ -2,7 +2,9 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Event
 from typing import Any
 from uuid import uuid4
 
@@ -11,24 +13,27 @@ import yaml
 
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
+from tests.e2e.installation import Installation
 from tests.e2e.objects import gpu_pod
 from tests.e2e.quota_cases import POLICIES
 from tests.e2e.quota_fixtures import create
-from tests.e2e.quota_site import CONFIG_MAPS, QuotaSite, quota_pots
+from tests.e2e.quota_neighbour import concerning_pod, neighbour
+from tests.e2e.quota_site import CONFIG_MAPS, QuotaSite, shared_quotas_text
 from tests.reviews import review
 
 Namespaces = Callable[[str], str]
 
 HONEST = 12
-POT = {"name": "contended", "namespaces": ["contended-*", "honest-*"], "gpus": 16}
+SHARED_QUOTA = {"name": "contended", "namespaces": ["contended-*", "honest-*"], "gpus": 16}
 
 
 @pytest.fixture
-def pot(quotas: QuotaSite) -> Iterator[str]:
-    """A pot of 16 GPUs; the key of its quota."""
+def shared_quota(quotas: QuotaSite) -> Iterator[str]:
+    """A shared quota of 16 GPUs of which nothing is held any more; the key of its quota."""
     before = POLICIES["_quotas.yaml"]
-    quotas.write_policies({"_quotas.yaml": quota_pots(*yaml.safe_load(before)["spec"]["pots"], POT)})
-    yield "pot.contended"
+    quotas.write_policies({"_quotas.yaml": shared_quotas_text(*yaml.safe_load(before)["spec"]["quotas"], SHARED_QUOTA)})
+    eventually(lambda: not quotas.entered("shared.contended"))
+    yield "shared.contended"
     quotas.write_policies({"_quotas.yaml": before})
 
 
@@ -70,17 +75,16 @@ def refused_again_and_again(quotas: QuotaSite, namespace: str, gpus: int) -> Ite
             thread.join(60)
 
 
-@pytest.mark.parametrize("gpus", [pytest.param(8, id="half of the pot"), pytest.param(16, id="all of the pot")])
 @pytest.mark.parametrize(
     "refuse", [pytest.param(refuse_all_gpus, id="ResourceQuota"), pytest.param(take_the_name, id="AlreadyExists")]
 )
-def test_A43_creates_that_others_refuse_keep_no_other_namespace_out_of_a_pot(
-    quotas: QuotaSite, pot: str, make_namespace: Namespaces, refuse: Callable[[ControlPlane, str], None], gpus: int
+def test_A43_creates_that_others_refuse_keep_no_other_namespace_out_of_a_shared_quota(
+    quotas: QuotaSite, shared_quota: str, make_namespace: Namespaces, refuse: Callable[[ControlPlane, str], None]
 ) -> None:
     hostile, honest = make_namespace("contended"), make_namespace("honest")
     refuse(quotas.plane, hostile)
     answers: list[tuple[int, str]] = []
-    with refused_again_and_again(quotas, hostile, gpus) as refused:
+    with refused_again_and_again(quotas, hostile, 8) as refused:
         eventually(lambda: len(refused) > 8)
         for number in range(HONEST):
             answers.append(create(quotas, honest, gpu_pod(f"one-{number}", 1)))
@@ -90,8 +94,8 @@ def test_A43_creates_that_others_refuse_keep_no_other_namespace_out_of_a_pot(
     assert not {201} & set(refused)
 
 
-def test_A43_a_burst_of_a_controller_uses_all_of_a_pot(
-    quotas: QuotaSite, pot: str, cluster: ControlPlane, make_namespace: Namespaces
+def test_A43_a_burst_of_a_controller_uses_all_of_a_shared_quota(
+    quotas: QuotaSite, shared_quota: str, cluster: ControlPlane, make_namespace: Namespaces
 ) -> None:
     """Sixteen pods of one ReplicaSet, which makes them in ever larger batches."""
     namespace = make_namespace("contended")
@@ -103,20 +107,47 @@ def test_A43_a_burst_of_a_controller_uses_all_of_a_pot(
     path = f"/apis/apps/v1/namespaces/{namespace}/replicasets"
     assert cluster.raw("POST", path, body)[0] == 201
     eventually(lambda: cluster.raw("GET", f"{path}/burst")[1]["status"].get("replicas") == 16)
-    assert quotas.metric("gpu_policy_quota_withheld_total", f'namespace="{namespace}"') == 0
     cluster.raw("DELETE", f"{path}/burst", {"propagationPolicy": "Background"})
 
 
+def test_a_client_tries_again_by_itself_while_pods_before_its_own_are_not_stored(
+    quotas: QuotaSite, shared_quota: str, installation: Installation, make_namespace: Namespaces
+) -> None:
+    """Kubectl shows nothing of it: the API server makes a header Retry-After of what the webhook answers."""
+    namespace, may_answer = make_namespace("contended"), Event()
+
+    def decide(name: str) -> str:
+        if name == "slow":
+            may_answer.wait(10)
+        return ""
+
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    slow, next_one = concerning_pod("slow"), concerning_pod("next")
+    for manifest in (slow, next_one):
+        manifest["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = 8
+    with neighbour(installation, decide), ThreadPoolExecutor(2) as pool:
+        first = pool.submit(create, quotas, namespace, slow)
+        eventually(lambda: len(quotas.entered(shared_quota)) == 1)
+        status, headers, _ = quotas.plane.exchange("POST", path, next_one)
+        assert (status, {name.lower(): value for name, value in headers.items()}["retry-after"]) == (429, "1")
+        text = yaml.safe_dump(next_one)
+        second = pool.submit(quotas.plane.kubectl, "create", "-f", "-", input=text, namespace=namespace)
+        may_answer.set()
+        assert first.result() == (201, "")
+        assert "created" in second.result().stdout
+    quotas.plane.raw("DELETE", f"{path}?gracePeriodSeconds=0")
+
+
 def test_A43_a_name_that_exists_is_refused_as_the_api_server_refuses_it(
-    quotas: QuotaSite, pot: str, make_namespace: Namespaces
+    quotas: QuotaSite, shared_quota: str, make_namespace: Namespaces
 ) -> None:
     namespace = make_namespace("contended")
     assert create(quotas, namespace, gpu_pod("one", 1)) == (201, "")
-    eventually(lambda: quotas.metric("gpu_policy_quota_unconfirmed", f'quota="{pot}"') == 0)
-    entered = quotas.entered(pot)
+    eventually(lambda: quotas.metric("gpu_policy_quota_unconfirmed", f'quota="{shared_quota}"') == 0)
+    entered = quotas.entered(shared_quota)
     status, said = create(quotas, namespace, gpu_pod("one", 1))
     assert (status, said.endswith('pods "one" already exists')) == (409, True), said
-    assert quotas.entered(pot) == entered
+    assert quotas.entered(shared_quota) == entered
 
 
 def test_A45_reviews_of_made_up_namespaces_leave_no_ledgers(quotas: QuotaSite) -> None:

@@ -12,7 +12,8 @@ from webhook.facts.stored_claims import counted_once, owner_of, reservation_of
 from webhook.facts.stored_claims import stored_claim as read
 from webhook.ledger.entries import reservation_key
 from webhook.ledger.ledger_store import GpuPod, entered_demand
-from webhook.quota.quotas import Counting
+from webhook.quota.amounts import units_in_use
+from webhook.quota.quotas import Counting, Quota, QuotaScope
 
 
 def gpu_pod(raw: dict[str, Any]) -> GpuPod:
@@ -29,7 +30,7 @@ def claim(raw: dict[str, Any]) -> GpuPod:
 
 def units(found: GpuPod) -> int:
     demand = entered_demand(found, Counting())
-    return sum(demand.units.values()) if demand else 0
+    return units_in_use({demand: 1}, Quota(QuotaScope.NAMESPACE, "", ("*",), ())) if demand else 0
 
 
 def test_a_claim_is_read_with_its_owner_and_what_it_requests() -> None:

@@ -34,9 +34,9 @@ def of_namespace(hard: int, namespace: str = "vision") -> Quota:
     return Quota(QuotaScope.NAMESPACE, namespace, (namespace,), (gpus(hard),))
 
 
-def pot(hard: int, *patterns: str, name: str = "shared") -> Quota:
+def shared_quota(hard: int, *patterns: str, name: str = "shared") -> Quota:
     """A quota that these namespaces share."""
-    return Quota(QuotaScope.POT, name, patterns, (gpus(hard),))
+    return Quota(QuotaScope.SHARED, name, patterns, (gpus(hard),))
 
 
 def uid(number: int) -> bytes:
@@ -100,12 +100,6 @@ class Told:
 
     def refused(self, key: str) -> None:
         self.counts[f"refused {key}"] += 1
-
-    def withheld(self, key: str, namespace: str) -> None:
-        self.counts[f"withheld {key} {namespace}"] += 1
-
-    def blocked(self, key: str, namespace: str) -> None:
-        self.counts[f"blocked {key} {namespace}"] += 1
 
 
 class Watched(MemoryStore):

@@ -9,7 +9,7 @@ from tests.ledger.bookkeeping import (
 )
 from tests.ledger.small_cluster import seen_pod
 from webhook.ledger.context import ReconcileIntervals
-from webhook.ledger.reconciler import Reconciler
+from webhook.ledger.reconciler import QuotasInForce, Reconciler
 from webhook.quota.quotas import Quota
 
 IDLE = 300.0
@@ -23,20 +23,10 @@ class InForce:
     are_settled: bool = True
     named: tuple[str, ...] = ()
 
-    @property
-    def exist(self) -> bool:
-        return bool(self.quotas)
-
-    @property
-    def pots(self) -> list[Quota]:
-        return [quota for quota in self.quotas if quota.scope == "pot"]
-
-    @property
-    def namespaces(self) -> tuple[str, ...]:
-        return self.named
-
-    def of(self, namespace: str) -> Quota | None:
-        return next((quota for quota in self.quotas if quota.scope == "namespace" and quota.name == namespace), None)
+    def __call__(self) -> QuotasInForce:
+        own = {quota.name: quota for quota in self.quotas if quota.scope == "namespace"}
+        shared = [quota for quota in self.quotas if quota.scope == "shared"]
+        return QuotasInForce(shared, own.get, self.named, self.are_settled, exist=bool(self.quotas))
 
 
 class Kept(Replica):

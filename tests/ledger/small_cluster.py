@@ -32,8 +32,6 @@ class Truth:
         self.events: list[tuple[str, GpuPod]] = []
         self.no_namespaces: set[str] = set()
         """Names that no namespace has."""
-        self.full_quotas: dict[str, str] = {}
-        """Namespace -> ResourceQuota that leaves nothing."""
 
     def store(self, pod: GpuPod) -> None:
         self.live[pod.uid] = pod
@@ -95,9 +93,6 @@ class LateView:
         self._before_read()
         live = self._truth.live.values()
         return next((one.uid for one in live if (one.namespace, one.name) == (namespace, name)), None)
-
-    def full_quota(self, namespace: str, gpus, seconds: float) -> str:  # noqa: ARG002  # as above
-        return self._truth.full_quotas.get(namespace, "")
 
     def has_namespace(self, namespace: str, seconds: float) -> bool:  # noqa: ARG002  # as above
         return namespace not in self._truth.no_namespaces

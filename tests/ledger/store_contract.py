@@ -8,7 +8,7 @@ from webhook.ledger.ledger_store import LedgerStore, StoredLedger
 from webhook.quota.quotas import Demand
 
 SECONDS = 10.0
-KEY, OTHER = "namespace.team-vision", "pot.research"
+KEY, OTHER = "namespace.team-vision", "shared.research"
 
 
 def entries(*pods: int, namespace: str = "team-vision") -> Entries:

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from tests.ledger.bookkeeping import Replica, at_once, exceeded, joined, of_namespace, pot
+from tests.ledger.bookkeeping import Replica, at_once, exceeded, joined, of_namespace, shared_quota
 from tests.ledger.reconciling import IDLE, Kept
 from tests.ledger.small_cluster import seen_pod
 from webhook.ledger.ledger_store import MemoryStore
@@ -13,11 +13,6 @@ from webhook.quota.quotas import Quota
 
 VISION = of_namespace(4)
 KEY = VISION.key
-
-
-@pytest.fixture
-def replica() -> Replica:
-    return Replica()
 
 
 def test_the_next_pod_has_the_ledger_written_anew_and_is_judged_by_all_pods(replica: Replica) -> None:
@@ -40,7 +35,7 @@ def test_pods_that_were_admitted_and_are_not_stored_yet_still_count(replica: Rep
     assert replica.entered(VISION) == {1, 3}
 
 
-@pytest.mark.parametrize("quota", [VISION, pot(4, "vision", "speech")], ids=["own", "pot"])
+@pytest.mark.parametrize("quota", [VISION, shared_quota(4, "vision", "speech")], ids=["own", "shared"])
 @pytest.mark.parametrize("repeated", range(10))
 def test_of_several_replicas_that_find_it_one_writes_it_and_nobody_gets_beyond(
     replica: Replica,

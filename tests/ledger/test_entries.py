@@ -50,21 +50,6 @@ def test_what_is_entered_is_there_and_what_is_removed_is_not(these, others):
     assert changed.changed(others.by_uid, removed) is changed
 
 
-@pytest.mark.parametrize(
-    ("pods", "namespaces", "most"),
-    [
-        pytest.param(8_000, 1, 250_000, id="8,000 pods of one namespace"),
-        pytest.param(20_000, 3, 600_000, id="20,000 pods of three namespaces"),
-        pytest.param(8_000, 8_000, 1024**2, id="8,000 pods, each in a namespace with the longest name"),
-    ],
-)
-def test_a_ledger_of_many_pods_fits_into_one_object(pods, namespaces, most):
-    names = [f"{number:063d}" for number in range(namespaces)]
-    asked = [(("nvidia.com/gpu", count),) for count in (1, 2, 4, 8)]
-    entries = {uid(number): Demand(names[number % namespaces], asked[number % 4]) for number in range(pods)}
-    assert len(json.dumps(Entries(entries, frozenset(names[:1])).to_raw(), separators=(",", ":"))) < most
-
-
 def test_uids_are_16_bytes():
     assert str(UUID(bytes=uid_bytes(UID))) == UID
     assert len(uid_bytes(UID)) == 16

@@ -6,11 +6,8 @@ That no quota is ever passed in any order of events is in test_ledger_machine.py
 import threading
 from dataclasses import replace
 
-import pytest
-
 from tests.ledger.bookkeeping import (
     IN_FLIGHT,
-    Replica,
     at_once,
     demand,
     eventually,
@@ -18,7 +15,7 @@ from tests.ledger.bookkeeping import (
     gpus,
     joined,
     of_namespace,
-    pot,
+    shared_quota,
 )
 from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered
@@ -26,11 +23,6 @@ from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered
 VISION, SPEECH = of_namespace(4), of_namespace(4, "speech")
 KEY = VISION.key
 GRANTED = Granted()
-
-
-@pytest.fixture
-def replica():
-    return Replica()
 
 
 # Entering.
@@ -85,7 +77,7 @@ def test_one_write_is_made_for_all_that_wait(replica):
     first = at_once(lambda: come(2))
     eventually(lambda: len(replica.store.calls) > before)
     others = at_once(*(lambda number=number: come(number) for number in range(3, 23)))
-    eventually(lambda: replica.ledgers.of(KEY).waiting == 20)
+    eventually(lambda: replica.ledgers.of(KEY).queue.waiting == 20)
     let_go.set()
     joined(first + others)
     assert set(verdicts.values()) == {GRANTED}
@@ -111,8 +103,8 @@ def test_those_that_are_written_together_by_two_versions_of_a_quota_are_added_up
     assert replica.entered(VISION) == {1}
 
 
-def test_what_an_earlier_version_of_a_pot_covers_uses_nothing_of_a_later_one_that_does_not(replica):
-    earlier, later = pot(4, "speech", "vision"), pot(4, "vision")
+def test_what_an_earlier_version_of_a_shared_quota_covers_uses_nothing_of_a_later_one_that_does_not(replica):
+    earlier, later = shared_quota(4, "speech", "vision"), shared_quota(4, "vision")
     batch = [replica.pending(1, later), replica.pending(2, earlier, 3), replica.pending(3, later, 3)]
     assert batch[1].claim.demand.namespace == "speech"
     replica.ledgers.of(later.key).settle(batch)
@@ -151,13 +143,13 @@ def test_a_claim_that_is_not_enforced_is_entered_and_said_to_pass_the_limit(repl
 
 
 def test_the_verdicts_are_in_the_order_of_the_claims(replica):
-    shared = pot(2, "vision")
-    claims = [Claim(VISION, demand(3)), Claim(shared, demand(3)), Claim(pot(9, "*", name="all"), demand(3))]
+    shared = shared_quota(2, "vision")
+    claims = [Claim(VISION, demand(3)), Claim(shared, demand(3)), Claim(shared_quota(9, "*", name="all"), demand(3))]
     assert replica.ask(1, *claims) == (GRANTED, exceeded(3, 0, hard=2), GRANTED)
 
 
 def test_the_quota_that_seems_full_is_asked_first_and_the_others_are_then_only_asked(replica):
-    shared = pot(2, "vision")
+    shared = shared_quota(2, "vision")
     replica.enter(1, VISION)
     replica.enter(1, shared, 2)
     assert replica.ask(2, Claim(VISION, demand()), Claim(shared, demand())) == (GRANTED, exceeded(1, 2, hard=2))
@@ -165,8 +157,8 @@ def test_the_quota_that_seems_full_is_asked_first_and_the_others_are_then_only_a
 
 
 def test_what_was_entered_before_another_quota_refused_stays_for_as_long_as_an_admission_may_last(replica):
-    """The replica has not heard yet that the pot is full."""
-    shared = pot(2, "vision")
+    """The replica has not heard yet that the shared quota is full."""
+    shared = shared_quota(2, "vision")
     replica.enter(9, of_namespace(1, "other"))
     replica.another().enter(1, shared, 2)
     assert replica.ask(2, Claim(VISION, demand(4)), Claim(shared, demand())) == (GRANTED, exceeded(1, 2, hard=2))
@@ -180,7 +172,7 @@ def test_what_was_entered_before_another_quota_refused_stays_for_as_long_as_an_a
 
 def test_a_quota_that_is_only_warned_of_keeps_nobody_out_of_the_others(replica):
     replica.enter(1, VISION, 4)
-    shared = pot(4, "vision")
+    shared = shared_quota(4, "vision")
     assert replica.ask(2, Claim(VISION, demand(), enforced=False), Claim(shared, demand())) == (
         exceeded(1, 4),
         GRANTED,

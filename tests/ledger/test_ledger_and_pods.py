@@ -3,8 +3,6 @@
 import threading
 import time
 
-import pytest
-
 from tests.ledger.bookkeeping import (
     IN_FLIGHT,
     Replica,
@@ -13,7 +11,7 @@ from tests.ledger.bookkeeping import (
     exceeded,
     joined,
     of_namespace,
-    pot,
+    shared_quota,
     uid,
 )
 from tests.ledger.small_cluster import seen_pod
@@ -28,11 +26,6 @@ KEY = VISION.key
 
 
 GRANTED = Granted()
-
-
-@pytest.fixture
-def replica():
-    return Replica()
 
 
 # What was there before.
@@ -60,18 +53,18 @@ def test_two_replicas_that_begin_a_ledger_at_once_make_one(replica):
     assert replica.entered(VISION) == {1}
 
 
-def test_a_namespace_that_joins_a_pot_brings_its_pods(replica):
-    replica.enter(1, pot(8, "vision"), 2)
+def test_a_namespace_that_joins_a_shared_quota_brings_its_pods(replica):
+    replica.enter(1, shared_quota(8, "vision"), 2)
     replica.truth.store(seen_pod(2, "speech", 5))
-    wider = pot(8, "vision", "spee*")
+    wider = shared_quota(8, "vision", "spee*")
     assert replica.enter(3, wider, 2) == exceeded(2, 7, hard=8)
     assert replica.entered(wider) == {1, 2}
     assert replica.view.lists[:2] == ["all vision", "all spee*"]
 
 
-def test_a_pot_that_has_lost_a_namespace_does_not_count_its_pods_any_more(replica):
-    replica.enter(1, pot(8, "speech", "vision"), 8)
-    narrower = pot(8, "vision")
+def test_a_shared_quota_that_has_lost_a_namespace_does_not_count_its_pods_any_more(replica):
+    replica.enter(1, shared_quota(8, "speech", "vision"), 8)
+    narrower = shared_quota(8, "vision")
     assert replica.enter(2, narrower, 8) == GRANTED
     assert replica.enter(3, narrower) == exceeded(1, 8, hard=8)
 
@@ -79,9 +72,9 @@ def test_a_pot_that_has_lost_a_namespace_does_not_count_its_pods_any_more(replic
 def test_a_pod_that_is_admitted_while_the_others_are_listed_is_not_lost(replica):
     other = replica.another()
     replica.truth.store(seen_pod(1, "vision", 1))
-    wider = pot(8, "speech", "vision")
-    replica.enter(2, pot(8, "vision"))
-    replica.view.before_list = lambda: other.enter(3, pot(8, "vision"))
+    wider = shared_quota(8, "speech", "vision")
+    replica.enter(2, shared_quota(8, "vision"))
+    replica.view.before_list = lambda: other.enter(3, shared_quota(8, "vision"))
     replica.enter(4, wider)
     assert replica.entered(wider) == {1, 2, 3, 4}
 

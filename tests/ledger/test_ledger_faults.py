@@ -2,14 +2,7 @@
 
 import pytest
 
-from tests.ledger.bookkeeping import (
-    Replica,
-    demand,
-    exceeded,
-    of_namespace,
-    pot,
-    uid,
-)
+from tests.ledger.bookkeeping import demand, exceeded, of_namespace, shared_quota, uid
 from tests.ledger.small_cluster import seen_pod
 from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.ledger import Correction
@@ -23,11 +16,6 @@ KEY = VISION.key
 
 
 GRANTED = Granted()
-
-
-@pytest.fixture
-def replica():
-    return Replica()
 
 
 # Faults and conflicts.
@@ -162,7 +150,7 @@ def test_a_correction_of_a_ledger_that_is_no_more_is_not_done_and_begins_none(re
 
 def test_a_correction_never_claims_that_pods_were_listed_which_were_not(replica):
     """The ledger was removed, and begun again by a replica that goes by earlier policies."""
-    wide, narrow = pot(8, "speech", "vision"), pot(8, "vision")
+    wide, narrow = shared_quota(8, "speech", "vision"), shared_quota(8, "vision")
     replica.truth.store(seen_pod(1, "speech", 8))
     replica.enter(2, narrow)
     patterns = frozenset(wide.patterns)

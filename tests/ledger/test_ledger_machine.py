@@ -19,8 +19,8 @@ from tests.strategies import examples
 from webhook.ledger.context import LedgerContext, LedgerTiming, ReconcileIntervals
 from webhook.ledger.ledger_store import GpuPod, MemoryStore
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.reconciler import Reconciler
-from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, Verdict, Withheld
+from webhook.ledger.reconciler import QuotasInForce, Reconciler
+from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, TooManyUnconfirmed, Verdict
 from webhook.quota.demand import demand_of
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 
@@ -31,13 +31,14 @@ IN_FLIGHT = 90.0
 
 VISION = Quota(QuotaScope.NAMESPACE, "vision", ("vision",), (Limit(Measure.GPUS, "", Fraction(6)),))
 SPEECH = Quota(QuotaScope.NAMESPACE, "speech", ("speech",), (Limit(Measure.GPUS, "", Fraction(5)),))
-SHARED = Quota(QuotaScope.POT, "shared", ("vision", "spee*"), (Limit(Measure.GPUS, "", Fraction(8)),))
+SHARED = Quota(QuotaScope.SHARED, "shared", ("vision", "spee*"), (Limit(Measure.GPUS, "", Fraction(8)),))
 QUOTAS = (VISION, SPEECH, SHARED)
 NARROWER = replace(SHARED, patterns=("vision",))
 SMALLER = replace(VISION, limits=(Limit(Measure.GPUS, "", Fraction(4)),))
 POLICIES = (QUOTAS, (VISION, SPEECH, NARROWER), (VISION, SPEECH), (SMALLER, SHARED))
-"""The first ones come into force in the end; the others have a pot that is narrower or missing, or other quotas."""
+"""The first ones come into force in the end; in the others one is narrower, missing or smaller."""
 SETTLED = 180.0
+REFUSALS = Exceeded | TooManyUnconfirmed
 
 NAMESPACES = st.sampled_from(["vision", "speech"])
 REPLICA = st.integers(0, REPLICAS - 1)
@@ -63,19 +64,11 @@ class InForce:
     machine: "LedgerMachine"
     quotas: tuple[Quota, ...] = QUOTAS
     since: float = -SETTLED
-    exist = True
-    namespaces = ()
 
-    @property
-    def are_settled(self) -> bool:
-        return self.machine.now - self.since > SETTLED
-
-    @property
-    def pots(self) -> list[Quota]:
-        return [quota for quota in self.quotas if quota.scope is QuotaScope.POT]
-
-    def of(self, namespace: str) -> Quota | None:
-        return next((one for one in self.quotas if one.scope is QuotaScope.NAMESPACE and one.name == namespace), None)
+    def __call__(self) -> QuotasInForce:
+        own = {quota.name: quota for quota in self.quotas if quota.scope is QuotaScope.NAMESPACE}
+        shared = [quota for quota in self.quotas if quota.scope is QuotaScope.SHARED]
+        return QuotasInForce(shared, own.get, are_settled=self.machine.now - self.since > SETTLED)
 
 
 class Replica:
@@ -83,9 +76,7 @@ class Replica:
 
     def __init__(self, machine: "LedgerMachine", store: MemoryStore) -> None:
         self.view = LateView(machine.truth, machine.happen)
-        timing = LedgerTiming(
-            in_flight=IN_FLIGHT, look_up_every=0.0, longest_pause=0.0, confirm_every=0.0, waits=(0.0,)
-        )
+        timing = LedgerTiming(in_flight=IN_FLIGHT, look_up_every=0.0, longest_pause=0.0)
         disturbed = Disturbed(store, machine.happen)
         self.ledgers = Ledgers(LedgerContext(disturbed, self.view, timing, clock=lambda: machine.now, is_bounded=True))
         self.in_force = InForce(machine)
@@ -151,7 +142,9 @@ class LedgerMachine(RuleBasedStateMachine):
         self.acting, self.disturbances = replica, iter(disturbances)
         pod = self._pod(namespace, gpus)
         verdicts = self._admit(replica, pod)
-        if pod.uid not in self.begun and not any(isinstance(verdict, Exceeded | Withheld) for verdict in verdicts):
+        if pod.uid not in self.begun and not any(
+            isinstance(verdict, Exceeded | TooManyUnconfirmed) for verdict in verdicts
+        ):
             self.truth.store(pod)
         self.disturbances = iter(())
 
@@ -160,8 +153,8 @@ class LedgerMachine(RuleBasedStateMachine):
         """Nobody is refused for what nothing justifies."""
         pod = self._pod(namespace, gpus)
         verdicts = self._admit(replica, pod)
-        if any(isinstance(verdict, Withheld) for verdict in verdicts):
-            self._is_withheld_justly(self.replicas[replica], pod)
+        if kept_out := [verdict for verdict in verdicts if isinstance(verdict, TooManyUnconfirmed)]:
+            self._is_kept_out_justly(kept_out[0], pod)
         elif pod.uid not in self.begun:
             self._is_justified(self.replicas[replica], pod)
 
@@ -257,7 +250,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @invariant()
     def never_passed(self):
-        """A narrower pot does not count what a wider one does, so they promise nothing together but what both count."""
+        """A narrower shared quota counts less than a wider one, so together they promise only what both count."""
         for quota in QUOTAS:
             admitted = [
                 (pod, by[quota.key])
@@ -305,21 +298,17 @@ class LedgerMachine(RuleBasedStateMachine):
         if in_time and all(isinstance(verdict, Granted) for verdict in verdicts) and pod.uid not in self.truth.stored:
             self.begun[pod.uid] = (since, pod)
             self.admitted_by[pod.uid] = {claim.quota.key: claim.quota for claim in claims}
-        elif any(isinstance(verdict, Exceeded | Withheld) for verdict in verdicts):
+        elif any(isinstance(verdict, REFUSALS) for verdict in verdicts):
             self.begun.pop(pod.uid, None)
         return verdicts
 
-    def _is_withheld_justly(self, replica: Replica, pod: GpuPod) -> None:
-        """Its namespace has entries without pods, or had some again and again that nobody stored."""
-        for key in (SHARED.key,):
-            held = self.store.read(key, 1)
-            open_entries = [
-                uid
-                for uid, demand in (held.entries.by_uid if held else {}).items()
-                if demand.namespace == pod.namespace and uid not in self.truth.live and not replica.view.is_gone(uid)
-            ]
-            unconfirmed = replica.ledgers.of(key).unconfirmed
-            assert open_entries or unconfirmed.is_resting(pod.namespace, self.now)
+    def _is_kept_out_justly(self, verdict: TooManyUnconfirmed, pod: GpuPod) -> None:
+        """Its namespace has entries without pods, or had one lately and asks for more than half of what is free."""
+        held = self.store.read(SHARED.key, 1)
+        entries = held.entries.by_uid if held else {}
+        own = {uid for uid, demand in entries.items() if demand.namespace == pod.namespace}
+        unstored = own - self.truth.live.keys()
+        assert unstored if verdict.excess.used else verdict.excess.asks > verdict.most
 
     def _is_justified(self, replica: Replica, pod: GpuPod) -> None:
         for claim in self._claims(replica, pod):
@@ -327,15 +316,13 @@ class LedgerMachine(RuleBasedStateMachine):
             held = self.store.read(claim.quota.key, 1)
             if ledger.stale.look_up_from > self.now:
                 return  # a list has taken long a moment ago
-            blockers = [
-                demand
-                for uid, demand in (held.entries.by_uid if held else {}).items()
-                if claim.quota.covers(demand.namespace)
-                and (
-                    uid in self.truth.live
-                    or not (replica.view.is_live(uid) or replica.view.is_gone(uid) or ledger.outlasted(uid, self.now))
+            blockers = []
+            for uid, demand in (held.entries.by_uid if held else {}).items():
+                is_known = (
+                    replica.view.is_live(uid) or replica.view.is_gone(uid) or ledger.cache.outlasted(uid, self.now)
                 )
-            ]
+                if claim.quota.covers(demand.namespace) and (uid in self.truth.live or not is_known):
+                    blockers.append(demand)
             used = sum(dict(demand.gpus)["nvidia.com/gpu"] for demand in blockers)
             if used + pod.pod.gpu_count > claim.quota.limits[0].hard:
                 return

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.ledger.bookkeeping import Replica, demand, of_namespace, uid
-from tests.ledger.shared_pot import POT, TIMING, OneQuota, enter, store
+from tests.ledger.of_shared_quota import SHARED_QUOTA, TIMING, enter, only_this, store
 from webhook.ledger.context import ReconcileIntervals
 from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.reconciler import Reconciler
-from webhook.ledger.verdicts import AlreadyStored, Claim, Granted, InTreeExceeded, Unanswered
+from webhook.ledger.verdicts import AlreadyStored, Claim, Granted, Unanswered
 
 
 @pytest.fixture
@@ -18,35 +18,23 @@ def replica():
 # Names that are taken
 
 
-def test_A43_a_create_whose_name_exists_is_not_entered(replica):
+def test_a_create_whose_name_exists_is_not_entered(replica):
     assert enter(replica, 1, 1) == Granted()
     store(replica, 1, 1)
     replica.view.catch_up()
-    claims = [Claim(POT, demand(1))]
+    claims = [Claim(SHARED_QUOTA, demand(1))]
     again = replica.ledgers.reserve(uid(2), claims, replica.clock() + 5, name="pod-1")
-    assert (again, replica.entered(POT)) == ((AlreadyStored("pod-1"),), {1})
+    assert (again, replica.entered(SHARED_QUOTA)) == ((AlreadyStored("pod-1"),), {1})
 
 
-def test_A43_a_name_that_was_given_up_a_moment_ago_may_be_used_again(replica):
+def test_a_name_that_was_given_up_a_moment_ago_may_be_used_again(replica):
     """A StatefulSet makes its pods again under the same names, and no watch is as quick."""
     enter(replica, 1, 1)
     store(replica, 1, 1)
     replica.view.catch_up()
     replica.truth.delete(uid(1))
-    verdict = replica.ledgers.reserve(uid(2), [Claim(POT, demand(1))], replica.clock() + 5, name="pod-1")
+    verdict = replica.ledgers.reserve(uid(2), [Claim(SHARED_QUOTA, demand(1))], replica.clock() + 5, name="pod-1")
     assert verdict == (Granted(),)
-
-
-def test_A43_a_name_that_no_watch_has_told_of_is_looked_up_for_a_large_pod(replica):
-    store(replica, 1, 0)
-    verdict = replica.ledgers.reserve(uid(2), [Claim(POT, demand(16))], replica.clock() + 5, name="pod-1")
-    assert (verdict, replica.entered(POT)) == ((AlreadyStored("pod-1"),), set())
-
-
-def test_A43_a_large_pod_that_a_resource_quota_would_refuse_is_not_entered(replica):
-    replica.truth.full_quotas["vision"] = "ResourceQuota team leaves 0 of requests.nvidia.com/gpu"
-    assert enter(replica, 1, 16) == InTreeExceeded("ResourceQuota team leaves 0 of requests.nvidia.com/gpu")
-    assert replica.entered(POT) == set()
 
 
 def test_a_pod_that_is_asked_about_again_is_not_in_its_own_way(replica):
@@ -59,7 +47,7 @@ def test_a_pod_that_is_asked_about_again_is_not_in_its_own_way(replica):
 # Namespaces
 
 
-def test_A45_no_ledger_is_begun_for_a_namespace_that_is_not_there(replica):
+def test_no_ledger_is_begun_for_a_namespace_that_is_not_there(replica):
     replica.truth.no_namespaces = {f"made-up-{number}" for number in range(400)}
     for name in replica.truth.no_namespaces:
         verdict = replica.ledgers.reserve(uid(1), [Claim(of_namespace(4, name), demand(1, name))], replica.clock() + 5)
@@ -67,7 +55,7 @@ def test_A45_no_ledger_is_begun_for_a_namespace_that_is_not_there(replica):
     assert (replica.store.calls, dict(replica.ledgers.known)) == ([], {})
 
 
-def test_A45_a_namespace_of_which_nobody_knows_whether_it_is_there_is_an_error(replica, monkeypatch):
+def test_a_namespace_of_which_nobody_knows_whether_it_is_there_is_an_error(replica, monkeypatch):
     def away(*_):
         raise LedgerError("the API server is away")
 
@@ -75,7 +63,7 @@ def test_A45_a_namespace_of_which_nobody_knows_whether_it_is_there_is_an_error(r
     assert enter(replica, 1, 1) == Unanswered("the API server is away")
 
 
-def test_A46_why_a_namespace_cannot_be_looked_up_is_for_administrators(replica, monkeypatch, caplog):
+def test_why_a_namespace_cannot_be_looked_up_is_for_administrators(replica, monkeypatch, caplog):
     """The text has a path of the API server and a command of the platform."""
 
     def forbidden(*_):
@@ -112,8 +100,8 @@ def test_a_namespace_is_looked_up_once_in_a_while(replica, monkeypatch):
     assert asked == ["vision", "vision"]
 
 
-def test_A45_ledgers_that_cannot_be_written_are_forgotten(replica):
-    reconciler = Reconciler(replica.ledgers, OneQuota(), intervals=ReconcileIntervals())
+def test_ledgers_that_cannot_be_written_are_forgotten(replica):
+    reconciler = Reconciler(replica.ledgers, only_this(), intervals=ReconcileIntervals())
     replica.store.before = lambda call: replica.store.faults.append(LedgerError("422")) if "create" in call else None
     for number in range(20):
         name = f"team-{number}"
@@ -122,10 +110,4 @@ def test_A45_ledgers_that_cannot_be_written_are_forgotten(replica):
     assert len(replica.ledgers.known) == 20
     replica.clock.now += 601
     reconciler.reconcile()
-    assert set(replica.ledgers.known) == {POT.key}
-
-
-def test_A45_the_ledgers_without_a_book_are_bounded_in_number(replica):
-    for number in range(2500):
-        replica.ledgers.of(f"namespace.team-{number}")
-    assert len(replica.ledgers.known) == 1000
+    assert set(replica.ledgers.known) == {SHARED_QUOTA.key}

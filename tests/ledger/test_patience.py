@@ -4,18 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.ledger.bookkeeping import IN_FLIGHT, SECONDS, Replica, demand, exceeded, of_namespace, pot
+from tests.ledger.bookkeeping import IN_FLIGHT, SECONDS, demand, exceeded, of_namespace, shared_quota
 from tests.ledger.small_cluster import seen_pod
 from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered
 
 VISION = of_namespace(4)
-
-
-@pytest.fixture
-def replica():
-    return Replica()
 
 
 @pytest.fixture
@@ -70,7 +65,7 @@ def test_a_list_that_took_long_is_not_made_again_at_once(full):
 
 
 def test_of_very_many_namespaces_some_are_listed_and_those_that_ask_among_them(replica):
-    wide = pot(100, "team-*")
+    wide = shared_quota(100, "team-*")
     for number in range(100):
         replica.truth.store(seen_pod(number, f"team-{number}", 1))
     replica.view.catch_up()
@@ -92,11 +87,11 @@ def test_a_dry_run_begins_no_ledger_and_is_judged_by_the_pods_that_are_there(rep
     assert replica.store.read_all(SECONDS) == {}
 
 
-def test_a_dry_run_counts_what_a_pot_has_gained_and_leaves_that_to_others(replica):
-    replica.enter(1, pot(8, "vision"), 2)
+def test_a_dry_run_counts_what_a_shared_quota_has_gained_and_leaves_that_to_others(replica):
+    replica.enter(1, shared_quota(8, "vision"), 2)
     replica.truth.store(seen_pod(2, "speech", 5))
     before = replica.store.read_all(SECONDS)
-    wider = pot(8, "vision", "spee*")
+    wider = shared_quota(8, "vision", "spee*")
     assert isinstance(replica.ask(3, Claim(wider, demand(2)), is_dry_run=True)[0], Exceeded)
     assert replica.ask(3, Claim(wider, demand(1)), is_dry_run=True) == (Granted(),)
     assert replica.store.read_all(SECONDS) == before

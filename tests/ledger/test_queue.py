@@ -88,13 +88,6 @@ def test_the_first_that_waits_settles_the_next_batch_and_the_leader_of_the_last_
     assert desk.leaders == [desk.threads[0], desk.threads[1], desk.threads[3]]
 
 
-def test_when_all_is_settled_the_next_one_begins_anew(desk):
-    desk.let_go(3)
-    for item in range(3):
-        desk.queue.submit(item, 0.0)
-    assert desk.batches == [[0], [1], [2]]
-
-
 def test_who_gives_up_while_waiting_is_in_no_batch(desk):
     threads = [desk.come(0), desk.come(1)]
     impatient = desk.come(2, seconds=0.01)

@@ -1,17 +1,13 @@
-"""Ledgers follow the namespaces of their pots, exist before a pod asks, and are removed when they are unused."""
+"""Ledgers follow the namespaces of their quotas, exist before a pod asks, and are removed when they are unused."""
 
 import pytest
 
-from tests.ledger.bookkeeping import (
-    of_namespace,
-    pot,
-    uid,
-)
+from tests.ledger.bookkeeping import of_namespace, shared_quota, uid
 from tests.ledger.reconciling import IDLE, Kept
 from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.verdicts import Exceeded, Granted, Unanswered
 
-VISION, SHARED = of_namespace(4), pot(8, "vision", "spee*")
+VISION, SHARED = of_namespace(4), shared_quota(8, "vision", "spee*")
 
 
 @pytest.fixture
@@ -19,11 +15,11 @@ def replica():
     return Kept().keeping(VISION)
 
 
-# The namespaces of a pot.
+# The namespaces of a shared quota.
 
 
-def test_a_pot_that_has_lost_namespaces_forgets_them_when_no_replica_goes_by_them_any_more():
-    replica = Kept().keeping(pot(8, "vision"))
+def test_a_shared_quota_that_has_lost_namespaces_forgets_them_when_no_replica_goes_by_them_any_more():
+    replica = Kept().keeping(shared_quota(8, "vision"))
     replica.enter(1, SHARED, 2)
     replica.store_pod(2, 2, "speech")
     replica.in_force.are_settled = False
@@ -34,8 +30,8 @@ def test_a_pot_that_has_lost_namespaces_forgets_them_when_no_replica_goes_by_the
     assert replica.store.read(SHARED.key, 1).entries.patterns == {"vision"}
 
 
-def test_a_namespace_that_comes_back_to_a_pot_is_listed_again():
-    replica = Kept().keeping(pot(8, "vision"))
+def test_a_namespace_that_comes_back_to_a_shared_quota_is_listed_again():
+    replica = Kept().keeping(shared_quota(8, "vision"))
     replica.enter(1, SHARED)
     replica.reconciler.reconcile()
     replica.store_pod(2, 8, "speech")
@@ -43,9 +39,9 @@ def test_a_namespace_that_comes_back_to_a_pot_is_listed_again():
     assert replica.view.lists[:2] == ["all spee*,vision", "all spee*"]
 
 
-def test_a_pot_that_has_gained_a_namespace_has_its_pods_entered():
+def test_a_shared_quota_that_has_gained_a_namespace_has_its_pods_entered():
     replica = Kept().keeping(SHARED)
-    replica.enter(1, pot(8, "speech"))
+    replica.enter(1, shared_quota(8, "speech"))
     replica.store_pod(2, 2)
     replica.reconciler.reconcile()
     assert replica.entered(SHARED) == {1, 2}
@@ -55,7 +51,7 @@ def test_a_pot_that_has_gained_a_namespace_has_its_pods_entered():
 # Ledgers that begin, and ledgers that go.
 
 
-def test_a_pot_and_a_namespace_with_gpu_pods_have_a_ledger_before_anybody_asks():
+def test_a_shared_quota_and_a_namespace_with_gpu_pods_have_a_ledger_before_anybody_asks():
     replica = Kept().keeping(SHARED, VISION, of_namespace(4, "empty"))
     replica.in_force.named = ("vision", "empty")
     replica.store_pod(1)
@@ -104,7 +100,7 @@ def test_a_ledger_that_is_used_now_and_then_stays(replica):
     assert VISION.key in replica.store.read_all(1)
 
 
-def test_an_empty_pot_keeps_its_ledger():
+def test_an_empty_shared_quota_keeps_its_ledger():
     replica = Kept().keeping(SHARED)
     replica.pass_time(3 * IDLE)
     assert SHARED.key in replica.store.read_all(1)

@@ -1,27 +1,19 @@
 """Ledgers come to agree with the stored pods, whatever was admitted without an entry, and unused ledgers go."""
 
 from dataclasses import replace
-from fractions import Fraction
 
 import pytest
 
-from tests.ledger.bookkeeping import (
-    IN_FLIGHT,
-    demand,
-    of_namespace,
-    pot,
-    uid,
-)
+from tests.ledger.bookkeeping import IN_FLIGHT, of_namespace, shared_quota, uid
 from tests.ledger.reconciling import Kept
-from tests.ledger.small_cluster import raw_pod, seen_pod
+from tests.ledger.small_cluster import seen_pod
 from webhook.ledger.context import ReconcileIntervals
 from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.verdicts import Exceeded
-from webhook.model.pod_reader import pod_from_raw
-from webhook.quota.quotas import Demand, Limit, Measure
+from webhook.model.node import NodeClass
 
-VISION, SHARED = of_namespace(4), pot(8, "vision", "spee*")
-H100, T4 = ({"nvidia.com/gpu.product": product} for product in ("NVIDIA-H100-80GB-HBM3", "Tesla-T4"))
+VISION, SHARED = of_namespace(4), shared_quota(8, "vision", "spee*")
+H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 
 
 @pytest.fixture
@@ -59,19 +51,6 @@ def test_the_entry_of_a_pod_that_never_came_is_removed_when_it_was_there_for_lon
     replica.clock.now += 1
     replica.reconciler.reconcile()
     assert replica.entered(VISION) == set()
-
-
-def test_a_replica_that_was_just_started_waits_as_long_as_any_other(replica):
-    replica.enter(1, VISION)
-    replica.clock.now += 10 * IN_FLIGHT
-    late = replica.beside(VISION)
-    late.reconciler.reconcile()
-    late.clock.now += IN_FLIGHT
-    late.reconciler.reconcile()
-    assert late.entered(VISION) == {1}
-    late.clock.now += 1
-    late.reconciler.reconcile()
-    assert late.entered(VISION) == set()
 
 
 def test_a_pod_that_is_there_keeps_its_entry_though_the_watch_never_told_of_it(replica):
@@ -164,26 +143,17 @@ def test_while_pods_are_not_known_none_is_added_and_stale_ones_are_removed_all_t
 # What counts otherwise than before.
 
 
-def stored(replica, number, **spec):
-    pod = replace(seen_pod(number, "vision", 1), pod=pod_from_raw(raw_pod(1, **spec)))
-    replica.truth.store(pod)
-    replica.view.catch_up()
-
-
-def test_a_pod_whose_node_selector_was_narrowed_counts_as_it_does_now():
-    quota = replace(VISION, limits=(Limit(Measure.MODEL, "H100", Fraction(4)), Limit(Measure.MODEL, "T4", Fraction(4))))
-    replica = Kept().keeping(quota)
-    replica.enter(1, quota)
-    stored(replica, 1, nodeSelector=T4)
-    replica.reconciler.reconcile()
-    held = replica.store.read(quota.key, 1)
-    assert held.entries.by_uid == {uid(1): Demand("vision", (("nvidia.com/gpu", 1),), ("T4",))}
-    assert list(replica.reconciler.usage[quota.key].used.values()) == [0, 1]
-
-
-def test_while_policies_change_no_entry_is_made_to_count_otherwise(replica):
-    replica.in_force.are_settled = False
+def on_an_h100(replica):
+    """A stored pod with an entry that does not say its model."""
     replica.enter(1, VISION)
-    stored(replica, 1, nodeSelector=H100)
+    replica.truth.store(replace(seen_pod(1, "vision", 1), kind=NodeClass(H100)))
+    replica.view.catch_up()
     replica.reconciler.reconcile()
-    assert replica.store.read(VISION.key, 1).entries.by_uid == {uid(1): demand()}
+    return replica.store.read(VISION.key, 1).entries.by_uid[uid(1)].models
+
+
+def test_a_pod_on_a_node_counts_as_its_gpus_once_no_replica_may_use_earlier_policies(replica):
+    replica.in_force.are_settled = False
+    assert on_an_h100(replica) is None
+    replica.in_force.are_settled = True
+    assert on_an_h100(replica) == ("H100-80GB",)

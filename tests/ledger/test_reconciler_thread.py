@@ -5,19 +5,11 @@ import threading
 
 import pytest
 
-from tests.ledger.bookkeeping import (
-    IN_FLIGHT,
-    PATIENCE,
-    eventually,
-    gpus,
-    of_namespace,
-    pot,
-    uid,
-)
+from tests.ledger.bookkeeping import IN_FLIGHT, PATIENCE, eventually, gpus, of_namespace, shared_quota, uid
 from tests.ledger.reconciling import Kept
 from webhook.ledger.ledger_store import LedgerError
 
-VISION, SHARED = of_namespace(4), pot(8, "vision", "spee*")
+VISION, SHARED = of_namespace(4), shared_quota(8, "vision", "spee*")
 
 
 @pytest.fixture

@@ -5,10 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from tests.ledger.bookkeeping import IN_FLIGHT, Replica, demand, exceeded, of_namespace, pot, uid
+from tests.ledger.bookkeeping import IN_FLIGHT, Replica, demand, exceeded, of_namespace, shared_quota, uid
 from webhook.ledger.context import LedgerTiming
 from webhook.ledger.entries import Entries, entries_from_raw, reservation_key
-from webhook.ledger.ledger_store import counted_otherwise
 from webhook.ledger.verdicts import Claim, Granted, PendingEntry
 from webhook.quota.quotas import ClaimedDevices, Demand
 
@@ -30,7 +29,7 @@ def pod_with(*claims: int, own: int = 0) -> Claim:
 
 @pytest.fixture
 def replica() -> Replica:
-    return Replica(timing=LedgerTiming(in_flight=IN_FLIGHT, longest_pause=0.0, waits=()))
+    return Replica(timing=LedgerTiming(in_flight=IN_FLIGHT, longest_pause=0.0))
 
 
 def keys(replica: Replica) -> set[bytes]:
@@ -65,12 +64,11 @@ def test_a_claim_takes_the_room_over_that_its_pod_brought(replica: Replica) -> N
     assert keys(replica) == {uid(1), uid(7)}
 
 
-def test_a_claim_that_has_grown_since_its_pod_was_entered_needs_room_for_the_rest(replica: Replica) -> None:
-    replica.ask(1, pod_with(2, own=1))
-    assert made(replica, 7, 4, pod=1) == (exceeded(4, 1),)
-    assert keys(replica) == {uid(1), reservation_key("vision", uid(1), "c0")}
-    assert made(replica, 8, 3, pod=1) == GRANTED
-    assert keys(replica) == {uid(1), uid(8)}
+def test_a_claim_that_is_larger_than_the_room_needs_room_beside_it(replica: Replica) -> None:
+    replica.ask(1, pod_with(1, own=1))
+    assert made(replica, 7, 3, pod=1) == (exceeded(3, 2),)
+    assert made(replica, 8, 2, pod=1) == GRANTED
+    assert keys(replica) == {uid(1), uid(8), reservation_key("vision", uid(1), "c0")}
 
 
 def test_A58_the_room_is_taken_over_once_whoever_calls_himself_made_for_the_pod(replica: Replica) -> None:
@@ -95,11 +93,11 @@ def test_the_pod_and_its_claim_may_come_in_one_batch(replica: Replica) -> None:
     until = replica.clock() + 5
     batch = [
         PendingEntry(uid(1), pod_with(3), until),
-        PendingEntry(uid(7), Claim(VISION, by_claim(4)), until, takes_over=key),
-        PendingEntry(uid(8), Claim(VISION, demand(1)), until),
+        PendingEntry(uid(7), Claim(VISION, by_claim(3)), until, takes_over=key),
+        PendingEntry(uid(8), Claim(VISION, demand(2)), until),
     ]
     ledger.settle(batch)
-    assert [one.verdict for one in batch] == [Granted(), Granted(), exceeded(1, 4)]
+    assert [one.verdict for one in batch] == [Granted(), Granted(), exceeded(2, 3)]
     assert keys(replica) == {uid(7)}
 
 
@@ -112,9 +110,9 @@ def test_a_dry_run_takes_nothing_over(replica: Replica) -> None:
     assert keys(replica) == {key}
 
 
-def test_a_claim_that_takes_over_is_not_withheld_in_a_pot() -> None:
-    replica = Replica(timing=LedgerTiming(in_flight=IN_FLIGHT, longest_pause=0.0, waits=()), is_bounded=True)
-    shared = pot(8, "vision", "speech")
+def test_a_claim_that_takes_over_is_not_withheld_in_a_shared_quota() -> None:
+    replica = Replica(timing=LedgerTiming(in_flight=IN_FLIGHT, longest_pause=0.0), is_bounded=True)
+    shared = shared_quota(8, "vision", "speech")
     first = replace(pod_with(4), quota=shared)
     assert replica.ask(1, first) == GRANTED
     key = reservation_key("vision", uid(1), "c0")
@@ -149,22 +147,6 @@ def test_a_claim_that_needs_no_more_than_its_room_is_granted_also_beyond_the_quo
     replica.ask(1, pod_with(3))
     replica.ask(2, Claim(VISION, demand(9), enforced=False))
     assert made(replica, 7, 3, pod=1) == GRANTED
-
-
-@pytest.mark.parametrize(
-    ("entered", "now", "is_corrected"),
-    [
-        pytest.param(by_claim(4), by_claim(3), False, id="a claim counts less"),
-        pytest.param(demand(4), by_claim(3), False, id="less than its pod counted"),
-        pytest.param(by_claim(3), by_claim(4), True, id="a claim counts more"),
-        pytest.param(demand(4), demand(3), True, id="a pod counts less by another policy"),
-        pytest.param(by_claim(3), by_claim(3), False, id="the same"),
-    ],
-)
-def test_what_a_claim_counts_is_never_lowered(entered: Demand, now: Demand, *, is_corrected: bool) -> None:
-    """Its class may be deleted, or its node gone, while devices are in use."""
-    found = counted_otherwise(Entries({uid(1): entered}), {uid(1): now})
-    assert found == ({uid(1): now} if is_corrected else {})
 
 
 def test_what_claims_request_is_written_and_read() -> None:

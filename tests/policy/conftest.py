@@ -26,11 +26,11 @@ class PolicyDirectory:
         """Write NAME.yaml; `rules` is YAML for the place after `rules:`, on line 6 (7 with namespaces)."""
         self.write(f"{name}.yaml", policy_text(name, rules, namespaces))
 
-    def pots(self, pots: str = "") -> None:
-        """Write _quotas.yaml; `pots` is YAML for the list, which begins on line 6, and no text means none."""
-        head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUQuotaPots\nmetadata: {name: _quotas}\nspec:\n"
-        listed = textwrap.indent(textwrap.dedent(pots).strip("\n"), "    ")
-        self.write("_quotas.yaml", f"{head}  pots:\n{listed}\n" if pots else f"{head}  pots: []\n")
+    def shared_quotas(self, quotas: str = "") -> None:
+        """Write _quotas.yaml; `quotas` is YAML for the list, which begins on line 6, and no text means none."""
+        head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUSharedQuotas\nmetadata: {name: _quotas}\nspec:\n"
+        listed = textwrap.indent(textwrap.dedent(quotas).strip("\n"), "    ")
+        self.write("_quotas.yaml", f"{head}  quotas:\n{listed}\n" if quotas else f"{head}  quotas: []\n")
 
     def cuda(self, lists: str = "") -> None:
         """Write _cuda.yaml; `lists` is YAML for the place below `spec:`, which begins on line 5."""

@@ -150,13 +150,13 @@ def test_settings_may_name_what_is_declared_and_nothing_else(policies, rules: st
         policies.load()
 
 
-def test_pots_and_pools_may_name_what_is_declared(policies) -> None:
+def test_shared_quotas_and_pools_may_name_what_is_declared(policies) -> None:
     pool = '{name: a, resource: "example.com/vgpu-a", product: NVIDIA-A100-SXM4-80GB, gpus: 8}'
     write(policies, VGPU, rules=f"{{}}\n  nodePools: [{pool}]")
-    policies.pots('- {name: all, namespaces: [team], byResource: {"example.com/vgpu-a": 4}}')
+    policies.shared_quotas('- {name: all, namespaces: [team], byResource: {"example.com/vgpu-a": 4}}')
     loaded = policies.load()
     assert loaded.default.node_pools[0].gpu_resources == {"example.com/vgpu-a"}
-    assert [bound.quota.counting.accelerators for bound in loaded.pots] == [loaded.accelerators]
+    assert [bound.quota.counting.accelerators for bound in loaded.shared_quotas] == [loaded.accelerators]
 
 
 def test_every_declaration_changes_the_hash(policies) -> None:
@@ -195,7 +195,7 @@ def test_editors_know_the_declarations_and_what_becomes_of_claims() -> None:
     entry = spec["accelerators"]["properties"]["extra"]["items"]
     assert entry["additionalProperties"] is False
     assert entry["properties"]["vendor"]["enum"] == ["nvidia", "amd", "intel", "other"]
-    pot = quotas_schema()["properties"]["spec"]["properties"]["pots"]["items"]["properties"]
-    for claims in (spec["rules"]["properties"]["gpuQuota"]["properties"]["claims"], pot["claims"]):
+    shared_quota = quotas_schema()["properties"]["spec"]["properties"]["quotas"]["items"]["properties"]
+    for claims in (spec["rules"]["properties"]["gpuQuota"]["properties"]["claims"], shared_quota["claims"]):
         assert (claims["enum"], claims["default"]) == (["deny", "warn", "allow"], "warn")
     assert json.dumps(entry)

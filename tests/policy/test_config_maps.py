@@ -29,8 +29,8 @@ QUOTAS = {
     "_default.yaml": policy_text("_default", "gpuQuota: {mode: disabled}\ngpuLimits: {mode: enforce, maxPerPod: 4}"),
     "team.yaml": policy_text("team", "gpuQuota: {mode: enforce, gpus: 8}"),
     "_quotas.yaml": (
-        "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUQuotaPots\nmetadata: {name: _quotas}\n"
-        "spec: {pots: [{name: research, namespaces: [a], mode: enforce, gpus: 4}]}\n"
+        "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUSharedQuotas\nmetadata: {name: _quotas}\n"
+        "spec: {quotas: [{name: research, namespaces: [a], mode: enforce, gpus: 4}]}\n"
     ),
 }
 GONE = "team.yaml: namespace team has the policy _default now, and no quota any more"
@@ -57,8 +57,8 @@ GONE = "team.yaml: namespace team has the policy _default now, and no quota any 
         ),
         pytest.param(
             {"_quotas.yaml": QUOTAS["_quotas.yaml"].replace("research", "others")},
-            ["_quotas.yaml: the pot research is no longer there"],
-            id="a pot",
+            ["_quotas.yaml: the shared quota research is no longer there"],
+            id="a shared quota",
         ),
         pytest.param({}, [], id="nothing"),
     ],
@@ -105,12 +105,13 @@ def test_what_is_shipped_has_no_mistake_and_nothing_to_be_said_of() -> None:
             id="a mode that the default said, in the same change",
         ),
         pytest.param(
-            DEFAULT | {"_quotas.yaml": "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUQuotaPots\nspec: {pots: [7]}\n"},
+            DEFAULT
+            | {"_quotas.yaml": "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUSharedQuotas\nspec: {quotas: [7]}\n"},
             [
                 "_quotas.yaml:1: metadata: missing; write a map",
-                "_quotas.yaml:3: spec.pots[0]: 7 is a number; write a map",
+                "_quotas.yaml:3: spec.quotas[0]: 7 is a number; write a map",
             ],
-            id="pots",
+            id="quotas",
         ),
     ],
 )
@@ -204,12 +205,12 @@ def test_what_is_sound_together_has_no_mistake(new: Texts, mounted: Texts) -> No
         ),
         pytest.param(
             {
-                "_quotas.yaml": "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUQuotaPots\nmetadata: {name: _quotas}\n"
-                "spec:\n  pots:\n  - {name: a, namespaces: [a], byModel: {Z9000: 1}}\n"
+                "_quotas.yaml": "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUSharedQuotas\nmetadata: {name: _quotas}\n"
+                "spec:\n  quotas:\n  - {name: a, namespaces: [a], byModel: {Z9000: 1}}\n"
             },
             DEFAULT,
-            "_quotas.yaml:6: spec.pots[0].byModel.Z9000",
-            id="a model of a pot",
+            "_quotas.yaml:6: spec.quotas[0].byModel.Z9000",
+            id="a model of a shared quota",
         ),
         pytest.param(
             {"_default.yaml": policy_text("_default", "gpuQuota: {mode: warn, byModel: {Z9000: 1}}")},

@@ -28,7 +28,7 @@ def written(directory: Path, default: str, **files: str) -> Path:
     head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec: {spec}\n"
     texts = {"_default": f"{{rules: {{{default}}}}}"} | files
     for name, spec in texts.items():
-        kind = "GPUQuotaPots" if name == "_quotas" else "GPUPolicy"
+        kind = "GPUSharedQuotas" if name == "_quotas" else "GPUPolicy"
         (directory / f"{name}.yaml").write_text(head.format(kind=kind, name=name, spec=spec))
     return directory
 
@@ -85,11 +85,11 @@ def test_a_pod_that_may_get_one_model_only_is_admitted(tmp_path, unspecified, ty
         assert "requests 5 T4; the GPU quota allows 4 T4 in all" in too_many.message
 
 
-def test_a_pot_counts_the_pods_of_each_namespace_by_its_policy(tmp_path):
+def test_a_shared_quota_counts_the_pods_of_each_namespace_by_its_policy(tmp_path):
     written(
         tmp_path,
         "",
-        _quotas="{pots: [{name: shared, namespaces: [vision, speech], byModel: {T4: 4, H100: 4}}]}",
+        _quotas="{quotas: [{name: shared, namespaces: [vision, speech], byModel: {T4: 4, H100: 4}}]}",
         vision="{rules: {gpuTypes: {mode: enforce, allowed: [T4]}}}",
     )
     assert limits_of(tmp_path, "vision") == {"shared T4": 1, "shared H100": 0}

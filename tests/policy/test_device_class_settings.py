@@ -46,9 +46,9 @@ def test_the_entries_of_a_namespace_replace_those_of_the_default_by_name(policie
     assert counting(policies, "else").class_models == {"gpu.nvidia.com": ("T4",), "other": ("L4",)}
 
 
-def test_pots_go_by_the_default(policies: PolicyDirectory) -> None:
+def test_shared_quotas_go_by_the_default(policies: PolicyDirectory) -> None:
     write(policies, "gpu.nvidia.com: {model: T4}", rules="{}")
-    policies.pots("- {name: shared, namespaces: [team], gpus: 4}")
+    policies.shared_quotas("- {name: shared, namespaces: [team], gpus: 4}")
     assert counting(policies, "team").class_models == {"gpu.nvidia.com": ("T4",)}
 
 

@@ -59,7 +59,7 @@ def test_the_digest_follows_names_and_contents_only(policies) -> None:
 
 def test_files_that_were_read_elsewhere_are_those_that_a_directory_would_give(policies) -> None:
     policies.policy("_default")
-    policies.pots("- {name: a, namespaces: [x], gpus: 1}")
+    policies.shared_quotas("- {name: a, namespaces: [x], gpus: 1}")
     policies.write("README.md", "# Policies")
     read = read_directory(policies.path)
     assert [name for name, _ in read.files] == ["_default.yaml", "_quotas.yaml"]

@@ -15,8 +15,9 @@ def test_the_json_schema_is_up_to_date() -> None:
 
 
 def test_the_json_schema_of_quotas_is_up_to_date() -> None:
-    stale = "docs/quotas-schema.json is not what pots say; run: gpu-policy policy schema --kind GPUQuotaPots > " + (
-        "docs/quotas-schema.json"
+    stale = (
+        "docs/quotas-schema.json is not what the settings say; run: gpu-policy policy schema --kind GPUSharedQuotas > "
+        + ("docs/quotas-schema.json")
     )
     assert (DOCS / "quotas-schema.json").read_text() == quotas_schema_text(), stale
 

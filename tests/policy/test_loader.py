@@ -235,8 +235,8 @@ VALID = (
 )
 
 
-VALID_POTS = (
-    b"apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUQuotaPots\nmetadata: {name: _quotas}\nspec:\n  pots:\n"
+VALID_SHARED_QUOTAS = (
+    b"apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUSharedQuotas\nmetadata: {name: _quotas}\nspec:\n  quotas:\n"
     b"    - {name: a, namespaces: [x, 'y-*'], gpus: 1, byModel: {T4: 2}, weights: {nvidia.com/gpu.shared: '1/4'}}\n"
     b"    - {name: b, namespaces: ['*'], byResource: {amd.com/gpu: 2}, mode: warn, onLedgerFailure: allow}\n"
 )
@@ -244,7 +244,7 @@ VALID_POTS = (
 
 @settings(max_examples=examples(500))
 @given(
-    damaged(VALID) | damaged(VALID_POTS) | st.binary(max_size=100),
+    damaged(VALID) | damaged(VALID_SHARED_QUOTAS) | st.binary(max_size=100),
     st.sampled_from(["a.yaml", "_default.yaml", "_quotas.yaml"]),
 )
 def test_whatever_a_file_holds_the_only_exception_is_policy_errors(source: bytes, file: str) -> None:

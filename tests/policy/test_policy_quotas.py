@@ -1,4 +1,4 @@
-"""Which quotas a namespace has: its own and its pots, found by one look-up and shared where nothing changed."""
+"""Which quotas a namespace has: its own and shared ones, found by one look-up and kept where nothing changed."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ from webhook.quota.quotas import QuotaScope
 from webhook.rules.rule_settings import Mode
 
 OWN = "gpuQuota: {{mode: enforce, gpus: {}}}"
-POT = "- {{name: {}, namespaces: {}, gpus: {}}}\n"
+SHARED_QUOTA = "- {{name: {}, namespaces: {}, gpus: {}}}\n"
 
 
 def names(loaded, namespace: str) -> list[str]:
@@ -85,29 +85,33 @@ def test_a_namespace_may_switch_off_the_quota_that_it_inherits(policies) -> None
     assert policies.load().quotas_for("a") == ()
 
 
-# With pots.
+# With quotas.
 
 
-def test_the_own_quota_comes_first_and_pots_follow_by_name(policies) -> None:
+def test_the_own_quota_comes_first_and_shared_quotas_follow_by_name(policies) -> None:
     policies.policy("m", OWN.format(1))
-    policies.pots(POT.format("z", "[m]", 1) + POT.format("a", '["*"]', 1) + POT.format("other", "[n]", 1))
+    policies.shared_quotas(
+        SHARED_QUOTA.format("z", "[m]", 1)
+        + SHARED_QUOTA.format("a", '["*"]', 1)
+        + SHARED_QUOTA.format("other", "[n]", 1)
+    )
     loaded = policies.load()
-    assert names(loaded, "m") == ["namespace.m", "pot.a", "pot.z"]
-    assert names(loaded, "n") == ["pot.a", "pot.other"]
-    assert names(loaded, "o") == ["pot.a"]
-    assert [bound.quota.name for bound in loaded.pots] == ["a", "other", "z"]
+    assert names(loaded, "m") == ["namespace.m", "shared.a", "shared.z"]
+    assert names(loaded, "n") == ["shared.a", "shared.other"]
+    assert names(loaded, "o") == ["shared.a"]
+    assert [bound.quota.name for bound in loaded.shared_quotas] == ["a", "other", "z"]
 
 
-def test_namespaces_of_a_pot_share_one_quota(policies) -> None:
-    policies.pots(POT.format("a", '["x-*", y]', 1))
+def test_namespaces_of_a_shared_quota_share_one_quota(policies) -> None:
+    policies.shared_quotas(SHARED_QUOTA.format("a", '["x-*", y]', 1))
     loaded = policies.load()
-    assert loaded.quotas_for("x-1")[0] is loaded.quotas_for("y")[0] is loaded.pots[0]
+    assert loaded.quotas_for("x-1")[0] is loaded.quotas_for("y")[0] is loaded.shared_quotas[0]
 
 
-def test_a_pot_and_a_namespace_of_one_name_have_two_ledgers(policies) -> None:
+def test_a_shared_quota_and_a_namespace_of_one_name_have_two_ledgers(policies) -> None:
     policies.policy("a", OWN.format(1))
-    policies.pots(POT.format("a", "[a]", 1))
-    assert names(policies.load(), "a") == ["namespace.a", "pot.a"]
+    policies.shared_quotas(SHARED_QUOTA.format("a", "[a]", 1))
+    assert names(policies.load(), "a") == ["namespace.a", "shared.a"]
 
 
 words = st.text("ab-", min_size=1, max_size=4).filter(lambda text: text.strip("-") == text)
@@ -115,15 +119,19 @@ patterns = st.text("ab*?", min_size=1, max_size=4)
 
 
 @given(st.lists(st.lists(words | patterns, min_size=1, max_size=3), max_size=5), words)
-def test_a_namespace_is_in_exactly_the_pots_of_which_a_name_or_glob_matches(tmp_path_factory, pots, namespace) -> None:
-    directory = tmp_path_factory.mktemp("pots")
-    entries = [{"name": f"p{index}", "namespaces": each, "gpus": 1} for index, each in enumerate(pots)]
-    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUQuotaPots", "metadata": {"name": "_quotas"}}
-    (directory / "_quotas.yaml").write_text(json.dumps({**head, "spec": {"pots": entries}}))
-    expected = [f"pot.p{i}" for i, each in enumerate(pots) if any(matcher(p).fullmatch(namespace) for p in each)]
+def test_a_namespace_is_in_exactly_the_shared_quotas_of_which_a_name_or_glob_matches(
+    tmp_path_factory, shared_quotas, namespace
+) -> None:
+    directory = tmp_path_factory.mktemp("quotas")
+    entries = [{"name": f"p{index}", "namespaces": each, "gpus": 1} for index, each in enumerate(shared_quotas)]
+    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUSharedQuotas", "metadata": {"name": "_quotas"}}
+    (directory / "_quotas.yaml").write_text(json.dumps({**head, "spec": {"quotas": entries}}))
+    expected = [
+        f"shared.p{i}" for i, each in enumerate(shared_quotas) if any(matcher(p).fullmatch(namespace) for p in each)
+    ]
     loaded = build(read_directory(directory))
     assert names(loaded, namespace) == expected
-    assert [bound.quota.key for bound in loaded.pots if bound.quota.covers(namespace)] == expected
+    assert [bound.quota.key for bound in loaded.shared_quotas if bound.quota.covers(namespace)] == expected
 
 
 # As values.
@@ -131,15 +139,17 @@ def test_a_namespace_is_in_exactly_the_pots_of_which_a_name_or_glob_matches(tmp_
 
 def test_the_same_question_is_answered_from_memory(policies) -> None:
     policies.policy("_default", OWN.format(1))
-    policies.pots(POT.format("a", '["*"]', 1))
+    policies.shared_quotas(SHARED_QUOTA.format("a", '["*"]', 1))
     loaded = policies.load()
     assert loaded.quotas_for("x") is loaded.quotas_for("x")
 
 
-def test_a_look_up_is_one_call_however_many_policies_and_pots_there_are(policies) -> None:
+def test_a_look_up_is_one_call_however_many_policies_and_shared_quotas_there_are(policies) -> None:
     for number in range(50):
         policies.policy(f"team-{number}", OWN.format(number))
-    policies.pots("".join(POT.format(f"p{number}", f'["team-*-{number}"]', 1) for number in range(50)))
+    policies.shared_quotas(
+        "".join(SHARED_QUOTA.format(f"p{number}", f'["team-*-{number}"]', 1) for number in range(50))
+    )
     loaded = policies.load()
     loaded.quotas_for("team-7")
     calls = []
@@ -159,7 +169,7 @@ def test_more_namespaces_than_are_remembered_still_get_their_quota(policies) -> 
 
 def test_quotas_are_values(policies) -> None:
     policies.policy("a", OWN.format(1))
-    policies.pots(POT.format("p", "[a]", 1))
+    policies.shared_quotas(SHARED_QUOTA.format("p", "[a]", 1))
     loaded, again = policies.load(), policies.load()
     assert loaded.quotas_for("a") == again.quotas_for("a")
     for bound in loaded.quotas_for("a"):
@@ -178,7 +188,7 @@ def test_the_quotas_of_one_policy_share_their_limits_and_how_they_count(policies
 # Hashes and reloads.
 
 
-def test_the_hash_of_the_set_follows_every_word_of_a_pot_that_counts(policies) -> None:
+def test_the_hash_of_the_set_follows_every_word_of_a_shared_quota_that_counts(policies) -> None:
     hashes = []
     for text in (
         "",
@@ -190,7 +200,7 @@ def test_the_hash_of_the_set_follows_every_word_of_a_pot_that_counts(policies) -
         "- {name: a, namespaces: [x], gpus: 1, onLedgerFailure: allow}",
         "- {name: a, namespaces: [x], gpus: 1}\n- {name: b, namespaces: [x], gpus: 1}",
     ):
-        policies.pots(text)
+        policies.shared_quotas(text)
         hashes.append(policies.load().hash)
     assert len(set(hashes)) == len(hashes)
 
@@ -198,31 +208,33 @@ def test_the_hash_of_the_set_follows_every_word_of_a_pot_that_counts(policies) -
 def test_the_hash_does_not_follow_order_comments_or_what_is_disabled(policies) -> None:
     policies.policy("_default")
     without = policies.load().hash
-    policies.pots()
+    policies.shared_quotas()
     assert without == policies.load().hash
-    policies.pots("- {name: a, namespaces: [x], gpus: 1, mode: disabled}")
+    policies.shared_quotas("- {name: a, namespaces: [x], gpus: 1, mode: disabled}")
     assert without == policies.load().hash
-    policies.pots("- {name: a, namespaces: [x], gpus: 1}\n- {name: b, namespaces: [x], gpus: 1}")
+    policies.shared_quotas("- {name: a, namespaces: [x], gpus: 1}\n- {name: b, namespaces: [x], gpus: 1}")
     one = policies.load().hash
-    policies.pots("# said anew\n- {gpus: 1, namespaces: [x], name: b}\n- {name: a, gpus: 1, namespaces: [x]}")
+    policies.shared_quotas("# said anew\n- {gpus: 1, namespaces: [x], name: b}\n- {name: a, gpus: 1, namespaces: [x]}")
     assert one == policies.load().hash
 
 
-def test_a_change_of_how_the_default_counts_changes_the_hash_through_pots_alone(policies) -> None:
+def test_a_change_of_how_the_default_counts_changes_the_hash_through_shared_quotas_alone(policies) -> None:
     policies.policy("_default", "gpuQuota: {mode: disabled, unspecifiedModel: count}")
-    policies.pots("- {name: a, namespaces: [x], gpus: 1}")
+    policies.shared_quotas("- {name: a, namespaces: [x], gpus: 1}")
     one = policies.load().hash
     policies.policy("_default", "gpuQuota: {mode: disabled, unspecifiedModel: deny}")
     assert one != policies.load().hash
 
 
-def test_pots_and_quotas_that_did_not_change_are_shared_with_the_set_before(policies) -> None:
+def test_shared_quotas_and_quotas_that_did_not_change_are_shared_with_the_set_before(policies) -> None:
     policies.policy("m", OWN.format(1))
-    policies.pots(POT.format("a", "[m]", 1) + POT.format("b", "[m]", 1))
+    policies.shared_quotas(SHARED_QUOTA.format("a", "[m]", 1) + SHARED_QUOTA.format("b", "[m]", 1))
     before = policies.load()
-    policies.pots(POT.format("a", "[m]", 1) + POT.format("b", "[m]", 2) + POT.format("c", "[m]", 3))
+    policies.shared_quotas(
+        SHARED_QUOTA.format("a", "[m]", 1) + SHARED_QUOTA.format("b", "[m]", 2) + SHARED_QUOTA.format("c", "[m]", 3)
+    )
     after = build(read_directory(policies.path), previous=before)
-    assert [old is new for old, new in zip(before.pots, after.pots, strict=False)] == [True, False]
+    assert [old is new for old, new in zip(before.shared_quotas, after.shared_quotas, strict=False)] == [True, False]
     assert [gpus(bound) for bound in after.quotas_for("m")] == [1, 1, 2, 3]
     (old, *_), (new, *_) = before.quotas_for("m"), after.quotas_for("m")
     assert old.quota.limits is new.quota.limits

@@ -122,49 +122,51 @@ def test_losing_the_default_is_refused_because_it_would_allow_everything(store, 
     assert most(store.current) == 3
 
 
-POT = "- {{name: a, namespaces: [x], gpus: {}}}"
+SHARED_QUOTA = "- {{name: a, namespaces: [x], gpus: {}}}"
 
 
-def pot_of(policy_set) -> int:
+def shared_quota_of(policy_set) -> int:
     (bound,) = policy_set.quotas_for("x")
     return bound.quota.limits[0].hard
 
 
-def test_a_change_of_pots_alone_is_another_set(store, policies) -> None:
+def test_a_change_of_shared_quotas_alone_is_another_set(store, policies) -> None:
     for number in (1, 2):
-        policies.pots(POT.format(number))
+        policies.shared_quotas(SHARED_QUOTA.format(number))
         assert store.check()
-        assert pot_of(store.current) == number
+        assert shared_quota_of(store.current) == number
     assert [most(each) for each in store.recent()] == [1, 1]
 
 
-def test_a_mistake_in_the_pots_keeps_the_last_good_set_whole(store, policies) -> None:
-    policies.pots(POT.format(1))
+def test_a_mistake_in_the_shared_quotas_keeps_the_last_good_set_whole(store, policies) -> None:
+    policies.shared_quotas(SHARED_QUOTA.format(1))
     store.check()
     policies.policy("_default", LIMIT.format(2))
-    policies.pots(POT.format("many"))
+    policies.shared_quotas(SHARED_QUOTA.format("many"))
     assert not store.check()
-    assert (most(store.current), pot_of(store.current)) == (1, 1)
-    assert "_quotas.yaml:6: spec.pots[0].gpus: " in store.status.last_error
+    assert (most(store.current), shared_quota_of(store.current)) == (1, 1)
+    assert "_quotas.yaml:6: spec.quotas[0].gpus: " in store.status.last_error
 
 
-def test_losing_the_file_of_pots_is_refused_because_nothing_would_limit_its_namespaces(store, policies) -> None:
-    policies.pots(POT.format(1))
+def test_losing_the_file_of_shared_quotas_is_refused_because_nothing_would_limit_its_namespaces(
+    store, policies
+) -> None:
+    policies.shared_quotas(SHARED_QUOTA.format(1))
     store.check()
     (policies.path / "_quotas.yaml").unlink()
     assert not store.check()
-    assert pot_of(store.current) == 1
-    assert "_quotas.yaml: the file is gone; restore it, or write `pots: []` in it" in store.status.last_error
-    policies.pots()
+    assert shared_quota_of(store.current) == 1
+    assert "_quotas.yaml: the file is gone; restore it, or write `quotas: []` in it" in store.status.last_error
+    policies.shared_quotas()
     assert store.check()
-    assert (store.current.pots, store.status.last_ok) == ((), True)
+    assert (store.current.shared_quotas, store.status.last_ok) == ((), True)
     (policies.path / "_quotas.yaml").unlink()
     store.check()
     assert store.status.last_ok
 
 
 def test_all_files_that_are_lost_are_named_at_once(store, policies) -> None:
-    policies.pots(POT.format(1))
+    policies.shared_quotas(SHARED_QUOTA.format(1))
     policies.policy("team-a", LIMIT.format(2))
     store.check()
     (policies.path / "_quotas.yaml").unlink()
@@ -174,14 +176,14 @@ def test_all_files_that_are_lost_are_named_at_once(store, policies) -> None:
     assert lost == ["_default.yaml", "_quotas.yaml"]
 
 
-def test_pots_that_did_not_change_are_shared_with_the_replaced_set(store, policies) -> None:
-    policies.pots(POT.format(1))
+def test_shared_quotas_that_did_not_change_are_shared_with_the_replaced_set(store, policies) -> None:
+    policies.shared_quotas(SHARED_QUOTA.format(1))
     store.check()
     before = store.current
     policies.policy("_default", LIMIT.format(2))
     store.check()
     assert before is not store.current
-    assert before.pots[0] is store.current.pots[0]
+    assert before.shared_quotas[0] is store.current.shared_quotas[0]
 
 
 def test_an_emptied_or_removed_directory_keeps_the_last_good_set(store, policies) -> None:

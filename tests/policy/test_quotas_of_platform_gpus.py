@@ -13,7 +13,7 @@ OF_R200 = "gpuQuota: {mode: enforce, byModel: {R200: 4}, byResource: {nvidia.com
 
 def test_a_quota_counts_a_gpu_that_only_the_platform_knows(policies) -> None:
     policies.policy("_default", OF_R200)
-    policies.pots("- {name: research, namespaces: [a], byModel: {R200: 8}}")
+    policies.shared_quotas("- {name: research, namespaces: [a], byModel: {R200: 8}}")
     policies.cuda(R200)
     loaded = policies.load()
     asking = pod_from_raw(pod(container(gpus=1), nodeSelector={"nvidia.com/gpu.product": "NVIDIA-R200"}))

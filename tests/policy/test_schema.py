@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from webhook.policy.policy_quotas import pot_schema, quotas_schema, quotas_schema_text
+from webhook.policy.policy_quotas import quotas_schema, quotas_schema_text, shared_quota_schema
 from webhook.policy.schema import part_at, policy_schema, policy_schema_text
 from webhook.rules import RULES
 
@@ -68,23 +68,23 @@ def test_names_of_variables_are_checked_in_the_editor_too() -> None:
     assert env["additionalProperties"] is False
 
 
-def test_a_pot_has_the_keys_of_the_rule_and_needs_a_name_and_namespaces() -> None:
-    pot = part_at(quotas_schema(), ("spec", "pots", 0))
+def test_a_shared_quota_has_the_keys_of_the_rule_and_needs_a_name_and_namespaces() -> None:
+    shared_quota = part_at(quotas_schema(), ("spec", "quotas", 0))
     rule = part_at(policy_schema(), ("spec", "rules", "gpuQuota"))
-    assert set(pot["properties"]) == {*rule["properties"], "name", "namespaces"}
-    assert sorted(pot["required"]) == ["name", "namespaces"]
+    assert set(shared_quota["properties"]) == {*rule["properties"], "name", "namespaces"}
+    assert sorted(shared_quota["required"]) == ["name", "namespaces"]
     shared = set(rule["properties"]) - {"mode"}
-    assert {key: pot["properties"][key] for key in shared} == {key: rule["properties"][key] for key in shared}
+    assert {key: shared_quota["properties"][key] for key in shared} == {key: rule["properties"][key] for key in shared}
 
 
-def test_a_pot_is_enforced_by_default_and_says_so_to_the_editor() -> None:
-    mode = pot_schema()["properties"]["mode"]
+def test_a_shared_quota_is_enforced_by_default_and_says_so_to_the_editor() -> None:
+    mode = shared_quota_schema()["properties"]["mode"]
     assert (mode["default"], mode["enum"]) == ("enforce", ["enforce", "warn", "audit", "disabled"])
-    assert pot_schema()["properties"]["namespaces"]["minItems"] == 1
+    assert shared_quota_schema()["properties"]["namespaces"]["minItems"] == 1
 
 
 def test_the_head_of_quotas_is_one_choice_each() -> None:
     schema = quotas_schema()
     assert schema["required"] == ["apiVersion", "kind", "metadata", "spec"]
     consts = [part_at(schema, path)["const"] for path in (("apiVersion",), ("kind",), ("metadata", "name"))]
-    assert consts == ["gpupolicy.dev/v1alpha1", "GPUQuotaPots", "_quotas"]
+    assert consts == ["gpupolicy.dev/v1alpha1", "GPUSharedQuotas", "_quotas"]

@@ -72,19 +72,19 @@ QUOTAS = """
 
 def test_every_quota_of_the_namespace_is_named_with_its_limits_mode_and_file(policies) -> None:
     policies.policy("team", 'gpuQuota: {mode: audit, gpus: 8, byResource: {"nvidia.com/mig-1g.10gb": 14}}')
-    policies.pots(QUOTAS)
+    policies.shared_quotas(QUOTAS)
     lines = explain(policies.load(), "team").splitlines()
     assert lines[lines.index("# quotas, all of which hold:") :] == [
         "# quotas, all of which hold:",
         "#   namespace team: GPUs 8, nvidia.com/mig-1g.10gb 14 (audit, from team.yaml)",
-        "#   pot a of team: H100 4 (enforce, from _quotas.yaml)",
-        "#   pot b of team, team-*: GPUs 16 (warn, from _quotas.yaml)",
+        "#   shared quota a of team: H100 4 (enforce, from _quotas.yaml)",
+        "#   shared quota b of team, team-*: GPUs 16 (warn, from _quotas.yaml)",
     ]
 
 
 def test_a_namespace_without_quotas_is_shown_as_such(policies) -> None:
     policies.policy("team", "gpuQuota: {mode: enforce}")
-    policies.pots(QUOTAS)
+    policies.shared_quotas(QUOTAS)
     assert explain(policies.load(), "elsewhere").splitlines()[-1] == "# quotas: none"
 
 

@@ -208,14 +208,14 @@ def test_they_fail_where_an_example_is_not_for_a_namespace(tmp_path: Path, name:
 
 @pytest.mark.parametrize("more", [-1, 1])
 @pytest.mark.parametrize("name", ["acme", "blue"])
-def test_they_fail_where_a_pot_has_more_or_less(tmp_path: Path, name: str, more: int) -> None:
-    pots = [{**pot, "gpus": pot["gpus"] + more * (pot["name"] == name)} for pot in WRITTEN[QUOTAS_FILE]["pots"]]
-    policies = changed(tmp_path, f"examples/{QUOTAS_FILE}", lambda spec: spec.update(pots=pots))
+def test_they_fail_where_a_shared_quota_has_more_or_less(tmp_path: Path, name: str, more: int) -> None:
+    quotas = [{**one, "gpus": one["gpus"] + more * (one["name"] == name)} for one in WRITTEN[QUOTAS_FILE]["quotas"]]
+    policies = changed(tmp_path, f"examples/{QUOTAS_FILE}", lambda spec: spec.update(quotas=quotas))
     assert results(policies / "examples" / "tests" / TESTS[QUOTAS_FILE]).exit_status == 1
 
 
-def test_every_pot_is_among_what_they_would_notice() -> None:
-    assert [pot["name"] for pot in WRITTEN[QUOTAS_FILE]["pots"]] == ["acme", "blue"]
+def test_every_shared_quota_is_among_what_they_would_notice() -> None:
+    assert [one["name"] for one in WRITTEN[QUOTAS_FILE]["quotas"]] == ["acme", "blue"]
 
 
 @pytest.mark.parametrize("pool", WRITTEN["spot.yaml"]["nodePools"], ids=lambda pool: pool["name"])

@@ -120,9 +120,9 @@ def test_they_fail_where_workloads_are_treated_otherwise(tmp_path: Path, mode: s
     assert results(policies / "tests").exit_status == 1
 
 
-def test_a_pot_of_quota_that_is_shipped_would_be_noticed(tmp_path: Path) -> None:
-    pot = {"name": "all", "namespaces": ["*"], "gpus": 8}
-    policies = changed(tmp_path, "_quotas.yaml", lambda spec: spec.update(pots=[pot]))
+def test_a_shared_quota_that_is_shipped_would_be_noticed(tmp_path: Path) -> None:
+    shared_quota = {"name": "all", "namespaces": ["*"], "gpus": 8}
+    policies = changed(tmp_path, "_quotas.yaml", lambda spec: spec.update(quotas=[shared_quota]))
     assert results(policies / "tests").exit_status == 1
 
 

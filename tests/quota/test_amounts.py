@@ -29,7 +29,7 @@ def resource(name, hard=4):
 
 
 def quota(*limits, patterns=("team",), **counting):
-    return Quota(QuotaScope.POT, "pot", patterns, limits, Counting(**counting))
+    return Quota(QuotaScope.SHARED, "shared", patterns, limits, Counting(**counting))
 
 
 def demand(models=None, namespace="team", **gpus):

@@ -55,13 +55,13 @@ def test_pods_that_ask_alike_have_equal_demands():
     assert (first, hash(first)) == (second, hash(second))
 
 
-def test_what_is_wrong_with_a_pod_names_its_place_and_the_pot():
+def test_what_is_wrong_with_a_pod_names_its_place_and_the_shared_quota():
     counting = Counting(unspecified_model=UnspecifiedModel.DENY)
     limits = (Limit(Measure.GPUS, "", Fraction(2)), Limit(Measure.MODEL, "T4", Fraction(1)))
-    pot = Quota(QuotaScope.POT, "research", ("team",), limits, counting)
+    shared_quota = Quota(QuotaScope.SHARED, "research", ("team",), limits, counting)
     asking = read(container(gpus=3))
     asked = demand_of(asking, "team", counting)
-    assert list(objections(asked, pot)) == [
+    assert list(objections(asked, shared_quota)) == [
         Objection(
             "spec",
             "does not select a GPU model",
@@ -70,9 +70,9 @@ def test_what_is_wrong_with_a_pod_names_its_place_and_the_pot():
         ),
         Objection("spec", "requests 3 GPUs", "GPU quota 'research' allows 2 GPUs in all", "Request 2 or fewer"),
     ]
-    assert is_unspecified(asked, pot)
+    assert is_unspecified(asked, shared_quota)
 
 
 def test_a_pod_that_says_its_model_is_not_unspecified():
-    pot = Quota(QuotaScope.POT, "research", ("team",), (Limit(Measure.MODEL, "T4", Fraction(1)),))
-    assert not is_unspecified(demand_of(read(container(gpus=1), nodeSelector=T4), "team", Counting()), pot)
+    shared_quota = Quota(QuotaScope.SHARED, "research", ("team",), (Limit(Measure.MODEL, "T4", Fraction(1)),))
+    assert not is_unspecified(demand_of(read(container(gpus=1), nodeSelector=T4), "team", Counting()), shared_quota)

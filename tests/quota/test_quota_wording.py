@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.gpus.gpu_catalogue import CATALOGUE
-from webhook.quota.quota_wording import crowded, exceeded, number, withheld
+from webhook.quota.quota_wording import exceeded, number
 from webhook.quota.quotas import Counting, Excess, Limit, Measure, Quota, QuotaScope
 
 GPUS = Limit(Measure.GPUS, "", Fraction(8))
@@ -170,21 +170,3 @@ def test_what_a_pod_is_told_to_ask_for_is_less_than_it_asked_and_would_fit(asks,
         amount = sum(Fraction(part) for part in advised.split(" "))
         assert 0 < amount < asks
         assert used + amount <= hard
-
-
-def test_a_pod_is_told_what_its_namespace_holds_without_stored_pods():
-    pot = Quota(QuotaScope.POT, "research", ("a", "b"), (Limit(Measure.GPUS, "", Fraction(16)),))
-    held = Excess(pot.limits[0], Fraction(8), Fraction(8))
-    assert "; ".join(withheld(pot, held, Fraction(8))) == (
-        "exceeded GPU quota 'research': requested 8, while pods of this namespace that were admitted but are not "
-        "created yet hold 8; such pods may hold 8, half of what is free for the namespace; Try again in a moment; if "
-        "that does not help, find out what refuses those pods"
-    )
-
-
-def test_a_pod_is_told_how_many_bytes_its_namespace_would_take():
-    pot = Quota(QuotaScope.POT, "research", ("a", "b"), (Limit(Measure.GPUS, "", Fraction(16)),))
-    assert "; ".join(crowded(pot, 700_000, 614_400)) == (
-        "with this pod, the pods of the namespace would take 700000 bytes in the ledger of GPU quota 'research'; they "
-        "may take 614400 bytes; Let pods request GPUs and select nodes in fewer different ways, or end some pods"
-    )

@@ -25,12 +25,12 @@ LIMITS = (
     Limit(Measure.MODEL, "MI300X", Fraction(8)),
     Limit(Measure.RESOURCE, "nvidia.com/GA102GL_A10", Fraction(8)),
 )
-QUOTA = Quota(QuotaScope.POT, "shared", ("*",), LIMITS, Counting(weights={"nvidia.com/GRID_T4-16Q": Fraction(1, 4)}))
+QUOTA = Quota(QuotaScope.SHARED, "shared", ("*",), LIMITS, Counting(weights={"nvidia.com/GRID_T4-16Q": Fraction(1, 4)}))
 
 
 @given(NAMES, st.integers(1, 64), st.sampled_from([None, ("H100-80GB",), ("A100-40GB", "A100-80GB"), ("MI300X",)]))
 @checked
-def test_A44_a_pod_counts_alike_under_the_name_by_which_it_is_entered(name, count, models):
+def test_a_pod_counts_alike_under_the_name_by_which_it_is_entered(name, count, models):
     entered = entered_name(name, QUOTA.counting.named)
     assert accelerator(entered) is not None
     assert amounts(Demand("a", ((name, count),), models), QUOTA) == amounts(
@@ -39,13 +39,13 @@ def test_A44_a_pod_counts_alike_under_the_name_by_which_it_is_entered(name, coun
     assert entered_name(entered, QUOTA.counting.named) == entered
 
 
-def test_A44_names_that_tenants_make_up_are_one():
+def test_names_that_tenants_make_up_are_one():
     made_up = [f"nvidia.com/M{number:062}" for number in range(100)]
     made_up += [f"nvidia.com/mig-{number}g.{number}gb" for number in range(200, 300)]
     assert {entered_name(name, frozenset()) for name in made_up} == {"nvidia.com/OTHER"}
 
 
-def test_A44_spellings_of_a_slice_are_one():
+def test_spellings_of_a_slice_are_one():
     spellings = [f"nvidia.com/mig-{'0' * zeros}1c.7g.80gb" for zeros in range(30)]
     assert {entered_name(name, frozenset()) for name in spellings} == {"nvidia.com/mig-1c.7g.80gb"}
     assert {entered_name(f"amd.com/cpx_nps{n}", frozenset()) for n in range(999)} == {"amd.com/cpx_nps1"}

@@ -94,7 +94,7 @@ def used(plane: ControlPlane) -> dict[tuple[str, str], str]:
     }
 
 
-def pot(*namespaces: str, used: int | None, version: int = 1) -> QuotaUsage:
-    """The usage of the pot `research` of these namespaces."""
-    quota = Quota(QuotaScope.POT, "research", namespaces, (GPUS,))
+def shared_quota(*namespaces: str, used: int | None, version: int = 1) -> QuotaUsage:
+    """The usage of the shared quota `research` of these namespaces."""
+    quota = Quota(QuotaScope.SHARED, "research", namespaces, (GPUS,))
     return QuotaUsage(quota, Mode.ENFORCE, None if used is None else {GPUS: Fraction(used)}, (), str(version))

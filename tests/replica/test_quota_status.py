@@ -19,8 +19,8 @@ from tests.replica.quota_cluster import (
     namespaces,
     objects,
     plane,
-    pot,
     publisher,
+    shared_quota,
     used,
 )
 from webhook.engine.quota_usage import QuotaUsage, statuses
@@ -34,7 +34,7 @@ __all__ = ["namespaces", "plane", "publisher"]
 
 Publish = Callable[..., QuotaStatus]
 Namespaces = Callable[[int], list[str]]
-NAME = "pot.research"
+NAME = "shared.research"
 
 
 def published(one: QuotaStatus, standings: list[QuotaUsage], is_done: Callable[[], bool]) -> None:
@@ -53,9 +53,9 @@ def test_what_is_wanted_is_there_then_changed_and_gone_when_it_is_wanted_no_more
 ) -> None:
     one, (here, there) = publisher(), namespaces(2)
     places = [(here, NAME), (there, NAME)]
-    published(one, [pot(here, there, used=3)], lambda: used(plane) == dict.fromkeys(places, "3"))
-    published(one, [pot(here, there, used=4, version=2)], lambda: used(plane) == dict.fromkeys(places, "4"))
-    published(one, [pot(here, used=4, version=2)], lambda: used(plane) == {places[0]: "4"})
+    published(one, [shared_quota(here, there, used=3)], lambda: used(plane) == dict.fromkeys(places, "3"))
+    published(one, [shared_quota(here, there, used=4, version=2)], lambda: used(plane) == dict.fromkeys(places, "4"))
+    published(one, [shared_quota(here, used=4, version=2)], lambda: used(plane) == {places[0]: "4"})
     published(one, [], lambda: objects(plane) == [])
 
 
@@ -63,7 +63,7 @@ def test_a_replica_writes_by_itself_what_it_is_shown(
     plane: ControlPlane, publisher: Publish, namespaces: Namespaces
 ) -> None:
     one, (here,) = publisher(StatusTiming(round=0.1, spread=0.1), clock=time.monotonic), namespaces(1)
-    one.show([pot(here, used=3)])
+    one.show([shared_quota(here, used=3)])
     eventually(lambda: used(plane) == {(here, NAME): "3"})
 
 
@@ -71,7 +71,7 @@ def test_before_it_is_shown_anything_it_deletes_nothing(
     plane: ControlPlane, publisher: Publish, namespaces: Namespaces
 ) -> None:
     (here,) = namespaces(1)
-    published(publisher(), [pot(here, used=3)], lambda: objects(plane) != [])
+    published(publisher(), [shared_quota(here, used=3)], lambda: objects(plane) != [])
     restarted = publisher()
     eventually(lambda: restarted.known == 1)
     restarted.write_some()
@@ -108,11 +108,11 @@ def test_nothing_is_written_where_nothing_that_people_see_has_changed(
     """A ledger changes with every pod that comes and goes."""
     clock, (here,) = Clock(), namespaces(1)
     one = publisher(clock=clock)
-    published(one, [pot(here, used=3)], lambda: used(plane) == {(here, NAME): "3"})
+    published(one, [shared_quota(here, used=3)], lambda: used(plane) == {(here, NAME): "3"})
     (before,) = objects(plane)
     eventually(lambda: one.known == 1)
     for version in range(2, 12):
-        one.show([pot(here, used=3, version=version)])
+        one.show([shared_quota(here, used=3, version=version)])
         one.write_some()
         clock.now += 60
     (after,) = objects(plane)
@@ -126,7 +126,7 @@ def test_of_several_replicas_one_writes(plane: ControlPlane, publisher: Publish,
     replicas = [publisher(replace(AT_ONCE, spread=30.0), clock=clock) for clock in clocks]
     for _ in range(31):
         for one, clock in zip(replicas, clocks, strict=True):
-            one.show([pot(*names, used=3)])
+            one.show([shared_quota(*names, used=3)])
             one.write_some()
             eventually(lambda one=one: one.known == len(objects(plane)))
             clock.now += 1.0
@@ -138,9 +138,9 @@ def test_what_nobody_knows_at_the_moment_stays_as_it_is(
     plane: ControlPlane, publisher: Publish, namespaces: Namespaces
 ) -> None:
     one, (here,) = publisher(), namespaces(1)
-    published(one, [pot(here, used=3)], lambda: used(plane) == {(here, NAME): "3"})
+    published(one, [shared_quota(here, used=3)], lambda: used(plane) == {(here, NAME): "3"})
     eventually(lambda: one.known == 1)
-    one.show([pot(here, used=None)])
+    one.show([shared_quota(here, used=None)])
     one.write_some()
     assert used(plane) == {(here, NAME): "3"}
 
@@ -150,7 +150,7 @@ def test_an_object_outlives_its_quota_until_every_replica_has_the_new_policies(
 ) -> None:
     clock, (here,) = Clock(), namespaces(1)
     one = publisher(StatusTiming(round=3600.0, spread=0.0), clock=clock)
-    published(one, [pot(here, used=3)], lambda: objects(plane) != [])
+    published(one, [shared_quota(here, used=3)], lambda: objects(plane) != [])
     eventually(lambda: one.known == 1)
     one.show([])
     for _ in range(14):
@@ -168,9 +168,9 @@ def test_a_replica_that_is_behind_does_not_undo_what_another_has_counted(
     """Unless that lasts: a restored cluster may count its versions from lower numbers."""
     clock, (here,) = Clock(), namespaces(1)
     ahead, behind = publisher(), publisher(replace(AT_ONCE, lag=60.0), clock=clock)
-    published(ahead, [pot(here, used=5, version=1000)], lambda: used(plane) == {(here, NAME): "5"})
+    published(ahead, [shared_quota(here, used=5, version=1000)], lambda: used(plane) == {(here, NAME): "5"})
     eventually(lambda: behind.known == 1)
-    behind.show([pot(here, used=4, version=999)])
+    behind.show([shared_quota(here, used=4, version=999)])
     for _ in range(6):
         behind.write_some()
         clock.now += 10.0
@@ -193,19 +193,19 @@ def test_objects_of_others_are_neither_changed_nor_deleted(
 ) -> None:
     one, (here, there) = publisher(), namespaces(2)
     status = {"gpus": {"hard": "8", "used": "1"}}
-    for name in (NAME, "pot.other"):
+    for name in (NAME, "shared.other"):
         raw = {"apiVersion": API, "kind": "GPUQuota", "metadata": {"name": name, "labels": labels}, "status": status}
         assert plane.raw("POST", f"{GROUP}/namespaces/{here}/gpuquotas", raw)[0] == 201
     eventually(lambda: one.known == 2)
     before = {raw["metadata"]["name"]: raw for raw in objects(plane)}
-    published(one, [pot(here, there, used=3)], lambda: used(plane).get((there, NAME)) == "3")
+    published(one, [shared_quota(here, there, used=3)], lambda: used(plane).get((there, NAME)) == "3")
     after = {raw["metadata"]["name"]: raw for raw in objects(plane) if raw["metadata"]["namespace"] == here}
     assert before == after
 
 
 def test_a_round_writes_only_so_much(plane: ControlPlane, publisher: Publish, namespaces: Namespaces) -> None:
     one = publisher(replace(AT_ONCE, most=3))
-    one.show([pot(*namespaces(5), used=1)])
+    one.show([shared_quota(*namespaces(5), used=1)])
     one.write_some()
     assert len(objects(plane)) == 3
     one.write_some()
@@ -215,13 +215,13 @@ def test_a_round_writes_only_so_much(plane: ControlPlane, publisher: Publish, na
 def test_namespaces_that_are_missing_or_about_to_go_keep_no_other_waiting(
     plane: ControlPlane, publisher: Publish, namespaces: Namespaces, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A pot may name namespaces that nobody has made yet; nobody has to be told of it."""
+    """A shared quota may name namespaces that nobody has made yet; nobody has to be told of it."""
     going, here = namespaces(2)
     plane.raw("DELETE", f"/api/v1/namespaces/{going}")  # without controllers it stays like that
     eventually(lambda: "deletionTimestamp" in plane.raw("GET", f"/api/v1/namespaces/{going}")[1]["metadata"])
     clock = Clock()
     one, later = publisher(StatusTiming(round=3600.0, spread=0.0), clock=clock), f"{here}-later"
-    standings = [pot(later, going, here, used=1)]
+    standings = [shared_quota(later, going, here, used=1)]
     with caplog.at_level(logging.WARNING):
         published(one, standings, lambda: used(plane) == {(here, NAME): "1"})
         one.write_some()
@@ -251,7 +251,7 @@ def test_without_the_right_to_write_it_says_so_once_and_goes_on(
     plane.kubectl("apply", "-f", "-", input=ROLE)
     try:
         one = publisher(kubeconfig=plane.kubeconfig_for(TENANT_TOKEN))
-        one.show([pot(*namespaces(2), used=1)])
+        one.show([shared_quota(*namespaces(2), used=1)])
         with caplog.at_level(logging.WARNING):
             for _ in range(3):
                 one.write_some()
@@ -271,11 +271,11 @@ def test_without_the_custom_resource_nothing_fails_and_with_it_all_is_written(
     eventually(lambda: plane.raw("GET", f"{GROUP}/gpuquotas")[0] == 404)
     clock = Clock()
     one = publisher(replace(AT_ONCE, rest=60.0), clock=clock)
-    one.show([pot(here, used=1)])
+    one.show([shared_quota(here, used=1)])
     with caplog.at_level(logging.WARNING):
         one.write_some()
     assert "404" in caplog.text
     plane.kubectl("apply", "-f", "-", input=DEFINITIONS)
     eventually(lambda: plane.raw("GET", f"{GROUP}/gpuquotas")[0] == 200)
     clock.now += 61.0
-    published(one, [pot(here, used=1)], lambda: used(plane) == {(here, NAME): "1"})
+    published(one, [shared_quota(here, used=1)], lambda: used(plane) == {(here, NAME): "1"})

@@ -19,8 +19,8 @@ def test_the_reference_of_rules_is_up_to_date() -> None:
     assert (DOCS / "rules.md").read_text() == rules_reference(), stale
 
 
-def test_pots_are_explained_with_every_key_that_they_add_and_every_one_that_they_take_over() -> None:
-    text = rules_reference().partition("\n## Pots\n")[2]
+def test_shared_quotas_are_explained_with_every_key_that_they_add_and_every_one_that_they_take_over() -> None:
+    text = rules_reference().partition("\n## Shared quotas\n")[2]
     assert all(f"| `{key}` |" in text for key in ("name", "namespaces", "mode"))
     assert all(f"`{key}`" in text for key in INHERITED)
 

@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.installation import Installation
 from tests.e2e.load_balancer import HAPROXY
 from tests.e2e.objects import POLICIES as OF_NAMESPACES
-from tests.e2e.quota_site import QuotaSite, quota_pots
+from tests.e2e.quota_site import QuotaSite, shared_quotas_text
 from tests.soak import attacks
 from tests.soak.attacks import Attack
 from tests.soak.siege import Siege
@@ -18,10 +18,10 @@ SECONDS = float(os.environ.get("ATTACK_SECONDS", "30"))
 """How long each attack lasts."""
 IN_FLIGHT = 90.0
 """Seconds that a create without a pod may hold a quota, as they are shipped."""
-POT = 16
-"""GPUs that the namespaces pot-* share."""
+SHARED_QUOTA = 16
+"""GPUs that the namespaces shared-* share."""
 POLICIES = {
-    "_quotas.yaml": quota_pots({"name": "pot", "namespaces": ["pot-*"], "gpus": POT}),
+    "_quotas.yaml": shared_quotas_text({"name": "shared", "namespaces": ["shared-*"], "gpus": SHARED_QUOTA}),
     "crowd.yaml": "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: crowd}\n"
     + OF_NAMESPACES["enforced"].replace("enforced-*", "crowd-*"),
 }
@@ -78,5 +78,5 @@ def test_A39_pods_of_900_000_containers_are_noticed_by_nobody(site: QuotaSite, m
 def test_A43_creates_that_others_refuse_hold_nothing_that_others_need(
     site: QuotaSite, make_namespace: Namespaces
 ) -> None:
-    """A tenant of a shared pot asks for a GPU of it again and again, and never gets a pod."""
-    besiege(site, make_namespace("pot"), attacks.creates_that_others_refuse(site.plane, make_namespace("pot")))
+    """A tenant of a shared quota asks for a GPU of it again and again, and never gets a pod."""
+    besiege(site, make_namespace("shared"), attacks.creates_that_others_refuse(site.plane, make_namespace("shared")))

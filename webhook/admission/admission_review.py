@@ -69,7 +69,13 @@ API_VERSION = "admission.k8s.io/v1"
 _FEW_OPERATIONS = 50
 """Most operations of a patch that is not measured; each is a value of the policy or the pod."""
 
-_REASONS = {403: "Forbidden", 409: "AlreadyExists", 500: "InternalError", 503: "ServiceUnavailable"}
+_REASONS = {
+    403: "Forbidden",
+    409: "AlreadyExists",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+}
 """HTTP status -> reason of a refusal, which clients compare; other statuses have the reason Invalid."""
 
 _EXPECTED: Mapping[type, str] = {dict: "a map", list: "a list", str: "a string"}
@@ -207,6 +213,8 @@ def render(uid: str, answer: AdmissionResponse) -> bytes:
     if not answer.is_allowed:
         reason = _REASONS.get(answer.code, "Invalid")
         response["status"] = {"code": answer.code, "message": answer.message, "reason": reason}
+        if answer.code == HTTPStatus.TOO_MANY_REQUESTS:  # clients of Kubernetes then try again by themselves
+            response["status"]["details"] = {"retryAfterSeconds": 1}
     if answer.patch:
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(orjson.dumps(answer.patch)).decode("ascii")

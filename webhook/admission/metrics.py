@@ -105,7 +105,7 @@ class Metrics:
             "gpu_policy_policy_reload_failures", [], "Policy reloads that were refused."
         )
         self._removed_quotas = self._counter(
-            "gpu_policy_quotas_removed", [], "Quotas of namespaces and pots that policy reloads have removed."
+            "gpu_policy_quotas_removed", [], "Quotas of namespaces and shared quotas that policy reloads have removed."
         )
         ProcessCollector(registry=self.registry)
         self._begin_at_zero()

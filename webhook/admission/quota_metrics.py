@@ -5,15 +5,13 @@ from fractions import Fraction
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from webhook.admission.series import OTHER, NamespaceSeries, ScrapedGauge, Series
+from webhook.admission.series import OTHER, ScrapedGauge, Series
 from webhook.ledger.context import Observer
 from webhook.ledger.reconciler import Usage
 from webhook.quota.quotas import Limit, Measure
 
 MOST_QUOTAS = 200
-"""Most quotas with series of their own. The platform names pots and namespaces, but there may be many."""
-_MOST_NAMESPACES = 100
-"""Most namespaces with series of their own about pods that are not stored."""
+"""Most quotas with series of their own. The platform names shared quotas and namespaces, but there may be many."""
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0)
 
 
@@ -61,24 +59,6 @@ class QuotaMetrics(Observer):
                 registry=registry,
             )
         )
-        self._withheld = NamespaceSeries(
-            Counter(
-                "gpu_policy_quota_withheld",
-                "Pods of a namespace that were refused for what its own entries without stored pods hold of a pot.",
-                ["namespace", "quota"],
-                registry=registry,
-            ),
-            _MOST_NAMESPACES,
-        )
-        self._blocking = NamespaceSeries(
-            Counter(
-                "gpu_policy_quota_blocking",
-                "Pods of others that were refused for what a namespace holds of a pot without stored pods.",
-                ["namespace", "quota"],
-                registry=registry,
-            ),
-            _MOST_NAMESPACES,
-        )
         text = "In use of a quota, by limit: gpus, model:<name>, resource:<name>; in GPUs, or units of the resource."
         ScrapedGauge("gpu_policy_quota_used", text, ("quota", "limit"), self._used, registry=registry)
         text = "The part of gpu_policy_quota_used that resource claims count."
@@ -100,39 +80,25 @@ class QuotaMetrics(Observer):
             self._durations[(operation,)]
 
     def reserved(self, key: str, seconds: float) -> None:
-        """A claim was answered, after this time."""
         name = self._name(key)
         self._durations[("reserve",)].observe(seconds)
         for series in (self._refused, self._failures, self._conflicts):
             series[(name,)].inc(0)
 
     def looked_up(self, seconds: float) -> None:
-        """Pods were listed, which took this long."""
         self._durations[("look_up",)].observe(seconds)
 
     def conflicted(self, key: str) -> None:
-        """Another replica wrote at the same time."""
         self._conflicts[(self._name(key),)].inc()
 
     def repaired(self) -> None:
-        """A damaged ledger was written anew."""
         self._repairs.inc()
 
     def failed(self, key: str) -> None:
-        """A claim was not answered."""
         self._failures[(self._name(key),)].inc()
 
     def refused(self, key: str) -> None:
-        """An enforced claim was refused."""
         self._refused[(self._name(key),)].inc()
-
-    def withheld(self, key: str, namespace: str) -> None:
-        """A claim was refused because of its namespace's own unconfirmed entries."""
-        self._withheld[namespace, self._name(key)].inc()
-
-    def blocked(self, key: str, namespace: str) -> None:
-        """A claim of another namespace was refused because of this namespace's unconfirmed entries."""
-        self._blocking[namespace, self._name(key)].inc()
 
     def _name(self, key: str) -> str:
         if key not in self._keys and len(self._keys) < MOST_QUOTAS:

@@ -12,7 +12,7 @@ from webhook.facts.facts import ClusterFacts
 from webhook.ledger.context import LEAST_IDLE, LONGEST_ROUND, LedgerContext, LedgerTiming, ReconcileIntervals
 from webhook.ledger.ledger_store import LedgerStore, Pods
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.reconciler import Reconciler, Usage
+from webhook.ledger.reconciler import QuotasInForce, Reconciler, Usage
 from webhook.policy.policy_store import HELD_SECONDS, PolicyStore
 from webhook.quota.quotas import Quota, QuotaScope
 
@@ -37,29 +37,21 @@ class WatchedPods(Pods, Protocol):
         """Whether a pod was seen in this namespace, so that the namespace exists."""
         ...
 
-    def start(self) -> None:
-        """Start to watch."""
-        ...
+    def start(self) -> None: ...
 
-    def close(self) -> None:
-        """Stop, within 2 seconds."""
-        ...
+    def close(self) -> None: ...
 
 
 class Publisher(Protocol):
     """Publishes usage for the users of each namespace."""
 
-    def start(self) -> None:
-        """Start a thread."""
-        ...
+    def start(self) -> None: ...
 
     def show(self, usages: Iterable[QuotaUsage]) -> None:
         """Publish the usage of all quotas, in the background."""
         ...
 
-    def close(self) -> None:
-        """End the thread, within 2 seconds."""
-        ...
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +93,7 @@ class QuotaService:
         self.ledgers = Ledgers(context)
         self._reconciler = Reconciler(
             self.ledgers,
-            PoliciesInForce(policies),
+            lambda: quotas_in_force(policies),
             intervals=intervals_for(timing),
             begin=parts.pods.start,
             listener=self._show,
@@ -112,13 +104,11 @@ class QuotaService:
         """Whether a pod was seen in a namespace."""
 
     def start(self) -> None:
-        """Start the threads."""
         if self._parts.publisher is not None:
             self._parts.publisher.start()
         self._reconciler.start()
 
     def close(self) -> None:
-        """End the threads."""
         self._reconciler.close()
         self._parts.pods.close()
         if self._parts.publisher is not None:
@@ -136,33 +126,18 @@ def intervals_for(timing: LedgerTiming) -> ReconcileIntervals:
     )
 
 
-class PoliciesInForce:
-    """The quotas of the policies in force, as `webhook.ledger.reconciler.Quotas`."""
+def quotas_in_force(policies: PolicyStore) -> QuotasInForce:
+    """The quotas of the policies in force. They are settled once every replica has loaded them."""
+    current = policies.current
 
-    def __init__(self, policies: PolicyStore) -> None:
-        self._policies = policies
-
-    @property
-    def exist(self) -> bool:
-        """Whether the policies have quotas."""
-        return self._policies.current.has_quotas
-
-    @property
-    def are_settled(self) -> bool:
-        """Whether the policies are in force for so long that every replica has loaded them."""
-        return time.monotonic() - self._policies.status.loaded_at_monotonic > HELD_SECONDS
-
-    @property
-    def pots(self) -> Iterable[Quota]:
-        """The quotas that namespaces share."""
-        return [bound.quota for bound in self._policies.current.pots]
-
-    @property
-    def namespaces(self) -> Iterable[str]:
-        """The namespaces that policies name."""
-        return self._policies.current.names
-
-    def of(self, namespace: str) -> Quota | None:
-        """The quota of one namespace alone."""
-        bound = self._policies.current.quotas_for(namespace)
+    def of(namespace: str) -> Quota | None:
+        bound = current.quotas_for(namespace)
         return next((one.quota for one in bound if one.quota.scope is QuotaScope.NAMESPACE), None)
+
+    return QuotasInForce(
+        [bound.quota for bound in current.shared_quotas],
+        of,
+        current.names,
+        are_settled=time.monotonic() - policies.status.loaded_at_monotonic > HELD_SECONDS,
+        exist=current.has_quotas,
+    )

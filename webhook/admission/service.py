@@ -7,6 +7,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Protocol
 from uuid import UUID
@@ -22,7 +23,7 @@ from webhook.admission.time_budget import TimeBudget
 from webhook.admission.warned_pods import DecisionListener
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline, TookTooLongError
 from webhook.engine import quota_claims
-from webhook.engine.quota_claims import NO_CLAIMS, QuotaClaims
+from webhook.engine.quota_claims import NO_CLAIMS
 from webhook.facts.facts import ClusterFacts, FactsSource, ImageSource
 from webhook.ledger.entries import UID_BYTES
 from webhook.ledger.ledger_store import GpuPod
@@ -49,16 +50,29 @@ def reserve(decision: Decision, request: AdmissionRequest, ledgers: Ledgers | No
     outcome = decision.outcome
     if outcome is None or decision.claims == NO_CLAIMS:
         return decision
-    tells_usage = ledgers is not None and ledgers.context.tells_usage
-    verdicts: Sequence[Verdict] = ()
+    found, verdicts = decision.claims, list[Verdict]()
+    seen: Callable[[str], Iterable[GpuPod]] | None = None
+    if ledgers is not None and ledgers.context.tells_usage:
+        pods = ledgers.context.pods
+        seen = lambda namespace: budget.deadline.outside(lambda: pods.seen(namespace))  # noqa: E731  # or None
 
     def ask(claims: Sequence[Claim]) -> Sequence[Verdict]:
-        nonlocal verdicts
-        verdicts = _ask(claims, request, ledgers, budget, decision.claims)
+        if ledgers is None:
+            return [_NO_LEDGERS] * len(claims)
+        reserving = partial(
+            ledgers.reserve,
+            _uid(request),
+            claims,
+            time.monotonic() + budget.seconds,
+            is_dry_run=request.is_dry_run,
+            name=_name(request),
+            takes_over=found.takes_over,
+            stands_for=found.stands_for,
+        )
+        verdicts.extend(budget.waiting(reserving))
         return verdicts
 
-    seen = (lambda namespace: _seen(namespace, ledgers, budget)) if ledgers is not None and tells_usage else None
-    judged = quota_claims.entered(outcome, request.namespace, decision.claims, ask, seen)
+    judged = quota_claims.entered(outcome, request.namespace, found, ask, seen)
     for verdict in verdicts:
         if isinstance(verdict, AlreadyStored):  # answered in the words of the API server, which would refuse it later
             message, annotations = f'pods "{verdict.name}" already exists', decision.answer.audit_annotations
@@ -67,40 +81,11 @@ def reserve(decision: Decision, request: AdmissionRequest, ledgers: Ledgers | No
     return decision if judged is outcome else decide(judged)
 
 
-def _ask(
-    claims: Sequence[Claim],
-    request: AdmissionRequest,
-    ledgers: Ledgers | None,
-    budget: TimeBudget,
-    found: QuotaClaims,
-) -> Sequence[Verdict]:
-    if ledgers is None:
-        return [_NO_LEDGERS] * len(claims)
-    uid = _uid(request)
-    name = _name(request) if is_pod(request.api_version, request.kind) else ""
-
-    def reserved() -> Sequence[Verdict]:
-        return ledgers.reserve(
-            uid,
-            claims,
-            time.monotonic() + budget.seconds,
-            is_dry_run=request.is_dry_run,
-            name=name,
-            takes_over=found.takes_over,
-            stands_for=found.stands_for,
-        )
-
-    return budget.waiting(reserved)
-
-
-def _seen(namespace: str, ledgers: Ledgers, budget: TimeBudget) -> Iterable[GpuPod]:
-    return budget.deadline.outside(lambda: ledgers.context.pods.seen(namespace))
-
-
 def _name(request: AdmissionRequest) -> str:
-    """The name of the pod; the validating phase has generated names, too. Empty for a name that no pod can have."""
+    """The name of the pod; the validating phase has generated names, too. Empty for what no pod can be called."""
     name = request.name or part(request.object, "metadata", "name")
-    return name if isinstance(name, str) and not objection_to("name", name) else ""
+    is_one = is_pod(request.api_version, request.kind) and isinstance(name, str) and not objection_to("name", name)
+    return name if is_one else ""
 
 
 def _uid(request: AdmissionRequest) -> bytes:

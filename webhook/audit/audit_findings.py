@@ -158,7 +158,7 @@ _LEVELS = {Mode.ENFORCE: Level.REFUSE, Mode.WARN: Level.WARN}
 
 
 def quota_overuse(quotas: Iterable[QuotaInUse], pods: Sequence[GpuPod], policies: PolicySet) -> Iterator[AuditFinding]:
-    """One finding for each limit that is exceeded, about the namespace or the pot; `pods` are all pods that count."""
+    """One finding for each limit that is exceeded, about the namespace or shared quota; `pods` are all that count."""
     for one in quotas:
         for limit, used in (one.usage.used or {}).items():
             if used > limit.hard:
@@ -168,8 +168,8 @@ def quota_overuse(quotas: Iterable[QuotaInUse], pods: Sequence[GpuPod], policies
 def _over_limit(bound: BoundQuota, limit: Limit, used: Fraction, running: Running, policies: PolicySet) -> AuditFinding:
     quota, over = bound.quota, used - limit.hard
     about, policy = ObjectReference("", "Namespace", quota.name, "v1"), policies.for_namespace(quota.name).name
-    if quota.scope is QuotaScope.POT:
-        about, policy = ObjectReference("", "Pot", quota.name, API_VERSION), bound.origin.removesuffix(".yaml")
+    if quota.scope is QuotaScope.SHARED:
+        about, policy = ObjectReference("", "SharedQuota", quota.name, API_VERSION), bound.origin.removesuffix(".yaml")
     allowed = amount_of(limit.hard, limit)
     return AuditFinding(
         level=_LEVELS.get(bound.mode, Level.AUDIT),

@@ -122,7 +122,7 @@ def quotas_in_use(policies: PolicySet, pods: Iterable[GpuPod], namespaces: Itera
         by_namespace.setdefault(pod.namespace, []).append(pod)
     names = {*by_namespace, *policies.names, *namespaces}
     bound = {one.quota.key: one for name in names for one in policies.quotas_for(name)}
-    bound |= {one.quota.key: one for one in policies.pots}
+    bound |= {one.quota.key: one for one in policies.shared_quotas}
     return [QuotaInUse(one, _usage(one, by_namespace, names)) for one in bound.values()]
 
 
@@ -231,7 +231,8 @@ def render(quotas: Sequence[ReportedQuota], console: Console, *, names_namespace
 
 
 def _title(quota: ReportedQuota) -> Text:
-    title = Text(printable(f"{quota.scope} {quota.name}".strip()), style="bold")
+    scope = "shared quota" if quota.scope == QuotaScope.SHARED else quota.scope
+    title = Text(printable(f"{scope} {quota.name}".strip()), style="bold")
     return title.append(printable(f" ({quota.mode})" if quota.mode else ""), style="not bold")
 
 

@@ -29,8 +29,8 @@ def check(policies: Path, directory: Path | None) -> None:
     for notice in policy_set.notices:
         click.echo(f"note: {notice}", err=True)
     parts = counted(len(policy_set.policies), "policy", "policies")
-    if policy_set.pots:
-        parts += f", {counted(len(policy_set.pots), 'pot')} of quota"
+    if policy_set.shared_quotas:
+        parts += f", {counted(len(policy_set.shared_quotas), 'shared quota')}"
     if exceptions := policy_set.exceptions.all:
         parts += f", {counted(len(exceptions), 'exception')}"
     if rows := policy_set.cuda.counts:
@@ -96,7 +96,7 @@ def _seconds(written: str | None) -> float | None:
 @policy.command()
 @click.option(
     "--kind",
-    type=click.Choice(["GPUPolicy", "GPUQuotaPots", "GPUCudaTables", "GPUPolicyExceptions", "GPUPolicyTest"]),
+    type=click.Choice(["GPUPolicy", "GPUSharedQuotas", "GPUCudaTables", "GPUPolicyExceptions", "GPUPolicyTest"]),
     default="GPUPolicy",
     help="Kind of the files that is printed.",
 )
@@ -109,7 +109,7 @@ def _seconds(written: str | None) -> float | None:
 def schema(kind: str, write: str | None, policies: Path) -> None:
     """Print the JSON Schema of a kind of file, for editors.
 
-    The kinds are policies (GPUPolicy), _quotas.yaml (GPUQuotaPots), _cuda.yaml (GPUCudaTables), _exceptions.yaml
+    The kinds are policies (GPUPolicy), _quotas.yaml (GPUSharedQuotas), _cuda.yaml (GPUCudaTables), _exceptions.yaml
     (GPUPolicyExceptions) and tests of policies (GPUPolicyTest). With --write, the printed lines are for files in the
     directory that --policies names.
     """

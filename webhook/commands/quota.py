@@ -58,7 +58,7 @@ def quota(
 def _nothing(namespace: str | None, *, is_counted: bool) -> str:
     where = "any namespace" if namespace is None else f"namespace {namespace}"
     if is_counted:
-        return f"No quota of GPUs limits {where}. The rule gpuQuota of a policy sets one, or a pot in _quotas.yaml."
+        return f"No quota of GPUs limits {where}. The rule gpuQuota of a policy sets one, or _quotas.yaml does."
     if namespace is None:
         return f"No quota of GPUs is shown in {where}. Run gpu-policy doctor to see whether something is wrong."
     return (

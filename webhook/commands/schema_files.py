@@ -24,7 +24,7 @@ class SchemaFile:
 
 SCHEMAS: Mapping[str, SchemaFile] = {
     "GPUPolicy": SchemaFile("policy-schema.json", policy_schema_text, "*.yaml"),
-    "GPUQuotaPots": SchemaFile("quotas-schema.json", quotas_schema_text, QUOTAS_FILE),
+    "GPUSharedQuotas": SchemaFile("quotas-schema.json", quotas_schema_text, QUOTAS_FILE),
     "GPUCudaTables": SchemaFile("cuda-tables-schema.json", cuda_schema_text, CUDA_FILE),
     "GPUPolicyExceptions": SchemaFile("exceptions-schema.json", exceptions_schema_text, EXCEPTIONS_FILE),
     "GPUPolicyTest": SchemaFile("policy-test-schema.json", policy_test_schema_text, "tests/*.yaml"),

@@ -80,7 +80,6 @@ def _rows(workload: WebhookDeployment, place: Place) -> Iterator[_Row]:
     if ledgers := workload.quota_ledgers:
         yield _READ, "", "pods", "pods that count against quotas are read"
         yield ("get",), "", "namespaces", "ledgers are begun only for namespaces that exist"
-        yield ("list",), "", "resourcequotas", "pods that a ResourceQuota would refuse are not counted"
         verbs = tuple(verb for verb in _ALL if verb != "watch")
         yield verbs, "", "configmaps", "the ledgers of quotas are kept there", "", ledgers
         yield _ALL, "gpupolicy.dev", "gpuquotas", "usage is shown to users"

@@ -79,7 +79,7 @@ def claims_of(
     accelerators = quotas[0].quota.counting.accelerators
     pod = read or pod_from_raw(raw, accelerators)
     counted = counted_pod({**raw, "metadata": {}}, accelerators)
-    findings = list(uncounted_of_pots(pod, quotas, known))
+    findings = list(uncounted_of_shared_quotas(pod, quotas, known))
     if counted is None and not pod.resource_claims:
         return QuotaClaims(findings=tuple(findings)) if findings else NO_CLAIMS
     if counted is not None and len(counted.gpus) > MOST_RESOURCES:
@@ -100,7 +100,7 @@ def claims_of(
         remaining = own if whole.reserved else None
         claim = Claim(bound.quota, demand, is_enforced, whole.reserved, remaining, usual_limits(bound))
         claims.append(BoundClaim(claim, bound))
-        if bound.quota.scope is QuotaScope.POT:  # the rule reports objections of the namespace's own quota
+        if bound.quota.scope is QuotaScope.SHARED:  # the rule reports objections of the namespace's own quota
             findings += [finding_of(bound, objection) for objection in objections(demand, bound.quota)]
     return QuotaClaims(tuple(claims), tuple(findings))
 
@@ -211,19 +211,21 @@ def _too_many_kinds(pod: Pod) -> Objection:
     return Objection("spec", found, f"at most {MOST_RESOURCES} are counted", "Request GPUs of one node only")
 
 
-def uncounted_of_pots(pod: Pod, quotas: Sequence[BoundQuota], known: ResourceClaims) -> Iterator[Finding]:
-    """The GPUs of a pod that pots cannot count. The rule reports these for the namespace's own quota."""
+def uncounted_of_shared_quotas(pod: Pod, quotas: Sequence[BoundQuota], known: ResourceClaims) -> Iterator[Finding]:
+    """The GPUs of a pod that shared quotas cannot count. The rule reports these for the namespace's own quota."""
     for bound in quotas:
-        if bound.quota.scope is QuotaScope.POT:
+        if bound.quota.scope is QuotaScope.SHARED:
             is_denied = bound.quota.counting.claims is ClaimsMode.DENY
             for objection in uncounted(pod, bound.quota, known):
                 yield finding_of(bound, objection) if is_denied else advice_of(bound, objection)
 
 
-def pot_findings(pod: Pod, namespace: str, quotas: Sequence[BoundQuota], known: ResourceClaims) -> Iterator[Finding]:
-    """Why a pod never fits into a pot. The rule reports this for the namespace's own quota."""
-    yield from uncounted_of_pots(pod, quotas, known)
+def shared_quota_findings(
+    pod: Pod, namespace: str, quotas: Sequence[BoundQuota], known: ResourceClaims
+) -> Iterator[Finding]:
+    """Why a pod never fits into a shared quota. The rule reports this for the namespace's own quota."""
+    yield from uncounted_of_shared_quotas(pod, quotas, known)
     for bound in quotas:
         demand = pod_demand(pod, namespace, bound.quota.counting, known).all
-        if demand is not None and bound.quota.scope is QuotaScope.POT:
+        if demand is not None and bound.quota.scope is QuotaScope.SHARED:
             yield from (finding_of(bound, objection) for objection in objections(demand, bound.quota))

@@ -4,18 +4,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 from heapq import nsmallest
+from http import HTTPStatus
 
 from webhook.engine.exceptions_used import excepted
 from webhook.ledger.ledger_store import GpuPod, entered_demand
 from webhook.ledger.verdicts import (
     AlreadyStored,
-    Crowded,
     Exceeded,
     Granted,
-    InTreeExceeded,
+    KeptOut,
+    LedgerFull,
+    TooManyUnconfirmed,
     Unanswered,
     Verdict,
-    Withheld,
 )
 from webhook.model.shape import shortened
 from webhook.model.wording import PLATFORM_TEAM
@@ -24,7 +25,7 @@ from webhook.policy.policy_quotas import BoundQuota
 from webhook.quota import quota_wording
 from webhook.quota.amounts import amounts
 from webhook.quota.quota_wording import Objection, is_unspecified
-from webhook.quota.quotas import Demand, Excess, Limit, OnLedgerFailure, Quota
+from webhook.quota.quotas import Demand, Limit, OnLedgerFailure, Quota
 from webhook.rules import gpu_quota
 from webhook.rules.rule_settings import Mode
 
@@ -34,10 +35,6 @@ _MOST_NAMES = 3
 """Pods that a refusal names."""
 _LONGEST_NAME = 40
 """Characters of a pod's name in a refusal. A warning has room for 256 in all."""
-
-
-_KeptOut = Withheld | Crowded | AlreadyStored | InTreeExceeded
-"""Verdicts on a pod that is kept out because of other pods in its namespace."""
 
 
 def advice_of(bound: BoundQuota, objection: Objection) -> Finding:
@@ -75,10 +72,12 @@ def finding_for(bound: BoundQuota, demand: Demand, verdict: Verdict, pods: Itera
 
 
 def _finding_for(
-    bound: BoundQuota, demand: Demand, verdict: Exceeded | Unanswered | _KeptOut, pods: Iterable[GpuPod] | None
+    bound: BoundQuota, demand: Demand, verdict: Exceeded | Unanswered | KeptOut, pods: Iterable[GpuPod] | None
 ) -> Finding:
-    if isinstance(verdict, Withheld | Crowded | AlreadyStored | InTreeExceeded):
-        return finding_of(bound, _WITHOUT_USAGE if pods is None else _objection(verdict, bound.quota))
+    if isinstance(verdict, KeptOut):
+        found = finding_of(bound, _WITHOUT_USAGE if pods is None else _objection(verdict, bound.quota))
+        passes = isinstance(verdict, TooManyUnconfirmed) and verdict.excess.used  # those pods are stored in a moment
+        return replace(found, code=HTTPStatus.TOO_MANY_REQUESTS) if passes else found
     if isinstance(verdict, Exceeded):
         largest = None if pods is None else _largest(pods, verdict.excesses[0].limit, bound.quota)
         is_open = is_unspecified(demand, bound.quota)
@@ -108,18 +107,14 @@ def _finding_for(
     )
 
 
-def _objection(verdict: _KeptOut, quota: Quota) -> Objection:
+def _objection(verdict: KeptOut, quota: Quota) -> Objection:
     """The objection to a pod that is kept out because of other pods in its namespace."""
     if isinstance(verdict, AlreadyStored):
         found = f"there is already a pod {verdict.name}"
         return Objection("metadata.name", found, "no two pods of a namespace have one name", "Choose another name")
-    if isinstance(verdict, InTreeExceeded):
-        return Objection("spec", verdict.found, "the API server refuses pods beyond it", "Free some or request less")
-    if isinstance(verdict, Crowded):
-        return Objection("spec", *quota_wording.crowded(quota, verdict.bytes, verdict.most))
-    return Objection(
-        "spec", *quota_wording.withheld(quota, Excess(verdict.limit, verdict.asks, verdict.held), verdict.most)
-    )
+    if isinstance(verdict, LedgerFull):
+        return Objection("spec", *quota_wording.ledger_full(quota, verdict.demands, verdict.most))
+    return Objection("spec", *quota_wording.too_many_unconfirmed(quota, verdict.excess, verdict.most))
 
 
 _WITHOUT_USAGE = Objection(

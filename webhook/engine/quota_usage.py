@@ -41,7 +41,7 @@ def quota_usages(counted: Mapping[str, Usage], policies: PolicySet) -> list[Quot
 
     A quota that the policies no longer have is left out.
     """
-    bound = {one.quota.key: one for one in policies.pots}
+    bound = {one.quota.key: one for one in policies.shared_quotas}
     for one in counted.values():
         bound |= {found.quota.key: found for found in policies.quotas_for(one.quota.name)}
     return [

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from webhook.engine.exceptions_used import findings_under
-from webhook.engine.quota_claims import pot_findings
+from webhook.engine.quota_claims import shared_quota_findings
 from webhook.engine.running_rules import addressed_to, facts_under, findings_of
 from webhook.engine.validating import simulate
 from webhook.facts.facts import ClusterFacts
@@ -127,8 +127,8 @@ def judge_template(
     if template.is_queued:
         findings = [finding for finding in findings if not finding.follows_nodes]
     if not any(finding.refuses for finding in findings):
-        of_pots = pot_findings(pod, where.namespace, where.quotas, facts_under(where.policy, where.facts))
-        findings.extend(addressed_to(where.policy.contact, of_pots))
+        shared = shared_quota_findings(pod, where.namespace, where.quotas, facts_under(where.policy, where.facts))
+        findings.extend(addressed_to(where.policy.contact, shared))
     findings = [one for one in findings if one.kind is not FindingKind.ADVICE or one not in said]
     said.update(findings)
     unit = "share" if findings and pod.gpus and unit_name(pod, where.facts, GPUS) == "share" else "GPU"

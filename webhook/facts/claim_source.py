@@ -5,7 +5,7 @@ pods and the claims of a cluster together, as ledgers see them.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from functools import partial
 from threading import Lock
 
@@ -166,9 +166,6 @@ class PodsAndClaims:
 
     def stored_now(self, namespace: str, name: str, seconds: float) -> bytes | None:
         return self._pods.stored_now(namespace, name, seconds)
-
-    def full_quota(self, namespace: str, gpus: Mapping[str, int], seconds: float) -> str:
-        return self._pods.full_quota(namespace, gpus, seconds)
 
     def has_namespace(self, namespace: str, seconds: float) -> bool:
         return self._pods.has_namespace(namespace, seconds)

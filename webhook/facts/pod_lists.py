@@ -1,10 +1,6 @@
 """Consistent lists of pods, and of other objects that hold GPUs.
 
 The API server answers them from its storage, not from its caches.
-
-ResourceQuotas of Kubernetes are read as well, since one of them may refuse the next pod: the number of pods, and
-requests of GPUs, in quotas without scopes. Their status is compared, as the API server does
-(plugin/pkg/admission/resourcequota of Kubernetes).
 """
 
 import logging
@@ -20,49 +16,11 @@ from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList
 from webhook.ledger.ledger_store import GpuPod, LedgerError
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.globs import is_glob
-from webhook.model.quantity import parse_quantity
-from webhook.model.shape import FormatError
-
-
-def too_full(raw: object, gpus: Mapping[str, int]) -> str:
-    """The ResourceQuota that surely leaves too little for a pod with these GPUs, and what it leaves; empty for none.
-
-    >>> status = {"hard": {"requests.nvidia.com/gpu": "4"}, "used": {"requests.nvidia.com/gpu": "3"}}
-    >>> too_full({"metadata": {"name": "team"}, "spec": {}, "status": status}, {"nvidia.com/gpu": 2})
-    'ResourceQuota team leaves 1 of requests.nvidia.com/gpu'
-    """
-    quota = _map(raw)
-    spec, status = _map(quota.get("spec")), _map(quota.get("status"))
-    if spec.get("scopes") or spec.get("scopeSelector"):
-        return ""
-    hard, used = _map(status.get("hard")), _map(status.get("used"))
-    for name, asks in _asked(gpus):
-        if name not in hard or name not in used:
-            continue
-        try:
-            left = parse_quantity(hard[name]) - parse_quantity(used[name])
-        except FormatError:
-            continue
-        if asks > left:
-            return f"ResourceQuota {_map(quota.get('metadata')).get('name')} leaves {max(0, int(left))} of {name}"
-    return ""
-
-
-def _asked(gpus: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    yield from (("pods", 1), ("count/pods", 1))
-    for resource, count in gpus.items():
-        yield f"requests.{resource}", count
-
-
-def _map(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
 
 PODS = path_of(CORE, "pods")
 PAGE = 250
 """Whole pods in one answer: one or two MiB. Parsing takes twice the time where a page has twice as many."""
 _METADATA_PAGE = 1000
-_FORBIDDEN = 403
 _EXPIRED = 410
 """HTTP status when the rest of a list has expired; the API server keeps it for some minutes."""
 _ATTEMPTS = 3
@@ -101,20 +59,6 @@ class PodLists:
             return None if found is None else uid_of(found)
         except ValueError as error:
             raise _explained(path, AnswerError(str(error)), _UNREAD) from error
-
-    def full_quota(self, namespace: str, gpus: Mapping[str, int], seconds: float) -> str:
-        """The ResourceQuota that leaves too little for one more pod now; empty for none. Raises LedgerError."""
-        path = path_of(CORE, "resourcequotas", namespace=namespace)
-        try:
-            for raw in self._listed(Listed(path, PAGE), ListDeadline(seconds), _UNREAD):
-                if found := too_full(raw, gpus):
-                    return found
-        except LedgerError as error:
-            if isinstance(error.__cause__, ApiServerError) and error.__cause__.status == _FORBIDDEN:
-                _log.debug("%s", error)  # the right is one that the replicas can do without
-                return ""
-            raise
-        return ""
 
     def has_namespace(self, namespace: str, seconds: float) -> bool:
         """Whether the namespace exists now. Raises LedgerError."""

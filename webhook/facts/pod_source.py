@@ -42,7 +42,7 @@ class LivePods(PodCache):
 
         super().__init__(now, clock, partial(stored_from_raw, accelerators=accelerators))
         lists = PodLists(server, now, accelerators)
-        self.stored_now, self.full_quota, self.has_namespace = lists.stored, lists.full_quota, lists.has_namespace
+        self.stored_now, self.has_namespace = lists.stored, lists.has_namespace
         self.live_now, self.list_now = lists.live, lists.gpu_pods
         self._started = self._closed = False
         resource = WatchedResource("pods", PODS, self.replace, self.change, page=PAGE, selector=COUNTING)

@@ -3,7 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from itertools import islice
 from uuid import NAMESPACE_URL, uuid5
 
@@ -125,9 +125,6 @@ class StaticPods:
 
     def stored_now(self, namespace: str, name: str, seconds: float) -> bytes | None:  # noqa: ARG002  # as above
         return None
-
-    def full_quota(self, namespace: str, gpus: Mapping[str, int], seconds: float) -> str:  # noqa: ARG002  # as above
-        return ""
 
     def has_namespace(self, namespace: str, seconds: float) -> bool:  # noqa: ARG002  # a file need not say them all
         return True

@@ -5,31 +5,43 @@
 
 import logging
 import random
-from collections.abc import Mapping, Set
+from collections import Counter
+from collections.abc import Set
 from threading import Lock
 
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.entries import Entries
 from webhook.ledger.ledger_store import LedgerError, StoredLedger
-from webhook.ledger.unconfirmed import UnconfirmedEntries
+from webhook.ledger.plan import Unconfirmed
 from webhook.quota.quotas import Demand
 
 LATE = "the ledger did not answer in time"
 
+_RESTS = 10
+"""After a pod that was never stored, its namespace keeps to its window for this many times an admission's time."""
+
 
 class CachedLedger:
-    """One ledger, read and written through the store. One thread at a time may write; any thread may read."""
+    """One ledger, read and written through the store. One thread at a time may write; any thread may read.
+
+    An entry is unconfirmed until this replica knows that its pod is stored.
+    """
 
     def __init__(self, key: str, context: LedgerContext) -> None:
         self.key = key
         self._store, self._timing, self._clock = context.store, context.timing, context.clock
-        self._observer = context.observer
+        self._observer, self._pods = context.observer, context.pods
         self._first_seen: dict[bytes, float] = {}
-        self._listed: frozenset[bytes] = frozenset()
+        self._unconfirmed: set[bytes] = set()
+        self._gave_up: dict[str, float] = {}  # namespace -> when a pod of it was last known not to come any more
         self._seen_lock = Lock()
-        self.unconfirmed = UnconfirmedEntries(context.pods, context.timing.overdue_after, context.timing.in_flight)
         self.held: StoredLedger | None = None
         """The ledger as last read or written; None where there was none, or it was never read."""
+
+    @property
+    def entries(self) -> Entries:
+        held = self.held  # another thread may remove it
+        return Entries() if held is None else held.entries
 
     def covers(self, patterns: tuple[str, ...]) -> StoredLedger | None:
         """The held ledger, if it covers the namespaces with these names and globs."""
@@ -45,43 +57,67 @@ class CachedLedger:
         self.keep(held)
         return is_news
 
-    def create(self, entries: Entries, deadline: float) -> StoredLedger:
+    def create(self, entries: Entries, deadline: float) -> None:
         """Create the ledger. Raises ConflictError and LedgerError."""
-        written = self._store.create(self.key, entries, self._seconds(deadline))
-        self.keep(written)
-        return written
+        self.keep(self._store.create(self.key, entries, self._seconds(deadline)))
 
-    def replace(self, entries: Entries, over: StoredLedger, deadline: float) -> StoredLedger:
+    def replace(self, entries: Entries, over: StoredLedger, deadline: float) -> None:
         """Write entries over the ledger that was read, unless they are the same. Raises ConflictError, LedgerError."""
         if entries is over.entries and not over.damage:
-            return over
+            return
         written = self._store.replace(self.key, entries, over, self._seconds(deadline))
         if over.damage:
             _log.error("quota %s: the ledger was written anew: %s", self.key, over.damage)
             self._observer.repaired()
         self.keep(written)
-        return written
+
+    def note(self, held: StoredLedger | None, before: StoredLedger | None) -> None:
+        """Take note of the ledger as it was read elsewhere, so that the age of its entries begins to count.
+
+        `before` is what `held` was when that read began. Where it has changed meanwhile, it is newer than the read.
+        """
+        if self.held is before and (held is None or before is None or held.version != before.version):
+            self.keep(held)
 
     def keep(self, held: StoredLedger | None) -> None:
         """Take note of the ledger, and of the time for new entries."""
-        self.held = held
-        by_uid: Mapping[bytes, Demand] = {} if held is None else held.entries.by_uid
         now = self._clock()
         with self._seen_lock:
+            before, self.held = self.entries.by_uid, held
+            by_uid = self.entries.by_uid
             new, gone = by_uid.keys() - self._first_seen.keys(), self._first_seen.keys() - by_uid.keys()
-            for uid in new:
-                self._first_seen[uid] = now
+            self._forget_confirmed()
             for uid in gone:
+                if uid in self._unconfirmed and self.outlasted(uid, now) and self._pods.is_known():
+                    self._gave_up[before[uid].namespace] = now
                 del self._first_seen[uid]
-            self.unconfirmed.added({uid: by_uid[uid] for uid in new}, now)
-            self.unconfirmed.removed(gone, now)
-            self.unconfirmed.confirm(self._listed)
-            self._listed -= by_uid.keys()
+            self._first_seen.update(dict.fromkeys(new, now))
+            self._unconfirmed = (self._unconfirmed - gone) | new
 
-    def listed(self, uids: Set[bytes]) -> None:
-        """Take note of stored pods that are about to get an entry."""
+    def confirm(self, uids: Set[bytes]) -> None:
         with self._seen_lock:
-            self._listed |= uids
+            self._unconfirmed -= uids
+
+    def unconfirmed(self, entries: Entries | None = None) -> Counter[Demand]:
+        """How many of these entries, or of all, are unconfirmed, by demand."""
+        by_uid = (entries or self.entries).by_uid
+        with self._seen_lock:
+            self._forget_confirmed()
+            return Counter(by_uid[uid] for uid in self._unconfirmed if uid in by_uid)
+
+    def unconfirmed_in(self, namespace: str, entries: Entries) -> Unconfirmed:
+        """Which of these entries are unconfirmed in a namespace."""
+        counts = self.unconfirmed(entries)
+        rest = self._timing.in_flight * _RESTS
+        return Unconfirmed(
+            Counter({demand: count for demand, count in counts.items() if demand.namespace == namespace}),
+            gave_up=self._clock() - self._gave_up.get(namespace, -float("inf")) < rest,
+        )
+
+    def _forget_confirmed(self) -> None:
+        if self._unconfirmed:
+            uids = self._unconfirmed
+            self._unconfirmed = uids - self._pods.live_among(uids) - self._pods.gone_among(uids)
 
     def outlasted(self, uid: bytes, since: float) -> bool:
         """Whether at `since` an entry had been seen for longer than any admission takes."""
@@ -146,12 +182,13 @@ class StaleEntries:
         """
         since = self._clock()
         uids = {uid for uid, demand in entries.by_uid.items() if demand.namespace in namespaces}
+        if not uids:
+            return frozenset()
         stored = self._pods.live_among(uids) | self._pods.gone_among(uids)
         suspects = {uid for uid in uids if uid in stored or self._cache.outlasted(uid, since)}
-        if not suspects:
-            return frozenset()
         live = self._pods.live_now(namespaces, self._cache.left(deadline))
         self._observer.looked_up(self._clock() - since)
+        self._cache.confirm(live)
         return suspects - live
 
 

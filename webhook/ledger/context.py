@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import Lock
 
 from webhook.ledger.ledger_store import LedgerStore, Pods
 
@@ -29,46 +28,6 @@ class Observer:
     def refused(self, key: str) -> None:
         """An enforced claim was refused."""
 
-    def withheld(self, key: str, namespace: str) -> None:
-        """A claim of this namespace was refused because of the namespace's unconfirmed entries."""
-
-    def blocked(self, key: str, namespace: str) -> None:
-        """A claim of another namespace was refused that would fit without this namespace's unconfirmed entries."""
-
-
-_WAIT_SLOTS = 10
-
-
-class WaitSlots:
-    """Bounds how many threads of a replica wait for pods to be stored, so that other requests find a thread.
-
-    A namespace gets a slot only while more slots are free than it has: one namespace alone gets half of them. Threads
-    may share it.
-    """
-
-    def __init__(self, most: int = _WAIT_SLOTS) -> None:
-        self._free = most
-        self._lock = Lock()
-        self._taken: dict[str, int] = {}
-
-    def acquire(self, namespace: str) -> bool:
-        """Take a slot for a pod of a namespace; False where the namespace gets none."""
-        with self._lock:
-            taken = self._taken.get(namespace, 0)
-            if taken >= self._free:
-                return False
-            self._taken[namespace] = taken + 1
-            self._free -= 1
-            return True
-
-    def release(self, namespace: str) -> None:
-        """Give a slot back."""
-        with self._lock:
-            self._free += 1
-            left = self._taken.pop(namespace) - 1
-            if left:
-                self._taken[namespace] = left
-
 
 Clock = Callable[[], float]
 
@@ -84,12 +43,6 @@ class LedgerTiming:
     """Pods are listed before refusals at most this often, and less often where a list takes long."""
     one_call: float = 5.0
     """Longest time of one call to the API server that no request waits for."""
-    overdue_after: float = 3.0
-    """Time that a pod may take from its entry until it is stored and seen. Then its entry is overdue."""
-    waits: tuple[float, ...] = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 0.64, 0.64)
-    """Pauses between the attempts of a pod that waits until other pods of its namespace are stored."""
-    confirm_every: float = 0.2
-    """The pods of a namespace are listed at most this often to learn which of them are stored."""
     longest_pause: float = 0.004
     """Longest pause before another attempt to write, about as long as a write takes. It does not grow, because the pod
     that has waited longest would then be the last to be written."""
@@ -114,9 +67,8 @@ class LedgerContext:
     observer: Observer = field(default_factory=Observer)
     clock: Clock = time.monotonic
     is_bounded: bool = False
-    """Whether a namespace may hold only a part of a pot with unconfirmed entries. False for pods in files: they are
-    never stored."""
-    slots: WaitSlots = field(default_factory=WaitSlots)
+    """Whether a namespace may hold only a part of a shared quota with unconfirmed entries. False for pods in files,
+    which are never stored."""
     tells_usage: bool = True
     """Whether refusals say how much is in use, and by which pods of the requesting namespace."""
 

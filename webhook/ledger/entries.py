@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from itertools import groupby
 from typing import Any
 from uuid import UUID
 
@@ -80,7 +79,6 @@ class Entries:
 
     @property
     def namespaces(self) -> frozenset[str]:
-        """The namespaces that have entries."""
         return frozenset(demand.namespace for demand in self.counts)
 
     def to_raw(self) -> dict[str, Any]:
@@ -88,8 +86,7 @@ class Entries:
 
         `kinds` lists what pods request. `entries` is namespace -> number of the kind -> uids in base64.
         """
-        kinds = sorted(map(kind_of, self.counts), key=_order)
-        kinds = [kind for kind, _ in groupby(kinds)]
+        kinds = sorted(set(map(kind_of, self.counts)), key=lambda kind: orjson.dumps(kind_to_raw(kind)))
         numbers = {kind: number for number, kind in enumerate(kinds)}
         demands = sorted(self.counts, key=lambda one: (one.namespace, numbers[kind_of(one)]))
         uids: dict[Demand, list[bytes]] = {demand: [] for demand in demands}
@@ -180,15 +177,6 @@ def _by_demand(by_uid: Mapping[bytes, Demand]) -> Iterable[tuple[Demand, list[by
         else:
             known[1].append(uid)
     return found.values()
-
-
-def _order(kind: Kind) -> tuple[object, ...]:
-    gpus, models, requests = kind
-    return gpus, models is not None, models or (), [list(map(_order_of_devices, request)) for request in requests]
-
-
-def _order_of_devices(one: ClaimedDevices) -> tuple[object, ...]:
-    return one.resource, one.number, one.models is not None, one.models or ()
 
 
 def _read_kind(raw: object, where: str) -> Kind:
@@ -290,21 +278,13 @@ def undecodable(found: object) -> str:
 
 def entries_in(found: object) -> Entries:
     """The entries in a ConfigMap. Raises ValueError where it is no ledger."""
-    raw = found if isinstance(found, dict) else {}
-    for part, key in (("data", DATA), ("binaryData", PACKED)):
-        held = raw.get(part)
-        text = held.get(key) if isinstance(held, dict) else None
-        if isinstance(text, str):
-            return entries_from_raw(
-                orjson.loads(text if key == DATA else _unpacked(base64.b64decode(text, validate=True)))
-            )
+    text, packed = mapped(found, "data").get(DATA), mapped(found, "binaryData").get(PACKED)
+    if isinstance(text, str):
+        return entries_from_raw(orjson.loads(text))
+    if isinstance(packed, str):
+        try:
+            unpacked = unzipped(base64.b64decode(packed, validate=True), _LARGEST_JSON)
+        except (zlib.error, ValueError) as error:
+            raise ValueError(f"binaryData[{PACKED}] is not gzip of a ledger: {error}") from None
+        return entries_from_raw(orjson.loads(unpacked))
     raise ValueError(f"found neither data[{DATA}] nor binaryData[{PACKED}]")
-
-
-def _unpacked(packed: bytes) -> bytes:
-    try:
-        return unzipped(packed, _LARGEST_JSON)
-    except zlib.error as error:
-        raise ValueError(f"binaryData[{PACKED}] is not gzip: {error}") from None
-    except ValueError as error:
-        raise ValueError(f"binaryData[{PACKED}]: {error}") from None

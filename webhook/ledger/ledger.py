@@ -8,7 +8,8 @@ import logging
 import random
 import time
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from threading import Lock
 
 from webhook.kubernetes.api_errors import ConflictError
@@ -16,13 +17,27 @@ from webhook.ledger.cached_ledger import LATE, CachedLedger, StaleEntries
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.entries import Entries
 from webhook.ledger.ledger_store import LedgerError, StoredLedger, entered_demand
-from webhook.ledger.plan import BatchPlan, BatchQueue, UnconfirmedUsage, corrected, is_shared, withheld
-from webhook.ledger.unconfirmed import ConfirmationWait, UnconfirmedEntries
-from webhook.ledger.verdicts import Claim, Correction, Granted, PendingEntry, Unanswered, Verdict
+from webhook.ledger.plan import BatchPlan, BatchQueue, corrected, is_shared, too_many_unconfirmed
+from webhook.ledger.verdicts import (
+    Claim,
+    Correction,
+    Exceeded,
+    Granted,
+    PendingEntry,
+    TooManyUnconfirmed,
+    Unanswered,
+    Verdict,
+)
 from webhook.quota.amounts import excesses, used
+from webhook.quota.quota_wording import amount_of
 from webhook.quota.quotas import Demand, Quota
 
 _log = logging.getLogger("gpu_policy.quota")
+
+_MOST_NAMED = 3
+"""Most namespaces that the log names for one refusal."""
+_LOG_SECONDS = 60.0
+"""For each quota, refusals for entries without a stored pod are logged at most this often."""
 
 
 class Ledger:
@@ -32,35 +47,20 @@ class Ledger:
         self.key = key
         self._pods, self._timing, self._is_bounded = context.pods, context.timing, context.is_bounded
         self._observer, self._clock = context.observer, context.clock
-        self._cache = CachedLedger(key, context)
-        self._confirmation = ConfirmationWait(key, context, self._cache.unconfirmed)
+        self.cache = CachedLedger(key, context)
         self._preparing = Lock()
         self._expects_others = False
         self._failed_at = -float("inf")
-        self.stale = StaleEntries(key, context, self._cache)
+        self.stale = StaleEntries(key, context, self.cache)
         self._asked_at = self._clock()
-        self._queue = BatchQueue[PendingEntry | Correction](
+        self._log_from = -float("inf")
+        self.queue = BatchQueue[PendingEntry | Correction](
             self.settle, lambda: self._timing.batch_window if self._expects_others else 0.0
         )
 
-    @property
-    def held(self) -> StoredLedger | None:
-        """The ledger as last read or written here; None where there was none, or it was never read."""
-        return self._cache.held
-
-    @property
-    def waiting(self) -> int:
-        """How many pending entries and corrections wait for the next write."""
-        return self._queue.waiting
-
     def is_idle(self, seconds: float) -> bool:
         """Whether no ledger is stored, and no pod has asked for this long."""
-        return self.held is None and self._clock() - self._asked_at > seconds
-
-    @property
-    def unconfirmed(self) -> UnconfirmedEntries:
-        """The entries whose pods are not stored, as far as this replica knows."""
-        return self._cache.unconfirmed
+        return self.cache.held is None and self._clock() - self._asked_at > seconds
 
     @property
     def has_failed(self) -> bool:
@@ -72,7 +72,8 @@ class Ledger:
         begun = self._asked_at = self._clock()
         if begun - self._failed_at < self._timing.after_fault:
             pending.deadline = min(pending.deadline, begun + self._timing.wait_after_fault)
-        verdict = self._confirmation.verdict(pending, lambda: self._asked(pending))
+        self.queue.submit(pending, max(0.0, pending.deadline - begun))
+        verdict = pending.verdict or Unanswered(LATE)
         self._observer.reserved(self.key, self._clock() - begun)
         if isinstance(verdict, Unanswered):
             self._failed_at = self._clock()
@@ -81,51 +82,43 @@ class Ledger:
         self._failed_at = -float("inf")
         if pending.claim.enforced and not isinstance(verdict, Granted):
             self._observer.refused(self.key)
-            self._confirmation.report(pending.claim, verdict)
+            if isinstance(verdict, Exceeded):
+                self._name_blockers(pending.claim, verdict)
         return verdict
 
-    def _asked(self, pending: PendingEntry) -> Verdict:
-        pending.verdict = None
-        self._queue.submit(pending, max(0.0, pending.deadline - self._clock()))
-        return pending.verdict or Unanswered(LATE)
+    def _name_blockers(self, claim: Claim, verdict: Exceeded) -> None:
+        """Log the namespaces without whose unconfirmed entries the claim would fit into a shared quota."""
+        now, mine = self._clock(), claim.demand.namespace
+        if now < self._log_from or not is_shared(claim.quota):
+            return
+        excess = max(verdict.excesses, key=lambda one: one.used + one.asks - one.limit.hard)
+        held: dict[str, Fraction] = {}
+        for demand, count in self.cache.unconfirmed().items():
+            amount = used({demand: count}, claim.quota)[excess.limit]
+            if amount and demand.namespace != mine:
+                held[demand.namespace] = held.get(demand.namespace, Fraction(0)) + amount
+        if sum(held.values()) < excess.used + excess.asks - excess.limit.hard:
+            return
+        self._log_from = now + _LOG_SECONDS
+        largest = sorted(held, key=lambda name: (-held[name], name))[:_MOST_NAMED]
+        named = ", ".join(f"{name} {amount_of(held[name], excess.limit)}" for name in largest)
+        _log.warning("quota %s: a pod of %s is refused for entries without a stored pod: %s", self.key, mine, named)
 
     def correct(self, correction: Correction) -> bool:
         """Apply a correction with the next write; return whether that was possible."""
-        self._queue.submit(correction, max(0.0, correction.deadline - self._clock()))
+        self.queue.submit(correction, max(0.0, correction.deadline - self._clock()))
         return correction.is_done
 
     def would_exceed(self, claim: Claim) -> bool:
-        """Whether the ledger as last seen would refuse the claim. It may be old."""
-        held = self.held
-        if held is None:
-            return False
-        in_use = used(held.entries.counts, claim.quota)
+        """Whether the ledger as last seen, which may be old, would refuse the claim."""
+        entries = self.cache.entries
+        in_use = used(entries.counts, claim.quota)
         if excesses(claim.demand, in_use, claim.quota):
             return True
         if not self._is_bounded or not is_shared(claim.quota):
             return False
-        mine = self._unconfirmed_usage(claim.demand.namespace, held.entries)
-        return withheld(claim, in_use, mine, is_cleared=True) is not None
-
-    def _unconfirmed_usage(self, namespace: str, entries: Entries) -> UnconfirmedUsage:
-        return self._cache.unconfirmed.usage(namespace, entries, self._clock())
-
-    def note(self, held: StoredLedger | None, before: StoredLedger | None) -> None:
-        """Take note of the ledger as it was read elsewhere, so that the age of its entries begins to count.
-
-        `before` is what `held` was when that read began. Where it has changed meanwhile, it is newer than the read.
-        """
-        if self.held is before and (held is None or before is None or held.version != before.version):
-            self._cache.keep(held)
-
-    def outlasted(self, uid: bytes, since: float) -> bool:
-        """Whether at `since` an entry had been seen for longer than any admission takes."""
-        return self._cache.outlasted(uid, since)
-
-    def prepare(self, quota: Quota, deadline: float) -> Entries:
-        """The entries, with one for every pod that is older than the quota. Raises LedgerError."""
-        self._cache.read(deadline)
-        return self._prepared(quota, deadline).entries
+        mine = self.cache.unconfirmed_in(claim.demand.namespace, entries)
+        return too_many_unconfirmed(claim, in_use, mine) is not None
 
     # One batch
 
@@ -143,16 +136,17 @@ class Ledger:
                     break
             except ConflictError:
                 self._observer.conflicted(self.key)
-                state.is_read_due = self._expects_others = True
-                self._pause(state)
+                self._expects_others = state.has_conflicted = True
             except LedgerError as error:
-                state.fault = error
-                state.faults += 1
-                state.is_read_due = True
-                if state.faults >= self._timing.attempts_at_faults:
+                state.faults.append(error)
+                if len(state.faults) >= self._timing.attempts_at_faults:
                     break
-                self._pause(state)
-        fault = state.fault or LedgerError("too many wrote at the same time" if state.pauses else LATE)
+            else:
+                continue
+            state.is_read_due = True
+            self._pause()
+        fault = LedgerError("too many wrote at the same time" if state.has_conflicted else LATE)
+        fault = state.faults[-1] if state.faults else fault
         if fault.for_authors != str(fault) and any(one.verdict is None for one in all_pending):
             _log.error("quota %s: %s", self.key, fault)  # authors of pods are told less
         for pending in all_pending:
@@ -164,24 +158,26 @@ class Ledger:
     ) -> bool:
         """Try once to settle a batch; return whether it is settled."""
         deadline = state.until
-        if state.is_read_due or self.held is None:
-            self._expects_others = self._cache.read(deadline)
+        if state.is_read_due or self.cache.held is None:
+            self._expects_others = self.cache.read(deadline)
             state.is_read_due = False
         writes = bool(corrections) or not all(one.is_dry_run for one in all_pending)
-        held = self._basis(all_pending, deadline) if writes else StoredLedger("", self._imagined(all_pending, deadline))
+        if writes:
+            for pending in all_pending:
+                self.prepare(pending.claim.quota, deadline)
+        held = self.cache.held if writes else StoredLedger("", self._imagined(all_pending, deadline))
         if held is None:  # removed just now: nothing is left to correct, but pending entries need a ledger
             return not all_pending
         entries = held.entries.changed({}, state.stale)
         for correction in corrections:
             entries = corrected(entries, correction)
-        usage_of = (lambda namespace: self._unconfirmed_usage(namespace, entries)) if self._is_bounded else None
-        plan = BatchPlan(entries, usage_of)
+        plan = BatchPlan(entries, self.cache.unconfirmed_in if self._is_bounded else None)
         for pending in all_pending:
             plan.consider(pending)
         if self._learns_more(plan, all_pending, state):
             return False
         if writes:
-            self._cache.replace(plan.entries(), held, deadline)
+            self.cache.replace(plan.entries(), held, deadline)
         for correction in corrections:
             correction.is_done = True
         for pending in all_pending:
@@ -189,64 +185,54 @@ class Ledger:
         return True
 
     def _learns_more(self, plan: BatchPlan, all_pending: Sequence[PendingEntry], state: "_Attempts") -> bool:
-        """Before a refusal, read the ledger anew, and list the pods if a limit is exceeded; return whether it did."""
-        if plan.has_exceeded and not state.is_verified:
-            state.is_verified = True
-            self._cache.read(state.until)
-            if (known := self.held) is not None:
-                asking = {one.claim.demand.namespace for one in all_pending}
-                state.stale |= self.stale.before_refusal(known.entries, asking, state.until)
-            return True
-        if plan.has_withheld and not state.is_up_to_date:
-            state.is_up_to_date = state.is_read_due = True
-            return True
-        return False
+        """Before a refusal, read the ledger anew, and list the pods; return whether it did."""
+        is_refused = any(isinstance(one, Exceeded | TooManyUnconfirmed) for one in plan.verdicts.values())
+        if not is_refused or state.is_verified:
+            return False
+        state.is_verified = True
+        self.cache.read(state.until)
+        asking = {one.claim.demand.namespace for one in all_pending}
+        state.stale |= self.stale.before_refusal(self.cache.entries, asking, state.until)
+        return True
 
-    def _basis(self, all_pending: Sequence[PendingEntry], deadline: float) -> StoredLedger | None:
-        """The ledger that is changed. It is created first where a pod waits for an entry."""
-        for pending in all_pending:
-            self._prepared(pending.claim.quota, deadline)
-        return self.held
-
-    def _pause(self, state: "_Attempts") -> None:
-        state.pauses = min(state.pauses + 1, 20)
+    def _pause(self) -> None:
         time.sleep(random.uniform(0, self._timing.longest_pause))  # noqa: S311  # apart from other replicas
 
     # Pods that are older than the quota
 
-    def _prepared(self, quota: Quota, deadline: float) -> StoredLedger:
-        """The ledger as last seen, once it covers the namespaces of the quota."""
-        if (held := self._cache.covers(quota.patterns)) is not None:
-            return held
-        if not self._preparing.acquire(timeout=max(0.0, deadline - self._clock())):
-            raise LedgerError("its pods are being counted")
-        try:
-            self._cache.read(deadline)
-            return self._enter_all(quota, deadline)
-        finally:
-            self._preparing.release()
+    def prepare(self, quota: Quota, deadline: float) -> StoredLedger:
+        """The ledger as last seen, once it has the pods of all namespaces of the quota. Raises LedgerError."""
+        while (held := self.cache.covers(quota.patterns)) is None:
+            if not self._preparing.acquire(timeout=max(0.0, deadline - self._clock())):
+                raise LedgerError("its pods are being counted")
+            try:
+                self.cache.read(deadline)
+                self._enter_missing(quota, deadline)
+            finally:
+                self._preparing.release()
+        return held
 
-    def _enter_all(self, quota: Quota, deadline: float) -> StoredLedger:
+    def _enter_missing(self, quota: Quota, deadline: float) -> None:
         """Enter at once the pods of all namespaces that the ledger does not cover yet."""
-        covered = frozenset[str]() if self.held is None else self.held.entries.patterns
-        missing = frozenset(quota.patterns) - covered
+        missing = frozenset(quota.patterns) - self.cache.entries.patterns
         found = self._listed(missing, quota, deadline)
-        self._cache.listed(found.keys())
-        state = _Attempts(deadline)
         while True:
-            held = self.held
+            held, before = self.cache.held, self.cache.entries
+            entries = before.changed(found, patterns=before.patterns | missing)
             try:
                 if held is None:
-                    return self._cache.create(Entries(found, frozenset(quota.patterns)), deadline)
-                entries = held.entries.changed(found, patterns=held.entries.patterns | missing)
-                return self._cache.replace(entries, held, deadline)
+                    self.cache.create(entries, deadline)
+                else:
+                    self.cache.replace(entries, held, deadline)
+                break
             except ConflictError:
-                self._pause(state)
-                self._cache.read(deadline)
+                self._pause()
+                self.cache.read(deadline)
+        self.cache.confirm(found.keys())
 
     def _imagined(self, all_pending: Sequence[PendingEntry], deadline: float) -> Entries:
         """The entries as if the ledger covered the quotas of these pods. Dry runs need them, and write nothing."""
-        entries = Entries() if self.held is None else self.held.entries
+        entries = self.cache.entries
         for quota in [one.claim.quota for one in all_pending]:
             missing = frozenset(quota.patterns) - entries.patterns
             entries = entries.changed(self._listed(missing, quota, deadline), patterns=entries.patterns | missing)
@@ -254,13 +240,9 @@ class Ledger:
 
     def _listed(self, patterns: frozenset[str], quota: Quota, deadline: float) -> dict[bytes, Demand]:
         """Uid -> demand of the pods of these namespaces, as they are now."""
-        found: dict[bytes, Demand] = {}
-        shared: dict[Demand, Demand] = {}
-        for seen in self._pods.list_now(patterns, self._cache.left(deadline)) if patterns else ():
-            demand = entered_demand(seen, quota.counting)
-            if demand is not None:
-                found[seen.uid] = shared.setdefault(demand, demand)
-        return found
+        pods = self._pods.list_now(patterns, self.cache.left(deadline)) if patterns else ()
+        demands = ((pod.uid, entered_demand(pod, quota.counting)) for pod in pods)
+        return {uid: demand for uid, demand in demands if demand is not None}
 
 
 @dataclass(slots=True)
@@ -270,9 +252,6 @@ class _Attempts:
     until: float
     is_read_due: bool = False
     is_verified: bool = False
-    is_up_to_date: bool = False
+    has_conflicted: bool = False
     stale: Set[bytes] = frozenset()
-    pauses: int = 0
-    faults: int = 0
-    fault: LedgerError | None = None
-    """The last fault."""
+    faults: list[LedgerError] = field(default_factory=list)

@@ -4,10 +4,11 @@
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
 
+from webhook.gpus.gpu_shares import share_of
 from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.entries import MOST_RESOURCES, Entries
 from webhook.model.claims import Requests
@@ -16,7 +17,7 @@ from webhook.model.pod import Pod
 from webhook.quota.claimed_devices import claims_demand
 from webhook.quota.demand import demand_of
 from webhook.quota.quotas import Counting, Demand, Nodes
-from webhook.quota.unit_parts import parts_on, without_part
+from webhook.quota.unit_parts import parts_on
 
 
 class LedgerError(Exception):
@@ -137,13 +138,6 @@ class Pods(Protocol):
         """
         ...
 
-    def full_quota(self, namespace: str, gpus: Mapping[str, int], seconds: float) -> str:
-        """Which ResourceQuota leaves too little for one more pod with these GPUs, and what it leaves; empty for none.
-
-        It is read after the call began. Empty also where this replica may not read ResourceQuotas. Raises LedgerError.
-        """
-        ...
-
     def has_namespace(self, namespace: str, seconds: float) -> bool:
         """Whether there is a namespace of this name, read after the call began. Raises LedgerError."""
         ...
@@ -193,56 +187,42 @@ def entered_demand(seen: GpuPod, counting: Counting) -> Demand | None:
     return demand_of(seen.pod, seen.namespace, counting, parts, Nodes(labels, is_bound=True))
 
 
-def counted_otherwise(
-    entries: Entries,
-    demands: Mapping[bytes, Demand],
-    placed: Set[bytes] = frozenset(),
-    settled: Set[bytes] = frozenset(),
-    models: frozenset[str] = frozenset(),
+def recounted(
+    entries: Entries, pods: Sequence[GpuPod], demands: Mapping[bytes, Demand], counting: Counting
 ) -> dict[bytes, Demand]:
-    """The demands that differ from those in the entries. Equal pairs are compared once.
+    """Uid -> demand of the entries that count otherwise by now. Pods alike are compared once; `demands` are theirs now.
 
-    The entry of a claim keeps what it counts of DeviceClasses and nodes that are not known any more: their devices may
-    be in use. The entry of a pod keeps what its units count until the pod is among the `placed`: authors may narrow the
-    nodes of a pod that waits, and nodes that were counted at its admission may be away just then. The units of a pod
-    among the `settled` never count less than in the entry: it keeps its GPUs where its node is labelled anew. A pod
-    that neither selects a model nor is on a node that says one keeps the models of its entry, if all are in `models`.
+    A pod counts what was known when it was created until it is on a node whose labels say what its GPUs are; from then
+    on it counts these. A claim goes on to count what it counted. Names of resources and models that today's policies no
+    longer use are replaced.
     """
-    changes: dict[tuple[int, int, bool, bool], Demand | None] = {}
-    found: dict[bytes, Demand] = {}
-    for uid, demand in demands.items():
-        entered = entries.by_uid.get(uid, demand)
-        pair = id(entered), id(demand), uid in placed, uid in settled
-        if pair not in changes:
-            now = demand if uid in placed else _with_parts_of(entered, demand)
-            now = _with_larger_parts(entered, now) if uid in settled else now
-            if now.models is None and entered.models is not None and models.issuperset(entered.models):
-                now = replace(now, models=entered.models)
-            is_of_claim = bool(entered.requests or now.requests)
-            is_less = is_of_claim and sum(now.units.values()) < sum(entered.units.values())
-            changes[pair] = None if entered == now or is_less else now
-        change = changes[pair]
-        if change is not None:
-            found[uid] = change
-    return found
+    known: dict[tuple[int, int], Demand | None] = {}
+    changes: dict[bytes, Demand] = {}
+    for pod in pods:
+        entered, now = entries.by_uid.get(pod.uid), demands.get(pod.uid)
+        if entered is None or now is None:
+            continue
+        pair = id(entered), id(now)
+        if pair not in known:
+            is_due = _says_its_gpus(pod.kind, counting) or _is_outdated(entered, now, counting)
+            known[pair] = now if is_due and now != entered else None
+        if (change := known[pair]) is not None:
+            changes[pod.uid] = change
+    return changes
 
 
-def _with_parts_of(entered: Demand, demand: Demand) -> Demand:
-    """The demand whose units are what they are in the entry, where it has the same resources."""
-    names = {without_part(name)[0]: name for name, _ in entered.gpus}
-    gpus = sorted((names.get(resource := without_part(name)[0], resource), count) for name, count in demand.gpus)
-    return demand if tuple(gpus) == demand.gpus else replace(demand, gpus=tuple(gpus))
+def _says_its_gpus(kind: NodeClass | None, counting: Counting) -> bool:
+    if kind is None:
+        return False
+    return bool(counting.catalogue.models_at(kind.labels)) or share_of(kind.labels, counting.catalogue.table).is_known
 
 
-def _with_larger_parts(entered: Demand, demand: Demand) -> Demand:
-    """The demand whose units count as much as in the entry at least, where it has the same resources."""
-    names = {without_part(name)[0]: name for name, _ in entered.gpus}
-    gpus = []
-    for name, count in demand.gpus:
-        resource, part = without_part(name)
-        before = names.get(resource, name)
-        gpus.append((before if (without_part(before)[1] or 1) > (part or 1) else name, count))
-    return demand if tuple(gpus) == demand.gpus else replace(demand, gpus=tuple(sorted(gpus)))
+def _is_outdated(entered: Demand, now: Demand, counting: Counting) -> bool:
+    """Whether an entry has names that an earlier policy gave to resources or models."""
+    if bool(entered.requests) != bool(now.requests):
+        return False  # a claim that stands for a pod
+    models = entered.models or ()
+    return not now.resources <= entered.resources or not counting.catalogue.every_model.issuperset(models)
 
 
 def by_namespace(pods: Sequence[GpuPod]) -> dict[str, list[GpuPod]]:
@@ -262,28 +242,23 @@ class MemoryStore:
         self._writes = 0
 
     def read(self, key: str, seconds: float) -> StoredLedger | None:  # noqa: ARG002  # nothing takes time here
-        """The ledger as it is now."""
         return self._ledgers.get(key)
 
     def read_all(self, seconds: float) -> dict[str, StoredLedger]:  # noqa: ARG002  # as above
-        """Every ledger."""
         return dict(self._ledgers)
 
     def create(self, key: str, entries: Entries, seconds: float) -> StoredLedger:  # noqa: ARG002  # as above
-        """Create a ledger."""
         with self._lock:
             if key in self._ledgers:
                 raise ConflictError
             return self._keep(key, entries)
 
     def replace(self, key: str, entries: Entries, over: StoredLedger, seconds: float) -> StoredLedger:  # noqa: ARG002  # as above
-        """Write entries over the ledger that was read."""
         with self._lock:
             self._check(key, over)
             return self._keep(key, entries)
 
     def remove(self, key: str, over: StoredLedger, seconds: float) -> None:  # noqa: ARG002  # as above
-        """Remove the ledger that was read."""
         with self._lock:
             self._check(key, over)
             del self._ledgers[key]

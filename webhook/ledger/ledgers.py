@@ -15,48 +15,7 @@ from webhook.ledger.verdicts import AlreadyStored, Claim, Granted, PendingEntry,
 
 _log = logging.getLogger("gpu_policy.quota")
 
-_MOST_KNOWN = 20_000
 _KNOWN_SECONDS = 600.0
-
-
-class KnownNamespaces:
-    """Checks every ten minutes whether a namespace with claims exists. Threads may share it.
-
-    While the API server cannot be asked, a namespace that existed counts as existing.
-    """
-
-    def __init__(self, context: LedgerContext) -> None:
-        self._context = context
-        self._lock = Lock()
-        self._known: dict[str, float] = {}
-        self._failed_at = -float("inf")
-
-    def objection_to(self, namespace: str, deadline: float) -> Unanswered | None:
-        """Why no ledger is asked for a namespace; None where the namespace exists."""
-        now = self._context.clock()
-        if self._known.get(namespace, now) > now:
-            return None
-        if deadline <= now:
-            return Unanswered(LATE)
-        timing = self._context.timing
-        longest = timing.wait_after_fault if now - self._failed_at < timing.after_fault else timing.one_call
-        try:
-            if not self._context.pods.has_namespace(namespace, min(deadline - now, longest)):
-                self._known.pop(namespace, None)
-                return Unanswered(f"there is no namespace {namespace}", 500)
-        except LedgerError as error:
-            self._failed_at = now
-            _log.warning("%s", error)  # authors of pods are told less
-            return None if namespace in self._known else Unanswered(error.for_authors, error.code)
-        with self._lock:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[namespace] = now + _KNOWN_SECONDS
-        return None
-
-
-_MOST_EMPTY = 1000
-"""Most ledgers that are remembered although none is stored."""
 
 
 class Ledgers:
@@ -64,35 +23,23 @@ class Ledgers:
 
     def __init__(self, context: LedgerContext) -> None:
         self.context = context
-        self._namespaces = KnownNamespaces(context)
         self._lock = Lock()
         self._ledgers: dict[str, Ledger] = {}
+        self._exist_until: dict[str, float] = {}  # namespace -> when to look it up again
+        self._look_up_failed_at = -float("inf")
 
     def of(self, key: str) -> Ledger:
-        """The ledger of the quota with this key."""
         with self._lock:
-            ledger = self._ledgers.get(key)
-            if ledger is None:
-                self._forget_some()
-                ledger = self._ledgers[key] = Ledger(key, self.context)
-            return ledger
-
-    def _forget_some(self) -> None:
-        """Forget the oldest ledgers that are not stored, where there are too many."""
-        if len(self._ledgers) < _MOST_EMPTY:
-            return
-        empty = [key for key, ledger in self._ledgers.items() if ledger.held is None]
-        for key in empty[: max(0, len(empty) + 1 - _MOST_EMPTY)]:
-            del self._ledgers[key]
+            if key not in self._ledgers:
+                self._ledgers[key] = Ledger(key, self.context)
+            return self._ledgers[key]
 
     @property
     def known(self) -> Mapping[str, Ledger]:
-        """Key -> ledger that was asked about."""
         with self._lock:
             return dict(self._ledgers)
 
     def forget(self, key: str) -> None:
-        """Forget a ledger that was removed."""
         with self._lock:
             self._ledgers.pop(key, None)
 
@@ -125,9 +72,7 @@ class Ledgers:
         is_refused = False
         for index in sorted(range(len(claims)), key=lambda index: not self._seems_full(claims[index])):
             claim = claims[index]
-            pending = PendingEntry(
-                uid, claim, deadline, is_dry_run or is_refused, name, takes_over=takes_over, stands_for=stands_for
-            )
+            pending = PendingEntry(uid, claim, deadline, is_dry_run or is_refused, takes_over, stands_for)
             verdict = verdicts[index] = self.of(claim.quota.key).reserve(pending)
             is_refused = is_refused or (claim.enforced and not isinstance(verdict, Granted | Unanswered))
         return tuple(verdicts[index] for index in range(len(claims)))
@@ -136,7 +81,7 @@ class Ledgers:
         """Why no ledger need be asked: the namespace does not exist, or another pod has the name."""
         pods = self.context.pods
         for namespace in {claim.demand.namespace for claim in claims}:
-            if objection := self._namespaces.objection_to(namespace, deadline):
+            if objection := self._objection_to_namespace(namespace, deadline):
                 return objection
             if not name or pods.named(namespace, name) in (None, uid):
                 continue
@@ -147,6 +92,29 @@ class Ledgers:
                 continue  # the pod is entered, like one whose name is not known
             if stored not in (None, uid):
                 return AlreadyStored(name)
+        return None
+
+    def _objection_to_namespace(self, namespace: str, deadline: float) -> Unanswered | None:
+        """Whether a namespace does not exist, which is looked up every ten minutes.
+
+        While the API server cannot be asked, a namespace that existed counts as existing.
+        """
+        now, timing = self.context.clock(), self.context.timing
+        if self._exist_until.get(namespace, now) > now:
+            return None
+        if deadline <= now:
+            return Unanswered(LATE)
+        has_failed = now - self._look_up_failed_at < timing.after_fault
+        seconds = min(deadline - now, timing.wait_after_fault if has_failed else timing.one_call)
+        try:
+            if not self.context.pods.has_namespace(namespace, seconds):
+                self._exist_until.pop(namespace, None)
+                return Unanswered(f"there is no namespace {namespace}", 500)
+        except LedgerError as error:
+            self._look_up_failed_at = now
+            _log.warning("%s", error)  # authors of pods are told less
+            return None if namespace in self._exist_until else Unanswered(error.for_authors, error.code)
+        self._exist_until[namespace] = now + _KNOWN_SECONDS
         return None
 
     def _seems_full(self, claim: Claim) -> bool:

@@ -6,18 +6,16 @@ ledgers that no quota uses. Every replica does this, at different moments. No ad
 
 import logging
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from threading import Event, Thread
-from typing import Protocol
 
-from webhook.gpus.gpu_shares import share_of
 from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.context import ReconcileIntervals
 from webhook.ledger.entries import Entries
 from webhook.ledger.ledger import Ledger
-from webhook.ledger.ledger_store import GpuPod, LedgerError, StoredLedger, by_namespace, counted_otherwise, demands_of
+from webhook.ledger.ledger_store import GpuPod, LedgerError, StoredLedger, by_namespace, demands_of, recounted
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import Correction
 from webhook.periodic_task import Attempts
@@ -27,34 +25,21 @@ from webhook.quota.quotas import Demand, Limit, Quota, QuotaScope
 _log = logging.getLogger("gpu_policy.quota")
 
 _CLOSE_SECONDS = 1.5
+_OF_NAMESPACE = f"{QuotaScope.NAMESPACE}."
 
 
-class Quotas(Protocol):
-    """The quotas in force."""
+@dataclass(frozen=True, slots=True)
+class QuotasInForce:
+    """The quotas of the policies in force: shared ones, and what gives the quota of one namespace alone.
 
-    @property
-    def exist(self) -> bool:
-        """Whether the policies have quotas."""
-        ...
+    `namespaces` are those that policies name. `are_settled` says that no replica can still use earlier policies.
+    """
 
-    @property
-    def are_settled(self) -> bool:
-        """Whether no replica can still use earlier policies."""
-        ...
-
-    @property
-    def pots(self) -> Iterable[Quota]:
-        """The quotas that namespaces share."""
-        ...
-
-    @property
-    def namespaces(self) -> Iterable[str]:
-        """The namespaces that policies name."""
-        ...
-
-    def of(self, namespace: str) -> Quota | None:
-        """The quota of one namespace alone."""
-        ...
+    shared: Sequence[Quota]
+    of: Callable[[str], Quota | None]
+    namespaces: Collection[str] = ()
+    are_settled: bool = True
+    exist: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +69,7 @@ class Reconciler:
     def __init__(
         self,
         ledgers: Ledgers,
-        quotas: Quotas,
+        in_force: Callable[[], QuotasInForce],
         *,
         intervals: ReconcileIntervals | None = None,
         begin: Callable[[], None] = lambda: None,
@@ -92,11 +77,12 @@ class Reconciler:
     ) -> None:
         self._ledgers = ledgers
         self._store, self._pods, self._clock = ledgers.context.store, ledgers.context.pods, ledgers.context.clock
-        self._quotas = quotas
+        self._in_force = in_force
         self._intervals = intervals or ReconcileIntervals()
         self._begin = begin
         self._listener = listener
-        self._rounds = _Rounds()
+        self._missing_last: dict[str, Set[bytes]] = {}  # quota key -> pods without an entry in the last round
+        self._unchanged: dict[str, tuple[str, float]] = {}  # quota key -> version of the ledger, since when
         self._attempts: dict[str, Attempts] = {}
         self._reconciled: float | None = None
         self._news = Event()
@@ -111,7 +97,6 @@ class Reconciler:
         return None if self._reconciled is None else max(0.0, self._clock() - self._reconciled)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
@@ -126,9 +111,9 @@ class Reconciler:
         self._news.set()
 
     def _run(self) -> None:
-        if not self._quotas.exist:
+        if not self._in_force().exist:
             self._listener({})
-        while not self._quotas.exist:
+        while not self._in_force().exist:
             if self._stop.wait(1.0):
                 return
         self.attempt(self._begin)
@@ -147,98 +132,68 @@ class Reconciler:
         attempts.make(work)
 
     def remove_gone(self) -> None:
-        """Remove the entries of pods that are known to be gone."""
         for ledger in self._ledgers.known.values():
-            held = ledger.held
-            gone = held is not None and self._pods.gone_among(held.entries.by_uid.keys())
-            if gone:
+            if gone := self._pods.gone_among(ledger.cache.entries.by_uid.keys()):
                 ledger.correct(Correction(removed=gone, deadline=self._deadline()))
 
     def reconcile(self) -> None:
         """Reconcile every ledger once. Raises LedgerError where ledgers cannot be read at all."""
-        before = {key: ledger.held for key, ledger in self._ledgers.known.items()}
+        before = {key: ledger.cache.held for key, ledger in self._ledgers.known.items()}
         found = self._store.read_all(self._intervals.one_round)
         for key in before.keys() | found.keys():
-            self._ledgers.of(key).note(found.get(key), before.get(key))
+            self._ledgers.of(key).cache.note(found.get(key), before.get(key))
         begun, is_complete = self._clock(), self._pods.is_known()
         seen = by_namespace(list(self._pods.seen())) if is_complete else {}
-        failed = [key for key, ledger in self._ledgers.known.items() if ledger.has_failed]
-        quotas = self._all_quotas(seen.keys(), [*found, *failed])
+        in_force = self._in_force()
+        quotas = self._all_quotas(in_force, seen.keys(), found.keys())
         for quota in quotas.values():
-            is_complete = self._reconcile(quota, _of(quota, seen)) and is_complete
+            try:
+                self._correct(quota, _of(quota, seen), are_settled=in_force.are_settled)
+            except LedgerError as error:
+                _log.warning("quota %s: the ledger is not reconciled: %s", quota.key, error)
+                is_complete = False
         self.usage = {key: self._usage(quota) for key, quota in quotas.items()}
         self._listener(self.usage)
-        self._clean_up(quotas, found)
+        self._clean_up(quotas, found, are_settled=in_force.are_settled)
         if is_complete:
             self._reconciled = begun
-            self._rounds.is_first = False
 
-    def _all_quotas(self, namespaces: Iterable[str], keys: Iterable[str]) -> dict[str, Quota]:
-        quotas = {quota.key: quota for quota in self._quotas.pots}
-        prefix = f"{QuotaScope.NAMESPACE}."
-        of_ledgers = {key.removeprefix(prefix) for key in keys if key.startswith(prefix)}
-        for namespace in sorted({*namespaces, *of_ledgers, *self._quotas.namespaces}):
-            quota = self._quotas.of(namespace)
-            if quota is not None:
-                quotas[quota.key] = quota
-        return quotas
+    def _all_quotas(
+        self, in_force: QuotasInForce, namespaces: Iterable[str], stored: Iterable[str]
+    ) -> dict[str, Quota]:
+        """Key -> quota: shared ones, and those of namespaces with pods, with a ledger, or which policies name."""
+        failed = [key for key, ledger in self._ledgers.known.items() if ledger.has_failed]
+        of_ledgers = {key.removeprefix(_OF_NAMESPACE) for key in (*stored, *failed) if key.startswith(_OF_NAMESPACE)}
+        own = map(in_force.of, sorted({*namespaces, *of_ledgers, *in_force.namespaces}))
+        return {quota.key: quota for quota in (*in_force.shared, *own) if quota is not None}
 
     def _usage(self, quota: Quota) -> Usage:
-        ledger = self._ledgers.of(quota.key)
-        held = ledger.held
-        entries = Entries() if held is None else held.entries
-        covered = frozenset(name for name in entries.namespaces if quota.covers(name))
+        cache = self._ledgers.of(quota.key).cache
+        held, entries = cache.held, cache.entries
         return Usage(
             quota,
             used(entries.counts, quota),
             len(entries.by_uid),
-            covered,
+            frozenset(name for name in entries.namespaces if quota.covers(name)),
             version="" if held is None else held.version,
-            unconfirmed=ledger.unconfirmed.count(entries),
+            unconfirmed=cache.unconfirmed(entries).total(),
             by_claims=used_by_claims(entries.counts, quota),
             units=units_in_use(entries.counts, quota),
         )
 
-    # One ledger
-
-    def _reconcile(self, quota: Quota, seen: Sequence[GpuPod]) -> bool:
-        """Correct one ledger; return whether that was possible."""
+    def _correct(self, quota: Quota, seen: Sequence[GpuPod], *, are_settled: bool) -> None:
         ledger = self._ledgers.of(quota.key)
-        demands = demands_of(seen, quota.counting)
-        placed = {one.uid for one in seen if one.kind is not None and share_of(one.kind.labels).is_known}
-        settled = self._rounds.placed.setdefault(quota.key, placed if self._rounds.is_first else set())
-        if ledger.held is None and quota.scope is QuotaScope.NAMESPACE and not demands and not ledger.has_failed:
-            return True  # its first pod creates it
-        try:
-            self._correct(ledger, quota, demands, placed, settled)
-        except LedgerError as error:
-            _log.warning("quota %s: the ledger is not reconciled: %s", quota.key, error)
-            return False
-        if self._quotas.are_settled:
-            self._rounds.placed[quota.key] = placed
-        return True
-
-    def _correct(
-        self,
-        ledger: Ledger,
-        quota: Quota,
-        demands: Mapping[bytes, Demand],
-        placed: Set[bytes],
-        settled: Set[bytes],
-    ) -> None:
-        held = ledger.held
-        if held is None or not held.entries.patterns.issuperset(quota.patterns):
-            entries = ledger.prepare(quota, self._deadline())
-        else:
-            entries = held.entries
-        models = quota.counting.catalogue.every_model
+        demands, held = demands_of(seen, quota.counting), ledger.cache.held
+        if held is None and quota.scope is QuotaScope.NAMESPACE and not demands and not ledger.has_failed:
+            return  # its first pod creates it
+        entries = ledger.cache.entries
+        if held is None or not entries.patterns.issuperset(quota.patterns):
+            entries = ledger.prepare(quota, self._deadline()).entries
+        added = self._missing(ledger.key, entries, demands)
         correction = Correction(
-            added={
-                **self._missing(ledger.key, entries, demands),
-                **(counted_otherwise(entries, demands, placed, settled, models) if self._quotas.are_settled else {}),
-            },
+            added=added | recounted(entries, seen, demands, quota.counting) if are_settled else added,
             removed=self._pods.gone_among(entries.by_uid.keys()) | self._stale(ledger, entries),
-            patterns=frozenset(quota.patterns) if self._quotas.are_settled else None,
+            patterns=frozenset(quota.patterns) if are_settled else None,
             deadline=self._deadline(),
         )
         if entries.changed(correction.added, correction.removed, correction.patterns) is not entries:
@@ -247,15 +202,15 @@ class Reconciler:
     def _stale(self, ledger: Ledger, entries: Entries) -> Set[bytes]:
         """Entries that are older than any admission, and whose pods neither the watch nor a list has seen."""
         now, uids = self._clock(), entries.by_uid.keys()
-        suspects = [uid for uid in uids - self._pods.live_among(uids) if ledger.outlasted(uid, now)]
+        suspects = [uid for uid in uids - self._pods.live_among(uids) if ledger.cache.outlasted(uid, now)]
         namespaces = frozenset(entries.by_uid[uid].namespace for uid in suspects)
         return ledger.stale.among(entries, namespaces, self._deadline()) if suspects else frozenset()
 
     def _missing(self, key: str, entries: Entries, demands: Mapping[bytes, Demand]) -> dict[bytes, Demand]:
         """Pods without an entry in this round and the last, as far as a list shows them: the watch may be late."""
         missing = demands.keys() - entries.by_uid.keys()
-        lasting = missing & self._rounds.missing.get(key, set())
-        self._rounds.missing[key] = missing
+        lasting = missing & self._missing_last.get(key, frozenset())
+        self._missing_last[key] = missing
         if not lasting:
             return {}
         namespaces = frozenset(demands[uid].namespace for uid in lasting)
@@ -265,24 +220,18 @@ class Reconciler:
     def _deadline(self) -> float:
         return self._clock() + self._intervals.one_round
 
-    # Ledgers that no quota uses
-
-    def _clean_up(self, quotas: Mapping[str, Quota], found: Mapping[str, StoredLedger]) -> None:
+    def _clean_up(self, quotas: Mapping[str, Quota], found: Mapping[str, StoredLedger], *, are_settled: bool) -> None:
         """Remove the ledgers of quotas that no longer exist, and of namespaces without GPU pods."""
         now = self._clock()
-        idle = self._rounds.idle
-        for key in idle.keys() - found.keys():
-            del idle[key]
-        for kept in (self._rounds.missing, self._rounds.placed):
-            for key in kept.keys() - quotas.keys():
-                del kept[key]
+        self._missing_last = {key: uids for key, uids in self._missing_last.items() if key in quotas}
+        before, self._unchanged = self._unchanged, {}
         for key, held in found.items():
-            version, since = idle.get(key, ("", now))
+            version, since = before.get(key, ("", now))
             if version != held.version:
                 since = now
-            idle[key] = (held.version, since)
-            is_idle = not held.entries.by_uid and key.startswith(f"{QuotaScope.NAMESPACE}.")
-            is_orphaned = key not in quotas and self._quotas.are_settled  # only other replicas may know the quota yet
+            self._unchanged[key] = (held.version, since)
+            is_idle = not held.entries.by_uid and key.startswith(_OF_NAMESPACE)
+            is_orphaned = key not in quotas and are_settled  # only other replicas may know the quota yet
             if (is_idle or is_orphaned) and now - since > self._intervals.idle:
                 self._remove(key, held)
         self._ledgers.forget_idle(self._intervals.idle)
@@ -298,22 +247,7 @@ class Reconciler:
             self._ledgers.forget(key)
 
 
-@dataclass(slots=True)
-class _Rounds:
-    """What a reconciliation leaves to the next, by quota key: pods without entry; pods with corrected entries, on
-    nodes that say what units are; version of the ledger, since when.
-
-    In the first round, all pods on nodes count as corrected: their nodes may have been labelled anew before it.
-    """
-
-    missing: dict[str, set[bytes]] = field(default_factory=dict)
-    placed: dict[str, set[bytes]] = field(default_factory=dict)
-    is_first: bool = True
-    idle: dict[str, tuple[str, float]] = field(default_factory=dict)
-
-
 def _of(quota: Quota, seen: Mapping[str, list[GpuPod]]) -> list[GpuPod]:
-    """The pods that a quota covers."""
     if quota.scope is QuotaScope.NAMESPACE:
         return seen.get(quota.name, [])
     return [pod for name, pods in seen.items() if quota.covers(name) for pod in pods]

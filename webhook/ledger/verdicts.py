@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from webhook.ledger.entries import reservation_key
-from webhook.quota.quotas import Demand, Excess, Limit, Quota
+from webhook.quota.quotas import Demand, Excess, Quota
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,11 @@ class Claim:
     """The quota without an exception that holds for the pod; None if its limits are the same."""
 
     def entries(self, uid: bytes) -> dict[bytes, Demand]:
-        """The entries of the pod with this uid."""
         if not self.reserved:
             return {uid: self.demand}
-        found = {} if self.own is None else {uid: self.own}
+        own = {} if self.own is None else {uid: self.own}
         namespace = self.demand.namespace
-        return found | {reservation_key(namespace, uid, name): demand for name, demand in self.reserved}
+        return own | {reservation_key(namespace, uid, name): demand for name, demand in self.reserved}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +47,22 @@ class Exceeded:
 
 
 @dataclass(frozen=True, slots=True)
-class Withheld:
+class TooManyUnconfirmed:
     """The pod would fit, but unconfirmed entries of its namespace hold too much of a limit. It gets no entry.
 
-    Amounts are in the unit of the limit: what the pod requests, what the unconfirmed entries hold, and the most that
-    they may hold. `settles` says that the pod may fit once the pods of the last seconds are stored.
+    `excess.used` is what these entries hold, `most` what they may hold together with the pod. If they hold nothing,
+    the namespace had a pod lately that was admitted and never stored.
     """
 
-    limit: Limit
-    asks: Fraction
-    held: Fraction
+    excess: Excess
     most: Fraction
-    settles: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Crowded:
-    """The entries of the pod's namespace would take more bytes of the ledger than it may take. It gets no entry."""
+class LedgerFull:
+    """With the pod, its namespace would have more different demands than a ledger takes. It gets no entry."""
 
-    bytes: int
+    demands: int
     most: int
 
 
@@ -78,16 +74,6 @@ class AlreadyStored:
 
 
 @dataclass(frozen=True, slots=True)
-class InTreeExceeded:
-    """A ResourceQuota of the namespace leaves too little for the pod, so the API server will not store it.
-
-    The pod gets no entry. `found` says which ResourceQuota, and what it leaves.
-    """
-
-    found: str
-
-
-@dataclass(frozen=True, slots=True)
 class Unanswered:
     """The ledger did not answer; `reason` is for people, `code` as in LedgerError. The pod may have an entry or not."""
 
@@ -95,24 +81,24 @@ class Unanswered:
     code: int = 503
 
 
-Verdict = Granted | Exceeded | Withheld | Crowded | AlreadyStored | InTreeExceeded | Unanswered
+KeptOut = TooManyUnconfirmed | LedgerFull | AlreadyStored
+"""Verdicts on a pod that would fit, and is kept out because of other pods in its namespace."""
+
+Verdict = Granted | Exceeded | KeptOut | Unanswered
 
 
 @dataclass(slots=True)
 class PendingEntry:
     """A pod that waits for an entry. `deadline` is on the monotonic clock. A dry run gets a verdict and no entry.
 
-    `name` is the pod's, empty where it is not known. `is_cleared` says that the pod may hold more of a pot than other
-    pods before it is stored. `takes_over` is the key of an entry whose room this entry takes; empty for none.
-    `stands_for` says that the entry taken over is that of a pod: what it counts goes on to count.
+    `takes_over` is the key of an entry whose room this entry takes if it needs no more; empty for none. `stands_for`
+    says that the entry taken over is that of a pod: what it counts goes on to count.
     """
 
     uid: bytes
     claim: Claim
     deadline: float
     is_dry_run: bool = False
-    name: str = ""
-    is_cleared: bool = False
     takes_over: bytes = b""
     stands_for: bool = False
     verdict: Verdict | None = None

@@ -204,7 +204,7 @@ class ExceptionSettings(CamelModel):
         None
     )
     """Rules that refuse and complete none of these pods. What they find is recorded, in the mode below. `gpuQuota`
-    means pots, too."""
+    means shared quotas, too."""
     mode: Literal["audit", "warn"] = "audit"
     """What happens to findings of `rules`, beside the warning to whoever creates the pod: `audit` records them, `warn`
     also tells the controller of the pod in an Event."""

@@ -52,7 +52,7 @@ def load_exceptions(
         trial = _Trial(one, node, file, reader, faults)
         if one.namespaces not in concerned:
             concerned[one.namespaces] = _may_be_about(one.namespaces, policies)
-        notices += trial.run(concerned[one.namespaces], has_pots=bool(policies.pots))
+        notices += trial.run(concerned[one.namespaces], has_shared_quotas=bool(policies.shared_quotas))
     if file.now is not None:
         check_ends(listed, file.path, file.now, policies.max_days, faults)
         notices += _ended(listed, file.path, file.now)
@@ -92,14 +92,14 @@ class _Trial:
     read: ExceptionSettingsReader
     faults: Faults
 
-    def run(self, policies: list[Policy], *, has_pots: bool) -> Iterator[str]:
+    def run(self, policies: list[Policy], *, has_shared_quotas: bool) -> Iterator[str]:
         """Add faults; yield a remark for each rule that none of the policies has."""
         one = self.exception
         for key in one.concerned:
             found = [(policy, bound) for policy in policies for bound in policy.rules if bound.rule.key == key]
             if key in one.settings and not self._is_refused(key):
                 self._try(key, found)
-            if not found and not (key == gpu_quota.RULE.key and key in one.rules and has_pots):
+            if not found and not (key == gpu_quota.RULE.key and key in one.rules and has_shared_quotas):
                 yield (
                     f"{self.file.path}:{one.line}: exception {one.name} does nothing about {key}, which is disabled in "
                     "all of its namespaces; remove the rule from it"

@@ -22,7 +22,7 @@ from webhook.policy.error_wording import MODES, details_of, locate, message_for
 from webhook.policy.exception_settings import ExceptionFile, load_exceptions
 from webhook.policy.namespaces import ClaimedNamespaces
 from webhook.policy.node_pools import begun_changes
-from webhook.policy.policy_quotas import NO_POTS, read_pots
+from webhook.policy.policy_quotas import NO_SHARED_QUOTAS, read_shared_quotas
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
 from webhook.policy.policy_source import PolicySource, read_source
 from webhook.policy.schema import (
@@ -84,30 +84,30 @@ def build(
     shared = _Shared(accelerators, cuda, has_other_rows)
     exceptions_file = files.pop(EXCEPTIONS_FILE, None)
     binder = _Binder(rules, default, shared, faults, previous, keeps_written=exceptions_file is not None)
-    pots = NO_POTS
+    shared_quotas = NO_SHARED_QUOTAS
     if QUOTAS_FILE in files:
         path = str(contents.path / QUOTAS_FILE)
         inherited = default.rules if default is not None else {}
         context = shared.context | binder.default_classes.context
-        pots = read_pots(path, files.pop(QUOTAS_FILE), inherited, faults, context)
+        shared_quotas = read_shared_quotas(path, files.pop(QUOTAS_FILE), inherited, faults, context)
     claimed, policies = ClaimedNamespaces(faults), dict[str, Policy]()
     for file, content in files.items():
         source = read_source(file, str(contents.path / file), content, rules, faults, accelerators, cuda.tables)
         if source is not None:
             policies |= dict.fromkeys(claimed.add(source.claims), binder.bind(source))
     if previous is not None:
-        pots = pots.sharing(previous.pots)
+        shared_quotas = shared_quotas.sharing(previous.shared_quotas)
     max_days = default.max_days if default is not None else MOST_DAYS
-    notices += [*binder.notices, *_begun_changes(contents, binder.default, policies, now)]
+    notices += [*shared_quotas.remarks, *binder.notices, *_begun_changes(contents, binder.default, policies, now)]
     notices += dict.fromkeys(_limits_without_use(contents, [binder.default, *policies.values()]))
-    policy_set = PolicySet.of(binder.default, policies, notices, pots, cuda, max_days=max_days)
+    policy_set = PolicySet.of(binder.default, policies, notices, shared_quotas, cuda, max_days=max_days)
     if exceptions_file is not None:
         written = ExceptionFile(
             str(contents.path / EXCEPTIONS_FILE), exceptions_file, tuple(rules), None if is_default_unknown else now
         )
         exceptions, remarks = load_exceptions(written, policy_set, binder.context, binder.contexts, faults)
         notices = [*policy_set.notices, *remarks]
-        policy_set = PolicySet.of(binder.default, policies, notices, pots, cuda, exceptions, max_days)
+        policy_set = PolicySet.of(binder.default, policies, notices, shared_quotas, cuda, exceptions, max_days)
     faults.raise_if_any()
     return policy_set
 

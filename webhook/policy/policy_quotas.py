@@ -1,7 +1,7 @@
-"""Quotas as policies declare them: a namespace's own, by the rule `gpuQuota`, and pots, which namespaces share.
+"""Quotas as policies declare them: a namespace's own, by the rule `gpuQuota`, and quotas that namespaces share.
 
-Pots are declared in `_quotas.yaml`. A pot is read as strictly as the settings of `gpuQuota`, and inherits from them how
-GPUs are counted.
+Shared quotas are declared in `_quotas.yaml`. They are read as strictly as the settings of `gpuQuota`, and inherit from
+them how GPUs are counted.
 """
 
 import json
@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
-from pydantic_core import ErrorDetails
 
 from webhook.model.globs import is_glob, matcher
 from webhook.model.shape import spelled
@@ -61,37 +60,39 @@ class BoundQuota:
 
 
 @dataclass(frozen=True, slots=True)
-class Pots:
-    """The pots of a file, sorted by name, and the settings of each as they are written in the file, for hashing."""
+class SharedQuotas:
+    """The shared quotas of a file, sorted by name, and what is written of each, for hashing."""
 
     quotas: tuple[BoundQuota, ...] = ()
     written: tuple[Any, ...] = ()
+    remarks: tuple[str, ...] = ()
+    """About what the next release no longer reads."""
 
-    def sharing(self, previous: Iterable[BoundQuota]) -> "Pots":
-        """The pots, each replaced by an equal object of `previous` if there is one."""
+    def sharing(self, previous: Iterable[BoundQuota]) -> "SharedQuotas":
+        """The same, with equal objects of `previous`."""
         known = {bound.quota.name: bound for bound in previous}
-        quotas = (known[new.quota.name] if known.get(new.quota.name) == new else new for new in self.quotas)
-        return Pots(tuple(quotas), self.written)
+        quotas = [known[new.quota.name] if known.get(new.quota.name) == new else new for new in self.quotas]
+        return replace(self, quotas=tuple(quotas))
 
 
-NO_POTS = Pots()
-"""The pots of an empty file, or of no file."""
+NO_SHARED_QUOTAS = SharedQuotas()
+"""Those of an empty file, or of no file."""
 
 
-def excepted_pots(pots: Iterable[BoundQuota], exception: AppliedException) -> list[BoundQuota]:
-    """The pots for pods that are excepted from `gpuQuota`: they count in them, and are not refused."""
+def excepted_shared_quotas(quotas: Iterable[BoundQuota], exception: AppliedException) -> list[BoundQuota]:
+    """Shared quotas for pods that are excepted from `gpuQuota`: they count in them, and are not refused."""
     mode = exception.exception.mode
     return [
-        replace(pot, mode=mode, exception=exception, usual=pot) if pot.mode is Mode.ENFORCE else pot for pot in pots
+        replace(one, mode=mode, exception=exception, usual=one) if one.mode is Mode.ENFORCE else one for one in quotas
     ]
 
 
-def pot_finder(pots: Sequence[BoundQuota]) -> Callable[[str], tuple[BoundQuota, ...]]:
-    """A function that finds the pots of a namespace, in their order. Globs are compiled once."""
+def shared_quota_finder(quotas: Sequence[BoundQuota]) -> Callable[[str], tuple[BoundQuota, ...]]:
+    """A function that finds the shared quotas of a namespace, in their order. Globs are compiled once."""
     named: dict[str, set[int]] = {}
     globs = []
-    for index, pot in enumerate(pots):
-        for pattern in pot.quota.patterns:
+    for index, shared in enumerate(quotas):
+        for pattern in shared.quota.patterns:
             if is_glob(pattern):
                 globs.append((matcher(pattern), index))
             else:
@@ -99,22 +100,22 @@ def pot_finder(pots: Sequence[BoundQuota]) -> Callable[[str], tuple[BoundQuota, 
 
     def find(namespace: str) -> tuple[BoundQuota, ...]:
         found = named.get(namespace, set()) | {index for glob, index in globs if glob.fullmatch(namespace)}
-        return tuple(pots[index] for index in sorted(found))
+        return tuple(quotas[index] for index in sorted(found))
 
     return find
 
 
 INHERITED = ("claims", "models", "onLedgerFailure", "unspecifiedModel", "weights")
-"""Keys that a pot inherits from `gpuQuota` of `_default.yaml`. Maps are merged."""
+"""Keys that a shared quota inherits from `gpuQuota` of `_default.yaml`. Maps are merged."""
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
 
-def _pot_name(value: str) -> str:
+def _quota_name(value: str) -> str:
     if len(value) > MAX_NAME or not _NAME.fullmatch(value):
         raise ValueError(
-            f"{spelled(value)} cannot be the name of a pot; write up to {MAX_NAME} lower-case letters, digits and "
-            "inner dashes, such as research"
+            f"{spelled(value)} cannot be the name of a shared quota; write up to {MAX_NAME} lower-case letters, digits "
+            "and inner dashes, such as research"
         )
     return value
 
@@ -132,24 +133,24 @@ def _at_least_one(value: tuple[str, ...]) -> tuple[str, ...]:
     return value
 
 
-class PotSettings(gpu_quota.Settings):
+class SharedQuotaSettings(gpu_quota.Settings):
     """A quota that namespaces share: together they may use no more than its limits."""
 
-    name: Annotated[str, AfterValidator(_pot_name), Field(examples=["research"])]
-    """Name of the pot; unique, and a DNS label. The name of its ledger is `pot.` followed by this name."""
+    name: Annotated[str, AfterValidator(_quota_name), Field(examples=["research"])]
+    """Name of the shared quota; unique, and a DNS label. The name of its ledger is `shared.` followed by this name."""
     namespaces: Annotated[
         tuple[Annotated[str, AfterValidator(_namespace)], ...],
         AfterValidator(_at_least_one),
         Field(json_schema_extra={"minItems": 1}),
     ]
-    """Namespaces whose pods count together: exact names and globs with `*` and `?`. A namespace may be in several pots;
-    then all of them apply."""
+    """Namespaces whose pods count together: exact names and globs with `*` and `?`. A namespace may share several
+    quotas; then all of them apply."""
     mode: Mode = Mode.ENFORCE
     """`enforce` refuses a pod that would exceed a limit, `warn` admits it with a warning, `audit` only records it,
     `disabled` does nothing."""
 
     @model_validator(mode="after")
-    def _limits_something(self) -> "PotSettings":
+    def _limits_something(self) -> "SharedQuotaSettings":
         if not self.limits:
             raise ValueError("limits nothing; write at least one of gpus, byModel and byResource")
         return self
@@ -165,7 +166,7 @@ class QuotasMetadata(CamelModel):
 class QuotasSpec(CamelModel):
     """The quotas that namespaces share."""
 
-    pots: tuple[dict[str, Any], ...]
+    quotas: tuple[dict[str, Any], ...]
     """Quotas that several namespaces share; `[]` for none."""
 
 
@@ -174,7 +175,7 @@ class QuotasFile(CamelModel):
 
     api_version: Literal["gpupolicy.dev/v1alpha1"]
     """Version of this format."""
-    kind: Literal["GPUQuotaPots"]
+    kind: Literal["GPUSharedQuotas"]
     """What the file holds."""
     metadata: QuotasMetadata
     """What the file is called."""
@@ -182,9 +183,9 @@ class QuotasFile(CamelModel):
     """The quotas that namespaces share."""
 
 
-def pot_schema() -> Schema:
-    """JSON Schema of one pot, with name and namespaces first."""
-    schema = settings_schema(PotSettings)
+def shared_quota_schema() -> Schema:
+    """JSON Schema of one shared quota, with name and namespaces first."""
+    schema = settings_schema(SharedQuotaSettings)
     first = ("name", "namespaces", "mode")
     properties = schema["properties"]
     ordered = {key: properties[key] for key in (*first, *(key for key in properties if key not in first))}
@@ -195,7 +196,7 @@ def pot_schema() -> Schema:
 def quotas_schema() -> Schema:
     """JSON Schema (draft-07) of `_quotas.yaml`. Callers share it and must not change it."""
     schema = for_editors(QuotasFile.model_json_schema(by_alias=True))
-    schema["properties"]["spec"]["properties"]["pots"]["items"] = pot_schema()
+    schema["properties"]["spec"]["properties"]["quotas"]["items"] = shared_quota_schema()
     return {"$schema": "http://json-schema.org/draft-07/schema#", "title": QUOTAS_KIND, **schema}
 
 
@@ -204,68 +205,91 @@ def quotas_schema_text() -> str:
     return json.dumps(quotas_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-POTS_PATH: KeyPath = ("spec", "pots")
+QUOTAS_PATH: KeyPath = ("spec", "quotas")
 NO_CONTEXT: Mapping[str, Any] = {}
 """A context with the GPUs of this release only."""
 
 
-def read_pots(
+def read_shared_quotas(
     path: str, source: bytes, default: Mapping[str, YamlNode], faults: Faults, context: Mapping[str, Any] = NO_CONTEXT
-) -> Pots:
-    """The pots in a file that errors call `path`, without disabled and faulty ones.
+) -> SharedQuotas:
+    """The shared quotas in a file that errors call `path`, without disabled and faulty ones.
 
     `default` has the settings in `_default.yaml` by rule. `context` is what settings are validated with.
     """
     root = read_document(path, source, QUOTAS_KIND, _null_fault, faults)
     if root is None:
-        return NO_POTS
+        return NO_SHARED_QUOTAS
+    root, remarks = _renamed(root)
     read_head(root, QuotasFile, quotas_schema(), faults)
-    check_names_differ(root, POTS_PATH, faults)
-    listed = mapping_at(root, POTS_PATH[:-1]).get("pots")
+    check_names_differ(root, QUOTAS_PATH, faults)
+    listed = mapping_at(root, QUOTAS_PATH[:-1]).get("quotas")
     inherited = _inherited(default.get(gpu_quota.RULE.key))
-    pots = {}
+    found: dict[str, tuple[BoundQuota, Any]] = {}
     for index, node in enumerate(listed.value if listed is not None and isinstance(listed.value, list) else ()):
-        pot = merge(YamlNode(inherited, node.file, node.line), node)
-        settings = _settings(pot, (path, index), faults, context) if isinstance(node.value, dict) else None
+        merged = merge(YamlNode(inherited, node.file, node.line), node)
+        settings = _settings(merged, (path, index), faults, context) if isinstance(node.value, dict) else None
         if settings is not None and settings.mode is not Mode.DISABLED:
-            pots[settings.name] = (_bound(settings, node.line), pot.plain())
-    ordered = [pots[name] for name in sorted(pots)]
-    return Pots(tuple(quota for quota, _ in ordered), tuple(written for _, written in ordered))
+            patterns = tuple(dict.fromkeys(settings.namespaces))
+            bound = BoundQuota.of(QuotaScope.SHARED, settings.name, patterns, settings, QUOTAS_FILE, node.line)
+            found[settings.name] = bound, merged.plain()
+    ordered = [found[name] for name in sorted(found)]
+    return SharedQuotas(tuple(bound for bound, _ in ordered), tuple(written for _, written in ordered), remarks)
 
 
-def _bound(pot: PotSettings, line: int) -> BoundQuota:
-    return BoundQuota.of(QuotaScope.POT, pot.name, tuple(dict.fromkeys(pot.namespaces)), pot, QUOTAS_FILE, line)
+_EARLIER_KIND, _EARLIER_KEY = "GPUQuotaPots", "pots"
+
+
+def _renamed(root: YamlNode) -> tuple[YamlNode, tuple[str, ...]]:
+    """A document with the names of today for those of the release before, and a remark if it has these."""
+    keys, spec = mapping_at(root, ()), mapping_at(root, ("spec",))
+    kind = keys.get("kind")
+    is_earlier = kind is not None and kind.value == _EARLIER_KIND
+    if kind is None or not (is_earlier or _EARLIER_KEY in spec):
+        return root, ()
+    spec_node = keys.get("spec", root)
+    renamed = {"quotas" if key == _EARLIER_KEY and "quotas" not in spec else key: node for key, node in spec.items()}
+    keys = {
+        **keys,
+        "kind": YamlNode(QUOTAS_KIND, kind.file, kind.line) if is_earlier else kind,
+        **({"spec": YamlNode(renamed, spec_node.file, spec_node.line)} if spec else {}),
+    }
+    remark = (
+        f"{root.file}:{kind.line}: kind: write {QUOTAS_KIND} with spec.quotas; the next release no longer reads "
+        f"{_EARLIER_KIND} and spec.{_EARLIER_KEY}"
+    )
+    return YamlNode(keys, root.file, root.line), (remark,)
 
 
 def _inherited(rule: YamlNode | None) -> dict[str, YamlNode]:
-    """The settings of the rule in `_default.yaml` that a pot inherits."""
+    """The settings of the rule in `_default.yaml` that a shared quota inherits."""
     written = rule.value if rule is not None and isinstance(rule.value, dict) else {}
     return {key: written[key] for key in INHERITED if key in written}
 
 
-def _settings(pot: YamlNode, place: tuple[str, int], faults: Faults, context: Mapping[str, Any]) -> PotSettings | None:
-    """The pot at `place`: the path of its file, and its index in the list of pots."""
+def _settings(
+    merged: YamlNode, place: tuple[str, int], faults: Faults, context: Mapping[str, Any]
+) -> SharedQuotaSettings | None:
+    """The shared quota at `place`: the path of its file, and its index in the list."""
     path, index = place
-    text = json.dumps(pot.plain())
+    text = json.dumps(merged.plain())
     try:
-        return PotSettings.model_validate_json(text, by_alias=True, by_name=False, context=dict(context))
+        return SharedQuotaSettings.model_validate_json(text, by_alias=True, by_name=False, context=dict(context))
     except ValidationError as error:
         for detail in details_of(error):
-            _record(pot, index, path, detail, faults)
+            key, node = locate(merged, detail["loc"], detail["type"] == "missing")
+            message = message_for(detail, part_at(quotas_schema(), (*QUOTAS_PATH, index)), key, node)
+            is_own = node.file == path  # else it is inherited
+            faults.add(node.file, node.line, (*((*QUOTAS_PATH, index) if is_own else _DEFAULT_PATH), *key), message)
     return None
 
 
-def _record(pot: YamlNode, index: int, path: str, detail: ErrorDetails, faults: Faults) -> None:
-    """Record a fault in the file that wrote the value: for an inherited value, in `_default.yaml` below its rule."""
-    key, node = locate(pot, detail["loc"], detail["type"] == "missing")
-    message = message_for(detail, part_at(quotas_schema(), (*POTS_PATH, index)), key, node)
-    place = (*POTS_PATH, index) if node.file == path else (*RULES_PATH, gpu_quota.RULE.key)
-    faults.add(node.file, node.line, (*place, *key), message)
+_DEFAULT_PATH: KeyPath = (*RULES_PATH, gpu_quota.RULE.key)
 
 
 def _null_fault(path: KeyPath) -> str:
-    if path == POTS_PATH:
-        return "is empty; write a list, or [] for no pots"
-    if path[:2] == POTS_PATH and any(key in INHERITED for key in path[3:4]):
+    if path in (QUOTAS_PATH, ("spec", _EARLIER_KEY)):
+        return "is empty; write a list, or [] for no shared quotas"
+    if path[:2] == QUOTAS_PATH and any(key in INHERITED for key in path[3:4]):
         return f"is empty; write a value, or remove the line to inherit it from gpuQuota of {DEFAULT_FILE}"
     return "is empty; write a value, or remove the line"

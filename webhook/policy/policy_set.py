@@ -19,7 +19,13 @@ from webhook.model.node import NodePool
 from webhook.model.subject import PodSubject
 from webhook.policy.cuda_file import SHIPPED_ONLY, PlatformTables
 from webhook.policy.exceptions import NO_EXCEPTIONS, AppliedException, PolicyExceptions, excepted_rules
-from webhook.policy.policy_quotas import NO_POTS, BoundQuota, Pots, excepted_pots, pot_finder
+from webhook.policy.policy_quotas import (
+    NO_SHARED_QUOTAS,
+    BoundQuota,
+    SharedQuotas,
+    excepted_shared_quotas,
+    shared_quota_finder,
+)
 from webhook.policy.schema import CUDA_KIND, DEFAULT_FILE, EXCEPTIONS_KIND, MOST_DAYS, WorkloadsMode
 from webhook.quota.quotas import QuotaScope
 from webhook.rules import gpu_quota
@@ -224,7 +230,7 @@ class PolicySet:
     """Every policy once: the default, then all others by name."""
     notices: tuple[str, ...]
     """Remarks about the files that are no mistakes."""
-    pots: tuple[BoundQuota, ...]
+    shared_quotas: tuple[BoundQuota, ...]
     """The quotas that namespaces share, by name, without disabled ones."""
     claims: Mapping[str, Policy]
     """The policy of each name and glob of namespaces that a file claims."""
@@ -247,7 +253,7 @@ class PolicySet:
         default: Policy | None,
         claims: Mapping[str, Policy],
         notices: Sequence[str] = (),
-        pots: Pots = NO_POTS,
+        shared_quotas: SharedQuotas = NO_SHARED_QUOTAS,
         cuda: PlatformTables = SHIPPED_ONLY,
         exceptions: PolicyExceptions = NO_EXCEPTIONS,
         max_days: int = MOST_DAYS,
@@ -256,17 +262,17 @@ class PolicySet:
         fallback = default or NO_POLICY
         named = {policy.name: policy for policy in claims.values()}
         content = [default is not None, fallback.hash, {key: [p.name, p.hash] for key, p in claims.items()}]
-        content += pots.written
+        content += shared_quotas.written
         content += [{CUDA_KIND: cuda.written}] if cuda.written else []
         content += [{EXCEPTIONS_KIND: [*exceptions.written, max_days]}] if exceptions.written else []
         find = policy_finder(claims, fallback)
-        quotas = _quota_finder(find, pots.quotas)
+        quotas = _quota_finder(find, shared_quotas.quotas)
         return cls(
             default=fallback,
             has_default=default is not None,
             policies=(fallback, *(named[name] for name in sorted(named))),
             notices=tuple(notices),
-            pots=pots.quotas,
+            shared_quotas=shared_quotas.quotas,
             claims=dict(claims),
             names=tuple(sorted(pattern for pattern in claims if not is_glob(pattern))),
             cuda=cuda,
@@ -298,7 +304,7 @@ class PolicySet:
         return self._policy(name)
 
     def quotas_for(self, namespace: str) -> tuple[BoundQuota, ...]:
-        """The quotas of a namespace: its own, then its pots by name. One look-up, as for its policy.
+        """The quotas of a namespace: its own, then its shared quotas by name. One look-up, as for its policy.
 
         Disabled quotas and quotas without a limit are left out. An object without a namespace has no quota.
         """
@@ -312,7 +318,7 @@ class PolicySet:
     @property
     def has_quotas(self) -> bool:
         """Whether any namespace has a quota."""
-        return bool(self.pots) or any(policy.quota_of("") is not None for policy in self.policies)
+        return bool(self.shared_quotas) or any(policy.quota_of("") is not None for policy in self.policies)
 
     @property
     def short_hash(self) -> str:
@@ -346,28 +352,28 @@ def _excepted(
     quotas = quotas_of(namespace)
     whole = policy.as_a_whole
     exception = whole.exception_to(gpu_quota.RULE.key)
-    pots = [bound for bound in quotas if bound.quota.scope is QuotaScope.POT]
+    shared_quotas = [bound for bound in quotas if bound.quota.scope is QuotaScope.SHARED]
     if exception is not None and gpu_quota.RULE.key in exception.exception.rules:
-        pots = excepted_pots(pots, exception)
-    before = next((bound for bound in quotas if bound.quota.scope is not QuotaScope.POT), None)
+        shared_quotas = excepted_shared_quotas(shared_quotas, exception)
+    before = next((bound for bound in quotas if bound.quota.scope is not QuotaScope.SHARED), None)
     own = whole.quota_of(namespace) if before is not None else None  # nobody else's pods count in a new ledger
     if own is not None and exception is not None:
         own = replace(own, exception=exception, usual=before)
-    return InForce(policy, (*(() if own is None else (own,)), *pots))
+    return InForce(policy, (*(() if own is None else (own,)), *shared_quotas))
 
 
 def _quota_finder(
-    policy_of: Callable[[str], Policy], pots: tuple[BoundQuota, ...]
+    policy_of: Callable[[str], Policy], shared_quotas: tuple[BoundQuota, ...]
 ) -> Callable[[str], tuple[BoundQuota, ...]]:
     """A function that finds the quotas of a namespace, and remembers them."""
-    pots_of = pot_finder(pots)
+    shared_quotas_of = shared_quota_finder(shared_quotas)
 
     @lru_cache(maxsize=REMEMBERED)
     def resolve(namespace: str) -> tuple[BoundQuota, ...]:
         if not namespace:
             return ()
         own = policy_of(namespace).quota_of(namespace)
-        shared = pots_of(namespace)
+        shared = shared_quotas_of(namespace)
         return shared if own is None else (own, *shared)
 
     return resolve

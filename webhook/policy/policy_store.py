@@ -63,8 +63,8 @@ def losses(current: PolicySet, policies: PolicySet, contents: Contents) -> list[
     if current.has_default and not policies.has_default:
         message = "the file is gone; restore it, or start again without it to run without default rules"
         errors.append(FileError(str(contents.path / DEFAULT_FILE), 0, "", message))
-    if current.pots and QUOTAS_FILE not in dict(contents.files):
-        message = "the file is gone; restore it, or write `pots: []` in it to run without pots"
+    if current.shared_quotas and QUOTAS_FILE not in dict(contents.files):
+        message = "the file is gone; restore it, or write `quotas: []` in it to run without shared quotas"
         errors.append(FileError(str(contents.path / QUOTAS_FILE), 0, "", message))
     if current.cuda.written and CUDA_FILE not in dict(contents.files):
         message = "the file is gone; restore it, or write `spec: {}` in it to run with the tables of this release alone"
@@ -84,8 +84,9 @@ def removals(before: PolicySet, after: PolicySet) -> Iterator[tuple[str, bool]]:
                 f"{policy.files[-1]}: {whose} has the policy {later.name} now" + ", and no quota any more" * loses,
                 loses,
             )
-    for name in sorted({pot.quota.name for pot in before.pots} - {pot.quota.name for pot in after.pots}):
-        yield f"{QUOTAS_FILE}: the pot {name} is no longer there", True
+    kept = {shared.quota.name for shared in after.shared_quotas}
+    for name in sorted({shared.quota.name for shared in before.shared_quotas} - kept):
+        yield f"{QUOTAS_FILE}: the shared quota {name} is no longer there", True
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class WorkloadsMode(StrEnum):
 API_VERSION = "gpupolicy.dev/v1alpha1"
 DEFAULT_FILE = "_default.yaml"
 QUOTAS_FILE = "_quotas.yaml"
-QUOTAS_KIND = "GPUQuotaPots"
+QUOTAS_KIND = "GPUSharedQuotas"
 CUDA_FILE = PLATFORM_FILE
 CUDA_KIND = "GPUCudaTables"
 EXCEPTIONS_FILE = "_exceptions.yaml"
@@ -122,7 +122,7 @@ class PolicySpec(CamelModel):
     device_classes: dict[ObjectName, DeclaredClassSettings] | None = None
     """What the devices of DeviceClasses count in quotas: `{gpu.nvidia.com: {model: H100}}` where all GPUs of the
     cluster are of one model. The devices of a class that is named here are GPUs for quotas. A namespace's entries
-    replace those of `_default.yaml` with the same name; pots go by `_default.yaml`."""
+    replace those of `_default.yaml` with the same name; shared quotas go by `_default.yaml`."""
     accelerators: AcceleratorSettings | None = None
     """Resource names of GPUs that are not built in. They are declared in `_default.yaml` only, for all namespaces."""
     exceptions: ExceptionLimits | None = None

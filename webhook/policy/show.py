@@ -89,8 +89,10 @@ def quota_text(bound: BoundQuota) -> str:
     """A quota in one line: its name, its limits, its mode, and its file."""
     quota = bound.quota
     limits = ", ".join(f"{limit.name or 'GPUs'} {number(limit.hard)}" for limit in quota.limits)
-    shared = f" of {', '.join(quota.patterns)}" if quota.scope is QuotaScope.POT else ""
-    return f"{quota.scope} {quota.name}{shared}: {limits} ({bound.mode}, from {bound.origin})"
+    whose = f"namespace {quota.name}"
+    if quota.scope is QuotaScope.SHARED:
+        whose = f"shared quota {quota.name} of {', '.join(quota.patterns)}"
+    return f"{whose}: {limits} ({bound.mode}, from {bound.origin})"
 
 
 def _quotas(policies: PolicySet, namespace: str) -> list[str]:

@@ -13,10 +13,9 @@ come before all of these.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
 
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import DEVICE_CLASSES, SHARED_SUFFIX
@@ -73,28 +72,32 @@ def _profile(size: str, memory: str, suffix: str) -> str:
     return f"{size}{memory}" + (f"+{suffix[1:]}" if suffix.startswith(".") else suffix)
 
 
+_MOST_KEPT = 2048
+"""Most demands of one quota whose amounts are remembered. Tenants write the demands."""
+
+
 def amounts(demand: Demand, quota: Quota) -> Mapping[Limit, Fraction]:
     """What one pod with this demand counts against every limit of the quota. Callers share the map and only read it."""
-    return _known(demand, quota).amounts
-
-
-def fits_alone(demand: Demand, quota: Quota) -> bool:
-    """Whether a pod with this demand fits into the quota while nothing else uses it."""
-    return _known(demand, quota).fits
+    known = quota.known_amounts.get(demand)
+    if known is None:
+        if len(quota.known_amounts) >= _MOST_KEPT:
+            quota.known_amounts.clear()
+        known = quota.known_amounts[demand] = dict(_amounts(demand, quota))
+    return known
 
 
 def used(counts: Mapping[Demand, int], quota: Quota) -> dict[Limit, Fraction]:
     """What pods use, from the number of pods with each demand. Namespaces that the quota does not cover use nothing."""
-    sums: dict[
-        tuple[int, int], int
-    ] = {}  # by index of the limit and denominator, because whole numbers are added up faster
+    sums: list[Counter[int]] = [Counter() for _ in quota.limits]  # by denominator: whole numbers are added up faster
+    covered = {namespace: quota.covers(namespace) for namespace in {demand.namespace for demand in counts}}
     for demand, count in counts.items():
-        for at, numerator, denominator in _known(demand, quota).parts:
-            sums[at, denominator] = sums.get((at, denominator), 0) + numerator * count
-    in_use = dict.fromkeys(quota.limits, Fraction(0))
-    for (at, denominator), numerator in sums.items():
-        in_use[quota.limits[at]] += Fraction(numerator, denominator)
-    return in_use
+        if covered[demand.namespace]:
+            for by_denominator, amount in zip(sums, amounts(demand, quota).values(), strict=True):
+                by_denominator[amount.denominator] += amount.numerator * count
+    return {
+        limit: sum((Fraction(numerator, denominator) for denominator, numerator in one.items()), Fraction(0))
+        for limit, one in zip(quota.limits, sums, strict=True)
+    }
 
 
 def used_by_claims(counts: Mapping[Demand, int], quota: Quota) -> dict[Limit, Fraction]:
@@ -112,12 +115,11 @@ def used_by_claims(counts: Mapping[Demand, int], quota: Quota) -> dict[Limit, Fr
 def units_in_use(counts: Mapping[Demand, int], quota: Quota) -> int:
     """How many units, devices of claims included, pods use, whatever part of a GPU each of them is."""
     covered = {namespace: quota.covers(namespace) for namespace in {demand.namespace for demand in counts}}
-    return sum(count * _units(demand) for demand, count in counts.items() if covered[demand.namespace])
-
-
-def _units(demand: Demand) -> int:
-    claimed = sum([max(one.number for one in request) for request in demand.requests])
-    return sum([count for _, count in demand.gpus]) + claimed
+    return sum(
+        count * (sum(number for _, number in demand.gpus) + sum(max(one.number for one in r) for r in demand.requests))
+        for demand, count in counts.items()
+        if covered[demand.namespace]
+    )
 
 
 def excesses(demand: Demand, used: Mapping[Limit, Fraction], quota: Quota) -> tuple[Excess, ...]:
@@ -133,104 +135,41 @@ def unit_of(demand: Demand, limit: Limit, quota: Quota) -> tuple[str, Fraction] 
     """The one resource of a demand, or `shares`, and what a unit of it counts; None for several, and for whole GPUs."""
     if len(demand.gpus) != 1 or demand.requests or limit.measure is Measure.RESOURCE:
         return None
-    counted = _counted(*demand.gpus[0], demand, quota)
-    one = counted.weight(quota.counting)
-    return (SHARES if demand.are_shares else counted.resource, one) if 0 < one < 1 or demand.are_shares else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What a demand counts under a quota. The quota is held so that no other one gets its id meanwhile.
-
-    `parts` are the amounts above 0: index of the limit, numerator and denominator.
-    """
-
-    quota: Quota
-    amounts: Mapping[Limit, Fraction]
-    parts: tuple[tuple[int, int, int], ...]
-    fits: bool
-    """Whether no amount is above its limit."""
-
-
-_MOST_KEPT = 65_536
-"""Most parts of all cached demands together, which take some megabytes."""
-_kept: dict[tuple[int, Demand], _Known] = {}
-_kept_parts = 0
-
-
-def _known(demand: Demand, quota: Quota) -> _Known:
-    key = id(quota), demand
-    known = _kept.get(key)
-    if known is None:
-        asked = dict(_amounts(demand, quota))
-        parts = [(at, *asked[limit].as_integer_ratio()) for at, limit in enumerate(quota.limits) if asked[limit]]
-        fits = all(asks <= limit.hard for limit, asks in asked.items())
-        known = _Known(quota, asked, tuple(parts) if quota.covers(demand.namespace) else (), fits)
-        _keep(key, known)
-    return known
-
-
-def _keep(key: tuple[int, Demand], known: _Known) -> None:
-    global _kept_parts  # noqa: PLW0603  # the size of the cache beside it
-    demand = key[1]
-    _kept_parts += 4 + len(demand.gpus) + sum([len(request) for request in demand.requests])
-    if _kept_parts > _MOST_KEPT:
-        _kept.clear()
-        _kept_parts = 4
-    _kept[key] = known
+    (own,) = _own(demand, quota)
+    one = _weight_of(own, quota.counting)
+    resource = SHARES if demand.are_shares else without_part(own.resource)[0]
+    return (resource, one) if 0 < one < 1 or demand.are_shares else None
 
 
 def _amounts(demand: Demand, quota: Quota) -> Iterator[tuple[Limit, Fraction]]:
-    own = [_counted(name, count, demand, quota) for name, count in demand.gpus]
-    claimed = [[_claimed(one) for one in request] for request in demand.requests]
+    requests = [*([one] for one in _own(demand, quota)), *demand.requests]
     for limit in quota.limits:
-        amount = sum((_against(limit, one, quota) for one in own), Fraction(0))
-        yield limit, amount + sum((max(_against(limit, one, quota) for one in each) for each in claimed), Fraction(0))
+        yield limit, sum((max(_against(limit, one, quota) for one in request) for request in requests), Fraction(0))
 
 
-class _Counted(NamedTuple):
-    """Units of a resource on GPUs of these models; None for any model.
-
-    `part` is the part of a GPU that one unit is by the labels of nodes; None where they do not say.
-    """
-
-    resource: str
-    number: Fraction
-    models: tuple[str, ...] | None
-    part: Fraction | None = None
-
-    def weight(self, counting: Counting) -> Fraction:
-        """What one unit weighs."""
-        if self.part is None or self.resource in counting.weights:
-            return weight(self.resource, self.models, counting)
-        return self.part
+def _own(demand: Demand, quota: Quota) -> Iterator[ClaimedDevices]:
+    """What a pod requests by number. The models of a DeviceClass are those that the policy says, if it says any."""
+    for name, count in demand.gpus:
+        resource, models = without_part(name)[0], demand.models
+        if resource.startswith(DEVICE_CLASSES):
+            said = quota.counting.class_models.get(resource.removeprefix(DEVICE_CLASSES))
+            models = models if said is None else said
+        yield ClaimedDevices(name, count, models)
 
 
-def _claimed(devices: ClaimedDevices) -> _Counted:
+def _weight_of(devices: ClaimedDevices, counting: Counting) -> Fraction:
+    """What one unit weighs: by the policy, by the part of a GPU that its name says, or by its resource and models."""
     resource, part = without_part(devices.resource)
-    return _Counted(resource, Fraction(devices.number), devices.models, part)
+    return weight(resource, devices.models, counting) if part is None or resource in counting.weights else part
 
 
-def _counted(name: str, count: int, demand: Demand, quota: Quota) -> _Counted:
-    resource, part = without_part(name)
-    return _Counted(resource, Fraction(count), _models(resource, demand.models, quota), part)
-
-
-def _models(resource: str, models: tuple[str, ...] | None, quota: Quota) -> tuple[str, ...] | None:
-    """The models of a resource, by what the policy says of its DeviceClass, or else by what the pod says."""
-    if not resource.startswith(DEVICE_CLASSES):
-        return models
-    said = quota.counting.class_models.get(resource.removeprefix(DEVICE_CLASSES))
-    return models if said is None else said
-
-
-def _against(limit: Limit, one: _Counted, quota: Quota) -> Fraction:
-    """What units of a resource count against a limit."""
+def _against(limit: Limit, devices: ClaimedDevices, quota: Quota) -> Fraction:
+    resource, _ = without_part(devices.resource)
     if limit.measure == Measure.RESOURCE:
-        return one.number if _may_be(one.resource, limit.name, quota) else Fraction(0)
-    if limit.measure == Measure.MODEL and not _may_have_model(limit.name, one, quota):
+        return Fraction(devices.number if _may_be(resource, limit.name, quota) else 0)
+    if limit.measure == Measure.MODEL and not _may_have_model(limit.name, resource, devices.models, quota):
         return Fraction(0)
-    return one.number * one.weight(quota.counting)
+    return devices.number * _weight_of(devices, quota.counting)
 
 
 def _may_be(resource: str, limited: str, quota: Quota) -> bool:
@@ -245,12 +184,12 @@ def _may_be(resource: str, limited: str, quota: Quota) -> bool:
     return (gpu.vendor, gpu.share) == (other.vendor, other.share)
 
 
-def _may_have_model(name: str, one: _Counted, quota: Quota) -> bool:
+def _may_have_model(name: str, resource: str, models: tuple[str, ...] | None, quota: Quota) -> bool:
     """Whether units of a resource may be GPUs of a model, by their models and their vendor."""
     catalogue = quota.counting.catalogue
     meant = catalogue.leaves(name)
-    if one.models is not None:
-        meant = meant.intersection(one.models)
+    if models is not None:
+        meant = meant.intersection(models)
     vendors = {catalogue.vendor(leaf) for leaf in meant}
-    gpu = quota.counting.accelerators.of(one.resource)
+    gpu = quota.counting.accelerators.of(resource)
     return bool(vendors) and (None in vendors or gpu is None or gpu.vendor in vendors)

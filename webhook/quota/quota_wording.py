@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from webhook.model.wording import not_enabled
-from webhook.quota.amounts import amounts, fits_alone, unit_of
+from webhook.quota.amounts import amounts, unit_of
 from webhook.quota.quotas import SHARES, Demand, Excess, Limit, Measure, Quota, QuotaScope, UnspecifiedModel
 
 _SHOWN = 3
@@ -75,7 +75,7 @@ def choosing(quota: Quota, but: Collection[str] = ()) -> str:
     return f"a nodeSelector for another model, by the label {key} for example"
 
 
-def withheld(quota: Quota, excess: Excess, most: Fraction) -> tuple[str, str, str]:
+def too_many_unconfirmed(quota: Quota, excess: Excess, most: Fraction) -> tuple[str, str, str]:
     """Found, allowed and remedy of a pod that would fit without the unconfirmed entries of its namespace.
 
     `excess.used` is what these entries hold, `most` what they may hold together with the pod.
@@ -83,22 +83,19 @@ def withheld(quota: Quota, excess: Excess, most: Fraction) -> tuple[str, str, st
     asks = f"exceeded GPU quota '{quota.name}': requested {amount_of(excess.asks, excess.limit)}"
     allowed = f"such pods may hold {amount_of(most, excess.limit)}, half of what is free for the namespace"
     if not excess.used:
-        found = f"{asks}, and pods of this namespace were admitted and never created, several times in a row"
-        return (
-            found,
-            allowed,
-            "Find out what refuses them after this webhook, such as a ResourceQuota, and try again later",
-        )
+        found = f"{asks}, and pods of this namespace were admitted lately and never created"
+        remedy = "Find out what refuses them after this webhook, such as a ResourceQuota, and try again later"
+        return found, allowed, remedy
     held = amount_of(excess.used, excess.limit)
     found = f"{asks}, while pods of this namespace that were admitted but are not created yet hold {held}"
     return found, allowed, "Try again in a moment; if that does not help, find out what refuses those pods"
 
 
-def crowded(quota: Quota, needed: int, most: int) -> tuple[str, str, str]:
+def ledger_full(quota: Quota, needed: int, most: int) -> tuple[str, str, str]:
     """Found, allowed and remedy of a pod for which the ledger has no room."""
-    found = f"with this pod, the pods of the namespace would take {needed} bytes in the ledger of {called(quota)}"
+    found = f"with this pod, the pods of the namespace would count in {needed} different ways against {called(quota)}"
     remedy = "Let pods request GPUs and select nodes in fewer different ways, or end some pods"
-    return found, f"they may take {most} bytes", remedy
+    return found, f"they may count in {most}", remedy
 
 
 def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False) -> tuple[str, str, str]:
@@ -136,7 +133,6 @@ def too_many_pods(
 
 
 def _too_small(quota: Quota, asks: Fraction) -> list[str]:
-    """The models of which the quota allows less than `asks`."""
     return [limit.name for limit in quota.limits if limit.measure is Measure.MODEL and limit.hard < asks]
 
 
@@ -164,7 +160,6 @@ def _requestable(amount: Fraction, excess: Excess) -> str:
 
 
 def _asked(amount: Fraction, excess: Excess) -> str:
-    """What is requested, with its shares where it is shares of GPUs."""
     if excess.unit is None or excess.unit[0] != SHARES:
         return _gpus(amount, excess.limit)
     if excess.unit[1] == 1 and not excess.limit.name:
@@ -188,7 +183,6 @@ def _excess(excess: Excess) -> str:
 
 
 def _less(excesses: Sequence[Excess]) -> str:
-    """What would make the pod fit."""
     askable = [_askable(excess) for excess in excesses]
     if not all(askable):
         return "free some"
@@ -220,9 +214,9 @@ def objections(demand: Demand, quota: Quota, namespace: str = "") -> Iterator[Ob
     `namespace` is the pod's, for the message where the namespace's own quota has no GPUs at all.
     """
     denies = quota.counting.unspecified_model is UnspecifiedModel.DENY
-    if not denies and fits_alone(demand, quota):
-        return  # the usual case
     asked = amounts(demand, quota)
+    if not denies and all(asks <= limit.hard for limit, asks in asked.items()):
+        return  # the usual case
     none = next((limit for limit in asked if limit.measure is Measure.GPUS and not limit.hard), None)
     if none is not None and asked[none] and quota.scope is QuotaScope.NAMESPACE:
         excess = Excess(none, asked[none], Fraction(0), unit_of(demand, none, quota))
@@ -262,7 +256,6 @@ def is_unspecified(demand: Demand, quota: Quota) -> bool:
 
 
 def _leaves_model_open(demand: Demand, quota: Quota) -> bool:
-    """Whether claims count against a model only because they leave it open."""
     is_open = any(one.models is None for request in demand.requests for one in request)
     return is_open and _has_models(demand, quota)
 

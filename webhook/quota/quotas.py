@@ -119,10 +119,10 @@ def classes_in(context: Any) -> Mapping[str, DeclaredClass]:
 
 
 class QuotaScope(StrEnum):
-    """Whether a quota is of one namespace alone, or a pot: a quota that several namespaces share."""
+    """Whether a quota is of one namespace alone, or shared by several."""
 
     NAMESPACE = "namespace"
-    POT = "pot"
+    SHARED = "shared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,10 @@ class Quota:
     patterns: tuple[str, ...]
     limits: tuple[Limit, ...]
     counting: Counting = field(default_factory=Counting)
+    known_amounts: dict["Demand", Mapping[Limit, Fraction]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    """What demands count, as `webhook.quota.amounts` remembers it."""
 
     def __post_init__(self) -> None:
         limited = frozenset(limit.name for limit in self.limits if limit.measure is Measure.RESOURCE)
@@ -149,8 +153,8 @@ class Quota:
         return f"{self.scope}.{self.name}"
 
     def covers(self, namespace: str) -> bool:
-        """Whether the pods of a namespace count against this quota."""
-        return any(p == namespace or (is_glob(p) and matcher(p).fullmatch(namespace)) for p in self.patterns)
+        globs = filter(is_glob, self.patterns)
+        return namespace in self.patterns or any(matcher(glob).fullmatch(namespace) for glob in globs)
 
 
 class ClaimedDevices(NamedTuple):
@@ -183,32 +187,10 @@ class Demand:
     """Whether other pods use the GPUs of `gpus` at the same time, by time-slicing or MPS. Messages then say shares."""
 
     @property
-    def own_units(self) -> dict[str, int]:
-        """Resource -> units that the pod requests by number."""
-        return {without_part(name)[0]: count for name, count in self.gpus}
-
-    @property
-    def sizes(self) -> dict[str, Fraction]:
-        """Resource -> most that the pod or claim may get; a unit counts as the part of a GPU that its name says."""
-        sizes = {resource: Fraction(number) for resource, number in self.units.items()}
-        for name, count in self.gpus:
-            resource, part = without_part(name)
-            if part is not None:
-                sizes[resource] -= (1 - part) * count
-        return sizes
-
-    @property
-    def units(self) -> dict[str, int]:
-        """Resource -> most units that the pod or claim may get."""
-        units = self.own_units
-        for request in self.requests:
-            most: dict[str, int] = {}
-            for one in request:
-                resource = without_part(one.resource)[0]
-                most[resource] = max(most.get(resource, 0), one.number)
-            for resource, number in most.items():
-                units[resource] = units.get(resource, 0) + number
-        return units
+    def resources(self) -> frozenset[str]:
+        """The names of its resources, whatever part of a GPU their units are."""
+        names = [name for name, _ in self.gpus] + [one.resource for request in self.requests for one in request]
+        return frozenset(without_part(name)[0] for name in names)
 
 
 SHARES = "shares"

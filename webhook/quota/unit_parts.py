@@ -24,9 +24,7 @@ WHOLE = Fraction(1)
 class NodesOfPods(Protocol):
     """What is known about nodes, and whether any of them divides its GPUs."""
 
-    def divides_gpus(self) -> bool:
-        """Whether any known node may divide its GPUs."""
-        ...
+    def divides_gpus(self) -> bool: ...
 
     def selected_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """Classes of the nodes that a pod could be scheduled to, whatever their taints: tolerations may come later."""
@@ -85,5 +83,4 @@ def without_part(name: str) -> tuple[str, Fraction | None]:
 
 
 def _is_number(text: str) -> bool:
-    """Whether a text is a whole number from 1 of not many digits."""
     return text.isascii() and text.isdigit() and len(text) < 12 and int(text) > 0

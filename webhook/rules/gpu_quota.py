@@ -19,7 +19,7 @@ GPUs that come by resource claims count as well. A pod brings what the templates
 somebody makes counts from then until it is deleted, whether pods use it or not. [GPUs by DRA](dra.md#quotas) has the
 details.
 
-A quota that several namespaces share is a [pot](#pots) of `_quotas.yaml`.
+A [quota that several namespaces share](#shared-quotas) is declared in `_quotas.yaml`.
 """
 
 import re
@@ -140,7 +140,6 @@ class Settings(RuleSettings):
 
     @cached_property
     def counting(self) -> Counting:
-        """How pods are counted."""
         catalogue = catalogue_of(self._table).extended(self.models)
         weights = {DEVICE_CLASSES + name: one.weight for name, one in self._classes.items() if one.weight is not None}
         models = {

@@ -12,7 +12,7 @@ from typing import Any
 from webhook.gpus.gpu_names import IN_WORDS, INSTANCE_TYPES
 from webhook.gpus.gpu_table import GPUS
 from webhook.policy.error_wording import describe
-from webhook.policy.policy_quotas import pot_schema
+from webhook.policy.policy_quotas import shared_quota_schema
 from webhook.policy.schema import Schema, part_at, policy_schema, rule_schema, settings_schema
 from webhook.rules import GROUPS, RULES, gpu_quota
 from webhook.rules.rule import Rule
@@ -38,7 +38,7 @@ def rules_reference(groups: Groups = GROUPS) -> str:
         "settings of node pools": _node_pools(),
         "names of GPU models": _listed(_names_of_models()),
         "labels that name GPU models": _listed(f"`{key}`" for key in labels),
-        "settings of pots": _pots(),
+        "settings of shared quotas": _shared_quotas(),
     }
     return _MARK.sub(lambda mark: parts[mark[1]], _page())
 
@@ -49,11 +49,11 @@ def _page() -> str:
 
 
 def undocumented(rules: Sequence[Rule] = RULES) -> list[str]:
-    """Rules without a promise or a module docstring, and settings without a description, with nested ones and pots'."""
+    """Rules without a promise or a module docstring; settings without a description, of shared quotas too."""
     missing = [rule.key for rule in rules if not rule.promise or not _module_docstring(rule)]
     for rule in rules:
         missing += [f"{rule.key}.{path}" for path, part in _settings(rule_schema(rule)) if "description" not in part]
-    missing += [f"pots[].{path}" for path, part in _settings(pot_schema()) if "description" not in part]
+    missing += [f"quotas[].{path}" for path, part in _settings(shared_quota_schema()) if "description" not in part]
     return missing
 
 
@@ -137,9 +137,9 @@ def _names_of_models() -> Iterator[str]:
         yield f"`{family}`" + ("" if models == [family] else " (" + ", ".join(f"`{name}`" for name in models) + ")")
 
 
-def _pots() -> str:
-    """The settings of a pot that `gpuQuota` does not have."""
-    schema = pot_schema()
+def _shared_quotas() -> str:
+    """The settings of a shared quota that `gpuQuota` does not have."""
+    schema = shared_quota_schema()
     own = settings_schema(gpu_quota.Settings)["properties"]
     return _table(schema, [key for key, part in schema["properties"].items() if part != own.get(key)])
 

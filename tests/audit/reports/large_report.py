@@ -139,11 +139,11 @@ def _quotas(chance: Random) -> tuple[ReportedQuota, ...]:
         )
         for team in TEAMS[:9]
     )
-    pot = ReportedQuota(
-        "research", "pot", "warn", spaces, LimitUsage("", "192", "181 3/7"), (LimitUsage("A100", "3/2", "2"),), ()
+    shared_quota = ReportedQuota(
+        "research", "shared", "warn", spaces, LimitUsage("", "192", "181 3/7"), (LimitUsage("A100", "3/2", "2"),), ()
     )
     full = ReportedQuota("team-maps", "namespace", "audit", ("team-maps",), LimitUsage("", "8", "8"), (), ())
-    return (*own, pot, full)
+    return (*own, shared_quota, full)
 
 
 def _comparison(chance: Random, refusals: list[AuditFinding]) -> Comparison:

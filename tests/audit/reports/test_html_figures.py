@@ -125,10 +125,10 @@ def test_one_of_each_is_told_as_one() -> None:
     assert page.all("dd")[0].text == "Manifests: 1 pod, 1 workload, 1 other object"
 
 
-def test_a_pot_of_many_namespaces_names_the_first_ones() -> None:
+def test_a_shared_quota_of_many_namespaces_names_the_first_ones() -> None:
     spaces = tuple(f"team-{number:02}" for number in range(99))
-    pot = ReportedQuota("research", "pot", "warn", spaces, LimitUsage("", "8", "1"), (), ())
-    text = ParsedPage(render(replace(empty(), quotas=(pot,)))).one("main").text
+    shared_quota = ReportedQuota("research", "shared", "warn", spaces, LimitUsage("", "8", "1"), (), ())
+    text = ParsedPage(render(replace(empty(), quotas=(shared_quota,)))).one("main").text
     assert "team-08, team-09 and 89 more" in text
     assert "team-10" not in text
 

@@ -211,7 +211,7 @@ def test_A9_the_report_of_a_namespace_names_no_other_namespace_and_nothing_in_on
     assert not re.search("team-secret|their-trainer|node-of-others", json.dumps(raw))
 
 
-def test_A9_what_an_audit_knows_of_the_cluster_and_of_pots_is_in_no_report_of_a_namespace() -> None:
+def test_A9_what_an_audit_knows_of_the_cluster_and_of_shared_quotas_is_in_no_report_of_a_namespace() -> None:
     report = sample()
     for raw in objects(report, FORM):
         if "namespace" in raw["metadata"]:
