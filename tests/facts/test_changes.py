@@ -1,7 +1,6 @@
 """A snapshot never changes. A change makes a new snapshot, unless rules cannot see the change."""
 
 import copy
-from threading import Barrier, Thread
 
 import pytest
 
@@ -199,21 +198,3 @@ def test_nodes_of_another_snapshot_leave_the_classes_as_they_are():
     assert (set(taken.nodes), taken.unreadable) == ({"b"}, 1)
     assert (set(taken.runtime_classes), set(taken.priority_classes)) == ({"runc"}, {"low"})
     assert snapshot.with_nodes_of(snapshot.with_priority_classes([])) is snapshot
-
-
-def test_threads_that_ask_a_new_snapshot_at_the_same_moment_get_the_same_answer():
-    snapshot = Snapshot.of([gpu_node(f"n{number}") for number in range(300)])
-    barrier, answers = Barrier(8), []
-
-    def ask() -> None:
-        barrier.wait(timeout=10)
-        answers.append(
-            counted(snapshot, pod(nodeSelector={"kubernetes.io/hostname": "n7"}, tolerations=[{"operator": "Exists"}]))
-        )
-
-    threads = [Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=10)
-    assert answers == [1] * 8

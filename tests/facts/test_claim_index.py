@@ -153,17 +153,6 @@ def test_a_claim_without_a_request_that_can_be_read_is_known_and_says_nothing(sp
     assert not any(found)
 
 
-def test_names_of_any_characters_are_names() -> None:
-    name = "\u00fc\n' ${x} \x00" + "y" * 300
-    assert of_templates(template(name, "gpu.nvidia.com")).get("team", name) == GPU
-
-
-def test_claims_stay_where_other_facts_change() -> None:
-    snapshot = Snapshot.of(templates=[template("t", "gpu.nvidia.com")]).with_nodes([]).with_device_classes([])
-    for one in (snapshot, snapshot.with_nodes_of(EMPTY)):
-        assert ClusterFacts(one).claim(PodResourceClaim("c", TEMPLATE, "t"), "team") == GPU
-
-
 def test_the_largest_claim_that_is_remembered_takes_a_few_kilobytes() -> None:
     classes = [f"{number:02d}" + "x" * 14 for number in range(MOST_DEVICES)]
     found = of_templates(template("t", *classes)).get("team", "t")

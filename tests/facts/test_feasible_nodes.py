@@ -4,7 +4,6 @@ import pytest
 
 from tests.facts.samples import GPU_TAINT, counted, housed, node, pod, priority_class, runtime_class
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.node_index import NodeTable
 from webhook.model.node import PriorityClass
 from webhook.rules.rule import Facts
 
@@ -72,22 +71,6 @@ def test_where_everything_fits_candidates_and_homes_are_one_answer():
     assert CLUSTER.feasible_nodes(asking) is CLUSTER.matching_nodes(asking)
 
 
-def test_answers_stay_right_when_more_questions_come_than_are_remembered():
-    capacities = [{"cpu": str(number + 1), "memory": f"{number + 1}Gi"} for number in range(200)]
-    snapshot = ClusterFacts.of([node(f"n{number}", capacity=capacity) for number, capacity in enumerate(capacities)])
-    for _ in range(2):
-        assert all(housed(snapshot, pod(asks={"memory": f"{200 - number}Gi"})) == number + 1 for number in range(200))
-
-
-def test_questions_about_resources_that_no_node_has_leave_nothing_behind():
-    """Anybody can write a pod, so what is kept for answers must not grow with what pods ask for."""
-    table = NodeTable(CLUSTER.cluster.nodes)
-    kept = {id(table.amounts(f"made-up.example.com/{number}")) for number in range(100)}
-    assert kept == {id(table.amounts("hugepages-64Ki"))}
-    assert table.amounts("nvidia.com/mig-9g.80gb") is table.amounts("amd.com/gpu")
-    assert table.amounts("cpu") is table.amounts("cpu")
-
-
 @pytest.mark.parametrize(
     ("resource", "of_all", "in_zone_b"),
     [
@@ -126,10 +109,6 @@ def test_the_values_of_a_label_are_sorted_and_each_told_once():
     assert CLUSTER.label_values("zone") == ["a", "b"]
     assert CLUSTER.label_values("kubernetes.io/hostname") == ["cpu", "h100", "t4"]
     assert list(CLUSTER.label_values("rack")) == []
-
-
-def test_nodes_are_known_as_soon_as_there_is_one():
-    assert (ClusterFacts().knows_nodes(), CLUSTER.knows_nodes()) == (False, True)
 
 
 def test_of_an_empty_cluster_nothing_is_known():

@@ -1,6 +1,5 @@
 """The indexes find the feasible nodes that asking every node finds, for any nodes, pods and order of changes."""
 
-import copy
 from collections.abc import Mapping
 from math import ceil
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.facts.samples import counted, facts_of, housed, node, pod
+from tests.facts.samples import facts_of, housed, node, pod
 from tests.facts.test_matching_nodes_properties import NAMES, RUNTIME_CLASSES, TERMS, TOLERATIONS, fits
 from tests.strategies import checked
 from webhook.facts.snapshot import Snapshot
@@ -78,38 +77,3 @@ def test_homes_and_the_most_are_those_of_the_nodes_one_by_one(nodes, runtime_cla
             for among, found in ((possible, facts.largest(resource, asking)), (nodes, facts.largest(resource))):
                 amounts = [has(raw, resource) for raw in among]
                 assert found == (None if None in amounts else max(amounts, default=0))
-
-
-CHANGES = st.lists(
-    st.tuples(st.integers(0, 7), st.sampled_from(["status", "labels", "gone"]), AMOUNTS, st.sampled_from("abc")),
-    max_size=6,
-)
-
-
-@checked
-@given(nodes=NODES, changes=CHANGES, asking=PODS)
-def test_a_snapshot_that_followed_changes_answers_like_one_built_afresh(nodes, changes, asking):
-    """The next snapshot takes over the indexes that a change does not touch, and no others."""
-    snapshot = Snapshot.of(nodes)
-    raws = {raw["metadata"]["name"]: raw for raw in nodes}
-    for number, (at, what, amounts, zone) in enumerate(changes):
-        housed(snapshot, asking)
-        if not raws:
-            break
-        raw = copy.deepcopy(list(raws.values())[at % len(raws)])
-        name = raw["metadata"]["name"]
-        raw["metadata"]["uid"] = f"uid-{number}"
-        if what == "gone":
-            snapshot = snapshot.without_node(name)
-            del raws[name]
-            continue
-        if what == "labels":
-            raw["metadata"]["labels"]["zone"] = zone
-        else:
-            raw["status"]["capacity"] |= amounts
-        snapshot, raws[name] = snapshot.with_node(raw), raw
-    afresh = Snapshot.of(raws.values())
-    assert (counted(afresh, asking), housed(afresh, asking)) == (counted(snapshot, asking), housed(snapshot, asking))
-    for resource in (*NATIVE, *EXTENDED):
-        assert facts_of(afresh).largest(resource, asking) == facts_of(snapshot).largest(resource, asking)
-    assert facts_of(afresh).label_values("zone") == facts_of(snapshot).label_values("zone")

@@ -9,12 +9,11 @@ import pytest
 
 from tests.e2e.control_plane import NODE_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
-from tests.facts.samples import node, priority_class, runtime_class
+from tests.facts.samples import node
 from webhook.facts.facts import FactsSource
 from webhook.facts.live import CLAIMS, SLICES, LiveFacts
 from webhook.kubernetes.api_errors import ClusterConfigError
 from webhook.kubernetes.watch import WatchTiming
-from webhook.model.node import PriorityClass
 
 pytestmark = pytest.mark.e2e
 
@@ -85,45 +84,6 @@ def test_nodes_are_known_after_start_and_their_changes_within_seconds(control_pl
         relabel(control_plane, "live-a", "b")
         control_plane.raw("DELETE", f"{NODES}/live-b")
         eventually(lambda: zones(facts) == {"live-a": "b", "live-c": "a"})
-
-
-def test_runtime_classes_come_and_go(control_plane):
-    name = "live-runtime"
-    with following(control_plane.kubeconfig) as facts:
-        eventually(lambda: facts.facts)
-        assert facts.facts is not None
-        assert facts.facts.runtime_class(name) is None
-        path = "/apis/node.k8s.io/v1/runtimeclasses"
-        status, answer = control_plane.raw("POST", path, runtime_class(name))
-        assert status == 201, answer
-        found = eventually(lambda: facts.facts and facts.facts.runtime_class(name))
-        assert found.handler == f"{name}-handler"
-        control_plane.raw("DELETE", f"{path}/{name}")
-        eventually(lambda: facts.facts and facts.facts.runtime_class(name) is None)
-
-
-def test_priority_classes_come_and_go_beside_those_that_kubernetes_makes(control_plane):
-    path, raw = "/apis/scheduling.k8s.io/v1/priorityclasses", priority_class("live-low", 10)
-    with following(control_plane.kubeconfig) as facts:
-        found = eventually(lambda: facts.facts)
-        assert found.priority_classes()["system-node-critical"] == PriorityClass("system-node-critical", 2_000_001_000)
-        assert "live-low" not in found.priority_classes()
-        status, answer = control_plane.raw("POST", path, raw)
-        assert status == 201, answer
-        found = eventually(lambda: facts.facts and facts.facts.priority_classes().get("live-low"))
-        assert found == PriorityClass("live-low", 10)
-        control_plane.raw("DELETE", f"{path}/live-low")
-        eventually(lambda: facts.facts and "live-low" not in facts.facts.priority_classes())
-
-
-def test_a_watch_that_the_server_ends_in_time_is_resumed_and_misses_nothing(control_plane, nodes):
-    with following(control_plane.kubeconfig, WatchTiming(watch=(1, 1), settled=0.5)) as facts:
-        eventually(lambda: zones(facts))
-        for zone in "bcdefg":
-            relabel(control_plane, "live-a", zone)
-            time.sleep(0.4)  # so that some changes fall between two watches
-        eventually(lambda: zones(facts) == {"live-a": "g", "live-b": "a"})
-        assert facts.status(time.monotonic()).ready
 
 
 def test_an_api_server_that_goes_away_leaves_the_facts_and_is_followed_again_when_it_is_back(control_plane, nodes):

@@ -1,12 +1,10 @@
 """ResourceSlices are followed in the version that the API server has; nothing waits for them."""
 
-import time
-
 import pytest
 
 from tests.e2e.eventually import eventually
 from tests.facts.fake_api_server import SLICES, always
-from tests.facts.following import STATUS, following, nodes, watched
+from tests.facts.following import following, watched
 from tests.facts.samples import resource_slice
 from webhook.facts.live import LiveFacts
 
@@ -34,32 +32,3 @@ def test_slices_are_followed_in_whatever_version_the_api_server_has(server, tmp_
         eventually(lambda: most(facts) is None)
         server.tell_event(path, "DELETED", resource_slice("b", "b", pool_slices=2), "107")
         eventually(lambda: most(facts) == 8)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        pytest.param(always(403, STATUS), id="forbidden"),
-        pytest.param(always(500, STATUS), id="an error"),
-        pytest.param(always(200, b"no JSON"), id="garbage"),
-    ],
-)
-def test_no_replica_waits_for_slices_and_none_is_taken_out_for_them(server, tmp_path, answer):
-    server.instead[SLICES] = answer
-    with following(server, tmp_path) as facts:
-        eventually(lambda: nodes(facts) == {"a", "b"})
-        assert eventually(lambda: (status := facts.status(time.monotonic() + 1000)).ready and status).server_reachable
-        assert most(facts) is None
-        server.objects[SLICES] = [resource_slice("a", "a", gpus=4)]
-        server.instead.clear()
-        eventually(lambda: most(facts) == 4)
-
-
-def test_slices_that_may_no_longer_be_listed_are_forgotten(server, tmp_path):
-    server.objects[SLICES] = [resource_slice("a", "a", gpus=4)]
-    with following(server, tmp_path) as facts:
-        eventually(lambda: most(facts) == 4)
-        eventually(lambda: watched(facts))
-        server.instead[SLICES] = always(403, STATUS)
-        server.break_off()
-        eventually(lambda: most(facts) is None)

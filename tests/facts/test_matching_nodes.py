@@ -4,8 +4,6 @@ import pytest
 
 from tests.facts.samples import GPU_TAINT, counted, expressions, fields, names, node, pod, runtime_class
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.node_index import NodeTable
-from webhook.facts.node_sets import NO_COLUMN
 from webhook.model.node import NodeClass, Taint
 from webhook.rules.rule import Facts
 
@@ -222,10 +220,3 @@ def test_answers_stay_right_when_more_questions_come_than_are_remembered():
     snapshot = ClusterFacts.of([node(f"n{number}") for number in range(200)])
     for _ in range(2):
         assert all(counted(snapshot, pod(nodeName=f"n{number}")) == 1 for number in range(200))
-
-
-def test_questions_about_labels_that_no_node_has_leave_nothing_behind():
-    """Anybody can write a pod, so what is kept for answers must not grow with what pods ask for."""
-    table = NodeTable(THREE.cluster.nodes)
-    assert all(table.column(f"made-up-{number}") is NO_COLUMN for number in range(100))
-    assert table.column("zone") is table.column("zone")

@@ -1,12 +1,11 @@
 """The indexes find the matching nodes that asking every node finds, for any nodes, pods and order of changes."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.facts.samples import counted, expressions, facts_of, fields, node, pod, runtime_class
+from tests.facts.samples import expressions, facts_of, fields, node, pod, runtime_class
 from webhook.facts.nodes import Node
 from webhook.facts.snapshot import Snapshot
 from webhook.model.pod import Pod
@@ -105,23 +104,3 @@ def test_the_candidates_are_those_nodes_that_fit_one_by_one(nodes, runtime_class
             if fits(found, asking, snapshot):
                 expected[id(found.kind)] = expected.get(id(found.kind), 0) + 1
         assert sorted(expected.values()) == sorted(nodes.count for nodes in facts_of(snapshot).matching_nodes(asking))
-
-
-CHANGES = st.lists(st.tuples(st.just("with"), NODES) | st.tuples(st.just("without"), NAMES), max_size=4)
-
-
-@given(nodes=NODES, changes=CHANGES, asking=PODS)
-def test_a_snapshot_that_followed_changes_answers_like_one_built_afresh(nodes, changes, asking):
-    snapshot = Snapshot.of(nodes)
-    raw_by_name: dict[str, Any] = {raw["metadata"]["name"]: raw for raw in nodes}
-    for kind, what in changes:
-        counted(snapshot, asking)  # builds indexes, which the next snapshot must not inherit wrongly
-        if kind == "without":
-            snapshot = snapshot.without_node(what)
-            raw_by_name.pop(what, None)
-        else:
-            for index, raw in enumerate(what):
-                renewed = raw | {"metadata": {**raw["metadata"], "uid": f"{kind}-{index}-{id(raw)}"}}
-                snapshot = snapshot.with_node(renewed)
-                raw_by_name[renewed["metadata"]["name"]] = renewed
-    assert counted(Snapshot.of(raw_by_name.values()), asking) == counted(snapshot, asking)

@@ -1,6 +1,7 @@
 """Who counts and who went, by what lists and events tell; whatever they tell, in whatever order."""
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +10,14 @@ from tests.clock import Clock
 from tests.facts.asking import is_gone, is_live
 from tests.facts.pod_samples import AT, AT_SECONDS, cpu_pod, deleted, live, stored, uid, uid_text
 from webhook.facts.pod_cache import GonePods, PodCache
+
+
+def tells_of_gone(cache: PodCache, act: Callable[..., None], *news: object) -> bool:
+    """Whether the cache says of these news that a pod is gone."""
+    told: list[int] = []
+    cache.listen(lambda: told.append(1))
+    act(*news)
+    return bool(told)
 
 
 @pytest.fixture
@@ -36,7 +45,7 @@ def test_gpu_pods_of_a_list_are_live_and_the_others_are_not(cache):
 
 @pytest.mark.parametrize("event", ["ADDED", "MODIFIED"])
 def test_a_pod_that_is_reported_is_live(cache, event):
-    assert not cache.change(event, stored("c"))
+    assert not tells_of_gone(cache, cache.change, event, stored("c"))
     assert {"a", "b", "c"} == live(cache)
 
 
@@ -59,18 +68,18 @@ def test_a_pod_that_gets_a_node_is_seen_there(cache):
     ],
 )
 def test_a_pod_that_ends_is_gone_and_is_reported_once(cache, event, raw):
-    assert cache.change(event, raw)
+    assert tells_of_gone(cache, cache.change, event, raw)
     assert is_gone(cache, uid("a"))
     assert not is_live(cache, uid("a"))
     assert {"b"} == live(cache)
-    assert not cache.change(event, raw)
-    assert not cache.change("DELETED", stored("a"))
+    assert not tells_of_gone(cache, cache.change, event, raw)
+    assert not tells_of_gone(cache, cache.change, "DELETED", stored("a"))
     assert is_gone(cache, uid("a"))
 
 
 def test_pods_without_gpus_leave_no_trace(cache):
-    assert not cache.change("DELETED", cpu_pod("web"))
-    assert not cache.change("ADDED", cpu_pod("web-2"))
+    assert not tells_of_gone(cache, cache.change, "DELETED", cpu_pod("web"))
+    assert not tells_of_gone(cache, cache.change, "ADDED", cpu_pod("web-2"))
     assert not is_gone(cache, uid("web"))
     assert {"a", "b"} == live(cache)
 
@@ -83,16 +92,16 @@ def test_a_pod_that_runs_again_counts_again(cache):
 
 
 def test_pods_that_a_later_list_lacks_are_gone(cache):
-    assert cache.replace([stored("b", "team-b"), stored("c")])
+    assert tells_of_gone(cache, cache.replace, [stored("b", "team-b"), stored("c")])
     assert {"b", "c"} == live(cache)
     assert is_gone(cache, uid("a"))
-    assert not cache.replace([stored("b", "team-b"), stored("c")])
+    assert not tells_of_gone(cache, cache.replace, [stored("b", "team-b"), stored("c")])
 
 
 def test_who_has_ended_by_the_first_list_is_gone(clock):
     cache = PodCache(clock, clock)
     overdue = deleted(stored("c"), "2026-03-01T11:00:00Z", 30)
-    assert not cache.replace([stored("a"), stored("b", phase="Failed"), overdue])
+    assert not tells_of_gone(cache, cache.replace, [stored("a"), stored("b", phase="Failed"), overdue])
     assert {"a"} == live(cache)
     assert is_gone(cache, uid("b"))
     assert is_gone(cache, uid("c"))
@@ -109,7 +118,7 @@ def test_an_incomplete_list_changes_nothing(cache):
 
 
 def test_a_pod_stops_counting_when_its_deletion_is_overdue_without_any_event(cache, clock):
-    assert not cache.change("MODIFIED", deleted(stored("a"), AT, 30))
+    assert not tells_of_gone(cache, cache.change, "MODIFIED", deleted(stored("a"), AT, 30))
     clock.now = AT_SECONDS + 30
     assert is_live(cache, uid("a"))
     assert not is_gone(cache, uid("a"))
@@ -141,7 +150,7 @@ UNREADABLE = [
 def test_pods_that_cannot_be_read_are_ignored_with_one_message(cache, caplog, raw):
     with caplog.at_level(logging.WARNING):
         for event in ("ADDED", "MODIFIED", "DELETED"):
-            assert not cache.change(event, raw)
+            assert not tells_of_gone(cache, cache.change, event, raw)
         cache.replace([raw, stored("a"), stored("b", "team-b"), None, "text"])
     assert {"a", "b"} == live(cache)
     assert [record.levelname for record in caplog.records].count("WARNING") == 1
@@ -150,11 +159,11 @@ def test_pods_that_cannot_be_read_are_ignored_with_one_message(cache, caplog, ra
 
 def test_a_pod_that_can_no_longer_be_read_counts_as_before(cache):
     unreadable = stored("a", nodeSelector=["a"])
-    assert not cache.change("MODIFIED", unreadable)
+    assert not tells_of_gone(cache, cache.change, "MODIFIED", unreadable)
     assert is_live(cache, uid("a"))
-    assert not cache.replace([unreadable, stored("b", "team-b")])
+    assert not tells_of_gone(cache, cache.replace, [unreadable, stored("b", "team-b")])
     assert {"a", "b"} == live(cache)
-    assert cache.change("DELETED", unreadable)
+    assert tells_of_gone(cache, cache.change, "DELETED", unreadable)
 
 
 def test_those_who_went_are_remembered_for_ten_minutes_at_least(clock):

@@ -7,7 +7,7 @@ import pytest
 
 from tests.facts.samples import device_class, node, resource_slice
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.slice_index import MOST_OF_NODE, MOST_TYPES, SliceTable
+from webhook.facts.slice_index import SliceTable
 from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.model.node import NodePool
 from webhook.model.resource_slices import SliceDriver
@@ -58,11 +58,6 @@ def test_devices_of_no_known_type_count_as_of_every_type() -> None:
         pytest.param([resource_slice("a", "", allNodes=True)], id="devices of all nodes"),
         pytest.param([resource_slice("a", "", nodeSelector={"nodeSelectorTerms": []})], id="devices of some nodes"),
         pytest.param([resource_slice("a", "", perDeviceNodeSelection=True)], id="each device has its own nodes"),
-        pytest.param([resource_slice("a", "a", gpus=129)], id="more devices than any slice has"),
-        pytest.param(
-            [resource_slice(f"s{number}", "a", pool=f"p{number}") for number in range(MOST_OF_NODE + 1)],
-            id="more slices than are kept",
-        ),
     ],
 )
 def test_a_doubt_about_one_node_leaves_the_largest_number_unknown(raws: list[Any]) -> None:
@@ -114,23 +109,6 @@ def test_a_file_without_slices_need_not_have_all() -> None:
     found = Snapshot.of(slices=[resource_slice("a", "a", gpus=8)]).slices
     assert found is not None
     assert found.most(NVIDIA) == 8
-
-
-def test_a_node_fills_its_own_place_only() -> None:
-    many = [resource_slice(f"s{number}", "a", pool=f"p{number}") for number in range(MOST_OF_NODE + 10)]
-    found = table(*many, resource_slice("b", "b", gpus=8))
-    assert len(found) == MOST_OF_NODE + 1
-    assert found.with_slice(many[-1]) is found
-    assert found.devices("b").unknown == frozenset()
-    assert found.devices("b").kinds
-
-
-def test_types_of_devices_that_come_and_go_take_no_more_memory_than_the_bound() -> None:
-    found = table()
-    for number in range(2 * MOST_TYPES):
-        found = found.with_slice(resource_slice("a", "a", type=f"t{number}"))
-    assert found.most(NVIDIA) is None
-    assert len(found._earlier) <= MOST_TYPES + 2
 
 
 SELECTED = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"

@@ -1,10 +1,8 @@
 """The GPUs that the scheduler reserves for a pod, against its own code read line by line."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.strategies import GPU_NAMES, LOOK_ALIKES, checked_on_pods, pods
+from tests.strategies import GPU_NAMES, LOOK_ALIKES
 from webhook.model.accelerators import Vendor
 from webhook.model.pod_reader import pod_from_raw
 
@@ -56,11 +54,6 @@ def test_only_init_containers_can_be_sidecars():
     assert pod([], [container(1, sidecar=True), container(2)]).gpu_count == 3
 
 
-def test_ephemeral_containers_reserve_nothing():
-    raw = {"spec": {"containers": [container(1)], "ephemeralContainers": [container(4)]}}
-    assert pod_from_raw(raw).gpu_count == 1
-
-
 @pytest.mark.parametrize(
     ("resources", "expected"),
     [
@@ -93,34 +86,3 @@ def test_a_gpu_that_goes_to_a_virtual_machine_is_not_used_by_containers(resource
     found = pod([], [container(1, resource=resource)])
     assert found.requests_gpus_of(Vendor.NVIDIA) is nvidia
     assert found.has_passthrough is passthrough
-
-
-def reserved_by_the_scheduler(raw, resource):
-    """k8s.io/component-helpers/resource: AggregateContainerRequests, statement by statement."""
-
-    def asked(entry):
-        resources = entry.get("resources") or {}
-        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-        amount = requests.get(resource, limits.get(resource))  # the API server has copied limits to requests
-        return int(float(str(amount or 0).replace("2000m", "2")))
-
-    requests = 0
-    for entry in raw["spec"].get("containers") or ():
-        requests += asked(entry)
-    restartable = init = 0
-    for entry in raw["spec"].get("initContainers") or ():
-        amount = asked(entry)
-        if entry.get("restartPolicy") == "Always":
-            requests += amount
-            restartable += amount
-            amount = restartable
-        else:
-            amount += restartable
-        init = max(init, amount)
-    return max(requests, init)
-
-
-@checked_on_pods
-@given(pods(), st.sampled_from(GPU_NAMES))
-def test_the_formula_is_the_schedulers(raw, resource):
-    assert pod_from_raw(raw).gpus.get(resource, 0) == reserved_by_the_scheduler(raw, resource)

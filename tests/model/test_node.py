@@ -120,15 +120,3 @@ def test_distinct_tolerations_tolerate_as_much_as_all_of_them(tolerations):
         return {taint for taint in NUMBERS if any(one.tolerates(taint) for one in some)}
 
     assert open_to(tolerations) == open_to(distinct(tolerations))
-
-
-@pytest.mark.parametrize(
-    "tolerations",
-    [
-        pytest.param([Toleration("k", "Gt", str(bound)) for bound in range(1000)], id="numbers"),
-        pytest.param([Toleration("k", "Exists", seconds=seconds) for seconds in range(1000)], id="seconds"),
-        pytest.param([Toleration("k", "Exists", str(value)) for value in range(1000)], id="values that mean nothing"),
-    ],
-)
-def test_of_many_tolerations_of_the_same_taints_one_is_left(tolerations):
-    assert len(distinct(tolerations)) == 1

@@ -88,8 +88,8 @@ def test_slices_of_others_are_left_out(change: Any) -> None:
 
 @pytest.mark.parametrize(
     "raw",
-    [None, [], {}, {"metadata": {"name": 7}}, {"metadata": {"name": "x" * 254}}, {"metadata": {"name": "s"}}],
-    ids=["null", "a list", "empty", "a number", "a long name", "no spec"],
+    [None, [], {}, {"metadata": {"name": 7}}, {"metadata": {"name": "s"}}],
+    ids=["null", "a list", "empty", "a number", "no spec"],
 )
 def test_what_makes_no_sense_is_left_out(raw: Any) -> None:
     assert slice_from_raw(raw) is None
@@ -106,7 +106,7 @@ def test_what_makes_no_sense_is_left_out(raw: Any) -> None:
                 {"basic": 4, "attributes": {"type": {"string": ["gpu"]}}, "capacity": {"memory": {"value": "x"}}}
             ]
         },
-        {"devices": [{"attributes": {"type": {"string": "x" * 65}}, "capacity": {"memory": {"value": "9" * 300}}}]},
+        {"devices": [{"capacity": {"memory": {"value": "9" * 300}}}]},
     ],
 )
 def test_malformed_parts_say_nothing(spec: Any) -> None:
@@ -117,26 +117,6 @@ def test_malformed_parts_say_nothing(spec: Any) -> None:
     assert {kind for kind, _ in found.devices} <= {DeviceKind("gpu.nvidia.com")}
 
 
-@pytest.mark.parametrize(
-    ("attributes", "kept"),
-    [
-        pytest.param({"productName": 16}, 16, id="as many kinds as are kept"),
-        pytest.param({"productName": 17}, 1, id="more kinds, of one type"),
-        pytest.param({"productName": 17, "type": 16}, 16, id="more kinds, of as many types"),
-        pytest.param({"productName": 17, "type": 17}, 1, id="more types"),
-    ],
-)
-def test_of_a_slice_with_many_kinds_of_devices_the_number_is_kept_and_less_of_the_rest(attributes, kept) -> None:
-    raw = resource_slice("s", "n")
-    raw["spec"]["devices"] = [
-        {"attributes": {name: {"string": f"x{number % count}"} for name, count in attributes.items()}}
-        for number in range(100)
-    ]
-    assert sum(number for _, number in kinds(raw)) == 100
-    assert len(kinds(raw)) == kept
-
-
-def test_no_more_devices_are_read_than_kubernetes_allows_and_equal_ones_are_one_object() -> None:
-    found = [slice_from_raw(resource_slice(f"s{number}", "n", gpus=129)) for number in range(2)]
-    assert [(one.devices[0][1], one.is_bounded) for one in found if one] == [(128, False)] * 2
+def test_equal_devices_are_one_object() -> None:
+    found = [slice_from_raw(resource_slice(f"s{number}", "n", gpus=8)) for number in range(2)]
     assert len({id(one.devices) for one in found if one}) == 1

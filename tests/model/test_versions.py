@@ -116,27 +116,11 @@ def test_versions_are_in_one_order(a, b, c):
 
 
 @checked
-@given(VERSIONS, VERSIONS, st.lists(NUMBERS, max_size=3))
-def test_what_part_of_a_version_says_holds_for_all_that_begin_with_it(part, bound, more):
-    whole = Version(part.parts + tuple(more))
-    said = part.reaches(bound)
-    assert said is None or whole.at_least(bound) is said
-
-
-@checked
 @given(VERSIONS, VERSIONS)
 def test_part_of_a_version_leaves_open_only_what_depends_on_the_rest(part, bound):
     if part.reaches(bound) is None:
         assert not part.at_least(bound)
         assert Version(part.parts + bound.parts[len(part.parts) :]).at_least(bound)
-
-
-@checked
-@given(VERSIONS, st.integers(1, 5))
-def test_a_version_cut_is_its_beginning(version, length):
-    assert version.cut(length).parts == version.parts[:length]
-    assert version.major == version.parts[0]
-    assert version.minor == (version.parts[1] if len(version.parts) > 1 else None)
 
 
 @checked

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from webhook.model.bounds import LONGEST_PATCH
+from webhook.model.draft import LONGEST_PATCH
 from webhook.model.shape import spelled, too_much
 
 _MOST_SHOWN = 200

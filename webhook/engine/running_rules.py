@@ -5,8 +5,7 @@ from dataclasses import replace
 from itertools import chain, groupby, islice
 
 from webhook.facts.facts import ClusterFacts
-from webhook.model import bounds
-from webhook.model.draft import Draft
+from webhook.model.draft import LONGEST_PATCH, MOST_OPERATIONS, Draft
 from webhook.model.edits import AddGpuLimit, Edit
 from webhook.model.pod import Pod
 from webhook.model.shape import ShapeError, too_much
@@ -20,7 +19,7 @@ MOST_OF_A_RULE = 1_000
 """Findings of one rule about one pod that are kept. A refusal shows the first hundred."""
 _MOST_LISTED = 20
 """Edits that a message names."""
-_MOST_EDITS = bounds.MOST_OPERATIONS + 1
+_MOST_EDITS = MOST_OPERATIONS + 1
 _FEW_OPERATIONS = 200
 """Operations of a patch up to which its size is not measured."""
 
@@ -56,10 +55,10 @@ def write(edits: Sequence[Edit], draft: Draft) -> None:
         edit.write(draft)
         if len(draft.patch) > _FEW_OPERATIONS:
             size += len(str(edit))
-            if len(draft.patch) > bounds.MOST_OPERATIONS:
-                raise _too_much_to_add("changes", bounds.MOST_OPERATIONS)
-            if size > bounds.LONGEST_PATCH:
-                raise _too_much_to_add("bytes", bounds.LONGEST_PATCH)
+            if len(draft.patch) > MOST_OPERATIONS:
+                raise _too_much_to_add("changes", MOST_OPERATIONS)
+            if size > LONGEST_PATCH:
+                raise _too_much_to_add("bytes", LONGEST_PATCH)
 
 
 def _too_much_to_add(what: str, most: int) -> ShapeError:

@@ -17,9 +17,9 @@ from webhook.engine.templates import (
     judge_template,
 )
 from webhook.facts.facts import ClusterFacts
-from webhook.model.bounds import STORABLE, least_stored
-from webhook.model.json_parts import mapped
-from webhook.model.shape import ShapeError
+from webhook.model.container import APP, INIT
+from webhook.model.json_parts import listed
+from webhook.model.shape import MOST_ENTRIES, ShapeError
 from webhook.model.subject import subject_of
 from webhook.model.wording import cut
 from webhook.model.workloads import Template, number_of_templates, templates_of, unread_gpus, workload_of
@@ -136,10 +136,10 @@ def _findings(raw: Mapping[str, Any], where: TemplateContext) -> Iterator[_Workl
     judged: list[JudgedTemplate] = []
     templates: list[Template] = []
     said = set[Finding]()
-    found, stored = 0, 0
+    found, containers = 0, 0
     for number, template in enumerate(templates_of(raw, MOST_TEMPLATES + 1)):
-        stored += least_stored(mapped(template.pod, "spec"))
-        if number == MOST_TEMPLATES or found > MOST_FINDINGS or (judged and stored > STORABLE):
+        containers += sum(len(listed(template.pod, "spec", key)) for key in (INIT, APP))
+        if number == MOST_TEMPLATES or found > MOST_FINDINGS or (judged and containers > MOST_ENTRIES):
             yield _unjudged(template, number, number_of_templates(raw))
             break
         templates.append(template)

@@ -45,7 +45,6 @@ class ClaimTable:
 
     @classmethod
     def of(cls, kind: str, raws: Iterable[object]) -> "ClaimTable":
-        """The table of all objects of one kind in a cluster. Only one object is in memory at a time."""
         return cls(is_complete=True)._with(filter(None, (_read(kind, raw) for raw in raws)))
 
     def __len__(self) -> int:
@@ -57,7 +56,6 @@ class ClaimTable:
     __hash__ = None  # type: ignore[assignment]  # tables are compared only
 
     def get(self, namespace: str, name: str) -> Requests | None:
-        """The requests of a claim; None where the claim is not known."""
         return self._namespaces.get(namespace, _NOTHING).get(name)
 
     def names(self, namespace: str) -> Sequence[str] | None:
@@ -71,7 +69,6 @@ class ClaimTable:
         return sorted(self._namespaces.get(namespace, _NOTHING))
 
     def with_all(self, claims: Iterable[tuple[str, ResourceClaim]]) -> "ClaimTable":
-        """The table with these claims, each after its namespace. They replace claims of their names."""
         return self._with((namespace, claim.name, bounded(claim.requests)) for namespace, claim in claims)
 
     def _with(self, claims: Iterable[_Known]) -> "ClaimTable":
@@ -86,7 +83,6 @@ class ClaimTable:
         return ClaimTable(namespaces, is_complete=self._is_complete, overfull=frozenset(overfull))
 
     def with_claim(self, kind: str, raw: object) -> "ClaimTable":
-        """The table with an object added or changed; the table itself where its content stays the same."""
         found = _read(kind, raw)
         if found is None:
             return self
@@ -99,7 +95,6 @@ class ClaimTable:
         return self._but({**self._namespaces, namespace: {**here, name: requests}})
 
     def without(self, namespace: str, name: str) -> "ClaimTable":
-        """The table without a claim; the table itself where it has no claim of this name."""
         here = self._namespaces.get(namespace, _NOTHING)
         if name not in here:
             return self
@@ -147,7 +142,6 @@ def _distinct(request: DeviceRequest) -> DeviceRequest:
 
 
 def _largest(alike: Sequence[Devices]) -> Devices:
-    """The devices with the largest number of those that differ in nothing else."""
     largest = max(alike, key=lambda one: one.number or 0)
     fewest = min(one.least for one in alike)
     return largest if fewest == largest.least else largest._replace(fewest=fewest)
@@ -155,5 +149,4 @@ def _largest(alike: Sequence[Devices]) -> Devices:
 
 @lru_cache(maxsize=4096)
 def _alike(requests: Requests) -> Requests:
-    """One object for equal requests, which most claims have."""
     return requests

@@ -5,12 +5,12 @@ pods and the claims of a cluster together, as ledgers see them.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
+from functools import partial
 from threading import Lock
-from typing import Any
 
 from webhook.facts.facts import ClusterFacts, FactsStatus
-from webhook.facts.gpu_pods import StoredPod, uid_or_none
+from webhook.facts.gpu_pods import uid_or_none
 from webhook.facts.live import CLAIMS, STALE_AFTER_SECONDS, claim_paths, status_of
 from webhook.facts.pod_cache import PodCache, is_covered
 from webhook.facts.pod_lists import PAGE, PodLists
@@ -25,8 +25,8 @@ from webhook.model.claims import CLAIM
 _CLOSE_SECONDS = 1.5
 
 
-class LiveClaims:
-    """The resource claims of a cluster that may give GPUs, as last reported in `cache`. Threads may share it."""
+class LiveClaims(PodCache):
+    """The resource claims of a cluster that may give GPUs, as last reported. Threads may share it."""
 
     def __init__(
         self,
@@ -36,16 +36,14 @@ class LiveClaims:
         timing: WatchTiming | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._accelerators = accelerators
-        self._on_gone: Callable[[], None] = lambda: None
-        self.cache = PodCache(server.now, clock, self._read)
+        super().__init__(server.now, clock, partial(stored_claim, accelerators=accelerators))
         self._lists = PodLists(server, server.now, accelerators)
         path, *elsewhere = claim_paths(CLAIMS[CLAIM])
         resource = WatchedResource(
             CLAIMS[CLAIM],
             path,
-            self._replace,
-            self._change,
+            self.replace,
+            self.change,
             optional=True,
             page=PAGE,
             elsewhere=tuple(elsewhere),
@@ -53,10 +51,6 @@ class LiveClaims:
             is_dispensable=True,
         )
         self.watch = Watch(resource, server, clock, timing)
-
-    def listen(self, gone: Callable[[], None]) -> None:
-        """Call `gone` in the watch's thread after claims were deleted."""
-        self._on_gone = gone
 
     def is_known(self) -> bool:
         """Whether claims are followed now, or cannot be: the API server does not have them, or does not show them."""
@@ -70,33 +64,22 @@ class LiveClaims:
         Where claims cannot be read, all that were seen are taken to exist.
         """
         if not self.watch.health.is_served:
-            return {one.uid for name in namespaces for one in self.cache.seen(name)}
+            return {one.uid for name in namespaces for one in self.seen(name)}
         found = self._lists.metadata(self.watch.path, namespaces, seconds)
         return {uid for raw in found if (uid := uid_or_none(raw)) is not None}
 
     def list_now(self, patterns: Collection[str], seconds: float) -> Iterator[GpuPod]:
         """The claims in namespaces with these names and globs, read after the call began. Raises LedgerError."""
         if not self.watch.health.is_served:
-            yield from (claim for claim in self.cache.seen() if is_covered(claim.namespace, patterns))
+            yield from (claim for claim in self.seen() if is_covered(claim.namespace, patterns))
             return
         for raw in self._lists.objects(self.watch.path, patterns, seconds):
             try:
-                claim = self._read(raw).gpu_pod
+                claim = self._read_object(raw).gpu_pod
             except ValueError:
                 continue
             if claim is not None and is_covered(claim.namespace, patterns):
                 yield claim
-
-    def _read(self, raw: object) -> StoredPod:
-        return stored_claim(raw, self._accelerators)
-
-    def _replace(self, raws: Iterable[object]) -> None:
-        if self.cache.replace(raws):
-            self._on_gone()
-
-    def _change(self, event: str, raw: Mapping[str, Any]) -> None:
-        if self.cache.change(event, raw):
-            self._on_gone()
 
 
 class PodsAndClaims:
@@ -119,11 +102,8 @@ class PodsAndClaims:
         self._pods = LivePods(server, accelerators=accelerators, timing=timing, clock=clock)
         self._claims = LiveClaims(server, accelerators=accelerators, timing=timing, clock=clock)
         self._cluster: Callable[[], ClusterFacts | None] = lambda: None
-        self.named, self.stored_now = self._pods.named, self._pods.stored_now
-        self.has_namespace = self._pods.has_namespace
 
     def know(self, cluster: Callable[[], ClusterFacts | None]) -> None:
-        """Look DeviceClasses and nodes up by what this returns; None while nothing is known yet."""
         self._cluster = cluster
 
     def listen(self, gone: Callable[[], None]) -> None:
@@ -132,7 +112,6 @@ class PodsAndClaims:
         self._claims.listen(gone)
 
     def start(self) -> None:
-        """Begin to follow. Call it after the process has forked; another call does nothing."""
         with self._lock:
             if self._started or self._closed:
                 return
@@ -141,7 +120,6 @@ class PodsAndClaims:
         self._claims.watch.start()
 
     def close(self) -> None:
-        """Stop following, within 2 seconds."""
         with self._lock:
             self._closed = True
         self._claims.watch.stop()
@@ -150,28 +128,24 @@ class PodsAndClaims:
             self._claims.watch.join(_CLOSE_SECONDS)
 
     def status(self, now: float) -> FactsStatus:
-        """How far pods and claims can be trusted at `now`, in seconds of the monotonic clock."""
-        return status_of((*self._pods.watches, self._claims.watch), now, STALE_AFTER_SECONDS)
+        return status_of((self._pods.watch, self._claims.watch), now, STALE_AFTER_SECONDS)
 
     def is_known(self) -> bool:
-        """Whether pods and claims were listed once and are being followed now."""
         return self._pods.is_known() and self._claims.is_known() and self._cluster() is not None
 
     def live_among(self, uids: Set[bytes]) -> Set[bytes]:
         """The uids of pods and claims that counted when they were last reported, and of reservations still needed."""
-        return (self._pods.live_among(uids) | self._claims.cache.live_among(uids)) - self._taken_over(uids)
+        return (self._pods.live_among(uids) | self._claims.live_among(uids)) - self._taken_over(uids)
 
     def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
         """The uids of pods and claims that no longer count, and of reservations that are not needed any more."""
-        return self._pods.gone_among(uids) | self._claims.cache.gone_among(uids) | self._taken_over(uids)
+        return self._pods.gone_among(uids) | self._claims.gone_among(uids) | self._taken_over(uids)
 
     def has_any_in(self, namespace: str) -> bool:
-        """Whether a GPU pod or a claim is in a namespace, which then exists."""
-        return self._pods.has_any_in(namespace) or self._claims.cache.has_any_in(namespace)
+        return self._pods.has_any_in(namespace) or self._claims.has_any_in(namespace)
 
     def seen(self, namespace: str | None = None) -> Iterable[GpuPod]:
-        """The pods and claims that counted when they were last reported."""
-        return list(self._counted(self._pods.seen(namespace), self._claims.cache.seen(namespace)))
+        return list(self._counted(self._pods.seen(namespace), self._claims.seen(namespace)))
 
     def live_now(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:
         """The uids of all that counts in these namespaces, read after the call began. Raises LedgerError."""
@@ -179,7 +153,7 @@ class PodsAndClaims:
         pods = self._pods.live_now(namespaces, seconds)
         claims = self._claims.live_now(namespaces, max(0.0, until - self._clock()))
         reserved = self._pods.reserved_by(pods)
-        return pods | claims | (reserved - self._claims.cache.taken_over(reserved))
+        return pods | claims | (reserved - self._claims.taken_over(reserved))
 
     def list_now(self, patterns: Collection[str], seconds: float) -> Iterable[GpuPod]:
         """All that counts in these namespaces, read after the call began. Raises LedgerError, also in the middle."""
@@ -187,11 +161,20 @@ class PodsAndClaims:
         pods = list(self._pods.list_now(patterns, seconds))
         return self._counted(pods, self._claims.list_now(patterns, max(0.0, until - self._clock())))
 
+    def named(self, namespace: str, name: str) -> bytes | None:
+        return self._pods.named(namespace, name)
+
+    def stored_now(self, namespace: str, name: str, seconds: float) -> bytes | None:
+        return self._pods.stored_now(namespace, name, seconds)
+
+    def has_namespace(self, namespace: str, seconds: float) -> bool:
+        return self._pods.has_namespace(namespace, seconds)
+
     def _taken_over(self, uids: Set[bytes]) -> Set[bytes]:
         """Those of these entries whose room a claim has taken over, so that the claim counts in their place."""
-        standing = self._claims.cache.standing_for(uids)
+        standing = self._claims.standing_for(uids)
         pods = {one.extends for one in standing if one.uid in uids and self._pods.is_in(one.extends, one.namespace)}
-        return self._claims.cache.taken_over(uids) | pods
+        return self._claims.taken_over(uids) | pods
 
     def _counted(self, pods: Iterable[GpuPod], claims: Iterable[GpuPod]) -> Iterator[GpuPod]:
         cluster = self._cluster()

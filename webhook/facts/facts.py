@@ -14,9 +14,8 @@ from fractions import Fraction
 from typing import Protocol
 
 from webhook.facts import node_index
-from webhook.facts.node_index import NodeTable
-from webhook.facts.node_sets import Mask
-from webhook.facts.pool_table import PoolTable, pool_table
+from webhook.facts.node_index import Mask, NodeTable
+from webhook.facts.pool_table import changing_nodes, pool_table
 from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.gpus.gpu_names import IN_WORDS, NVIDIA_PRODUCT
 from webhook.model.accelerators import BUILT_IN, Accelerators
@@ -50,68 +49,61 @@ class ImageSource(Protocol):
 class ClusterFacts:
     """Implements `webhook.rules.rule.Facts`, where each question is explained.
 
-    Threads may ask at the same time. An answer takes as long with 5,000 nodes as with 10; the time grows with the
-    number of node pools. Without `images` no registry is asked. `asker` is who asks about images, such as a namespace.
-    `transient` are globs of the keys of taints that go away by themselves. `is_still` leaves out nodes that an
-    autoscaler may make.
+    Threads may ask at the same time. Once a snapshot was asked alike, an answer takes as long with 5,000 nodes as with
+    10; the time grows with the number of node pools. Without `images` no registry is asked. `asker` is who asks about
+    images, such as a namespace. `transient` are globs of the keys of taints that go away by themselves. `is_still`
+    leaves out nodes that an autoscaler may make.
     """
 
     cluster: Snapshot = EMPTY
     images: ImageSource | None = None
     asker: str = ""
-    pools: PoolTable | None = None
+    pools: NodeTable | None = None
     transient: tuple[str, ...] = ()
     is_still: bool = False
+    changing: tuple[NodePool, ...] = ()
+    """The node pools that will get another driver."""
 
     @property
     def table(self) -> NodeTable:
-        """The nodes of the cluster."""
         return self.cluster.table.without_taints(self.transient) if self.transient else self.cluster.table
 
     @classmethod
     def of(
         cls, *objects: Iterable[object], accelerators: Accelerators = BUILT_IN, **others: Iterable[object]
     ) -> "ClusterFacts":
-        """The facts about a cluster with these objects, which are the arguments of `Snapshot.of`."""
         return cls(Snapshot.of(*objects, accelerators=accelerators, **others))
 
     def with_pools(self, pools: tuple[NodePool, ...], accelerators: Accelerators = BUILT_IN) -> "ClusterFacts":
         """These facts with node pools as further nodes, which count as 0 nodes each."""
-        return replace(self, pools=pool_table(pools, accelerators) if pools else None)
+        changing = tuple([pool for pool in pools if pool.next is not None])
+        return replace(self, pools=pool_table(pools, accelerators) if pools else None, changing=changing)
 
     def with_images(self, images: ImageSource | None, asker: str = "") -> "ClusterFacts":
-        """These facts with image information."""
-        return ClusterFacts(self.cluster, images, asker, self.pools, self.transient, self.is_still)
+        return replace(self, images=images, asker=asker)
 
     def runtime_class(self, name: str) -> RuntimeClass | None:
-        """See `webhook.rules.rule.Facts`, which explains every question."""
         return self.cluster.runtime_classes.get(name)
 
     def runtime_class_names(self) -> Collection[str]:
-        """The names of the RuntimeClasses."""
         return self.cluster.runtime_classes.keys()
 
     def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        """The matching nodes: of the cluster, then nodes that may have claimed devices, then of pools."""
         return self._classes(node_index.matching_nodes, pod)
 
     def changing_nodes(self, pod: Pod) -> Sequence[ChangingNodes]:
-        """The matching nodes of pools whose driver will change: existing nodes with its labels, then the pool."""
-        if self.pools is None or not self.pools.changes:
+        if self.pools is None or not self.changing:
             return ()
         runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "")
-        return self.pools.changing_nodes(self.table, pod, runtime_class)
+        return tuple(changing_nodes(self.changing, self.pools, self.table, pod, runtime_class))
 
     def divides_gpus(self) -> bool:
-        """Whether any node or pool may divide its GPUs, by its labels."""
         return self.cluster.table.divides_gpus or (self.pools is not None and self.pools.divides_gpus)
 
     def selected_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        """The matching nodes, whatever their taints."""
         return self._classes(node_index.selected_nodes, pod)
 
     def node_class(self, name: str) -> NodeClass | None:
-        """The class of the node of this name, which counts as 1; None where there is none."""
         node = self.cluster.nodes.get(name)
         return None if node is None else node.kind
 
@@ -123,58 +115,49 @@ class ClusterFacts:
         return self._classes(node_index.feasible_nodes, pod)
 
     def knows_nodes(self) -> bool:
-        """Whether any node is known; node pools do not count."""
         return bool(self.cluster.nodes)
 
     def gpu_resources(self) -> frozenset[str]:
-        """The GPU resources of nodes, now or earlier, and of pools."""
         of_nodes = self.cluster.table.gpu_resources
         return of_nodes if self.pools is None else of_nodes | self.pools.gpu_resources
 
     def largest(self, resource: str, pod: Pod | None = None) -> int | None:
-        """The largest amount of a resource on one node of the cluster or of a pool."""
         runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "") if pod is not None else None
-        of_nodes = _largest(self.table, resource, pod, runtime_class)
-        if self.pools is None or of_nodes is None:
-            return of_nodes
-        of_pools = _largest(self.pools, resource, pod, runtime_class)
-        return None if of_pools is None else max(of_nodes, of_pools)
+        amounts: set[int | None] = {0}
+        for table in filter(None, (self.table, self.pools)):
+            among = table.everything if pod is None else node_index.matching_nodes(table, pod, runtime_class)
+            if among and not is_compared(resource):
+                return None
+            amounts |= {amount for (amount,) in table.amounts_in(among, (resource,))}
+        return None if None in amounts else max(filter(None, amounts), default=0)
 
     def amounts_on(self, pod: Pod, resources: tuple[str, ...]) -> Collection[tuple[int | None, ...]]:
-        """What the feasible nodes of the cluster have of these resources, each combination once."""
         runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "")
         return self.table.amounts_in(node_index.feasible_nodes(self.table, pod, runtime_class), resources)
 
     def label_values(self, key: str) -> Sequence[str]:
-        """The values that a label has on nodes and pools, sorted."""
-        of_nodes = self.cluster.table.column(key).values
-        return of_nodes if self.pools is None else sorted({*of_nodes, *self.pools.column(key).values})
+        of_pools = () if self.pools is None else self.pools.label_values(key)
+        return sorted({*self.cluster.table.label_values(key), *of_pools})
 
     def priority_classes(self) -> Mapping[str, PriorityClass]:
-        """The PriorityClasses by name."""
         return self.cluster.priority_classes
 
     def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:
-        """The requests of a claim or a template of claims; None where it is not known."""
         table = self.cluster.claims.get(named.kind)
         return None if table is None else table.get(namespace, named.target)
 
     def claim_names(self, kind: str, namespace: str) -> Sequence[str] | None:
-        """The names of the claims, or templates, of a namespace; None where there may be others."""
         table = self.cluster.claims.get(kind)
         return None if table is None else table.names(namespace)
 
     def extended_resource(self, device_class: str) -> str:
-        """The extended resource of a DeviceClass; empty where it has none, or is not known."""
         found = (self.cluster.device_classes or {}).get(device_class)
         return "" if found is None else found.extended
 
     def device_classes(self) -> Sequence[str] | None:
-        """The names of the DeviceClasses; None where none is known, as in a file without them."""
         return sorted(self.cluster.device_classes) if self.cluster.device_classes else None
 
     def most_devices(self, device_class: str) -> int | None:
-        """The largest number of devices of a DeviceClass on one node; None also where a pool has GPUs."""
         found, slices = (self.cluster.device_classes or {}).get(device_class), self.cluster.slices
         has_pools = self.pools is not None and bool(self.pools.gpu_resources)
         if found is None or not found.driver or slices is None or has_pools:
@@ -182,7 +165,6 @@ class ClusterFacts:
         return slices.most(found.driver, found.type)
 
     def part_of_device(self, device_class: str, memory: int) -> Fraction:
-        """The largest part of a device of a DeviceClass that so much of its memory is; 1 where nobody knows."""
         found, slices = (self.cluster.device_classes or {}).get(device_class), self.cluster.slices
         has_pools = self.pools is not None and bool(self.pools.gpu_resources)
         if found is None or not found.driver or slices is None or has_pools:
@@ -190,14 +172,12 @@ class ClusterFacts:
         return slices.part(found.driver, found.type, memory)
 
     def untainted_devices(self, device_class: str, tolerated: Collection[str]) -> tuple[int, Set[str]] | None:
-        """As `most_devices`, without devices that have other taints, and the keys of these taints."""
         found, slices = (self.cluster.device_classes or {}).get(device_class), self.cluster.slices
         if found is None or slices is None or not self.most_devices(device_class):
             return None
         return slices.untainted(found.driver, found.type, tolerated)
 
     def gpus_given(self, device_class: str, pod: Pod) -> Sequence[Mapping[str, str]]:
-        """The GPUs of a DeviceClass by its selectors, or else by ResourceSlices and by nodes that may get such."""
         found = (self.cluster.device_classes or {}).get(device_class, DeviceClass())
         slices, nodes, products = self.cluster.slices, self.matching_nodes(pod), frozenset({found.product})
         if not found.product:
@@ -222,7 +202,6 @@ class ClusterFacts:
         return tuple(one for one in among if one.by_slices is not None or (not one.count and one.gpu_resources))
 
     def image(self, reference: str) -> ImageInfo:
-        """What is known about an image at this moment; asking has it looked up."""
         return NOT_LOOKED_UP if self.images is None else self.images.info(reference, self.asker)
 
     def _classes(
@@ -269,13 +248,6 @@ def _gpu_names(pod: Pod, classes: Sequence[NodeClass]) -> dict[str, str]:
     return names | {key: value for key, value in shared if key in IN_WORDS}
 
 
-def _largest(table: NodeTable, resource: str, pod: Pod | None, runtime_class: RuntimeClass | None) -> int | None:
-    among = table.everything if pod is None else node_index.matching_nodes(table, pod, runtime_class)
-    if not is_compared(resource):
-        return None if among else 0
-    return table.amounts(resource).largest(among)
-
-
 @dataclass(frozen=True, slots=True)
 class FactsStatus:
     """How far the facts can be trusted at one moment.
@@ -302,9 +274,7 @@ class FactsSource(Protocol):
     """Facts that may change. Call `start` once, after the process has forked; `close` ends the threads."""
 
     @property
-    def facts(self) -> ClusterFacts | None:
-        """The facts of this moment; None until the cluster has been read."""
-        ...
+    def facts(self) -> ClusterFacts | None: ...
 
     def status(self, now: float) -> FactsStatus:
         """How far the facts can be trusted at `now`, in seconds of time.monotonic()."""
@@ -314,9 +284,7 @@ class FactsSource(Protocol):
         """The time in seconds since 1970, by the clock of the cluster."""
         ...
 
-    def start(self) -> None:
-        """Begin to follow the cluster, in new threads."""
-        ...
+    def start(self) -> None: ...
 
     def close(self) -> None:
         """Stop following, within 2 seconds; the facts stay."""
@@ -333,19 +301,16 @@ class StaticFacts:
 
     @property
     def facts(self) -> ClusterFacts:
-        """The facts, which never change."""
         return self._facts
 
     def status(self, now: float) -> FactsStatus:  # noqa: ARG002  # the age of a file's facts is 0 at any time
-        """Always loaded and never stale: a file does not follow a cluster."""
         return FactsStatus(True, False, 0.0, True, self._detail)
 
     def now(self) -> float:
-        """The clock of this machine, because a file has none."""
         return time.time()
 
     def start(self) -> None:
-        """Does nothing."""
+        pass
 
     def close(self) -> None:
-        """Does nothing."""
+        pass

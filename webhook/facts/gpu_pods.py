@@ -150,7 +150,6 @@ def _decisive(spec: object, accelerators: Accelerators) -> dict[str, Any] | None
 
 
 def _gpu_containers(containers: object, accelerators: Accelerators) -> list[dict[str, Any]]:
-    """The containers with GPUs in their resources, in order, reduced to their GPUs."""
     found = []
     for container in containers if isinstance(containers, list) else ():
         resources = container.get("resources") if isinstance(container, dict) else None
@@ -168,13 +167,11 @@ def _gpus(amounts: object, accelerators: Accelerators) -> dict[str, Any]:
 
 
 def _required(affinity: object) -> object:
-    """The affinity without preferences, and without terms about other pods."""
     nodes = affinity.get("nodeAffinity") if isinstance(affinity, dict) else affinity
     return {"nodeAffinity": {_REQUIRED: nodes.get(_REQUIRED)} if isinstance(nodes, dict) else nodes}
 
 
 def _read(decisive: Mapping[str, Any], accelerators: Accelerators) -> Pod:
-    """The pod reduced to its GPUs and its choice of nodes."""
     return _reduced(_json(decisive), accelerators)
 
 
@@ -187,5 +184,4 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _reduced(decisive: bytes, accelerators: Accelerators) -> Pod:
-    """The reduced pod in JSON, which is a small key for the cache and quick to compare."""
     return replace(pod_from_raw({"spec": orjson.loads(decisive)}, accelerators), containers=())

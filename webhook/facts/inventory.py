@@ -107,7 +107,6 @@ class _Document(NamedTuple):
 
 
 def _documents(path: Path) -> list[_Document]:
-    """The documents of the file."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -146,7 +145,6 @@ def _yaml_documents(data: bytes) -> Iterator[_Document]:
 
 
 def _items(path: Path, line: int, document: Any) -> Iterator[tuple[str, Any]]:
-    """The kind of each object in a document, and the object. Items of a NodeList need not say that they are Nodes."""
     if not isinstance(document, dict):
         raise _fault(path, line, f"found {_kind_of_value(document)}")
     kind = document.get("kind")

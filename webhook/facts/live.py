@@ -115,16 +115,13 @@ class LiveFacts:
         return None if any(watch.is_waited_for for watch in self._watches) else ClusterFacts(self._snapshot)
 
     def status(self, now: float) -> FactsStatus:
-        """How far the facts can be trusted at `now`, in seconds of the monotonic clock."""
         return status_of(self._watches, now, self._stale_after)
 
     def start(self) -> None:
-        """Begin to follow the cluster, one thread for each resource. Call it after the process has forked, once."""
         for watch in self._watches:
             watch.start()
 
     def close(self) -> None:
-        """Stop following, within 2 seconds; the facts stay."""
         for watch in self._watches:
             watch.stop()
         deadline = time.monotonic() + _CLOSE_SECONDS
@@ -141,7 +138,6 @@ class LiveFacts:
             self._snapshot = self._snapshot.with_device_classes(None)
 
     def _of_claims(self, kind: str) -> WatchedResource:
-        """The watch of claims or templates of claims, which tenants write."""
         return self._dispensable(
             CLAIMS[kind],
             partial(EMPTY.with_claims, kind),
@@ -183,7 +179,6 @@ class LiveFacts:
     def _replaced(
         self, replaced: Callable[[Snapshot, Iterable[object]], Snapshot]
     ) -> Callable[[Iterable[object]], None]:
-        """The callback for lists, which puts a whole list into the snapshot at once."""
 
         def replace(raws: Iterable[object]) -> None:
             listed = list(raws)
@@ -195,7 +190,6 @@ class LiveFacts:
     def _changed(
         self, changed: Callable[[Snapshot, object], Snapshot], deleted: Callable[[Snapshot, str], Snapshot]
     ) -> Callable[[str, Mapping[str, Any]], None]:
-        """The callback for events."""
 
         def change(event: str, raw: Mapping[str, Any]) -> None:
             with self._lock:

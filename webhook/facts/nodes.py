@@ -47,6 +47,8 @@ class Node:
     resources: Mapping[str, int]
     amounts: tuple[int, ...]
     maker: str = ""
+    is_declared: bool = False
+    """Whether it stands for the nodes of a pool that a policy declares, of which only GPUs are known."""
 
     @property
     def capacity(self) -> tuple[tuple[str, int], ...]:
@@ -56,11 +58,9 @@ class Node:
 
     @property
     def gpus(self) -> int:
-        """The number of GPUs in its capacity; a slice and a share count as one."""
         return sum(count for _, count in self.capacity)
 
     def listed_amount(self, resource: str) -> int | None:
-        """The amount of a resource that the node lists; None where it does not list the resource."""
         place = self.resources.get(resource)
         return None if place is None else self.amounts[place]
 
@@ -73,19 +73,17 @@ class Node:
         found = self.listed_amount(resource)
         if found is not None:
             return found
-        if resource in self.kind.gpu_resources:
+        if resource in self.kind.gpu_resources or (self.is_declared and BUILT_IN.of(resource) is None):
             return None
         if BUILT_IN.of(resource) is not None:
             return 0
         return 0 if self.amounts and resource not in EVERYWHERE else None
 
     def label(self, key: str) -> str | None:
-        """The value of a label, None where the node has no such label."""
         place = self.keys.get(key)
         return None if place is None else self.values[place]
 
     def without_taints(self, keys: Container[str]) -> "Node":
-        """The node whose taints of these keys go away by themselves."""
         taints = tuple([taint for taint in self.kind.taints if taint.key not in keys])
         if len(taints) == len(self.kind.taints):
             return self
@@ -109,7 +107,6 @@ class Node:
         return replace(node, keys=_places(keys), values=tuple(own[key] for key in keys))
 
     def _with_kind(self, kind: NodeClass) -> "Node":
-        """The node with this kind, which all nodes like it share."""
         labels, taints = tuple(kind.labels.items()), (kind.taints, kind.transient_taint)
         return replace(self, kind=_kind(labels, taints, kind.gpu_resources, kind.runtime_handlers, kind.by_slices))
 
@@ -172,7 +169,6 @@ _ALL_LABELS = (*GPU_LABELS, *LAST_RESORT_LABELS)
 
 
 def _telling(labels: Container[str], gpus: frozenset[str]) -> tuple[str, ...]:
-    """The keys of the labels that tell the GPUs of a node."""
     is_named = not gpus or any(key in labels for key in GPU_NAME_LABELS)
     return GPU_LABELS if is_named else _ALL_LABELS
 
@@ -203,14 +199,12 @@ def _gpu_resources(amounts: Mapping[Any, Any], accelerators: Accelerators) -> fr
 
 
 def _resources(amounts: Mapping[str, int]) -> dict[str, Any]:
-    """The parts of a node that hold these amounts."""
     names = tuple(sorted(amounts))
     return {"resources": _places(names), "amounts": _alike(tuple(amounts[name] for name in names))}
 
 
 @lru_cache(maxsize=1024)
 def _alike(amounts: tuple[int, ...]) -> tuple[int, ...]:
-    """One object for all nodes with these amounts."""
     return amounts
 
 
@@ -221,7 +215,6 @@ def _runtime_handlers(raw: object) -> frozenset[str] | None:
 
 @lru_cache(maxsize=4096)
 def _shared(text: str) -> str:
-    """One object for equal texts. Rare texts are forgotten, so that names of past nodes take no memory."""
     return text
 
 

@@ -11,7 +11,6 @@ from threading import Lock
 from typing import Any
 
 from webhook.facts.gpu_pods import StoredPod, stored_from_raw, uid_of
-from webhook.facts.reservations import Reservations
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.globs import is_glob, matcher
 
@@ -37,7 +36,6 @@ class PodTable:
         return uid in self._pods
 
     def put(self, pod: GpuPod, ends: float) -> None:
-        """Add a pod, or replace it after a change."""
         self._pods[pod.uid] = pod
         self._in.setdefault(pod.namespace, set()).add(pod.uid)
         self._named.setdefault(pod.namespace, {})[pod.name] = pod.uid
@@ -56,7 +54,6 @@ class PodTable:
         return None if pod is None else (pod, self._ends.get(uid, math.inf))
 
     def remove(self, uid: bytes) -> bool:
-        """Remove a pod; returns whether it was there."""
         pod = self._pods.pop(uid, None)
         if pod is None:
             return False
@@ -75,38 +72,70 @@ class PodTable:
         return True
 
     def named(self, namespace: str, name: str) -> bytes | None:
-        """The uid of the pod, counting or not, that was last added under a name."""
         return self._named.get(namespace, {}).get(name)
 
     def counting(self, uids: Set[bytes], now: float) -> Set[bytes]:
-        """The uids of pods in the table that count."""
         return (uids & self._pods.keys()) - self.ended(uids, now)
 
     def ended(self, uids: Set[bytes], now: float) -> Set[bytes]:
-        """The uids of pods in the table that no longer count."""
         return {uid for uid, ends in self._ends.items() if now > ends and uid in uids}
 
     def taken_over(self, keys: Set[bytes]) -> Set[bytes]:
-        """Those of these reservations whose claims are in the table."""
         return keys & self._taken.keys()
 
     def standing_for(self, pods: Set[bytes]) -> list[GpuPod]:
-        """The claims in the table that stand for these pods."""
         return [self._standing[uid] for uid in pods & self._standing.keys()]
 
     def is_in(self, uid: bytes, namespace: str) -> bool:
-        """Whether a pod of the table is in a namespace."""
         pod = self._pods.get(uid)
         return pod is not None and pod.namespace == namespace
 
     def has_any_in(self, namespace: str) -> bool:
-        """Whether a pod of the table is in a namespace."""
         return namespace in self._in
 
     def seen(self, namespace: str | None, now: float) -> list[GpuPod]:
-        """The pods that count, of one namespace or of all."""
         uids = self._pods if namespace is None else self._in.get(namespace, ())
         return [self._pods[uid] for uid in uids if now <= self._ends.get(uid, math.inf)]
+
+
+class Reservations:
+    """The keys of reservations, and the pods that they belong to: each counts as long as its pod does.
+
+    A reservation is an entry in a ledger that holds room for a resource claim which Kubernetes makes for a pod.
+    """
+
+    def __init__(self) -> None:
+        self._keys: dict[bytes, tuple[bytes, ...]] = {}
+        self._pods: dict[bytes, bytes] = {}
+        self._ends: dict[bytes, float] = {}  # only of pods that end, which are few
+
+    def put(self, pod: bytes, keys: tuple[bytes, ...], ends: float) -> None:
+        self._keys[pod] = keys
+        self._pods |= dict.fromkeys(keys, pod)
+        if ends < math.inf:
+            self._ends[pod] = ends
+        else:
+            self._ends.pop(pod, None)
+
+    def remove(self, pod: bytes) -> tuple[bytes, ...]:
+        keys = self._keys.pop(pod, ())
+        self._ends.pop(pod, None)
+        for key in keys:
+            self._pods.pop(key, None)
+        return keys
+
+    def of(self, pods: Iterable[bytes]) -> Set[bytes]:
+        return {key for pod in pods for key in self._keys.get(pod, ())}
+
+    @property
+    def keys(self) -> Set[bytes]:
+        return self._pods.keys()
+
+    def counting(self, keys: Set[bytes], now: float) -> Set[bytes]:
+        return (keys & self._pods.keys()) - self.ended(keys, now)
+
+    def ended(self, keys: Set[bytes], now: float) -> Set[bytes]:
+        return self.of(pod for pod, ends in self._ends.items() if now > ends) & keys
 
 
 class GonePods:
@@ -126,17 +155,14 @@ class GonePods:
         return uid in self._new or uid in self._old
 
     def among(self, uids: Set[bytes]) -> Set[bytes]:
-        """The uids that are kept."""
         return (uids & self._new) | (uids & self._old)
 
     def add(self, uid: bytes, now: float) -> None:
-        """Add a uid; `now` is a monotonic clock."""
         if now - self._begun >= self._seconds or len(self._new) >= self._most:
             self._old, self._new, self._begun = self._new, set(), now
         self._new.add(uid)
 
     def discard(self, uid: bytes) -> None:
-        """Remove the uid of a pod that is there after all."""
         self._new.discard(uid)
         self._old.discard(uid)
 
@@ -168,59 +194,55 @@ class PodCache:
         self._lock = Lock()
         self._table = PodTable()
         self._gone = GonePods()
+        self._on_gone: Callable[[], None] = lambda: None
         self._reservations = Reservations()
         self._has_warned = False
 
+    def listen(self, gone: Callable[[], None]) -> None:
+        """Call `gone` in the thread that writes after pods that counted were deleted or have finished.
+
+        It has to be quick. It is not called for pods whose deletion is overdue, although `gone_among` has them.
+        """
+        self._on_gone = gone
+
     def live_among(self, uids: Set[bytes]) -> Set[bytes]:
-        """The uids of pods that counted when they were last reported."""
         with self._lock:
             now = self._now()
             return self._table.counting(uids, now) | self._reservations.counting(uids, now)
 
     def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
-        """The uids of pods that were reported and no longer count."""
         with self._lock:
             now = self._now()
             return self._gone.among(uids) | self._table.ended(uids, now) | self._reservations.ended(uids, now)
 
     def taken_over(self, keys: Set[bytes]) -> Set[bytes]:
-        """Those of these reservations whose claims exist."""
         with self._lock:
             return self._table.taken_over(keys)
 
     def standing_for(self, pods: Set[bytes]) -> list[GpuPod]:
-        """The claims that stand for these pods, by what the claims say."""
         with self._lock:
             return self._table.standing_for(pods)
 
     def is_in(self, uid: bytes, namespace: str) -> bool:
-        """Whether there is this pod in a namespace."""
         return self._table.is_in(uid, namespace)
 
     def reserved_by(self, pods: Iterable[bytes]) -> Set[bytes]:
-        """The keys of the reservations of these pods, where they were reported."""
         with self._lock:
             return self._reservations.of(pods)
 
     def named(self, namespace: str, name: str) -> bytes | None:
-        """The uid of the pod of this name; None where there is none."""
         with self._lock:
             return self._table.named(namespace, name)
 
     def has_any_in(self, namespace: str) -> bool:
-        """Whether a pod of the cache is in a namespace."""
         return self._table.has_any_in(namespace)
 
     def seen(self, namespace: str | None = None) -> list[GpuPod]:
-        """The pods that count, of one namespace or of all."""
         with self._lock:
             return self._table.seen(namespace, self._now())
 
-    def replace(self, raws: Iterable[object]) -> bool:
-        """Replace all pods by those of a list; returns whether a pod is gone.
-
-        Pods that are not in the list are gone. If reading `raws` raises an error, nothing changes.
-        """
+    def replace(self, raws: Iterable[object]) -> None:
+        """Replace all pods by those of a list; all others are gone. If `raws` raises an error, nothing changes."""
         listed, reservations = PodTable(), Reservations()
         ended: list[bytes] = []
         for raw in raws:
@@ -242,38 +264,39 @@ class PodCache:
                 self._gone.discard(uid)
             for uid in (*vanished, *ended):
                 self._gone.add(uid, self._clock())
-        return bool(vanished)
+        if vanished:
+            self._on_gone()
 
-    def change(self, event: str, raw: Mapping[str, Any]) -> bool:
-        """Take up an event about a pod; returns whether the pod is gone."""
+    def change(self, event: str, raw: Mapping[str, Any]) -> None:
+        """Take up an event about a pod."""
         if event == "DELETED":
             try:
-                return self._leave(uid_of(raw))
+                self._leave(uid_of(raw))
             except ValueError as error:
                 self._ignore(error)
-                return False
+            return
         stored = self._read(raw)
         if stored is None:
-            return False
+            return
         if self._now() > stored.ends:
-            return self._leave(stored.uid)
+            self._leave(stored.uid)
+            return
         with self._lock:
             if stored.gpu_pod is not None:
                 self._gone.discard(stored.uid)
                 self._table.put(stored.gpu_pod, stored.ends)
             if stored.reserved:
                 self._reservations.put(stored.uid, stored.reserved, stored.ends)
-        return False
 
-    def _leave(self, uid: bytes) -> bool:
+    def _leave(self, uid: bytes) -> None:
         with self._lock:
             left = [*([uid] if self._table.remove(uid) else []), *self._reservations.remove(uid)]
             for key in left:
                 self._gone.add(key, self._clock())
-            return bool(left)
+        if left:
+            self._on_gone()
 
     def _read(self, raw: object) -> StoredPod | None:
-        """Read a pod. An unchanged pod, or a pod that can no longer be read, is the one in the cache."""
         try:
             stored = self._read_object(raw)
         except ValueError as error:

@@ -5,10 +5,8 @@ for messages.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable
 from functools import partial
-from threading import Lock
-from typing import Any
 
 from webhook.facts.facts import FactsStatus
 from webhook.facts.gpu_pods import COUNTING, stored_from_raw
@@ -17,7 +15,6 @@ from webhook.facts.pod_cache import PodCache
 from webhook.facts.pod_lists import PAGE, PODS, PodLists
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
-from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
 _CLOSE_SECONDS = 1.5
@@ -25,11 +22,7 @@ _UNCERTAIN_SECONDS = 2.0
 """The API server reports its time in whole seconds, and answers take time."""
 
 
-def _nothing() -> None:
-    """The callback before `listen`."""
-
-
-class LivePods:
+class LivePods(PodCache):
     """Implements `webhook.ledger.ledger_store.Pods` for a cluster. Threads may share it.
 
     Before `start` only the consistent lists send requests.
@@ -43,22 +36,17 @@ class LivePods:
         timing: WatchTiming | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._server = server
-        self._on_gone = _nothing
-        self._lock = Lock()
-        self._cache = PodCache(self._now, clock, partial(stored_from_raw, accelerators=accelerators))
-        self._lists = PodLists(server, self._now, accelerators)
+        def now() -> float:
+            """The API server's clock or a little behind it, so that no pod stops counting too early."""
+            return server.now() - _UNCERTAIN_SECONDS
+
+        super().__init__(now, clock, partial(stored_from_raw, accelerators=accelerators))
+        lists = PodLists(server, now, accelerators)
+        self.stored_now, self.has_namespace = lists.stored, lists.has_namespace
+        self.live_now, self.list_now = lists.live, lists.gpu_pods
         self._started = self._closed = False
-        resource = WatchedResource("pods", PODS, self._replace, self._change, page=PAGE, selector=COUNTING)
-        self._watch = Watch(resource, server, clock, timing)
-        self.watches = (self._watch,)
-
-    def listen(self, gone: Callable[[], None]) -> None:
-        """Call `gone` in the watch's thread after pods that counted were deleted or have finished. It has to be quick.
-
-        It is not called for pods whose deletion is overdue, although `gone_among` has them.
-        """
-        self._on_gone = gone
+        resource = WatchedResource("pods", PODS, self.replace, self.change, page=PAGE, selector=COUNTING)
+        self.watch = Watch(resource, server, clock, timing)
 
     def start(self) -> None:
         """Begin to follow, in a new thread. Call it after the process has forked; another call does nothing."""
@@ -66,79 +54,18 @@ class LivePods:
             if self._started or self._closed:
                 return
             self._started = True
-        self._watch.start()
+        self.watch.start()
 
     def close(self) -> None:
         """Stop following, within 2 seconds."""
         with self._lock:
             self._closed = True
-        self._watch.stop()
-        self._watch.join(_CLOSE_SECONDS)
+        self.watch.stop()
+        self.watch.join(_CLOSE_SECONDS)
 
     def status(self, now: float) -> FactsStatus:
-        """How far the pods can be trusted at `now`, in seconds of the monotonic clock."""
-        return status_of((self._watch,), now, STALE_AFTER_SECONDS)
+        return status_of((self.watch,), now, STALE_AFTER_SECONDS)
 
     def is_known(self) -> bool:
-        """Whether pods were listed once and are being followed now."""
-        health = self._watch.health
+        health = self.watch.health
         return health.loaded and health.following and not self._closed
-
-    def live_among(self, uids: Set[bytes]) -> Set[bytes]:
-        """The uids of pods that counted when they were last reported."""
-        return self._cache.live_among(uids)
-
-    def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
-        """The uids of pods that were reported and no longer count, as far as they are kept."""
-        return self._cache.gone_among(uids)
-
-    def is_in(self, uid: bytes, namespace: str) -> bool:
-        """Whether there is this pod in a namespace."""
-        return self._cache.is_in(uid, namespace)
-
-    def reserved_by(self, pods: Iterable[bytes]) -> Set[bytes]:
-        """The keys of the reservations of these pods, where they were reported."""
-        return self._cache.reserved_by(pods)
-
-    def has_any_in(self, namespace: str) -> bool:
-        """Whether a GPU pod is in a namespace, which then exists."""
-        return self._cache.has_any_in(namespace)
-
-    def seen(self, namespace: str | None = None) -> Iterable[GpuPod]:
-        """The pods that counted when they were last reported."""
-        return self._cache.seen(namespace)
-
-    def named(self, namespace: str, name: str) -> bytes | None:
-        """The uid of the GPU pod of this name that was last reported; None for none."""
-        return self._cache.named(namespace, name)
-
-    def stored_now(self, namespace: str, name: str, seconds: float) -> bytes | None:
-        """The uid of the pod of this name, read after the call began; None where there is none. Raises LedgerError."""
-        return self._lists.stored(namespace, name, seconds)
-
-    def has_namespace(self, namespace: str, seconds: float) -> bool:
-        """Whether the namespace exists, read after the call began. Raises LedgerError."""
-        return self._lists.has_namespace(namespace, seconds)
-
-    def live_now(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:
-        """The uids of the pods that count in these namespaces, read after the call began. Raises LedgerError."""
-        return self._lists.live(namespaces, seconds)
-
-    def list_now(self, patterns: Collection[str], seconds: float) -> Iterator[GpuPod]:
-        """The GPU pods that count in these namespaces, read after the call began; some may come twice.
-
-        Raises LedgerError, also while they are being read.
-        """
-        return self._lists.gpu_pods(patterns, seconds)
-
-    def _now(self) -> float:
-        """The API server's clock or a little behind it, so that no pod stops counting too early."""
-        return self._server.now() - _UNCERTAIN_SECONDS
-
-    def _replace(self, raws: Iterable[object]) -> None:
-        if self._cache.replace(raws):
-            self._on_gone()
-
-    def _change(self, event: str, raw: Mapping[str, Any]) -> None:
-        if self._cache.change(event, raw):
-            self._on_gone()

@@ -4,8 +4,7 @@ A pool is the slices of one driver that belong together. Only its newest generat
 are missing, its number of devices is unknown. So it is where devices belong to no single node, or may be allocated
 several times. An unknown number of one node makes the largest number unknown.
 
-Drivers write slices, so memory for them is bounded, for each node and for the cluster. What does not fit makes numbers
-unknown. A driver that restarts may take its slices away for a while: the largest numbers that were seen are kept.
+A driver that restarts may take its slices away for a while: the largest numbers that were seen are kept.
 """
 
 from collections import Counter
@@ -16,7 +15,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from webhook.model.resource_slices import (
-    GPU_DRIVERS,
     CountedDevices,
     DeviceKind,
     ResourceSlice,
@@ -25,12 +23,6 @@ from webhook.model.resource_slices import (
     slice_from_raw,
 )
 
-MOST_OF_NODE = 64
-"""Most slices of one node that are kept, and most that belong to no node."""
-MOST_NODES = 20_000
-"""Most nodes whose slices are kept."""
-MOST_TYPES = 256
-"""Most types of devices, and products of each, whose largest numbers are kept."""
 _UNTYPED = "-"
 """Stands for the type of devices whose type is not known."""
 
@@ -49,15 +41,10 @@ NO_DEVICES = NodeDevices()
 
 
 class _OfNode(NamedTuple):
-    """The slices of one node, and what follows from them. `is_overfull`: there were more slices than are kept."""
+    """The slices of one node, and what follows from them."""
 
     slices: tuple[ResourceSlice, ...] = ()
     devices: NodeDevices = NO_DEVICES
-    is_overfull: bool = False
-
-    def having(self, slices: tuple[ResourceSlice, ...], *, is_overfull: bool) -> "_OfNode":
-        is_overfull = is_overfull or self.is_overfull
-        return _OfNode(slices, _devices(slices, is_overfull=is_overfull), is_overfull)
 
     def without(self, name: str) -> tuple[ResourceSlice, ...]:
         return tuple(one for one in self.slices if one.name != name)
@@ -69,46 +56,26 @@ _NOTHING = _OfNode()
 class SliceTable:
     """All ResourceSlices of drivers of GPUs. A table is immutable: a change makes another one, which shares the rest.
 
-    `earlier` are the largest numbers that were seen before. `is_overfull`: there were slices of more nodes, or devices
-    of more types, than are kept, so that no number is known.
+    `earlier` are the largest numbers that were seen before.
     """
 
     def __init__(
-        self,
-        nodes: Mapping[str, _OfNode] = MappingProxyType({}),
-        earlier: Mapping[_Type, int] = MappingProxyType({}),
-        *,
-        is_overfull: bool = False,
+        self, nodes: Mapping[str, _OfNode] = MappingProxyType({}), earlier: Mapping[_Type, int] = MappingProxyType({})
     ) -> None:
         self._nodes = nodes
         self._earlier = earlier
-        self._is_overfull = is_overfull or len(earlier) > MOST_TYPES
 
     @classmethod
     def of(cls, raws: Iterable[object]) -> "SliceTable":
-        """The table of all ResourceSlices of a cluster. Only one object is in memory at a time."""
         by_node: dict[str, dict[str, ResourceSlice]] = {}
-        overfull: set[str] = set()
-        is_overfull = False
         for found in filter(None, map(slice_from_raw, raws)):
-            if found.node not in by_node and len(by_node) >= MOST_NODES:
-                is_overfull = True
-                continue
-            here = by_node.setdefault(found.node, {})
-            if found.name in here or len(here) < MOST_OF_NODE:
-                here[found.name] = found
-            else:
-                overfull.add(found.node)
-        nodes = {
-            node: _NOTHING.having(tuple(here.values()), is_overfull=node in overfull) for node, here in by_node.items()
-        }
-        return cls(nodes, is_overfull=is_overfull)
+            by_node.setdefault(found.node, {})[found.name] = found
+        return cls({node: _of_node(tuple(here.values())) for node, here in by_node.items()})
 
     def __len__(self) -> int:
         return sum(len(one.slices) for one in self._nodes.values())
 
     def devices(self, node: str) -> NodeDevices:
-        """The GPUs that a node offers by slices of its own."""
         return self._nodes.get(node, _NOTHING).devices
 
     def driver(self, node: str) -> SliceDriver | None:
@@ -120,7 +87,7 @@ class SliceTable:
 
         None where it is unknown. Devices of which no type is known count as of every type.
         """
-        if self._is_overfull or driver in self._unknown:
+        if driver in self._unknown:
             return None
         return max(self._largest.get((driver, kind), 0), self._largest.get((driver, _UNTYPED), 0))
 
@@ -139,7 +106,7 @@ class SliceTable:
         parts = [
             one.part(memory) for one in self._kinds if one.driver == driver and (not kind or one.type in (kind, ""))
         ]
-        return Fraction(1) if self._is_overfull else max(parts, default=Fraction(1))
+        return max(parts, default=Fraction(1))
 
     @cached_property
     def _kinds(self) -> Set[DeviceKind]:
@@ -151,12 +118,10 @@ class SliceTable:
         return frozenset([place[2] for place in of_driver if place[2:] and (not kind or place[1] in {kind, _UNTYPED})])
 
     def is_local(self, driver: str) -> bool:
-        """Whether every node that offers devices of a driver is known by slices of its own."""
-        return not self._is_overfull and all(one.driver != driver for one in self._nodes.get("", _NOTHING).slices)
+        return all(one.driver != driver for one in self._nodes.get("", _NOTHING).slices)
 
     @cached_property
     def _unknown(self) -> frozenset[str]:
-        """The drivers of which a node may offer more than is known."""
         return frozenset().union(*{one.devices.unknown for one in self._nodes.values()})
 
     @cached_property
@@ -167,53 +132,40 @@ class SliceTable:
     def with_slice(self, raw: object) -> "SliceTable":
         """The table with a slice added or changed; the table itself where its content stays the same."""
         found = slice_from_raw(raw)
-        if found is None:
+        if found is None or found in (here := self._nodes.get(found.node, _NOTHING)).slices:
             return self
-        here = self._nodes.get(found.node, _NOTHING)
-        if found in here.slices:
-            return self
-        if found.node not in self._nodes and len(self._nodes) >= MOST_NODES:
-            return self if self._is_overfull else SliceTable(self._nodes, self._earlier, is_overfull=True)
-        others = here.without(found.name)
-        if len(others) >= MOST_OF_NODE:
-            return self if here.is_overfull else self._with(found.node, here.having(here.slices, is_overfull=True))
-        return self._with(found.node, here.having((*others, found), is_overfull=False))
+        return self._with(found.node, (*here.without(found.name), found))
 
     def without(self, raw: object) -> "SliceTable":
-        """The table without a slice; the table itself where it does not have the slice."""
         found = slice_from_raw(raw)
         here = _NOTHING if found is None else self._nodes.get(found.node, _NOTHING)
         if found is None or all(one.name != found.name for one in here.slices):
             return self
-        return self._with(found.node, here.having(here.without(found.name), is_overfull=False))
+        return self._with(found.node, here.without(found.name))
 
     def after(self, earlier: "SliceTable") -> "SliceTable":
         """The table, which remembers the largest numbers of an earlier one."""
-        return SliceTable(self._nodes, earlier._largest, is_overfull=self._is_overfull)
+        return SliceTable(self._nodes, earlier._largest)
 
     def with_nodes_of(self, other: "SliceTable | None", gone: Collection[str] = ()) -> "SliceTable":
         """The table with the nodes of another one, and without those that are `gone`. Earlier numbers are forgotten."""
         nodes = {name: found for name, found in self._nodes.items() if name not in gone}
-        added = {} if other is None else other._nodes
-        return SliceTable(
-            {**added, **nodes}, is_overfull=self._is_overfull or (other is not None and other._is_overfull)
-        )
+        return SliceTable({**({} if other is None else other._nodes), **nodes})
 
-    def _with(self, node: str, of_node: _OfNode) -> "SliceTable":
-        earlier = self._earlier if self._is_overfull else _raised(self._earlier, _numbers(self.devices(node).kinds))
-        nodes = {**self._nodes, node: of_node}
-        if not of_node.slices and not of_node.is_overfull:
+    def _with(self, node: str, slices: tuple[ResourceSlice, ...]) -> "SliceTable":
+        nodes = {**self._nodes, node: _of_node(slices)}
+        if not slices:
             del nodes[node]
-        return SliceTable(nodes, earlier, is_overfull=self._is_overfull)
+        return SliceTable(nodes, _raised(self._earlier, _numbers(self.devices(node).kinds)))
 
 
-def _devices(slices: Iterable[ResourceSlice], *, is_overfull: bool) -> NodeDevices:
+def _of_node(slices: tuple[ResourceSlice, ...]) -> _OfNode:
     """What the newest generations of the pools of one node offer."""
     pools: dict[tuple[str, str], list[ResourceSlice]] = {}
     for one in slices:
         pools.setdefault((one.driver, one.pool), []).append(one)
     kinds: Counter[DeviceKind] = Counter()
-    unknown = set(GPU_DRIVERS) if is_overfull else set()
+    unknown: set[str] = set()
     for (driver, _), pool in pools.items():
         newest = max(one.generation for one in pool)
         current = [one for one in pool if one.generation == newest]
@@ -221,12 +173,11 @@ def _devices(slices: Iterable[ResourceSlice], *, is_overfull: bool) -> NodeDevic
             unknown.add(driver)
         for one in current:
             kinds.update(dict(one.devices))
-    return _alike(NodeDevices(tuple(sorted(kinds.items(), key=str)), frozenset(unknown)))
+    return _OfNode(slices, _alike(NodeDevices(tuple(sorted(kinds.items(), key=str)), frozenset(unknown))))
 
 
 @lru_cache(maxsize=4096)
 def _alike(devices: NodeDevices) -> NodeDevices:
-    """One object for equal devices, which most nodes have."""
     return devices
 
 

@@ -7,7 +7,7 @@ rules cannot see, such as a node's heartbeat, gives the snapshot itself, with th
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from webhook.facts.claim_index import ClaimTable
 from webhook.facts.node_index import NodeTable
@@ -73,15 +73,12 @@ class Snapshot:
 
     @property
     def nodes(self) -> Mapping[str, Node]:
-        """The nodes by name."""
         return self.table.nodes
 
     def with_accelerators(self, accelerators: Accelerators) -> "Snapshot":
-        """The snapshot that recognises the GPUs of nodes by these names from now on."""
         return replace(self, accelerators=accelerators)
 
     def with_nodes(self, raws: Iterable[object]) -> "Snapshot":
-        """The snapshot with these nodes. Nodes that stay keep the extended resources that they had earlier."""
         nodes: dict[str, Node] = {}
         unreadable = 0
         for raw in raws:
@@ -93,7 +90,6 @@ class Snapshot:
         return self._with_table(self.table if nodes == self.nodes else NodeTable(nodes), unreadable)
 
     def with_node(self, raw: object) -> "Snapshot":
-        """The snapshot with a node added or changed; the snapshot itself where rules see no difference."""
         node = node_from_raw(raw, self.accelerators)
         if node is None:
             return self
@@ -102,21 +98,17 @@ class Snapshot:
         return self if node == earlier else self._with_table(self.table.with_node(node), self.unreadable)
 
     def without_node(self, name: str) -> "Snapshot":
-        """The snapshot without a node; the snapshot itself where it has no node of this name."""
         if name not in self.nodes:
             return self
         return self._with_table(NodeTable(_without(self.nodes, name)), self.unreadable)
 
     def with_nodes_of(self, other: "Snapshot") -> "Snapshot":
-        """The snapshot with the nodes of another one."""
         return self._with_table(other.table, other.unreadable)._with_drivers()
 
     def _seen(self, node: Node) -> Node:
-        """The node with what its ResourceSlices say of its driver."""
         return node if self.slices is None else node.offering(self.slices.driver(node.name))
 
     def _with_drivers(self) -> "Snapshot":
-        """The snapshot whose nodes all have what its ResourceSlices say of their drivers."""
         drivers = {} if self.slices is None else {name: self.slices.driver(name) for name in self.nodes}
         changed = {
             name: seen for name, node in self.nodes.items() if (seen := node.offering(drivers.get(name))) is not node
@@ -128,62 +120,48 @@ class Snapshot:
             return self
         return replace(self, table=table, unreadable=unreadable)
 
+    def _but(self, **parts: Any) -> "Snapshot":
+        """The snapshot with these parts; the snapshot itself where they are as before."""
+        return self if all(getattr(self, name) == part for name, part in parts.items()) else replace(self, **parts)
+
     def with_runtime_classes(self, raws: Iterable[object]) -> "Snapshot":
-        """The snapshot with these runtime classes."""
         found = filter(None, map(runtime_class_from_raw, raws))
-        return self._with_runtime_classes({one.name: one for one in found})
+        return self._but(runtime_classes={one.name: one for one in found})
 
     def with_runtime_class(self, raw: object) -> "Snapshot":
-        """The snapshot with a runtime class added or changed."""
         found = runtime_class_from_raw(raw)
-        return self if found is None else self._with_runtime_classes({**self.runtime_classes, found.name: found})
+        return self if found is None else self._but(runtime_classes={**self.runtime_classes, found.name: found})
 
     def without_runtime_class(self, name: str) -> "Snapshot":
-        """The snapshot without a runtime class."""
-        return self._with_runtime_classes(_without(self.runtime_classes, name))
-
-    def _with_runtime_classes(self, classes: Mapping[str, RuntimeClass]) -> "Snapshot":
-        return self if classes == self.runtime_classes else replace(self, runtime_classes=classes)
+        return self._but(runtime_classes=_without(self.runtime_classes, name))
 
     def with_priority_classes(self, raws: Iterable[object]) -> "Snapshot":
-        """The snapshot with these priority classes."""
         found = filter(None, map(priority_class_from_raw, raws))
-        return self._with_priority_classes({one.name: one for one in found})
+        return self._but(priority_classes={one.name: one for one in found})
 
     def with_priority_class(self, raw: object) -> "Snapshot":
-        """The snapshot with a priority class added or changed."""
         found = priority_class_from_raw(raw)
-        return self if found is None else self._with_priority_classes({**self.priority_classes, found.name: found})
+        return self if found is None else self._but(priority_classes={**self.priority_classes, found.name: found})
 
     def without_priority_class(self, name: str) -> "Snapshot":
-        """The snapshot without a priority class."""
-        return self._with_priority_classes(_without(self.priority_classes, name))
-
-    def _with_priority_classes(self, classes: Mapping[str, PriorityClass]) -> "Snapshot":
-        return self if classes == self.priority_classes else replace(self, priority_classes=classes)
+        return self._but(priority_classes=_without(self.priority_classes, name))
 
     def with_device_classes(self, raws: Iterable[object] | None) -> "Snapshot":
         """The snapshot with these device classes; None where they are not known."""
-        return self._with_device_classes(None if raws is None else dict(filter(None, map(device_class_from_raw, raws))))
+        return self._but(device_classes=None if raws is None else dict(filter(None, map(device_class_from_raw, raws))))
 
     def with_device_class(self, raw: object) -> "Snapshot":
-        """The snapshot with a device class added or changed."""
         found = device_class_from_raw(raw)
-        return self if found is None else self._with_device_classes({**(self.device_classes or {}), found[0]: found[1]})
+        return self if found is None else self._but(device_classes={**(self.device_classes or {}), found[0]: found[1]})
 
     def without_device_class(self, name: str) -> "Snapshot":
-        """The snapshot without a device class."""
-        return self._with_device_classes(_without(self.device_classes or {}, name))
-
-    def _with_device_classes(self, classes: Mapping[str, DeviceClass] | None) -> "Snapshot":
-        return self if classes == self.device_classes else replace(self, device_classes=classes)
+        return self._but(device_classes=_without(self.device_classes or {}, name))
 
     def with_claims(self, kind: str, raws: Iterable[object]) -> "Snapshot":
         """The snapshot with all claims, or templates, of a cluster. Only one object is in memory at a time."""
         return self._with_claims(kind, ClaimTable.of(kind, raws))
 
     def with_more_claims(self, claims: Iterable[tuple[str, ResourceClaim]]) -> "Snapshot":
-        """The snapshot with further claims and templates of claims, each after its namespace."""
         found = list(claims)
         tables = {
             kind: table.with_all(one for one in found if one[1].kind == kind) for kind, table in self.claims.items()
@@ -191,15 +169,12 @@ class Snapshot:
         return replace(self, claims=tables) if found else self
 
     def with_claims_of(self, kind: str, other: "Snapshot") -> "Snapshot":
-        """The snapshot with the claims of this kind of another one."""
         return self._with_claims(kind, other.claims[kind])
 
     def with_claim(self, kind: str, raw: object) -> "Snapshot":
-        """The snapshot with a claim, or a template, added or changed."""
         return self._with_claims(kind, self.claims[kind].with_claim(kind, raw))
 
     def without_claim(self, kind: str, namespace: str, name: str) -> "Snapshot":
-        """The snapshot without a claim, or a template."""
         return self._with_claims(kind, self.claims[kind].without(namespace, name))
 
     def _with_claims(self, kind: str, table: ClaimTable) -> "Snapshot":
@@ -213,21 +188,17 @@ class Snapshot:
         return self.with_slices_of(replace(self, slices=None if raws is None else SliceTable.of(raws)))
 
     def with_slices_of(self, other: "Snapshot") -> "Snapshot":
-        """The snapshot with the ResourceSlices of another one."""
         if self.slices is None or other.slices is None:
             return self._with_slices(other.slices)._with_drivers()
         return self._with_slices(other.slices.after(self.slices))._with_drivers()
 
     def with_slice(self, raw: object) -> "Snapshot":
-        """The snapshot with a ResourceSlice added or changed."""
         return self if self.slices is None else self._with_slices(self.slices.with_slice(raw))._with_driver_of(raw)
 
     def without_slice(self, raw: object) -> "Snapshot":
-        """The snapshot without a ResourceSlice."""
         return self if self.slices is None else self._with_slices(self.slices.without(raw))._with_driver_of(raw)
 
     def _with_driver_of(self, raw: object) -> "Snapshot":
-        """The snapshot where the node of a ResourceSlice has what its slices say of its driver."""
         node = self.nodes.get(str(part(raw, "spec", "nodeName")))
         if node is None or (seen := self._seen(node)) is node:
             return self

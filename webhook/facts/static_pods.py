@@ -74,7 +74,6 @@ class StaticPods:
                 self._put_reserved(raw, stored, known)
 
     def _put_known(self, claims: Iterable[GpuPod], known: ClusterFacts) -> None:
-        """Count the claims, and pods with the nodes that they are on."""
         pods = list(placed(self._table.seen(None, -math.inf), known))
         for pod in pods:
             found = self._table.get(pod.uid)
@@ -85,7 +84,6 @@ class StaticPods:
                 self._table.put(claim, math.inf)
 
     def _put_reserved(self, raw: object, stored: StoredPod, known: ResourceClaims) -> None:
-        """Count the claims that Kubernetes has not made for a pod yet."""
         metadata = mapped(raw, "metadata")
         namespace, name = str(metadata.get("namespace") or "default"), str(metadata.get("name") or "")
         for named in claims_of(part(raw, "spec", "resourceClaims")):
@@ -96,55 +94,45 @@ class StaticPods:
                 self._table.put(claimed, stored.ends)
 
     def know(self, cluster: Callable[[], object]) -> None:
-        """Does nothing: the file says what its DeviceClasses give, and which nodes it has."""
+        pass
 
     def listen(self, gone: Callable[[], None]) -> None:
-        """Does nothing: pods in a file are never deleted."""
+        pass
 
     def start(self) -> None:
-        """Does nothing."""
+        pass
 
     def close(self) -> None:
-        """Does nothing."""
+        pass
 
     def is_known(self) -> bool:
-        """Always."""
         return True
 
     def live_among(self, uids: Set[bytes]) -> Set[bytes]:
-        """The uids of pods in the file that count."""
         return self._table.counting(uids, self._now())
 
     def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
-        """The uids of pods in the file that do not count."""
         return self._table.ended(uids, self._now())
 
     def has_any_in(self, namespace: str) -> bool:
-        """Whether the file has a GPU pod in a namespace."""
         return self._table.has_any_in(namespace)
 
     def seen(self, namespace: str | None = None) -> Iterable[GpuPod]:
-        """The pods that count."""
         return self._table.seen(namespace, self._now())
 
     def named(self, namespace: str, name: str) -> bytes | None:  # noqa: ARG002  # a file is judged again and again
-        """None, so that an object may be judged beside its own pod in the file."""
         return None
 
     def stored_now(self, namespace: str, name: str, seconds: float) -> bytes | None:  # noqa: ARG002  # as above
-        """None, as from `named`."""
         return None
 
     def has_namespace(self, namespace: str, seconds: float) -> bool:  # noqa: ARG002  # a file need not say them all
-        """Always."""
         return True
 
     def live_now(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:  # noqa: ARG002  # takes no time
-        """The uids of the GPU pods that count in these namespaces."""
         return frozenset(pod.uid for namespace in namespaces for pod in self.seen(namespace))
 
     def list_now(self, patterns: Collection[str], seconds: float) -> Iterable[GpuPod]:  # noqa: ARG002  # takes no time
-        """The GPU pods that count in these namespaces."""
         return [pod for pod in self.seen() if is_covered(pod.namespace, patterns)]
 
 
@@ -157,7 +145,6 @@ def _name_of(raw: object) -> str:
 
 
 def _with_uid(raw: object, name: str) -> object:
-    """The pod with its own uid, or with a uid that follows from this name."""
     metadata = raw.get("metadata") if isinstance(raw, dict) else None
     if not isinstance(raw, dict) or not isinstance(metadata, dict) or metadata.get("uid"):
         return raw
@@ -165,7 +152,6 @@ def _with_uid(raw: object, name: str) -> object:
 
 
 def _read(claims: Iterable[object], accelerators: Accelerators) -> Iterator[GpuPod]:
-    """The claims that may give GPUs."""
     for raw in claims:
         name = _name_of(raw)
         try:

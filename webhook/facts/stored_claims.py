@@ -86,14 +86,14 @@ def counted_once(pods: Iterable[GpuPod], claims: Iterable[GpuPod], classes: Devi
     of each pod, in its namespace, with no more devices than the pod requests: whoever may create claims may write that
     annotation.
     """
-    known: dict[int, tuple[Requests, Requests]] = {}  # by the id of the first, which is held so that it stays unique
+    known: dict[Requests, Requests] = {}
     special: dict[tuple[str, bytes], list[GpuPod]] = {}
     for claim in claims:
         requests = claim.requests
         if classes is not None:
-            if id(requests) not in known:
-                known[id(requests)] = requests, looked_up(requests, classes)
-            requests = known[id(requests)][1]
+            if requests not in known:
+                known[requests] = looked_up(requests, classes)
+            requests = known[requests]
         counted = replace(claim, requests=requests)
         if claim.extends:
             special.setdefault((claim.namespace, claim.extends), []).append(counted)

@@ -85,28 +85,22 @@ class Catalogue:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name that a limit may have, sorted."""
         return tuple(sorted(self._names))
 
     @property
     def every_model(self) -> Models:
-        """All models."""
         return _every_model(self)
 
     def leaves(self, name: str) -> Models:
-        """The models that a name stands for; empty for an unknown name."""
         return self._names.get(name, _NO_MODELS)
 
     def called(self, models: Models) -> str:
-        """The name that stands for exactly these models; empty if there is none."""
         return next((name for name in self._names if self._names[name] == models), "")
 
     def vendor(self, leaf: str) -> Vendor | None:
-        """The vendor of a model; None if that is not known."""
         return self.table.vendors.get(leaf) or next((own.vendor for own in self.own if own.name == leaf), None)
 
     def example(self, name: str) -> tuple[str, str] | None:
-        """A node label that says a model, as key and value; None if only globs are known."""
         for addition in self.additions:
             if addition.name == name and not is_glob(addition.pattern):
                 return addition.key, addition.pattern
@@ -208,7 +202,6 @@ def _own_models(additions: Sequence[Addition], table: GpuTable) -> tuple[OwnMode
 
 
 def _reached(name: str, alike: Mapping[str, set[str]]) -> frozenset[str]:
-    """The models that are alike, directly or through other models."""
     reached, pending = {name}, [name]
     while pending:
         following = alike.get(pending.pop(), set()) - reached
@@ -218,7 +211,6 @@ def _reached(name: str, alike: Mapping[str, set[str]]) -> frozenset[str]:
 
 
 def _alike(addition: Addition, additions: Sequence[Addition], table: GpuTable) -> Iterator[str]:
-    """The models that share a label value with the addition."""
     key, pattern = addition.key, addition.pattern
     yield from table.models_at(key, pattern)
     for value, models in table.values_of(key).items():
@@ -233,7 +225,6 @@ def _alike(addition: Addition, additions: Sequence[Addition], table: GpuTable) -
 
 
 def _owners(keys: Iterable[str]) -> set[Vendor]:
-    """The vendors whose domains the label keys are in."""
     found = (key.partition("/")[0] for key in keys)
     return {vendor for own in found for domain, vendor in _DOMAINS.items() if f".{own}".endswith(f".{domain}")}
 

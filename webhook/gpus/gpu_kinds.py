@@ -45,7 +45,6 @@ class Kind:
         return bool(other.models) and other.models <= self.models
 
     def _covers_names(self, glob: str) -> bool:
-        """Whether all names that another glob matches certainly match this glob."""
         start, rest = self.glob.partition("*")[::2]
         is_prefix = self.glob.endswith("*") and not rest and "?" not in start
         return glob == self.glob or (is_prefix and glob.startswith(start))
@@ -114,12 +113,10 @@ class UsableGpus:
         return self._hash
 
     def __bool__(self) -> bool:
-        """Whether anything is barred."""
         return self.allowed is not None or bool(self.denied)
 
     @property
     def left(self) -> Sequence[Kind]:
-        """The allowed kinds that are not wholly denied."""
         every = frozenset[str]().union(*[denied.models for denied in self.denied])
         together = Kind("", models=every)
         return [one for one in self.allowed or () if not any(denied.covers(one) for denied in (*self.denied, together))]

@@ -136,7 +136,6 @@ def _size_of(profile: str) -> int | None:
 
 
 def _named(model: str) -> int | None:
-    """The size that the name of a model says for certain."""
     found = _NAMED.fullmatch(model)
     return int(found.group(1)) * _GIB if found is not None else None
 

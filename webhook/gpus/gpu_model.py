@@ -67,12 +67,10 @@ class GpuModel:
 
     @property
     def example(self) -> tuple[str, str] | None:
-        """A node label that says the model, as key and value."""
         return (PRODUCT_KEYS[self.vendor], self.product) if self.product else None
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """Some names that labels have for the model, in small letters."""
         return tuple(text.lower() for text in (self.name, self.family, self.product) if text)
 
 
@@ -196,7 +194,6 @@ class GpuRow(CamelModel):
         return frozenset(self.words.split() if self.words else self.name.lower().split("-"))
 
     def model(self) -> GpuModel:
-        """The model that the row describes."""
         vendor, words = Vendor(self.vendor), self._words
         machines = [(key, glob) for globs in self.machines.values() for glob in globs for key in INSTANCE_TYPES]
         return GpuModel(
@@ -216,7 +213,6 @@ class GpuRow(CamelModel):
         )
 
     def _traits(self, words: frozenset[str]) -> GpuTraits | None:
-        """The traits; None if the row has none."""
         known = (self.compute, self.brands, self.first_driver, self.arch)
         if not any(known) and self.data_center is None:
             return None

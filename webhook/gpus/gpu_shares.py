@@ -80,7 +80,6 @@ class GpuShare:
         return str(self) if self.is_shared(resource) else self.profile if resource == GPU else ""
 
     def __str__(self) -> str:
-        """The share for people, such as `1g.10gb, shared by 4 (time-slicing)`; empty for a whole GPU."""
         shared = f"shared by {self.replicas} ({self.sharing})" if self.sharing is not Sharing.NONE else ""
         return ", ".join(filter(None, (self.profile, shared)))
 
@@ -159,7 +158,6 @@ class _ContradictionError(Exception):
 def _of_discovery(
     product: str, replicas: str | None, strategy: str | None, mig: str | None, table: GpuTable
 ) -> GpuShare:
-    """The share by the labels of GPU Feature Discovery."""
     is_suffixed = product.endswith(_SHARED)
     if mig not in {None, "", "single"} and _MIG in product:
         raise _ContradictionError(
@@ -179,7 +177,6 @@ def _of_discovery(
 
 
 def _of_gke(partition: str, clients: str | None, strategy: str, accelerator: str, table: GpuTable) -> GpuShare:
-    """The share by the labels of Google Kubernetes Engine, where units keep the name nvidia.com/gpu."""
     profile, slices = (
         _profile(partition, table.models_at(GKE_ACCELERATOR, accelerator), table) if partition else ("", 1)
     )
@@ -197,7 +194,6 @@ def _told(value: str | None) -> str:
 
 
 def _number(text: str | None, key: str) -> int:
-    """The number in a label; 0 where there is none."""
     number = number_in(text or "0")
     if number is None:
         raise _ContradictionError(f"{key} is {spelled(text)}; expected a number")

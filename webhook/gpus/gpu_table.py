@@ -75,17 +75,14 @@ class GpuTable:
 
     @cached_property
     def cached(self) -> dict[object, Any]:
-        """A cache for callers, which lives as long as the table."""
         return {}
 
     @cached_property
     def in_quotas(self) -> tuple[GpuModel, ...]:
-        """The models that limits may name."""
         return tuple(model for model in self.models if model.in_quotas)
 
     @cached_property
     def names(self) -> Mapping[str, Names]:
-        """The models that each name in a limit stands for. A family stands for all its models."""
         found = {model.name: frozenset({model.name}) for model in self.in_quotas}
         for model in self.in_quotas:
             found[model.family] = found.get(model.family, _NONE) | {model.name}
@@ -93,21 +90,17 @@ class GpuTable:
 
     @cached_property
     def vendors(self) -> Mapping[str, Vendor]:
-        """The vendor of each model."""
         return {model.name: model.vendor for model in self.in_quotas}
 
     @cached_property
     def examples(self) -> Mapping[str, tuple[str, str]]:
-        """A node label that says a model, as key and value, for each model with a known one."""
         return {model.name: model.example for model in self.in_quotas if model.example is not None}
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """The keys of all labels that can say a model."""
         return IN_WORDS | self._values.keys()
 
     def values_of(self, key: str) -> Mapping[str, Names]:
-        """The models that each value of a label means, or each glob of values."""
         return self._values.get(key, {})
 
     @cached_property
@@ -172,7 +165,6 @@ class GpuTable:
 
     @cached_property
     def _short_names(self) -> Callable[[str], str]:
-        """Short names by text. Every pod that is kept off nodes asks for those of their products."""
         return lru_cache(maxsize=1024)(self._family_in)
 
     def _family_in(self, text: str) -> str:
@@ -213,7 +205,6 @@ class GpuTable:
         return {key: {glob: self._whole(models) for glob, models in values.items()} for key, values in found.items()}
 
     def _whole(self, models: Names) -> Names:
-        """The whole family, if several models of it share a label value: the value does not tell them apart."""
         families = {model.family for model in self.in_quotas if model.name in models} if len(models) > 1 else ()
         return self.names[families.pop()] if len(families) == 1 else models
 

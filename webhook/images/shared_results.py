@@ -23,9 +23,8 @@ import orjson
 from webhook.kubernetes.api_errors import ApiServerError, ConflictError
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.kubernetes.api_server import ApiServer
-from webhook.model.bounds import unzipped
 from webhook.model.image import ImageConfig, ImageInfo
-from webhook.model.shape import FormatError
+from webhook.model.shape import FormatError, unzipped
 from webhook.periodic_task import Attempts, about
 
 MOST_REFERENCES = 2_000

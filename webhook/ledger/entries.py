@@ -17,9 +17,8 @@ from uuid import UUID
 import orjson
 
 from webhook.kubernetes.api_paths import segment
-from webhook.model.bounds import unzipped
 from webhook.model.json_parts import mapped
-from webhook.model.shape import cut_to_bytes
+from webhook.model.shape import cut_to_bytes, unzipped
 from webhook.quota.quotas import ClaimedDevices, ClaimedRequest, Demand
 
 UID_BYTES = 16

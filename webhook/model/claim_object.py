@@ -39,7 +39,6 @@ class ClaimObject(NamedTuple):
 
     @property
     def is_too_large(self) -> bool:
-        """Whether the claim has more alternatives, or longer names, than are kept of it."""
         return self.requests == TOO_LARGE
 
 

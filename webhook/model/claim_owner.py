@@ -29,7 +29,6 @@ class ClaimOwner:
     claim: str = ""
 
     def is_of(self, pod: Mapping[str, Any]) -> bool:
-        """Whether it is this pod as it is stored, which names a template for the claim."""
         metadata = mapped(pod, "metadata")
         if (metadata.get("name"), metadata.get("uid")) != (self.name, self.uid):
             return False

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from webhook.model.accelerators import DEVICE_CLASSES, Accelerators, Vendor
-from webhook.model.device_selectors import product_of
+from webhook.model.device_classes import product_of
 from webhook.model.json_parts import listed, mapped, part
 from webhook.model.resource_slices import NVIDIA, size_of
 
@@ -65,7 +65,6 @@ class Devices(NamedTuple):
         return accelerators.of(name) is not None or accelerators.may_be_gpus(name)
 
     def are_gpus(self, accelerators: Accelerators) -> bool:
-        """Whether it is known that they are GPUs."""
         return accelerators.of(DEVICE_CLASSES + self.device_class) is not None
 
 

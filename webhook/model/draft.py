@@ -6,6 +6,13 @@ from typing import Any
 
 Path = tuple[str | int, ...]
 
+MOST_OPERATIONS = 10_000
+"""Most operations of a JSON Patch that a client may send (`maxJSONPatchOperations` of k8s.io/apiserver)."""
+
+LONGEST_PATCH = 3 * 1024**2
+"""Most bytes of a JSON Patch: `MaxRequestBodyBytes` of k8s.io/apiserver. Our patches only add, so an object with a
+longer patch would be too large for the API server."""
+
 
 class _Copy:
     """A copied map or list, which may be changed, and the copied parts below it."""
@@ -26,7 +33,6 @@ class Draft:
         self.patch: list[dict[str, Any]] = []
 
     def get(self, path: Path) -> Any:
-        """The value at `path` of the pod, such as ("spec", "containers", 0, "env"); None where there is none."""
         current: Any = self.object
         for key in path:
             if isinstance(key, int):
@@ -38,11 +44,9 @@ class Draft:
         return current
 
     def put(self, path: Path, value: Any) -> None:
-        """Add an entry to a map, with the maps above it where they are missing."""
         self._add(*self._reach(path[:-1]), path, value)
 
     def replace(self, path: Path, value: Any) -> None:
-        """Replace the value at `path`, or add it where there is none."""
         if self.get(path) is None:
             self.put(path, value)
             return
@@ -51,7 +55,6 @@ class Draft:
         self.patch.append({"op": "replace", "path": _pointer(path), "value": value})
 
     def append(self, path: Path, value: Any) -> None:
-        """Append to the list at `path`. A missing or empty list is created."""
         parent, depth = self._reach(path)
         if depth < len(path):
             self._add(parent, depth, path, [value])

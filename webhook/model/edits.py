@@ -26,7 +26,6 @@ class _Change:
     """Whether the pod also runs without the edit, so that its absence alone never refuses a pod."""
 
     def write(self, draft: Draft) -> None:
-        """Write the edit into a pod."""
         raise NotImplementedError
 
 
@@ -42,7 +41,6 @@ class AddToleration(_Change):
         return f"toleration {(t.key + value).strip()}{':' + t.effect if t.effect else ''}"
 
     def write(self, draft: Draft) -> None:
-        """Append to spec.tolerations."""
         draft.append(("spec", "tolerations"), self.toleration.to_raw())
 
 
@@ -56,7 +54,6 @@ class SetRuntimeClass(_Change):
         return f"runtimeClassName {self.name}"
 
     def write(self, draft: Draft) -> None:
-        """Set spec.runtimeClassName."""
         draft.put(("spec", "runtimeClassName"), self.name)
 
 
@@ -71,7 +68,6 @@ class AddMemoryVolume(_Change):
         return f"memory volume {self.name} of {self.size_limit}"
 
     def write(self, draft: Draft) -> None:
-        """Append to spec.volumes."""
         volume = {"name": self.name, "emptyDir": {"medium": "Memory", "sizeLimit": self.size_limit}}
         draft.append(("spec", "volumes"), volume)
 
@@ -88,7 +84,6 @@ class AddMount(_Change):
         return f"mount {self.directory} in {self.container.name or self.container.path}"
 
     def write(self, draft: Draft) -> None:
-        """Append to the container's volumeMounts."""
         mount = {"name": self.volume, "mountPath": self.directory}
         draft.append(("spec", self.container.list_name, self.container.index, "volumeMounts"), mount)
 
@@ -105,7 +100,6 @@ class AddEnv(_Change):
         return f"env {self.name}={self.value} in {self.container.name or self.container.path}"
 
     def write(self, draft: Draft) -> None:
-        """Append to the container's env."""
         entry = {"name": self.name, "value": self.value}
         draft.append(("spec", self.container.list_name, self.container.index, "env"), entry)
 
@@ -141,7 +135,6 @@ class PreferNodes(_Change):
         return f"preferred node affinity {self.expression} of weight {self.weight}"
 
     def write(self, draft: Draft) -> None:
-        """Append to the preferred terms of the node affinity."""
         preference = {"matchExpressions": [self.expression.to_raw()]}
         draft.append(PREFERRED, {"weight": self.weight, "preference": preference})
 
@@ -158,7 +151,6 @@ class AddGpuLimit(_Change):
         return f"limit {self.resource}={self.quantity} in {self.container.name or self.container.path}"
 
     def write(self, draft: Draft) -> None:
-        """Set the resource in the container's limits."""
         container = ("spec", self.container.list_name, self.container.index)
         draft.put((*container, "resources", "limits", self.resource), self.quantity)
 
@@ -178,7 +170,6 @@ class SetPriorityClass(_Change):
         return f"priorityClassName {self.priority_class.name}"
 
     def write(self, draft: Draft) -> None:
-        """Set the name, the priority and the preemption policy."""
         policy = "PreemptLowerPriority" if self.priority_class.preempts else "Never"
         draft.replace(("spec", "priorityClassName"), self.priority_class.name)
         draft.replace(("spec", "priority"), self.priority_class.value)
@@ -195,7 +186,6 @@ class SetActiveDeadline(_Change):
         return f"activeDeadlineSeconds {self.seconds}"
 
     def write(self, draft: Draft) -> None:
-        """Set spec.activeDeadlineSeconds."""
         draft.replace(("spec", "activeDeadlineSeconds"), self.seconds)
 
 
@@ -222,7 +212,6 @@ class SpreadOverNodes(_Change):
         return "topologySpreadConstraints over kubernetes.io/hostname"
 
     def write(self, draft: Draft) -> None:
-        """Append to spec.topologySpreadConstraints."""
         constraint = {
             "maxSkew": 1,
             "topologyKey": "kubernetes.io/hostname",
@@ -245,7 +234,6 @@ class Annotate(_Change):
         return f"annotation {self.key}={self.value}"
 
     def write(self, draft: Draft) -> None:
-        """Set the annotation."""
         draft.put(("metadata", "annotations", self.key), self.value)
 
 

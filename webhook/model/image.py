@@ -38,7 +38,6 @@ class ImageReference:
 
     @property
     def name(self) -> str:
-        """The repository's path without the registry, which the distribution protocol calls the name."""
         return self.repository
 
     @property

@@ -31,7 +31,6 @@ class Toleration(NamedTuple):
     seconds: int | None = None
 
     def to_raw(self) -> dict[str, object]:
-        """The toleration in the JSON of a pod."""
         raw: dict[str, object] = {"operator": self.operator}
         if self.key:
             raw["key"] = self.key
@@ -44,7 +43,6 @@ class Toleration(NamedTuple):
         return raw
 
     def tolerates(self, taint: Taint) -> bool:
-        """Whether the scheduler lets a pod with this toleration onto a node with this taint."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:
@@ -202,9 +200,11 @@ class NodeClass:
     transient_taint: str = ""
     made_by: str = ""
 
+    def __hash__(self) -> int:
+        return hash((self.count, self.taints, self.gpu_resources, *self.labels.values()))
+
     @property
     def state(self) -> NodeClassState:
-        """Whether there are such nodes, and whether they take pods now."""
         if not self.count:
             return NodeClassState.MAKEABLE
         return NodeClassState.STARTING if self.transient_taint else NodeClassState.SERVING
@@ -261,7 +261,6 @@ class NextDriver:
     members: tuple[tuple[str, str], ...] = ()
 
     def over(self, labels: Mapping[str, str]) -> dict[str, str]:
-        """The labels of a node as they will be with this driver."""
         return {key: value for key, value in labels.items() if not key.startswith(CUDA_LABELS)} | dict(self.labels)
 
 

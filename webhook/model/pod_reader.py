@@ -1,16 +1,16 @@
 """Reads pods from JSON. An error names the place for which the API server would refuse the pod."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any
 
-from webhook.model import bounds
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.container import APP, EPHEMERAL, INIT, Container, container_from_raw, positive
+from webhook.model.json_parts import listed, mapped, part
 from webhook.model.node import Toleration, toleration_from_raw
 from webhook.model.pod import Pod, Volume, effective_gpus
 from webhook.model.selectors import Expression, Term
-from webhook.model.shape import ShapeError, each, entries, mapping, text, too_many, too_much
+from webhook.model.shape import ShapeError, each, entries, mapping, text
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -30,35 +30,23 @@ def node_terms(affinity: Mapping[str, Any]) -> tuple[tuple[Term, ...] | None, tu
         raise error.inside("affinity", "nodeAffinity") from None
 
 
-def stands_beside_pods(affinity: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
-    """Whether the pod has to be on the same host as pods with other labels than its own. Raises ShapeError."""
-    pods = mapping(affinity.get("podAffinity"), "affinity", "podAffinity")
-    terms = pods.get("requiredDuringSchedulingIgnoredDuringExecution")
-    for term in terms if isinstance(terms, list) else ():
-        selector = term.get("labelSelector") if isinstance(term, dict) else None
-        wanted = selector.get("matchLabels") if isinstance(selector, dict) else None
-        is_of_others = isinstance(wanted, dict) and any(labels.get(key) != value for key, value in wanted.items())
-        if is_of_others and term.get("topologyKey") == "kubernetes.io/hostname":
-            return True
-    return False
+def _pods_beside(affinity: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The terms of the required pod affinity that have the shape of terms. Raises ShapeError."""
+    return [mapped(one) for one in listed(mapping(affinity.get("podAffinity"), "affinity", "podAffinity"), _REQUIRED)]
 
 
-def topologies_of(affinity: Mapping[str, Any]) -> tuple[str, ...]:
-    """The topology keys of the required pod affinity. Raises ShapeError."""
-    terms = mapping(affinity.get("podAffinity"), "affinity", "podAffinity").get(
-        "requiredDuringSchedulingIgnoredDuringExecution"
+def _stands_beside_pods(terms: Iterable[Mapping[str, Any]], labels: Mapping[str, Any]) -> bool:
+    """Whether the pod has to be on the same host as pods with other labels than its own."""
+    return any(
+        part(one, "topologyKey") == "kubernetes.io/hostname"
+        and any(labels.get(key) != value for key, value in mapped(one, "labelSelector", "matchLabels").items())
+        for one in terms
     )
-    keys = [term.get("topologyKey") for term in (terms if isinstance(terms, list) else ()) if isinstance(term, dict)]
-    return tuple(dict.fromkeys(key for key in keys if isinstance(key, str) and key))
 
 
-def has_anti_affinity(affinity: Mapping[str, Any]) -> bool:
-    """Whether there is any term of pod anti-affinity; empty lists do not count.
-
-    Raises ShapeError, which names the place in the spec.
-    """
-    terms = affinity.get("podAntiAffinity")
-    return bool(terms) and any(mapping(terms, "affinity", "podAntiAffinity").values())
+def _topologies(terms: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    keys = [_text_or_empty(one.get("topologyKey")) for one in terms]
+    return tuple(dict.fromkeys(filter(None, keys)))
 
 
 def _required(nodes: Mapping[str, Any]) -> tuple[Term, ...] | None:
@@ -103,66 +91,61 @@ def pod_from_raw(raw: object, accelerators: Accelerators = BUILT_IN, namespace: 
     """
     pod = mapping(raw, "object")
     metadata = mapping(pod.get("metadata"), "metadata")
-    annotations = entries(metadata.get("annotations"), "metadata", "annotations")
-    labels = entries(metadata.get("labels"), "metadata", "labels")
+    for key in ("annotations", "labels"):
+        entries(metadata.get(key), "metadata", key)
     try:
-        return _read(mapping(pod.get("spec")), accelerators, annotations, labels, metadata, namespace, has_started(pod))
+        return _read(mapping(pod.get("spec")), pod, accelerators, namespace)
     except ShapeError as error:
         raise error.inside("spec") from None
 
 
-def _read(  # noqa: PLR0913, PLR0917  # all parts of a pod
-    spec: Mapping[str, Any],
-    known: Accelerators,
-    annotations: Mapping[str, Any],
-    labels: Mapping[str, Any],
-    metadata: Mapping[str, Any],
-    namespace: str,
-    has_started: bool,
-) -> Pod:
+def _read(spec: Mapping[str, Any], pod: Mapping[str, Any], known: Accelerators, namespace: str) -> Pod:
+    metadata = mapping(pod.get("metadata"))
+    labels = mapping(metadata.get("labels"))
     runtime_class = spec.get("runtimeClassName")
     affinity = mapping(spec.get("affinity"), "affinity")
-    _check_counts(spec)
     containers = _containers(spec, known)
     gpus = effective_gpus(containers)
-    volumes, node_selector = each(spec, "volumes", _volume), _node_selector(spec)
-    tolerations = each(spec, "tolerations", _toleration)
     required, preferred = node_terms(affinity)
+    beside = _pods_beside(affinity) if "podAffinity" in affinity else []
+    apart = mapping(affinity.get("podAntiAffinity"), "affinity", "podAntiAffinity") if affinity else {}
+    resources = mapping(spec.get("resources"), "resources")
+    for key in ("limits", "requests") if resources else ():
+        entries(resources.get(key), "resources", key)
     return Pod(
         containers=tuple(containers),
-        volumes=volumes,
-        node_selector=node_selector,
-        tolerations=tolerations,
+        volumes=each(spec, "volumes", _volume),
+        node_selector=_node_selector(spec),
+        tolerations=each(spec, "tolerations", _toleration),
         required=required,
         preferred=preferred,
         node_name=text(spec.get("nodeName"), "nodeName"),
         runtime_class=None if runtime_class is None else text(runtime_class, "runtimeClassName"),
         host_ipc=spec.get("hostIPC") is True,
         host_network=spec.get("hostNetwork") is True,
-        os=text(mapping(spec["os"], "os").get("name"), "os", "name") if spec.get("os") else "",
-        memory_limit=_pod_memory_limit(spec),
-        annotations=annotations,
+        os=text(mapping(spec["os"], "os").get("name"), "os", "name") if "os" in spec else "",
+        memory_limit=positive(part(resources, "limits", "memory")) if resources else None,
         gpus=gpus,
         accelerators=tuple([gpu for name in gpus if (gpu := known.of(name)) is not None]),
         known=known,
-        labels=labels,
-        owner_kind=owner_kind(metadata),
-        namespace=namespace or namespace_of(metadata),
         priority_class=text(spec.get("priorityClassName"), "priorityClassName"),
-        active_deadline=_seconds(spec.get("activeDeadlineSeconds")),
+        active_deadline=_seconds(spec.get("activeDeadlineSeconds"), "activeDeadlineSeconds"),
         resource_claims=spec.get("resourceClaims"),
-        stands_beside_pods=stands_beside_pods(affinity, labels) if "podAffinity" in affinity else False,
-        stands_within=topologies_of(affinity) if "podAffinity" in affinity else (),
-        says_how_it_spreads=bool(spec.get("topologySpreadConstraints")) or has_anti_affinity(affinity),
-        resources=_resources(spec),
+        stands_beside_pods=bool(beside) and _stands_beside_pods(beside, labels),
+        stands_within=_topologies(beside) if beside else (),
+        says_how_it_spreads=bool(spec.get("topologySpreadConstraints")) or any(apart.values()),
+        resources=resources,
         overhead=entries(spec.get("overhead"), "overhead"),
         is_gated=bool(spec.get("schedulingGates")),
-        has_started=has_started,
+        annotations=mapping(metadata.get("annotations")),
+        labels=labels,
+        owner_kind=owner_kind(metadata),
+        namespace=namespace or _text_or_empty(metadata.get("namespace")),
+        has_started=part(pod, "status", "startTime") is not None,
     )
 
 
 def _containers(spec: Mapping[str, Any], known: Accelerators) -> list[Container]:
-    """The containers of all three lists."""
     containers: list[Container] = []
     for list_name in (INIT, APP, EPHEMERAL):
         if spec.get(list_name) is None:
@@ -177,28 +160,8 @@ def _containers(spec: Mapping[str, Any], known: Accelerators) -> list[Container]
     return containers
 
 
-def _check_counts(spec: Mapping[str, Any]) -> None:
-    """Raise ShapeError for lists that no API server stores, alone or together, before their entries are read."""
-    least = bounds.least_stored(spec)
-    if least <= bounds.STORABLE:
-        return
-    where, found, most = bounds.too_long(spec)
-    if found > most:
-        raise too_many(found, most, where)
-    most_bytes = f"{bounds.STORABLE}, since no API server stores more"
-    raise too_much(f"lists that take at least {least} bytes where pods are stored", most_bytes)
-
-
-def has_started(pod: Mapping[str, Any]) -> bool:
-    """Whether a kubelet has started the pod."""
-    status = pod.get("status")
-    return isinstance(status, dict) and status.get("startTime") is not None
-
-
-def namespace_of(metadata: Mapping[str, Any]) -> str:
-    """The namespace in the metadata; empty where there is none."""
-    found = metadata.get("namespace")
-    return found if isinstance(found, str) else ""
+def _text_or_empty(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def owner_kind(metadata: Mapping[str, Any]) -> str:
@@ -206,36 +169,27 @@ def owner_kind(metadata: Mapping[str, Any]) -> str:
 
     Anybody can write owner references, so nothing that protects other users may depend on them.
     """
-    controller = _controller(metadata)
-    kind = controller.get("kind") if controller is not None else None
-    return kind if isinstance(kind, str) else ""
+    return _text_or_empty(part(_controller(metadata), "kind")) if "ownerReferences" in metadata else ""
 
 
 def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The owner reference of the controller that made an object; None where nothing controls it."""
-    metadata = raw.get("metadata")
-    return _controller(metadata) if isinstance(metadata, dict) else None
+    return _controller(mapped(raw, "metadata"))
+
+
+def _controller(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    return next((one for one in listed(metadata, "ownerReferences") if part(one, "controller") is True), None)
 
 
 def is_made_or_ending(raw: Mapping[str, Any]) -> bool:
     """Whether a controller made the object, so that its owner is judged instead, or the object is being deleted."""
-    metadata = raw.get("metadata")
-    is_ending = isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
-    return is_ending or controller_of(raw) is not None
+    return part(raw, "metadata", "deletionTimestamp") is not None or controller_of(raw) is not None
 
 
-def _controller(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    references = metadata.get("ownerReferences")
-    for one in references if isinstance(references, list) else ():
-        if isinstance(one, dict) and one.get("controller") is True:
-            return one
-    return None
-
-
-def _seconds(value: object) -> int | None:
-    if value is None or value.__class__ is int:
+def _seconds(value: object, place: str) -> int | None:
+    if value is None or type(value) is int:
         return value
-    raise ShapeError(value, "a whole number", "activeDeadlineSeconds")
+    raise ShapeError(value, "a whole number", place)
 
 
 def _node_selector(spec: Mapping[str, Any]) -> dict[str, str]:
@@ -245,18 +199,12 @@ def _node_selector(spec: Mapping[str, Any]) -> dict[str, str]:
 
 def _toleration(raw: object) -> Toleration:
     toleration = raw if raw.__class__ is dict else mapping(raw)
-    for part, value in toleration.items():
-        if value is not None and value.__class__ is not (int if part == "tolerationSeconds" else str):
-            _check_part(part, value)
+    for key, value in toleration.items():
+        if key == "tolerationSeconds":
+            _seconds(value, key)
+        elif type(value) is not str and key in ("key", "operator", "value", "effect"):
+            text(value, key)
     return toleration_from_raw(toleration)
-
-
-def _check_part(part: str, value: object) -> None:
-    """Raise ShapeError for a part of a toleration whose type the API server refuses."""
-    if part in ("key", "operator", "value", "effect"):
-        text(value, part)
-    elif part == "tolerationSeconds" and value.__class__ is not int:
-        raise ShapeError(value, "a whole number", part)
 
 
 def _volume(raw: object) -> Volume:
@@ -270,18 +218,3 @@ def _volume(raw: object) -> Volume:
     if empty.get("medium") != "Memory":
         return Volume(name, path, is_huge=str(empty.get("medium")).startswith("HugePages"))
     return Volume(name, path, is_memory=True, size_limit=empty.get("sizeLimit"))
-
-
-def _resources(spec: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
-    resources = mapping(spec.get("resources"), "resources")
-    for part in ("limits", "requests") if resources else ():
-        entries(resources.get(part), "resources", part)
-    return resources
-
-
-def _pod_memory_limit(spec: Mapping[str, Any]) -> int | None:
-    """The memory limit of the pod as a whole in bytes (spec.resources, Kubernetes 1.34); None where there is none."""
-    resources = mapping(spec.get("resources"), "resources")
-    if not resources:
-        return None
-    return positive(mapping(resources.get("limits"), "resources", "limits").get("memory"))

@@ -71,7 +71,6 @@ def is_some(amount: object) -> bool:
 
 
 def _spelled_number(value: object) -> str:
-    """A JSON number as JSON spells it. A huge integer would take long to print and is no quantity anyway."""
     is_number = isinstance(value, float) or (isinstance(value, int) and value.bit_length() <= 3 * _MAX_LENGTH)
     if isinstance(value, bool) or not is_number:
         raise _not_a_quantity(value)

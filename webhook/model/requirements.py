@@ -47,7 +47,6 @@ def may_get_new_node(pod: Pod) -> bool:
 
 
 def _names_nodes(term: Term) -> bool:
-    """Whether a term reaches no nodes but those that it names."""
     return any(one.operator == Operator.IN for one in term.fields) or any(
         one.operator == Operator.IN and one.key == _HOSTNAME for one in term.expressions
     )

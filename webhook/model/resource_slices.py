@@ -35,17 +35,10 @@ _ATTRIBUTES = {
 say a product's name in `productName`, and node_state.go of Intel's driver, which says it in `model`. The profile of a
 MIG device is `profile`, the one of AMD's partitions `partitionProfile`."""
 
-MOST_DEVICES = 128
-"""Most devices of a slice that are read. The API server allows no more (ResourceSliceMaxDevices)."""
-_MOST_KINDS = 16
-"""Most kinds of devices of a slice that are kept; a GPU has about ten MIG profiles."""
 _VFIO = "vfio"
 """The type of devices that go to virtual machines, whose own driver nobody knows."""
-_LONGEST = 64
-"""Most characters of an attribute. The API server allows no more."""
 _PARTS = 1000
 """A part of a device is told in these parts of it."""
-_LONGEST_NAME = 253
 _LARGEST = 2**63
 
 
@@ -133,14 +126,13 @@ def slice_from_raw(raw: object) -> ResourceSlice | None:
     """Read a ResourceSlice of any shape; None without a name, and of a driver that has no GPUs."""
     name, spec = part(raw, "metadata", "name"), mapped(raw, "spec")
     driver, pool = spec.get("driver"), mapped(spec, "pool")
-    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
+    if not isinstance(name, str) or not name:
         return None
     if not isinstance(driver, str) or driver not in GPU_DRIVERS:
         return None
-    node = _text(spec.get("nodeName"), _LONGEST_NAME)
-    pool_name = _text(pool.get("name"), _LONGEST_NAME)
-    devices = listed(spec, "devices")
-    read = [mapped(one) for one in devices[:MOST_DEVICES]]
+    node = _text(spec.get("nodeName"))
+    pool_name = _text(pool.get("name"))
+    devices = [mapped(one) for one in listed(spec, "devices")]
     return ResourceSlice(
         name,
         node,
@@ -148,8 +140,8 @@ def slice_from_raw(raw: object) -> ResourceSlice | None:
         node if pool_name == node else pool_name,
         _number(pool.get("generation")),
         _number(pool.get("resourceSliceCount")),
-        _counted(_kind(one, driver) for one in read),
-        is_bounded=len(devices) <= MOST_DEVICES and not any(_is_shared(one) for one in read),
+        _alike(tuple(sorted(Counter(_kind(one, driver) for one in devices).items(), key=str))),
+        is_bounded=not any(map(_is_shared, devices)),
     )
 
 
@@ -168,25 +160,11 @@ def _only(texts: set[str]) -> str:
 
 
 def _driver(name: str) -> str:
-    """The one object for the name of a driver."""
     return next(known for known in (NVIDIA, AMD, INTEL) if known == name)
-
-
-def _counted(kinds: Iterable[DeviceKind]) -> CountedDevices:
-    """The kinds and their numbers. Of too many kinds only the types are kept, and of too many types only the driver."""
-    numbers = Counter(kinds)
-    for kept in (("driver", "type"), ("driver",)):
-        if len(numbers) > _MOST_KINDS:
-            of_less: Counter[DeviceKind] = Counter()
-            for kind, number in numbers.items():
-                of_less[DeviceKind(**{field: getattr(kind, field) for field in kept})] += number
-            numbers = of_less
-    return _alike(tuple(sorted(numbers.items(), key=str)))
 
 
 @lru_cache(maxsize=4096)
 def _alike(devices: CountedDevices) -> CountedDevices:
-    """One object for equal devices, which most nodes have."""
     return devices
 
 
@@ -218,7 +196,7 @@ def _taints(written: Iterable[object]) -> tuple[str, ...]:
     Source: DeviceTaintEffect in k8s.io/api/resource/v1/types.go.
     """
     found = map(mapped, written)
-    keys = {_text(one.get("key"), _LONGEST_NAME) for one in found if one.get("effect") in ("NoSchedule", "NoExecute")}
+    keys = {_text(one.get("key")) for one in found if one.get("effect") in ("NoSchedule", "NoExecute")}
     return tuple(sorted(keys - {""}))
 
 
@@ -230,8 +208,8 @@ def _attribute(attributes: Mapping[str, Any], driver: str, names: Iterable[str])
     return ""
 
 
-def _text(value: object, longest: int = _LONGEST) -> str:
-    return value if isinstance(value, str) and len(value) <= longest else ""
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _number(value: object) -> int:

@@ -35,18 +35,15 @@ class Expression(NamedTuple):
         return f"{self.key} {self.operator} [{', '.join(self.values)}]"
 
     def to_raw(self) -> dict[str, object]:
-        """The expression in the JSON of a pod."""
         raw: dict[str, object] = {"key": self.key, "operator": str(self.operator)}
         if self.values:
             raw["values"] = list(self.values)
         return raw
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether a node with these labels satisfies the expression."""
         return self.accepts(labels.get(self.key))
 
     def accepts(self, value: str | None) -> bool:
-        """Whether a node whose label has this value (None: no such label) satisfies the expression."""
         match self.operator:
             case Operator.IN:
                 return value is not None and value in self.values
@@ -176,11 +173,9 @@ class _Combined:
 
     @property
     def is_range_empty(self) -> bool:
-        """Whether the bounds of Gt and Lt leave no integer between them."""
         return self._lower is not None and self._upper is not None and self._upper - self._lower <= 1
 
     def accepts(self, value: str | None) -> bool:
-        """Whether a node whose label has this value (None: no such label) satisfies all expressions."""
         if self._is_unmet:
             return False
         if value is None:

@@ -1,12 +1,11 @@
 """Reads JSON of unknown shape. As in the API server, null stands for a missing value.
 
-A wrong type, and a list or map with more entries than an API server stores, is an error that names its place.
+A wrong type, and a list or map with far more entries than people write, is an error that names its place.
 """
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
-
-from webhook.model import bounds
 
 Item = TypeVar("Item")
 
@@ -26,6 +25,10 @@ _SHOWN = 60
 
 _TOO_MUCH = 1e300
 """No manifest has larger numbers or infinities; huge integers would be slow to print."""
+
+MOST_ENTRIES = 40_000
+"""Most entries of one list or map that are read. The largest manifests that people write have a few thousand in all; an
+object of an empty container takes a hundred times the memory of its JSON."""
 
 
 def shortened(text: str, most: int) -> str:
@@ -66,12 +69,10 @@ class ShapeError(ValueError):
         self.fault = f"found {_KINDS.get(type(found), 'an unknown kind of value')}, expected {expected}"
 
     def inside(self, *place: str) -> "ShapeError":
-        """Put `place` before the place of the error; returns the error itself."""
         self._place = (*place, *self._place)
         return self
 
     def at(self, where: Callable[[str], str]) -> "ShapeError":
-        """Replace the place of the error by the result of `where`; returns the error itself."""
         self._place = (where(self.place),)
         return self
 
@@ -92,13 +93,11 @@ def too_much(found: str, most: str, *place: str) -> ShapeError:
     return error
 
 
-def too_many(found: int, most: int, *place: str) -> ShapeError:
-    """The error for a list or map that has more entries than an API server stores."""
-    return too_much(f"{found} entries", f"{most}, since no API server stores more", *place)
+def _too_many(found: int, *place: str) -> ShapeError:
+    return too_much(f"{found} entries", str(MOST_ENTRIES), *place)
 
 
 _EMPTY: Mapping[str, Any] = {}
-_FEWEST, _MOST_OF_A_MAP = bounds.FEWEST, bounds.MOST_OF_A_MAP
 
 
 def mapping(value: object, *place: str) -> Mapping[str, Any]:
@@ -112,11 +111,9 @@ def mapping(value: object, *place: str) -> Mapping[str, Any]:
 
 def entries(value: object, *place: str) -> Mapping[str, Any]:
     """`value` as a map whose entries will be read. Raises ShapeError for other types and for too many entries."""
-    if value.__class__ is dict and len(value) <= _MOST_OF_A_MAP:
-        return value
-    found = mapping(value, *place)
-    if len(found) > _MOST_OF_A_MAP:
-        raise too_many(len(found), _MOST_OF_A_MAP, *place)
+    found = value if value.__class__ is dict else mapping(value, *place)
+    if len(found) > MOST_ENTRIES:
+        raise _too_many(len(found), *place)
     return found
 
 
@@ -138,7 +135,7 @@ def each(
 ) -> tuple[Item, ...]:
     """The result of `read` for each item of the list at `key`; null is an empty list.
 
-    Raises ShapeError where the value is no list, has more items than can be stored, or `read` raises one. The place of
+    Raises ShapeError where the value is no list, has more than MOST_ENTRIES items, or `read` raises one. The place of
     the error names the item by its number, or with `by_name` by its name where it has one.
     """
     values = parent.get(key)
@@ -146,8 +143,8 @@ def each(
         return ()
     if values.__class__ is not list:
         raise ShapeError(values, "a list", key)
-    if len(values) > _FEWEST and len(values) > (most := bounds.MOST.get(key, bounds.MOST_OF_ANY_LIST)):
-        raise too_many(len(values), most, key)
+    if len(values) > MOST_ENTRIES:
+        raise _too_many(len(values), key)
     try:
         return tuple(map(read, values))
     except ShapeError as error:
@@ -177,3 +174,15 @@ def spelled(value: object) -> str:
     if isinstance(value, (bool, int, float)) and abs(value) < _TOO_MUCH:
         return text(value)
     return _KINDS.get(type(value), "an unknown kind of value")
+
+
+def unzipped(packed: bytes, most: int) -> bytes:
+    """Unpack gzip data of at most `most` bytes when unpacked.
+
+    Raises ValueError where the data is larger or cut off, and zlib.error where it is not gzip.
+    """
+    unzip = zlib.decompressobj(wbits=31)
+    text = unzip.decompress(packed, most)
+    if unzip.unconsumed_tail or not unzip.eof:
+        raise ValueError(f"it is cut off, or larger than {most} bytes when unpacked")
+    return text

@@ -28,20 +28,16 @@ class Version:
 
     @property
     def major(self) -> int:
-        """The first number."""
         return self.parts[0]
 
     @property
     def minor(self) -> int | None:
-        """The second number; None where the version has only one."""
         return self.parts[1] if len(self.parts) > 1 else None
 
     def cut(self, length: int) -> "Version":
-        """The first `length` numbers."""
         return self if len(self.parts) <= length else Version(self.parts[:length])
 
     def at_least(self, bound: "Version") -> bool:
-        """Whether this is `bound` or newer; a missing number counts as 0."""
         for mine, other in zip_longest(self.parts, bound.parts, fillvalue=0):
             if mine != other:
                 return mine > other

@@ -129,7 +129,7 @@ def test_quotas_are_shown_as_exact_numbers_with_a_meter() -> None:
     page = ParsedPage(render(sample()))
     text = " ".join(page.one("section", id="quotas").text.split())
     assert "namespace team-nlp GPUs 10 8 125% 2 over 3 10 enforce" in text
-    assert "pot research GPUs 12 3/7 24 52% 11 4/7 free 0 29 warn" in text
+    assert "shared research GPUs 12 3/7 24 52% 11 4/7 free 0 29 warn" in text
     assert [one.attributes["value"] for one in page.all("meter")][:2] == ["1.25", "1.0"]
 
 

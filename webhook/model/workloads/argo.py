@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.model.json_parts import entries, listed, mapped, part
-from webhook.model.workloads.merging import is_worth, merged, mounted
 from webhook.model.workloads.placeholders import settled_template
-from webhook.model.workloads.template import Template, count_of, from_template
+from webhook.model.workloads.template import Template, is_worth, merged, mounted
 
 _MAIN = "main"
 """Argo's name for the container of a template, whatever the template says."""
@@ -35,20 +34,6 @@ def workflow(raw: Mapping[str, Any]) -> Iterator[Template]:
 def cron_workflow(raw: Mapping[str, Any]) -> Iterator[Template]:
     """CronWorkflow."""
     yield from _templates(mapped(raw, "spec", "workflowSpec"), "spec.workflowSpec")
-
-
-def rollout(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """Rollout, which makes ReplicaSets."""
-    pods = count_of(part(raw, "spec", "replicas"), 1)
-    yield from from_template(part(raw, "spec", "template"), "spec.template", pods=pods, owner_kind="ReplicaSet")
-
-
-def experiment(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """Experiment, which makes a ReplicaSet for each template."""
-    for where, name, template in entries(raw, "spec", "templates"):
-        pods = count_of(template.get("replicas"), 1)
-        pod = template.get("template")
-        yield from from_template(pod, f"{where}.template", group=name, pods=pods, owner_kind="ReplicaSet")
 
 
 def _templates(spec: Mapping[str, Any], where: str) -> Iterator[Template]:
@@ -74,7 +59,6 @@ def _templates(spec: Mapping[str, Any], where: str) -> Iterator[Template]:
 
 
 def _all_templates(spec: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The templates of a workflow, and the inline templates in steps and tasks of other templates."""
     for place, name, template in entries(spec, "templates"):
         yield f"{where}.{place}", name, template
         for inside, task, step in entries(template, "dag", "tasks"):
@@ -87,7 +71,6 @@ def _all_templates(spec: Mapping[str, Any], where: str) -> Iterator[tuple[str, s
 
 
 def _fitting(defaults: Mapping[str, Any], template: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The defaults for a template, without defaults for other sorts of templates."""
     sorts = (*_SINGLE, "containerSet")
     return {key: value for key, value in defaults.items() if key not in sorts or mapped(template, key)}
 

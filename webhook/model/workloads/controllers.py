@@ -145,7 +145,6 @@ def _is_for_volcano(spec: Mapping[str, Any]) -> bool:
 
 
 def _made(raw: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The object that is suspended or queued (the object itself, or the one that it repeats), and its spec."""
     if kind not in _REPEATED:
         return raw, mapped(raw, "spec")
     made = mapped(raw, "spec", _REPEATED[kind])
@@ -153,5 +152,4 @@ def _made(raw: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], Mapping
 
 
 def _names(metadata: Mapping[str, Any], queues: Sequence[str]) -> bool:
-    """Whether a label or an annotation names a queue."""
     return any(part(metadata, key, queue) for key in ("labels", "annotations") for queue in queues)

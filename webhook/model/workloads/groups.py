@@ -21,18 +21,23 @@ from dataclasses import replace
 from typing import Any
 
 from webhook.model.json_parts import entries, listed, mapped, part
-from webhook.model.workloads.merging import patched
-from webhook.model.workloads.template import Template, count_of, from_spec, from_template, pods_of_job, product
+from webhook.model.workloads.template import (
+    Template,
+    count_of,
+    from_spec,
+    from_template,
+    merged,
+    pods_of_job,
+    product,
+    replicas,
+)
 
 _PRIORITY = "priorityClassName"
 
 
-def job_set(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """JobSet."""
-    for where, name, job in entries(raw, "spec", "replicatedJobs"):
-        spec = part(job, "template", "spec")
-        pods = product(count_of(job.get("replicas"), 1), pods_of_job(spec))
-        yield from from_template(part(spec, "template"), f"{where}.template.spec.template", group=name, pods=pods)
+def pods_of_replicated_job(job: Mapping[str, Any]) -> int | None:
+    """The number of pods of one of the replicatedJobs of a JobSet."""
+    return product(replicas(job), pods_of_job(part(job, "template", "spec")))
 
 
 def leader_worker_set(raw: Mapping[str, Any]) -> Iterator[Template]:
@@ -120,13 +125,6 @@ def _clique_size(spec: object) -> int | None:
     return pods if pods is None else max(pods, 1)
 
 
-def hyper_pod_job(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """HyperPodPyTorchJob."""
-    for where, name, replicas in entries(raw, "spec", "replicaSpecs"):
-        pods = count_of(replicas.get("replicas"), None)
-        yield from from_template(replicas.get("template"), f"{where}.template", group=name, pods=pods)
-
-
 _SLURMD = "slurmd"
 _IN_TEMPLATE = f"spec.template.spec.containers[{_SLURMD}]"
 _WORKER = {"key": "nodeset.slinky.slurm.net/worker", "operator": "Equal", "effect": "NoExecute"}
@@ -140,7 +138,7 @@ def node_set(raw: Mapping[str, Any]) -> Iterator[Template]:
     written, elsewhere = list(listed(own, "containers")), {}
     if main:
         same = mapped(next((one for one in written if part(one, "name") == _SLURMD), None))
-        whole = patched({**main, "name": _SLURMD}, same)
+        whole = merged({**main, "name": _SLURMD}, same)
         written = [whole, *(one for one in written if part(one, "name") != _SLURMD)]
         elsewhere[f"spec.containers[{_SLURMD}]"] = "spec.slurmd"
         elsewhere |= {f"spec.containers[{_SLURMD}].{key}": f"{_IN_TEMPLATE}.{key}" for key in same}

@@ -103,7 +103,6 @@ def llm_configuration(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 
 def _workload(spec: object, where: str, name: str) -> Iterator[Template]:
-    """Pods that work alone, or groups of a leader and its workers if both have a spec."""
     replicas = count_of(part(spec, "replicas"), 1)
     if mapped(spec, "scaling"):
         replicas = _least(part(spec, "scaling"), "minReplicas")

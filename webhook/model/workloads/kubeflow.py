@@ -6,29 +6,17 @@ a Spark application are described in the operator's webhook (internal/webhook/sp
 `sparkConf` in Spark's "Running Spark on Kubernetes".
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from webhook.model.json_parts import entries, listed, mapped, part
-from webhook.model.workloads.merging import mounted
 from webhook.model.workloads.placeholders import is_placeholder
-from webhook.model.workloads.template import Template, count_of, from_template, with_the_rest
+from webhook.model.workloads.template import Template, count_of, from_template, mounted, with_the_rest
 
 _NODE = "node"
 """Trainer's name for the job, and for the container, that a TrainJob's `trainer` describes."""
 _LEFT_TO_THE_RUNTIME = frozenset({"spec.priorityClassName"})
-
-
-def replicas_at(field: str) -> Callable[[Mapping[str, Any]], Iterator[Template]]:
-    """The reader of jobs with replicas by role at `spec.<field>`. A role without a count has one pod."""
-
-    def read(raw: Mapping[str, Any]) -> Iterator[Template]:
-        for where, role, spec in entries(raw, "spec", field):
-            pods = count_of(spec.get("replicas"), 1)
-            yield from from_template(spec.get("template"), f"{where}.template", group=role, pods=pods)
-
-    return read
 
 
 def mpi_job(raw: Mapping[str, Any]) -> Iterator[Template]:
@@ -44,13 +32,6 @@ def notebook(raw: Mapping[str, Any]) -> Iterator[Template]:
     labels = {"statefulset": name, "notebook-name": name, **mapped(raw, "metadata", "labels")}
     labelled = {**template, "metadata": {**mapped(template, "metadata"), "labels": labels}}
     yield from from_template(labelled, "spec.template", pods=1, owner_kind="StatefulSet")
-
-
-def training_runtime(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """TrainingRuntime and ClusterTrainingRuntime, which are templates of a JobSet and make no pods by themselves."""
-    for where, name, job in entries(raw, "spec", "template", "spec", "replicatedJobs"):
-        template = part(job, "template", "spec", "template")
-        yield from from_template(template, f"{where}.template.spec.template", group=name)
 
 
 def train_job(raw: Mapping[str, Any]) -> Iterator[Template]:
@@ -78,7 +59,6 @@ def train_job(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 
 def _overrides(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The other parts of a TrainJob about the pods of its nodes. Their field has another name in each release."""
     for where, _, override in entries(raw, "spec", "podSpecOverrides"):  # 2.0
         if _is_about_nodes(override):
             yield where, override
@@ -137,12 +117,10 @@ class _Role:
 
     @property
     def own(self) -> Mapping[str, Any]:
-        """The part of the application about this role."""
         return mapped(self.application, self.name)
 
     @property
     def where(self) -> str:
-        """The place of that part in the object."""
         return f"{self.above}.{self.name}"
 
     @property
@@ -167,7 +145,6 @@ class _Role:
 
     @property
     def _container(self) -> Mapping[str, Any]:
-        """Spark's container as the template has it."""
         containers = listed(self._template, "containers")
         return mapped(containers[self._at]) if containers else {}
 
@@ -178,7 +155,6 @@ class _Role:
 
     @property
     def pod(self) -> dict[str, Any]:
-        """A pod of the role."""
         own, template, container = self.own, self._template, self._container
         resources = mapped(container, "resources")
         variables = [{"name": name, "value": value} for name, value in mapped(own, "envVars").items()]
@@ -212,7 +188,6 @@ class _Role:
 
     @property
     def elsewhere(self) -> dict[str, str]:
-        """Place in the pod -> place in the object."""
         inside = f"spec.containers[{self._container_name}]"
         found = {inside: self.where}
         if self._template:

@@ -18,8 +18,15 @@ from webhook.model.json_parts import entries, listed, mapped, part
 from webhook.model.quantity import parse_quantity
 from webhook.model.shape import FormatError
 from webhook.model.workloads.controllers import IN_A_GROUP
-from webhook.model.workloads.merging import is_worth, merged
-from webhook.model.workloads.template import Template, count_of, from_template, product, with_shared_memory
+from webhook.model.workloads.template import (
+    Template,
+    count_of,
+    from_template,
+    is_worth,
+    merged,
+    product,
+    with_shared_memory,
+)
 
 _NIM_VOLUME, _DYNAMO_VOLUME = "dshm", "shared-memory"
 _DYNAMO_SIZE = "8Gi"
@@ -74,7 +81,6 @@ def _says_gpus(resources: Mapping[str, Any]) -> bool:
 
 
 def _nim_pods(spec: Mapping[str, Any]) -> int | None:
-    """The number of pods: replicas (the least number, if they scale) times the stages of the model."""
     replicas = count_of(spec.get("replicas"), 1)
     if part(spec, "scale", "enabled") is True:
         replicas = count_of(part(spec, "scale", "hpa", "minReplicas"), 1)
@@ -82,7 +88,6 @@ def _nim_pods(spec: Mapping[str, Any]) -> int | None:
 
 
 def _stages(spec: Mapping[str, Any]) -> int | None:
-    """The number of pods that run one model together, as a LeaderWorkerSet."""
     stages = count_of(part(spec, "multiNode", "parallelism", "pipeline"), 1)
     return None if stages is None else max(stages, 1)
 
@@ -147,7 +152,6 @@ def _is_zero(size: object) -> bool:
 
 
 def _gets_gpus_by_claims(spec: Mapping[str, Any]) -> bool:
-    """Whether the GPUs of a component are shared through resource claims, which replace its requests."""
     old, new = part(spec, "gpuMemoryService", "enabled"), part(spec, "experimental", "gpuMemoryService")
     return old is True or new is not None
 

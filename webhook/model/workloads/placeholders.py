@@ -76,7 +76,6 @@ def _containers(spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
 
 
 def _asks_for_unknown(container: Mapping[str, Any]) -> bool:
-    """Whether the number of GPUs, or the name of a requested resource, is a placeholder."""
     for key in ("requests", "limits"):
         amounts = part(container, "resources", key)
         if is_placeholder(amounts) or any(

@@ -62,7 +62,6 @@ class _Spot(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its key, or in a list its name, else its number."""
         return short(self.key) if isinstance(self.key, str) else named(self.value) or str(self.key)
 
     @property
@@ -114,7 +113,6 @@ def unread_gpus(
 
 
 def _is_left_out(spot: _Spot | None) -> bool:
-    """Whether pods are left out on purpose: a number of GPUs is filled in later or patched, or a part is disabled."""
     while spot is not None:
         value, spot = spot.value, spot.above
         if "podSpecPatch" in mapped(value) or part(value, "enabled") is False or settled({"spec": value}) is None:
@@ -146,7 +144,6 @@ def _object_around(spot: _Spot) -> Mapping[str, Any]:
 
 
 def _is_in_template(spot: _Spot) -> bool:
-    """Whether it is the spec in a template: neither the spec of an object, nor a spec by itself."""
     above = spot.above
     return spot.key == "spec" and above is not None and above.above is not None and part(above.value, "kind") is None
 
@@ -203,7 +200,6 @@ def _reads_as_pod(pod: Mapping[str, Any]) -> bool:
 
 
 def _group(spot: _Spot) -> str:
-    """The name of these pods in the object: the nearest key or name above that is not a usual key of templates."""
     above: _Spot | None = spot
     while above is not None and above.key in _USUAL:
         above = above.above

@@ -1,17 +1,17 @@
-"""Pod templates of workloads, as values, and how readers make them of the parts of an object.
+"""Pod templates of workloads, as values, and how readers make them of one or several parts of an object.
 
 A template may have the /dev/shm that an operator mounts by itself, so that no finding predicts another one.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
 from webhook.model.container import Mount
-from webhook.model.json_parts import listed, mapped, part
+from webhook.model.json_parts import entries, listed, mapped, part
 
 MOST_PODS = 2**31 - 1
 """The largest count in Kubernetes, which has 32 bits."""
@@ -163,6 +163,88 @@ def from_spec(
     """
     if listed(spec, "containers"):
         yield Template({"metadata": annotated or {}, "spec": mapped(spec)}, where, group, pods)
+
+
+Reader = Callable[[Mapping[str, Any]], Iterator[Template]]
+"""Finds the templates of an object of one kind. Missing and malformed parts yield no template; nothing is raised."""
+_Count = Callable[[Mapping[str, Any]], int | None]
+
+
+def replicas(raw: Mapping[str, Any]) -> int | None:
+    """The count in `replicas`, which is 1 where it is missing."""
+    return count_of(raw.get("replicas"), 1)
+
+
+def unknown_count(_: object) -> None:
+    """Nothing says how many pods there are."""
+
+
+def templates_in(parts: str, template: str, pods: _Count = replicas, owner_kind: str = "") -> Reader:
+    """The reader of kinds with a list or map of parts, each with a template. `pods` counts those of one part."""
+
+    def read(raw: Mapping[str, Any]) -> Iterator[Template]:
+        for where, name, one in entries(raw, *parts.split(".")):
+            found = part(one, *template.split("."))
+            yield from from_template(found, f"{where}.{template}", group=name, pods=pods(one), owner_kind=owner_kind)
+
+    return read
+
+
+_LEVELS = 4
+"""Levels of maps that are merged: template, container, resources, limits."""
+_MOST_WORK = 1_000_000
+"""Most values of defaults that are merged, for all parts together."""
+
+
+def merged(defaults: Mapping[str, Any], own: Mapping[str, Any], levels: int = _LEVELS) -> dict[str, Any]:
+    """A part's own values, and defaults for missing values. Items of lists are matched by name.
+
+    >>> merged({"limits": {"cpu": 1}, "image": "a"}, {"limits": {"memory": 2}, "image": "b"})
+    {'limits': {'cpu': 1, 'memory': 2}, 'image': 'b'}
+    """
+    whole = {**defaults, **{key: value for key, value in own.items() if value is not None}}
+    for key in defaults.keys() & own.keys():
+        whole[key] = _merged_value(defaults[key], own[key], levels - 1)
+    return whole
+
+
+def _merged_value(default: Any, own: Any, levels: int) -> Any:
+    if own is None:
+        return default
+    if isinstance(default, dict) and isinstance(own, dict) and levels:
+        return merged(default, own, levels)
+    if isinstance(default, list) and isinstance(own, list) and _are_named(default) and _are_named(own):
+        names = {item["name"] for item in own}
+        return [*(item for item in default if item["name"] not in names), *own]
+    return own
+
+
+def _are_named(items: list[Any]) -> bool:
+    return all(isinstance(item, dict) and isinstance(item.get("name"), str) for item in items)
+
+
+def is_worth(defaults: object, parts: int) -> bool:
+    """Whether defaults are small enough to be merged into this many parts, as in every manifest that people write."""
+    most = _MOST_WORK // max(parts, 1)
+    rest, seen = [defaults], 0
+    while rest:
+        value = rest.pop()
+        seen += 1
+        if seen > most:
+            return False
+        if isinstance(value, dict):
+            rest.extend(value.values())
+        elif isinstance(value, (list, tuple)):
+            rest.extend(value)
+    return True
+
+
+def mounted(volumes: Mapping[str, Any], *containers: list[Any]) -> Iterator[Any]:
+    """The volumes that one of these containers mounts; `volumes`: name -> volume."""
+    names = (part(mount, "name") for some in containers for one in some for mount in listed(one, "volumeMounts"))
+    for name in dict.fromkeys(name for name in names if isinstance(name, str)):
+        if name in volumes:
+            yield volumes[name]
 
 
 _DIRECTORY = "/dev/shm"  # noqa: S108  # where the memory of a pod is shared
