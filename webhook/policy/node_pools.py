@@ -5,7 +5,7 @@ from `driver`, `product` and `gpus`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -225,16 +225,6 @@ def _driver_labels(version: str) -> dict[str, str]:
     for keys, number in zip(_DRIVER_PARTS, (*numbers, "")[:3], strict=True):
         labels |= dict.fromkeys(keys, number)
     return labels
-
-
-def begun_changes(pools: Iterable[NodePool], path: str, now: float) -> Iterator[str]:
-    """A remark for each pool of a file whose next driver has begun at a moment, in seconds since 1970."""
-    for pool in pools:
-        if pool.next is not None and pool.next.begins <= now:
-            yield (
-                f"{path}: spec.nodePools: {pool.name} has driver {pool.next.driver} since {pool.next.day}; write it as "
-                "driver, and remove next"
-            )
 
 
 def as_declared(pool: NodePool) -> dict[str, object]:
