@@ -21,8 +21,8 @@ from webhook.ledger.entries import LABEL, PREFIX, SET_ASIDE, Entries, content, e
 from webhook.ledger.ledger_store import LedgerError, MemoryStore, StoredLedger
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.json_parts import listed, mapped, part
-from webhook.replica.quota_status import QuotaStatus
 from webhook.replica.settings import QuotaSettings
+from webhook.replica.status_objects import QuotaStatus
 
 _PAGE = 50
 """Ledgers in one page of a list. A ledger usually has a few kilobytes, and at most half a megabyte."""

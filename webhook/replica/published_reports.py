@@ -31,7 +31,7 @@ from webhook.replica.report_objects import (
     served,
 )
 from webhook.replica.settings import ConfigMapPlace
-from webhook.replica.shown_kind import labels_of
+from webhook.replica.status_objects import labels_of
 
 _ATTEMPTS = 3
 _PAUSE_SECONDS = 0.5
