@@ -15,7 +15,7 @@ from webhook.admission.admission_review import AdmissionRequest, AdmissionRespon
 from webhook.admission.claim_phase import CONTROLLERS, SCHEDULER
 from webhook.admission.phases import Decision
 from webhook.admission.pod_look_up import PodLookUp, PodUnknownError
-from webhook.admission.time_budget import TimeBudget
+from webhook.admission.watchdog import TimeBudget
 from webhook.kubernetes.api_errors import ApiServerError, RefusedError, UnreachableError
 from webhook.model.claim_owner import ClaimOwner, claim_owner
 from webhook.model.subject import PodSubject, subject_of

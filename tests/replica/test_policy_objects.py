@@ -61,7 +61,10 @@ class Site:
     def replica(self, installation: str = "gpu-policy") -> tuple[PolicyObjects, PolicyStore]:
         """One replica that follows the API server; its rounds are made by the test."""
         settings = PolicyObjectSettings(installation, self.plane.kubeconfig)
-        one, store = PolicyObjects(settings, clock=Clock(), timing=replace(AT_ONCE, settle=3600.0)), PolicyStore(self.directory)
+        one, store = (
+            PolicyObjects(settings, clock=Clock(), timing=replace(AT_ONCE, settle=3600.0)),
+            PolicyStore(self.directory),
+        )
         one.follow(store)
         one.start(None)  # type: ignore[arg-type]  # it has no metrics
         self._started.append(one)

@@ -27,8 +27,7 @@ from webhook.admission.admission_review import (
 from webhook.admission.memory_budget import MOST_OF_A_REVIEW, Room, memory_of
 from webhook.admission.phases import Decision
 from webhook.admission.service import Service
-from webhook.admission.time_budget import TimeBudget
-from webhook.admission.watchdog import DecisionDeadline, TookTooLongError
+from webhook.admission.watchdog import DecisionDeadline, TimeBudget, TookTooLongError
 from webhook.facts.facts import ClusterFacts
 from webhook.model.shape import ShapeError
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from webhook.admission.phases import Decision
-from webhook.admission.time_budget import TimeBudget
+from webhook.admission.watchdog import TimeBudget
 from webhook.model.claim_owner import ClaimOwner
 from webhook.model.subject import PodSubject
 
@@ -53,7 +53,8 @@ class PodLookUp:
             return None
         seconds, begun = min(_SECONDS, self.left.seconds * _SHARE), time.monotonic()
         try:
-            found = self.left.waiting(lambda: pods.subject(self._namespace, owner, seconds))
+            with self.left.waiting():
+                found = pods.subject(self._namespace, owner, seconds)
         except PodUnknownError as error:
             found, problem = None, f"it is not known whether an exception holds for pod {owner.name}, because {error}"
             self._code = error.code

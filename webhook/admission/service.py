@@ -4,25 +4,21 @@ Quotas are the last step of the validating phase: a pod that nothing refuses is 
 """
 
 import hashlib
-import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import UUID
 
-from webhook import engine
 from webhook.admission import claim_phase, phases
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse, objection_to
 from webhook.admission.metrics import Metrics
 from webhook.admission.node_metrics import show_nodes
 from webhook.admission.phases import Decision, decide
 from webhook.admission.pod_look_up import PodLookUp, StoredPods
-from webhook.admission.time_budget import TimeBudget
-from webhook.admission.warned_pods import DecisionListener
-from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline, TookTooLongError
+from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline, TimeBudget
 from webhook.engine import quota_claims
-from webhook.engine.quota_claims import NO_CLAIMS, QuotaClaims
+from webhook.engine.quota_claims import NO_CLAIMS
 from webhook.facts.facts import ClusterFacts, FactsSource, ImageSource
 from webhook.ledger.entries import UID_BYTES
 from webhook.ledger.ledger_store import GpuPod
@@ -30,10 +26,7 @@ from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import AlreadyStored, Claim, Unanswered, Verdict
 from webhook.model.image import ImageInfo
 from webhook.model.json_parts import part
-from webhook.model.shape import ShapeError
-from webhook.model.subject import subject_of
 from webhook.model.workloads import is_pod
-from webhook.outcome import Finding
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.policy_store import PolicyStore
 
@@ -46,55 +39,38 @@ def reserve(decision: Decision, request: AdmissionRequest, ledgers: Ledgers | No
     `ledgers` is None where this replica has no ledgers. Dry runs are decided like other requests and leave no entry. A
     pod that is refused already gets no entry.
     """
-    outcome = decision.outcome
-    if outcome is None or decision.claims == NO_CLAIMS:
+    outcome, wanted = decision.outcome, decision.claims
+    if outcome is None or wanted == NO_CLAIMS:
         return decision
-    tells_usage = ledgers is not None and ledgers.context.tells_usage
-    verdicts: Sequence[Verdict] = ()
+    verdicts: list[Verdict] = []
 
     def ask(claims: Sequence[Claim]) -> Sequence[Verdict]:
-        nonlocal verdicts
-        verdicts = _ask(claims, request, ledgers, budget, decision.claims)
+        if ledgers is None:
+            return [_NO_LEDGERS] * len(claims)
+        with budget.waiting():
+            verdicts[:] = ledgers.reserve(
+                _uid(request),
+                claims,
+                time.monotonic() + budget.seconds,
+                is_dry_run=request.is_dry_run,
+                name=_name(request) if is_pod(request.api_version, request.kind) else "",
+                takes_over=wanted.takes_over,
+                stands_for=wanted.stands_for,
+            )
         return verdicts
 
-    seen = (lambda namespace: _seen(namespace, ledgers, budget)) if ledgers is not None and tells_usage else None
-    judged = quota_claims.entered(outcome, request.namespace, decision.claims, ask, seen)
+    def seen(namespace: str) -> Iterable[GpuPod]:
+        with budget.deadline.outside():
+            return ledgers.context.pods.seen(namespace) if ledgers is not None else ()
+
+    tells_usage = ledgers is not None and ledgers.context.tells_usage
+    judged = quota_claims.entered(outcome, request.namespace, wanted, ask, seen if tells_usage else None)
     for verdict in verdicts:
         if isinstance(verdict, AlreadyStored):  # answered in the words of the API server, which would refuse it later
             message, annotations = f'pods "{verdict.name}" already exists', decision.answer.audit_annotations
             answer = AdmissionResponse(False, message, HTTPStatus.CONFLICT, audit_annotations=annotations)
             return Decision(answer, outcome)
     return decision if judged is outcome else decide(judged)
-
-
-def _ask(
-    claims: Sequence[Claim],
-    request: AdmissionRequest,
-    ledgers: Ledgers | None,
-    budget: TimeBudget,
-    found: QuotaClaims,
-) -> Sequence[Verdict]:
-    if ledgers is None:
-        return [_NO_LEDGERS] * len(claims)
-    uid = _uid(request)
-    name = _name(request) if is_pod(request.api_version, request.kind) else ""
-
-    def reserved() -> Sequence[Verdict]:
-        return ledgers.reserve(
-            uid,
-            claims,
-            time.monotonic() + budget.seconds,
-            is_dry_run=request.is_dry_run,
-            name=name,
-            takes_over=found.takes_over,
-            stands_for=found.stands_for,
-        )
-
-    return budget.waiting(reserved)
-
-
-def _seen(namespace: str, ledgers: Ledgers, budget: TimeBudget) -> Iterable[GpuPod]:
-    return budget.deadline.outside(lambda: ledgers.context.pods.seen(namespace))
 
 
 def _name(request: AdmissionRequest) -> str:
@@ -111,6 +87,10 @@ def _uid(request: AdmissionRequest) -> bytes:
         except ValueError:
             continue
     return hashlib.sha256(request.uid.encode()).digest()[:UID_BYTES]
+
+
+DecisionListener = Callable[[AdmissionRequest, Decision], None]
+"""Takes note of a decision of the validating phase. Never waits and never raises."""
 
 
 class ImageMemory(ImageSource, Protocol):
@@ -134,9 +114,8 @@ class _ImagesOfReview:
 
     def info(self, text: str, asker: str = "") -> ImageInfo:
         """What is known about the image at this moment."""
-        if self._is_dry_run:
-            return self._deadline.outside(lambda: self._images.recall(text, asker))
-        return self._deadline.outside(lambda: self._images.info(text, asker))
+        with self._deadline.outside():
+            return self._images.recall(text, asker) if self._is_dry_run else self._images.info(text, asker)
 
 
 class Service:
@@ -231,24 +210,7 @@ class Service:
         """Tell the listeners of a decision whose answer is made."""
         if phase == "validate":
             for listener in self._listeners:
-                listener.hear(review, decision)
-
-    def not_injected(self, namespace: str, raw: Mapping[str, Any]) -> Sequence[Finding]:
-        """What the rules that mutate say about a stored pod, such as what they would inject in mode `enforce`.
-
-        No look-up of an image is started. Nothing is said of a pod that takes too long or cannot be read.
-        """
-        facts = self.facts.facts
-        if facts is None:
-            return ()
-        deadline = DecisionDeadline(self.decision_seconds, math.inf)
-        if self._images is not None:
-            facts = facts.with_images(_ImagesOfReview(self._images, deadline, is_dry_run=True), namespace)
-        held = self.policies.current.in_force(namespace, lambda: subject_of(raw, "Pod"), self._clock())
-        try:
-            return deadline.within(lambda: engine.mutate(raw, held.policy, facts, namespace=namespace)).findings
-        except (ShapeError, TookTooLongError):
-            return ()
+                listener(review, decision)
 
     def _sets(self) -> tuple[PolicySet, ...]:
         """The policy set in force, and the recent ones that other replicas may still use."""

@@ -79,7 +79,7 @@ class Replica:
         self._quotas = (
             None if quotas is None else QuotaService(quotas, self._policies, self._metrics, lambda: self._facts.facts)
         )
-        listeners = [one for one in (events, shown) if one is not None]
+        listeners = [one.hear for one in (events, shown) if one is not None]
         self._service = Service(
             self._policies,
             self._facts,
@@ -91,8 +91,6 @@ class Replica:
             pods=pods,
         )
         self._service.decision_seconds = decision_seconds
-        if events is not None:
-            events.know(self._service.not_injected)
         if shown is not None:
             shown.follow(self._policies)
         self._metrics.know_namespaces(self._is_known)
