@@ -16,12 +16,10 @@ from typing import Any
 from webhook.admission import logs, phases
 from webhook.admission.admission_review import (
     AdmissionRequest,
-    AdmissionResponse,
     UnansweredError,
     check_length,
     parse,
     render,
-    uid_of,
     unavailable,
 )
 from webhook.admission.memory_budget import MOST_OF_A_REVIEW, Room, memory_of
@@ -102,22 +100,14 @@ class ReviewEndpoint:
         body = _body(environ)
         needed = memory_of(body)
         if needed > MOST_OF_A_REVIEW:
-            return self._refused_unread(body, needed)
+            text = (
+                f"request: found maps, lists and strings that take {needed} bytes of memory, expected at most "
+                f"{MOST_OF_A_REVIEW}; make several objects of it, or leave entries out"
+            )
+            raise UnansweredError(text, HTTPStatus.UNPROCESSABLE_ENTITY)
         wait = budget.seconds, budget.may_block
         with self._turn.taken(int(name == _OF_POLICIES), *wait), self._room.taken(needed, *wait):
             return self._decided(body, _Asked(name, decide, facts, budget, started))
-
-    def _refused_unread(self, body: bytes, needed: int) -> bytes:
-        """Refuse a body that would take too much memory to parse: by a review, if the uid is at its usual place."""
-        text = (
-            f"request: found maps, lists and strings that take {needed} bytes of memory, expected at most "
-            f"{MOST_OF_A_REVIEW}; make several objects of it, or leave entries out"
-        )
-        uid = uid_of(body)
-        if not uid:
-            raise UnansweredError(text, HTTPStatus.UNPROCESSABLE_ENTITY)
-        self._service.metrics.error("bad_request")
-        return render(uid, AdmissionResponse(is_allowed=False, message=text, code=HTTPStatus.UNPROCESSABLE_ENTITY))
 
     def _decided(self, body: bytes, asked: "_Asked") -> bytes:
         review = parse(body)

@@ -111,7 +111,7 @@ class Metrics:
         self._begin_at_zero()
 
     def know_namespaces(self, is_known: Callable[[str], bool]) -> None:
-        """Set the function that says whether a namespace certainly exists. Such namespaces get series before others."""
+        """Set the function that says whether a namespace exists. Only such namespaces get series."""
         self._namespace_of.is_known = is_known
 
     def watch_readiness(self, ready: Callable[[], bool]) -> None:

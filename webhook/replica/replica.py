@@ -133,7 +133,9 @@ class Replica:
         )
 
     def _is_known(self, namespace: str) -> bool:
-        """Whether a namespace certainly exists: a policy names it, or a pod was stored in it."""
-        if namespace in self._policies.current.claims:
-            return True
-        return self._quotas is not None and self._quotas.has_pods_in(namespace)
+        """Whether a namespace exists: a policy names it, or a pod was stored in it. Without ledgers of quotas nobody
+        watches pods, and every name counts.
+        """
+        if self._quotas is None:
+            return bool(namespace)
+        return namespace in self._policies.current.claims or self._quotas.has_pods_in(namespace)
