@@ -12,10 +12,10 @@ from uuid import UUID
 
 from webhook.admission import claim_phase, phases
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse, objection_to
+from webhook.admission.claim_phase import PodLookUp, PodsOfClaims
 from webhook.admission.metrics import Metrics
 from webhook.admission.node_metrics import show_nodes
 from webhook.admission.phases import Decision, decide
-from webhook.admission.pod_look_up import PodLookUp, StoredPods
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline, TimeBudget
 from webhook.engine import quota_claims
 from webhook.engine.quota_claims import NO_CLAIMS
@@ -136,7 +136,7 @@ class Service:
         *,
         clock: Callable[[], float] = time.time,
         listeners: Sequence[DecisionListener] = (),
-        pods: StoredPods | None = None,
+        pods: PodsOfClaims | None = None,
     ) -> None:
         self._clock = clock
         self._pods = pods

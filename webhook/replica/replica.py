@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.admission.app import create_app
+from webhook.admission.claim_phase import PodsOfClaims
 from webhook.admission.metrics import NAMESPACE_SERIES, Metrics
-from webhook.admission.pod_look_up import StoredPods
 from webhook.admission.quota_service import QuotaParts, QuotaService
 from webhook.admission.service import Service
 from webhook.admission.watchdog import DECISION_SECONDS
@@ -16,7 +16,6 @@ from webhook.facts.facts import FactsSource, StaticFacts
 from webhook.facts.inventory import load_inventory
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.policy.policy_store import PolicyStore, ReloadStatus
-from webhook.replica.stored_pods import PodsOfClaims
 
 if TYPE_CHECKING:  # each is loaded only where a replica does its work
     from webhook.replica.image_lookups import ImageLookups
@@ -34,7 +33,7 @@ class ReplicaSources:
     inventory: Path | None = None
     kubeconfig: Path | None = None
 
-    def facts(self, accelerators: Accelerators = BUILT_IN) -> tuple[FactsSource, StoredPods | None]:
+    def facts(self, accelerators: Accelerators = BUILT_IN) -> tuple[FactsSource, PodsOfClaims | None]:
         """The source of facts, not yet started, and the stored pods of the same cluster; None for an inventory."""
         if self.inventory is not None:
             return StaticFacts(load_inventory(self.inventory, accelerators)), None
