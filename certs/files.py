@@ -191,7 +191,6 @@ def _staged(directory: Path, content: bytes, *, mode: int) -> Path:
 
 @contextmanager
 def _blaming(file: Path) -> Iterator[None]:
-    """Name the file of the authority in errors, with the remedy."""
     try:
         yield
     except CertificateError as error:

@@ -50,7 +50,6 @@ class MetricsPort:
         self._metrics = metrics
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request."""
         is_metrics_port = environ.get("webhook.is_metrics_port")
         if is_metrics_port is None or is_metrics_port is (environ["PATH_INFO"] == METRICS):
             return self._application(environ, start_response)

@@ -104,7 +104,6 @@ def _owner(request: AdmissionRequest, raw: Mapping[str, Any]) -> ClaimOwner | No
 
 
 def _in_question(decision: Decision) -> frozenset[str]:
-    """The rules whose exceptions might change a decision."""
     outcome, claims = decision.outcome, decision.claims
     if outcome is None:
         return frozenset()

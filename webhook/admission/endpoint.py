@@ -8,7 +8,6 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
@@ -72,7 +71,6 @@ class ReviewEndpoint:
         }
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request."""
         is_review = not environ.get("webhook.is_metrics_port")
         phase = self._phases.get(environ["PATH_INFO"]) if is_review else None
         if phase is None:
@@ -107,27 +105,13 @@ class ReviewEndpoint:
             raise UnansweredError(text, HTTPStatus.UNPROCESSABLE_ENTITY)
         wait = budget.seconds, budget.may_block
         with self._turn.taken(int(name == _OF_POLICIES), *wait), self._room.taken(needed, *wait):
-            return self._decided(body, _Asked(name, decide, facts, budget, started))
-
-    def _decided(self, body: bytes, asked: "_Asked") -> bytes:
-        review = parse(body)
-        try:
-            decision, answer = asked.budget.deadline.within(lambda: _answered(asked, review))
-        except TookTooLongError as error:
-            message = f"{error}: no decision for request {review.uid}, failurePolicy decides"
-            fields = {"phase": asked.name, "kind": review.kind, "namespace": review.namespace}
-            _LOG.warning(message, extra={"fields": fields | logs.whereabouts(error.__cause__ or error)})
-            raise UnansweredError(str(error), HTTPStatus.INTERNAL_SERVER_ERROR, "took_too_long") from None
-        except Exception as error:  # noqa: BLE001  # logged, and answered so that failurePolicy decides
-            message = f"a bug: no decision for request {logs.short(review.uid)}, failurePolicy decides"
-            _LOG.error(message, extra={"fields": logs.whereabouts(error)})
-            text = "no decision because of a bug in gpu-policy; its log says more"
-            raise UnansweredError(text, HTTPStatus.INTERNAL_SERVER_ERROR, "bug") from None
-        seconds = time.perf_counter() - asked.started
-        self._service.metrics.count(asked.name, review, decision, seconds)
-        logs.log_decision(asked.name, review, decision, seconds)
-        self._service.tell(asked.name, review, decision)
-        return answer
+            review = parse(body)
+            decision, answer = _decided(name, decide, review, facts, budget)
+            seconds = time.perf_counter() - started
+            self._service.metrics.count(name, review, decision, seconds)
+            logs.log_decision(name, review, decision, seconds)
+            self._service.tell(name, review, decision)
+            return answer
 
 
 def _objection(environ: Environ) -> str:
@@ -145,39 +129,20 @@ def _objection(environ: Environ) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A phase, what it decides with, and when its request came (`time.perf_counter`)."""
-
-    name: str
-    decide: Phase
-    facts: ClusterFacts
-    budget: TimeBudget
-    started: float
-
-
 def _time_budget(environ: Environ, decision_seconds: float) -> TimeBudget:
     """The time that the answer may take. Raises UnansweredError for a request that has already waited too long.
 
     The API server gives its timeout in the query, as in `timeout=5s`. After half of that time, a second attempt is
     better than a late answer: there is still time for one, and under load it may reach another replica.
     """
-    waited = environ.get("webhook.waited", _not_at_all)()
+    waited = environ.get("webhook.waited", float)()
     timeout = _timeout_seconds(environ.get("QUERY_STRING", ""))
     if waited > timeout * _LATEST_START:
         text = f"overloaded: the request waited for {waited:.1f} s of the {timeout} s that its sender waits"
         raise unavailable(text, "overloaded")
     left = timeout - waited
     deadline = DecisionDeadline(decision_seconds, time.monotonic() + left)
-    return TimeBudget(left * _SPENDABLE, environ.get("webhook.may_block", _nothing), deadline)
-
-
-def _not_at_all() -> float:
-    return 0.0
-
-
-def _nothing() -> None:
-    return None
+    return TimeBudget(left * _SPENDABLE, environ.get("webhook.may_block", lambda: None), deadline)
 
 
 @lru_cache(maxsize=16)  # an API server has one for each webhook
@@ -212,15 +177,28 @@ def _too_large() -> UnansweredError:
     return UnansweredError(text, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
-def _answered(asked: _Asked, review: AdmissionRequest) -> tuple[Decision, bytes]:
-    decision = _decision(asked, review)
-    return decision, render(review.uid, decision.answer)
+def _decided(
+    name: str, decide: Phase, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget
+) -> tuple[Decision, bytes]:
+    """The decision and its answer. Raises UnansweredError after a bug, or when the time is used up."""
 
+    def decided() -> tuple[Decision, bytes]:
+        try:
+            decision = decide(review, facts, budget)
+            check_length(decision.answer)
+        except ShapeError as error:
+            decision = phases.malformed(error)
+        return decision, render(review.uid, decision.answer)
 
-def _decision(asked: _Asked, review: AdmissionRequest) -> Decision:
     try:
-        decision = asked.decide(review, asked.facts, asked.budget)
-        check_length(decision.answer)
-    except ShapeError as error:
-        return phases.malformed(error)
-    return decision
+        return budget.deadline.within(decided)
+    except TookTooLongError as error:
+        message = f"{error}: no decision for request {review.uid}, failurePolicy decides"
+        fields = {"phase": name, "kind": review.kind, "namespace": review.namespace}
+        _LOG.warning(message, extra={"fields": fields | logs.whereabouts(error.__cause__ or error)})
+        raise UnansweredError(str(error), HTTPStatus.INTERNAL_SERVER_ERROR, "took_too_long") from None
+    except Exception as error:  # noqa: BLE001  # logged, and answered so that failurePolicy decides
+        message = f"a bug: no decision for request {logs.short(review.uid)}, failurePolicy decides"
+        _LOG.error(message, extra={"fields": logs.whereabouts(error)})
+        text = "no decision because of a bug in gpu-policy; its log says more"
+        raise UnansweredError(text, HTTPStatus.INTERNAL_SERVER_ERROR, "bug") from None

@@ -115,7 +115,6 @@ class Metrics:
         self._namespace_of.is_known = is_known
 
     def watch_readiness(self, ready: Callable[[], bool]) -> None:
-        """Show whether this replica is ready, as on /readyz."""
         self._watch(
             "gpu_policy_ready",
             "1 if this replica is ready for requests, 0 if it is not: facts not loaded, watch stale, or draining.",
@@ -236,7 +235,6 @@ class Metrics:
         return counter
 
     def policies(self, content_hash: str, *, is_current: bool, failures: int, removed_quotas: int = 0) -> None:
-        """Show the policy set in force and how its last reload went."""
         self._policy_hash = content_hash
         self._reload_ok.set(is_current)
         self._reload_failures.inc(max(0, failures - self._failures_seen))
@@ -244,7 +242,6 @@ class Metrics:
         self._failures_seen, self._removed_seen = failures, removed_quotas
 
     def count(self, phase: str, request: AdmissionRequest, decision: Decision, seconds: float) -> None:
-        """Count one answer, which took this long."""
         result = decision.result
         operation = request.operation if request.operation in _OPERATIONS else "other"
         self._count_of[phase, operation, result].inc()
@@ -259,7 +256,6 @@ class Metrics:
                 self._exception_of[(name,)].inc()
 
     def error(self, reason: str) -> None:
-        """Count a request that got no decision, for one of REASONS."""
         self._error_of[(reason,)].inc()
 
     def image_lookup(self, result: str) -> None:
@@ -267,7 +263,6 @@ class Metrics:
         self._lookup_of[(result,)].inc()
 
     def page(self) -> bytes:
-        """All metrics in the Prometheus text format."""
         return generate_latest(self.registry)
 
     def _begin_at_zero(self) -> None:

@@ -74,11 +74,9 @@ class ScrapedGauge(Collector):
         registry.register(self)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        """The metric without values, for its registration."""
         yield GaugeMetricFamily(self._name, self._text, labels=self._labels)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The metric with its values."""
         family = GaugeMetricFamily(self._name, self._text, labels=self._labels)
         try:
             for labels, value in self._read().items():

@@ -96,9 +96,7 @@ DecisionListener = Callable[[AdmissionRequest, Decision], None]
 class ImageMemory(ImageSource, Protocol):
     """Looks images up, and remembers what was found."""
 
-    def recall(self, text: str, asker: str = "") -> ImageInfo:
-        """What is known about the image at this moment, without a look-up."""
-        ...
+    def recall(self, text: str, asker: str = "") -> ImageInfo: ...
 
 
 class _ImagesOfReview:
@@ -113,7 +111,6 @@ class _ImagesOfReview:
         self._is_dry_run = is_dry_run
 
     def info(self, text: str, asker: str = "") -> ImageInfo:
-        """What is known about the image at this moment."""
         with self._deadline.outside():
             return self._images.recall(text, asker) if self._is_dry_run else self._images.info(text, asker)
 
@@ -177,11 +174,9 @@ class Service:
         return ""
 
     def refused(self, status: int) -> None:
-        """Count a request that the server answered itself, with this status."""
         self.metrics.error({403: "forbidden", 500: "bug", 503: "overloaded"}.get(status, "bad_request"))
 
     def mutate(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
-        """Answer the mutating phase."""
         current, *earlier = self._sets()
         return phases.mutate(review, current, self._with_images(facts, review, budget), earlier, self._clock())
 
@@ -193,21 +188,17 @@ class Service:
         return reserve(decision, review, self._ledgers, budget)
 
     def claims(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
-        """Answer for ResourceClaims that are about to be created."""
         pod = PodLookUp(self._pods, review.namespace, budget)
         decision = claim_phase.claims(review, self.policies.current, facts, self._clock(), pod)
         return pod.explained(reserve(decision, review, self._ledgers, pod.left))
 
     def workloads(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
-        """Answer for objects that make pods."""
         return phases.workloads(review, self.policies.current, self._with_images(facts, review, budget), self._clock())
 
     def config_maps(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:  # noqa: ARG002  # phases are called alike
-        """Answer for ConfigMaps of policies."""
         return phases.config_maps(review, self.policies, self._clock())
 
     def tell(self, phase: str, review: AdmissionRequest, decision: Decision) -> None:
-        """Tell the listeners of a decision whose answer is made."""
         if phase == "validate":
             for listener in self._listeners:
                 listener(review, decision)

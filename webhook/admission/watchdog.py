@@ -51,7 +51,6 @@ class _Watched:
 
     @property
     def is_over(self) -> bool:
-        """Whether the work has to end."""
         now = time.monotonic()
         return now >= self.ends or (now - self.begun >= self.cpu_seconds and self.spent(now) >= self.cpu_seconds)
 

@@ -268,7 +268,6 @@ class PlatformTables:
 
     @property
     def counts(self) -> str:
-        """The number of rows in each list, in words; empty without rows."""
         return ", ".join(f"{key} {len(self.written[key])}" for key in KEYS if key in self.written)
 
 
@@ -295,7 +294,6 @@ def _null_fault(path: KeyPath) -> str:
 
 
 def _identity(value: str | int) -> object:
-    """The value by which keys are compared: 13.0 and 13 are one version."""
     try:
         return parse_version(value).parts
     except FormatError:

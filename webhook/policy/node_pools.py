@@ -157,7 +157,6 @@ class PoolSettings(CamelModel):
 
     @cached_property
     def pool(self) -> NodePool:
-        """The pool, with all labels of its nodes."""
         labels = {key: value for key, (_, value) in self._derived.items()} | dict(self.labels)
         labels.setdefault(OS, "linux")
         labels.setdefault(ARCH, self._usual_arch)
@@ -188,7 +187,6 @@ class PoolSettings(CamelModel):
 
     @property
     def _of_the_model(self) -> dict[str, str]:
-        """The labels that every node with this GPU model has."""
         compute = self._traits.compute if self._traits is not None else None
         if compute is None:
             return {}

@@ -123,12 +123,10 @@ class PolicyStore:
 
     @property
     def current(self) -> PolicySet:
-        """The set in use."""
         return self._current
 
     @property
     def status(self) -> ReloadStatus:
-        """The state of loading, after the last reload."""
         return self._status
 
     def on_disk(self) -> Contents:

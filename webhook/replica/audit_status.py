@@ -235,12 +235,10 @@ class AuditWatch:
         self._task = PeriodicTask("audit-status", lambda: attempts.make(self.look), LOOK_SECONDS)
 
     def start(self, metrics: Metrics) -> None:
-        """Start the thread, and show the status in the metrics."""
         show(metrics.registry, lambda: self._status, lambda: self._stale_after, self._most)
         self._task.start()
 
     def close(self) -> None:
-        """End the thread, without waiting for a request that hangs."""
         self._task.close()
 
     def look(self) -> None:

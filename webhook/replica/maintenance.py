@@ -104,18 +104,15 @@ class Maintenance:
         self._task = PeriodicTask("installation", self._look, LOOK_SECONDS)
 
     def start(self, metrics: Metrics) -> None:
-        """Start the thread, and show the status in the metrics."""
         metrics.watch_certificates(self._seconds_left, self._has_fault, lambda: self._server.clock_skew)
         if (registration := self._registration) is not None:
             metrics.watch_registration(lambda: registration.is_ok, registration.timeouts)
         self._task.start()
 
     def close(self) -> None:
-        """End the thread, without waiting for a request that hangs."""
         self._task.close()
 
     def _has_fault(self) -> bool:
-        """Whether certificates cannot be kept, for any reason."""
         complaint = self._attempts[self._certificates].complaint
         return bool(self._degraded or self._certificates.status.fault or complaint)
 

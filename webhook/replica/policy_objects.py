@@ -51,11 +51,9 @@ class PolicyObjects(StatusObjects):
         self._of: tuple[PolicySet, PolicyStatuses, dict[str, Status]] | None = None
 
     def follow(self, policies: PolicyStore) -> None:
-        """Show these policies. Call it before `start`."""
         self._policies = policies
 
     def hear(self, request: AdmissionRequest, decision: Decision) -> None:
-        """Remember the namespace of a pod that was admitted."""
         if decision.outcome is None or request.is_dry_run or not decision.answer.is_allowed:
             return
         namespace = request.namespace

@@ -68,7 +68,6 @@ class ReportWriter:
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """What could not be done, and why."""
         return (*filter(None, [self._stopped]), *self._errors.values())
 
     def make(self, wanted: Wanted) -> None:

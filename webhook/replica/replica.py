@@ -105,11 +105,9 @@ class Replica:
         _LOG.info("serving", extra={"fields": {"policies": self._policies.current.hash}})
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Answer one request."""
         return self._wsgi(environ, start_response)
 
     def refused(self, status: int) -> None:
-        """Count a request that the server answered itself."""
         self._service.refused(status)
 
     def drain(self) -> None:
@@ -118,7 +116,6 @@ class Replica:
         _LOG.info("draining: unready from now on; requests that still arrive are answered")
 
     def close(self) -> None:
-        """Stop the threads."""
         if self._quotas is not None:
             self._quotas.close()
         for companion in self._companions:

@@ -130,7 +130,6 @@ class StatusObjects:
         raise NotImplementedError
 
     def start(self, metrics: Metrics | None = None) -> None:  # noqa: ARG002  # companions are started alike
-        """Start to watch objects and to write. Call it once."""
         self._watch.start()
         self._task.start()
 
@@ -140,12 +139,10 @@ class StatusObjects:
         return len(self._seen) if self._watch.health.following else None
 
     def has(self, place: Place) -> bool:
-        """Whether there is an object at this place, also of others."""
         return place in self._seen
 
     @property
     def ours(self) -> set[Place]:
-        """The objects of this installation."""
         with self._lock:
             return {place for place, found in self._seen.items() if found.is_ours}
 
@@ -230,11 +227,9 @@ class StatusObjects:
             self._server.send("PUT", self._path(*place), body, _ANSWER_SECONDS)
 
     def _path(self, namespace: str | None, name: str = "") -> str:
-        """The path of the objects of a namespace or of all (None), or of one object."""
         return path_of(f"/apis/{API}", self.plural, namespace=namespace, name=name)
 
     def _now(self, ago: float = 0.0) -> str:
-        """The API server's time, so many seconds ago."""
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._server.now() - ago))
 
     # The watch
@@ -293,7 +288,6 @@ class QuotaStatus(StatusObjects):
         self._shown: Mapping[Place, Status | None] | None = None
 
     def show(self, usages: Iterable[QuotaUsage]) -> None:
-        """Publish the usage of all quotas, in the background."""
         self._shown = statuses(usages)
 
     def _wanted(self) -> Mapping[Place, Status | None] | None:

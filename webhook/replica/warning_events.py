@@ -127,7 +127,6 @@ class WarningEvents:
         self._task = PeriodicTask("warning-events", self.round, _ROUND_SECONDS, waits_first=True)
 
     def start(self, metrics: Metrics) -> None:
-        """Start the thread, and count what becomes of warnings."""
         self.count_in(metrics)
         self._task.start()
 
@@ -208,7 +207,6 @@ class WarningEvents:
         return "written"
 
     def _metadata(self, plural: str, api: str, namespace: str, name: str) -> Mapping[str, Any]:
-        """The metadata of an object; empty if there is none."""
         try:
             path = path_of(api, plural, namespace=namespace, name=name)
         except ValueError:  # no name that an object can have
@@ -242,7 +240,6 @@ class WarningEvents:
         }
 
     def _hour_now(self) -> int:
-        """The number of the present hour by the API server's clock."""
         return int(self._server.now() // 3600)
 
     def _count(self, result: str) -> None:

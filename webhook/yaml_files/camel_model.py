@@ -52,6 +52,5 @@ def _field_docstrings(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _text(statement: ast.stmt) -> str:
-    """The docstring that a statement is, empty where it is none."""
     value = statement.value if isinstance(statement, ast.Expr) else None
     return inspect.cleandoc(value.value) if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
