@@ -14,6 +14,8 @@ OTHER = "_other"
 _LOG = logging.getLogger("gpu_policy.metrics")
 
 Labels = tuple[str, ...]
+Values = float | Mapping[Labels, float] | Mapping[str, float] | None
+"""One value, or values by label values or by the value of the only label; None while nothing is known."""
 
 
 class Series(dict[Labels, Any]):
@@ -52,7 +54,7 @@ class NamespaceSeries(Series):
 
 
 class ScrapedGauge(Collector):
-    """A gauge whose values are read at each scrape, by label values; unknown values have no series.
+    """A gauge whose values are read at each scrape; unknown values have no series.
 
     A fault in `read` removes only these series from the page. It is logged once until reading works again.
     """
@@ -62,7 +64,7 @@ class ScrapedGauge(Collector):
         name: str,
         text: str,
         labels: Labels,
-        read: Callable[[], Mapping[Labels, float]],
+        read: Callable[[], Values],
         *,
         registry: CollectorRegistry,
     ) -> None:
@@ -79,8 +81,10 @@ class ScrapedGauge(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         family = GaugeMetricFamily(self._name, self._text, labels=self._labels)
         try:
-            for labels, value in self._read().items():
-                family.add_metric(labels, float(value))
+            found = self._read()
+            values = found if isinstance(found, Mapping) else {} if found is None else {(): found}
+            for labels, value in values.items():
+                family.add_metric((labels,) if isinstance(labels, str) else labels, float(value))
             self._fails = False
         except Exception:  # noqa: BLE001  # logged; one metric less is better than no page
             family.samples.clear()

@@ -146,11 +146,10 @@ class Service:
         self.decision_seconds = DECISION_SECONDS
         """CPU time that one decision may take."""
         self.is_draining = False
-        metrics.watch_readiness(lambda: not self.not_ready())
+        metrics.watch("ready", lambda: not self.not_ready())
+        metrics.watch("facts_age_seconds", lambda: facts.status(time.monotonic()).age_seconds)
+        metrics.watch("apiserver_reachable", lambda: facts.status(time.monotonic()).server_reachable)
         metrics.watch_exceptions(lambda: {one.name: one.period.ends for one in policies.current.exceptions.all})
-        metrics.watch_facts(
-            lambda: facts.status(time.monotonic()).age_seconds, lambda: facts.status(time.monotonic()).server_reachable
-        )
         show_nodes(
             metrics.registry,
             lambda: None if facts.facts is None else facts.facts.cluster,

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from certs.cluster import ChangedError, ClusterError
 from webhook.admission.metrics import Metrics
-from webhook.admission.series import OTHER, Labels, ScrapedGauge
+from webhook.admission.series import OTHER, Labels, ScrapedGauge, Values
 from webhook.audit.report import AuditReport, Level
 from webhook.audit.reports.policy_results import namespace_of
 from webhook.kubernetes.api_server import ApiServer
@@ -164,21 +164,21 @@ def show(
 ) -> None:
     """Show the status in the metrics, read at each scrape; without an audit there are no series."""
 
-    def watch(name: str, text: str, read: Callable[[AuditStatus], Mapping[Labels, float]], *labels: str) -> None:
-        def values() -> Mapping[Labels, float]:
-            return {} if (one := status()) is None else read(one)
+    def watch(name: str, text: str, read: Callable[[AuditStatus], Values], *labels: str) -> None:
+        def values() -> Values:
+            return None if (one := status()) is None else read(one)
 
         ScrapedGauge(f"gpu_policy_audit_{name}", text, labels, values, registry=registry)
 
-    watch("timestamp_seconds", "When the last audit of the cluster ended, Unix time.", lambda one: {(): one.finished})
-    watch("duration_seconds", "Time that the last audit took.", lambda one: {(): one.seconds})
+    watch("timestamp_seconds", "When the last audit of the cluster ended, Unix time.", lambda one: one.finished)
+    watch("duration_seconds", "Time that the last audit took.", lambda one: one.seconds)
     watch(
         "errors",
         "Objects that the last audit could not look at, and reports that it could not publish.",
-        lambda one: {(): one.errors},
+        lambda one: one.errors,
     )
     text = "Objects that the last audit looked at, by kind (pods, workloads, others)."
-    watch("objects", text, lambda one: {(kind,): count for kind, count in one.objects.items()}, "kind")
+    watch("objects", text, lambda one: one.objects, "kind")
     text = "Findings of the last audit, by rule and level (refuse, warn, skip, audit, complete)."
     watch("findings", text, lambda one: _series(one.by_rule), "rule", "level")
     text = (
@@ -191,7 +191,7 @@ def show(
         "gpu_policy_audit_stale_after_seconds",
         "Age of the last audit from which it is too old, as installed.",
         (),
-        lambda: {} if (seconds := stale_after()) is None else {(): seconds},
+        stale_after,
         registry=registry,
     )
 

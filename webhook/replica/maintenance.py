@@ -104,9 +104,12 @@ class Maintenance:
         self._task = PeriodicTask("installation", self._look, LOOK_SECONDS)
 
     def start(self, metrics: Metrics) -> None:
-        metrics.watch_certificates(self._seconds_left, self._has_fault, lambda: self._server.clock_skew)
+        metrics.watch("certificate_expiry_seconds", self._seconds_left)
+        metrics.watch("certificate_fault", self._has_fault)
+        metrics.watch("clock_skew_seconds", lambda: self._server.clock_skew)
         if (registration := self._registration) is not None:
-            metrics.watch_registration(lambda: registration.is_ok, registration.timeouts)
+            metrics.watch("webhook_configuration_ok", lambda: registration.is_ok)
+            metrics.watch("webhook_timeout_seconds", lambda: registration.timeouts)
         self._task.start()
 
     def close(self) -> None:

@@ -132,7 +132,8 @@ class WarningEvents:
 
     def count_in(self, metrics: Metrics) -> None:
         """Count what becomes of warnings."""
-        counter = metrics.count_warning_events(RESULTS, lambda: len(self._waiting))
+        metrics.watch("warning_events_waiting", lambda: len(self._waiting))
+        counter = metrics.count_warning_events(RESULTS)
         self._counts = {result: counter.labels(result) for result in RESULTS}
 
     def close(self) -> None:
