@@ -28,7 +28,7 @@ from webhook.audit.reports.policy_results import (
     render_policy_reports,
 )
 from webhook.outcome import FindingKind
-from webhook.replica.report_objects import ReportKind
+from webhook.replica.published_reports import ReportKind
 from webhook.rules.rule_settings import Mode
 
 FORMATS = [pytest.param(render_policy_reports, id="PolicyReport"), pytest.param(render_open_reports, id="OpenReports")]
