@@ -118,12 +118,8 @@ def _objection(environ: Environ) -> str:
     """Why reviews of this caller are not answered; empty where they are. The one place that authenticates callers.
 
     A caller shows a client certificate, if the replica was started with an authority for client certificates. The
-    server checks the certificate at the handshake, and reads no body from a caller whose certificate is wrong.
-
-    Kubernetes 1.37 begins to issue tokens to API servers, with which they will authenticate to webhooks (KEP-6060,
-    alpha): a bearer token in the header Authorization, signed by the cluster, for the audience of one webhook
-    configuration and for API groups of reviews. No API server presents one yet. The header is neither read nor kept,
-    and never reaches a log.
+    server checks it at the handshake, and reads no body from a caller whose certificate is wrong. A bearer token, with
+    which API servers may authenticate to webhooks one day (KEP-6060), is neither read nor logged.
     """
     text: str = environ.get("webhook.objection", "")
     return text

@@ -185,8 +185,13 @@ def show(
         "Findings of the last audit, by namespace and level; _other stands for all namespaces that have no series of "
         "their own."
     )
-    by_namespace = _bounded_to(most_namespaces)
-    watch("namespace_findings", text, lambda one: _series(by_namespace(one)), "namespace", "level")
+    watch(
+        "namespace_findings",
+        text,
+        lambda one: _series(_bounded(one.by_namespace, most_namespaces)),
+        "namespace",
+        "level",
+    )
     ScrapedGauge(
         "gpu_policy_audit_stale_after_seconds",
         "Age of the last audit from which it is too old, as installed.",
@@ -200,17 +205,13 @@ def _series(counts: Counts) -> Mapping[Labels, float]:
     return {(name, level.value): float(count) for (name, level), count in counts.items()}
 
 
-def _bounded_to(most: int) -> Callable[[AuditStatus], Counts]:
-    """Keep the first `most` namespaces of an audit, which are the worst, and count the others together."""
-
-    def bounded(status: AuditStatus) -> Counts:
-        named = set(list(dict.fromkeys(name for name, _ in status.by_namespace if name != OTHER))[:most])
-        found: Counter[tuple[str, Level]] = Counter()
-        for (name, level), count in status.by_namespace.items():
-            found[name if name in named else OTHER, level] += count
-        return found
-
-    return bounded
+def _bounded(counts: Counts, most: int) -> Counts:
+    """The counts of the first `most` namespaces, which are the worst; the others are counted together."""
+    named = set(list(dict.fromkeys(name for name, _ in counts if name != OTHER))[:most])
+    found: Counter[tuple[str, Level]] = Counter()
+    for (name, level), count in counts.items():
+        found[name if name in named else OTHER, level] += count
+    return found
 
 
 LOOK_SECONDS = 60.0
