@@ -97,16 +97,6 @@ ROW = '{cuda: "14.0.0", driver: "650.10.02", source: me, date: unknown}'
             id="a release of two numbers",
         ),
         pytest.param(
-            f'images:\n- {{image: "team/*", cuda: "12.x", {WHO}}}',
-            ['6: spec.images[0].cuda: "12.x" is not a version; write numbers with dots, such as 12.4 or 550.54.15'],
-            id="a CUDA that cannot be read",
-        ),
-        pytest.param(
-            f'toolkits:\n- {{cuda: 14.0, driver: "650.10", {WHO}}}',
-            ["6: spec.toolkits[0].cuda: 14.0 is a number; put it in quotes"],
-            id="a version without quotes",
-        ),
-        pytest.param(
             f'toolkits:\n- {{cuda: "14.0.0", driver: "14.0", {WHO}}}',
             [
                 '6: spec.toolkits[0].driver: "14.0" is not a driver version; write one such as 650.10.02, or its '
@@ -132,14 +122,6 @@ ROW = '{cuda: "14.0.0", driver: "650.10.02", source: me, date: unknown}'
             id="a date that is none",
         ),
         pytest.param(
-            'toolkits:\n- {cuda: "14.0.0", driver: "650.10", source: "", date: unknown}',
-            [
-                '6: spec.toolkits[0].source: "" does not say who says so; write one line, such as '
-                "release notes of CUDA 13.5"
-            ],
-            id="an empty source",
-        ),
-        pytest.param(
             f"toolkit:\n- {ROW}",
             [
                 "5: spec.toolkit: unknown key; known keys are computeCapabilities, drivers, floors, gpus, images, "
@@ -152,11 +134,6 @@ ROW = '{cuda: "14.0.0", driver: "650.10.02", source: me, date: unknown}'
             f'floors:\n- {{major: 14, driver: "650", reported: "13.0", {WHO}}}',
             ["6: spec.floors[0]: reported is 13.0, and major is 14; write two of one major version"],
             id="a floor of two major versions",
-        ),
-        pytest.param(
-            f'drivers:\n- {{branch: "650", cuda: "14.0", {WHO}}}',
-            ['6: spec.drivers[0].branch: "650" is a string; remove the quotes'],
-            id="a branch in quotes",
         ),
         pytest.param(
             f'computeCapabilities:\n- {{compute: "14.0", family: x, firstCuda: "14.0", firstBranch: 650, '
