@@ -76,9 +76,10 @@ def issue(authority: KeyPair, names: Iterable[str], now: datetime, lifetime: tim
     subject_names = general_names(names)
     issuer = read_certificate(authority.certificate_pem)
     key = ec.generate_private_key(ec.SECP256R1())
+    shown = next((text for name in subject_names if len(text := str(name.value)) <= 64), "gpu-policy")
     builder = (
         _builder(
-            _common_name(_short(subject_names)),
+            _common_name(shown),  # 64 characters at most; only people read it
             issuer.subject,
             key.public_key(),
             now,
@@ -144,22 +145,23 @@ def not_after(certificate_pem: bytes) -> datetime:
     return read_certificate(certificate_pem).not_valid_after_utc
 
 
-def covers(certificate_pem: bytes, names: Iterable[str]) -> bool:
-    """Whether the certificate has each of `names` literally; wildcards are not expanded."""
-    try:
-        extension = read_certificate(certificate_pem).extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    except x509.ExtensionNotFound:
-        return False
-    return set(general_names(names)) <= set(extension.value)
-
-
-def names_of(certificate_pem: bytes) -> tuple[str, ...]:
-    """The DNS names and IP addresses in the certificate."""
+def _names_in(certificate_pem: bytes) -> tuple[x509.GeneralName, ...]:
     try:
         extension = read_certificate(certificate_pem).extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
         return ()
-    return tuple(str(name.value) for name in extension.value if isinstance(name, x509.DNSName | x509.IPAddress))
+    return tuple(extension.value)
+
+
+def covers(certificate_pem: bytes, names: Iterable[str]) -> bool:
+    """Whether the certificate has each of `names` literally; wildcards are not expanded."""
+    return set(general_names(names)) <= set(_names_in(certificate_pem))
+
+
+def names_of(certificate_pem: bytes) -> tuple[str, ...]:
+    """The DNS names and IP addresses in the certificate."""
+    names = _names_in(certificate_pem)
+    return tuple(str(name.value) for name in names if isinstance(name, x509.DNSName | x509.IPAddress))
 
 
 def belong_together(pair: KeyPair) -> bool:
@@ -199,8 +201,8 @@ def _builder(
         .issuer_name(issuer)
         .public_key(public_key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(_whole_second(now - BACKDATE))
-        .not_valid_after(_whole_second(end))
+        .not_valid_before((now - BACKDATE).astimezone(UTC).replace(microsecond=0))
+        .not_valid_after(end.astimezone(UTC).replace(microsecond=0))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
     )
 
@@ -214,17 +216,10 @@ def _signed(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey, s
 
 def _usage(*purposes: str) -> x509.KeyUsage:
     everything = (
-        "digital_signature",
-        "content_commitment",
-        "key_encipherment",
-        "data_encipherment",
-        "key_agreement",
-        "key_cert_sign",
-        "crl_sign",
-        "encipher_only",
-        "decipher_only",
+        "digital_signature content_commitment key_encipherment data_encipherment key_agreement key_cert_sign crl_sign "
+        "encipher_only decipher_only"
     )
-    return x509.KeyUsage(**{purpose: purpose in purposes for purpose in everything})
+    return x509.KeyUsage(**{purpose: purpose in purposes for purpose in everything.split()})
 
 
 def _authority_key(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
@@ -238,16 +233,6 @@ def _authority_key(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
 
 def _common_name(text: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
-
-
-def _short(names: tuple[x509.DNSName | x509.IPAddress, ...]) -> str:
-    """The first name that fits into a common name (64 characters), which only people read."""
-    texts = (str(name.value) for name in names)
-    return next((text for text in texts if len(text) <= 64), "gpu-policy")
-
-
-def _whole_second(moment: datetime) -> datetime:
-    return moment.astimezone(UTC).replace(microsecond=0)
 
 
 def read_bundle(pem: bytes) -> tuple[x509.Certificate, ...]:

@@ -46,12 +46,10 @@ class SecretPlace:
 
     @property
     def collection(self) -> str:
-        """The API path of the namespace's Secrets."""
         return f"/api/v1/namespaces/{quote(self.namespace, safe='')}/secrets"
 
     @property
     def path(self) -> str:
-        """The API path of the Secret."""
         return f"{self.collection}/{quote(self.name, safe='')}"
 
     def __str__(self) -> str:

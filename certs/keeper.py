@@ -159,7 +159,6 @@ class CertificateKeeper:
         return now - self._announced_since[1] >= self._settle_seconds
 
     def _serve(self, material: Material) -> None:
-        """Write the serving certificate to the files of the server."""
         if material.serving is not None and replace_pair(self._kept.directory, "tls", material.serving):
             end = not_after(material.serving.certificate_pem)
             _log.info("serving a certificate that is valid until %s UTC", f"{end:%Y-%m-%d %H:%M}")

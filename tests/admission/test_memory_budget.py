@@ -4,18 +4,16 @@ import json
 import threading
 import tracemalloc
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 
 from tests.replicas import Replica
 from tests.reviews import container, pod, review
-from webhook.admission.admission_review import UnansweredError, uid_of
+from webhook.admission.admission_review import UnansweredError
 from webhook.admission.memory_budget import MOST_OF_A_REVIEW, SMALL, Room, memory_of
 
 MEBIBYTE = 2**20
-UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 
 
 def of(item: str, count: int = 30_000) -> bytes:
@@ -94,10 +92,10 @@ def replica(tmp_path: Path) -> Replica:
     return Replica(tmp_path / "policies")
 
 
-def heavy(**extra: Any) -> bytes:
+def heavy() -> bytes:
     raw = pod(1)
     raw["spec"]["hold"] = "HERE"
-    before, after = json.dumps(review(raw) | extra).encode().split(b'"HERE"')
+    before, after = json.dumps(review(raw)).encode().split(b'"HERE"')
     return before + of('{"":0}', 600_000) + after
 
 
@@ -107,25 +105,12 @@ def test_A39_a_review_that_would_take_too_much_memory_is_refused_before_it_is_pa
     monkeypatch.setattr("webhook.admission.endpoint.parse", None)
     body = heavy()
     answer = replica.client.post("/validate", data=body, content_type="application/json")
-    response = answer.json["response"]
-    assert (answer.status_code, response["uid"], response["allowed"], response["status"]["code"]) == (
-        200,
-        UID,
-        False,
+    assert (answer.status_code, answer.text) == (
         422,
-    )
-    assert response["status"]["message"] == (
         f"request: found maps, lists and strings that take {memory_of(body)} bytes of memory, expected at most "
-        f"{MOST_OF_A_REVIEW}; make several objects of it, or leave entries out"
+        f"{MOST_OF_A_REVIEW}; make several objects of it, or leave entries out\n",
     )
     assert replica.count("gpu_policy_errors_total", reason="bad_request") == 1
-
-
-def test_A39_where_the_uid_is_not_where_the_api_server_writes_it_the_status_says_no(replica: Replica) -> None:
-    body = b'{"other":1,' + heavy()[1:]
-    answer = replica.client.post("/validate", data=body, content_type="application/json")
-    assert answer.status_code == 422
-    assert answer.text.startswith("request: found maps, lists and strings that take ")
 
 
 def test_A39_900000_containers_are_counted_in_the_answer(replica: Replica) -> None:
@@ -143,22 +128,6 @@ def test_a_large_review_that_finds_no_room_is_sent_back(tmp_path: Path, monkeypa
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
     assert replica.count("gpu_policy_errors_total", reason="overloaded") == 1
     assert replica.ask("/validate", pod(1))["allowed"], "a small one waits for nobody"
-
-
-@pytest.mark.parametrize(
-    ("body", "uid"),
-    [
-        pytest.param(json.dumps(review(pod(1))).encode(), UID, id="as tests write it"),
-        pytest.param(b'{"kind":"AdmissionReview","apiVersion":"v1","request":{"uid":"a-1","x":0}}', "a-1", id="as Go"),
-        pytest.param(b'{"request":{"uid":"a-1"}}', "", id="without what comes before"),
-        pytest.param(b'{"kind":"a","apiVersion":"b","request":{"x":{"uid":"a"}}}', "", id="not the first field"),
-        pytest.param(b'{"kind":"a","apiVersion":"b","request":{"uid":"' + b"a" * 65 + b'"}}', "", id="too long"),
-        pytest.param(b'{"kind":"a","apiVersion":"b","request":{"uid":"\\u0061"}}', "", id="escaped"),
-        pytest.param(b'{"kind":"' + b" " * 10_000_000, "", id="nothing but spaces"),
-    ],
-)
-def test_the_uid_of_a_review_is_found_where_the_api_server_writes_it(body: bytes, uid: str) -> None:
-    assert uid == uid_of(body)
 
 
 # Room

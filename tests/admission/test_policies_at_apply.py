@@ -57,12 +57,6 @@ def test_a_mistake_is_refused_with_file_line_and_key(replica: Replica, operation
     )
 
 
-@pytest.mark.parametrize("is_dry_run", [False, True])
-def test_a_dry_run_is_answered_alike(replica: Replica, *, is_dry_run: bool) -> None:
-    answer = replica.ask("/policies", config_map(MISTAKEN), "UPDATE", old=config_map(SOUND), dryRun=is_dry_run)
-    assert answer["status"]["message"] == REFUSAL
-
-
 @pytest.mark.parametrize(
     ("args", "kwargs"),
     [
@@ -87,15 +81,6 @@ def test_a_dry_run_is_answered_alike(replica: Replica, *, is_dry_run: bool) -> N
 def test_what_changes_no_policy_is_allowed_without_a_look(replica: Replica, args: Any, kwargs: Any) -> None:
     answer = replica.ask("/policies", *args, **kwargs)
     assert (answer["allowed"], answer.get("warnings")) == (True, None)
-
-
-def test_nothing_of_a_config_map_decides_anything_about_pods(replica: Replica) -> None:
-    """A replica follows the files that it has mounted, and what was refused here never gets there."""
-    before = replica.store.current
-    changed(replica, SOUND | {"team.yaml": policy_text("team", "gpuLimits: {maxPerPod: 1}")})
-    assert replica.store.check() is False
-    assert replica.store.current is before
-    assert replica.ask("/validate", pod(2))["allowed"]
 
 
 # What it answers

@@ -8,7 +8,7 @@ import pytest
 from tests.reviews import FACTS, pod, request, workload
 from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service
-from webhook.admission.time_budget import TimeBudget
+from webhook.admission.watchdog import TimeBudget
 from webhook.facts.facts import StaticFacts
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.policy.policy_store import PolicyStore

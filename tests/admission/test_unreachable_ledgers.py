@@ -11,7 +11,7 @@ from tests.admission.quota_desk import KEY, UNKEPT, Site
 from tests.ledger.bookkeeping import eventually
 from tests.reviews import FACTS, pod, request
 from webhook.admission.phases import Decision
-from webhook.admission.time_budget import TimeBudget
+from webhook.admission.watchdog import TimeBudget
 from webhook.ledger.ledger_store import LedgerError
 
 # Replicas without ledgers, and ledgers out of reach.

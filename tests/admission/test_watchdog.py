@@ -109,9 +109,10 @@ def test_what_is_done_outside_is_never_ended() -> None:
 
     def long_work() -> int:
         used = time.thread_time() + 4 * LITTLE
-        return sum(1 for _ in iter(lambda: time.thread_time() < used, False)) > 0
+        with deadline.outside():
+            return sum(1 for _ in iter(lambda: time.thread_time() < used, False)) > 0
 
-    assert deadline.within(lambda: deadline.outside(long_work))
+    assert deadline.within(long_work)
 
 
 def test_time_outside_is_not_counted_and_time_before_it_is() -> None:
@@ -122,7 +123,8 @@ def test_time_outside_is_not_counted_and_time_before_it_is() -> None:
             used = time.thread_time() + LITTLE / 10
             while time.thread_time() < used:
                 pass
-            deadline.outside(lambda: None)
+            with deadline.outside():
+                pass
 
     with pytest.raises(TookTooLongError):
         deadline.within(work)

@@ -20,8 +20,7 @@ from tests.e2e.report_cluster import Raw, ReportCluster
 from webhook.audit.report import AuditFinding, AuditReport, Counts, Level, ObjectReference, PodGroup, Running
 from webhook.kubernetes.api_server import ApiServer
 from webhook.outcome import FindingKind
-from webhook.replica.published_reports import publish
-from webhook.replica.report_objects import ReportKind
+from webhook.replica.published_reports import ReportKind, publish
 from webhook.rules.rule_settings import Mode
 
 NAMESPACES, PODS, WORKLOADS = sized((100, 10_000, 2_000), (4, 100, 20))

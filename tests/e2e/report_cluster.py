@@ -6,7 +6,7 @@ from typing import Any
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from webhook.audit.reports.policy_results import Format
-from webhook.replica.report_objects import FORMATS, ReportKind
+from webhook.replica.published_reports import FORMATS, ReportKind
 
 DEFINITIONS = {
     ReportKind.POLICY_REPORTS: Path(__file__).parent / "crds" / "policyreports.yaml",

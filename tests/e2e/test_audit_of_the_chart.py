@@ -19,7 +19,7 @@ from tests.e2e.installation import COMMAND, ROOT, Installation
 from tests.e2e.objects import deployment, gpu_pod, pod
 from tests.e2e.report_cluster import ReportCluster
 from webhook.replica.audit_status import KEY
-from webhook.replica.report_objects import ReportKind
+from webhook.replica.published_reports import ReportKind
 from webhook.replica.settings import ConfigMapPlace
 
 pytestmark = needs_helm

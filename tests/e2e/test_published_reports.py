@@ -17,10 +17,9 @@ from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReferen
 from webhook.audit.reports.policy_results import objects
 from webhook.kubernetes.api_server import ApiServer
 from webhook.outcome import FindingKind
-from webhook.replica.published_reports import LEVELS, PublishedReports, publish
-from webhook.replica.report_objects import CONTENT, FORMATS, ReportKind, path
+from webhook.replica.published_reports import CONTENT, FORMATS, LEVELS, PublishedReports, ReportKind, path, publish
 from webhook.replica.settings import ConfigMapPlace
-from webhook.replica.shown_kind import INSTALLATION, MANAGED_BY
+from webhook.replica.status_objects import INSTALLATION, MANAGED_BY
 from webhook.rules.rule_settings import Mode
 
 PLACE = ConfigMapPlace("gpu-policy", "gpu-policy-audit")

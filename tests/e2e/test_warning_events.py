@@ -39,10 +39,9 @@ def told(plane: ControlPlane, namespace: str) -> dict[str, dict[str, Any]]:
 def test_kubectl_describe_shows_what_rules_in_mode_warn_say_about_pods_of_a_deployment(
     telling: ControlPlane, make_namespace: Any
 ) -> None:
-    """Violations as well as what would be injected, although no replica is asked twice about one pod."""
     namespace = make_namespace("warned")
     telling.raw("POST", f"/apis/apps/v1/namespaces/{namespace}/deployments", deployment("web", gpu_pod("web")))
-    eventually(lambda: {"gpuLimits", "sharedMemory"} <= told(telling, namespace).keys(), seconds=60)
+    eventually(lambda: "gpuLimits" in told(telling, namespace), seconds=60)
     events = told(telling, namespace)
     assert {(one["involvedObject"]["kind"], one["involvedObject"]["name"]) for one in events.values()} == {
         ("Deployment", "web")
@@ -50,7 +49,6 @@ def test_kubectl_describe_shows_what_rules_in_mode_warn_say_about_pods_of_a_depl
     assert re.fullmatch(r"gpuLimits: .* \(Pod web-\S+, mode warn of policy warned\)", events["gpuLimits"]["message"]), (
         events["gpuLimits"]["message"]
     )
-    assert "would add" in events["sharedMemory"]["message"]
     described = telling.kubectl("describe", "deployment", "web", namespace=namespace).stdout
     assert described.count(REASON) == len(events)
 

@@ -20,7 +20,7 @@ from webhook.admission.endpoint import ReviewEndpoint
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
 from webhook.admission.service import Service
-from webhook.admission.time_budget import TimeBudget
+from webhook.admission.watchdog import TimeBudget
 from webhook.facts.facts import ClusterFacts, StaticFacts
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import MemoryStore

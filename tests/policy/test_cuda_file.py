@@ -9,8 +9,7 @@ from tests.quick_yaml import load_all
 from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.drivers import Toolkit
 from webhook.model.versions import parse_version
-from webhook.policy.cuda_file import KEYS
-from webhook.policy.cuda_rows import cuda_schema
+from webhook.policy.cuda_file import KEYS, cuda_schema
 from webhook.policy.policy_store import PolicyStore
 
 NEW = """
@@ -98,16 +97,6 @@ ROW = '{cuda: "14.0.0", driver: "650.10.02", source: me, date: unknown}'
             id="a release of two numbers",
         ),
         pytest.param(
-            f'images:\n- {{image: "team/*", cuda: "12.x", {WHO}}}',
-            ['6: spec.images[0].cuda: "12.x" is not a version; write numbers with dots, such as 12.4 or 550.54.15'],
-            id="a CUDA that cannot be read",
-        ),
-        pytest.param(
-            f'toolkits:\n- {{cuda: 14.0, driver: "650.10", {WHO}}}',
-            ["6: spec.toolkits[0].cuda: 14.0 is a number; put it in quotes"],
-            id="a version without quotes",
-        ),
-        pytest.param(
             f'toolkits:\n- {{cuda: "14.0.0", driver: "14.0", {WHO}}}',
             [
                 '6: spec.toolkits[0].driver: "14.0" is not a driver version; write one such as 650.10.02, or its '
@@ -133,24 +122,6 @@ ROW = '{cuda: "14.0.0", driver: "650.10.02", source: me, date: unknown}'
             id="a date that is none",
         ),
         pytest.param(
-            'toolkits:\n- {cuda: "14.0.0", driver: "650.10", source: "", date: unknown}',
-            [
-                '6: spec.toolkits[0].source: "" does not say who says so; write one line, such as '
-                "release notes of CUDA 13.5"
-            ],
-            id="an empty source",
-        ),
-        pytest.param(
-            f"toolkits:\n- {ROW}\n- {ROW}",
-            ["7: spec.toolkits[1].cuda: 14.0.0 is what spec.toolkits[0] is about, too; keep one of the two rows"],
-            id="a release twice",
-        ),
-        pytest.param(
-            f"toolkits:\n- {ROW}\n- {ROW.replace('14.0.0', '14.00.0')}",
-            ["7: spec.toolkits[1].cuda: 14.00.0 is what spec.toolkits[0] is about, too; keep one of the two rows"],
-            id="a release twice, with another zero",
-        ),
-        pytest.param(
             f"toolkit:\n- {ROW}",
             [
                 "5: spec.toolkit: unknown key; known keys are computeCapabilities, drivers, floors, gpus, images, "
@@ -160,97 +131,15 @@ ROW = '{cuda: "14.0.0", driver: "650.10.02", source: me, date: unknown}'
         ),
         pytest.param("toolkits:", ["5: spec.toolkits: is empty; write a list, or remove the line"], id="an empty list"),
         pytest.param(
-            f'toolkits:\n- {{cuda: "12.9.3", driver: "520.61.05", {WHO}}}',
-            [
-                "6: spec.toolkits[0].driver: driver 520.61.05 is older than 525.60.13, which is the oldest that "
-                "runs any "
-                "CUDA 12; write the driver that the release notes name"
-            ],
-            id="older than the floor",
-        ),
-        pytest.param(
-            f'toolkits:\n- {{cuda: "13.5.0", driver: "615.43", {WHO}}}',
-            [
-                "6: spec.toolkits[0].driver: branch 615 reports CUDA 13.4, which is older than 13.5; write the driver "
-                "that the release notes name, or correct the row of the branch under drivers"
-            ],
-            id="a driver that reports an older CUDA",
-        ),
-        pytest.param(
-            f'floors:\n- {{major: 13, driver: "590.44.01", reported: "13.0", {WHO}}}',
-            [
-                "6: spec.floors[0].driver: driver 590.44.01 is newer than 580.65.06, which runs CUDA 13.0.0; "
-                "write that "
-                "or an older one"
-            ],
-            id="a floor above what runs",
-        ),
-        pytest.param(
-            f'floors:\n- {{major: 14, driver: "595", reported: "14.0", {WHO}}}',
-            [
-                "6: spec.floors[0].driver: branch 595 reports CUDA 13.2, which is older than CUDA 14; correct "
-                "one of the "
-                "two"
-            ],
-            id="a floor below the major version",
-        ),
-        pytest.param(
             f'floors:\n- {{major: 14, driver: "650", reported: "13.0", {WHO}}}',
             ["6: spec.floors[0]: reported is 13.0, and major is 14; write two of one major version"],
             id="a floor of two major versions",
-        ),
-        pytest.param(
-            f'drivers:\n- {{branch: 650, cuda: "13.2", {WHO}}}',
-            [
-                "6: spec.drivers[0].cuda: branch 650 reports CUDA 13.2, and the older branch 620 already 13.5; correct "
-                "one of the two"
-            ],
-            id="a newer branch with an older CUDA",
-        ),
-        pytest.param(
-            f'drivers:\n- {{branch: 500, cuda: "12.2", {WHO}}}',
-            [
-                "6: spec.drivers[0].cuda: branch 500 reports CUDA 12.2, and the newer branch 510 only 11.6; "
-                "correct one "
-                "of the two"
-            ],
-            id="an older branch with a newer CUDA",
-        ),
-        pytest.param(
-            f'drivers:\n- {{branch: "650", cuda: "14.0", {WHO}}}',
-            ['6: spec.drivers[0].branch: "650" is a string; remove the quotes'],
-            id="a branch in quotes",
         ),
         pytest.param(
             f'computeCapabilities:\n- {{compute: "14.0", family: x, firstCuda: "14.0", firstBranch: 650, '
             f"lastBranch: 640, {WHO}}}",
             ["6: spec.computeCapabilities[0]: lastBranch 640 is older than firstBranch 650; swap them"],
             id="a range that is none",
-        ),
-        pytest.param(
-            f'gpus:\n- {{name: F100, compute: "14.0", {WHO}}}',
-            [
-                "6: spec.gpus[0].compute: no table has compute capability 14.0; add it under computeCapabilities, or "
-                "write one of 3.0, 3.2, 3.5, 3.7, 5.0, 5.2, 5.3, 6.0, 6.1, 7.0, 7.5, 8.0, 8.6, 8.7, 8.9, 9.0, 10.0, "
-                "10.3, 10.7, 11.0, 12.0, 12.1"
-            ],
-            id="a GPU of an unknown compute capability",
-        ),
-        pytest.param(
-            f'gpus:\n- {{name: H100-PCIE-80GB, words: 80gb, compute: "9.0", {WHO}}}',
-            [
-                "6: spec.gpus[0].words: the name NVIDIA-A100-SXM4-80GB has these words, too, and its compute "
-                "capability is 8.0; write more words, or correct the row of that GPU"
-            ],
-            id="words of other GPUs",
-        ),
-        pytest.param(
-            f"gpus:\n- {{name: '6000', dataCenter: false, {WHO}}}",
-            [
-                "6: spec.gpus[0].name: the name NVIDIA-RTX-6000-Ada-Generation has these words, too, and its compute "
-                "capability is 8.9; write more words, or correct the row of that GPU"
-            ],
-            id="a name of other GPUs, of which less is said",
         ),
         pytest.param(
             f"images:\n- {{image: team/*, {WHO}}}",
@@ -261,11 +150,6 @@ ROW = '{cuda: "14.0.0", driver: "650.10.02", source: me, date: unknown}'
             f'images:\n- {{image: team/*, cuda: "12.4", cpuOnly: true, {WHO}}}',
             ["6: spec.images[0]: cpuOnly is true, and cuda speaks of CUDA; keep one of them"],
             id="images with and without CUDA",
-        ),
-        pytest.param(
-            f'images:\n- {{image: team/*, cuda: "12.4", {WHO}}}\n- {{image: team/*, cuda: "12.6", {WHO}}}',
-            ["7: spec.images[1].image: team/* is what spec.images[0] is about, too; keep one of the two rows"],
-            id="a glob twice",
         ),
         pytest.param(
             f"images:\n- {{image: team x/*, compat: no, {WHO}}}",
@@ -286,6 +170,18 @@ def test_a_mistake_is_told_with_line_key_and_remedy(policies, lists, errors) -> 
     policies.policy("_default")
     policies.cuda(lists)
     assert policies.errors() == [f"_cuda.yaml:{error}" for error in errors]
+
+
+def test_the_last_row_with_a_key_counts(policies) -> None:
+    policies.policy("_default")
+    rows = [
+        ROW.replace("650", branch).replace("14.0.0", cuda) for branch, cuda in (("650", "14.0.0"), ("660", "14.00.0"))
+    ]
+    images = [f'{{image: team/*, cuda: "{cuda}", {WHO}}}' for cuda in ("12.4", "12.6")]
+    policies.cuda(f"toolkits: [{', '.join(rows)}]\nimages: [{', '.join(images)}]")
+    tables = policies.load().cuda.tables
+    assert str(tables.toolkits.rows[-1].driver) == "660.10.02"
+    assert str(tables.images.named(["team/a"]).needs) == "12.6"
 
 
 def test_all_mistakes_are_told_at_once_with_those_of_other_files(policies) -> None:

@@ -1,51 +1,10 @@
-"""Reading a directory in one consistent moment, and noticing changes."""
+"""Reading a directory in one consistent moment."""
 
 import os
 import threading
 import time
-from itertools import pairwise
 
-from webhook.policy.directory import SETTLED, contents_of, fingerprint, read_directory
-
-
-def later() -> float:
-    return time.time() + 10 * SETTLED
-
-
-def test_the_fingerprint_of_untouched_files_stays(policies) -> None:
-    policies.policy("a")
-    first = fingerprint(policies.path, later)
-    assert first is not None
-    assert first == fingerprint(policies.path, later)
-
-
-def test_while_a_change_is_young_there_is_no_fingerprint_because_another_could_look_alike(policies) -> None:
-    policies.policy("a")
-    assert fingerprint(policies.path) is None
-
-
-def test_the_fingerprint_follows_every_kind_of_change(policies) -> None:
-    policies.policy("a")
-    seen = [fingerprint(policies.path, later)]
-    policies.policy("b")
-    seen.append(fingerprint(policies.path, later))
-    policies.policy("b", "gpuLimits: {mode: warn}")
-    seen.append(fingerprint(policies.path, later))
-    policies.write("new", (policies.path / "b.yaml").read_bytes())
-    os.replace(policies.path / "new", policies.path / "b.yaml")
-    seen.append(fingerprint(policies.path, later))
-    (policies.path / "b.yaml").unlink()
-    seen.append(fingerprint(policies.path, later))
-    (policies.path / "gone.yaml").symlink_to("nowhere")
-    seen.append(fingerprint(policies.path, later))
-    (policies.path / "a.yaml").rename(policies.path / "c.yaml")
-    seen.append(fingerprint(policies.path, later))
-    assert all(before != after for before, after in pairwise(seen))
-
-
-def test_the_fingerprint_of_a_missing_directory_differs_from_that_of_any_other(policies, tmp_path) -> None:
-    policies.policy("a")
-    assert fingerprint(tmp_path / "missing", later) != fingerprint(policies.path, later)
+from webhook.policy.directory import contents_of, read_directory
 
 
 def test_the_digest_follows_names_and_contents_only(policies) -> None:
@@ -87,12 +46,10 @@ def mount(directory, version, files) -> None:
         (directory / old).rmdir()
 
 
-def test_a_mounted_configmap_is_read_once_and_a_swap_changes_the_fingerprint(policies) -> None:
+def test_a_mounted_configmap_is_read_once_also_after_a_swap(policies) -> None:
     mount(policies.path, "v1", {"a.yaml": "1", "b.yaml": "2"})
-    first = fingerprint(policies.path, later)
     assert read_directory(policies.path).files == (("a.yaml", b"1"), ("b.yaml", b"2"))
     mount(policies.path, "v2", {"b.yaml": "2", "c.yaml": "3"})
-    assert first != fingerprint(policies.path, later)
     contents = read_directory(policies.path)
     assert contents.files == (("b.yaml", b"2"), ("c.yaml", b"3"))
     assert contents.faults == ()
@@ -111,16 +68,14 @@ def test_a_file_beside_a_mounted_configmap_is_read_too(policies) -> None:
     assert read_directory(policies.path).files == (("a.yaml", b"1"), ("b.yaml", b"2"))
 
 
-def test_a_directory_reached_through_a_link_is_read_and_its_swap_is_noticed(policies, tmp_path) -> None:
+def test_a_directory_reached_through_a_link_is_read(policies, tmp_path) -> None:
     policies.policy("a")
     link = tmp_path / "current"
     link.symlink_to("policies")
-    first = fingerprint(link, later)
     (tmp_path / "next").mkdir()
     (tmp_path / "next" / "b.yaml").write_text("2")
     (tmp_path / "swap").symlink_to("next")
     os.replace(tmp_path / "swap", link)
-    assert first != fingerprint(link, later)
     assert read_directory(link).files == (("b.yaml", b"2"),)
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from webhook.policy.cuda_rows import cuda_schema_text
+from webhook.policy.cuda_file import cuda_schema_text
 from webhook.policy.policy_quotas import quotas_schema_text
 from webhook.policy.schema import policy_schema_text
 

@@ -8,11 +8,9 @@ import yaml
 from pydantic import AfterValidator, Field
 
 from webhook.policy.loader import load
-from webhook.policy.schema import part_at, policy_schema
 from webhook.policy.show import explain
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import RuleSettings
-from webhook.rules_page.page_of_rules import rules_reference
 from webhook.yaml_files.file_errors import FileErrors
 
 
@@ -77,9 +75,3 @@ def test_a_fault_in_a_map_of_globs_names_the_glob(policies, images, expected) ->
     with pytest.raises(FileErrors) as caught:
         load(policies.path, [BY_GLOB])
     assert [f"{policies.path}/team-a.yaml:6: spec.rules.byGlob.images{expected}"] == str(caught.value).splitlines()
-
-
-def test_a_map_of_globs_is_a_map_of_texts_to_editors_and_readers() -> None:
-    images = part_at(policy_schema([BY_GLOB]), ("spec", "rules", "byGlob", "images"))
-    assert (images["type"], images["additionalProperties"], images["default"]) == ("object", {"type": "string"}, {})
-    assert "| `images` | a map | empty | Versions by glob. |" in rules_reference({"Globs": [BY_GLOB]})

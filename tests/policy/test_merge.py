@@ -61,13 +61,6 @@ def test_merging_with_nothing_or_with_itself_changes_nothing(value) -> None:
     assert merge(node(value, "default"), node(value, "own")).plain() == value
 
 
-@given(maps, maps)
-def test_neither_side_is_changed(base, over) -> None:
-    base_node, over_node = node(base, "default"), node(over, "own")
-    merge(base_node, over_node)
-    assert (base_node.plain(), over_node.plain()) == (base, over)
-
-
 class Sizes(RuleSettings):
     """Settings with a group of which one may be set."""
 

@@ -8,7 +8,6 @@ import yaml
 from webhook.policy.policy_set import Policy
 from webhook.policy.schema import WorkloadsMode, policy_schema
 from webhook.policy.show import effective_policy, explain
-from webhook.rules_page.page_of_rules import rules_reference
 
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {{name: {name}}}\nspec:\n"
 
@@ -40,24 +39,12 @@ def test_the_value_of_a_namespace_replaces_that_of_the_default(policies) -> None
     }
 
 
-def test_hashes_of_policies_that_say_nothing_stay_as_they_were(policies) -> None:
-    write(policies, "_default", rules="{gpuLimits: {mode: enforce}}")
-    assert policies.load().default.hash == "d73a5f33288efd9a198e00d13f12948f88eaa8471bf6215b64e952af77329c66"
-
-
 def test_each_mode_has_a_hash_of_its_own(policies) -> None:
     found: list[Policy] = []
     for said in ("", *(f"{{mode: {mode}}}" for mode in WorkloadsMode)):
         write(policies, "_default", said)
         found.append(policies.load().default)
     assert len({policy.hash for policy in found}) == 1 + len(WorkloadsMode)
-
-
-def test_pools_and_workloads_are_told_apart_by_the_hash(policies) -> None:
-    write(policies, "_default", "{mode: warn}")
-    alone = policies.load().default.hash
-    write(policies, "_default", "{mode: warn}\n  nodePools: [{name: a}]")
-    assert alone != policies.load().default.hash
 
 
 @pytest.mark.parametrize(
@@ -95,17 +82,8 @@ def test_what_is_shown_says_where_it_comes_from_and_is_a_policy_file_that_says_t
     assert modes(policies)["own"] is WorkloadsMode.DISABLED
 
 
-def test_a_mode_that_no_file_names_is_shown_as_such(policies) -> None:
-    write(policies, "own")
-    assert "  # named in no file\n  workloads:\n    mode: warn\n" in explain(policies.load(), "own")
-
-
 def test_editors_know_the_modes() -> None:
     schema = policy_schema()["properties"]["spec"]["properties"]["workloads"]
     assert (schema["properties"]["mode"]["enum"], schema["required"]) == (["warn", "enforce", "disabled"], ["mode"])
     assert schema["additionalProperties"] is False
     json.dumps(schema)
-
-
-def test_the_reference_names_the_modes() -> None:
-    assert "| `mode` | `warn`, `enforce`, `disabled` | required |" in rules_reference()

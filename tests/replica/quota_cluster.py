@@ -14,8 +14,7 @@ from tests.e2e.eventually import eventually
 from webhook.engine.quota_usage import QuotaUsage
 from webhook.kubernetes.api_server import ApiServer
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
-from webhook.replica.quota_status import QuotaStatus
-from webhook.replica.status_objects import StatusTiming
+from webhook.replica.status_objects import QuotaStatus, StatusTiming
 from webhook.rules.rule_settings import Mode
 
 GROUP = "/apis/gpupolicy.dev/v1alpha1"
@@ -23,7 +22,7 @@ DEFINITIONS = yaml.safe_dump_all(shipped().of("CustomResourceDefinition"))
 
 GPUS = Limit(Measure.GPUS, "", Fraction(8))
 
-AT_ONCE = StatusTiming(round=3600.0, spread=0.0, linger=0.0, rest=0.0, lag=3600.0)
+AT_ONCE = StatusTiming(round=3600.0, spread=0.0, settle=0.0, rest=0.0)
 """Differences are written in the next round, which tests start."""
 
 

@@ -69,20 +69,11 @@ NOT_FOUND = {"kind": "Status", "message": "not found"}
         pytest.param(
             always(404, b"404 page not found\n"), "404: 404 page not found", id="an API that is not there yet"
         ),
-        pytest.param(always(404, NOT_FOUND), "404: not found", id="something that is not found"),
         pytest.param(always(404, {**NOT_FOUND, "details": {"name": "other"}}), "404", id="another that is not found"),
-        pytest.param(always(404, {**NOT_FOUND, "details": 7}), "404", id="odd details"),
         pytest.param(always(500, {"message": "etcdserver: request timed out"}), "500: etcdserver", id="a fault"),
-        pytest.param(always(503, b""), "503: nothing", id="a fault without words"),
         pytest.param(always(200, b"<html>"), "unexpected", id="no JSON"),
         pytest.param(always(200, []), "the answer is no JSON object", id="a list"),
-        pytest.param(always(200, {}), "the answer is not a ledger", id="an empty object"),
         pytest.param(always(200, {"data": {DATA: '{"pods": 0}'}}), "the answer is not a ledger", id="no metadata"),
-        pytest.param(
-            always(200, {"data": {DATA: "{}"}, "metadata": {"resourceVersion": ""}}),
-            "the answer is not a ledger",
-            id="no version",
-        ),
     ],
 )
 def test_no_fault_looks_like_a_ledger_that_is_not_there(store, server, answer, told):
@@ -98,10 +89,7 @@ def test_no_fault_looks_like_a_ledger_that_is_not_there(store, server, answer, t
         pytest.param(404, f"{PREFIX}{KEY}", ConflictError, id="gone"),
         pytest.param(404, "gpu-policy", LedgerError, id="the namespace is gone"),
         pytest.param(403, "", LedgerError, id="forbidden"),
-        pytest.param(413, "", LedgerError, id="too large"),
-        pytest.param(429, "", LedgerError, id="too many requests"),
         pytest.param(500, "", LedgerError, id="a fault"),
-        pytest.param(504, "", LedgerError, id="a timeout"),
     ],
 )
 def test_writes_that_fail_are_told_from_ledgers_that_changed(store, server, status, about, fault):
@@ -138,12 +126,8 @@ BROKEN = [
     pytest.param(packed(b"no gzip"), "not gzip", id="no gzip"),
     pytest.param(packed(gzip.compress(b"{}")[:-4]), "cut off", id="cut off"),
     pytest.param(packed(gzip.compress(b"\0" * 2**25)), "cut off, or larger", id="a bomb"),
-    pytest.param({"binaryData": {PACKED: "?"}}, "", id="no base64"),
     pytest.param({"data": {DATA: 7}}, "found neither", id="a number"),
-    pytest.param({"data": {DATA: "{"}}, "", id="half a ledger"),
-    pytest.param({"data": {DATA: "[]"}}, "expected a map", id="no map"),
     pytest.param({"data": {DATA: "ä" * 2**19}}, "", id="very long"),
-    pytest.param({"data": {"bok.json": "{}"}}, "found neither", id="another key"),
     pytest.param({}, "found neither", id="emptied"),
 ]
 
@@ -289,7 +273,6 @@ def test_what_others_have_labelled_like_a_ledger_is_none(store, server, tmp_path
     [
         pytest.param(always(403, {"message": "no"}), "the API server answered 403", id="no right"),
         pytest.param(always(404, NOT_FOUND), "the API server answered 404", id="no namespace"),
-        pytest.param(always(200, []), "does not answer", id="no object"),
         pytest.param(always(200, {}), "something else", id="no ledger"),
     ],
 )

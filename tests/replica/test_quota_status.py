@@ -25,9 +25,7 @@ from tests.replica.quota_cluster import (
 )
 from webhook.engine.quota_usage import QuotaUsage, statuses
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
-from webhook.replica.quota_status import QuotaStatus
-from webhook.replica.shown_kind import API, INSTALLATION, MANAGED_BY
-from webhook.replica.status_objects import StatusTiming
+from webhook.replica.status_objects import API, INSTALLATION, MANAGED_BY, QuotaStatus, StatusTiming
 from webhook.rules.rule_settings import Mode
 
 __all__ = ["namespaces", "plane", "publisher"]
@@ -153,7 +151,7 @@ def test_an_object_outlives_its_quota_until_every_replica_has_the_new_policies(
     published(one, [shared_quota(here, used=3)], lambda: objects(plane) != [])
     eventually(lambda: one.known == 1)
     one.show([])
-    for _ in range(14):
+    for _ in range(17):
         one.write_some()
         clock.now += 10.0
     assert used(plane) == {(here, NAME): "3"}
@@ -167,7 +165,7 @@ def test_a_replica_that_is_behind_does_not_undo_what_another_has_counted(
 ) -> None:
     """Unless that lasts: a restored cluster may count its versions from lower numbers."""
     clock, (here,) = Clock(), namespaces(1)
-    ahead, behind = publisher(), publisher(replace(AT_ONCE, lag=60.0), clock=clock)
+    ahead, behind = publisher(), publisher(replace(AT_ONCE, settle=60.0), clock=clock)
     published(ahead, [shared_quota(here, used=5, version=1000)], lambda: used(plane) == {(here, NAME): "5"})
     eventually(lambda: behind.known == 1)
     behind.show([shared_quota(here, used=4, version=999)])

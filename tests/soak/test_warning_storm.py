@@ -16,8 +16,7 @@ from tests.e2e.eventually import eventually
 from tests.e2e.installation import Installation
 from tests.e2e.objects import gpu_pod
 from tests.reviews import review
-from webhook.replica.warning_events import MOST_A_MINUTE, REASON, RESULTS
-from webhook.replica.warning_queue import MOST_WAITING
+from webhook.replica.warning_events import MOST_A_MINUTE, MOST_WAITING, REASON, RESULTS
 
 PODS = 10_000
 NAMESPACES = 25

@@ -81,14 +81,6 @@ _REASONS = {
 _EXPECTED: Mapping[type, str] = {dict: "a map", list: "a list", str: "a string"}
 
 
-_LONGEST_BEGINNING = 512
-_BEGINNING = re.compile(
-    rb'\s*\{(?:\s*"(?:kind|apiVersion)"\s*:\s*"[a-zA-Z0-9./]+"\s*,){2}'
-    rb'\s*"request"\s*:\s*\{\s*"uid"\s*:\s*"([a-zA-Z0-9-]{1,64})"'
-)
-"""The beginning of a review, up to the uid, which is the first field of a request."""
-
-
 class UnansweredError(Exception):
     """A request that gets no decision. `reason` is for the metric, the text for people: found, expected, remedy."""
 
@@ -173,12 +165,6 @@ def parse(body: bytes) -> AdmissionRequest:
         object=_part(request, "object", dict) or None,
         old_object=_part(request, "oldObject", dict) or None,
     )
-
-
-def uid_of(body: bytes) -> str:
-    """The uid of a review, without parsing the body; empty where it does not stand where the API server writes it."""
-    found = _BEGINNING.match(body[:_LONGEST_BEGINNING])
-    return found.group(1).decode("ascii") if found is not None else ""
 
 
 def _part(parent: Mapping[str, Any], key: str, kind: type, path: str = "request.") -> Any:

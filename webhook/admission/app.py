@@ -4,6 +4,7 @@
 `CachedPage` caches a page that is expensive and changes slowly, such as the page of metrics.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -20,37 +21,22 @@ SECONDS = 1.0
 
 
 class CachedPage:
-    """A page that is made at most once a second, by one thread at a time; other threads get the last page.
-
-    Threads wait for each other only while there is no page yet. The thread that makes the page gets what `make` raises.
-    """
+    """A page that is made at most once a second, by one thread at a time. Whoever makes it gets what `make` raises."""
 
     def __init__(self, make: Callable[[], bytes], clock: Callable[[], float] = time.monotonic) -> None:
         self._make = make
         self._clock = clock
-        self._making = threading.Lock()
-        self._page: bytes | None = None
-        self._made = 0.0
+        self._lock = threading.Lock()
+        self._page = b""
+        self._made = -math.inf
 
     def get(self) -> bytes:
         """The page; it is at most as old as a second and the time to make it."""
-        page = self._fresh()
-        if page is not None:
-            return page
-        last = self._page
-        if not self._making.acquire(blocking=last is None) and last is not None:
-            return last
-        try:
-            page = self._fresh()  # somebody else may have made it just now
-            if page is None:
-                page = self._page = self._make()
+        with self._lock:
+            if self._clock() - self._made >= SECONDS:
+                self._page = self._make()
                 self._made = self._clock()
-            return page
-        finally:
-            self._making.release()
-
-    def _fresh(self) -> bytes | None:
-        return self._page if self._clock() - self._made < SECONDS else None
+            return self._page
 
 
 METRICS = "/metrics"
@@ -64,7 +50,6 @@ class MetricsPort:
         self._metrics = metrics
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request."""
         is_metrics_port = environ.get("webhook.is_metrics_port")
         if is_metrics_port is None or is_metrics_port is (environ["PATH_INFO"] == METRICS):
             return self._application(environ, start_response)

@@ -8,7 +8,6 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
@@ -16,19 +15,16 @@ from typing import Any
 from webhook.admission import logs, phases
 from webhook.admission.admission_review import (
     AdmissionRequest,
-    AdmissionResponse,
     UnansweredError,
     check_length,
     parse,
     render,
-    uid_of,
     unavailable,
 )
 from webhook.admission.memory_budget import MOST_OF_A_REVIEW, Room, memory_of
 from webhook.admission.phases import Decision
 from webhook.admission.service import Service
-from webhook.admission.time_budget import TimeBudget
-from webhook.admission.watchdog import DecisionDeadline, TookTooLongError
+from webhook.admission.watchdog import DecisionDeadline, TimeBudget, TookTooLongError
 from webhook.facts.facts import ClusterFacts
 from webhook.model.shape import ShapeError
 
@@ -75,7 +71,6 @@ class ReviewEndpoint:
         }
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request."""
         is_review = not environ.get("webhook.is_metrics_port")
         phase = self._phases.get(environ["PATH_INFO"]) if is_review else None
         if phase is None:
@@ -103,68 +98,31 @@ class ReviewEndpoint:
         body = _body(environ)
         needed = memory_of(body)
         if needed > MOST_OF_A_REVIEW:
-            return self._refused_unread(body, needed)
+            text = (
+                f"request: found maps, lists and strings that take {needed} bytes of memory, expected at most "
+                f"{MOST_OF_A_REVIEW}; make several objects of it, or leave entries out"
+            )
+            raise UnansweredError(text, HTTPStatus.UNPROCESSABLE_ENTITY)
         wait = budget.seconds, budget.may_block
         with self._turn.taken(int(name == _OF_POLICIES), *wait), self._room.taken(needed, *wait):
-            return self._decided(body, _Asked(name, decide, facts, budget, started))
-
-    def _refused_unread(self, body: bytes, needed: int) -> bytes:
-        """Refuse a body that would take too much memory to parse: by a review, if the uid is at its usual place."""
-        text = (
-            f"request: found maps, lists and strings that take {needed} bytes of memory, expected at most "
-            f"{MOST_OF_A_REVIEW}; make several objects of it, or leave entries out"
-        )
-        uid = uid_of(body)
-        if not uid:
-            raise UnansweredError(text, HTTPStatus.UNPROCESSABLE_ENTITY)
-        self._service.metrics.error("bad_request")
-        return render(uid, AdmissionResponse(is_allowed=False, message=text, code=HTTPStatus.UNPROCESSABLE_ENTITY))
-
-    def _decided(self, body: bytes, asked: "_Asked") -> bytes:
-        review = parse(body)
-        try:
-            decision, answer = asked.budget.deadline.within(lambda: _answered(asked, review))
-        except TookTooLongError as error:
-            message = f"{error}: no decision for request {review.uid}, failurePolicy decides"
-            fields = {"phase": asked.name, "kind": review.kind, "namespace": review.namespace}
-            _LOG.warning(message, extra={"fields": fields | logs.whereabouts(error.__cause__ or error)})
-            raise UnansweredError(str(error), HTTPStatus.INTERNAL_SERVER_ERROR, "took_too_long") from None
-        except Exception as error:  # noqa: BLE001  # logged, and answered so that failurePolicy decides
-            message = f"a bug: no decision for request {logs.short(review.uid)}, failurePolicy decides"
-            _LOG.error(message, extra={"fields": logs.whereabouts(error)})
-            text = "no decision because of a bug in gpu-policy; its log says more"
-            raise UnansweredError(text, HTTPStatus.INTERNAL_SERVER_ERROR, "bug") from None
-        seconds = time.perf_counter() - asked.started
-        self._service.metrics.count(asked.name, review, decision, seconds)
-        logs.log_decision(asked.name, review, decision, seconds)
-        self._service.tell(asked.name, review, decision)
-        return answer
+            review = parse(body)
+            decision, answer = _decided(name, decide, review, facts, budget)
+            seconds = time.perf_counter() - started
+            self._service.metrics.count(name, review, decision, seconds)
+            logs.log_decision(name, review, decision, seconds)
+            self._service.tell(name, review, decision)
+            return answer
 
 
 def _objection(environ: Environ) -> str:
     """Why reviews of this caller are not answered; empty where they are. The one place that authenticates callers.
 
     A caller shows a client certificate, if the replica was started with an authority for client certificates. The
-    server checks the certificate at the handshake, and reads no body from a caller whose certificate is wrong.
-
-    Kubernetes 1.37 begins to issue tokens to API servers, with which they will authenticate to webhooks (KEP-6060,
-    alpha): a bearer token in the header Authorization, signed by the cluster, for the audience of one webhook
-    configuration and for API groups of reviews. No API server presents one yet. The header is neither read nor kept,
-    and never reaches a log.
+    server checks it at the handshake, and reads no body from a caller whose certificate is wrong. A bearer token, with
+    which API servers may authenticate to webhooks one day (KEP-6060), is neither read nor logged.
     """
     text: str = environ.get("webhook.objection", "")
     return text
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A phase, what it decides with, and when its request came (`time.perf_counter`)."""
-
-    name: str
-    decide: Phase
-    facts: ClusterFacts
-    budget: TimeBudget
-    started: float
 
 
 def _time_budget(environ: Environ, decision_seconds: float) -> TimeBudget:
@@ -173,22 +131,14 @@ def _time_budget(environ: Environ, decision_seconds: float) -> TimeBudget:
     The API server gives its timeout in the query, as in `timeout=5s`. After half of that time, a second attempt is
     better than a late answer: there is still time for one, and under load it may reach another replica.
     """
-    waited = environ.get("webhook.waited", _not_at_all)()
+    waited = environ.get("webhook.waited", float)()
     timeout = _timeout_seconds(environ.get("QUERY_STRING", ""))
     if waited > timeout * _LATEST_START:
         text = f"overloaded: the request waited for {waited:.1f} s of the {timeout} s that its sender waits"
         raise unavailable(text, "overloaded")
     left = timeout - waited
     deadline = DecisionDeadline(decision_seconds, time.monotonic() + left)
-    return TimeBudget(left * _SPENDABLE, environ.get("webhook.may_block", _nothing), deadline)
-
-
-def _not_at_all() -> float:
-    return 0.0
-
-
-def _nothing() -> None:
-    return None
+    return TimeBudget(left * _SPENDABLE, environ.get("webhook.may_block", lambda: None), deadline)
 
 
 @lru_cache(maxsize=16)  # an API server has one for each webhook
@@ -223,15 +173,28 @@ def _too_large() -> UnansweredError:
     return UnansweredError(text, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
-def _answered(asked: _Asked, review: AdmissionRequest) -> tuple[Decision, bytes]:
-    decision = _decision(asked, review)
-    return decision, render(review.uid, decision.answer)
+def _decided(
+    name: str, decide: Phase, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget
+) -> tuple[Decision, bytes]:
+    """The decision and its answer. Raises UnansweredError after a bug, or when the time is used up."""
 
+    def decided() -> tuple[Decision, bytes]:
+        try:
+            decision = decide(review, facts, budget)
+            check_length(decision.answer)
+        except ShapeError as error:
+            decision = phases.malformed(error)
+        return decision, render(review.uid, decision.answer)
 
-def _decision(asked: _Asked, review: AdmissionRequest) -> Decision:
     try:
-        decision = asked.decide(review, asked.facts, asked.budget)
-        check_length(decision.answer)
-    except ShapeError as error:
-        return phases.malformed(error)
-    return decision
+        return budget.deadline.within(decided)
+    except TookTooLongError as error:
+        message = f"{error}: no decision for request {review.uid}, failurePolicy decides"
+        fields = {"phase": name, "kind": review.kind, "namespace": review.namespace}
+        _LOG.warning(message, extra={"fields": fields | logs.whereabouts(error.__cause__ or error)})
+        raise UnansweredError(str(error), HTTPStatus.INTERNAL_SERVER_ERROR, "took_too_long") from None
+    except Exception as error:  # noqa: BLE001  # logged, and answered so that failurePolicy decides
+        message = f"a bug: no decision for request {logs.short(review.uid)}, failurePolicy decides"
+        _LOG.error(message, extra={"fields": logs.whereabouts(error)})
+        text = "no decision because of a bug in gpu-policy; its log says more"
+        raise UnansweredError(text, HTTPStatus.INTERNAL_SERVER_ERROR, "bug") from None

@@ -27,7 +27,6 @@ class JsonFormatter(logging.Formatter):
     """A log record as one JSON object; `extra={"fields": {...}}` adds to it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as a line of JSON; values that JSON does not have become texts."""
         entry: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

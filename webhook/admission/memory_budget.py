@@ -6,7 +6,7 @@ never too low, because such characters inside of texts only add to it.
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 
 from webhook.admission.admission_review import UnansweredError, unavailable
 
@@ -64,9 +64,6 @@ def memory_of(body: bytes) -> int:
     )
 
 
-_NONE = nullcontext()
-
-
 class Room:
     """Room that reviews share, such as memory. A review that does not fit waits until others end."""
 
@@ -76,17 +73,20 @@ class Room:
         self._waiting = 0
         self._changed = threading.Condition()
 
-    def taken(self, amount: int, seconds: float, may_block: Callable[[], None]) -> AbstractContextManager[None]:
+    @contextmanager
+    def taken(self, amount: int, seconds: float, may_block: Callable[[], None]) -> Iterator[None]:
         """Take `amount` of the room while the context lasts, after waiting for up to `seconds`.
 
         `may_block` is called before waiting. Raises UnansweredError where there is no room in time. An amount of 0,
         which most reviews have, never waits.
         """
-        return self._taken(amount, seconds, may_block) if amount else _NONE
-
-    @contextmanager
-    def _taken(self, amount: int, seconds: float, may_block: Callable[[], None]) -> Iterator[None]:
-        self._take(amount, seconds, may_block)
+        if not amount:
+            yield
+            return
+        with self._changed:
+            if amount > self._left:
+                self._wait_for(amount, seconds, may_block)
+            self._left -= amount
         try:
             yield
         finally:
@@ -94,19 +94,16 @@ class Room:
                 self._left += amount
                 self._changed.notify_all()
 
-    def _take(self, amount: int, seconds: float, may_block: Callable[[], None]) -> None:
-        with self._changed:
-            if amount > self._left:
-                if self._waiting >= self._most_waiting:
-                    raise _overloaded()
-                self._waiting += 1
-                try:
-                    may_block()
-                    if not self._changed.wait_for(lambda: amount <= self._left, seconds):
-                        raise _overloaded()
-                finally:
-                    self._waiting -= 1
-            self._left -= amount
+    def _wait_for(self, amount: int, seconds: float, may_block: Callable[[], None]) -> None:
+        if self._waiting >= self._most_waiting:
+            raise _overloaded()
+        self._waiting += 1
+        try:
+            may_block()
+            if not self._changed.wait_for(lambda: amount <= self._left, seconds):
+                raise _overloaded()
+        finally:
+            self._waiting -= 1
 
 
 def _overloaded() -> UnansweredError:

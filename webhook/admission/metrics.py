@@ -18,7 +18,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from webhook.admission.admission_review import AdmissionRequest
 from webhook.admission.phases import Decision
-from webhook.admission.series import NamespaceSeries, ScrapedGauge, Series
+from webhook.admission.series import NamespaceSeries, ScrapedGauge, Series, Values
 from webhook.outcome import FindingKind
 from webhook.rules import RULES
 from webhook.rules.rule_settings import Mode
@@ -41,6 +41,35 @@ _RESULTS = {
     "policies": ("allowed", "refused"),
     "claims": ("allowed", "refused"),
 }
+
+GAUGES: Mapping[str, tuple[str, ...]] = {
+    "ready": ("1 if this replica is ready for requests, 0 if it is not: facts not loaded, watch stale, or draining.",),
+    "facts_age_seconds": (
+        "Seconds since the watches of nodes, RuntimeClasses and PriorityClasses were last known to be current.",
+    ),
+    "apiserver_reachable": ("1 if the API server answers this replica, 0 if the last known facts are used meanwhile.",),
+    "policy_info": ("1 for the policy set in force, by content hash.", "hash"),
+    "exception_end_timestamp_seconds": ("End of an exception, Unix time.", "exception"),
+    "certificate_expiry_seconds": (
+        "Seconds until a certificate ends (ca, leaf), or until the live caBundle stops trusting the certificate that "
+        "is served (ca_bundle); 0 if it does not trust it now.",
+        "certificate",
+    ),
+    "certificate_fault": ("1 while the keeper of certificates cannot do its work, 0 if all is well.",),
+    "clock_skew_seconds": ("Seconds that this replica's clock is ahead of the API server's, to about a second.",),
+    "webhook_configuration_ok": (
+        "1 if the webhook configuration is present and as it was installed, 0 if it is missing or was changed.",
+        "configuration",
+    ),
+    "webhook_timeout_seconds": ("Seconds after which the API server gives up a call, as installed.", "configuration"),
+    "images_known": ("Image references whose configuration is known.",),
+    "images_pending": ("Image references that wait for a look-up, or are being looked up.",),
+    "image_results_shared": (
+        "1 if results of look-ups were exchanged with the other replicas when it was last tried, 0 if that failed.",
+    ),
+    "warning_events_waiting": ("Pods of controllers that wait for the Events about their warnings.",),
+}
+"""Name, without its prefix, of what is read at each scrape -> its text and its labels."""
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # when each series began would double their number
 
@@ -90,12 +119,7 @@ class Metrics:
         self._error_of, self._latency_of = Series(errors), Series(latency)
         self._namespace_of = NamespaceSeries(namespaces, namespace_series)
         self._lookup_of: Series
-        self._watch(
-            "gpu_policy_policy_info",
-            "1 for the policy set in force, by content hash.",
-            lambda: {(self._policy_hash,): 1.0} if self._policy_hash else {},
-            "hash",
-        )
+        self.watch("policy_info", lambda: {self._policy_hash: 1.0} if self._policy_hash else None)
         self._reload_ok = Gauge(
             "gpu_policy_policy_reload_ok",
             "1 if the policy files on disk are in force, 0 if they were refused and the last good set is kept.",
@@ -111,116 +135,34 @@ class Metrics:
         self._begin_at_zero()
 
     def know_namespaces(self, is_known: Callable[[str], bool]) -> None:
-        """Set the function that says whether a namespace certainly exists. Such namespaces get series before others."""
+        """Set the function that says whether a namespace exists. Only such namespaces get series."""
         self._namespace_of.is_known = is_known
 
-    def watch_readiness(self, ready: Callable[[], bool]) -> None:
-        """Show whether this replica is ready, as on /readyz."""
-        self._watch(
-            "gpu_policy_ready",
-            "1 if this replica is ready for requests, 0 if it is not: facts not loaded, watch stale, or draining.",
-            lambda: {(): ready()},
-        )
-
-    def watch_facts(self, age: Callable[[], float], reachable: Callable[[], bool]) -> None:
-        """Show how old the facts about the cluster are and whether the API server answers, read at each scrape."""
-        self._watch(
-            "gpu_policy_facts_age_seconds",
-            "Seconds since the watches of nodes, RuntimeClasses and PriorityClasses were last known to be current.",
-            lambda: {(): age()},
-        )
-        self._watch(
-            "gpu_policy_apiserver_reachable",
-            "1 if the API server answers this replica, 0 if the last known facts are used meanwhile.",
-            lambda: {(): reachable()},
-        )
+    def watch(self, name: str, read: Callable[[], Values]) -> None:
+        """Show one of GAUGES, read at each scrape."""
+        text, *labels = GAUGES[name]
+        ScrapedGauge(f"gpu_policy_{name}", text, tuple(labels), read, registry=self.registry)
 
     def watch_exceptions(self, ends: Callable[[], Mapping[str, float]]) -> None:
         """Show when exceptions end, in seconds since 1970 by name, and begin to count how often each is used."""
 
-        def shown() -> Mapping[tuple[str, ...], float]:
-            found: dict[tuple[str, ...], float] = {(name,): end for name, end in ends().items()}
-            for labels in found:
-                self._exception_of[labels].inc(0)
+        def shown() -> Mapping[str, float]:
+            found = ends()
+            for name in found:
+                self._exception_of[(name,)].inc(0)
             return found
 
-        self._watch("gpu_policy_exception_end_timestamp_seconds", "End of an exception, Unix time.", shown, "exception")
+        self.watch("exception_end_timestamp_seconds", shown)
 
-    def watch_certificates(
-        self,
-        expiry: Callable[[], Mapping[str, float]],
-        fault: Callable[[], bool],
-        clock_skew: Callable[[], float | None],
-    ) -> None:
-        """Show how the certificates stand, read at each scrape.
-
-        `expiry` gives certificate (ca, leaf, ca_bundle) -> seconds, without unknown ones. `fault` says whether the
-        keeper of certificates cannot do its work. `clock_skew` gives the seconds that the local clock is ahead of the
-        API server's; None where that is unknown.
-        """
-        self._watch(
-            "gpu_policy_certificate_expiry_seconds",
-            "Seconds until a certificate ends (ca, leaf), or until the live caBundle stops trusting the certificate "
-            "that is served (ca_bundle); 0 if it does not trust it now.",
-            lambda: {(name,): seconds for name, seconds in expiry().items()},
-            "certificate",
-        )
-        self._watch(
-            "gpu_policy_certificate_fault",
-            "1 while the keeper of certificates cannot do its work, 0 if all is well.",
-            lambda: {(): fault()},
-        )
-        self._watch(
-            "gpu_policy_clock_skew_seconds",
-            "Seconds that this replica's clock is ahead of the API server's, to about a second.",
-            lambda: {} if (skew := clock_skew()) is None else {(): skew},
-        )
-
-    def watch_registration(self, ok: Callable[[], Mapping[str, bool]], timeouts: Mapping[str, float]) -> None:
-        """Show how the webhook configurations stand, by configuration (mutating, validating), read at each scrape.
-
-        `ok` gives configuration -> whether it is as installed; a configuration that could not be read is left out.
-        `timeouts` gives configuration -> seconds after which the API server gives up, as installed.
-        """
-        self._watch(
-            "gpu_policy_webhook_configuration_ok",
-            "1 if the webhook configuration is present and as it was installed, 0 if it is missing or was changed.",
-            lambda: {(name,): fine for name, fine in ok().items()},
-            "configuration",
-        )
-        self._watch(
-            "gpu_policy_webhook_timeout_seconds",
-            "Seconds after which the API server gives up a call, as installed.",
-            lambda: {(name,): seconds for name, seconds in timeouts.items()},
-            "configuration",
-        )
-
-    def watch_images(
-        self, known: Callable[[], int], pending: Callable[[], int], shared: Callable[[], bool | None]
-    ) -> None:
-        """Show what is known about images, read at each scrape, and begin to count look-ups.
-
-        `shared` says whether the last exchange of results with other replicas worked; None where results are not
-        shared.
-        """
+    def count_lookups(self) -> None:
+        """Begin to count look-ups of images."""
         text = f"Look-ups of images in their registries, by result ({', '.join(LOOKUP_RESULTS)})."
         self._lookup_of = Series(self._counter("gpu_policy_image_lookups", ["result"], text))
         for result in LOOKUP_RESULTS:
             self._lookup_of[(result,)].inc(0)
-        self._watch("gpu_policy_images_known", "Image references whose configuration is known.", lambda: {(): known()})
-        self._watch(
-            "gpu_policy_images_pending",
-            "Image references that wait for a look-up, or are being looked up.",
-            lambda: {(): pending()},
-        )
-        self._watch(
-            "gpu_policy_image_results_shared",
-            "1 if results of look-ups were exchanged with the other replicas when it was last tried, 0 if that failed.",
-            lambda: {} if (fine := shared()) is None else {(): fine},
-        )
 
-    def count_warning_events(self, results: Sequence[str], waiting: Callable[[], int]) -> Counter:
-        """Begin to count what becomes of warnings about pods with controllers, and show how many pods wait."""
+    def count_warning_events(self, results: Sequence[str]) -> Counter:
+        """Begin to count what becomes of warnings about pods with controllers."""
         text = (
             f"Warnings about pods of controllers, by what became of their Event ({', '.join(results)}); unconfirmed "
             "are those of pods that were not stored."
@@ -228,15 +170,9 @@ class Metrics:
         counter = self._counter("gpu_policy_warning_events", ["result"], text)
         for result in results:
             counter.labels(result).inc(0)
-        self._watch(
-            "gpu_policy_warning_events_waiting",
-            "Pods of controllers that wait for the Events about their warnings.",
-            lambda: {(): waiting()},
-        )
         return counter
 
     def policies(self, content_hash: str, *, is_current: bool, failures: int, removed_quotas: int = 0) -> None:
-        """Show the policy set in force and how its last reload went."""
         self._policy_hash = content_hash
         self._reload_ok.set(is_current)
         self._reload_failures.inc(max(0, failures - self._failures_seen))
@@ -244,7 +180,6 @@ class Metrics:
         self._failures_seen, self._removed_seen = failures, removed_quotas
 
     def count(self, phase: str, request: AdmissionRequest, decision: Decision, seconds: float) -> None:
-        """Count one answer, which took this long."""
         result = decision.result
         operation = request.operation if request.operation in _OPERATIONS else "other"
         self._count_of[phase, operation, result].inc()
@@ -259,15 +194,13 @@ class Metrics:
                 self._exception_of[(name,)].inc()
 
     def error(self, reason: str) -> None:
-        """Count a request that got no decision, for one of REASONS."""
         self._error_of[(reason,)].inc()
 
     def image_lookup(self, result: str) -> None:
-        """Count one look-up of an image, with one of LOOKUP_RESULTS; after `watch_images`."""
+        """Count one look-up of an image, with one of LOOKUP_RESULTS; after `count_lookups`."""
         self._lookup_of[(result,)].inc()
 
     def page(self) -> bytes:
-        """All metrics in the Prometheus text format."""
         return generate_latest(self.registry)
 
     def _begin_at_zero(self) -> None:
@@ -283,6 +216,3 @@ class Metrics:
 
     def _counter(self, name: str, labels: Sequence[str], text: str) -> Counter:
         return Counter(name, text, labels, registry=self.registry)
-
-    def _watch(self, name: str, text: str, read: Callable[[], Mapping[tuple[str, ...], float]], *labels: str) -> None:
-        ScrapedGauge(name, text, labels, read, registry=self.registry)

@@ -7,8 +7,8 @@ only at the pairs.
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
-from weakref import ref
 
 from prometheus_client import CollectorRegistry
 
@@ -43,7 +43,10 @@ def show_nodes(
     There are no series until the cluster has been read, and none of a branch of which nobody knows whether it has
     ended.
     """
-    counted = _remembering(snapshot, tables)
+
+    def counted() -> NodeCounts:
+        found = snapshot()
+        return NodeCounts({}, {}) if found is None else count_nodes(found, tables())
 
     def ended() -> Mapping[Labels, float]:
         drivers, at = tables().drivers, now()
@@ -55,22 +58,7 @@ def show_nodes(
     ScrapedGauge("gpu_policy_nodes_of_ended_branch", text, ("branch",), ended, registry=registry)
 
 
-def _remembering(snapshot: Callable[[], Snapshot | None], tables: Callable[[], CudaTables]) -> Callable[[], NodeCounts]:
-    """A function that counts the nodes, and counts again only after a change of nodes or tables."""
-    last: tuple[ref[Snapshot], CudaTables, NodeCounts] | None = None
-
-    def counted() -> NodeCounts:
-        nonlocal last
-        now, own, known = snapshot(), tables(), last
-        if now is None:
-            return NodeCounts({}, {})
-        if known is None or known[0]() is not now or known[1] is not own:
-            known = last = ref(now), own, count_nodes(now, own)
-        return known[2]
-
-    return counted
-
-
+@lru_cache(maxsize=1)  # anybody who may reach the port can scrape as often as they like
 def count_nodes(snapshot: Snapshot, tables: CudaTables) -> NodeCounts:
     """Count the nodes with NVIDIA GPUs.
 

@@ -3,7 +3,7 @@
 ConfigMaps of policies are checked when they are applied, so that their author is told of a mistake at once.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -26,7 +26,7 @@ from webhook.outcome import (
     Outcome,
     printable,
 )
-from webhook.policy.config_maps import Checked, Files, check_files, files_of
+from webhook.policy.config_maps import Checked, check_files, files_of
 from webhook.policy.policy_set import InForce, Policy, PolicySet
 from webhook.policy.policy_store import PolicyStore
 from webhook.release import version
@@ -204,34 +204,26 @@ def config_maps(request: AdmissionRequest, store: PolicyStore, now: float | None
     are judged, in seconds since 1970; without it they are not.
     """
     raw = request.object
-    if raw is None or not _is_about_a_config_map(request) or request.operation not in _BRINGING:
+    is_config_map = (request.api_version, request.kind, request.subresource) == ("v1", "ConfigMap", "")
+    if raw is None or not is_config_map or request.operation not in _BRINGING:
         return UNCONCERNED
     new, old = files_of(raw), files_of(request.old_object or {})
-    if (
-        request.operation == "UPDATE" and new == old
-    ):  # labels and finalizers may change although stored policies have mistakes
-        return UNCONCERNED
-    return _checked(raw, new, old, store, now)
-
-
-def _checked(raw: Mapping[str, Any], new: Files, old: Files, store: PolicyStore, now: float | None) -> Decision:
-    """The decision about a ConfigMap whose files change."""
+    if request.operation == "UPDATE" and new == old:
+        return UNCONCERNED  # labels and finalizers may change although stored policies have mistakes
     try:
         checked = check_files(new, old, store.on_disk(), store.current, now)
     except FileErrors:
         return _allowed(["not checked: this replica cannot read the policies that it has mounted"])
     if checked.unchecked:
         return _allowed([f"not checked: {checked.unchecked}; {_CHECK} has no such limit"])
-    if release := _of_another_release(raw):
-        return _allowed(_of_release(release, checked))
-    if checked.errors:
+    release = _of_another_release(raw)
+    if checked.errors and not release:
         answer = AdmissionResponse(is_allowed=False, message=_refusal(checked))  # of 422 older kubectl shows nothing
         return Decision(answer)
-    return _allowed(_advice(checked))
-
-
-def _is_about_a_config_map(request: AdmissionRequest) -> bool:
-    return (request.api_version, request.kind, request.subresource) == ("v1", "ConfigMap", "")
+    labelled = f"the label says gpu-policy {shortened(release, 63)}; for {version()}, which runs here, a mistake"
+    mistakes = (f"{labelled}: {error}" for error in checked.errors)
+    doubts = (f"as things are, the replicas will not use these policies: {doubt}" for doubt in checked.doubts)
+    return _allowed([*mistakes, *doubts, *checked.notices])
 
 
 def _of_another_release(raw: Mapping[str, Any]) -> str:
@@ -243,20 +235,6 @@ def _of_another_release(raw: Mapping[str, Any]) -> str:
     release = labels.get(VERSION_LABEL)
     is_of_chart = labels.get(NAME_LABEL) == CHART
     return release if is_of_chart and isinstance(release, str) and release != version() else ""
-
-
-def _of_release(release: str, checked: Checked) -> Iterator[str]:
-    """The warnings about policies of another release."""
-    for error in checked.errors:
-        labelled = shortened(release, 63)
-        yield f"the label says gpu-policy {labelled}; for {version()}, which runs here, a mistake: {error}"
-    yield from _advice(checked)
-
-
-def _advice(checked: Checked) -> Iterator[str]:
-    for doubt in checked.doubts:
-        yield f"as things are, the replicas will not use these policies: {doubt}"
-    yield from checked.notices
 
 
 def _refusal(checked: Checked) -> str:

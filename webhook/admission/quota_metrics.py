@@ -73,7 +73,7 @@ class QuotaMetrics(Observer):
             "gpu_policy_quota_reconcile_age_seconds",
             "Seconds since this replica last compared every ledger with the pods of the cluster.",
             (),
-            lambda: {} if (seconds := age()) is None else {(): seconds},
+            age,
             registry=registry,
         )
         for operation in ("reserve", "look_up"):

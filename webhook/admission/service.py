@@ -4,24 +4,19 @@ Quotas are the last step of the validating phase: a pod that nothing refuses is 
 """
 
 import hashlib
-import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import UUID
 
-from webhook import engine
 from webhook.admission import claim_phase, phases
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse, objection_to
+from webhook.admission.claim_phase import PodLookUp, PodsOfClaims
 from webhook.admission.metrics import Metrics
 from webhook.admission.node_metrics import show_nodes
 from webhook.admission.phases import Decision, decide
-from webhook.admission.pod_look_up import PodLookUp, StoredPods
-from webhook.admission.time_budget import TimeBudget
-from webhook.admission.warned_pods import DecisionListener
-from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline, TookTooLongError
+from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline, TimeBudget
 from webhook.engine import quota_claims
 from webhook.engine.quota_claims import NO_CLAIMS
 from webhook.facts.facts import ClusterFacts, FactsSource, ImageSource
@@ -31,10 +26,7 @@ from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import AlreadyStored, Claim, Unanswered, Verdict
 from webhook.model.image import ImageInfo
 from webhook.model.json_parts import part
-from webhook.model.shape import ShapeError
-from webhook.model.subject import subject_of
 from webhook.model.workloads import is_pod
-from webhook.outcome import Finding
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.policy_store import PolicyStore
 
@@ -47,32 +39,32 @@ def reserve(decision: Decision, request: AdmissionRequest, ledgers: Ledgers | No
     `ledgers` is None where this replica has no ledgers. Dry runs are decided like other requests and leave no entry. A
     pod that is refused already gets no entry.
     """
-    outcome = decision.outcome
-    if outcome is None or decision.claims == NO_CLAIMS:
+    outcome, wanted = decision.outcome, decision.claims
+    if outcome is None or wanted == NO_CLAIMS:
         return decision
-    found, verdicts = decision.claims, list[Verdict]()
-    seen: Callable[[str], Iterable[GpuPod]] | None = None
-    if ledgers is not None and ledgers.context.tells_usage:
-        pods = ledgers.context.pods
-        seen = lambda namespace: budget.deadline.outside(lambda: pods.seen(namespace))  # noqa: E731  # or None
+    verdicts: list[Verdict] = []
 
     def ask(claims: Sequence[Claim]) -> Sequence[Verdict]:
         if ledgers is None:
             return [_NO_LEDGERS] * len(claims)
-        reserving = partial(
-            ledgers.reserve,
-            _uid(request),
-            claims,
-            time.monotonic() + budget.seconds,
-            is_dry_run=request.is_dry_run,
-            name=_name(request),
-            takes_over=found.takes_over,
-            stands_for=found.stands_for,
-        )
-        verdicts.extend(budget.waiting(reserving))
+        with budget.waiting():
+            verdicts[:] = ledgers.reserve(
+                _uid(request),
+                claims,
+                time.monotonic() + budget.seconds,
+                is_dry_run=request.is_dry_run,
+                name=_name(request),
+                takes_over=wanted.takes_over,
+                stands_for=wanted.stands_for,
+            )
         return verdicts
 
-    judged = quota_claims.entered(outcome, request.namespace, found, ask, seen)
+    def seen(namespace: str) -> Iterable[GpuPod]:
+        with budget.deadline.outside():
+            return ledgers.context.pods.seen(namespace) if ledgers is not None else ()
+
+    tells_usage = ledgers is not None and ledgers.context.tells_usage
+    judged = quota_claims.entered(outcome, request.namespace, wanted, ask, seen if tells_usage else None)
     for verdict in verdicts:
         if isinstance(verdict, AlreadyStored):  # answered in the words of the API server, which would refuse it later
             message, annotations = f'pods "{verdict.name}" already exists', decision.answer.audit_annotations
@@ -98,12 +90,14 @@ def _uid(request: AdmissionRequest) -> bytes:
     return hashlib.sha256(request.uid.encode()).digest()[:UID_BYTES]
 
 
+DecisionListener = Callable[[AdmissionRequest, Decision], None]
+"""Takes note of a decision of the validating phase. Never waits and never raises."""
+
+
 class ImageMemory(ImageSource, Protocol):
     """Looks images up, and remembers what was found."""
 
-    def recall(self, text: str, asker: str = "") -> ImageInfo:
-        """What is known about the image at this moment, without a look-up."""
-        ...
+    def recall(self, text: str, asker: str = "") -> ImageInfo: ...
 
 
 class _ImagesOfReview:
@@ -118,10 +112,8 @@ class _ImagesOfReview:
         self._is_dry_run = is_dry_run
 
     def info(self, text: str, asker: str = "") -> ImageInfo:
-        """What is known about the image at this moment."""
-        if self._is_dry_run:
-            return self._deadline.outside(lambda: self._images.recall(text, asker))
-        return self._deadline.outside(lambda: self._images.info(text, asker))
+        with self._deadline.outside():
+            return self._images.recall(text, asker) if self._is_dry_run else self._images.info(text, asker)
 
 
 class Service:
@@ -142,7 +134,7 @@ class Service:
         *,
         clock: Callable[[], float] = time.time,
         listeners: Sequence[DecisionListener] = (),
-        pods: StoredPods | None = None,
+        pods: PodsOfClaims | None = None,
     ) -> None:
         self._clock = clock
         self._pods = pods
@@ -155,11 +147,10 @@ class Service:
         self.decision_seconds = DECISION_SECONDS
         """CPU time that one decision may take."""
         self.is_draining = False
-        metrics.watch_readiness(lambda: not self.not_ready())
+        metrics.watch("ready", lambda: not self.not_ready())
+        metrics.watch("facts_age_seconds", lambda: facts.status(time.monotonic()).age_seconds)
+        metrics.watch("apiserver_reachable", lambda: facts.status(time.monotonic()).server_reachable)
         metrics.watch_exceptions(lambda: {one.name: one.period.ends for one in policies.current.exceptions.all})
-        metrics.watch_facts(
-            lambda: facts.status(time.monotonic()).age_seconds, lambda: facts.status(time.monotonic()).server_reachable
-        )
         show_nodes(
             metrics.registry,
             lambda: None if facts.facts is None else facts.facts.cluster,
@@ -183,11 +174,9 @@ class Service:
         return ""
 
     def refused(self, status: int) -> None:
-        """Count a request that the server answered itself, with this status."""
         self.metrics.error({403: "forbidden", 500: "bug", 503: "overloaded"}.get(status, "bad_request"))
 
     def mutate(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
-        """Answer the mutating phase."""
         current, *earlier = self._sets()
         return phases.mutate(review, current, self._with_images(facts, review, budget), earlier, self._clock())
 
@@ -199,41 +188,20 @@ class Service:
         return reserve(decision, review, self._ledgers, budget)
 
     def claims(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
-        """Answer for ResourceClaims that are about to be created."""
         pod = PodLookUp(self._pods, review.namespace, budget)
         decision = claim_phase.claims(review, self.policies.current, facts, self._clock(), pod)
         return pod.explained(reserve(decision, review, self._ledgers, pod.left))
 
     def workloads(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
-        """Answer for objects that make pods."""
         return phases.workloads(review, self.policies.current, self._with_images(facts, review, budget), self._clock())
 
     def config_maps(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:  # noqa: ARG002  # phases are called alike
-        """Answer for ConfigMaps of policies."""
         return phases.config_maps(review, self.policies, self._clock())
 
     def tell(self, phase: str, review: AdmissionRequest, decision: Decision) -> None:
-        """Tell the listeners of a decision whose answer is made."""
         if phase == "validate":
             for listener in self._listeners:
-                listener.hear(review, decision)
-
-    def not_injected(self, namespace: str, raw: Mapping[str, Any]) -> Sequence[Finding]:
-        """What the rules that mutate say about a stored pod, such as what they would inject in mode `enforce`.
-
-        No look-up of an image is started. Nothing is said of a pod that takes too long or cannot be read.
-        """
-        facts = self.facts.facts
-        if facts is None:
-            return ()
-        deadline = DecisionDeadline(self.decision_seconds, math.inf)
-        if self._images is not None:
-            facts = facts.with_images(_ImagesOfReview(self._images, deadline, is_dry_run=True), namespace)
-        held = self.policies.current.in_force(namespace, lambda: subject_of(raw, "Pod"), self._clock())
-        try:
-            return deadline.within(lambda: engine.mutate(raw, held.policy, facts, namespace=namespace)).findings
-        except (ShapeError, TookTooLongError):
-            return ()
+                listener(review, decision)
 
     def _sets(self) -> tuple[PolicySet, ...]:
         """The policy set in force, and the recent ones that other replicas may still use."""

@@ -6,17 +6,16 @@ the clock, and stay pure. Work that is shared with other decisions, and must not
 """
 
 import ctypes
+import math
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from queue import SimpleQueue
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 _TICK_SECONDS = 0.05
 """Time between two looks at the decisions in progress."""
-_QUIET_TICKS = 20
-"""Looks without a decision in progress after which the thread sleeps until the next decision."""
 _AGAIN_SECONDS = 1.0
 """Time after which the exception is raised again where the first one was lost, as in a finalizer."""
 
@@ -52,7 +51,6 @@ class _Watched:
 
     @property
     def is_over(self) -> bool:
-        """Whether the work has to end."""
         now = time.monotonic()
         return now >= self.ends or (now - self.begun >= self.cpu_seconds and self.spent(now) >= self.cpu_seconds)
 
@@ -69,16 +67,18 @@ class Watchdog:
         self._running: dict[int, _Watched] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._is_asleep = False
-        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._has_work = threading.Event()
 
     def begin(self, watched: _Watched) -> None:
         """Called by a thread that begins work."""
         if self._thread is None:
-            self._start()
+            with self._lock:
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
+                    self._thread.start()
         self._running[watched.thread] = watched
-        if self._is_asleep:  # after the line above, or the thread would not look at it
-            self._wake.put(None)
+        if not self._has_work.is_set():  # after the line above, or the thread would not look at it
+            self._has_work.set()
 
     def end(self, watched: _Watched) -> None:
         """Called by the thread that has ended its work; from now on no exception is raised in it."""
@@ -86,28 +86,15 @@ class Watchdog:
             if self._running.pop(watched.thread, None) is not None and watched.raised_at:
                 _take_back(watched.thread)
 
-    def _start(self) -> None:
-        with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
-                self._thread.start()
-
     def _run(self) -> None:
-        quiet = 0
         while True:
+            if not self._running:
+                self._has_work.clear()
+                if not self._running:
+                    self._has_work.wait()
             time.sleep(_TICK_SECONDS)
             for watched in list(self._running.values()):
                 self._look_at(watched)
-            quiet = 0 if self._running else quiet + 1
-            if quiet >= _QUIET_TICKS:
-                self._sleep()
-                quiet = 0
-
-    def _sleep(self) -> None:
-        self._is_asleep = True
-        if not self._running:
-            self._wake.get()
-        self._is_asleep = False
 
     def _look_at(self, watched: _Watched) -> None:
         with self._lock:  # so that the work is not ended meanwhile, and its thread lives
@@ -165,15 +152,17 @@ class DecisionDeadline:
             self._end()
             raise TookTooLongError(self._bound()) from ended
 
-    def outside(self, work: Callable[[], Result]) -> Result:
-        """The result of `work`, a part of the work `within` that is never ended, because it has limits of its own."""
+    @contextmanager
+    def outside(self) -> Iterator[None]:
+        """A part of the work `within` that is never ended, because it has limits of its own."""
         watched = self._watched
         if watched is None:
-            return work()
+            yield
+            return
         self._end()
         self._left -= watched.spent(time.monotonic())
         try:
-            return work()
+            yield
         finally:
             self._begin()
 
@@ -191,3 +180,22 @@ class DecisionDeadline:
         if time.monotonic() >= self._ends:
             return "took too long: the sender no longer waits"
         return f"took too long: more than the {self._allowed:g} s of CPU time that one decision may take"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBudget:
+    """How long a request may wait, and how it lets other requests be served meanwhile.
+
+    `seconds` may be spent on waiting; `may_block` is called before it. `deadline` bounds the rest of the decision.
+    """
+
+    seconds: float = 1.0
+    may_block: Callable[[], None] = lambda: None
+    deadline: DecisionDeadline = field(default_factory=lambda: DecisionDeadline(DECISION_SECONDS, math.inf))
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """A part of the decision that may wait and bounds its time itself."""
+        with self.deadline.outside():
+            self.may_block()
+            yield

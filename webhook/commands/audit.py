@@ -261,8 +261,7 @@ def _publish(report: "AuditReport", asked: AuditOptions, place: "ConfigMapPlace 
     from certs.cluster import ClusterError
     from webhook.replica.audit_status import store, written
     from webhook.replica.kubernetes_cluster import KubernetesCluster
-    from webhook.replica.published_reports import PublishedReports, publish
-    from webhook.replica.report_objects import ReportKind
+    from webhook.replica.published_reports import PublishedReports, ReportKind, publish
 
     server, published = server_of(asked.kubeconfig, asked.context), PublishedReports()
     if asked.publish is not None:

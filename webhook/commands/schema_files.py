@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from webhook.policy.cuda_rows import cuda_schema_text
+from webhook.policy.cuda_file import cuda_schema_text
 from webhook.policy.exception_format import exceptions_schema_text
 from webhook.policy.policy_quotas import quotas_schema_text
 from webhook.policy.schema import CUDA_FILE, EXCEPTIONS_FILE, QUOTAS_FILE, policy_schema_text

@@ -121,7 +121,7 @@ def _phase(document: object) -> tuple[str, str]:
         return "", "a document that is not a map"
     kind = document.get("kind")
     if document.get("apiVersion") != API or kind not in PHASES:
-        return "", f"apiVersion {str(document.get('apiVersion'))[:_SHOWN]} and kind {str(kind)[:_SHOWN]}"
+        return "", f"apiVersion {_shown(document.get('apiVersion'))} and kind {_shown(kind)}"
     metadata, webhooks = document.get("metadata"), document.get("webhooks")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         return "", f"a {kind} without a name"
@@ -132,6 +132,10 @@ def _phase(document: object) -> tuple[str, str]:
     except (AttributeError, KeyError, TypeError, ValueError):
         return "", f"a {kind} with webhooks that the API server would reject"
     return PHASES[kind], ""
+
+
+def _shown(value: object) -> str:
+    return "not set" if value is None else str(value)[:_SHOWN]
 
 
 def _webhooks(document: Document, kind: str) -> dict[str, dict[str, Any]]:

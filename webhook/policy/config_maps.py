@@ -133,7 +133,6 @@ def _too_much(files: Files) -> str:
 
 
 def _built(files: Files, current: PolicySet, now: float | None) -> Checked:
-    """What is wrong with files if they are the whole directory."""
     try:
         contents = contents_of(_HERE, files)
         policies = build(contents, now=now)

@@ -1,18 +1,28 @@
-"""Reads `_cuda.yaml`, with all mistakes at once, and merges its rows over the tables of this release."""
+"""`_cuda.yaml`: a platform's own rows for the tables of CUDA, in the form of the shipped rows.
 
-from collections.abc import Iterator, Mapping, Sequence
+With them, a new CUDA, driver, GPU or image needs no release of this project. A row replaces the shipped row with its
+key, and an earlier row of the file.
+"""
+
+import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
 
 from webhook.cuda.cuda_tables import CAPABILITIES, SHIPPED, CudaTables
-from webhook.model.shape import FormatError
-from webhook.model.versions import Version, parse_version
-from webhook.policy.cuda_rows import CudaFile, cuda_schema
-from webhook.policy.document import mapping_at, read_document, read_head
-from webhook.policy.schema import CUDA_KIND
-from webhook.yaml_files.file_errors import Faults, KeyPath, key_text
-from webhook.yaml_files.yaml_lines import YamlNode
+from webhook.cuda.environment import cuda_version
+from webhook.gpus.gpu_model import GpuRow
+from webhook.model.shape import FormatError, spelled
+from webhook.model.versions import parse_version
+from webhook.policy.document import read_document, read_head
+from webhook.policy.schema import CUDA_KIND, Schema, for_editors
+from webhook.yaml_files.camel_model import CamelModel
+from webhook.yaml_files.file_errors import Faults, KeyPath
 
 KEYS: Mapping[str, str] = {
     "toolkits": "cuda",
@@ -24,10 +34,229 @@ KEYS: Mapping[str, str] = {
 }
 """The lists of the file, each with the key that identifies its rows."""
 
-_WITHOUT_COMPATIBILITY = (11, 0)
-"""The version whose releases are older than the floor of their major version."""
+_LATEST_BRANCH = 9999
+_FIRST_WITH_FLOOR = 11
+"""The first major version of CUDA with minor-version compatibility."""
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+def _release(value: str) -> str:
+    if len(parse_version(value).parts) != 3:
+        raise ValueError(f"{spelled(value)} is not a release of CUDA; write its three numbers, such as 13.5.0")
+    return str(cuda_version(value))
+
+
+def _minor(value: str) -> str:
+    if len(parse_version(value).parts) != 2:
+        raise ValueError(f"{spelled(value)} is not a version of two numbers; write one such as 13.5")
+    return str(cuda_version(value))
+
+
+def _compute(value: str) -> str:
+    if len(parse_version(value).parts) != 2:
+        raise ValueError(f"{spelled(value)} is not a compute capability; write two numbers, such as 10.3")
+    return value
+
+
+def _driver(value: str) -> str:
+    version = parse_version(value)
+    if len(version.parts) > 3 or not _OLDEST_BRANCH <= version.major <= _LATEST_BRANCH:
+        raise ValueError(f"{spelled(value)} is not a driver version; write one such as 650.10.02, or its branch, 650")
+    return value
+
+
+def _cuda(value: str) -> str:
+    return str(cuda_version(value))
+
+
+_OLDEST_BRANCH = 300
+"""The least first number of a driver version. A smaller number is most likely a version of CUDA."""
+
+
+def _matches(pattern: str, fault: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"{spelled(value)} {fault}")
+        return value
+
+    return AfterValidator(check)
+
+
+_DATE = _matches(
+    r"20[0-9]{2}-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?|unknown",
+    'is not a date; write a month such as "2027-03", a day such as "2027-03-01", or unknown',
+)
+_MONTH = _matches(r"20[0-9]{2}-(0[1-9]|1[0-2])|ended", 'is not a month; write one such as "2030-06", or ended')
+_FAMILY = _matches(
+    r"[a-z]{1,20}(-[a-z]{1,20}){0,2}", "is not a family; write small letters, such as hopper or ada-lovelace"
+)
+_GLOB = _matches(r"[!-~]+", "cannot name images; write no spaces, such as registry.example.com/llm/*")
+
+
+def _line(value: str) -> str:
+    if not value.strip() or not value.isprintable():
+        such_as = "write one line, such as release notes of CUDA 13.5"
+        raise ValueError(f"{spelled(value)} does not say who says so; {such_as}")
+    return value
+
+
+Release = Annotated[str, AfterValidator(_release), Field(examples=["13.5.0"])]
+Minor = Annotated[str, AfterValidator(_minor), Field(examples=["13.5"])]
+Compute = Annotated[str, AfterValidator(_compute), Field(examples=["10.3"])]
+DriverVersion = Annotated[str, AfterValidator(_driver), Field(examples=["650.10.02"])]
+BranchNumber = Annotated[int, Field(ge=_OLDEST_BRANCH, le=_LATEST_BRANCH)]
+ImageGlob = Annotated[str, _GLOB, Field(examples=["registry.example.com/llm/*"])]
+
+
+class SourcedRow(CamelModel):
+    """A row with its source."""
+
+    source: Annotated[str, AfterValidator(_line), Field(examples=["release notes of CUDA 13.5"])]
+    """Where the row comes from: a page, a file or a person, on one line."""
+    date: Annotated[str, _DATE, Field(examples=["2027-03"])]
+    """The date of the source, or of reading it, as a month (`"2027-03"`) or a day in quotes, or `unknown`."""
+    note: str | None = None
+    """A remark for readers of the file."""
+
+
+class ToolkitRow(SourcedRow):
+    """A release of CUDA, and the driver from which it runs with all its features."""
+
+    cuda: Release
+    """The release, as three numbers in quotes, such as `"13.5.0"`."""
+    driver: DriverVersion
+    """The driver that NVIDIA's release notes name for Linux, in quotes, such as `"650.10.02"`; if only its branch is
+    known, the number of the branch."""
+
+
+class FloorRow(SourcedRow):
+    """Minor-version compatibility of a major version of CUDA. Without it, an older driver than the one that a release
+    came with is not known to run it, and not known to fail.
+    """
+
+    major: Annotated[int, Field(ge=_FIRST_WITH_FLOOR, le=99)]
+    """The major version of CUDA."""
+    driver: DriverVersion
+    """The driver from which every release of the major version runs."""
+    reported: Minor
+    """The CUDA version that the oldest such driver reports, such as `"14.0"`."""
+
+    @model_validator(mode="after")
+    def _is_of_its_major_version(self) -> "FloorRow":
+        if parse_version(self.reported).major != self.major:
+            raise ValueError(f"reported is {self.reported}, and major is {self.major}; write two of one major version")
+        return self
+
+
+class BranchRow(SourcedRow):
+    """A driver branch, and the newest CUDA version that its drivers report."""
+
+    branch: BranchNumber
+    """The first number of its drivers, such as 650."""
+    cuda: Minor
+    """The newest CUDA version that its drivers report, such as `"13.5"`; `nvidia-smi` shows it."""
+    support: Literal["long-term", "production", "new feature", "legacy", "evaluation"] | None = None
+    """What NVIDIA calls the branch. Shown in documents only."""
+    ends: Annotated[str, _MONTH] | None = None
+    """The month of its last release, such as `"2030-06"`, or `ended`. Unset: not known. Drivers of a branch that has
+    ended bring an alert, once nodes have them."""
+
+
+class CapabilityRow(SourcedRow):
+    """A compute capability: its family, the drivers that drive it, and the first CUDA version with code for it."""
+
+    compute: Compute
+    """The compute capability, as two numbers in quotes, such as `"14.0"`."""
+    family: Annotated[str, _FAMILY, Field(examples=["hopper"])]
+    """What GPU Feature Discovery writes as `nvidia.com/gpu.family`, such as `hopper`."""
+    first_cuda: Minor
+    """The first CUDA version that has code for these GPUs."""
+    first_branch: BranchNumber | None = None
+    """The first driver branch that drives them. Unset: not known."""
+    last_branch: BranchNumber | None = None
+    """The last driver branch that drives them. Unset: none so far."""
+
+    @model_validator(mode="after")
+    def _has_a_range(self) -> "CapabilityRow":
+        if self.first_branch is not None and self.last_branch is not None and self.last_branch < self.first_branch:
+            raise ValueError(f"lastBranch {self.last_branch} is older than firstBranch {self.first_branch}; swap them")
+        return self
+
+
+class ImageRow(SourcedRow):
+    """What the images that a glob matches need and contain."""
+
+    image: ImageGlob
+    """Glob of image names, with or without registry and tag: `*` stands for any text, `?` for one character. The name
+    itself beats every glob, and a longer glob a shorter one."""
+    cuda: Annotated[str, AfterValidator(_cuda), Field(examples=["12.4"])] | None = None
+    """The CUDA version that the images need, in quotes, such as `"12.4"`."""
+    cpu_only: bool = False
+    """`true` for images that need no CUDA."""
+    compat: bool | None = None
+    """Whether the images contain the `cuda-compat` package. Unset: whatever else is known of them."""
+    ptx: bool | None = None
+    """Whether all their code has PTX for newer GPUs (`true`), or none of it (`false`). Unset: whatever else is known of
+    them."""
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "ImageRow":
+        about = [
+            key for key, value in (("cuda", self.cuda), ("compat", self.compat), ("ptx", self.ptx)) if value is not None
+        ]
+        if self.cpu_only and about:
+            raise ValueError(f"cpuOnly is true, and {' and '.join(about)} speaks of CUDA; keep one of them")
+        if not self.cpu_only and not about:
+            raise ValueError("says nothing of the images; write at least one of cuda, cpuOnly, compat and ptx")
+        return self
+
+
+class CudaMetadata(CamelModel):
+    """What the file is called."""
+
+    name: Literal["_cuda"]
+    """The file's name without `.yaml`."""
+
+
+class CudaSpec(CamelModel):
+    """Rows that are added to the tables of this release. A row with the key of a shipped row replaces it."""
+
+    toolkits: tuple[ToolkitRow, ...] = ()
+    """Releases of CUDA, by `cuda`."""
+    floors: tuple[FloorRow, ...] = ()
+    """Minor-version compatibility, by `major`."""
+    drivers: tuple[BranchRow, ...] = ()
+    """Driver branches, by `branch`."""
+    compute_capabilities: tuple[CapabilityRow, ...] = ()
+    """Compute capabilities, by `compute`."""
+    gpus: tuple[GpuRow, ...] = ()
+    """GPUs by their names, by `name`, in the form of the table of this release. They count before all others."""
+    images: tuple[ImageRow, ...] = ()
+    """What the platform team knows of images, by `image`. Only `images` of a policy's `cudaDriver` takes precedence."""
+
+
+class CudaFile(CamelModel):
+    """Rows for the tables by which gpu-policy-webhook decides which CUDA image runs on which node."""
+
+    api_version: Literal["gpupolicy.dev/v1alpha1"]
+    """Version of this format."""
+    kind: Literal["GPUCudaTables"]
+    """What the file holds."""
+    metadata: CudaMetadata
+    """What the file is called."""
+    spec: CudaSpec
+    """Rows that are added to the tables of this release. A row with the key of a shipped row replaces it."""
+
+
+@lru_cache(maxsize=1)
+def cuda_schema() -> Schema:
+    """JSON Schema (draft-07) of `_cuda.yaml`. Callers share it and must not change it."""
+    schema = for_editors(CudaFile.model_json_schema(by_alias=True))
+    return {"$schema": "http://json-schema.org/draft-07/schema#", "title": CUDA_KIND, **schema}
+
+
+def cuda_schema_text() -> str:
+    """The content of docs/cuda-tables-schema.json."""
+    return json.dumps(cuda_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +264,10 @@ class PlatformTables:
     """The tables by which a set of policies judges images, and the platform's rows as they are in its file."""
 
     tables: CudaTables = SHIPPED
-    written: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
-
-    def sharing(self, previous: "PlatformTables") -> "PlatformTables":
-        """`previous` if it has the same rows, with all that its tables remember; else these tables."""
-        return previous if previous.written == self.written else self
+    written: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def counts(self) -> str:
-        """The number of rows in each list, in words; empty without rows."""
         return ", ".join(f"{key} {len(self.written[key])}" for key in KEYS if key in self.written)
 
 
@@ -55,22 +279,12 @@ def read_cuda_tables(path: str, source: bytes, faults: Faults) -> PlatformTables
     """The tables with the rows of a file, which errors call `path`; if it has mistakes, the tables of this release."""
     root = read_document(path, source, CUDA_KIND, _null_fault, faults)
     document = read_head(root, CudaFile, cuda_schema(), faults) if root is not None else None
-    if root is None:
-        return SHIPPED_ONLY
-    for name in KEYS:
-        _check_keys_differ(root, name, faults)
     if document is None:
         return SHIPPED_ONLY
     spec = document.spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    rows = {key: value for key, value in spec.items() if value}
-    if not rows:
-        return SHIPPED_ONLY
-    tables = SHIPPED.merged(rows)
-    for place, message in _contradictions(rows, tables):
-        node = _row_at(root, place)
-        child = node.value.get(str(place[-1])) if isinstance(node.value, dict) else None
-        faults.add(path, (child or node).line, ("spec", *place), message)
-    return PlatformTables(tables, rows)
+    rows = {name: [*{_identity(row[KEYS[name]]): row for row in listed}.values()] for name, listed in spec.items()}
+    rows = {name: listed for name, listed in rows.items() if listed}
+    return PlatformTables(SHIPPED.merged(rows), rows) if rows else SHIPPED_ONLY
 
 
 def _null_fault(path: KeyPath) -> str:
@@ -79,125 +293,8 @@ def _null_fault(path: KeyPath) -> str:
     return "is empty; write a value, or remove the line"
 
 
-def _row_at(root: YamlNode, place: KeyPath) -> YamlNode:
-    """The row at a place below `spec`: name of a list, and index in it."""
-    name, index = place[0], place[1]
-    listed = mapping_at(root, ("spec",))[str(name)].value
-    return listed[index] if isinstance(listed, list) and isinstance(index, int) else root
-
-
-def _check_keys_differ(root: YamlNode, name: str, faults: Faults) -> None:
-    """Add a fault for each row whose key another row of the list has."""
-    listed = mapping_at(root, ("spec",)).get(name)
-    key = KEYS[name]
-    seen: dict[object, int] = {}
-    for index, row in enumerate(listed.value if listed is not None and isinstance(listed.value, list) else ()):
-        node = row.value.get(key) if isinstance(row.value, dict) else None
-        if node is None or not isinstance(node.value, str | int):
-            continue
-        first = seen.setdefault(_identity(node.value), index)
-        if first != index:
-            place = key_text(("spec", name, first))
-            message = f"{node.text} is what {place} is about, too; keep one of the two rows"
-            faults.add(root.file, node.line, ("spec", name, index, key), message)
-
-
 def _identity(value: str | int) -> object:
-    """The value by which keys are compared: 13.0 and 13 are one version."""
     try:
         return parse_version(value).parts
     except FormatError:
         return value
-
-
-_Found = Iterator[tuple[KeyPath, str]]
-
-
-def _contradictions(rows: Mapping[str, Any], tables: CudaTables) -> _Found:
-    """Places and reasons of rows that contradict other rows, of the file or of this release."""
-    for index, row in enumerate(rows.get("toolkits", ())):
-        for message in _of_toolkit(parse_version(row["cuda"]), parse_version(row["driver"]), tables):
-            yield ("toolkits", index, "driver"), message
-    for index, row in enumerate(rows.get("floors", ())):
-        for message in _of_floor(row["major"], parse_version(row["driver"]), tables):
-            yield ("floors", index, "driver"), message
-    for index, row in enumerate(rows.get("drivers", ())):
-        yield from ((("drivers", index, "cuda"), message) for message in _of_branch(row["branch"], tables))
-    for index, row in enumerate(rows.get("gpus", ())):
-        for message in _of_gpu(parse_version(row["compute"]), tables) if "compute" in row else ():
-            yield ("gpus", index, "compute"), message
-    yield from _swallowed(rows.get("gpus", ()), tables)
-    for index, row in enumerate(rows.get(CAPABILITIES, ())):
-        first, branch = parse_version(row["firstCuda"]), row.get("firstBranch")
-        reported = tables.drivers.reported_by(Version((branch,))) if branch is not None else None
-        if reported is not None and not reported.at_least(Version((first.major,))):
-            message = f"branch {branch} reports CUDA {reported}, and no code of it is for this GPU before CUDA {first}"
-            yield (CAPABILITIES, index, "firstBranch"), f"{message}; correct one of the two"
-
-
-def _of_gpu(compute: Version, tables: CudaTables) -> Iterator[str]:
-    """The fault of a GPU whose compute capability is in no table: its drivers and CUDA are not known."""
-    if tables.generation_of(compute) is None:
-        known = ", ".join(str(row.compute) for row in tables.capabilities.rows)
-        yield f"no table has compute capability {compute}; add it under {CAPABILITIES}, or write one of {known}"
-
-
-def _swallowed(rows: Sequence[Mapping[str, Any]], tables: CudaTables) -> _Found:
-    """Rows whose words are also in the name of a GPU of this release, which would be taken for the GPU of the row."""
-    own = {row["name"]: index for index, row in enumerate(rows)}
-    corrected = {model.words for model in SHIPPED.gpus.models if model.name in own}
-    words = {model.words: own[model.name] for model in tables.gpus.models if model.name in own}
-    told: set[int] = set()
-    for product in [model.product for model in SHIPPED.gpus.models if model.product and own]:
-        known, taken = SHIPPED.gpus.traits_of(product), tables.gpus.traits_of(product)
-        if known is None or taken is None or known.words in corrected or taken.compute == known.compute:
-            continue
-        index = words.get(taken.words)
-        if index is not None and index not in told:
-            told.add(index)
-            message = f"the name {product} has these words, too, and its compute capability is {known.compute}"
-            key = "words" if "words" in rows[index] else "name"
-            yield ("gpus", index, key), f"{message}; write more words, or correct the row of that GPU"
-
-
-def _of_toolkit(cuda: Version, driver: Version, tables: CudaTables) -> Iterator[str]:
-    """Why a release of CUDA cannot have come with a driver."""
-    floor = tables.toolkits.floors.get(cuda.major)
-    if floor is not None and cuda.parts[:2] != _WITHOUT_COMPATIBILITY and driver < floor.driver.cut(len(driver.parts)):
-        yield (
-            f"driver {driver} is older than {floor.driver}, which is the oldest that runs any CUDA {cuda.major}; "
-            "write the driver that the release notes name"
-        )
-        return
-    reported = tables.drivers.reported_by(driver)
-    if reported is not None and not reported.at_least(cuda.cut(2)):
-        yield (
-            f"branch {driver.major} reports CUDA {reported}, which is older than {cuda.cut(2)}; write the driver that "
-            "the release notes name, or correct the row of the branch under drivers"
-        )
-
-
-def _of_floor(major: int, driver: Version, tables: CudaTables) -> Iterator[str]:
-    """Why a driver cannot be the oldest that runs all releases of a major version."""
-    reported = tables.drivers.reported_by(driver)
-    if reported is not None and reported.major < major:
-        yield f"branch {driver.major} reports CUDA {reported}, which is older than CUDA {major}; correct one of the two"
-    for row in SHIPPED.toolkits.rows:
-        is_of_floor = row.cuda.major == major and row.cuda.parts[:2] != _WITHOUT_COMPATIBILITY
-        if is_of_floor and row.driver is not None and row.driver < driver:
-            yield f"driver {driver} is newer than {row.driver}, which runs CUDA {row.cuda}; write that or an older one"
-            return
-
-
-def _of_branch(number: int, tables: CudaTables) -> Iterator[str]:
-    """Why a branch cannot report its CUDA: a newer branch never reports an older CUDA."""
-    rows = tables.drivers.rows
-    at = next(index for index, row in enumerate(rows) if row.number == number)
-    own = rows[at].cuda
-    if at > 0 and not own.at_least(rows[at - 1].cuda):
-        other, how = rows[at - 1], "older branch {} already"
-    elif at + 1 < len(rows) and not rows[at + 1].cuda.at_least(own):
-        other, how = rows[at + 1], "newer branch {} only"
-    else:
-        return
-    yield f"branch {number} reports CUDA {own}, and the {how.format(other.number)} {other.cuda}; correct one of the two"

@@ -1,4 +1,4 @@
-"""Reads all policy files of a directory as they were at one moment, and notices cheaply when they change.
+"""Reads all policy files of a directory as they were at one moment.
 
 A mounted ConfigMap is a directory of symlinks into `..data`, which is a symlink itself. The kubelet replaces `..data`
 in one step, so all files are read through one resolution of `..data`. This also works for several ConfigMaps in one
@@ -8,7 +8,6 @@ volume, and for a directory that is itself a symlink, as git-sync makes it.
 import hashlib
 import os
 import stat
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +18,7 @@ from webhook.yaml_files.file_errors import Faults, FileError, FileErrors
 from webhook.yaml_files.yaml_lines import MAX_BYTES
 
 DATA = "..data"
-SETTLED = 2.0
-"""Seconds after a change, from which another change gives a file another time stamp on any usual file system."""
 _ATTEMPTS = 5
-
-Fingerprint = tuple[object, ...]
 
 Place = TypeVar("Place")
 
@@ -62,29 +57,6 @@ def contents_of(directory: Path, files: Mapping[str, bytes]) -> Contents:
     """The policy files among `files`, as if they had been read in `directory`. Raises FileErrors if there are none."""
     entries = sorted(entry for entry in files.items() if _looks_like_a_policy(entry[0]))
     return _not_empty(_collect(directory, entries, lambda content: content))
-
-
-def fingerprint(directory: Path, now: Callable[[], float] = time.time) -> Fingerprint | None:
-    """A value that differs after any change. None while the last change is so recent that another one may not show.
-
-    `now` returns seconds since the epoch, which are compared with the files' time stamps.
-    """
-    root = _root(directory)
-    marks: list[object] = [root]
-    newest = 0.0
-    try:
-        entries = sorted(_entries(root))
-    except OSError as error:
-        return (error.errno,)
-    for name, path in entries:
-        try:
-            status = path.stat()
-        except OSError as error:
-            marks.append((name, error.errno))
-            continue
-        marks.append((name, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
-        newest = max(newest, status.st_mtime, status.st_ctime)
-    return tuple(marks) if abs(now() - newest) > SETTLED else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from `driver`, `product` and `gpus`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -157,7 +157,6 @@ class PoolSettings(CamelModel):
 
     @cached_property
     def pool(self) -> NodePool:
-        """The pool, with all labels of its nodes."""
         labels = {key: value for key, (_, value) in self._derived.items()} | dict(self.labels)
         labels.setdefault(OS, "linux")
         labels.setdefault(ARCH, self._usual_arch)
@@ -188,7 +187,6 @@ class PoolSettings(CamelModel):
 
     @property
     def _of_the_model(self) -> dict[str, str]:
-        """The labels that every node with this GPU model has."""
         compute = self._traits.compute if self._traits is not None else None
         if compute is None:
             return {}
@@ -225,16 +223,6 @@ def _driver_labels(version: str) -> dict[str, str]:
     for keys, number in zip(_DRIVER_PARTS, (*numbers, "")[:3], strict=True):
         labels |= dict.fromkeys(keys, number)
     return labels
-
-
-def begun_changes(pools: Iterable[NodePool], path: str, now: float) -> Iterator[str]:
-    """A remark for each pool of a file whose next driver has begun at a moment, in seconds since 1970."""
-    for pool in pools:
-        if pool.next is not None and pool.next.begins <= now:
-            yield (
-                f"{path}: spec.nodePools: {pool.name} has driver {pool.next.driver} since {pool.next.day}; write it as "
-                "driver, and remove next"
-            )
 
 
 def as_declared(pool: NodePool) -> dict[str, object]:

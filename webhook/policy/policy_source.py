@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 from pydantic import ValidationError
 
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables, context_of
 from webhook.model.accelerators import BUILT_IN, CONTEXT, Accelerators
+from webhook.model.node import NodePool
 from webhook.policy.accelerator_settings import AcceleratorSettings
 from webhook.policy.device_class_settings import DeclaredClasses
 from webhook.policy.document import RULES_PATH, check_name, check_names_differ, mapping_at, read_document, read_head
@@ -25,6 +27,7 @@ from webhook.policy.schema import (
     QUOTAS_FILE,
     QUOTAS_KIND,
     PolicyFile,
+    PolicySpec,
     Schema,
     WorkloadsMode,
     policy_schema,
@@ -36,33 +39,46 @@ from webhook.yaml_files.yaml_lines import YamlNode
 NAMESPACES_PATH: KeyPath = ("spec", "namespaces")
 POOLS_PATH: KeyPath = ("spec", "nodePools")
 WORKLOADS_PATH: KeyPath = ("spec", "workloads")
-ACCELERATORS_PATH = ("spec", "accelerators")
-CLASSES_PATH: KeyPath = ("spec", "deviceClasses")
-EXCEPTIONS_PATH: KeyPath = ("spec", "exceptions")
+
+_OF_ALL_NAMESPACES = {"accelerators": "names of GPUs", "exceptions": "limits of exceptions"}
+"""Keys of `spec` that stand in the default only, and what they are."""
+
+
+@dataclass(frozen=True)
+class Besides:
+    """What a file says besides its rules. None for a part that it leaves out, or has a mistake in."""
+
+    pools: tuple[NodePool, ...] | None = None
+    pools_written: list[Any] | None = None
+    """The pools as the file has them."""
+    pools_origin: str | None = None
+    """The file with the pools; empty if its list is empty."""
+    workloads: WorkloadsMode | None = None
+    workloads_origin: str | None = None
+    contact: str | None = None
+    transient_taints: tuple[str, ...] | None = None
+    classes: DeclaredClasses = field(default_factory=DeclaredClasses)
+
+    def over(self, default: "Besides") -> "Besides":
+        """What a namespace's policy says: its own file, or the default where the file leaves a part out."""
+        own = {name: part for name, part in vars(self).items() if part is not None}
+        return replace(default, **own | {"classes": self.classes.over(default.classes)})
 
 
 @dataclass(frozen=True, slots=True)
 class PolicySource:
-    """The content of one file: the namespaces that it claims, its settings by rule, and its other settings.
+    """The content of one file, not merged yet: the namespaces that it claims, its settings by rule, and the rest.
 
-    Nothing is merged yet. `pools` are the node pools, and `workloads` the mode for workloads; None if the file leaves
-    them out, or has a mistake in them. `accelerators` are the names of GPUs, with the declared ones. `contact` is whom
-    users should ask. `device_classes` are the DeviceClasses that the file declares. `max_days` is how many days ahead
-    exceptions may end. `transient_taints` are globs of taints that go away by themselves; None if the file has no list.
+    `accelerators` are the names of GPUs, with the declared ones. `max_days` is how many days ahead exceptions may end.
     """
 
     file: str
-    path: str
     name: str
     claims: tuple[NamespacePattern, ...]
     rules: dict[str, YamlNode]
-    pools: tuple[PoolSettings, ...] | None
-    workloads: WorkloadsMode | None
-    accelerators: Accelerators = BUILT_IN
-    contact: str | None = None
-    device_classes: DeclaredClasses = field(default_factory=DeclaredClasses)
-    max_days: int = MOST_DAYS
-    transient_taints: tuple[str, ...] | None = None
+    besides: Besides
+    accelerators: Accelerators
+    max_days: int
 
 
 def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is read with
@@ -85,60 +101,52 @@ def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is rea
         accelerators = _accelerators(root)
     context = {CONTEXT: accelerators, **context_of(tables)}
     document = read_head(root, PolicyFile, _document_schema(tuple(rules)), faults, context)
-    _check_accelerators(root, file, faults)
-    _check_limits_of_exceptions(root, file, faults)
+    for key, what in () if file == DEFAULT_FILE else _OF_ALL_NAMESPACES.items():
+        node = mapping_at(root, ("spec",)).get(key)
+        if node is not None:
+            message = f"{what} are the same in all namespaces; move them to {DEFAULT_FILE}"
+            faults.add(root.file, node.line, ("spec", key), message)
     name = file.removesuffix(".yaml")
     check_name(root, name, "" if file == DEFAULT_FILE else fault_in(name), faults)
     check_names_differ(root, POOLS_PATH, faults)
-    settings = mapping_at(root, RULES_PATH)
+    check_names_differ(root, ("spec", "accelerators", "extra"), faults)
     known = {rule.key: rule for rule in rules}
-    for key, node in settings.items():
+    kept: dict[str, YamlNode] = {}
+    for key, node in mapping_at(root, RULES_PATH).items():
         if key not in known:
             faults.add(path, node.line, (*RULES_PATH, key), unknown_key(key, known, "rule"))
         elif isinstance(node.value, dict):
             _check_exclusive(known[key], node.value, faults)
-    kept = {key: node for key, node in settings.items() if key in known and isinstance(node.value, dict)}
-    pools = document.spec.node_pools if document is not None else None
-    said = document.spec.workloads if document is not None else None
-    workloads = said.mode if said is not None else None
-    contact = document.spec.contact if document is not None else None
-    said_classes = document.spec.device_classes if document is not None else None
-    classes = DeclaredClasses(said_classes, mapping_at(root, CLASSES_PATH))
-    claims = _claims(root, file, faults)
-    limits = document.spec.exceptions if document is not None else None
-    max_days = limits.max_days if limits is not None else MOST_DAYS
-    transient = document.spec.transient_taints if document is not None else None
-    return PolicySource(
-        file, path, name, claims, kept, pools, workloads, accelerators, contact, classes, max_days, transient
+            kept[key] = node
+    spec = document.spec if document is not None else PolicySpec.model_construct(rules={})
+    pools = spec.node_pools
+    besides = Besides(
+        pools=None if pools is None else tuple(each.pool for each in pools),
+        pools_written=None if pools is None else [_as_written(each) for each in pools],
+        pools_origin=None if pools is None else file if pools else "",
+        workloads=None if spec.workloads is None else spec.workloads.mode,
+        workloads_origin=None if spec.workloads is None else file,
+        contact=spec.contact,
+        transient_taints=spec.transient_taints,
+        classes=DeclaredClasses(spec.device_classes, mapping_at(root, ("spec", "deviceClasses"))),
     )
+    max_days = MOST_DAYS if spec.exceptions is None else spec.exceptions.max_days
+    return PolicySource(file, name, _claims(root, file, faults), kept, besides, accelerators, max_days)
+
+
+def _as_written(pool: PoolSettings) -> Any:
+    return pool.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def _accelerators(root: YamlNode) -> Accelerators:
     """The names of GPUs in the default's file; the built-in ones if it has mistakes, which `read_head` reports."""
-    node = mapping_at(root, ("spec",)).get(ACCELERATORS_PATH[-1])
+    node = mapping_at(root, ("spec",)).get("accelerators")
     try:
         return (
             BUILT_IN if node is None else AcceleratorSettings.model_validate_json(json.dumps(node.plain())).accelerators
         )
     except ValidationError:
         return BUILT_IN
-
-
-def _check_accelerators(root: YamlNode, file: str, faults: Faults) -> None:
-    """Add a fault for names of GPUs in any file but the default: one webhook configuration has to know them all."""
-    node = mapping_at(root, ("spec",)).get(ACCELERATORS_PATH[-1])
-    if node is not None and file != DEFAULT_FILE:
-        message = f"names of GPUs are the same in all namespaces; move them to {DEFAULT_FILE}"
-        faults.add(root.file, node.line, ACCELERATORS_PATH, message)
-    check_names_differ(root, (*ACCELERATORS_PATH, "extra"), faults)
-
-
-def _check_limits_of_exceptions(root: YamlNode, file: str, faults: Faults) -> None:
-    """Add a fault for the limits of exceptions in any file but the default: the exceptions are in one file for all."""
-    node = mapping_at(root, ("spec",)).get(str(EXCEPTIONS_PATH[-1]))
-    if node is not None and file != DEFAULT_FILE:
-        message = f"limits of exceptions are the same in all namespaces; move them to {DEFAULT_FILE}"
-        faults.add(root.file, node.line, EXCEPTIONS_PATH, message)
 
 
 @lru_cache(maxsize=16)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from webhook.model.globs import is_glob
 from webhook.periodic_task import Attempts, PeriodicTask
-from webhook.policy.directory import Contents, Fingerprint, fingerprint, read_directory
+from webhook.policy.directory import Contents, read_directory
 from webhook.policy.loader import build
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.schema import CUDA_FILE, DEFAULT_FILE, QUOTAS_FILE
@@ -114,7 +114,6 @@ class PolicyStore:
         self._reloading = threading.Lock()
         self._task: PeriodicTask | None = None
         self._replaced: tuple[_Replaced, ...] = ()
-        self._fingerprint: Fingerprint | None = fingerprint(self._directory)
         contents = read_directory(self._directory)
         self._attempted = contents.digest
         self._current = build(contents, self._rules)
@@ -124,12 +123,10 @@ class PolicyStore:
 
     @property
     def current(self) -> PolicySet:
-        """The set in use."""
         return self._current
 
     @property
     def status(self) -> ReloadStatus:
-        """The state of loading, after the last reload."""
         return self._status
 
     def on_disk(self) -> Contents:
@@ -143,13 +140,9 @@ class PolicyStore:
         return tuple(r.policies for r in self._replaced if r.at >= oldest and r.policies.hash != current)
 
     def check(self) -> bool:
-        """Read the files again if anything about them changed. True if another set is in use now."""
+        """Read the files, and load them if they changed. True if another set is in use now."""
         with self._reloading:
             self._forget_old()
-            seen = fingerprint(self._directory)
-            if seen is not None and seen == self._fingerprint:
-                return False
-            self._fingerprint = seen
             return self._reload()
 
     def watch(self, interval: float = 1.0) -> None:

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from certs.cluster import ChangedError, ClusterError
 from webhook.admission.metrics import Metrics
-from webhook.admission.series import OTHER, Labels, ScrapedGauge
+from webhook.admission.series import OTHER, Labels, ScrapedGauge, Values
 from webhook.audit.report import AuditReport, Level
 from webhook.kubernetes.api_server import ApiServer
 from webhook.periodic_task import Attempts, PeriodicTask
@@ -163,34 +163,39 @@ def show(
 ) -> None:
     """Show the status in the metrics, read at each scrape; without an audit there are no series."""
 
-    def watch(name: str, text: str, read: Callable[[AuditStatus], Mapping[Labels, float]], *labels: str) -> None:
-        def values() -> Mapping[Labels, float]:
-            return {} if (one := status()) is None else read(one)
+    def watch(name: str, text: str, read: Callable[[AuditStatus], Values], *labels: str) -> None:
+        def values() -> Values:
+            return None if (one := status()) is None else read(one)
 
         ScrapedGauge(f"gpu_policy_audit_{name}", text, labels, values, registry=registry)
 
-    watch("timestamp_seconds", "When the last audit of the cluster ended, Unix time.", lambda one: {(): one.finished})
-    watch("duration_seconds", "Time that the last audit took.", lambda one: {(): one.seconds})
+    watch("timestamp_seconds", "When the last audit of the cluster ended, Unix time.", lambda one: one.finished)
+    watch("duration_seconds", "Time that the last audit took.", lambda one: one.seconds)
     watch(
         "errors",
         "Objects that the last audit could not look at, and reports that it could not publish.",
-        lambda one: {(): one.errors},
+        lambda one: one.errors,
     )
     text = "Objects that the last audit looked at, by kind (pods, workloads, others)."
-    watch("objects", text, lambda one: {(kind,): count for kind, count in one.objects.items()}, "kind")
+    watch("objects", text, lambda one: one.objects, "kind")
     text = "Findings of the last audit, by rule and level (refuse, warn, skip, audit, complete)."
     watch("findings", text, lambda one: _series(one.by_rule), "rule", "level")
     text = (
         "Findings of the last audit, by namespace and level; _other stands for all namespaces that have no series of "
         "their own."
     )
-    by_namespace = _bounded_to(most_namespaces)
-    watch("namespace_findings", text, lambda one: _series(by_namespace(one)), "namespace", "level")
+    watch(
+        "namespace_findings",
+        text,
+        lambda one: _series(_bounded(one.by_namespace, most_namespaces)),
+        "namespace",
+        "level",
+    )
     ScrapedGauge(
         "gpu_policy_audit_stale_after_seconds",
         "Age of the last audit from which it is too old, as installed.",
         (),
-        lambda: {} if (seconds := stale_after()) is None else {(): seconds},
+        stale_after,
         registry=registry,
     )
 
@@ -199,17 +204,13 @@ def _series(counts: Counts) -> Mapping[Labels, float]:
     return {(name, level.value): float(count) for (name, level), count in counts.items()}
 
 
-def _bounded_to(most: int) -> Callable[[AuditStatus], Counts]:
-    """Keep the first `most` namespaces of an audit, which are the worst, and count the others together."""
-
-    def bounded(status: AuditStatus) -> Counts:
-        named = set(list(dict.fromkeys(name for name, _ in status.by_namespace if name != OTHER))[:most])
-        found: Counter[tuple[str, Level]] = Counter()
-        for (name, level), count in status.by_namespace.items():
-            found[name if name in named else OTHER, level] += count
-        return found
-
-    return bounded
+def _bounded(counts: Counts, most: int) -> Counts:
+    """The counts of the first `most` namespaces, which are the worst; the others are counted together."""
+    named = set(list(dict.fromkeys(name for name, _ in counts if name != OTHER))[:most])
+    found: Counter[tuple[str, Level]] = Counter()
+    for (name, level), count in counts.items():
+        found[name if name in named else OTHER, level] += count
+    return found
 
 
 LOOK_SECONDS = 60.0
@@ -234,12 +235,10 @@ class AuditWatch:
         self._task = PeriodicTask("audit-status", lambda: attempts.make(self.look), LOOK_SECONDS)
 
     def start(self, metrics: Metrics) -> None:
-        """Start the thread, and show the status in the metrics."""
         show(metrics.registry, lambda: self._status, lambda: self._stale_after, self._most)
         self._task.start()
 
     def close(self) -> None:
-        """End the thread, without waiting for a request that hangs."""
         self._task.close()
 
     def look(self) -> None:

@@ -42,7 +42,10 @@ class ImageLookups:
     def start(self, metrics: Metrics) -> None:
         """Start the threads, and show in the metrics how look-ups go."""
         images = self._images
-        metrics.watch_images(lambda: images.known, lambda: images.pending, lambda: images.is_shared)
+        metrics.count_lookups()
+        metrics.watch("images_known", lambda: images.known)
+        metrics.watch("images_pending", lambda: images.pending)
+        metrics.watch("image_results_shared", lambda: images.is_shared)
         images.start(metrics.image_lookup)
 
     def close(self) -> None:

@@ -21,8 +21,8 @@ from webhook.ledger.entries import LABEL, PREFIX, SET_ASIDE, Entries, content, e
 from webhook.ledger.ledger_store import LedgerError, MemoryStore, StoredLedger
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.json_parts import listed, mapped, part
-from webhook.replica.quota_status import QuotaStatus
 from webhook.replica.settings import QuotaSettings
+from webhook.replica.status_objects import QuotaStatus
 
 _PAGE = 50
 """Ledgers in one page of a list. A ledger usually has a few kilobytes, and at most half a megabyte."""
@@ -53,7 +53,6 @@ class ApiStore:
         self._known: dict[str, StoredLedger] = {}  # as last read or written, so that none is decoded twice
 
     def read(self, key: str, seconds: float) -> StoredLedger | None:
-        """The ledger as it is stored now; None where there is none."""
         path, left = self._path_of(key), ListDeadline(seconds).left
         try:
             found = self._server.get(path, {}, left())
@@ -82,7 +81,6 @@ class ApiStore:
         self._send("DELETE", key, delete_options(over.version), seconds)
 
     def read_all(self, seconds: float) -> Mapping[str, StoredLedger]:
-        """Key -> ledger, as stored now."""
         ledgers: dict[str, StoredLedger] = {}
         left = ListDeadline(seconds).left
         for raw in self._listed(Listed(self._path, _PAGE, labels=LABEL), left):
@@ -113,7 +111,6 @@ class ApiStore:
         }
 
     def _held(self, key: str, found: object, left: Callable[[], float]) -> StoredLedger:
-        """A ledger from its object, damaged or not."""
         version, metadata = self._place(key, found)
         known = self._known.get(key)
         if known is not None and known.version == version:
@@ -157,7 +154,6 @@ class ApiStore:
         return held
 
     def _place(self, key: str, found: object) -> tuple[str, Mapping[str, Any]]:
-        """The version of an object, and its metadata without managed fields."""
         metadata = found.get("metadata") if isinstance(found, dict) else None
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
         if not isinstance(metadata, dict) or not isinstance(version, str) or not version:

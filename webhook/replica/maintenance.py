@@ -27,8 +27,6 @@ from webhook.replica.settings import InstallationSettings, KeptCertificates
 
 _log = logging.getLogger("gpu_policy.installation")
 
-_Certificates = CertificateKeeper | CertificateWitness
-
 
 class RegistrationWatch:
     """Compares the webhook configurations in the cluster with the installed ones."""
@@ -83,11 +81,14 @@ class Maintenance:
     def __init__(self, settings: InstallationSettings) -> None:
         self._server = ApiServer(settings.kubeconfig)
         cluster = KubernetesCluster(self._server)
-        self._certificates: _Certificates
+        self._certificates: CertificateKeeper | CertificateWitness
         self._registration: RegistrationWatch | None = None
         self._degraded = ""
         try:
-            self._certificates = _certificate_task(cluster, settings)
+            if settings.certificates is not None:
+                self._certificates = _keeper(cluster, settings, settings.certificates)
+            else:
+                self._certificates = CertificateWitness(cluster, settings.certificate_file, _configurations(settings))
             if settings.registration_file is not None:
                 self._registration = RegistrationWatch(cluster, settings.registration_file)
         except RegistrationError as error:  # the file was valid when the process began, and GPU pods need answers
@@ -96,7 +97,7 @@ class Maintenance:
             )
             _log.error("%s", self._degraded)  # the text says it all
             self._certificates = CertificateWitness(cluster, settings.certificate_file, ())
-        self._attempts: dict[_Certificates | RegistrationWatch, Attempts] = {
+        self._attempts: dict[CertificateKeeper | CertificateWitness | RegistrationWatch, Attempts] = {
             self._certificates: Attempts(_log, "certificates", _EXPECTED)
         }
         if self._registration is not None:
@@ -104,18 +105,18 @@ class Maintenance:
         self._task = PeriodicTask("installation", self._look, LOOK_SECONDS)
 
     def start(self, metrics: Metrics) -> None:
-        """Start the thread, and show the status in the metrics."""
-        metrics.watch_certificates(self._seconds_left, self._has_fault, lambda: self._server.clock_skew)
+        metrics.watch("certificate_expiry_seconds", self._seconds_left)
+        metrics.watch("certificate_fault", self._has_fault)
+        metrics.watch("clock_skew_seconds", lambda: self._server.clock_skew)
         if (registration := self._registration) is not None:
-            metrics.watch_registration(lambda: registration.is_ok, registration.timeouts)
+            metrics.watch("webhook_configuration_ok", lambda: registration.is_ok)
+            metrics.watch("webhook_timeout_seconds", lambda: registration.timeouts)
         self._task.start()
 
     def close(self) -> None:
-        """End the thread, without waiting for a request that hangs."""
         self._task.close()
 
     def _has_fault(self) -> bool:
-        """Whether certificates cannot be kept, for any reason."""
         complaint = self._attempts[self._certificates].complaint
         return bool(self._degraded or self._certificates.status.fault or complaint)
 
@@ -147,12 +148,6 @@ def prepare(settings: InstallationSettings) -> None:
             time.sleep(_FIRST_RETRIES[min(attempt, len(_FIRST_RETRIES) - 1)])
         else:
             return
-
-
-def _certificate_task(cluster: KubernetesCluster, settings: InstallationSettings) -> _Certificates:
-    if settings.certificates is not None:
-        return _keeper(cluster, settings, settings.certificates)
-    return CertificateWitness(cluster, settings.certificate_file, _configurations(settings))
 
 
 def _keeper(

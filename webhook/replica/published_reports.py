@@ -5,55 +5,65 @@ touched.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
 from typing import Any
 
 import orjson
 
 from webhook.audit.cluster_objects import NamespaceScope
 from webhook.audit.report import AuditReport, Level
-from webhook.audit.reports.policy_results import NAME, Format, Naming, objects
+from webhook.audit.reports.policy_results import NAME, OPEN_REPORTS, POLICY_REPORTS, Format, Naming, objects
 from webhook.kubernetes.api_errors import ApiServerError, RefusedError, UnreachableError
-from webhook.kubernetes.api_paths import delete_options
-from webhook.kubernetes.api_server import ApiServer
-from webhook.replica.report_objects import (
-    ANSWER_SECONDS,
-    FORMATS,
-    Place,
-    ReportKind,
-    StoredReport,
-    body,
-    content_of,
-    ours,
-    path,
-    place_of,
-    served,
-)
+from webhook.kubernetes.api_paths import delete_options, path_of
+from webhook.kubernetes.api_server import METADATA_LIST, ApiServer
+from webhook.kubernetes.paged_list import Listed, PagedList
 from webhook.replica.settings import ConfigMapPlace
-from webhook.replica.shown_kind import labels_of
+from webhook.replica.status_objects import labels_of
 
+CONTENT = "gpupolicy.dev/content"
+"""The annotation with a hash of the object without its times, by which objects are compared."""
+
+_ANSWER_SECONDS = 30.0
+_PAGE = 500
 _ATTEMPTS = 3
 _PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 10.0
+_WITH_AUDIT = ", with audit.enabled"
+_CONFLICT = "another audit writes it now, or another tool has created it; run one audit at a time, or delete the object"
 
-Wanted = Mapping[Place, Mapping[str, Any]]
-"""Place -> the report that should be there."""
-
-
-class _StopError(Exception):
-    """Nothing more can be written. `pause` is the seconds before the next attempt; None for no further attempt."""
-
-    def __init__(self, why: object, pause: float | None = None) -> None:
-        super().__init__(str(why))
-        self.pause = pause
+Place = tuple[str, str]
+"""Namespace, empty for none, and name."""
 
 
-class ReportWriter:
-    """Writes the reports of one kind, in the namespaces of an audit. With `keeps`, no report is removed.
+class ReportKind(StrEnum):
+    """Which reports are published."""
 
-    `written` and `removed` are the places of reports, `errors` what could not be done.
-    """
+    AUTO = "auto"
+    """PolicyReports if the cluster has them, else OpenReports. Never both: UIs would show every result twice."""
+    POLICY_REPORTS = "policyreports"
+    OPEN_REPORTS = "openreports"
+
+
+FORMATS: Mapping[ReportKind, Format] = {
+    ReportKind.POLICY_REPORTS: POLICY_REPORTS,
+    ReportKind.OPEN_REPORTS: OPEN_REPORTS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A report of this installation in the cluster."""
+
+    uid: str
+    version: str
+    content: str
+
+
+class _Writer:
+    """Writes the reports of one kind, in the namespaces of an audit. With `keeps`, no report is removed."""
 
     def __init__(self, server: ApiServer, form: Format, naming: Naming, scope: NamespaceScope, *, keeps: bool) -> None:
         self._server = server
@@ -63,115 +73,102 @@ class ReportWriter:
         self._keeps = keeps
         self.written: set[Place] = set()
         self.removed: set[Place] = set()
-        self._errors: dict[Place, str] = {}
-        self._stopped = ""
-
-    @property
-    def errors(self) -> tuple[str, ...]:
+        self.errors: list[str] = []
         """What could not be done, and why."""
-        return (*filter(None, [self._stopped]), *self._errors.values())
 
-    def make(self, wanted: Wanted) -> None:
+    def make(self, wanted: Mapping[Place, Mapping[str, Any]]) -> None:
         """Write and remove reports until they are as wanted, in a few attempts."""
         contents = {place: content_of(raw) for place, raw in wanted.items()}
         for _ in range(_ATTEMPTS):
-            self._stopped, pause = "", _PAUSE_SECONDS
+            self.errors, pause = [], _PAUSE_SECONDS
             try:
                 if self._attempt(wanted, contents):
                     return
-            except _StopError as stop:
-                self._stopped = str(stop)
-                if stop.pause is None:
+            except (ApiServerError, ValueError, KeyError, TypeError, AttributeError) as error:
+                remedy = error.remedy(_WITH_AUDIT) if isinstance(error, ApiServerError) else ""
+                self.errors.append(f"{self._form.kind} objects cannot be listed or written: {error}{remedy}")
+                if not _is_passing(error):
                     return
-                pause = stop.pause
+                if isinstance(error, RefusedError):
+                    pause = min(max(error.retry_after, _PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
             time.sleep(pause)
 
-    def _attempt(self, wanted: Wanted, contents: Mapping[Place, str]) -> bool:
+    def _attempt(self, wanted: Mapping[Place, Mapping[str, Any]], contents: Mapping[Place, str]) -> bool:
         """Write the differences once; returns whether no further attempt is needed."""
-        found = self._found()
-        self._errors.clear()
+        named = self._scope.namespaces
+        try:
+            found = dict(one for namespace in (named or (None, "")) for one in self._ours(namespace))
+        except RefusedError as error:
+            if error.status == 404:  # the CRDs were removed just now
+                return True
+            raise
         is_over = True
         for place in sorted(found.keys() | wanted.keys()):
-            if not self._is_audited(place[0]) or self._is_as(place, contents, found):
+            namespace = place[0]
+            if (named and namespace not in named) or not self._scope.holds(namespace):
+                continue
+            stored, raw = found.get(place), wanted.get(place)
+            if self._keeps if raw is None else stored is not None and stored.content == contents[place]:
                 continue
             try:
-                is_over &= self._write(place, wanted.get(place), contents.get(place, ""), found.get(place))
+                self._send(place, raw, contents.get(place, ""), stored)
             except RefusedError as error:
-                if not error.is_about_ending(place[0]):
-                    self._errors[place] = (
-                        f"{self._form.kind} {'/'.join(filter(None, place))}: {error}{error.remedy(_WITH_AUDIT)}"
-                    )
+                if error.status in (401, 429) or error.status >= 500:
+                    raise
+                if error.status == 404 and stored is not None:  # somebody else has removed it
+                    is_over &= raw is None
+                elif error.status == 409 or not error.is_about_ending(namespace):
+                    is_over &= error.status != 409
+                    why = _CONFLICT if error.status == 409 else f"{error}{error.remedy(_WITH_AUDIT)}"
+                    self.errors.append(f"{self._form.kind} {'/'.join(filter(None, place))}: {why}")
+            else:
+                (self.removed if raw is None else self.written).add(place)
         return is_over
 
-    def _is_as(self, place: Place, contents: Mapping[Place, str], found: Mapping[Place, StoredReport]) -> bool:
-        if place not in contents:
-            return self._keeps
-        return place in found and found[place].content == contents[place]
+    def _ours(self, namespace: str | None) -> Iterable[tuple[Place, _Stored]]:
+        """The reports of this installation: those with its labels that are named after it, a dot and a number."""
+        selector = ",".join(f"{key}={value}" for key, value in self._naming.labels.items())
+        listed = Listed(path(self._form, namespace), _PAGE, accept=METADATA_LIST, labels=selector)
+        for raw in PagedList(self._server, listed, lambda: _ANSWER_SECONDS):
+            metadata = raw["metadata"]
+            front, point, number = metadata["name"].rpartition(".")
+            if (front, point) == (self._naming.name, ".") and number.isdecimal():
+                content = (metadata.get("annotations") or {}).get(CONTENT, "")
+                place = metadata.get("namespace", ""), metadata["name"]
+                yield place, _Stored(metadata["uid"], metadata["resourceVersion"], content)
 
-    def _is_audited(self, namespace: str) -> bool:
-        named = self._scope.namespaces
-        return (not named or namespace in named) and self._scope.holds(namespace)
-
-    # What there is
-
-    def _found(self) -> dict[Place, StoredReport]:
-        """The reports of this installation in the namespaces of the audit. Raises _StopError."""
-        places: Iterable[str | None] = self._scope.namespaces or (None, "")
-        try:
-            return dict(one for place in places for one in self._ours(place))
-        except (ApiServerError, ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, RefusedError) and error.status == 404:
-                raise _StopError("") from error  # the CRDs were removed just now
-            raise _explained(error, f"{self._form.kind} objects cannot be listed: ") from error
-
-    def _ours(self, namespace: str | None) -> Iterator[tuple[Place, StoredReport]]:
-        return ours(self._server, self._form, self._naming.labels, self._naming.name, namespace)
-
-    # Writing
-
-    def _write(self, place: Place, raw: Mapping[str, Any] | None, content: str, found: StoredReport | None) -> bool:
-        """Create, replace or delete one object; returns False where another writer was faster.
-
-        Raises RefusedError where only this object cannot be written, _StopError where none can.
-        """
-        try:
-            self._send(place, raw, content, found)
-        except RefusedError as error:
-            if error.status == 409:
-                self._errors[place] = f"{self._form.kind} {'/'.join(filter(None, place))}: {_CONFLICT}"
-                return False
-            if error.status == 404 and found is not None:
-                return raw is None
-            if error.status in (401, 429) or error.status >= 500:
-                raise _explained(error) from error
-            raise
-        except ApiServerError as error:
-            raise _explained(error) from error
-        (self.removed if raw is None else self.written).add(place)
-        return True
-
-    def _send(self, place: Place, raw: Mapping[str, Any] | None, content: str, found: StoredReport | None) -> None:
-        if raw is not None and found is None:
-            self._server.send("POST", path(self._form, place[0]), body(raw, content, None), ANSWER_SECONDS)
-        elif raw is not None:
-            self._server.send("PUT", path(self._form, *place), body(raw, content, found), ANSWER_SECONDS)
-        elif found is not None:
-            self._server.send(
-                "DELETE", path(self._form, *place), delete_options(found.version, found.uid), ANSWER_SECONDS
-            )
+    def _send(self, place: Place, raw: Mapping[str, Any] | None, content: str, stored: _Stored | None) -> None:
+        """Create, replace or delete one object."""
+        if raw is None:
+            if stored is not None:
+                options = delete_options(stored.version, stored.uid)
+                self._server.send("DELETE", path(self._form, *place), options, _ANSWER_SECONDS)
+            return
+        metadata = {**raw["metadata"], "annotations": {CONTENT: content}}
+        if stored is None:
+            self._server.send("POST", path(self._form, place[0]), {**raw, "metadata": metadata}, _ANSWER_SECONDS)
+        else:
+            metadata["resourceVersion"] = stored.version
+            self._server.send("PUT", path(self._form, *place), {**raw, "metadata": metadata}, _ANSWER_SECONDS)
 
 
-_WITH_AUDIT = ", with audit.enabled"
-_CONFLICT = "another audit writes it now, or another tool has created it; run one audit at a time, or delete the object"
-
-
-def _explained(error: Exception, what: str = "") -> _StopError:
-    """The error that ends an attempt; with a pause where the API server may answer better soon."""
+def _is_passing(error: Exception) -> bool:
+    """Whether the API server may answer better soon."""
     if isinstance(error, RefusedError):
-        is_passing = error.status in (410, 429) or error.status >= 500
-        pause = min(max(error.retry_after, _PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS) if is_passing else None
-        return _StopError(f"{what}{error}{error.remedy(_WITH_AUDIT)}", pause)
-    return _StopError(f"{what}{error}", _PAUSE_SECONDS if isinstance(error, UnreachableError) else None)
+        return error.status in (410, 429) or error.status >= 500
+    return isinstance(error, UnreachableError)
+
+
+def content_of(raw: Mapping[str, Any]) -> str:
+    """The hash of an object without its times: an audit with equal findings changes nothing."""
+    results = [{key: value for key, value in result.items() if key != "timestamp"} for result in raw["results"]]
+    return sha256(orjson.dumps({**raw, "results": results}, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+
+
+def path(form: Format, namespace: str | None, name: str = "") -> str:
+    """The path of the objects of a namespace, of cluster-scoped objects (empty), of all (None), or of one object."""
+    plural = form.cluster_plural if namespace == "" else form.plural
+    return path_of(f"/apis/{form.api}", plural, namespace=namespace or None, name=name)
 
 
 LEVELS = (Level.REFUSE, Level.WARN, Level.SKIP, Level.AUDIT)
@@ -207,7 +204,7 @@ def publish(
     reports of different installations. Errors of the API server are in `PublishedReports.errors` and not raised.
     """
     try:
-        known = served(server)
+        known = {kind: form for kind, form in FORMATS.items() if _is_served(server, form)}
     except ApiServerError as error:
         return PublishedReports(errors=(f"the kinds of reports in the cluster cannot be listed: {error}",))
     chosen = next(iter(known), None) if kind is ReportKind.AUTO else kind
@@ -215,12 +212,14 @@ def publish(
         form = FORMATS[chosen]
         fault = f"the cluster does not know {form.plural} of {form.api}; install their CRDs, or use --publish auto"
         return PublishedReports(errors=(fault,))
-    scope = scope or NamespaceScope()
     name, namespace = (NAME, "") if place is None else (place.name, place.namespace)
     naming = Naming(name, labels_of(namespace))
-    wanted = {} if chosen is None else _wanted(report, FORMATS[chosen], naming)
-    keeps = _is_partial(report)
-    writers = {one: ReportWriter(server, form, naming, scope, keeps=keeps) for one, form in known.items()}
+    made = () if chosen is None else objects(report, FORMATS[chosen], LEVELS, naming=naming)
+    wanted = {(raw["metadata"].get("namespace", ""), raw["metadata"]["name"]): raw for raw in made}
+    keeps = any(error.number == 0 for error in report.errors)  # a kind of object could not be listed
+    writers = {
+        one: _Writer(server, form, naming, scope or NamespaceScope(), keeps=keeps) for one, form in known.items()
+    }
     for one, writer in writers.items():
         writer.make(wanted if one is chosen else {})
     return PublishedReports(
@@ -233,10 +232,12 @@ def publish(
     )
 
 
-def _wanted(report: AuditReport, form: Format, naming: Naming) -> Wanted:
-    return {place_of(raw): raw for raw in objects(report, form, LEVELS, naming=naming)}
-
-
-def _is_partial(report: AuditReport) -> bool:
-    """Whether a kind of object could not be listed, so that missing findings may still be true."""
-    return any(error.number == 0 for error in report.errors)
+def _is_served(server: ApiServer, form: Format) -> bool:
+    try:
+        resources = server.get(f"/apis/{form.api}", {}, _ANSWER_SECONDS).get("resources")
+    except RefusedError as error:
+        if error.status == 404:
+            return False
+        raise
+    names = {one.get("name") for one in resources if isinstance(one, dict)} if isinstance(resources, list) else set()
+    return {form.plural, form.cluster_plural} <= names

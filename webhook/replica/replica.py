@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from webhook.admission.app import create_app
+from webhook.admission.claim_phase import PodsOfClaims
 from webhook.admission.metrics import NAMESPACE_SERIES, Metrics
-from webhook.admission.pod_look_up import StoredPods
 from webhook.admission.quota_service import QuotaParts, QuotaService
 from webhook.admission.service import Service
 from webhook.admission.watchdog import DECISION_SECONDS
@@ -16,7 +16,6 @@ from webhook.facts.facts import FactsSource, StaticFacts
 from webhook.facts.inventory import load_inventory
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.policy.policy_store import PolicyStore, ReloadStatus
-from webhook.replica.stored_pods import PodsOfClaims
 
 if TYPE_CHECKING:  # each is loaded only where a replica does its work
     from webhook.replica.image_lookups import ImageLookups
@@ -34,7 +33,7 @@ class ReplicaSources:
     inventory: Path | None = None
     kubeconfig: Path | None = None
 
-    def facts(self, accelerators: Accelerators = BUILT_IN) -> tuple[FactsSource, StoredPods | None]:
+    def facts(self, accelerators: Accelerators = BUILT_IN) -> tuple[FactsSource, PodsOfClaims | None]:
         """The source of facts, not yet started, and the stored pods of the same cluster; None for an inventory."""
         if self.inventory is not None:
             return StaticFacts(load_inventory(self.inventory, accelerators)), None
@@ -79,7 +78,7 @@ class Replica:
         self._quotas = (
             None if quotas is None else QuotaService(quotas, self._policies, self._metrics, lambda: self._facts.facts)
         )
-        listeners = [one for one in (events, shown) if one is not None]
+        listeners = [one.hear for one in (events, shown) if one is not None]
         self._service = Service(
             self._policies,
             self._facts,
@@ -91,8 +90,6 @@ class Replica:
             pods=pods,
         )
         self._service.decision_seconds = decision_seconds
-        if events is not None:
-            events.know(self._service.not_injected)
         if shown is not None:
             shown.follow(self._policies)
         self._metrics.know_namespaces(self._is_known)
@@ -108,11 +105,9 @@ class Replica:
         _LOG.info("serving", extra={"fields": {"policies": self._policies.current.hash}})
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Answer one request."""
         return self._wsgi(environ, start_response)
 
     def refused(self, status: int) -> None:
-        """Count a request that the server answered itself."""
         self._service.refused(status)
 
     def drain(self) -> None:
@@ -121,7 +116,6 @@ class Replica:
         _LOG.info("draining: unready from now on; requests that still arrive are answered")
 
     def close(self) -> None:
-        """Stop the threads."""
         if self._quotas is not None:
             self._quotas.close()
         for companion in self._companions:
@@ -135,7 +129,9 @@ class Replica:
         )
 
     def _is_known(self, namespace: str) -> bool:
-        """Whether a namespace certainly exists: a policy names it, or a pod was stored in it."""
-        if namespace in self._policies.current.claims:
-            return True
-        return self._quotas is not None and self._quotas.has_pods_in(namespace)
+        """Whether a namespace exists: a policy names it, or a pod was stored in it. Without ledgers of quotas nobody
+        watches pods, and every name counts.
+        """
+        if self._quotas is None:
+            return bool(namespace)
+        return namespace in self._policies.current.claims or self._quotas.has_pods_in(namespace)

@@ -54,7 +54,6 @@ class ConfigMapPlace:
 
     @property
     def path(self) -> str:
-        """Its API path."""
         return path_of(CORE, "configmaps", namespace=self.namespace, name=self.name)
 
     def __str__(self) -> str:

@@ -1,29 +1,50 @@
-"""Writes objects of a custom resource whose status shows people something, and which decide nothing.
+"""Writes objects of custom resources whose status shows people something, and which decide nothing.
 
-Every replica may write them, and writes only what differs.
+Every replica may write them, and writes only what differs. An object that shows a newer state than a replica knows, or
+that the replica wants no more, is left alone until all replicas must know the same.
 """
 
+import hashlib
 import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from threading import Lock
 from typing import Any
 
+import orjson
+
+from webhook.admission.metrics import Metrics
+from webhook.engine.quota_usage import Place, QuotaUsage, Status, statuses
 from webhook.kubernetes.api_errors import ApiServerError, RefusedError, UnreachableError
-from webhook.kubernetes.api_paths import delete_options
+from webhook.kubernetes.api_paths import delete_options, path_of
 from webhook.kubernetes.api_server import ApiServer
-from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
+from webhook.kubernetes.watch import Watch, WatchedResource
 from webhook.periodic_task import Attempts, PeriodicTask
-from webhook.replica.shown_kind import Place, ShownKind, Status, StoredStatus, labels_of, stored_in
+
+API = "gpupolicy.dev/v1alpha1"
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGER = "gpu-policy-webhook"
+INSTALLATION = "gpupolicy.dev/installation"
+"""The label that distinguishes the objects of installations: the namespace of their ledgers."""
 
 _ANSWER_SECONDS = 5.0
 _CLOSE_SECONDS = 0.7
+_NOT_COMPARED = ("content", "ledger", "updated")
 
-Wanted = Mapping[Place, Status | None]
+
+def labels_of(installation: str) -> Mapping[str, str]:
+    """The labels of the objects of one installation."""
+    return {MANAGED_BY: MANAGER, INSTALLATION: installation}
+
+
+def content_of(status: Status) -> str:
+    """A hash of what a status says. The objects of thousands of namespaces are kept in memory as no more than this."""
+    content = {key: value for key, value in status.items() if key not in _NOT_COMPARED}
+    return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +55,25 @@ class StatusTiming:
     """Pause between two rounds of writing, a fifth more or less."""
     spread: float = 3.0
     """A difference is written after a random time of up to this. By then another replica has often written it."""
-    lag: float = 60.0
-    """Time for which an object that shows a newer state is left alone."""
-    linger: float = 150.0
-    """Time for which an object stays after it is wanted no more. Replicas load changed policies within two minutes of
-    each other, and until then they want different objects."""
+    settle: float = 180.0
+    """Time for which an object stays that shows a newer state or is wanted no more. Replicas load changed policies
+    within two minutes of each other, and until then they want different objects."""
     rest: float = 60.0
     """Time after which a failed write is repeated."""
     most: int = 20
     """Most objects that are written in one round."""
 
 
-@dataclass(slots=True)
-class _Difference:
-    """An object with a wrong status: since when, and when it may be written."""
+@dataclass(frozen=True, slots=True)
+class StoredStatus:
+    """An object as the watch last saw it. `content` is empty for an object of others."""
 
-    since: float
-    due: float
+    uid: str
+    version: str
+    is_ours: bool
+    content: str
+    ledger: str
+    updated: str
 
 
 class _RoundOverError(Exception):
@@ -62,42 +85,51 @@ class _RoundOverError(Exception):
 
 
 class StatusObjects:
-    """Writes objects of one kind for the installation in the namespace `installation`.
+    """Writes objects of one kind for the installation in the namespace `installation`. Make it after the fork.
 
     Objects of others are never changed. No error here refuses a pod.
     """
 
-    def __init__(  # noqa: PLR0913  # whose objects they are, and clocks for tests
+    kind: str
+    plural: str
+
+    def __init__(
         self,
         server: ApiServer,
         installation: str,
-        shown: ShownKind,
         log: logging.Logger,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        timing: StatusTiming | None = None,
-        watch_timing: WatchTiming | None = None,
+        timing: StatusTiming,
+        clock: Callable[[], float],
     ) -> None:
         self._server = server
-        self._shown = shown
         self._log = log
         self._labels = labels_of(installation)
         self._clock = clock
-        self._timing = timing or StatusTiming()
-        self._wanted_now: Callable[[], Wanted] | None = None
+        self._timing = timing
         self._seen: dict[Place, StoredStatus] = {}
         self._lock = Lock()
-        self._differences: dict[Place, _Difference] = {}
+        self._since: dict[Place, float] = {}
+        """Objects that differ from what is wanted -> from when on they may be written."""
         self._resting_until = 0.0
         self._complaint = ""
-        resource = WatchedResource(shown.plural, shown.path(None), self._replace, self._change, optional=True)
-        self._watch = Watch(resource, server, clock, watch_timing)
-        attempts = Attempts(log, f"{shown.kind} objects cannot be brought up to date", level=logging.WARNING)
+        resource = WatchedResource(self.plural, self._path(None), self._replace, self._change, optional=True)
+        self._watch = Watch(resource, server, clock)
+        attempts = Attempts(log, f"{self.kind} objects cannot be brought up to date", level=logging.WARNING)
         work = partial(attempts.make, self.write_some)
-        self._task = PeriodicTask(f"{shown.plural}-status", work, self._timing.round, waits_first=True)
+        self._task = PeriodicTask(f"{self.plural}-status", work, timing.round, waits_first=True)
 
-    def start(self) -> None:
-        """Start to watch objects and to write. Call it once, after the fork."""
+    def _wanted(self) -> Mapping[Place, Status | None] | None:
+        """The status of each object that is to be there; None for a status that stays as it is.
+
+        None before anything is wanted. A status with a `content` has that hash.
+        """
+        raise NotImplementedError
+
+    def _is_newer(self, stored: StoredStatus, wanted: Status) -> bool:
+        """Whether a stored object shows a later state than a status, so that its writer knows more."""
+        raise NotImplementedError
+
+    def start(self, metrics: Metrics | None = None) -> None:  # noqa: ARG002  # companions are started alike
         self._watch.start()
         self._task.start()
 
@@ -106,19 +138,13 @@ class StatusObjects:
         """How many such objects the cluster has, also of others; None while they are not watched."""
         return len(self._seen) if self._watch.health.following else None
 
-    def want(self, wanted: Callable[[], Wanted]) -> None:
-        """Set what is wanted, in the background: asked in every round; None for a status that is to stay as it is."""
-        self._wanted_now = wanted
-
     def has(self, place: Place) -> bool:
-        """Whether there is an object at this place, also of others."""
         return place in self._seen
 
     @property
-    def ours(self) -> Mapping[Place, StoredStatus]:
-        """The objects of this installation."""
+    def ours(self) -> set[Place]:
         with self._lock:
-            return {place: found for place, found in self._seen.items() if found.is_ours}
+            return {place for place, found in self._seen.items() if found.is_ours}
 
     def close(self) -> None:
         """End the threads, within 2 seconds. The objects stay."""
@@ -129,60 +155,42 @@ class StatusObjects:
     def write_some(self) -> None:
         """One round: write some of the objects that differ from what is wanted."""
         now = self._clock()
-        if self._wanted_now is None or self.known is None or now < self._resting_until:
+        if self.known is None or now < self._resting_until or (wanted := self._wanted()) is None:
             return
-        wanted = self._wanted_now()
         with self._lock:
             seen = dict(self._seen)
         complaint = ""
         for place in self._due(wanted, seen, now)[: self._timing.most]:
             try:
                 self._write(place, wanted.get(place), seen.get(place))
-                del self._differences[place]  # the watch will tell what was written
+                del self._since[place]  # the watch will tell what was written
             except _RoundOverError as end:
                 self._resting_until = now + self._timing.rest if end.rests else 0.0
                 complaint = str(end)
                 break
             except ApiServerError as error:
-                self._differences[place].due = now + self._timing.rest
+                self._since[place] = now + self._timing.rest
                 if not (isinstance(error, RefusedError) and error.is_about_ending(place[0])):
                     complaint = f"{place[0]}/{place[1]}: {error}"
-        self._complain(complaint)
+        if complaint and not self._complaint:  # once, until a round without complaints
+            self._log.warning("%s objects cannot be brought up to date: %s", self.kind, complaint)
+        self._complaint = complaint
 
-    # Differences
-
-    def _due(self, wanted: Wanted, seen: Mapping[Place, StoredStatus], now: float) -> list[Place]:
+    def _due(
+        self, wanted: Mapping[Place, Status | None], seen: Mapping[Place, StoredStatus], now: float
+    ) -> list[Place]:
         """The objects that may be written now; the longest waiting come first."""
-        different = set(self._different(wanted, seen))
-        for place in self._differences.keys() - different:
-            del self._differences[place]
-        for place in different - self._differences.keys():
-            wait = random.uniform(0, self._timing.spread)  # noqa: S311  # apart from other replicas
-            wait += 0.0 if place in wanted else self._timing.linger
-            self._differences[place] = _Difference(now, now + wait)
-        due = [place for place, difference in self._differences.items() if difference.due <= now]
-        return sorted(
-            (place for place in due if not self._is_behind(place, wanted.get(place), seen.get(place), now)),
-            key=lambda place: self._differences[place].due,
-        )
-
-    def _different(self, wanted: Wanted, seen: Mapping[Place, StoredStatus]) -> Iterator[Place]:
-        for place, status in wanted.items():
-            found = seen.get(place)
-            if status is not None and (found is None or (found.is_ours and not self._is_as(found, status))):
-                yield place
-        yield from (place for place, found in seen.items() if found.is_ours and place not in wanted)
-
-    def _is_behind(self, place: Place, status: Status | None, found: StoredStatus | None, now: float) -> bool:
-        """Whether another replica has written from a newer state, and lately."""
-        if status is None or found is None or now - self._differences[place].since > self._timing.lag:
-            return False
-        return self._shown.is_newer(found.status, status)
-
-    def _is_as(self, found: StoredStatus, status: Status) -> bool:
-        return self._shown.compared(found.status) == self._shown.compared(status)
-
-    # Writing
+        different = set(_different(wanted, seen))
+        self._since = {place: since for place, since in self._since.items() if place in different}
+        for place in different:
+            self._since.setdefault(place, now + random.uniform(0, self._timing.spread))  # noqa: S311  # apart from others
+        due = []
+        for place, since in self._since.items():
+            status, found = wanted.get(place), seen.get(place)
+            settles = status is None or (found is not None and self._is_newer(found, status))
+            if since + (self._timing.settle if settles else 0.0) <= now:
+                due.append(place)
+        return sorted(due, key=lambda place: self._since[place])
 
     def _write(self, place: Place, status: Status | None, found: StoredStatus | None) -> None:
         """Create, replace or delete one object. Raises _RoundOverError, RefusedError and AnswerError."""
@@ -202,37 +210,90 @@ class StatusObjects:
     def _send(self, place: Place, status: Status | None, found: StoredStatus | None) -> None:
         if status is None:
             if found is not None:
-                self._server.send(
-                    "DELETE", self._shown.path(*place), delete_options(found.version, found.uid), _ANSWER_SECONDS
-                )
+                options = delete_options(found.version, found.uid)
+                self._server.send("DELETE", self._path(*place), options, _ANSWER_SECONDS)
             return
-        sent = self._shown.body(place, {**status, "updated": self._now()}, self._labels, found)
+        metadata: dict[str, Any] = {"namespace": place[0], "name": place[1], "labels": dict(self._labels)}
+        body = {
+            "apiVersion": API,
+            "kind": self.kind,
+            "metadata": metadata,
+            "status": {**status, "updated": self._now()},
+        }
         if found is None:
-            self._server.send("POST", self._shown.path(place[0]), sent, _ANSWER_SECONDS)
+            self._server.send("POST", self._path(place[0]), body, _ANSWER_SECONDS)
         else:
-            self._server.send("PUT", self._shown.path(*place), sent, _ANSWER_SECONDS)
+            metadata["resourceVersion"] = found.version
+            self._server.send("PUT", self._path(*place), body, _ANSWER_SECONDS)
 
-    def _now(self) -> str:
-        """The API server's time, to the second."""
-        return f"{datetime.now(UTC) - timedelta(seconds=self._server.clock_skew):%Y-%m-%dT%H:%M:%SZ}"
+    def _path(self, namespace: str | None, name: str = "") -> str:
+        return path_of(f"/apis/{API}", self.plural, namespace=namespace, name=name)
 
-    def _complain(self, complaint: str) -> None:
-        """Log a complaint once, until a round without complaints."""
-        if complaint and not self._complaint:
-            self._log.warning("%s objects cannot be brought up to date: %s", self._shown.kind, complaint)
-        self._complaint = complaint
+    def _now(self, ago: float = 0.0) -> str:
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._server.now() - ago))
 
     # The watch
 
     def _replace(self, raws: Iterable[object]) -> None:
-        listed = dict(stored_in(raw, self._labels, self._shown.kept) for raw in raws if isinstance(raw, dict))
+        listed = dict(self._stored(raw) for raw in raws if isinstance(raw, dict))
         with self._lock:
             self._seen = listed
 
     def _change(self, event: str, raw: Mapping[str, Any]) -> None:
-        place, seen = stored_in(raw, self._labels, self._shown.kept)
+        place, found = self._stored(raw)
         with self._lock:
             if event == "DELETED":
                 self._seen.pop(place, None)
             else:
-                self._seen[place] = seen
+                self._seen[place] = found
+
+    def _stored(self, raw: Mapping[str, Any]) -> tuple[Place, StoredStatus]:
+        metadata, status = raw["metadata"], raw.get("status")
+        labels, status = metadata.get("labels") or {}, status if isinstance(status, dict) else {}
+        is_ours = all(labels.get(key) == value for key, value in self._labels.items())
+        return (metadata["namespace"], metadata["name"]), StoredStatus(
+            metadata["uid"],
+            metadata["resourceVersion"],
+            is_ours,
+            content_of(status) if is_ours else "",
+            str(status.get("ledger", "")),
+            str(status.get("updated", "")),
+        )
+
+
+def _different(wanted: Mapping[Place, Status | None], seen: Mapping[Place, StoredStatus]) -> Iterator[Place]:
+    for place, status in wanted.items():
+        found = seen.get(place)
+        if status is None or (found is not None and not found.is_ours):
+            continue
+        if found is None or found.content != (status.get("content") or content_of(status)):
+            yield place
+    yield from (place for place, found in seen.items() if found.is_ours and place not in wanted)
+
+
+class QuotaStatus(StatusObjects):
+    """GPUQuota objects, for the installation whose ledgers are in the namespace `installation`."""
+
+    kind, plural = "GPUQuota", "gpuquotas"
+
+    def __init__(
+        self,
+        server: ApiServer,
+        installation: str,
+        *,
+        timing: StatusTiming | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(server, installation, logging.getLogger("gpu_policy.quota"), timing or StatusTiming(), clock)
+        self._shown: Mapping[Place, Status | None] | None = None
+
+    def show(self, usages: Iterable[QuotaUsage]) -> None:
+        self._shown = statuses(usages)
+
+    def _wanted(self) -> Mapping[Place, Status | None] | None:
+        return self._shown
+
+    def _is_newer(self, stored: StoredStatus, wanted: Status) -> bool:
+        """Whether the object was counted from a newer ledger. Resource versions are compared as numbers."""
+        theirs, ours = stored.ledger[:20], str(wanted.get("ledger", ""))
+        return theirs.isdecimal() and ours.isdecimal() and int(theirs) > int(ours)

@@ -1,16 +1,20 @@
 """Writes Events of reason GpuPolicyWarning on controllers, with what rules in mode `warn` say about their pods.
 
-Events are written in the background, at most 20 a minute, and only about pods that the API server has stored: whoever
-reaches the port can make pods up. The owner of a ReplicaSet gets the Event in its place. All replicas give one warning
-one name in one hour, so the API server keeps the first Event and refuses the others; nothing is repeated or counted up.
+A controller gets the warnings about its pods in the answer, and nobody reads them there. Events are written in the
+background, one every few seconds, and only about pods that the API server has stored: whoever reaches the port can make
+pods up. The owner of a ReplicaSet gets the Event in its place. All replicas give one warning one name in one hour, so
+the API server keeps the first Event and refuses the others; nothing is repeated or counted up.
 """
 
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from prometheus_client import Counter
@@ -19,42 +23,90 @@ from webhook.admission import logs
 from webhook.admission.admission_review import AdmissionRequest
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
-from webhook.admission.warned_pods import RuleWarning, WarnedPod, heard_warnings, warnings_of
-from webhook.kubernetes.api_errors import ApiServerError, RefusedError, UnreachableError
+from webhook.kubernetes.api_errors import ApiServerError, RefusedError
 from webhook.kubernetes.api_paths import CORE, path_of
-from webhook.kubernetes.api_server import JSON, METADATA, ApiServer
+from webhook.kubernetes.api_server import METADATA, ApiServer
 from webhook.model.json_parts import part
-from webhook.model.workloads import controller_of
-from webhook.outcome import Finding
+from webhook.model.shape import cut_to_bytes
+from webhook.model.workloads import controller_of, is_pod
+from webhook.outcome import printable, worst_first
 from webhook.periodic_task import Attempts, PeriodicTask
-from webhook.replica.warning_queue import Allowance, WarningQueue
+from webhook.rules.rule_settings import Mode
 
 REASON = "GpuPolicyWarning"
 COMPONENT = "gpu-policy-webhook"
-MOST_A_MINUTE = 20
-"""Most Events that one replica writes, or tries to write, in any minute."""
 RESULTS = ("written", "known", "unconfirmed", "dropped", "failed")
 """What becomes of warnings about pods with controllers."""
 
-_ROUND_SECONDS = 1.0
-_MOST_LOOKED_FOR = 5
+MOST_A_MINUTE = 20
+"""Most Events that one replica writes in any minute: one in each round."""
+_ROUND_SECONDS = 60 / MOST_A_MINUTE / 0.8  # rounds are up to a fifth shorter
+_LOOKED_FOR = 5
 """Most pods that are looked for in one round."""
-_REST_SECONDS = 30.0
-"""Time without requests after one that the API server did not answer, or that came too often."""
-_RESTING = (401, 429)
+MOST_WAITING = 200
+MOST_OF_A_NAMESPACE = 20
+"""Most warnings about pods of one namespace that wait: a storm in it delays the others by a minute."""
+MOST_TOLD = 20_000
+"""Most warnings that are remembered as told; one more makes room by forgetting all of them."""
+SETTLE_SECONDS = 3.0
+"""Seconds from the answer about a pod until it is looked for: by then the API server has usually stored it."""
+LONGEST_MESSAGE = 1024
+"""Most bytes of a message in UTF-8; `events.k8s.io/v1` allows no longer ones."""
+_LEAST_TEXT = 256
+"""Bytes that are left for the warning itself, whatever names the pod and the policy have."""
+_LONGEST_NAME = 253
 _ANSWER_SECONDS = 5.0
 _CLOSE_SECONDS = 0.7
-_HOUR = 3600
-_REPLICA_SETS = "/apis/apps/v1"
 
 _log = logging.getLogger("gpu_policy.warnings")
 
-Injections = Callable[[str, Mapping[str, Any]], Iterable[Finding]]
-"""Namespace and a pod -> what rules would inject that are not enforced."""
+
+@dataclass(frozen=True, slots=True)
+class PodWarning:
+    """What one rule says about an admitted pod. `controller` is the uid of the controller as the pod has it, which
+    anybody can write.
+    """
+
+    namespace: str
+    pod: str
+    uid: str
+    controller: str
+    rule: str
+    message: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.namespace, self.controller, self.rule
 
 
-class _NotToldError(Exception):
-    """The pod is not stored as it was reviewed, so that nothing is said about it."""
+def warnings_in(request: AdmissionRequest, decision: Decision) -> list[PodWarning]:
+    """What is told of a decision of the validating phase, one warning for each rule: the worst finding speaks for all.
+
+    The decision has to be about a new pod with a controller that is admitted, and no dry run. Only rules in mode `warn`
+    count.
+    """
+    outcome, raw = decision.outcome, request.object
+    if outcome is None or raw is None or request.is_dry_run or not decision.answer.is_allowed:
+        return []
+    findings = [one for one in worst_first(outcome.findings) if one.mode is Mode.WARN and one.warns]
+    is_new_pod = request.operation == "CREATE" and not request.subresource and is_pod(request.api_version, request.kind)
+    controller = controller_of(raw) if findings and is_new_pod else None
+    if controller is None:
+        return []
+    names = request.name or part(raw, "metadata", "name"), part(raw, "metadata", "uid"), controller.get("uid")
+    pod, uid, owner = (name if isinstance(name, str) and len(name) <= _LONGEST_NAME else "" for name in names)
+    if not (pod and uid and owner):
+        return []
+    warnings = []
+    for rule in dict.fromkeys(one.rule for one in findings):
+        texts = [one.note for one in findings if one.rule == rule]
+        more = sum(one.number for one in findings if one.rule == rule) - 1
+        others = f", and {more} more warning{'s' * (more > 1)}" if more else ""
+        about = printable(f" (Pod {pod}, mode warn of policy {outcome.policy.name}{others})")
+        text = cut_to_bytes(printable(texts[0]), max(LONGEST_MESSAGE - len(about.encode()), _LEAST_TEXT))
+        message = cut_to_bytes(f"{text}{about}", LONGEST_MESSAGE)
+        warnings.append(PodWarning(request.namespace, pod, uid, owner, rule, message))
+    return warnings
 
 
 class WarningEvents:
@@ -63,27 +115,25 @@ class WarningEvents:
     def __init__(self, kubeconfig: Path | None, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._server = ApiServer(kubeconfig)
         self._clock = clock
-        self._queue = WarningQueue(self._hour, clock)
-        self._allowance = Allowance(MOST_A_MINUTE, 60.0, clock)
-        self._resting_until = 0.0
-        self._injections: Injections = lambda _namespace, _pod: ()
+        self._waiting: deque[tuple[float, PodWarning]] = deque()
+        """Warnings, each with the time from which its pod is looked for."""
+        self._told: set[tuple[str, str, str]] = set()
+        self._hour = 0
+        self._lock = Lock()
         self._counts: Mapping[str, Counter] = {}
         self._is_deaf = False
-        self._attempts = Attempts(_log, "Events cannot be written", (ApiServerError,), logging.WARNING)
-        self._task = PeriodicTask("warning-events", self._round, _ROUND_SECONDS, waits_first=True)
-
-    def know(self, injections: Injections) -> None:
-        """Set the function that says what rules would inject into a stored pod. Call it before `start`."""
-        self._injections = injections
+        attempts = Attempts(_log, "Events cannot be written", (ApiServerError,), logging.WARNING)
+        self.round = partial(attempts.make, self.write_one)
+        self._task = PeriodicTask("warning-events", self.round, _ROUND_SECONDS, waits_first=True)
 
     def start(self, metrics: Metrics) -> None:
-        """Start the thread, and count what becomes of warnings."""
         self.count_in(metrics)
         self._task.start()
 
     def count_in(self, metrics: Metrics) -> None:
         """Count what becomes of warnings."""
-        counter = metrics.count_warning_events(RESULTS, lambda: len(self._queue))
+        metrics.watch("warning_events_waiting", lambda: len(self._waiting))
+        counter = metrics.count_warning_events(RESULTS)
         self._counts = {result: counter.labels(result) for result in RESULTS}
 
     def close(self) -> None:
@@ -91,119 +141,98 @@ class WarningEvents:
         self._task.close(_CLOSE_SECONDS)
 
     def hear(self, request: AdmissionRequest, decision: Decision) -> None:
-        """Keep the warnings of a decision of the validating phase, if they are new in this hour."""
+        """Keep the warnings of a decision of the validating phase that are new in this hour."""
         try:
-            heard = heard_warnings(request, decision)
-            if heard is not None and self._queue.add(heard):
-                self._count("dropped")
+            for warning in warnings_in(request, decision):
+                self._add(warning)
         except Exception as error:  # noqa: BLE001  # a bug here must not cost an answer that is made already
             if not self._is_deaf:
                 _log.error("a bug: a warning is not kept for an Event", extra={"fields": logs.whereabouts(error)})
             self._is_deaf = True
 
-    def write_some(self) -> None:
-        """One round: look for some pods that wait, and write their Events. Raises ApiServerError."""
-        if self._clock() < self._resting_until:
-            return
-        for _ in range(_MOST_LOOKED_FOR):
-            pod = self._queue.take() if self._allowance.has_room else None
-            if pod is None:
+    def _add(self, warning: PodWarning) -> None:
+        with self._lock:
+            hour = self._hour_now()
+            if hour != self._hour or len(self._told) >= MOST_TOLD:
+                self._hour, self._told = hour, set()
+            if warning.key in self._told:
                 return
-            try:
-                self._tell(pod)
-            except _NotToldError:
-                self._queue.forget(pod)
-                self._count("unconfirmed")
-            except ApiServerError as error:
-                self._queue.forget(pod)
-                self._count("failed")
-                if isinstance(error, UnreachableError) or error.status in _RESTING or error.status >= 500:
-                    self._resting_until = self._clock() + _REST_SECONDS
-                raise
-
-    def _round(self) -> None:
-        self._attempts.make(self.write_some)
-
-    def _tell(self, pod: WarnedPod) -> None:
-        """Write the Events about one pod. Raises _NotToldError, and ApiServerError if no Event can be written now."""
-        stored = self._stored(pod)
-        warnings = dict(pod.warnings)
-        if pod.may_lack:
-            for rule, warning in warnings_of(self._injections(pod.namespace, stored)).items():
-                if rule in warnings:
-                    known = warnings[rule]
-                    warnings[rule] = RuleWarning(known.text, known.more + 1 + warning.more)
-                elif self._queue.claim(pod, rule):
-                    warnings[rule] = warning
-        if not warnings:
-            return
-        owner = self._root_of(pod.namespace, controller_of(stored) or {})
-        for rule, warning in warnings.items():
-            if not self._allowance.take():
-                self._queue.forget(pod, [rule])
+            of_namespace = sum(one.namespace == warning.namespace for _, one in self._waiting)
+            if of_namespace >= MOST_OF_A_NAMESPACE or len(self._waiting) >= MOST_WAITING:
                 self._count("dropped")
-                continue
+                return
+            self._told.add(warning.key)
+            self._waiting.append((self._clock() + SETTLE_SECONDS, warning))
+
+    def write_one(self) -> None:
+        """One round: write the Event of the first warning whose pod is stored. Raises ApiServerError."""
+        for _ in range(_LOOKED_FOR):
+            with self._lock:
+                if not self._waiting or self._waiting[0][0] > self._clock():
+                    return
+                _, warning = self._waiting.popleft()
             try:
-                self._write(pod, rule, self._event(pod, owner, rule, warning))
-            except (_NotToldError, ApiServerError):
-                self._queue.forget(pod, warnings)
+                result = self._tell(warning)
+            except ApiServerError:
+                self._told.discard(warning.key)
+                self._count("failed")
                 raise
+            if result == "unconfirmed":
+                self._told.discard(warning.key)
+            self._count(result)
+            if result == "written":
+                return
 
-    def _stored(self, pod: WarnedPod) -> Mapping[str, Any]:
-        """The pod as the API server has it, with the uid and the controller that the review had."""
-        path = path_of(CORE, "pods", namespace=pod.namespace, name=pod.name)
+    def _tell(self, warning: PodWarning) -> str:
+        """Write one Event; returns what became of it, one of RESULTS."""
+        stored = self._metadata("pods", CORE, warning.namespace, warning.pod)
+        owner = controller_of(stored) or {}
+        if (part(stored, "metadata", "uid"), owner.get("uid")) != (warning.uid, warning.controller):
+            return "unconfirmed"
+        if owner.get("kind") == "ReplicaSet" and str(owner.get("apiVersion")).startswith("apps/"):
+            replica_set = self._metadata("replicasets", "/apis/apps/v1", warning.namespace, str(owner.get("name")))
+            if part(replica_set, "metadata", "uid") == warning.controller:
+                owner = controller_of(replica_set) or owner
+        event = self._event(warning, owner)
         try:
-            stored = self._server.get(path, {}, _ANSWER_SECONDS, JSON if pod.may_lack else METADATA)
-        except RefusedError as error:
-            if error.status == 404:
-                raise _NotToldError from error
-            raise
-        if (part(stored, "metadata", "uid"), (controller_of(stored) or {}).get("uid")) != (pod.uid, pod.controller):
-            raise _NotToldError
-        return stored
-
-    def _root_of(self, namespace: str, owner: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The controller of a ReplicaSet in its place, such as a Deployment; else the owner itself."""
-        if owner.get("kind") != "ReplicaSet" or not str(owner.get("apiVersion")).startswith("apps/"):
-            return owner
-        try:
-            path = path_of(_REPLICA_SETS, "replicasets", namespace=namespace, name=str(owner.get("name")))
-            found = self._server.get(path, {}, _ANSWER_SECONDS, METADATA)
-        except (RefusedError, ValueError):
-            return owner
-        is_it = part(found, "metadata", "uid") == owner.get("uid")
-        return (controller_of(found) or owner) if is_it else owner
-
-    def _write(self, pod: WarnedPod, rule: str, event: Mapping[str, Any]) -> None:
-        try:
-            self._server.send("POST", path_of(CORE, "events", namespace=pod.namespace), event, _ANSWER_SECONDS)
+            self._server.send("POST", path_of(CORE, "events", namespace=warning.namespace), event, _ANSWER_SECONDS)
         except RefusedError as error:
             if error.status == 409:
-                self._count("known")
-                return
-            if error.is_about_ending(pod.namespace):
-                raise _NotToldError from error
+                return "known"
+            if error.is_about_ending(warning.namespace):
+                return "unconfirmed"
             if error.status in (400, 422):  # about this owner alone, and it would be so in each attempt of this hour
-                _log.warning("no Event about %s in %s: %s", rule, pod.namespace, error)
-                self._count("failed")
-                return
+                _log.warning("no Event about %s in %s: %s", warning.rule, warning.namespace, error)
+                return "failed"
             raise
-        self._count("written")
+        return "written"
 
-    def _event(self, pod: WarnedPod, owner: Mapping[str, Any], rule: str, warning: RuleWarning) -> Mapping[str, Any]:
-        place = {"namespace": pod.namespace}
+    def _metadata(self, plural: str, api: str, namespace: str, name: str) -> Mapping[str, Any]:
+        try:
+            path = path_of(api, plural, namespace=namespace, name=name)
+        except ValueError:  # no name that an object can have
+            return {}
+        try:
+            return self._server.get(path, {}, _ANSWER_SECONDS, METADATA)
+        except RefusedError as error:
+            if error.status == 404:
+                return {}
+            raise
+
+    def _event(self, warning: PodWarning, owner: Mapping[str, Any]) -> Mapping[str, Any]:
+        place = {"namespace": warning.namespace}
         regarding = {key: owner[key] for key in ("apiVersion", "kind", "name", "uid") if key in owner}
-        named = "/".join((pod.namespace, str(owner.get("uid")), rule, str(self._hour())))
-        now = f"{datetime.fromtimestamp(self._server.now(), UTC):%Y-%m-%dT%H:%M:%SZ}"
+        named = "/".join((warning.namespace, str(owner.get("uid")), warning.rule, str(self._hour_now())))
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._server.now()))
         return {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {**place, "name": f"gpu-policy.{hashlib.sha256(named.encode()).hexdigest()[:20]}"},
             "involvedObject": {**place, **regarding},
-            "related": {**place, "apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid},
+            "related": {**place, "apiVersion": "v1", "kind": "Pod", "name": warning.pod, "uid": warning.uid},
             "type": "Warning",
             "reason": REASON,
-            "message": warning.about(pod.name, pod.policy),
+            "message": warning.message,
             "source": {"component": COMPONENT},
             "reportingComponent": COMPONENT,
             "firstTimestamp": now,
@@ -211,9 +240,8 @@ class WarningEvents:
             "count": 1,
         }
 
-    def _hour(self) -> int:
-        """The number of the present hour by the API server's clock."""
-        return int(self._server.now() // _HOUR)
+    def _hour_now(self) -> int:
+        return int(self._server.now() // 3600)
 
     def _count(self, result: str) -> None:
         if (count := self._counts.get(result)) is not None:

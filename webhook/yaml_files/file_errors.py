@@ -48,7 +48,6 @@ class FileErrors(Exception):  # noqa: N818  # it holds errors, in the plural
 
     @classmethod
     def of(cls, path: str, message: str) -> "FileErrors":
-        """One fault of a whole file."""
         return cls([FileError(path, 0, "", message)])
 
     def __str__(self) -> str:
@@ -66,22 +65,18 @@ class Faults:
 
     @property
     def errors(self) -> tuple[FileError, ...]:
-        """The faults in the order in which they were found."""
         return tuple(self._errors.values())
 
     def add(self, path: str, line: int, key: str | Sequence[str | int], message: str) -> None:
-        """Add one fault."""
         if len(self._errors) >= MOST_FAULTS:
             return
         text = key if isinstance(key, str) else key_text(key)
         self._errors.setdefault((path, text, 0 if text else line), FileError(path, line, text, message))
 
     def extend(self, errors: Iterable[FileError]) -> None:
-        """Add faults that were found elsewhere."""
         for error in errors:
             self.add(error.path, error.line, error.key, error.message)
 
     def raise_if_any(self) -> None:
-        """Raise FileErrors with all faults, if there are any."""
         if self._errors:
             raise FileErrors(self._errors.values())

@@ -54,7 +54,6 @@ class YamlNode:
     text: str = ""
 
     def plain(self) -> Any:
-        """The value as maps, lists and scalars."""
         if isinstance(self.value, dict):
             return {key: node.plain() for key, node in self.value.items()}
         if isinstance(self.value, list):

@@ -28,7 +28,7 @@ from webhook.audit.reports.policy_results import (
     render_open_reports,
     render_policy_reports,
 )
-from webhook.replica.report_objects import ReportKind
+from webhook.replica.published_reports import ReportKind
 
 FORMATS = [pytest.param(render_policy_reports, id="PolicyReport"), pytest.param(render_open_reports, id="OpenReports")]
 REPORTS = [
