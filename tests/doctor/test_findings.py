@@ -115,7 +115,7 @@ def case(  # noqa: PLR0917  # a row of the table
 
 UP = "kubectl -n gpu-policy"
 WARNS = Status.WARNING
-NO_KIND = "webhooks.yaml: found apiVersion None and kind None; expected one Mutating"
+NO_KIND = "webhooks.yaml: found apiVersion not set and kind not set; expected one Mutating"
 TLS = "the serving certificate in Secret gpu-policy/gpu-policy-tls"
 
 

@@ -114,7 +114,7 @@ def test_a_refused_manifest_fails_the_step_and_its_report_is_sarif(runner: Runne
 
 def test_the_log_says_why_the_step_fails(runner: Runner) -> None:
     assert (
-        "refuse: Pod default/early (manifests/early.yaml:1): gpuLimits: "
+        "refuse: Pod default/early: gpuLimits: manifests/early.yaml:1: "
         in runner.run("judge", paths="manifests").stdout
     )
 

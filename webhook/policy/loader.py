@@ -95,7 +95,7 @@ def build(
         shared_quotas = shared_quotas.sharing(previous.shared_quotas)
     max_days = default.max_days if default is not None else MOST_DAYS
     loaded = [binder.default, *policies.values()]
-    notices += [*binder.notices, *_begun_changes(contents, loaded, now)]
+    notices += [*shared_quotas.remarks, *binder.notices, *_begun_changes(contents, loaded, now)]
     notices += dict.fromkeys(_limits_without_use(contents, loaded))
     policy_set = PolicySet.of(binder.default, policies, notices, shared_quotas, cuda, max_days=max_days)
     if exceptions_file is not None:
