@@ -119,7 +119,7 @@ def _updates(chance: random.Random, *, is_gated: bool) -> Iterator[Raw]:
 
 def attempts(seed: int, number: int) -> Iterator[Attempt]:
     """So many attempts, the same for each seed."""
-    chance = random.Random(seed)  # noqa: S311  # examples
+    chance = random.Random(seed)
     for at in range(number):
         spec: Raw = {"containers": [container(gpus=1)]}
         spec["containers"][0]["resources"]["requests"] |= {"cpu": "10m"}

@@ -88,7 +88,7 @@ def _demand_all(name: str, plan: Raw, expected: tuple[int, int]) -> None:
 
 def write_inventory(path: Path) -> int:
     """Write the inventory, and return the GPUs of its pods."""
-    random = Random(7)  # noqa: S311  # chance that can be repeated
+    random = Random(7)
     found = cluster(7, nodes=NODES, workloads=0)
     specs = [spec_of(random, has_claims=False) for _ in range(WORKLOADS)]
     items = [*found.nodes, *found.slices, *(one for at, spec in enumerate(specs) for one in _objects(at, spec))]

@@ -43,7 +43,7 @@ class Question:
 
 def question(seed: int, number: int) -> Question:
     """The one of this number: a pod, an update of one, or a workload of a built-in kind."""
-    draw = random.Random(f"{seed}/{number}")  # noqa: S311  # no secret
+    draw = random.Random(f"{seed}/{number}")
     may_signal = draw.random() < 0.8
     one = pods.pod(draw, may_signal=may_signal)
     kind = draw.choice(list(WORKLOADS)) if draw.random() < 0.3 else "Pod"

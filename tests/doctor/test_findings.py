@@ -106,9 +106,7 @@ def named(rules: str) -> Change:
     return put(POLICIES, "data", value={"_default.yaml": f"{head}spec: {{rules: {{{rules}}}}}\n"})
 
 
-def case(  # noqa: PLR0917  # a row of the table
-    name: str, check: str, change: Change, found: str, remedy: str, status: Status = Status.PROBLEM
-) -> Any:
+def case(name: str, check: str, change: Change, found: str, remedy: str, status: Status = Status.PROBLEM) -> Any:
     """One thing that is broken, and what is said of it."""
     return pytest.param(check, change, status, found, remedy, id=name)
 

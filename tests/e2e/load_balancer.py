@@ -105,7 +105,7 @@ def free_ports(count: int) -> list[int]:
     """Ports of the loopback address that stay free while nobody listens: no outgoing connection is given one."""
     found: set[int] = set()
     while len(found) < count:
-        port = random.randrange(20_000, 32_000)  # noqa: S311  # below the range of outgoing connections
+        port = random.randrange(20_000, 32_000)
         try:
             socket.create_server(("127.0.0.1", port)).close()
         except OSError:

@@ -170,7 +170,7 @@ class _Call(BaseHTTPRequestHandler):
         # The end of it, whatever the reason; http.client has no attributes left where the other thread closes it.
         with suppress(OSError, http.client.HTTPException, ValueError, AttributeError):
             while line := answer.readline():
-                due = max(due, time.monotonic() + random.uniform(0, self.server.watch_delay))  # noqa: S311  # no secret
+                due = max(due, time.monotonic() + random.uniform(0, self.server.watch_delay))
                 waiting.put((due, line))
         waiting.put((due, b""))
 

@@ -67,14 +67,14 @@ class Race:
 
     def _kill_one(self) -> None:
         self._wait_for_replicas()
-        time.sleep(random.uniform(0.2, 1))  # noqa: S311  # no secret
-        victim = random.choice(self.site.replicas.running)  # noqa: S311  # no secret
+        time.sleep(random.uniform(0.2, 1))
+        victim = random.choice(self.site.replicas.running)
         victim.kill()
-        time.sleep(random.uniform(0, 0.5))  # noqa: S311  # no secret
+        time.sleep(random.uniform(0, 0.5))
         victim.begin()
 
     def _dawdle(self, _name: str) -> str:
-        time.sleep(random.uniform(0, DAWDLES))  # noqa: S311  # no secret
+        time.sleep(random.uniform(0, DAWDLES))
         return ""
 
     def _wait_for_replicas(self) -> None:

@@ -105,7 +105,7 @@ class Storm:
         if _kind(status, said).startswith("strange") and len(self.strange) < 20:
             self.strange.append(f"{status} {said[:400]}")
         pause = min(LONGEST_PAUSE, 0.05 * 2 ** min(wish.attempts, 10))
-        wish.not_before = time.monotonic() + pause * random.uniform(0.5, 1)  # noqa: S311  # no secret
+        wish.not_before = time.monotonic() + pause * random.uniform(0.5, 1)
         self._wanted.append(wish)
 
     def _delete(self) -> None:
@@ -114,7 +114,7 @@ class Storm:
             with self._lock:
                 if not self._standing:
                     continue
-                wish = self._standing.pop(random.randrange(len(self._standing)))  # noqa: S311  # no secret
+                wish = self._standing.pop(random.randrange(len(self._standing)))
             name = wish.manifest["metadata"]["name"]
             client.send("DELETE", f"{wish.path}/{name}?gracePeriodSeconds=0")
             with self._lock:

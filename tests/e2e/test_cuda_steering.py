@@ -113,7 +113,7 @@ def test_the_scheduler_binds_pods_to_candidates_only_and_leaves_waiting_those_th
         change(nodes, name, {"metadata": {"labels": labels}, "spec": {"taints": taints}})
     wait_until_known(nodes, NODES)
     facts = ClusterFacts.of(nodes.raw("GET", "/api/v1/nodes")[1]["items"])
-    chance, namespace = random.Random(36), make_namespace("open")  # noqa: S311  # the same pods each time
+    chance, namespace = random.Random(36), make_namespace("open")
     stored = [create(nodes, namespace, cuda_pod(f"p{at}", "busybox", **asked_for(chance))) for at in range(60)]
     node_by_pod = nodes_of_pods(nodes, namespace)
     for raw in stored:

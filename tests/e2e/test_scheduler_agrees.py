@@ -120,7 +120,7 @@ def test_a_hundred_pods_are_bound_exactly_where_they_have_homes(site: Installati
         plane.raw("GET", "/api/v1/nodes")[1]["items"],
         plane.raw("GET", "/apis/node.k8s.io/v1/runtimeclasses")[1]["items"],
     )
-    chance, bound = random.Random(7), 0  # noqa: S311  # the same pods each time
+    chance, bound = random.Random(7), 0
     for number in range(100):
         manifest = {"metadata": {"name": "p"}, "spec": random_spec(chance)}
         status, stored = plane.raw("POST", f"/api/v1/namespaces/{namespace}/pods", manifest)

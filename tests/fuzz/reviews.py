@@ -65,7 +65,7 @@ class Case:
 
 def case(seed: int, number: int) -> Case:
     """The review of this number; the same on every machine."""
-    draw = random.Random(f"{seed}/{number}")  # noqa: S311  # no secret
+    draw = random.Random(f"{seed}/{number}")
     drawn = pods.after_gpu_nodes(draw) if draw.random() < 0.1 else pods.pod(draw)
     if draw.random() < 0.02:
         drawn = grown(draw, drawn)

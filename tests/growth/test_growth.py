@@ -34,7 +34,7 @@ KNOWN: dict[str, Case] = {
 
 def sample() -> list[Case]:
     """Some of all places alone and of all pairs, the same in every run; half of them of what decides on nodes."""
-    chance = random.Random(SEED)  # noqa: S311  # the same in every run
+    chance = random.Random(SEED)
     deciding = [place for place in collections() if _decides(place)]
     taken = chance.sample(alone(collections()), 8) + chance.sample(alone(deciding), 6)
     return taken + chance.sample(pairs(collections(), chance), 4) + chance.sample(pairs(deciding, chance), 6)

@@ -298,7 +298,7 @@ def test_replicas_that_have_exchanged_agree_in_every_order(history: list[tuple[i
 
 def many(count: int, size: int) -> Configs:
     """Images with different variables of this many characters, the last of which are the newest."""
-    draw = random.Random(1)  # noqa: S311  # no secret
+    draw = random.Random(1)
     return {
         f"registry.corp.example/machine-learning/team/trainer:2026.07.{number:05d}-cuda": (
             1_800_000_000 + number,

@@ -47,7 +47,7 @@ def test_A44_made_up_names_do_not_fill_a_ledger():
 
 def crowd(number, namespace="vision"):
     """A demand that no other pod has: many resources, and counts of its own."""
-    counts = random.Random(number)  # noqa: S311  # the same each time
+    counts = random.Random(number)
     names = [*(f"nvidia.com/mig-{c}c.7g.80gb" for c in range(1, 4)), "nvidia.com/OTHER", "nvidia.com/gpu"]
     gpus = tuple(sorted((name, counts.randrange(10**14)) for name in names))
     return Demand(namespace, gpus, ("A100-40GB", "A100-80GB", "A30", "B200", "L4", "L40", "L40S", "T4", "V100"))
@@ -79,7 +79,7 @@ def test_a_count_that_no_json_holds_breaks_no_ledger(replica):
     [pytest.param(45_000, 0, id="45,000 pods"), pytest.param(8_000, 20, id="8,000 pods, and 20 full namespaces")],
 )
 def test_what_is_allowed_fits_into_a_config_map(pods, hostile):
-    source = random.Random(7)  # noqa: S311  # uids cannot be compressed
+    source = random.Random(7)
     entries = {uid(source.getrandbits(128)): Demand("a", (("nvidia.com/gpu", 1),)) for _ in range(pods)}
     for namespace in range(hostile):
         for number in range(MOST_DEMANDS):

@@ -138,7 +138,7 @@ def test_nobody_is_lost_or_settled_twice_however_impatient_they_are():
     patient = set()
 
     def come(number: int) -> None:
-        chance = random.Random(number)  # noqa: S311  # any will do
+        chance = random.Random(number)
         for turn in range(60):
             seconds = chance.choice([0.0, 0.0004, 0.0008, 0.002, PATIENCE])
             queue.submit((number, turn), seconds)

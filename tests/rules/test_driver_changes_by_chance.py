@@ -114,7 +114,7 @@ def failing(image: str, nodes: list[dict[str, Any]], pools: tuple[NodePool, ...]
 @pytest.mark.parametrize("seed", range(150))
 def test_what_is_announced_is_what_is_lost(seed: int) -> None:
     """Each pool alone: a warning exactly if a node, or the pool, may run the image now and certainly will not then."""
-    chance = Random(seed)  # noqa: S311  # no secret
+    chance = Random(seed)
     nodes = cluster(chance)
     changing = pool(chance, chance.choice("abc"))
     image = chance.choice(IMAGES)
@@ -136,7 +136,7 @@ def test_chance_makes_every_kind_of_outcome() -> None:
     """A generator that never loses a node would prove nothing."""
     outcomes = set()
     for seed in range(150):
-        chance = Random(seed)  # noqa: S311  # no secret
+        chance = Random(seed)
         nodes = cluster(chance)
         changing = pool(chance, chance.choice("abc"))
         image = chance.choice(IMAGES)

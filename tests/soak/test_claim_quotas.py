@@ -103,10 +103,10 @@ class Rounds:
         return sum(found.values()) == HARD and self.site.entered(f"namespace.{self.namespace}") == set(found)
 
     def _kill_one(self) -> None:
-        time.sleep(random.uniform(0.2, 1.5))  # noqa: S311  # no secret
-        victim = random.choice(self.site.replicas.running)  # noqa: S311  # no secret
+        time.sleep(random.uniform(0.2, 1.5))
+        victim = random.choice(self.site.replicas.running)
         victim.kill()
-        time.sleep(random.uniform(0, 0.5))  # noqa: S311  # no secret
+        time.sleep(random.uniform(0, 0.5))
         victim.begin()
         victim.wait_until_ready()
 

@@ -153,7 +153,7 @@ def slice_of(name: str, product: str, driver: str) -> Raw:
 
 def cluster(seed: int, nodes: int = 40, workloads: int = 400) -> Cluster:
     """A cluster with so many nodes and workloads; a tenth of the nodes offers its GPUs by ResourceSlices."""
-    random = Random(seed)  # noqa: S311  # chance that can be repeated
+    random = Random(seed)
     found, slices = [], []
     for at in range(nodes):
         product, driver = random.choice(list(PRODUCTS)), random.choice(DRIVERS[:5])

@@ -123,9 +123,7 @@ CASES: dict[str, tuple[str, Raw, Any, str, str, str]] = {
 
 
 @pytest.mark.parametrize(("now", "raw", "options", "change", "reach", "reason"), CASES.values(), ids=CASES)
-def test_what_a_plan_says_of_a_workload(  # noqa: PLR0917  # one case
-    now: str, raw: Raw, options: Any, change: str, reach: str, reason: str
-) -> None:
+def test_what_a_plan_says_of_a_workload(now: str, raw: Raw, options: Any, change: str, reach: str, reason: str) -> None:
     """The change, how far the workload gets now and then (`nodes/of`), and why."""
     sets, how = ([f"pool={one}" for one in options.split()], {}) if isinstance(options, str) else ([], options)
     found = plan_for(raw, pools(now), *sets, **how)
@@ -207,7 +205,7 @@ def test_a_plan_tells_what_a_registry_says_to_the_namespaces_for_which_it_is() -
         pytest.param({"mode": "disabled"}, CUDA_12, V100, 535, 590, "breaks", id="nothing, being disabled"),
     ],
 )
-def test_what_a_policy_says_counts(  # noqa: PLR0917  # one case
+def test_what_a_policy_says_counts(
     settings: dict[str, Any], image: str, product: str, now: int, then: int, change: str
 ) -> None:
     whole = {535: "535.183.01", 580: "580.95.05", 590: "590.44.01"}

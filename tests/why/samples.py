@@ -63,7 +63,10 @@ def seen(raw: Raw, *events: SeenEvent) -> ObservedPod:
     return ObservedPod(raw, pod_from_raw(raw), events=events)
 
 
-def why(observed: ObservedPod, known: Surroundings = Surroundings()) -> Explanation:  # noqa: B008  # a value
+NOTHING_AROUND = Surroundings()
+
+
+def why(observed: ObservedPod, known: Surroundings = NOTHING_AROUND) -> Explanation:
     """The reason of a pod with this around it."""
     return why_pod(replace(observed, around=known))
 

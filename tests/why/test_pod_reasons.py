@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.why.samples import around, event, node, pod, seen, why
+from tests.why.samples import NOTHING_AROUND, around, event, node, pod, seen, why
 from webhook.why.explanation import ReasonCode
 from webhook.why.observed import ObservedPod, QueueEntry, Surroundings
 
@@ -32,7 +32,7 @@ ONE_NODE = around(node("a"))
 IN_USE = around(node("a", 4), pods=(pod(3, nodeName="a"),))
 
 
-def case(name: str, raw: dict[str, Any], reason: str, words: str, known: Surroundings = Surroundings()) -> Any:  # noqa: B008  # a value
+def case(name: str, raw: dict[str, Any], reason: str, words: str, known: Surroundings = NOTHING_AROUND) -> Any:
     """A pod, its reason, and words of the message or the remedy."""
     return pytest.param(raw, reason, words, known, id=name)
 

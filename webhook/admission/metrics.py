@@ -155,7 +155,6 @@ class Metrics:
         self.watch("exception_end_timestamp_seconds", shown)
 
     def count_lookups(self) -> None:
-        """Begin to count look-ups of images."""
         text = f"Look-ups of images in their registries, by result ({', '.join(LOOKUP_RESULTS)})."
         self._lookup_of = Series(self._counter("gpu_policy_image_lookups", ["result"], text))
         for result in LOOKUP_RESULTS:

@@ -84,7 +84,6 @@ class PlanOptions:
 
     @property
     def default_namespace(self) -> str:
-        """The namespace of manifests that name none."""
         return next(iter(self.namespace), "default")
 
 

@@ -17,7 +17,8 @@ from webhook.facts import node_index
 from webhook.facts.node_index import Mask, NodeTable
 from webhook.facts.pool_table import changing_nodes, pool_table
 from webhook.facts.snapshot import EMPTY, Snapshot
-from webhook.gpus.gpu_names import IN_WORDS, NVIDIA_PRODUCT
+from webhook.gpus.gpu_names import AMD_PRODUCT, INTEL_PRODUCT, NVIDIA_PRODUCT
+from webhook.gpus.steering import AUTOSCALED
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.device_classes import DeviceClass
@@ -234,6 +235,10 @@ class ClusterFacts:
         return requested.intersection(one.extended for one in classes.values())
 
 
+_NAMES = frozenset((NVIDIA_PRODUCT, AMD_PRODUCT, INTEL_PRODUCT, *AUTOSCALED))
+"""Labels whose values are always the model of the GPU. What people write into labels of their own may mean more."""
+
+
 def _gpu_names(pod: Pod, classes: Sequence[NodeClass]) -> dict[str, str]:
     """The labels that name the GPU of a node made for this pod: by its selection, and what all such nodes have."""
     of_terms = [set(term.expressions) for term in living_terms(pod)]
@@ -241,11 +246,11 @@ def _gpu_names(pod: Pod, classes: Sequence[NodeClass]) -> dict[str, str]:
     names = {
         one.key: one.values[0]
         for one in required
-        if one.key in IN_WORDS and one.operator == Operator.IN and len(one.values) == 1
+        if one.key in _NAMES and one.operator == Operator.IN and len(one.values) == 1
     }
     existing = [one.labels for one in classes if one.count] if names else []
     shared = set.intersection(*(set(labels.items()) for labels in existing)) if existing else ()
-    return names | {key: value for key, value in shared if key in IN_WORDS}
+    return names | {key: value for key, value in shared if key in _NAMES}
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,7 +268,6 @@ class PodCache:
             self._on_gone()
 
     def change(self, event: str, raw: Mapping[str, Any]) -> None:
-        """Take up an event about a pod."""
         if event == "DELETED":
             try:
                 self._leave(uid_of(raw))

@@ -65,7 +65,7 @@ _NAMES = (
     AMD_PRODUCT,
     INTEL_PRODUCT,
 )
-_AUTOSCALED = (
+AUTOSCALED = (
     GKE_ACCELERATOR,
     "eks.amazonaws.com/instance-gpu-name",
     "karpenter.k8s.aws/instance-gpu-name",
@@ -74,7 +74,7 @@ _AUTOSCALED = (
 """The labels of _NAMES that autoscalers know before a node exists."""
 _GPUS = (COMPUTE, FAMILY, *_NAMES)
 _ARCHITECTURE = "kubernetes.io/arch"
-_KNOWN_BEFORE = frozenset({*_AUTOSCALED, _ARCHITECTURE})
+_KNOWN_BEFORE = frozenset({*AUTOSCALED, _ARCHITECTURE})
 _OF_IMAGES = frozenset({Cause.DRIVER, Cause.GPU, Cause.ARCHITECTURE})
 """What is wrong with nodes for an image, and forbidden by nobody."""
 
@@ -154,11 +154,11 @@ def _held(suitable: Sequence[Labels], *, is_made: bool) -> Expression | None:
     Autoscalers make no node for a label that they do not know. So where some of the nodes have one that an autoscaler
     knows, no other label may hold the pod.
     """
-    for key in _AUTOSCALED if is_made else (*_AUTOSCALED, *_NAMES):
+    for key in AUTOSCALED if is_made else (*AUTOSCALED, *_NAMES):
         values = {labels.get(key, "") for labels in suitable}
         if "" not in values:
             return Expression(key, Operator.IN, tuple(sorted(values)))
-        if len(values) > 1 and key in _AUTOSCALED:
+        if len(values) > 1 and key in AUTOSCALED:
             return None
     return None
 

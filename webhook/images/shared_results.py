@@ -79,7 +79,6 @@ class ImageCache:
                 (self._problems or self._configs).popitem(last=False)
 
     def configs(self) -> "Configs":
-        """Every configuration, as of now."""
         with self._lock:
             results = list(self._configs.items())
         return {name: (result.at, result.info.config) for name, result in results if result.info.config is not None}

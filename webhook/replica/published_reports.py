@@ -138,7 +138,6 @@ class _Writer:
                 yield place, _Stored(metadata["uid"], metadata["resourceVersion"], content)
 
     def _send(self, place: Place, raw: Mapping[str, Any] | None, content: str, stored: _Stored | None) -> None:
-        """Create, replace or delete one object."""
         if raw is None:
             if stored is not None:
                 options = delete_options(stored.version, stored.uid)

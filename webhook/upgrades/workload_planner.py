@@ -269,7 +269,6 @@ class WorkloadPlanner:
         return pod.gpu_count + sum(one.most for one in claimed_gpus(pod, self._cluster.facts))
 
     def plan(self) -> DriverPlan:
-        """The plan for all objects so far."""
         request, judged = self._request, list(filter(None, self._alike.values()))
         of_matrix = ((one.of_matrix, one.owners) for one in judged)
         workloads = self._workloads()

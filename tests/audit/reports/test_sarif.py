@@ -244,7 +244,7 @@ def test_the_gravest_are_kept_and_what_is_left_out_is_told() -> None:
 
 
 def test_a_report_of_long_texts_that_cannot_be_compressed_is_small_enough_for_github() -> None:
-    dice = random.Random(7)  # noqa: S311  # no secret
+    dice = random.Random(7)
 
     def noise(length: int) -> str:
         return b85encode(dice.randbytes(length)).decode()

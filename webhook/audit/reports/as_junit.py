@@ -51,7 +51,6 @@ class JUnitCase:
 
     @property
     def result(self) -> str:
-        """What the case counts as."""
         if self.problems:
             return "errors" if any(problem.is_error for problem in self.problems) else "failures"
         return "skipped" if self.skipped else "passed"

@@ -204,7 +204,6 @@ def _suppressed(finding: AuditFinding) -> dict[str, Any]:
 
 
 def _policy(finding: AuditFinding, directory: str) -> dict[str, Any]:
-    """The line of the policy."""
     return {
         "id": 1,
         "message": {"text": message(f"Policy {finding.policy}, rule {finding.rule}.")},
