@@ -166,6 +166,7 @@ def test_A24_what_has_waited_for_half_of_its_timeout_is_sent_back_and_the_replic
 # A39: reviews that are made to take memory.
 
 
+@pytest.mark.untraced  # a client that coverage slows down takes its answers too late
 def test_A39_reviews_that_are_made_to_take_memory_take_little_of_it_also_together(
     replica: Operated, tmp_path: Path
 ) -> None:
