@@ -215,6 +215,7 @@ def _volume(raw: object) -> Volume:
     name = text(name, "name")
     path = text(mapping(volume.get("hostPath"), "hostPath").get("path"), "hostPath", "path")
     empty = mapping(volume.get("emptyDir"), "emptyDir")
-    if empty.get("medium") != "Memory":
-        return Volume(name, path, is_huge=str(empty.get("medium")).startswith("HugePages"))
+    medium = text(empty.get("medium"), "emptyDir", "medium")
+    if medium != "Memory":
+        return Volume(name, path, is_huge=medium.startswith("HugePages"))
     return Volume(name, path, is_memory=True, size_limit=empty.get("sizeLimit"))

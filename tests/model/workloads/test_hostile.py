@@ -20,7 +20,7 @@ DEEP: Any = []
 for _ in range(3000):
     DEEP = [DEEP]
 HOSTILE = (
-    *(None, True, 0, -1, 2**70, 1e308, "", "{{n}}", "$GPUS", "x" * 1000, "8", [], {}, [None], [[]], {"": None}),
+    *(None, True, 0, -1, 2**70, 1e308, "", "{{x}}", "$GPUS", "x" * 1000, "8", [], {}, [None], [[]], {"": None}),
     *(
         {"name": None},
         [{"name": {}}],
@@ -64,17 +64,10 @@ def read(raw: dict[str, Any]) -> tuple[Template, ...]:
 CHANGES = [(raw, path) for raw in OBJECTS for path in places(raw) if path and path[0] not in ("apiVersion", "kind")]
 
 
-@checked
-@given(st.sampled_from(CHANGES), st.sampled_from(HOSTILE))
-def test_any_part_of_a_workload_may_be_anything(change: tuple[dict[str, Any], tuple[Any, ...]], value: Any) -> None:
-    raw, path = change
-    read(with_value(raw, path, value))
-
-
-def test_every_part_of_every_kind_may_be_null_and_a_text() -> None:
+@pytest.mark.parametrize("at", range(len(HOSTILE)))
+def test_any_part_of_a_workload_may_be_anything(at: int) -> None:
     for raw, path in CHANGES:
-        for value in (None, "{{x}}"):
-            read(with_value(raw, path, value))
+        read(with_value(raw, path, HOSTILE[at]))
 
 
 @checked

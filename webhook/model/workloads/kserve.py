@@ -153,6 +153,7 @@ def knative_service(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 def _min_scale(annotations: Mapping[str, Any]) -> int | None:
     """The pods that always run; None where there are none, because the service is scaled up on demand."""
-    written = str(next((annotations[key] for key in _MIN_SCALE if key in annotations), ""))
-    is_number = written.isascii() and written.isdigit() and len(written) <= _MOST_DIGITS
-    return int(written) or None if is_number else None
+    written = next((annotations[key] for key in _MIN_SCALE if key in annotations), None)
+    if isinstance(written, str) and written.isascii() and written.isdigit() and len(written) <= _MOST_DIGITS:
+        return int(written) or None
+    return None
