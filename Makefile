@@ -14,7 +14,7 @@ IN_PARALLEL := -n 4 --dist loadfile -o faulthandler_timeout=600 -o faulthandler_
 
 BENCHMARKS := engine cuda memory pods_memory slices_memory large_reviews direct through_apiserver quota audit cuda_plan reports
 
-.PHONY: demo test lint types contracts unit coverage e2e untraced properties soak bench bench-check counts house docs sbom lock clean
+.PHONY: demo test lint types contracts unit coverage e2e untraced properties fuzz growth soak bench bench-check counts house docs sbom lock clean
 
 demo: $(READY) ## Send the manifests of examples/ to the real server and show what became of them
 	@$(BIN)/python examples/demo.py
@@ -48,11 +48,17 @@ untraced: $(READY) ## The tests without an API server that `make coverage` leave
 properties: $(READY) ## Property tests with ten times as many examples; after a change to what they are about
 	PROPERTY_TIMES=10 $(BIN)/python -m pytest -q $(IN_PARALLEL) -o faulthandler_timeout=3600 -m hypothesis
 
+fuzz: $(READY) ## Reviews drawn by chance, and an oracle for every rule; `make soak` has many more
+	$(BIN)/python -m pytest -q tests/lab/fuzz
+
+growth: $(READY) ## Pods with long lists, whose decisions may take no more than their length; `make soak` has all pairs
+	$(BIN)/python -m pytest -q tests/lab/growth
+
 soak: $(READY) ## Storms, and whole installations: minutes of load and faults against real parts
-	$(BIN)/python -m pytest -q tests/soak
+	$(BIN)/python -m pytest -q tests/lab/soak
 
 bench: $(READY) ## Measure; docs/performance.md says what with
-	@set -e; for name in $(BENCHMARKS); do echo; echo "# $$name"; $(BIN)/python -m tests.benchmarks.$$name; done
+	@set -e; for name in $(BENCHMARKS); do echo; echo "# $$name"; $(BIN)/python -m tests.lab.benchmarks.$$name; done
 
 bench-check: export BENCH_SHORT = 1
 bench-check: bench ## Every benchmark for a second and of the least size: whether it measures what it means to

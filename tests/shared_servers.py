@@ -12,7 +12,7 @@ _ONE = "an API server"
 _ANOTHER = "another API server"
 _CHART = "the chart"
 
-_FOLDERS = {"tests/e2e": _ONE, "tests/soak": _ONE, "tests/deploy": _CHART}
+_FOLDERS = {"tests/e2e": _ONE, "tests/lab/soak": _ONE, "tests/deploy": _CHART}
 _BESIDES = ("test_admission", "test_attacks", "test_doctor", "test_published", "test_quota")
 """Tests of tests/e2e for the other API server. Both halves take about the same time."""
 _OUTSIDE = {

@@ -94,7 +94,7 @@ def test_A15_before_it_knows_the_cluster_a_replica_is_unready_and_decides_nothin
 # A16: a watch is lost, and a replica that calls itself ready decides on what it knew minutes ago.
 
 
-# A17: a rolling update loses requests, or takes the configuration away. Behind a load balancer: tests/soak.
+# A17: a rolling update loses requests, or takes the configuration away. Behind a load balancer: tests/lab/soak.
 
 
 class Senders:

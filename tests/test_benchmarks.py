@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from tests.benchmarks import (
+from tests.lab.benchmarks import (
     answers,
     apiserver_cases,
     cluster,
@@ -23,7 +23,7 @@ from tests.benchmarks import (
 )
 
 ROOT = Path(__file__).resolve().parents[1]
-MODULES = {file.stem: file.read_text() for file in (ROOT / "tests" / "benchmarks").glob("*.py")}
+MODULES = {file.stem: file.read_text() for file in (ROOT / "tests" / "lab" / "benchmarks").glob("*.py")}
 BENCHMARKS = sorted(name for name, text in MODULES.items() if "__main__" in text and name != "minimal")
 REFUSING = cluster.default_policy(gpuLimits={"maxPerPod": 1})
 PATCHED = '{operation="CREATE",phase="mutate",result="patched"}'
@@ -55,7 +55,7 @@ def test_every_benchmark_demands_something(name) -> None:
 
 
 def test_what_is_demanded_ends_the_process_with_status_1() -> None:
-    command = "from tests.benchmarks.runs import demand; demand(False, 'no webhook: 3 pods were stored')"
+    command = "from tests.lab.benchmarks.runs import demand; demand(False, 'no webhook: 3 pods were stored')"
     done = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "these figures would be wrong: no webhook: 3 pods were stored\n")
 

@@ -1,4 +1,4 @@
-"""The Dockerfile keeps to what makes an image small, reproducible and safe. Its commands are run in tests/soak."""
+"""The Dockerfile keeps to what makes an image small, reproducible and safe. Its commands are run in tests/lab/soak."""
 
 import re
 import tomllib

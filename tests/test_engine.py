@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.benchmarks.cluster import PRIORITY_CLASS, nodes
-from tests.benchmarks.engine import REVIEW
+from tests.lab.benchmarks.cluster import PRIORITY_CLASS, nodes
+from tests.lab.benchmarks.engine import REVIEW
 from tests.reviews import (
     BY_KEY,
     FACTS,

@@ -11,7 +11,7 @@ import jsonpatch
 from tests.conditions import pods
 from tests.conditions.evaluator import Evaluator, Said, built
 from tests.deploy.manifests import shipped
-from tests.fuzz.world import Reply, World
+from tests.lab.fuzz.world import Reply, World
 from tests.reviews import WORKLOADS, workload
 
 Raw = dict[str, Any]

@@ -8,7 +8,7 @@ from deploy.match_conditions import pod_conditions, workload_conditions
 from tests.conditions import agreement, pods, signals
 from tests.conditions.evaluator import Evaluator, MissingError, built
 from tests.deploy.manifests import needs_helm, rendered
-from tests.fuzz.world import World
+from tests.lab.fuzz.world import World
 from webhook.model.accelerators import GPU_PATTERNS
 
 SEED, REQUESTS = 1, 1500

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.control_plane import ControlPlane
-from tests.growth.schema import LIST, MAP, collections
+from tests.lab.growth.schema import LIST, MAP, collections
 
 pytestmark = pytest.mark.e2e
 

@@ -23,7 +23,7 @@ def test_A11_creates_that_race_over_several_replicas_never_pass_a_quota(
 ) -> None:
     """Of every kind of quota at once, from 64 threads, while a replica is killed and pods are deleted.
 
-    tests/soak has ten rounds of it with more pods.
+    tests/lab/soak has ten rounds of it with more pods.
     """
     quotas.proxies[0].watch_delay = 5
     with Race(quotas, [Contest(case, make_namespace) for case in CASES], patience=PATIENCE) as race:

@@ -106,7 +106,7 @@ EITHER = selecting("Tesla-T4", "Tesla-T4-SHARED")
 
 
 def test_a_pod_counts_a_whole_gpu_where_it_could_be_made_to_tolerate_the_node_that_has_one(sharers: Sharers) -> None:
-    """`tests/soak/test_shares.py` sees what it counts once it is on a node."""
+    """`tests/lab/soak/test_shares.py` sees what it counts once it is on a node."""
     status, said = sharers.create("five", 5, **EITHER)
     assert status == 403
     assert "requests 5 GPUs" in said

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.fuzz.seen import Oracle
+from tests.lab.fuzz.seen import Oracle
 from tests.rules.samples import settings_of
 from webhook.model.edits import apply
 from webhook.model.pod_reader import pod_from_raw

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.fuzz.oracles import amounts
+from tests.lab.fuzz.oracles import amounts
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with
 from tests.rules.samples import container, is_left_alone, messages, mutated, pod, settings_of, violations
 from webhook.rules.gpu_limits import RULE

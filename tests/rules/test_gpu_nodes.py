@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.facts.samples import GPU_TAINT, node, runtime_class
-from tests.fuzz.oracles import places
+from tests.lab.fuzz.oracles import places
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with, tolerating_gpu_nodes
 from tests.rules.samples import NOTHING_KNOWN, container, pod, settings_of, violations
 from webhook.facts.facts import ClusterFacts

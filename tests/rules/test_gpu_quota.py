@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.fuzz.oracles import amounts
+from tests.lab.fuzz.oracles import amounts
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
 from tests.rules.samples import container, messages, pod, settings_of, term, terms
 from webhook.quota.amounts import MIG_RESOURCES

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.facts.samples import node
-from tests.fuzz.oracles import places
+from tests.lab.fuzz.oracles import places
 from tests.reviews import policy
 from tests.rules.gpu_type_samples import (
     A100,

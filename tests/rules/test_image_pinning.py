@@ -4,7 +4,7 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.fuzz.oracles import containers
+from tests.lab.fuzz.oracles import containers
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with
 from tests.rules.samples import Cluster, container, messages, pod, settings_of, violations
 from webhook.rules.image_pinning import RULE

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import strategies as st
 
-from tests.fuzz.oracles import amounts
+from tests.lab.fuzz.oracles import amounts
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
 from tests.rules.samples import Cluster, container, messages, pod, settings_of, violations
 from webhook.model.node import NodeClass

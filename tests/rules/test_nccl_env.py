@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.fuzz.oracles import containers
+from tests.lab.fuzz.oracles import containers
 from tests.rules.rule_case import RuleCase, RulePods, any_of
 from tests.rules.samples import advice, container, is_left_alone, mutated, pod, settings_of
 from webhook.rules.nccl_env import RULE

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.fuzz.oracles import places
+from tests.lab.fuzz.oracles import places
 from tests.rules.rule_case import RuleCase, RulePods, any_of, spec_with
 from tests.rules.samples import (
     container,

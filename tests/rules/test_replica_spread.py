@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import strategies as st
 
-from tests.fuzz.oracles import places
+from tests.lab.fuzz.oracles import places
 from tests.rules.rule_case import RuleCase, RulePods
 from tests.rules.samples import NOTHING_KNOWN, Cluster, container, is_left_alone, mutated, pod, settings_of
 from webhook.model.pod_reader import pod_from_raw

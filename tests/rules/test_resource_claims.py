@@ -4,7 +4,7 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.fuzz.oracles import claims
+from tests.lab.fuzz.oracles import claims
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
 from tests.rules.samples import Cluster, container, pod, settings_of, violations
 from webhook.model.claim_object import ClaimObject, requested_classes

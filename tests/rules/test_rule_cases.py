@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.benchmarks.cluster import PRIORITY_CLASS, nodes
-from tests.benchmarks.engine import REVIEW
+from tests.lab.benchmarks.cluster import PRIORITY_CLASS, nodes
+from tests.lab.benchmarks.engine import REVIEW
 from tests.rules.every_rule import CASES
 from webhook.facts.inventory import load_inventory
 from webhook.model.pod_reader import pod_from_raw

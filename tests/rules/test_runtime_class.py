@@ -4,7 +4,7 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.fuzz.oracles import containers
+from tests.lab.fuzz.oracles import containers
 from tests.rules.rule_case import RuleCase, RulePods, any_of, tolerating_gpu_nodes
 from tests.rules.samples import (
     NVIDIA,

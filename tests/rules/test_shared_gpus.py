@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from tests.fuzz.oracles import amounts
 from tests.gpus import discovered_labels as labels
+from tests.lab.fuzz.oracles import amounts
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting, tolerating_gpu_nodes
 from tests.rules.samples import Cluster, container, messages, pod, settings_of, violations
 from webhook.facts.facts import ClusterFacts

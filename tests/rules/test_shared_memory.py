@@ -4,8 +4,8 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.fuzz.oracles import containers
 from tests.gpus import discovered_labels as labels
+from tests.lab.fuzz.oracles import containers
 from tests.rules.memory_volumes import AT_SHM, OURS, memory_volume, nodes, trainer
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with
 from tests.rules.samples import Cluster, advice, container, is_left_alone, mutated, pod, settings_of

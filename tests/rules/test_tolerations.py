@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.fuzz.oracles import places
+from tests.lab.fuzz.oracles import places
 from tests.rules.rule_case import RuleCase, RulePods, any_of
 from tests.rules.samples import Cluster, container, is_left_alone, mutated, pod, settings_of
 from tests.strategies import tolerations
