@@ -14,7 +14,6 @@ from webhook.rules.pending.wants import (
     Labels,
     fewest,
     only,
-    parts_of,
     wants_of,
     weight_of,
 )
@@ -77,9 +76,3 @@ def test_the_weight_is_how_much_there_is_to_compare():
     assert weight_of(wants_of(pod(nodeSelector={"a": "b"}))) == 3
     values = [str(number) for number in range(100)]
     assert weight_of(wants_of(pod(terms=[expressions(("a", "In", values))] * 3))) == 1 + 3 + 3 * 101
-
-
-def test_what_a_pod_asks_for_as_a_whole_counts_among_its_parts():
-    amounts = {f"hugepages-{size}": "1Gi" for size in range(500)}
-    whole = pod(gpus={"nvidia.com/gpu": 1}, resources={"limits": amounts, "requests": amounts})
-    assert parts_of(whole) == 1001

@@ -9,7 +9,7 @@ from tests.rules.rule_case import RuleCase, RulePods, spec_with
 from tests.rules.samples import Cluster, advice, container, is_left_alone, mutated, pod, settings_of, violations
 from webhook.model.node import PriorityClass
 from webhook.rules.priority_class import RULE
-from webhook.rules.references import PriorityClassName
+from webhook.rules.rule import ClassKind, ClassName
 
 NORMAL = PriorityClass("normal", 100, is_default=True)
 OTHERS = tuple(PriorityClass(name, 1000, preempts=False) for name in ("training", "production", "batch-low"))
@@ -236,7 +236,7 @@ def test_settings_without_sense_are_refused(values):
     ],
 )
 def test_the_classes_that_settings_name_can_be_looked_for_in_the_cluster(values, names):
-    assert [PriorityClassName(name) for name in names] == list(RULE.references(settings_of(RULE, values)))
+    assert [ClassName(ClassKind.PRIORITY, name) for name in names] == list(RULE.references(settings_of(RULE, values)))
 
 
 def test_a_very_long_name_of_a_class_is_cut_in_the_message():

@@ -6,7 +6,7 @@ from tests.rules.samples import settings_of
 from webhook.model.node import Toleration
 from webhook.model.selectors import Expression
 from webhook.rules import RULES, node_affinity, runtime_class, tolerations
-from webhook.rules.references import RuntimeClassName
+from webhook.rules.rule import ClassKind, ClassName
 
 POOL = {"key": "example.com/pool", "operator": "In", "values": ["gpu", "spot"]}
 PRESENT = {"key": "nvidia.com/gpu.present", "operator": "Exists", "weight": 5}
@@ -16,8 +16,10 @@ SPOT = {"key": "spot", "operator": "Equal", "value": "yes", "effect": "NoExecute
 @pytest.mark.parametrize(
     ("rule", "settings", "expected"),
     [
-        pytest.param(runtime_class.RULE, {}, [RuntimeClassName("nvidia")], id="RuntimeClass, by default"),
-        pytest.param(runtime_class.RULE, {"name": "gvisor"}, [RuntimeClassName("gvisor")], id="RuntimeClass"),
+        pytest.param(runtime_class.RULE, {}, [ClassName(ClassKind.RUNTIME, "nvidia")], id="RuntimeClass, by default"),
+        pytest.param(
+            runtime_class.RULE, {"name": "gvisor"}, [ClassName(ClassKind.RUNTIME, "gvisor")], id="RuntimeClass"
+        ),
         pytest.param(
             node_affinity.RULE,
             {"required": [POOL], "preferred": [PRESENT]},

@@ -19,7 +19,7 @@ from webhook.model.node import GPU_REPLICAS, MIG_STRATEGY, Taint, Toleration
 from webhook.model.resource_slices import SliceDriver
 from webhook.model.selectors import as_integer
 from webhook.model.wording import counted, few
-from webhook.rules.references import RuntimeClassName
+from webhook.rules.rule import ClassKind, ClassName
 from webhook.rules.rule_settings import Mode
 from webhook.rules.tolerations import Settings, TolerationSettings
 
@@ -126,7 +126,9 @@ def _tolerated(installation: Installation) -> tuple[list[TolerationSettings], li
                 entries += bound.settings.add
             if bound.mode is Mode.ENFORCE:
                 named = bound.rule.references(bound.settings)
-                classes.update(one.name for one in named if isinstance(one, RuntimeClassName))
+                classes.update(
+                    one.name for one in named if isinstance(one, ClassName) and one.kind is ClassKind.RUNTIME
+                )
     found = [installation.facts.runtime_class(name) for name in sorted(classes)]
     return entries, [toleration for one in found if one is not None for toleration in one.tolerations]
 

@@ -9,7 +9,7 @@ from webhook.model.accelerators import accelerator
 from webhook.model.node import Taint, Toleration
 from webhook.model.selectors import Expression
 from webhook.model.wording import counted
-from webhook.rules.references import PriorityClassName, Reference, RuntimeClassName
+from webhook.rules.rule import ClassKind, ClassName, Reference
 from webhook.yaml_files.file_errors import FileErrors
 
 
@@ -58,11 +58,11 @@ def _missing(reference: Reference, installation: Installation) -> tuple[str, str
     facts, nodes = installation.facts, installation.nodes
     pool = "nothing to do where such a pool is scaled to zero; otherwise correct the policy, or"
     match reference:
-        case RuntimeClassName(name) if not facts.runtime_class(name):
+        case ClassName(ClassKind.RUNTIME, name) if not facts.runtime_class(name):
             toolkit = "nothing to do where nvidia is the default runtime; otherwise correct the policy, or install it"
             expected = "the RuntimeClass of the container toolkit; pods get it only where it exists"
             return f"the cluster has no {reference}", expected, toolkit
-        case PriorityClassName(name) if name not in facts.priority_classes():
+        case ClassName(ClassKind.PRIORITY, name) if name not in facts.priority_classes():
             create = f"kubectl create priorityclass {name} --value=VALUE"
             found = f"the cluster has no {reference}"
             return found, "a PriorityClass that exists", f"correct the policy, or {create}"

@@ -1,7 +1,5 @@
 """Ways in which a pod uses GPUs without requesting them: variables, paths on the node, and annotations.
 
-In a pod that requests all GPUs of its node, they lead to the pod's own GPUs. What happens then is a `Reaction`.
-
 Variables: NVIDIA/nvidia-container-toolkit, internal/config/image/cuda_image.go (a value that is set counts, even an
 empty one; without one, an image with CUDA_VERSION and no NVIDIA_REQUIRE_CUDA gets all GPUs); kubernetes,
 pkg/kubelet/kubelet_pods.go (env of a container takes precedence over its envFrom, and both over a device plugin).
@@ -19,16 +17,13 @@ GPUDirect-TCPX and -TCPXO get all GPUs of their node from the device injector of
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
-from functools import cached_property
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.model.accelerators import Vendor
 from webhook.model.container import EPHEMERAL, Container, Mount
-from webhook.model.pod import Pod
 from webhook.model.shape import spelled
-from webhook.rules.rule import Advice, Facts, Violation
+from webhook.rules.rule import Violation
 
 DEVICE_LIST = "/run/nvidia-container-devices"
 """The toolkit takes a mount whose path begins so for a request of a GPU: .../all, .../0, .../cdi/nvidia.com/gpu/all. It
@@ -43,7 +38,6 @@ _DEVICE_FILE = re.compile(
 )
 """Device files, also below another path to the root such as /proc/1/root; the root of a driver in a container, with
 device files of its own; and the capabilities of MIG."""
-_LONGEST = 80
 
 
 def is_device_file(host_path: str) -> bool:
@@ -66,11 +60,6 @@ def requests_devices(mount: Mount) -> bool:
     if "-container-devices" not in mount.path:
         return False
     return _plain(mount.path).removeprefix("/var").startswith(DEVICE_LIST)
-
-
-def shown(path: str) -> str:
-    """A path for messages: as it is, or cut and in quotes if it is long."""
-    return path if len(path) <= _LONGEST and path.isprintable() else spelled(path)
 
 
 def _plain(path: str) -> str:
@@ -99,7 +88,6 @@ PATH_KEYS = ("devices.crio.io", "io.kubernetes.cri-o.Devices", GKE_KEYS)
 _ALL_KEYS = (*DEVICE_KEYS, *PATH_KEYS)
 _GPU_PATH = re.compile(r"/(nvidia|kfd|dri\b|(195|226):)|[\\!]")
 """A device file of a GPU in any spelling. An escape or a tag of YAML counts, too: it may hide one."""
-_HIDING = ("\\", "!")
 _NVIDIA_GPU = re.compile(r"(?:/nvidia|/195:)([0-9]+)")
 
 
@@ -125,7 +113,7 @@ def named_gpus(value: object) -> int | None:
     2
     """
     text = str(value)
-    return None if any(sign in text for sign in _HIDING) else len(set(_NVIDIA_GPU.findall(text)))
+    return None if "\\" in text or "!" in text else len(set(_NVIDIA_GPU.findall(text)))
 
 
 VARIABLE = "NVIDIA_VISIBLE_DEVICES"
@@ -134,7 +122,6 @@ HARMLESS = frozenset({"", "void", "none"})
 LEGACY = "CUDA_VERSION"
 """The variable of images before `VARIABLE` existed. It means all GPUs if neither `VARIABLE` nor `MODERN` is set."""
 MODERN = "NVIDIA_REQUIRE_CUDA"
-_DEBUG = f"kubectl debug --env={VARIABLE}=void"
 
 
 def requests_nvidia(container: Container) -> bool:
@@ -144,49 +131,43 @@ def requests_nvidia(container: Container) -> bool:
     )
 
 
-def exposing_value(container: Container) -> Violation | None:
+def exposing_value(container: Container, *, by_claim: bool) -> Violation | None:
     """The violation of a container that sets the variable itself; None if it does not, or to a harmless value."""
     if not container.sets_env(VARIABLE):
         return None
     entries = [value for name, value in container.env if name == VARIABLE]
-    where = f"{container.path}.env[{VARIABLE}]"
-    if requests_nvidia(container) and not all(one.accelerator.by_dra for one in container.gpu_requests):
-        return Violation(
-            where,
-            f"is {_spell(entries[-1])} in a container that requests GPUs",
-            "the device plugin sets it, and a value in the pod beats the plugin's",
-            "Remove the variable",
-        )
-    exposing = [value for value in entries if value not in HARMLESS]
-    if not exposing:
-        return None
-    return Violation(
-        where,
-        f"is {_spell(exposing[-1])} in a container without NVIDIA GPUs in its limits",
-        "it may only be void, none or empty there",
+    found, remedy = (
+        "in a container without NVIDIA GPUs in its limits",
         "Request a GPU in resources.limits, or set it to void",
     )
-
-
-def shows_all(container: Container) -> bool:
-    """Whether the container sets the variable to `all`."""
-    return dict(container.env).get(VARIABLE) == "all"
+    allowed = "it may only be void, none or empty there"
+    if requests_nvidia(container) and not all(one.accelerator.by_dra for one in container.gpu_requests):
+        found, remedy = "in a container that requests GPUs", "Remove the variable"
+        allowed = "the device plugin sets it, and a value in the pod beats the plugin's"
+    else:
+        entries = [value for value in entries if value not in HARMLESS]
+    if not entries:
+        return None
+    if by_claim:
+        found, remedy = f"{found}, which gets GPUs by a claim", "Remove the variable"
+    value = "set by valueFrom" if entries[-1] is None else spelled(entries[-1])
+    return Violation(f"{container.path}.env[{VARIABLE}]", f"is {value} {found}", allowed, remedy)
 
 
 def set_elsewhere(container: Container) -> Violation | None:
     """The violation of a container whose ConfigMap or Secret may set the variable, if `env` does not set it."""
-    names = (VARIABLE,) if requests_nvidia(container) else (VARIABLE, LEGACY)
+    requests = requests_nvidia(container)
+    names = (VARIABLE,) if requests else (VARIABLE, LEGACY)
     if not container.env_from or container.sets_env(VARIABLE) or not any(map(container.may_take_env, names)):
         return None
-    remedy = f"Take single keys with env.valueFrom, or set a prefix that {VARIABLE} does not begin with"
-    if not requests_nvidia(container):
-        remedy = f"Set {VARIABLE} to void in env, which beats envFrom"
-    return Violation(
-        f"{container.path}.envFrom",
+    remedy = f"Set {VARIABLE} to void in env, which beats envFrom"
+    if requests:
+        remedy = f"Take single keys with env.valueFrom, or set a prefix that {VARIABLE} does not begin with"
+    found, why = (
         f"may set {VARIABLE}, which the ConfigMap or Secret decides",
         "nobody can see here which GPUs the container gets",
-        remedy,
     )
+    return Violation(f"{container.path}.envFrom", found, why, remedy)
 
 
 def left_to_the_image(container: Container, runtime: str) -> Violation | None:
@@ -196,82 +177,20 @@ def left_to_the_image(container: Container, runtime: str) -> Violation | None:
     """
     if requests_nvidia(container) or container.sets_env(VARIABLE):
         return None
+    remedy = f"Request a GPU in resources.limits, or set {VARIABLE} to void"
     if sets_legacy(container):
-        return Violation(
-            f"{container.path}.env[{LEGACY}]",
-            f"is set {runtime} without {VARIABLE}, in a container that requests no NVIDIA GPU",
-            "the container toolkit takes that for an old image of CUDA, which sees every GPU of its node",
-            f"Request a GPU in resources.limits, or set {VARIABLE} to void",
-        )
-    is_debugger = container.list_name == EPHEMERAL
-    return Violation(
-        f"{container.path}.env",
-        f"has no {VARIABLE} {runtime.rstrip(',')}, and the container requests no NVIDIA GPU",
-        "its image may set the variable, as CUDA images do, and then the container sees every GPU of its node",
-        f"Use {_DEBUG}" if is_debugger else f"Request a GPU in resources.limits, or set {VARIABLE} to void",
-    )
+        found = f"is set {runtime} without {VARIABLE}, in a container that requests no NVIDIA GPU"
+        why = "the container toolkit takes that for an old image of CUDA, which sees every GPU of its node"
+        return Violation(f"{container.path}.env[{LEGACY}]", found, why, remedy)
+    if container.list_name == EPHEMERAL:
+        remedy = f"Use kubectl debug --env={VARIABLE}=void"
+    found = f"has no {VARIABLE} {runtime.rstrip(',')}, and the container requests no NVIDIA GPU"
+    why = "its image may set the variable, as CUDA images do, and then the container sees every GPU of its node"
+    return Violation(f"{container.path}.env", found, why, remedy)
 
 
 def sets_legacy(container: Container) -> bool:
     """Whether the container's variables give it all GPUs by default."""
     last = dict(container.env)
-    return last.get(LEGACY, "") != "" and _may_be_empty(last.get(MODERN, ""))
-
-
-def _may_be_empty(value: str | None) -> bool:
-    """Whether a variable may be empty: its value comes from elsewhere, or is made of other variables."""
-    return not value or "$(" in value
-
-
-def _spell(value: str | None) -> str:
-    return "set by valueFrom" if value is None else spelled(value)
-
-
-class Reaction(StrEnum):
-    """What happens to a pod that does something which a platform may allow."""
-
-    DENY = "deny"
-    WARN = "warn"
-    ALLOW = "allow"
-
-    def applied_to(self, found: Violation | Advice) -> Iterator[Violation | Advice]:
-        """The finding for `deny`, advice instead of it for `warn`, nothing for `allow`."""
-        if self is Reaction.DENY or (self is Reaction.WARN and isinstance(found, Advice)):
-            yield found
-        elif self is Reaction.WARN and isinstance(found, Violation):
-            yield Advice(found.where, f"{found.found}; {found.allowed}", found.remedy)
-
-
-def _takes_whole_nodes(pod: Pod, facts: Facts) -> bool | None:
-    """Whether the pod requests all GPUs of every node that it could run on; None if no such node is known.
-
-    Every GPU resource of these nodes counts. False if a node has more of one than the pod requests, or an unknown
-    amount, as in a node pool that does not declare it. False, too, for GPUs from a DRA driver.
-    """
-    if not pod.gpus or any(gpu.by_dra for gpu in pod.accelerators):
-        return False
-    nodes = facts.feasible_nodes(pod)
-    if not nodes:
-        return None
-    if any(node.by_claim for node in nodes):
-        return False
-    names = frozenset().union(*(node.gpu_resources for node in nodes))
-    amounts = {name: facts.largest(name, pod) for name in names}
-    return all(most is not None and most <= pod.gpus.get(name, 0) for name, most in amounts.items())
-
-
-class OwnGpus:
-    """Whether all GPUs of its node are the pod's own, and what is reported then. Facts are asked only if it matters."""
-
-    def __init__(self, pod: Pod, reaction: Reaction, facts: Facts) -> None:
-        self._pod, self._reaction, self._facts = pod, reaction, facts
-
-    @cached_property
-    def are_all(self) -> bool | None:
-        """Whether they are; None if no node is known that the pod could run on. False under the reaction `deny`."""
-        return False if self._reaction is Reaction.DENY else _takes_whole_nodes(self._pod, self._facts)
-
-    def applied_to(self, found: Iterable[Violation | Advice]) -> Iterator[Violation | Advice]:
-        """The findings about GPUs that a container sees, under the reaction if all of them are the pod's own."""
-        for one in found:
-            yield from self._reaction.applied_to(one) if self.are_all else (one,)
+    modern = last.get(MODERN, "")  # empty, or perhaps empty: from elsewhere, or made of other variables
+    return last.get(LEGACY, "") != "" and (not modern or "$(" in modern)

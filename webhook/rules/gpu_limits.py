@@ -1,26 +1,26 @@
 """Containers request GPUs in whole numbers, in `resources.limits`, and no more of them than the policy allows.
 
-GPUs of the pod as a whole (`spec.resources`) are a violation: Kubernetes takes only cpu, memory and huge pages there.
+GPUs in `spec.resources`, of the pod as a whole, are a violation: Kubernetes takes only cpu, memory and huge pages
+there.
 
-GPUs that come by a resource claim (DRA) count against both maxima, if the claim is known when the pod is created. Where
-a request has alternatives, the one with most GPUs counts. All GPUs of a node (`allocationMode: All`) count as one, and
-bring a warning, unless ResourceSlices show that no node has too many. Of a container that names some requests of a
-claim it is only certain that it gets as many GPUs as the smallest requests have. At most 128 claims of a pod are
-counted, and of a claim at most 32 different alternatives with 512 characters of device classes; larger ones are
-violations. Claims, and templates of claims, with more GPUs than a pod may have are refused when they are applied.
-A resource that opens all GPUs of a node, such as `gpu.intel.com/i915_monitoring`, may be as many GPUs as the largest
-node has, or 8 where no node lists any. More than the maximum is a violation, and less a warning.
+GPUs by a resource claim (DRA) count against both maxima, if the claim is known when the pod is created: of alternatives
+the one with most GPUs, and all GPUs of a node (`allocationMode: All`) as one, with a warning unless ResourceSlices show
+that no node has too many. Of a container that names single requests of a claim only the smallest are certain. A pod may
+have 128 claims, and a claim 32 different alternatives with 512 characters of device classes; more is a violation.
+Claims and templates with more GPUs than a pod may have are refused when they are applied. A resource that opens all
+GPUs of a node, such as `gpu.intel.com/i915_monitoring`, may be as many GPUs as the largest node has, or 8 where no node
+lists any: more than the maximum is a violation, and less a warning.
 
-What one unit counts as by `weights` of `gpuQuota`, it counts here, too. Where the labels of all nodes that the pod
-could run on say that GPUs are shared by time-slicing or MPS, a share counts as the part of a GPU that it is: 9 of 24
-shares are 3/8 of a GPU. Where some of these nodes have whole GPUs, or do not say how many pods share one, it counts as
-a whole GPU.
+Units count by `weights` of `gpuQuota`, here too. Where the labels of all nodes that the pod could run on say that GPUs
+are shared by time-slicing or MPS, a share counts as its part of a GPU: 9 of 24 shares are 3/8. Where some of these
+nodes have whole GPUs, or do not say how many pods share one, it counts as a whole GPU.
 
-Not counted are claims beyond the first 4,096 of a namespace, and a device class of an unknown name that a container
-requests as an extended resource.
+Not counted are claims beyond the first 4,096 of a namespace, and device classes of unknown names that a container
+requests as extended resources.
 """
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -33,28 +33,21 @@ from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import Share, Vendor
 from webhook.model.claim_object import ClaimObject
 from webhook.model.claims import MOST_CLAIMS, is_too_many
-from webhook.model.container import Container
+from webhook.model.container import Container, GpuRequest
 from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod
+from webhook.model.shape import spelled
 from webhook.model.wording import PLATFORM_TEAM, cut, few, not_enabled
+from webhook.model.workloads.placeholders import FILL_IN, is_placeholder
+from webhook.quota.quota_wording import number
 from webhook.quota.unit_parts import UnitParts
 from webhook.rules.claimed_gpus import ClaimedGpus, at_least, claimed_gpus, gpus_of_claim, used_by
-from webhook.rules.gpu_amounts import flaw_of, is_requests_only, written, wrong_amounts
-from webhook.rules.gpu_parts import (
-    UNITS,
-    Gpus,
-    fewer,
-    gpus_of,
-    gpus_of_pod,
-    parts_of,
-    spelled,
-    spelled_gpus,
-    unit_name,
-)
+from webhook.rules.gpu_parts import UNITS, Gpus, fewer, gpus_of, gpus_of_pod, parts_of, spelled_gpus, unit_name
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import InjectionSettings
 
 _OPENS, _MOST_OF_NODE = "_monitoring", 8  # GPUs of a node that lists none
+_WHOLE = "Write a whole number such as 1"
 _NOT_COUNTED, _SPLIT = "its GPUs cannot be counted", "Split the claim into several"
 
 
@@ -62,25 +55,22 @@ class Settings(InjectionSettings):
     """Settings of `gpuLimits`."""
 
     requests_only: Literal["deny", "repair"] = "deny"
-    """What happens to GPUs that stand in requests but not in limits, which Kubernetes refuses: `deny` refuses the pod
-    and says how to mend it, `repair` adds the same number to the limits. Templates of workloads are never repaired."""
+    """What happens to GPUs in requests that are missing in limits, which Kubernetes refuses: `deny` refuses the pod and
+    says how to mend it, `repair` adds the same number to limits. Templates of workloads are never repaired."""
     max_per_container: Annotated[int, Field(ge=0)] | None = None
-    """Most GPUs that one container may request; a MIG slice and a claimed device count as one each, unless
-    `countShares` says otherwise. Unset: no maximum."""
+    """Most GPUs of one container; a MIG slice and a claimed device count as one each. Unset: no maximum."""
     max_per_pod: Annotated[int, Field(ge=0)] | None = None
-    """Most GPUs that the scheduler may reserve for one pod, counted in the same way; 0 says that GPUs are not enabled.
-    Unset: no maximum."""
+    """Most GPUs that the scheduler may reserve for one pod, counted alike; 0: GPUs are not enabled. Unset: no
+    maximum."""
     count_shares: bool = False
-    """Whether MIG slices and partitions, too, count in both maxima as the part of a GPU that they are, instead of one
-    each: two `nvidia.com/mig-1g.10gb` of an H100 are 2/7 of a GPU, and so are two `nvidia.com/gpu` where the labels of
-    nodes say that they are such slices. If the pod could run on nodes with other parts or whole GPUs, the largest part
-    counts. Claimed devices count as one each."""
+    """Whether MIG slices and partitions count in both maxima as their part of a GPU: two `nvidia.com/mig-1g.10gb` of an
+    H100 are 2/7, and so are two `nvidia.com/gpu` that are such slices by the labels of nodes. Of nodes with different
+    parts, the largest counts. Claimed devices count as one each."""
 
     _table: GpuTable = PrivateAttr(default_factory=lambda: GPUS)  # a default is copied whole each time
     _weights: UnitParts = PrivateAttr(default_factory=dict)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Remember the GPU models of the policies with these settings."""
         self._table = tables_in(context).gpus
 
     def weighing(self, weights: UnitParts) -> "Settings":
@@ -91,17 +81,14 @@ class Settings(InjectionSettings):
 
     @cached_property
     def weights(self) -> UnitParts:
-        """What the policy says that one unit of a resource counts."""
         return self._weights
 
     @cached_property
     def least(self) -> int | None:
-        """The smaller of the maxima."""
         return min((most for most in (self.max_per_container, self.max_per_pod) if most is not None), default=None)
 
     @cached_property
     def catalogue(self) -> Catalogue:
-        """The GPU models of the policies with these settings."""
         return catalogue_of(self._table)
 
 
@@ -111,8 +98,8 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:
         return
     for container in pod.lasting_containers():
         for request in container.gpu_requests:
-            if is_requests_only(request) and flaw_of(request) is None:
-                yield AddGpuLimit(container, request.resource, written(request, 0))
+            if _is_requests_only(request) and _flaw(request) is None:
+                yield AddGpuLimit(container, request.resource, _written(request, 0))
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
@@ -123,10 +110,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     if pod.resources:
         yield from _of_the_whole(pod)
     for container in pod.containers:
-        where = f"{container.path}.resources"
-        for wrong in wrong_amounts(container, are_repaired=settings.requests_only == "repair"):
-            fails = wrong.fails_validation
-            yield Violation(where, wrong.found, wrong.allowed, wrong.remedy, fails_validation=fails)
+        yield from _wrong_amounts(container, are_repaired=settings.requests_only == "repair")
         if len(container.gpu_requests) > 1:
             yield from _mixture(container)
         if parts or (least is not None and container.gpu_count > least):
@@ -152,11 +136,57 @@ def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iter
         yield Violation(claim.where, found, allowed, f"Request {most} or fewer")
 
 
-def _of_the_whole(pod: Pod) -> Iterator[Violation]:
-    """GPUs in the resources of the pod as a whole.
+def _wrong_amounts(container: Container, *, are_repaired: bool) -> Iterator[Violation]:
+    """Amounts of GPUs that Kubernetes refuses. What is wrong with a number itself, such as a fraction, comes first."""
+    for request in container.gpu_requests:
+        name, is_of_a_class = request.resource, request.accelerator.is_of_a_class
+        wrong = _flaw(request)
+        if wrong is None and not is_of_a_class:  # a class is a resource of its own, which may stand in requests only
+            requested = f"{name} is {_written(request, 0)} in requests"
+            if request.limit is None and request.request == 0:
+                why, remedy = "Kubernetes refuses that, even for 0", f"Remove {name} from requests"
+                wrong = f"{requested} but missing in limits", why, remedy
+            elif _is_requests_only(request) and not are_repaired:
+                remedy = f"Move the {_written(request, 0)} to resources.limits"
+                wrong = f"{requested} but missing in limits", "GPUs are allocated from limits", remedy
+            elif None not in (request.request, request.limit) and request.request != request.limit:
+                remedy = "Write the same number in both, or in resources.limits only"
+                found = f"{requested} and {_written(request, 1)} in limits"
+                wrong = found, "GPUs cannot be overcommitted, so both must be equal", remedy
+        if wrong is not None:
+            yield Violation(f"{container.path}.resources", *wrong, fails_validation=not is_of_a_class)
 
-    Source: SupportedPodLevelResources of k8s.io/component-helpers/resource.
-    """
+
+def _written(request: GpuRequest, part: int) -> str:
+    """The amount in requests (part 0) or limits (part 1) as the author wrote it, without quotes."""
+    amount = request.written[part]
+    return amount.strip() if isinstance(amount, str) else spelled(amount)
+
+
+def _is_requests_only(request: GpuRequest) -> bool:
+    is_missing = request.limit is None and bool(request.request)
+    return is_missing and not request.fault and not request.accelerator.is_of_a_class
+
+
+def _flaw(request: GpuRequest) -> tuple[str, str, str] | None:
+    """What is wrong with the number itself: found, allowed, remedy; None if nothing is."""
+    name = request.resource
+    if request.fault:
+        is_open = any(map(is_placeholder, request.written))
+        return f"{name} {request.fault}", *(FILL_IN if is_open else ("GPUs are counted in whole numbers", _WHOLE))
+    for index, (part, amount) in enumerate((("requests", request.request), ("limits", request.limit))):
+        if amount is None or (amount >= 0 and isinstance(amount, int)):
+            continue
+        found = f"{name} is {_written(request, index)} in {part}"
+        if amount < 0:
+            return f"{found}, a negative number", "GPUs are counted in whole numbers from 0", _WHOLE
+        remedy = f"{_WHOLE}, or request a shared GPU or a MIG slice instead of {name}"
+        return f"{found}, a fraction of a GPU", "GPUs are allocated whole", remedy
+    return None
+
+
+def _of_the_whole(pod: Pod) -> Iterator[Violation]:
+    """GPUs in `spec.resources`. Source: SupportedPodLevelResources of k8s.io/component-helpers/resource."""
     for name in dict.fromkeys(name for part in ("limits", "requests") for name in pod.resources.get(part) or ()):
         if pod.known.of(name) is not None:
             found = f"requests {cut(name)} for the pod as a whole"
@@ -170,7 +200,13 @@ def _by_claim(pod: Pod, settings: Settings, facts: Facts, parts: UnitParts) -> I
     if settings.max_per_pod is None and settings.max_per_container is None:
         return
     claimed = claimed_gpus(pod, facts)
-    yield from _uncountable(pod, claimed)
+    if is_too_many(pod.resource_claims):
+        found = f"has {len(pod.resource_claims)} resource claims"
+        yield Violation("spec.resourceClaims", found, f"at most {MOST_CLAIMS} are counted", "Use fewer claims")
+    if too_large := next((one for one in claimed if one.is_too_large), None):
+        where = f"spec.resourceClaims[{cut(too_large.name)}]"
+        found = "names a claim with too many alternatives or too long names of device classes"
+        yield Violation(where, found, _NOT_COUNTED, _SPLIT)
     if settings.max_per_container is not None:
         for container in pod.containers if claimed else ():
             used, where = used_by(container, claimed), f"{container.path}.resources.claims"
@@ -185,27 +221,10 @@ def _by_claim(pod: Pod, settings: Settings, facts: Facts, parts: UnitParts) -> I
             yield from _beyond_with(claimed, numbers, "spec.resourceClaims", counted, settings.max_per_pod)
 
 
-def _uncountable(pod: Pod, claimed: Sequence[ClaimedGpus]) -> Iterator[Violation]:
-    """More than is counted: claims of the pod, or requests of a claim."""
-    if is_too_many(pod.resource_claims):
-        found = f"has {len(pod.resource_claims)} resource claims"
-        yield Violation("spec.resourceClaims", found, f"at most {MOST_CLAIMS} are counted", "Use fewer claims")
-    for name in [one.name for one in claimed if one.is_too_large][:1]:
-        yield Violation(
-            f"spec.resourceClaims[{cut(name)}]",
-            "names a claim with too many alternatives or too long names of device classes",
-            _NOT_COUNTED,
-            _SPLIT,
-        )
-
-
 def _beyond_with(
     claimed: Sequence[ClaimedGpus], numbers: Sequence[int], where: str, counted: Gpus, allowed: int
 ) -> Iterator[Violation | Advice]:
-    """A maximum that is passed with these claims, or may be passed because one of them is for all GPUs of a node.
-
-    `numbers` are the GPUs that each claim brings at least, `counted` the GPUs that are requested without claims.
-    """
+    """`numbers` are the GPUs that each claim brings at least, `counted` the GPUs that are requested without claims."""
     brought, what = sum(numbers), "pod" if where == "spec.resourceClaims" else "container"
     if counted > allowed:
         return
@@ -221,7 +240,9 @@ def _beyond_with(
     more = [one.more for one in claimed]
     most = None if None in more else counted + brought + sum(filter(None, more))
     if most is None or most > allowed:
-        amount = "all GPUs of a node" if most is None else f"all GPUs of a node, up to {spelled(most - counted)},"
+        amount = (
+            "all GPUs of a node" if most is None else f"all GPUs of a node, up to {number(Fraction(most - counted))},"
+        )
         found = f"requests {amount} by resource claims; the policy allows at most {allowed} per {what}"
         yield Advice(where, found, "Request a number of devices in the claim")
 
@@ -240,7 +261,6 @@ def _mixture(container: Container) -> Iterator[Violation]:
 
 
 def _beyond(container: Container, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
-    """Resources that give more GPUs than the maximum, and advice where that is not known."""
     least, where = settings.least, f"{container.path}.resources"
     if least is None:
         return
@@ -267,10 +287,7 @@ def _beyond(container: Container, settings: Settings, facts: Facts) -> Iterator[
 def _too_many(
     container: Container | None, pod: Pod, settings: Settings, facts: Facts, parts: UnitParts
 ) -> Iterator[Violation]:
-    """More GPUs than a container may have, or the whole pod where `container` is None.
-
-    What units count may follow from nodes, which a queue or a scheduler may still narrow down.
-    """
+    """More GPUs than a container may have, or the whole pod where `container` is None."""
     if container is None:
         where, what, allowed = "spec", "pod", settings.max_per_pod
         units, gpus = pod.gpu_count, gpus_of_pod(pod, parts)
@@ -287,6 +304,7 @@ def _too_many(
     elif not allowed:
         rule = "the policy allows none for a container"
         remedy = "Remove it" if units == 1 and gpus <= 1 else "Remove them"
+    # what units count may follow from nodes, which a queue or a scheduler may still narrow down
     follows = (allowed > 0 or container is not None) and not SHAREABLE.isdisjoint(pod.gpus) and facts.divides_gpus()
     yield Violation(where, f"requests {spelled_gpus(gpus, units, unit)}", rule, remedy, follows_nodes=follows)
 

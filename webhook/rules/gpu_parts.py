@@ -81,7 +81,7 @@ def spelled_gpus(gpus: Gpus, units: int | None = None, unit: str = "unit") -> st
     if units is not None and units == gpus and unit == "share":
         return f"{counted(units, 'share')} of GPUs, each counted as a GPU"
     of_units = "" if units is None or units == gpus else f" ({counted(units, unit)})"
-    return f"{spelled(gpus)} {'GPU' if gpus <= 1 else 'GPUs'}{of_units}"
+    return f"{number(Fraction(gpus))} {'GPU' if gpus <= 1 else 'GPUs'}{of_units}"
 
 
 def fewer(allowed: int, resources: Iterable[str], parts: UnitParts, unit: str) -> str:
@@ -91,8 +91,3 @@ def fewer(allowed: int, resources: Iterable[str], parts: UnitParts, unit: str) -
     if allowed < weight != WHOLE:
         return "other GPUs"
     return f"{allowed if weight == WHOLE else counted(int(allowed / weight), unit)} or fewer"
-
-
-def spelled(gpus: Gpus) -> str:
-    """A number of GPUs for people, without a unit."""
-    return str(gpus) if isinstance(gpus, int) else number(gpus)

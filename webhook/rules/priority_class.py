@@ -16,8 +16,7 @@ from webhook.model.node import PriorityClass
 from webhook.model.pod import Pod
 from webhook.model.wording import cut
 from webhook.rules.names import ObjectGlob, ObjectName
-from webhook.rules.references import PriorityClassName
-from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
+from webhook.rules.rule import Advice, ClassKind, ClassName, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import InjectionSettings
 
 _WHERE = "spec.priorityClassName"
@@ -136,10 +135,10 @@ def why_no_effect(settings: Settings) -> str:
     return "" if settings.name or settings.allowed else "write name, allowed or both, or disable the rule"
 
 
-def references(settings: Settings) -> Iterator[PriorityClassName]:
+def references(settings: Settings) -> Iterator[ClassName]:
     """The class that is set, and the classes that are allowed by name."""
     names = (settings.name, *(name for name in settings.allowed if not is_glob(name)))
-    yield from (PriorityClassName(name) for name in dict.fromkeys(names) if name)
+    yield from (ClassName(ClassKind.PRIORITY, name) for name in dict.fromkeys(names) if name)
 
 
 RULE = Rule(

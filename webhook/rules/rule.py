@@ -7,17 +7,17 @@ and records.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from webhook.model.claim_object import ClaimObject
 from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.edits import Edit
 from webhook.model.image import ImageInfo
-from webhook.model.node import ChangingNodes, NodeClass, PriorityClass, RuntimeClass
+from webhook.model.node import ChangingNodes, NodeClass, PriorityClass, RuntimeClass, Toleration
 from webhook.model.pod import Pod
-from webhook.rules.references import Reference
+from webhook.model.selectors import Expression
 from webhook.rules.rule_settings import Mode, RuleSettings
 from webhook.rules.unsuited import Judged
 
@@ -225,6 +225,26 @@ class Stage(IntEnum):
     STEERING = 3
     """Sees the pod as it will be, and keeps it off some of the nodes that are left."""
 
+
+class ClassKind(StrEnum):
+    """A kind of object that settings name."""
+
+    RUNTIME = "RuntimeClass"
+    PRIORITY = "PriorityClass"
+
+
+class ClassName(NamedTuple):
+    """The name of an object in the cluster."""
+
+    kind: ClassKind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+Reference = ClassName | Expression | Toleration
+"""Something in the cluster that settings name: a class, a label of nodes, or a taint (as its toleration)."""
 
 Mutator = Callable[[Pod, Any, Facts], Iterable[Edit | Advice]]
 Validator = Callable[[Pod, Any, Facts], Iterable[Violation | Advice]]

@@ -16,8 +16,7 @@ from webhook.model.requirements import required_label
 from webhook.model.selectors import contradicts
 from webhook.model.wording import counted
 from webhook.rules.names import ObjectName
-from webhook.rules.references import RuntimeClassName
-from webhook.rules.rule import Advice, Example, Facts, Rule, training_pod
+from webhook.rules.rule import Advice, ClassKind, ClassName, Example, Facts, Rule, training_pod
 from webhook.rules.rule_settings import InjectionSettings
 
 _TOOLKIT = "Install the NVIDIA container toolkit, or tell the platform team"
@@ -81,11 +80,6 @@ def lacking_handler(runtime_class: RuntimeClass, nodes: Sequence[NodeClass]) -> 
     return f"{of_all} {'lacks' if sum(lacking) == 1 else 'lack'} the runtime handler {handler}"
 
 
-def references(settings: Settings) -> Iterator[RuntimeClassName]:
-    """The RuntimeClass that is set."""
-    yield RuntimeClassName(settings.name)
-
-
 RULE = Rule(
     key="runtimeClass",
     promise="Pods that request NVIDIA GPUs run under the RuntimeClass of NVIDIA's container toolkit.",
@@ -94,5 +88,5 @@ RULE = Rule(
     examples=(Example(training_pod()),),
     settings=Settings,
     mutate=mutate,
-    references=references,
+    references=lambda settings: [ClassName(ClassKind.RUNTIME, settings.name)],
 )

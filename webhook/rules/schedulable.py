@@ -1,40 +1,29 @@
 """A GPU pod that no node could ever run is reported with the reason, instead of staying Pending for ever.
 
-What the pod wants is compared with the labels, taints and allocatable resources of all nodes, as if they were empty.
-What is in use does not matter, nor do cordons and the taints of nodes that start, are not ready or will be removed.
-Node pools that are declared as `nodePools` count like nodes. Where an autoscaler makes nodes of kinds that the cluster
-has never seen (Karpenter, EKS Auto Mode, GKE Autopilot and auto-provisioning, AKS node auto-provisioning, Cast AI),
-and where nodes start, the pod gets one sentence of advice instead.
+What the pod wants is compared with the labels, taints and allocatable resources of all nodes, and of `nodePools`, as if
+they were empty. What is in use does not matter, nor do cordons and the taints of nodes that start, are not ready or
+will be removed. Where an autoscaler makes nodes of new kinds (Karpenter, EKS Auto Mode, GKE Autopilot and
+auto-provisioning, AKS node auto-provisioning, Cast AI), and where nodes start, the pod gets one sentence of advice
+instead. Another value, label or resource is suggested only if the pod would then fit, and a GPU that is selected by the
+label of another cloud is called by its name on these nodes.
 
-Claims by template, and device classes that are requested as resources (`deviceclass.resource.kubernetes.io/...`), are
-impossible if they name a DeviceClass that the cluster does not have, if a claim is for more than 32 devices, or if the
-pod requests more devices of a class than any node offers by its ResourceSlices. A DeviceClass that the cluster does not
-have is also told when a claim or template is applied.
+Claims by template, and device classes in resources (`deviceclass.resource.kubernetes.io/...`), are impossible if the
+cluster does not have their DeviceClass, if a claim is for more than 32 devices, or if the pod requests more devices of
+a class than any node offers by its ResourceSlices. A DeviceClass that is missing is told when a claim or template is
+applied, too.
 
-The rule finds nothing wrong where it cannot be certain:
+These bring a warning in every mode: a claim or template that does not exist yet, if others of its kind are known; a
+claim that cannot be allocated, but may have been allocated earlier; a RuntimeClass or PriorityClass that the cluster
+does not have, if it has others; a RuntimeClass whose handler some of the nodes lack (`status.runtimeHandlers`).
 
-- No node and no node pool is known.
-- The pod waits in a queue or for a scheduling gate: the queue may still add a nodeSelector and tolerations.
-- A ResourceClaim or ResourceClaimTemplate that the pod names does not exist. It may be created a moment later, so that
-  this brings a warning in every mode. Where no object of that kind is known at all, nothing is said.
-- A ResourceClaim that the pod names requests what cannot be allocated, but it may have been allocated earlier. That
-  brings a warning, too, unless nobody could ever allocate it.
-- The pod requests an extended resource that a DeviceClass gives (its `extendedResourceName`), and not more of it than
-  any node offers by its ResourceSlices, or the DeviceClasses of the cluster cannot be read.
-
-Devices that are requested by a device class, or by a name that is declared with `dra: true`, are not compared with what
-nodes list, because no node lists them.
-
-A RuntimeClass or PriorityClass that the pod names and the cluster does not have brings a warning in every mode, unless
-no object of that kind is known: the API server rejects every pod with it, long after somebody applied the workload. So
-does a RuntimeClass whose handler some of the nodes lack that the pod could run on (`status.runtimeHandlers`).
-
-A message suggests another value, label or resource only if the pod would then fit. If a pod selects a GPU by a cloud's
-label that no node has, the message says what that GPU is called on the nodes of this cluster.
+Nothing is said where no node and no pool is known, of pods in a queue or behind a scheduling gate, which may still get
+a nodeSelector and tolerations, and of a resource that a DeviceClass gives (`extendedResourceName`), unless
+ResourceSlices show that no node offers so much. Devices by a device class, or by a name with `dra: true`, are not
+compared with what nodes list.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import islice
 from typing import Any
 
@@ -57,17 +46,8 @@ from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training
 from webhook.rules.rule_settings import Mode, RuleSettings
 from webhook.rules.runtime_class import lacking_handler
 
-_MOST_REASONS = 8
-"""Reasons that are given for one pod."""
-
-
-_CREATE = "Create it, or correct the name"
-_OTHER_KEY = "Write a topologyKey that these nodes have, such as kubernetes.io/hostname"
-_BUILT_IN = "system-"
-"""How the PriorityClasses begin that every cluster has."""
-
-_MOST_CLAIMS = 3
-"""Missing claims that are told of one pod."""
+_MOST_REASONS, _MOST_CLAIMS = 8, 3
+"""Reasons that are given for one pod, and missing claims that are told of it."""
 
 
 class Settings(RuleSettings):
@@ -76,12 +56,10 @@ class Settings(RuleSettings):
     _gpus: GpuTable = PrivateAttr(default_factory=lambda: GPUS)  # a default is copied whole each time
 
     def model_post_init(self, context: Any, /) -> None:
-        """Remember the GPU models of the policies that these settings belong to."""
         self._gpus = tables_in(context).gpus
 
     @cached_property
     def gpus(self) -> GpuTable:
-        """The GPU models that messages know: the models of this release, and those of the platform."""
         return self._gpus
 
 
@@ -101,8 +79,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         yield from _nowhere_beside(pod, facts) if feasible and pod.stands_within else ()
         return
     if pod.owner_kind != "DaemonSet":
-        for reason in islice(why_pending(pod, facts, settings.gpus), _MOST_REASONS):
-            yield Violation(*reason)
+        yield from islice(why_pending(pod, facts, settings.gpus), _MOST_REASONS)
 
 
 def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Advice]:
@@ -139,7 +116,7 @@ def _missing_names(pod: Pod, facts: Facts) -> Iterator[Advice]:
     """Classes and claims that the pod names and the cluster does not have."""
     if pod.runtime_class and facts.runtime_class(pod.runtime_class) is None:
         yield from _missing("RuntimeClass", pod.runtime_class, facts.runtime_class_names())
-    if pod.priority_class and not pod.priority_class.startswith(_BUILT_IN):
+    if pod.priority_class and not pod.priority_class.startswith("system-"):  # every cluster has these
         yield from _missing("PriorityClass", pod.priority_class, facts.priority_classes())
     if pod.resource_claims:
         yield from islice(_missing_claims(pod, facts), _MOST_CLAIMS)
@@ -159,7 +136,7 @@ def _correct(name: str, known: Sequence[str]) -> str:
     if is_placeholder(name):
         return FILL_IN[1]
     meant = one_slip_away(name, known)
-    return f"Did you mean {cut(meant)}? Correct the name" if meant else _CREATE
+    return f"Did you mean {cut(meant)}? Correct the name" if meant else "Create it, or correct the name"
 
 
 def _nowhere_beside(pod: Pod, facts: Facts) -> Iterator[Advice]:
@@ -168,18 +145,18 @@ def _nowhere_beside(pod: Pod, facts: Facts) -> Iterator[Advice]:
         has_key = Expression(key, Operator.EXISTS, ())
         if not facts.feasible_nodes(placed(pod, requiring(pod, has_key))):
             found = f"has to stand beside other pods within {cut(key)}, and no node that could run it has this label"
-            remedy = FILL_IN[1] if is_placeholder(key) else _OTHER_KEY
+            remedy = "Write a topologyKey that these nodes have, such as kubernetes.io/hostname"
+            remedy = FILL_IN[1] if is_placeholder(key) else remedy
             yield Advice("spec.affinity.podAffinity", found, remedy, follows_nodes=True)
 
 
 def _missing_claims(pod: Pod, facts: Facts) -> Iterator[Advice]:
     """Claims and templates that the pod names and its namespace does not have; they may be created a moment later."""
-    known: dict[str, Sequence[str] | None] = {}
-    missing = [one for one in claims_of(pod.resource_claims) if one.kind and facts.claim(one, pod.namespace) is None]
-    for named in missing:
-        if named.kind not in known:
-            known[named.kind] = facts.claim_names(named.kind, pod.namespace)
-        names = known[named.kind]
+    names_of = cache(partial(facts.claim_names, namespace=pod.namespace))
+    for named in claims_of(pod.resource_claims):
+        if not named.kind or facts.claim(named, pod.namespace) is not None:
+            continue
+        names = names_of(named.kind)
         if names is None:
             continue
         place = f"namespace {cut(pod.namespace)}" if pod.namespace else "its namespace"

@@ -1,27 +1,27 @@
 """No container uses a GPU that it did not request.
 
-The rule looks at everything by which a container gets GPUs past the device plugin: the variable NVIDIA_VISIBLE_DEVICES,
-device files, the container toolkit's list of devices, annotations for container runtimes, and privileges. It looks at
-pods with GPUs as well, because one GPU is easily the key to all GPUs of the node.
+Looked at is everything by which a container gets GPUs past the device plugin: the variable NVIDIA_VISIBLE_DEVICES,
+device files, the container toolkit's list of devices, annotations for container runtimes, and privileges; in pods with
+GPUs as well, because one GPU is easily the key to all GPUs of the node.
 
-In a pod that requests NVIDIA GPUs, a container without such gets `NVIDIA_VISIBLE_DEVICES=void`, unless it sets the
-variable itself. So does one under the NVIDIA runtime with a claim that does not exist yet, or that others may replace
-until the pod starts. Other pods get no `void`, nor do debug containers, to which nothing can be added. In mode `warn` a
-`void` that would be added is only recorded, without a warning, because the author of the pod need not do anything.
+In a pod that requests NVIDIA GPUs, containers without such get `NVIDIA_VISIBLE_DEVICES=void`, unless they set the
+variable. So do containers under the NVIDIA runtime with a claim that does not exist yet, or that others may replace
+until the pod starts. Debug containers get none, because nothing can be added to them. Mode `warn` only records a `void`
+that it would add.
 
-A container that uses a claim which gives GPUs, or which nobody knows yet, asks for them as well; the CDI device of
-NVIDIA's DRA driver sets the variable to `void`. Agents that see every GPU on purpose, such as exporters, belong into
-`exempt`; where a finding looks like one of them, it says so.
+A claim that gives GPUs, or that nobody knows yet, requests them as well. Agents that see every GPU on purpose, such as
+exporters, belong into `exempt`; findings about pods that look like agents say so.
 
-In a pod that requests all GPUs of its node, side containers may see these GPUs (`wholeNodes`): a health check by
-NVIDIA_VISIBLE_DEVICES=all, a GPUDirect daemon on GKE by its annotation. What an image is called makes no difference,
-because anybody can choose its name. Privileged containers and device files are violations in such pods, too, because a
-process that has them can outlive the pod, or reach more than GPUs.
+In a pod that requests all GPUs of its node, side containers may see them (`wholeNodes`): a health check by
+NVIDIA_VISIBLE_DEVICES=all, a GPUDirect daemon on GKE by its annotation. Privileged containers and device files are
+violations there, too, because they can outlive the pod, or reach more than GPUs. What an image is called decides
+nothing, because anybody can choose its name.
 """
 
 import re
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import replace
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Annotated
@@ -34,13 +34,12 @@ from webhook.model.container import EPHEMERAL, Container, Mount
 from webhook.model.edits import AddEnv
 from webhook.model.globs import glob_tester
 from webhook.model.pod import Pod, Volume, changed
+from webhook.model.shape import spelled
 from webhook.model.workloads.controllers import INDEX, may_span_nodes
 from webhook.rules.claimed_gpus import gpus_of_claim
 from webhook.rules.device_access import (
     GKE_KEYS,
     VARIABLE,
-    OwnGpus,
-    Reaction,
     exposing_value,
     is_device_file,
     left_to_the_image,
@@ -50,8 +49,6 @@ from webhook.rules.device_access import (
     requests_nvidia,
     set_elsewhere,
     sets_legacy,
-    shown,
-    shows_all,
 )
 from webhook.rules.names import NamespaceGlob, is_one_of
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
@@ -61,12 +58,25 @@ from webhook.yaml_files.camel_model import CamelModel
 _OTHERS = frozenset({Vendor.AMD, Vendor.INTEL})
 _OF_GPUDIRECT = 8
 """GPUs of the machines with GPUDirect-TCPX and -TCPXO, which are a3-highgpu-8g and a3-megagpu-8g."""
-
-
-_LONGEST_IMAGE, _VERSION = 512, re.compile(r"(:[^/:@]*)?(@.*)?$")
+_LONGEST_SHOWN, _LONGEST_IMAGE, _VERSION = 80, 512, re.compile(r"(:[^/:@]*)?(@.*)?$")
 _AGENT = re.compile(r"dcgm|exporter|device-plugin|feature-discovery|monitor|node-agent|gpu-agent|kepler|telegraf")
 """In the last part of the name of an image: agents of nodes. It only decides what advice says."""
 _IF_ON_PURPOSE = "If it sees every GPU on purpose, exempt its namespace or image (visibleDevices.exempt)"
+
+
+class Reaction(StrEnum):
+    """What happens to a pod that does something which a platform may allow."""
+
+    DENY = "deny"
+    WARN = "warn"
+    ALLOW = "allow"
+
+    def applied_to(self, found: Violation | Advice) -> Iterator[Violation | Advice]:
+        """The finding for `deny`, advice instead of it for `warn`, nothing for `allow`."""
+        if self is Reaction.DENY or (self is Reaction.WARN and isinstance(found, Advice)):
+            yield found
+        elif self is Reaction.WARN and isinstance(found, Violation):
+            yield Advice(found.where, found.message, found.remedy)
 
 
 class ExemptAgents(CamelModel):
@@ -94,36 +104,34 @@ class Settings(InjectionSettings):
     """Settings of `visibleDevices`. If a reaction is `deny`, the rule's mode decides what happens to the pod."""
 
     runtime_classes: tuple[Annotated[str, Field(min_length=1)], ...] = ("nvidia", "nvidia-cdi", "nvidia-legacy")
-    """Globs of names or handlers of the RuntimeClasses under which NVIDIA's container toolkit runs. There an
-    environment variable of the pod or of its image decides which GPUs a container sees."""
+    """Globs of names or handlers of the RuntimeClasses of NVIDIA's container toolkit, under which a variable of the pod
+    or of its image decides which GPUs a container sees."""
     nvidia_is_default_runtime: bool = False
     """Whether the toolkit also runs for pods without runtimeClassName, as after `nvidia-ctk runtime configure
-    --set-as-default`. Set webhook.nvidiaIsDefaultRuntime of the chart to the same value; otherwise such pods are not
-    sent to the webhook."""
+    --set-as-default`. Set webhook.nvidiaIsDefaultRuntime of the chart alike; otherwise such pods are not sent."""
     privileged: Reaction = Reaction.DENY
-    """What happens to privileged containers, debug containers included, in pods that request GPUs and in pods under the
-    NVIDIA runtime, because they see every GPU of their node: `deny`, `warn` or `allow`."""
+    """Privileged containers, debug containers included, in pods that request GPUs or are under the NVIDIA runtime: they
+    see every GPU of their node. `deny`, `warn` or `allow`."""
     device_files: Reaction = Reaction.DENY
-    """What happens to volumes of GPU device files, or of the root directory of a driver that runs in a container:
-    `deny`, `warn` or `allow`."""
+    """Volumes of GPU device files, or of the root directory of a driver that runs in a container: `deny`, `warn` or
+    `allow`."""
     annotations: Reaction = Reaction.DENY
-    """What happens to annotations that ask a container runtime or its plugins for devices, such as cdi.k8s.io/*:
-    `deny`, `warn` or `allow`."""
+    """Annotations that ask a container runtime or its plugins for devices, such as cdi.k8s.io/*: `deny`, `warn` or
+    `allow`."""
     env_from: Reaction = Reaction.WARN
-    """What happens to ConfigMaps and Secrets in envFrom that may set NVIDIA_VISIBLE_DEVICES, in containers with GPUs,
-    and in containers under the NVIDIA runtime that do not set it in env: `deny`, `warn` or `allow`. The webhook cannot
-    see what they hold."""
+    """ConfigMaps and Secrets in envFrom that may set NVIDIA_VISIBLE_DEVICES, in containers with GPUs, and in others
+    under the NVIDIA runtime that do not set it in env; nobody sees what they hold. `deny`, `warn` or `allow`."""
     debug_containers: Reaction = Reaction.DENY
-    """What happens to debug containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image:
-    `deny`, `warn` or `allow`."""
+    """Debug containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image: `deny`, `warn` or
+    `allow`."""
     images: Reaction = Reaction.DENY
-    """What happens to other containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image and
-    request no GPU, in pods that get no `void`: `deny`, `warn` or `allow`. With a CUDA image they see every GPU of their
-    node, unless the toolkit accepts the variable from privileged containers only."""
+    """Other containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image and request no GPU, in
+    pods that get no `void`. With a CUDA image they see every GPU, unless the toolkit accepts the variable from
+    privileged containers only. `deny`, `warn` or `allow`."""
     whole_nodes: Reaction = Reaction.ALLOW
-    """What happens to NVIDIA_VISIBLE_DEVICES and devices.gke.io/* in pods that request all GPUs of every node that they
-    could run on, so that no other pod uses these GPUs: `allow`, `warn`, or `deny`, which treats them as in other pods.
-    Write `deny` if nodes with more GPUs may join that `nodePools` does not declare."""
+    """NVIDIA_VISIBLE_DEVICES and devices.gke.io/* in pods that request all GPUs of every node that they could run on:
+    `allow`, `warn`, or `deny`, which treats them as in other pods. Write `deny` if nodes with more GPUs may join that
+    `nodePools` does not declare."""
     exempt: ExemptAgents = Field(default_factory=ExemptAgents)
     """What this rule leaves alone: `{namespaces: [monitoring], images: [nvcr.io/nvidia/k8s/dcgm-exporter]}`."""
 
@@ -155,7 +163,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         pod = changed(pod, containers=tuple([one for one in pod.containers if not exempt.holds(one)]))
         if not pod.containers:
             return
-    for one in _findings(pod, settings, facts):
+    for one in _Judge(pod, settings, facts).findings():
         yield replace(one, remedy=_IF_ON_PURPOSE) if _is_agent(pod) else one
 
 
@@ -169,34 +177,101 @@ def _is_agent(pod: Pod) -> bool:
     )
 
 
-def _findings(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
-    runtime, own = _runtime(pod, settings, facts), OwnGpus(pod, settings.whole_nodes, facts)
-    claims = _gpu_claims(pod, facts, CLAIM, TEMPLATE) if pod.resource_claims else frozenset()
-    for volume in pod.volumes:
-        if volume.host_path and is_device_file(volume.host_path):
-            yield from _of_volume(volume, pod, settings)
-    if pod.annotations:
-        yield from _of_annotations(pod, settings, own)
-    if pod.node_name:
-        yield from _of_the_node(pod, facts)
-    for container in pod.containers:
-        by_claim = container.has_claims and _claims_gpus(container, claims)
-        if (found := _exposing(container, by_claim=by_claim)) is not None:
-            is_clear = shows_all(container) or not requests_nvidia(container)
-            yield from own.applied_to([found]) if is_clear else [found]
-        yield from (_of_a_mount(mount, container) for mount in filter(requests_devices, container.mounts))
-        if container.is_privileged and (pod.gpus or runtime):
-            yield from settings.privileged.applied_to(_privileged(pod, container, runtime))
-        if container.env_from or (runtime and not requests_nvidia(container)):
-            yield from own.applied_to(_of_what_is_not_said(pod, container, settings, runtime, claims, facts))
+class _Judge:
+    """What the rule says of one pod. Facts are asked once, and only if they matter."""
 
+    def __init__(self, pod: Pod, settings: Settings, facts: Facts) -> None:
+        self.pod, self.settings, self.facts = pod, settings, facts
+        self.runtime = _runtime(pod, settings, facts)
+        self.claims = _gpu_claims(pod, facts, CLAIM, TEMPLATE) if pod.resource_claims else frozenset()
 
-def _exposing(container: Container, *, by_claim: bool) -> Violation | None:
-    """The violation of a container that sets the variable itself."""
-    found = exposing_value(container)
-    if found is None or not by_claim:
-        return found
-    return replace(found, found=f"{found.found}, which gets GPUs by a claim", remedy="Remove the variable")
+    def findings(self) -> Iterator[Violation | Advice]:
+        pod, settings = self.pod, self.settings
+        for volume in pod.volumes:
+            if volume.host_path and is_device_file(volume.host_path):
+                yield from settings.device_files.applied_to(_of_volume(volume, pod))
+        if pod.annotations:
+            yield from self._of_annotations()
+        if pod.node_name:
+            yield from _of_the_node(pod, self.facts)
+        for container in pod.containers:
+            by_claim = container.has_claims and _claims_gpus(container, self.claims)
+            if (found := exposing_value(container, by_claim=by_claim)) is not None:
+                is_clear = dict(container.env).get(VARIABLE) == "all" or not requests_nvidia(container)
+                yield from self._unless_own([found]) if is_clear else [found]
+            yield from (_of_a_mount(mount, container) for mount in filter(requests_devices, container.mounts))
+            if container.is_privileged and (pod.gpus or self.runtime):
+                yield from settings.privileged.applied_to(_privileged(pod, container, self.runtime))
+            if container.env_from or (self.runtime and not requests_nvidia(container)):
+                yield from self._unless_own(self._of_what_is_not_said(container))
+
+    @cached_property
+    def owns_node(self) -> bool | None:
+        """Whether the pod requests all GPUs of every node that it could run on; None if no such node is known.
+
+        Every GPU resource of these nodes counts. False if a node has more of one than the pod requests, or an unknown
+        amount, as in a node pool that does not declare it. False, too, for GPUs from a DRA driver.
+        """
+        pod, facts = self.pod, self.facts
+        if self.settings.whole_nodes is Reaction.DENY or not pod.gpus or any(gpu.by_dra for gpu in pod.accelerators):
+            return False
+        nodes = facts.feasible_nodes(pod)
+        if not nodes:
+            return None
+        if any(node.by_claim for node in nodes):
+            return False
+        names = frozenset().union(*(node.gpu_resources for node in nodes))
+        amounts = {name: facts.largest(name, pod) for name in names}
+        return all(most is not None and most <= pod.gpus.get(name, 0) for name, most in amounts.items())
+
+    def _unless_own(self, found: Iterable[Violation | Advice]) -> Iterator[Violation | Advice]:
+        """The findings about GPUs that a container sees, under `wholeNodes` if all of them are the pod's own."""
+        for one in found:
+            yield from self.settings.whole_nodes.applied_to(one) if self.owns_node else (one,)
+
+    def _of_annotations(self) -> Iterator[Violation | Advice]:
+        pod = self.pod
+        for key in requesting_devices(pod.annotations):
+            is_of_gke = key.startswith(GKE_KEYS)
+            if is_of_gke and self.owns_node is None:  # a whole machine with GPUDirect, and the annotation names no more
+                named = named_gpus(pod.annotations[key])
+                if named is not None and named <= pod.gpu_count >= _OF_GPUDIRECT:
+                    continue
+            remedy = "Remove the annotation, and request a GPU where the pod needs one"
+            if is_of_gke and pod.gpus:
+                remedy = "Request all GPUs of the node, or remove the annotation"
+            value = f"is {_shown(str(pod.annotations[key]))}, which asks the container runtime for devices"
+            allowed = "GPUs come with a GPU in resources.limits"
+            found = self.settings.annotations.applied_to(
+                Violation(f"metadata.annotations[{key}]", value, allowed, remedy)
+            )
+            yield from self._unless_own(found) if is_of_gke else found
+
+    def _of_what_is_not_said(self, container: Container) -> Iterator[Violation | Advice]:
+        """The violations of a container that leaves the variable to a ConfigMap, a Secret or its image.
+
+        Without runtimeClassName and GPUs of NVIDIA only CUDA_VERSION counts: other pods are not sent, or on other
+        nodes. The pods of a group, such as heads and launchers, are judged with their workload, if they may get onto
+        GPU nodes.
+        """
+        pod, settings = self.pod, self.settings
+        is_sent = bool(pod.runtime_class or pod.resource_claims)
+        is_sent = is_sent or any(gpu.vendor not in _OTHERS for gpu in pod.accelerators)
+        is_of_a_group = bool(self.runtime) and INDEX not in pod.labels and may_span_nodes(pod)
+        is_sent = is_sent or (is_of_a_group and any(node.gpu_resources for node in self.facts.matching_nodes(pod)))
+        by_claim = container.has_claims and not sets_legacy(container) and _claims_gpus(container, self.claims)
+        asks, is_debugger = by_claim or requests_nvidia(container), container.list_name == EPHEMERAL
+        gets_void = not is_debugger and pod.requests_gpus_of(Vendor.NVIDIA) and not pod.has_passthrough
+        if not asks and (not self.runtime or (gets_void and not _may_get_gpus(container))):
+            return
+        if is_sent and (elsewhere := set_elsewhere(container)) is not None:
+            yield from settings.env_from.applied_to(elsewhere)
+        if asks or (unsaid := left_to_the_image(container, self.runtime)) is None:
+            return
+        if sets_legacy(container):
+            yield unsaid
+        elif is_sent:
+            yield from (settings.debug_containers if is_debugger else settings.images).applied_to(unsaid)
 
 
 def _gpu_claims(pod: Pod, facts: Facts, *kinds: str) -> Set[str]:
@@ -227,39 +302,19 @@ def _runtime(pod: Pod, settings: Settings, facts: Facts) -> str:
     return f"under runtimeClassName {name}"
 
 
-def _of_volume(volume: Volume, pod: Pod, settings: Settings) -> Iterator[Violation | Advice]:
-    """The violation of a volume of device files."""
+def _shown(path: str) -> str:
+    """A path for messages: as it is, or cut and in quotes if it is long."""
+    return path if len(path) <= _LONGEST_SHOWN and path.isprintable() else spelled(path)
+
+
+def _of_volume(volume: Volume, pod: Pod) -> Violation:
     whose, remedy = "no GPU", "Remove the volume, and request a GPU where the pod needs one"
     allowed = "GPU device files come with a GPU in resources.limits"
     if pod.gpus or pod.resource_claims:
         whose, remedy = "GPUs", "Remove the volume"
         allowed = "a container gets the device files of its own GPUs, and no others, without any volume"
-    found = f"mounts {shown(volume.host_path)} in a pod that requests {whose}"
-    yield from settings.device_files.applied_to(
-        Violation(f"spec.volumes[{volume.name}].hostPath", found, allowed, remedy)
-    )
-
-
-def _of_annotations(pod: Pod, settings: Settings, own: OwnGpus) -> Iterator[Violation | Advice]:
-    for key in requesting_devices(pod.annotations):
-        is_of_gke = key.startswith(GKE_KEYS)
-        if is_of_gke and own.are_all is None and _is_for_gpudirect(pod, named_gpus(pod.annotations[key])):
-            continue
-        violation = Violation(
-            f"metadata.annotations[{key}]",
-            f"is {shown(str(pod.annotations[key]))}, which asks the container runtime for devices",
-            "GPUs come with a GPU in resources.limits",
-            "Request all GPUs of the node, or remove the annotation"
-            if is_of_gke and pod.gpus
-            else "Remove the annotation, and request a GPU where the pod needs one",
-        )
-        found = settings.annotations.applied_to(violation)
-        yield from own.applied_to(found) if is_of_gke else found
-
-
-def _is_for_gpudirect(pod: Pod, named: int | None) -> bool:
-    """Whether a pod, whose nodes are not known, requests a whole machine with GPUDirect and names no more GPUs."""
-    return named is not None and named <= pod.gpu_count and pod.gpu_count >= _OF_GPUDIRECT
+    found = f"mounts {_shown(volume.host_path)} in a pod that requests {whose}"
+    return Violation(f"spec.volumes[{volume.name}].hostPath", found, allowed, remedy)
 
 
 def _of_the_node(pod: Pod, facts: Facts) -> Iterator[Violation]:
@@ -278,7 +333,7 @@ def _of_the_node(pod: Pod, facts: Facts) -> Iterator[Violation]:
     if there and missing is not None:
         yield Violation(
             "spec.nodeName",
-            f"names {shown(pod.node_name)}, which has no {shown(missing)}, and the pod requests it",
+            f"names {_shown(pod.node_name)}, which has no {_shown(missing)}, and the pod requests it",
             "its kubelet would start the pod without them",
             "Remove nodeName, so that the scheduler finds a node that has them, or correct the resource name",
         )
@@ -287,7 +342,7 @@ def _of_the_node(pod: Pod, facts: Facts) -> Iterator[Violation]:
 def _of_a_mount(mount: Mount, container: Container) -> Violation:
     return Violation(
         f"{container.path}.volumeMounts[{mount.volume}]",
-        f"mounts a volume at {shown(mount.path)}",
+        f"mounts a volume at {_shown(mount.path)}",
         "the container toolkit takes files there for a list of GPUs, which only the device plugin may write",
         "Request GPUs in resources.limits, and remove the mount",
     )
@@ -303,46 +358,10 @@ def _privileged(pod: Pod, container: Container, runtime: str) -> Violation:
     return Violation(where, f"is privileged {found}", "such a container sees every GPU of its node", remedy)
 
 
-def _of_what_is_not_said(  # noqa: PLR0913, PLR0917  # all that decides
-    pod: Pod, container: Container, settings: Settings, runtime: str, claims: Set[str], facts: Facts
-) -> Iterator[Violation | Advice]:
-    """The violations of a container that leaves the variable to a ConfigMap, a Secret or its image.
-
-    Without runtimeClassName and GPUs of NVIDIA only CUDA_VERSION counts: other pods are not sent, or on other nodes.
-    The pods of a group, such as heads and launchers, are judged with their workload, if they may get onto GPU nodes.
-    """
-    is_sent = bool(pod.runtime_class or pod.resource_claims)
-    is_sent = is_sent or any(gpu.vendor not in _OTHERS for gpu in pod.accelerators)
-    is_of_a_group = bool(runtime) and INDEX not in pod.labels and may_span_nodes(pod)
-    is_sent = is_sent or (is_of_a_group and any(node.gpu_resources for node in facts.matching_nodes(pod)))
-    by_claim = container.has_claims and not sets_legacy(container) and _claims_gpus(container, claims)
-    asks = by_claim or requests_nvidia(container)
-    if not asks and (not runtime or _gets_void(pod, container)):
-        return
-    if is_sent and (elsewhere := set_elsewhere(container)) is not None:
-        yield from settings.env_from.applied_to(elsewhere)
-    if asks or (unsaid := left_to_the_image(container, runtime)) is None:
-        return
-    if sets_legacy(container):
-        yield unsaid
-    elif is_sent:
-        is_debugger = container.list_name == EPHEMERAL
-        yield from (settings.debug_containers if is_debugger else settings.images).applied_to(unsaid)
-
-
-def _gets_void(pod: Pod, container: Container) -> bool:
-    """Whether `mutate` sets the variable in the container."""
-    if container.list_name == EPHEMERAL or not pod.requests_gpus_of(Vendor.NVIDIA) or pod.has_passthrough:
-        return False
-    return not _may_get_gpus(container)
-
-
 def _may_get_gpus(container: Container) -> bool:
     """Whether the container requests a GPU that may be NVIDIA's, or what another component may turn into one."""
-    for one in container.gpu_requests:  # faster than any()
-        if one.count and one.accelerator.vendor not in _OTHERS:
-            return True
-    return container.has_claims or container.asks_gpu_attributes
+    may_be_nvidias = any(one.count and one.accelerator.vendor not in _OTHERS for one in container.gpu_requests)
+    return may_be_nvidias or container.has_claims or container.asks_gpu_attributes
 
 
 def out_of_reach(settings: Settings) -> str:

@@ -1,10 +1,8 @@
 """Claims of a pod that the scheduler can never allocate: unknown device classes, and too many devices.
 
-A claim that a pod names by itself may have been allocated earlier. So what is impossible now is advice there, and a
+A claim that a pod names by itself may have been allocated earlier: what is impossible now is advice there, and a
 violation for a claim that is made from a template. Nothing here evaluates CEL: selectors only narrow down, so that what
 is too much for a whole class is too much for a part of it.
-
-Whether a claim has too many consumers (`status.reservedFor` has room for 256) is not told: pods leave it as they end.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +52,9 @@ def beyond_classes(pod: Pod, facts: Facts) -> Iterator[Violation]:
     some GPUs of a request from a device plugin and some from a DRA driver.
     """
     for name, amount in demand_of(pod).items():
-        most = _most_given(name, facts) if name in pod.gpus else None
+        giving = [one for one in facts.device_classes() or () if facts.extended_resource(one) == name]
+        numbers = [facts.most_devices(one) for one in giving if name in pod.gpus]
+        most = None if None in numbers else max(filter(None, numbers), default=None)
         if most and amount > most:
             containers = [one for one in pod.containers if any(asked.resource == name for asked in one.gpu_requests)]
             yield Violation(
@@ -63,13 +63,6 @@ def beyond_classes(pod: Pod, facts: Facts) -> Iterator[Violation]:
                 f"no node offers more than {most} for the DeviceClass that gives it",
                 f"Request {most} or fewer in one pod",
             )
-
-
-def _most_given(resource: str, facts: Facts) -> int | None:
-    """The largest number of devices on one node of the DeviceClasses that give an extended resource, if known."""
-    giving = [name for name in facts.device_classes() or () if facts.extended_resource(name) == resource]
-    most = [facts.most_devices(name) for name in giving]
-    return None if None in most else max(filter(None, most), default=None)
 
 
 def _known_claims(pod: Pod, facts: Facts) -> Iterator[tuple[PodResourceClaim, Requests]]:
@@ -101,8 +94,11 @@ def _unknown_classes(
     for name in requested:
         if name not in told and _may_be_gpus(name, pod.known):
             told.add(name)
-            found, where = f"requests DeviceClass {cut(name)}", f"{_container_with(pod, name)}.resources"
-            yield Violation(where, found, _MISSING, _correction(name, known))
+            resource = DEVICE_CLASSES + name
+            where = next((one.path for one in pod.containers if resource in {**one.limits, **one.requests}), "spec")
+            yield Violation(
+                f"{where}.resources", f"requests DeviceClass {cut(name)}", _MISSING, _correction(name, known)
+            )
     for named, requests in claims:
         classes = dict.fromkeys(devices.device_class for request in requests for devices in request)
         for name in classes:
@@ -137,19 +133,10 @@ def _correction(name: str, known: Sequence[str]) -> str:
     return f"Correct the name, or ask {PLATFORM_TEAM} for the driver that brings the class"
 
 
-def _container_with(pod: Pod, device_class: str) -> str:
-    """The path of the first container that requests a DeviceClass as a resource."""
-    name = DEVICE_CLASSES + device_class
-    for container in pod.containers:
-        if name in dict(container.unknown_classes) or any(one.resource == name for one in container.gpu_requests):
-            return container.path
-    return "spec"
-
-
 @dataclass
 class _Total:
-    """The devices of one class that a pod requests together, the claims that request them, and what taints of devices
-    any of these tolerates.
+    """The devices of one class that a pod requests together, the claims for them, and what device taints these
+    tolerate.
     """
 
     number: int
@@ -170,7 +157,7 @@ def _more_than_any_node(
                 total.tolerated.update(*[one.tolerated for one in request])
                 total.number += _least(request)
                 total.claims.append(named)
-            elif _is_beyond_in_every_alternative(request, facts):
+            elif request and all(0 < (facts.most_devices(one.device_class) or 0) < one.least for one in request):
                 found = f"{_object(named)} requests more devices than any node offers, whichever alternative is taken"
                 allowed = "no node will meet the request"
                 yield _told(named, found, allowed, "Request fewer devices in one of the alternatives")
@@ -196,20 +183,14 @@ def _tainted(name: str, total: _Total, where: str, found: str, facts: Facts) -> 
     untainted, taints = facts.untainted_devices(name, total.tolerated) or (total.number, ())
     if total.number > untainted:
         most = f"more than {untainted}" if untainted else "any"
-        which = (
-            f"{most} at the moment without the device {'taint' if len(taints) == 1 else 'taints'} {few(sorted(taints))}"
-        )
-        yield Advice(where, f"{found}, and no node offers {which}", _WAIT)
+        these = f"{'taint' if len(taints) == 1 else 'taints'} {few(sorted(taints))}"
+        yield Advice(where, f"{found}, and no node offers {most} at the moment without the device {these}", _WAIT)
 
 
 def _only_class(request: DeviceRequest) -> str | None:
     """The class of all alternatives of a request; None where they differ, or where one reserves no device."""
     classes = {devices.device_class for devices in request}
     return classes.pop() if len(classes) == 1 and not any(one.is_administrative for one in request) else None
-
-
-def _is_beyond_in_every_alternative(request: DeviceRequest, facts: Facts) -> bool:
-    return bool(request) and all(0 < (facts.most_devices(one.device_class) or 0) < one.least for one in request)
 
 
 def _least(request: DeviceRequest) -> int:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import islice
-from typing import NamedTuple
 
 from webhook.gpus.gpu_names import AMD_PRODUCT, GKE_ACCELERATOR, IN_WORDS, INTEL_PRODUCT, NVIDIA_PRODUCT, base_name
 from webhook.gpus.gpu_table import GPUS, GpuTable
@@ -16,8 +15,8 @@ from webhook.model.node import GPU_LABELS
 from webhook.model.selectors import Expression, Operator, Term
 from webhook.model.wording import cut, few, nearest
 from webhook.model.workloads.placeholders import FILL_IN, is_placeholder
-from webhook.rules.pending.wants import AFFINITY, TELL, Affinity, Labels, Reason, Want
-from webhook.rules.rule import Facts
+from webhook.rules.pending.wants import AFFINITY, TELL, Affinity, Labels, Want
+from webhook.rules.rule import Facts, Violation
 
 OWNERS: Mapping[str, str] = {
     GKE_ACCELERATOR: "GKE's label",
@@ -45,11 +44,8 @@ _MOST_VALUES = 256
 
 _GIGABYTES = re.compile(r"[0-9]{1,4}gb")
 
-_LONGEST_NAME = 63
-"""Characters of a label key after its prefix."""
-
-_LIKENESS = 0.75
-"""Ratio of difflib, from 0 to 1, from which a label key counts as another one misspelled."""
+_LONGEST_NAME, _LIKENESS = 63, 0.75
+"""Characters of a label key after its prefix, and the ratio of difflib from which it is another one misspelled."""
 
 _KNOWN = (
     *GPU_LABELS,
@@ -83,13 +79,6 @@ ExpressionFits = Callable[[Expression], bool]
 """Whether the pod would fit on some node with this expression in the place of another one."""
 
 
-class LocalName(NamedTuple):
-    """What the pod wrote and whose label that is, and how the nodes name the GPU instead."""
-
-    written: str
-    here: str
-
-
 @dataclass(frozen=True, slots=True)
 class LabelHints:
     """Finds the labels of nodes that a pod probably meant. `gpus` are the GPU models that are known."""
@@ -97,64 +86,62 @@ class LabelHints:
     nodes: Facts
     gpus: GpuTable = GPUS
 
-    def no_node_has(self, want: Labels, fits: Fits) -> Reason:
+    def no_node_has(self, want: Labels, fits: Fits) -> Violation:
         """Why no node satisfies an entry of nodeSelector, or an expression of the only term of the node affinity."""
-        corrected = _fitting(want, fits)
+
+        def corrected(expression: Expression) -> bool:
+            return fits(replace(want, expression=expression))
+
         if _is_open(want.expression):
-            return Reason(want.where, f"no node meets {cut(str(want), 120)}", *FILL_IN)
+            return Violation(want.where, f"no node meets {cut(str(want), 120)}", *FILL_IN)
         if name := self._local_name(want.expression, corrected):
-            return Reason(want.where, *name, _WRITE_THAT)
+            return Violation(want.where, *name, _WRITE_THAT)
         values = self.nodes.label_values(want.expression.key)
         found = f"no node meets {cut(str(want), 120)}"
         if want.is_selector:
             found = f"no node has the value {cut(want.expression.values[0])}" if values else "no node has this label"
-        return Reason(want.where, found, *self._instead(want, corrected))
+        return Violation(want.where, found, *self._instead(want, corrected))
 
-    def no_node_meets(self, want: Affinity, is_too_much: Callable[[Sequence[Want]], bool], fits: Fits) -> Reason:
+    def no_node_meets(self, want: Affinity, is_too_much: Callable[[Sequence[Want]], bool], fits: Fits) -> Violation:
         """Why no node meets any term of a node affinity. `is_too_much` tells whether no node has all of some wants."""
         if not want.terms:
             remedy = "Write an expression into one, or remove the affinity"
-            return Reason(want.where, "requires empty terms only", "an empty term matches no node", remedy)
+            return Violation(want.where, "requires empty terms only", "an empty term matches no node", remedy)
         guilty = [_guilty(term, is_too_much) for term in want.terms[:_TRIED]]
         terms = f"any of its {len(want.terms)} required terms" if len(want.terms) > 1 else "its required term"
         found = f"no node meets {terms}: {few([str(one) for one in guilty])}"
         if any(_is_open(one) for term in want.terms for one in (*term.expressions, *term.fields)):
-            return Reason(want.where, found, *FILL_IN)
+            return Violation(want.where, found, *FILL_IN)
         missing = [(one, term) for one, term in zip(guilty, want.terms, strict=False) if isinstance(one, Labels)]
         for labels, term in missing:
             if name := self._local_name(labels.expression, _corrected(labels, term, fits)):
-                return Reason(want.where, found, "; ".join(name), _WRITE_THAT)
+                return Violation(want.where, found, "; ".join(name), _WRITE_THAT)
         for labels, term in missing[:1]:
-            return Reason(want.where, found, *self._instead(labels, _corrected(labels, term, fits)))
+            return Violation(want.where, found, *self._instead(labels, _corrected(labels, term, fits)))
         if len(want.terms) > 1:
-            return Reason(want.where, found, "a node has to meet all of one term", f"Change one of them, or {TELL}")
+            return Violation(want.where, found, "a node has to meet all of one term", f"Change one of them, or {TELL}")
         is_met = "a node has to meet all of it" if want.terms[0].fields else "each part of it is met by some node"
-        return Reason(want.where, found, is_met, f"Change or remove a part, or {TELL}")
+        return Violation(want.where, found, is_met, f"Change or remove a part, or {TELL}")
 
-    def _local_name(self, expression: Expression, fits: ExpressionFits) -> LocalName | None:
-        """How these nodes name the GPU that an expression names by a label which no node has; None if unknown."""
+    def _local_name(self, expression: Expression, fits: ExpressionFits) -> tuple[str, str] | None:
+        """The GPU that an expression names by a label which no node has: whose label that is, and its name here."""
         if expression.operator != Operator.IN or self.nodes.label_values(expression.key):
             return None
         for value in expression.values[:_TRIED]:
             models = self.gpus.models_at(expression.key, value)
             for key in self._searched() if models else ():
                 values = self.nodes.label_values(key)[:_MOST_VALUES]
-                alike = (one for one in values if self._names(key, one, models))
+                alike = (one for one in values if (named := self.gpus.models_at(key, one)) and named <= models)
                 for found in islice(alike, _TRIED):
                     if fits(Expression(key, Operator.IN, (found,))):
                         label, owner = f"{expression.key}={cut(value)}", OWNERS.get(expression.key)
                         written = f"{label} is {owner}" if owner else f"no node has {label}"
-                        return LocalName(written, f"here it is {key}={cut(found)}")
+                        return written, f"here it is {key}={cut(found)}"
         return None
 
     def _searched(self) -> Sequence[str]:
         """The labels in which the name of a GPU is looked for. Labels that only the platform's rows have come last."""
         return (*_SEARCHED, *sorted(self.gpus.keys - GPUS.keys))
-
-    def _names(self, key: str, value: str, models: frozenset[str]) -> bool:
-        """Whether a label names one of these models, and no other."""
-        named = self.gpus.models_at(key, value)
-        return bool(named) and named <= models
 
     def _instead(self, want: Labels, fits: ExpressionFits) -> tuple[str, str]:
         """What nodes have, and what to do. Another expression is suggested only if it fits."""
@@ -191,11 +178,12 @@ class LabelHints:
         """The value that was probably meant. A name of a GPU is only ever replaced by another name of that GPU, with
         as much memory if both names say it.
         """
-        traits, size = self.gpus.traits_of(written), _memory(written)
+        traits = self.gpus.traits_of(written)
         if traits is None:
             return nearest(written, values)
+        sizes = {one: set(_GIGABYTES.findall(base_name(one).lower())) for one in (written, *values[:_MOST_VALUES])}
         known = [value for value in values[:_MOST_VALUES] if self.gpus.traits_of(value) == traits]
-        alike = [value for value in known if _memory(value) in (size, "") or not size]
+        alike = [value for value in known if sizes[value] == sizes[written] or not (sizes[value] and sizes[written])]
         return nearest(written, alike) or next(iter(alike), None)
 
     def _meant_key(self, key: str) -> str | None:
@@ -209,12 +197,7 @@ class LabelHints:
 
 
 def _is_open(expression: Expression) -> bool:
-    """Whether a part of it is filled in later, so that it cannot be compared with labels."""
     return any(map(is_placeholder, (expression.key, *expression.values)))
-
-
-def _fitting(want: Labels, fits: Fits) -> ExpressionFits:
-    return lambda expression: fits(replace(want, expression=expression))
 
 
 def _corrected(labels: Labels, term: Term, fits: Fits) -> ExpressionFits:
@@ -232,9 +215,3 @@ def _guilty(term: Term, is_too_much: Callable[[Sequence[Want]], bool]) -> Labels
     labels = [Labels(expression, AFFINITY) for expression in term.expressions]
     whole = " and ".join(str(Labels(expression, AFFINITY)) for expression in (*term.expressions, *term.fields))
     return next((one for one in labels if is_too_much([one])), whole)
-
-
-def _memory(product: str) -> str:
-    """The memory in the name of a GPU, such as 80gb; empty if the name has none. That of a MIG slice does not count."""
-    found = _GIGABYTES.search(base_name(product).lower())
-    return found[0] if found else ""

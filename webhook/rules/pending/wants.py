@@ -1,11 +1,7 @@
-"""What a pod wants of its node, taken apart, and the reason that is given where no node has it.
-
-Asking about pods that have only some of the wants shows which of them no node has.
-"""
+"""What a pod wants of its node, taken apart: asking about pods with only some wants shows which of them no node has."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from webhook.model.node import EVERYTHING
 from webhook.model.pod import Pod
@@ -22,15 +18,6 @@ TELL = "tell the platform team"
 """The remedy if the author of the pod cannot do anything."""
 
 
-class Reason(NamedTuple):
-    """Why no node can run a pod: the place in the pod, what was found there, what nodes have instead, the remedy."""
-
-    where: str
-    found: str
-    allowed: str
-    remedy: str
-
-
 @dataclass(frozen=True, slots=True)
 class Amount:
     """An amount of a resource: cpu in millicores, memory in bytes, others as counts. `where` is a place in the pod."""
@@ -39,7 +26,6 @@ class Amount:
     amount: int
     where: str
     is_gpu: bool = False
-    """Whether the resource stands for GPUs."""
 
     def __str__(self) -> str:
         return asked(self.resource, self.amount)
@@ -63,7 +49,6 @@ class Labels:
 
     @property
     def is_selector(self) -> bool:
-        """Whether the expression is an entry of nodeSelector."""
         return self.where != AFFINITY
 
 
@@ -96,24 +81,13 @@ def wants_of(pod: Pod) -> tuple[Want, ...]:
     """Everything that the pod wants of its node except tolerance of taints, the most telling wants last."""
     demand = demand_of(pod)
     places = _places(pod, demand)
-    amounts = [Amount(name, amount, places.get(name, "spec"), _is_gpu(name, pod)) for name, amount in demand.items()]
+    are_gpus = {gpu.resource for gpu in pod.accelerators if gpu.is_listed}
+    amounts = [Amount(name, amount, places.get(name, "spec"), name in are_gpus) for name, amount in demand.items()]
     gpus = [amount for amount in amounts if amount.is_gpu]
     others = [amount for amount in amounts if not amount.is_gpu]
     runtime_class = [ClassNodes(pod.runtime_class)] if pod.runtime_class else []
     selector = [Labels(expression, f"spec.nodeSelector[{expression.key}]") for expression in selector_of(pod)]
     return (*others, *runtime_class, *_affinity(pod), *selector, *gpus)
-
-
-def _is_gpu(resource: str, pod: Pod) -> bool:
-    gpu = pod.known.of(resource)
-    return gpu is not None and gpu.is_listed
-
-
-def parts_of(pod: Pod) -> int:
-    """The number of parts of the pod that may be wants. Counting them is faster than reading them."""
-    amounts = sum(len(container.requests) + len(container.limits) for container in pod.containers)
-    amounts += sum(len(pod.resources.get(part) or ()) for part in ("requests", "limits"))
-    return len(pod.node_selector) + len(pod.required or ()) + len(pod.overhead) + amounts
 
 
 def weight_of(wants: Iterable[Want]) -> int:

@@ -23,15 +23,13 @@ from webhook.rules.pending.wants import (
     Amount,
     ClassNodes,
     Labels,
-    Reason,
     Want,
     fewest,
     only,
-    parts_of,
     wants_of,
     weight_of,
 )
-from webhook.rules.rule import Facts
+from webhook.rules.rule import Facts, Violation
 
 _TEXT = re.compile(r"(?!(true|false|yes|no|on|off|null|y|n)$)[a-z][a-z0-9._-]*", re.IGNORECASE)
 """Values that YAML reads as a string without quotes. The value of a taint may also be true or 1, which needs them."""
@@ -73,18 +71,18 @@ def _toleration(taint: Taint) -> str:
 _ON_EVERY_NODE = frozenset({"kubernetes.io/arch", "kubernetes.io/hostname", "kubernetes.io/os"})
 """Labels that the kubelet writes on every node."""
 
-_MOST_PARTS, _MOST_WEIGHT = 1000, 300
-"""Parts of a pod (`parts_of`), and weight of its wants (`weight_of`), up to which single reasons are looked for."""
+_MOST_WEIGHT = 300
+"""Weight of a pod's wants up to which single reasons are looked for."""
 
 
-def why_pending(pod: Pod, nodes: Facts, gpus: GpuTable) -> Iterator[Reason]:
+def why_pending(pod: Pod, nodes: Facts, gpus: GpuTable) -> Iterator[Violation]:
     """The reasons why no node can run a pod, single wants first. `gpus` are the GPU models that are known."""
     fitting = nodes.feasible_nodes(replace(pod, tolerations=EVERYTHING))
     if fitting:
         runtime_class = nodes.runtime_class(pod.runtime_class) if pod.runtime_class else None
         tolerations = (*pod.tolerations, *(runtime_class.tolerations if runtime_class else ()))
         found = intolerance(tolerations, fitting)
-        yield from [Reason("spec.tolerations", *found)] if found else []
+        yield from [Violation("spec.tolerations", *found)] if found else []
     else:
         yield from _Hopeless(pod, nodes, LabelHints(nodes, gpus)).reasons()
 
@@ -97,15 +95,11 @@ class _Hopeless:
     nodes: Facts
     hints: LabelHints
 
-    def reasons(self) -> Iterator[Reason]:
-        found = wants_of(self.pod) if parts_of(self.pod) <= _MOST_PARTS else ()
+    def reasons(self) -> Iterator[Violation]:
+        found = wants_of(self.pod)
         if not found or weight_of(found) > _MOST_WEIGHT:
-            yield Reason(
-                "spec",
-                "no node has everything that the pod wants",
-                "it wants too many things to name them",
-                "Remove some of them",
-            )
+            why = "it wants too many things to name them"
+            yield Violation("spec", "no node has everything that the pod wants", why, "Remove some of them")
             return
         if any(self._is_left_out(want) for want in found):
             return
@@ -135,7 +129,7 @@ class _Hopeless:
         found = self.nodes.runtime_class(runtime_class)
         return found.node_selector if found is not None else ()
 
-    def _alone(self, want: Want, gpus: Sequence[Want], others: Sequence[Want]) -> Reason:
+    def _alone(self, want: Want, gpus: Sequence[Want], others: Sequence[Want]) -> Violation:
         """The reason for one thing that no node has. An amount of cpu or memory is compared with nodes that have the
         `gpus`, and a suggestion has to fit together with the `others`.
         """
@@ -156,14 +150,13 @@ class _Hopeless:
                 return self.hints.no_node_meets(want, self._is_too_much, fits)
             case ClassNodes():
                 selected = few([str(Labels(one, want.where)) for one in self._selected_by(want.runtime_class)])
-                return Reason(
+                return Violation(
                     want.where, f"no node has {want}", f"they are {selected}", f"Choose another RuntimeClass, or {TELL}"
                 )
 
-    def _unknown_gpu(self, want: Amount, fits: Callable[[Want], bool]) -> Reason:
-        """The reason for a GPU resource that no node offers, such as a MIG profile."""
+    def _unknown_gpu(self, want: Amount, fits: Callable[[Want], bool]) -> Violation:
         known, own = sorted(self.nodes.gpu_resources()), self.pod.known.of(want.resource)
-        alike = [name for name in known if own and (other := self.pod.known.of(name)) and other.vendor is own.vendor]
+        alike = self._of_the_vendor(want.resource, known)
         used = [name for name in alike if self._is_used_alike(want.resource, name)]
         meant = nearest(want.resource, [name for name in used if not self._are_other_parts(want.resource, name)])
         small = want.resource.lower()
@@ -177,7 +170,7 @@ class _Hopeless:
         elif meant and fits(replace(want, resource=meant)):
             remedy = f"Did you mean {meant}? Request that"
         offers = f"nodes offer {few(alike or known)}" if known else "nodes offer no GPUs"
-        return Reason(want.where, f"requests {cut(want.resource)}, which no node offers", offers, remedy)
+        return Violation(want.where, f"requests {cut(want.resource)}, which no node offers", offers, remedy)
 
     def _are_other_parts(self, one: str, other: str) -> bool:
         """Whether one of two GPU resources is slices or shares: whoever wrote it did not mean the other one."""
@@ -189,7 +182,7 @@ class _Hopeless:
         shares = [gpu.share for name in (one, other) if (gpu := self.pod.known.of(name)) is not None]
         return len({share is Share.PASSTHROUGH for share in shares}) == 1
 
-    def _too_large(self, want: Amount, others: Sequence[Want]) -> Reason:
+    def _too_large(self, want: Amount, others: Sequence[Want]) -> Violation:
         """The reason for an amount above that of the largest node which has the `others`."""
         most = self.nodes.largest(want.resource, only(self.pod, others)) or 0
         found = f"requests {want}{' in all' if want.where == 'spec' else ''}"
@@ -202,44 +195,42 @@ class _Hopeless:
             offers = self._offered_instead(want, others)
             if offers:
                 offer = f"nodes{_with(others)} offer {few(offers)}"
-                return Reason(want.where, found, offer, f"Request what they offer, or {instead}")
+                return Violation(want.where, found, offer, f"Request what they offer, or {instead}")
             is_misplaced = want.is_gpu and len(_labelled(others)) == len(others)
             remedy = f"Choose other nodes, or {TELL}" if is_misplaced else f"Remove it, or {instead}"
-            return Reason(want.where, found, f"no node{_with(others)} offers any", remedy)
+            return Violation(want.where, found, f"no node{_with(others)} offers any", remedy)
         has = offered(want.resource, most)
         fewer = "less" if want.resource == "cpu" or is_size(want.resource) else "fewer"
         remedy = f"Request {has} or {fewer} in one pod, or {instead}"
-        return Reason(want.where, found, f"the largest node{_with(others)} has {has}", remedy)
+        return Violation(want.where, found, f"the largest node{_with(others)} has {has}", remedy)
 
     def _offered_instead(self, want: Amount, others: Sequence[Want]) -> list[str]:
         """Other GPU resources of the vendor that the pod does not request, on the nodes that have the `others`."""
-        own, pod = self.pod.known.of(want.resource), only(self.pod, others)
-        known = {name for node in self.nodes.feasible_nodes(pod) for name in node.gpu_resources}.difference(
-            self.pod.gpus
-        )
-        alike = [
-            name for name in sorted(known) if own and (gpu := self.pod.known.of(name)) and gpu.vendor is own.vendor
-        ]
+        pod = only(self.pod, others)
+        known = {name for node in self.nodes.feasible_nodes(pod) for name in node.gpu_resources}
+        alike = self._of_the_vendor(want.resource, sorted(known.difference(self.pod.gpus)))
         used = [name for name in alike if self._is_used_alike(want.resource, name)]
         return [name for name in used if self.nodes.largest(name, pod) != 0]
 
-    def _together(self, wants: Sequence[Want]) -> Reason:
-        """The reason for things of which some node has each, and no node has all."""
+    def _of_the_vendor(self, resource: str, names: Sequence[str]) -> list[str]:
+        own = self.pod.known.of(resource)
+        return [name for name in names if own and (gpu := self.pod.known.of(name)) and gpu.vendor is own.vendor]
+
+    def _together(self, wants: Sequence[Want]) -> Violation:
         amounts = [want for want in wants if isinstance(want, Amount)]
         if not amounts:
             found = f"no node has {few([str(want) for want in wants])} together"
-            return Reason(_place(wants), found, "some node has each", f"Change or remove one of them, or {TELL}")
+            return Violation(_place(wants), found, "some node has each", f"Change or remove one of them, or {TELL}")
         others = [want for want in wants if want is not amounts[0]]
         most = self.nodes.largest(amounts[0].resource, only(self.pod, others))
         if most is not None and most < amounts[0].amount:
             return self._too_large(amounts[0], others)
         found = f"requests {few([str(want) for want in amounts])}"
         has = f"no node{_with(_labelled(wants))} has {'all of that' if len(amounts) > 1 else 'that'}"
-        return Reason(_place(amounts), found, has, f"Request less of one of them in one pod, or {TELL}")
+        return Violation(_place(amounts), found, has, f"Request less of one of them in one pod, or {TELL}")
 
 
 def _labelled(wants: Sequence[Want]) -> list[Want]:
-    """The wants that the labels of a node decide."""
     return [want for want in wants if not isinstance(want, Amount)]
 
 
