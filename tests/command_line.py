@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 from click.testing import CliRunner, Result
 
-from tests.reviews import pod
+from tests.build import pod
 from webhook.commands.main import main
 
 ROOT = Path(__file__).parents[1]

@@ -6,7 +6,7 @@ from fractions import Fraction
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from tests.reviews import FACTS, policies, request, wanting_pod
+from tests.build import FACTS, policies, request, wanting_pod
 from tests.rules.every_rule import INJECTING
 from webhook.admission import phases
 from webhook.admission.metrics import LOOKUP_RESULTS, REASONS, Metrics

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.bound_quotas import TEAM
-from tests.reviews import FACTS, container, env, pod, policy
+from tests.build import FACTS, container, env, pod, policy
 from webhook import engine
 from webhook.outcome import Outcome
 from webhook.policy.policy_quotas import BoundQuota

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.reviews import against, container, pod
+from tests.build import against, container, pod
 from webhook import engine
 from webhook.engine.quota_claims import reserved
 from webhook.ledger.verdicts import Claim, Granted, Verdict

@@ -5,7 +5,7 @@ from typing import Any
 
 from flask.testing import FlaskClient
 
-from tests.reviews import FACTS, review
+from tests.build import FACTS, review
 from webhook.admission.app import create_app
 from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.audit.audits import audited, audited_in_a_cluster, stored
-from tests.reviews import FACTS, NAMESPACE, WORKLOADS, against, patched, pod, policy, request
-from tests.reviews import workload as built_in
+from tests.build import FACTS, NAMESPACE, WORKLOADS, against, patched, pod, policy, request
+from tests.build import workload as built_in
 from tests.rules.every_rule import INJECTING, policy_sets
 from tests.strategies import broken_pods, examples, pods
 from tests.strategies import checked as checked_in_general

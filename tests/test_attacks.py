@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.replicas import POLICY, Replica
-from tests.reviews import (
+from tests.build import (
     FACTS,
     WORKLOADS,
     against,
@@ -22,7 +21,8 @@ from tests.reviews import (
     requests_only,
     workload,
 )
-from tests.reviews import review as admission_review
+from tests.build import review as admission_review
+from tests.replicas import POLICY, Replica
 from tests.rules.every_rule import INJECTING
 from webhook.admission import phases
 from webhook.audit.documents import Document

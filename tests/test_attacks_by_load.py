@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from tests.build import container as make_container
+from tests.build import env as variable
+from tests.build import pod, review
 from tests.operation import Operated, ask, operated
-from tests.reviews import container as make_container
-from tests.reviews import env as variable
-from tests.reviews import pod, review
 from tests.server.serving import wait_for
 from webhook.admission.endpoint import LARGEST_BODY
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.build import FACTS, WORKLOADS, patched, pod, policies, request, requests_only, review, workload
+from tests.build import container as make_container
 from tests.e2e.eventually import eventually
 from tests.facts.fake_api_server import NODES, PODS, FakeApiServer, always, fake_api_server
 from tests.operation import Operated, ask, operated
-from tests.reviews import FACTS, WORKLOADS, patched, pod, policies, request, requests_only, review, workload
-from tests.reviews import container as make_container
 from tests.rules.every_rule import INJECTING
 from tests.server.serving import make_certificate, wait_for
 from tests.strategies import checked

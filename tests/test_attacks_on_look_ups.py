@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.build import container, pod, policies, request
 from tests.images import images
 from tests.images.docker_registry import PROGRAM, DockerRegistry, running
 from tests.images.scripted import NAME, PATIENT, examples_are_here, listed
-from tests.reviews import container, pod, policies, request
 from webhook.admission import phases
 from webhook.facts.facts import ClusterFacts
 from webhook.images.allowlist import AllowList

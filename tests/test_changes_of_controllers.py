@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.build import FACTS, pod
 from tests.operation import ROOT
-from tests.reviews import FACTS, pod
 from webhook import engine
 from webhook.policy.loader import load
 

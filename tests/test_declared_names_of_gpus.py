@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.build import against, container, pod, policies, request, workload
 from tests.pods_of_other_names import (
     GPU_CLASS,
     MONITORING,
@@ -16,7 +17,6 @@ from tests.pods_of_other_names import (
     said_of,
     written,
 )
-from tests.reviews import against, container, pod, policies, request, workload
 from webhook.admission import phases
 from webhook.audit.node_kinds import capacity_of
 from webhook.engine.quota_claims import reserved

@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.build import policy
 from tests.denied_gpus import GPU, LATER, NODES, RULES, attempts, is_forbidden
 from tests.facts.samples import node
-from tests.reviews import policy
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.node_index import matching_nodes

@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.benchmarks.cluster import PRIORITY_CLASS, nodes
-from tests.lab.benchmarks.engine import REVIEW
-from tests.reviews import (
+from tests.build import (
     BY_KEY,
     FACTS,
     WITHOUT_CLASSES,
@@ -18,6 +16,8 @@ from tests.reviews import (
     requests_only,
     wanting_pod,
 )
+from tests.lab.benchmarks.cluster import PRIORITY_CLASS, nodes
+from tests.lab.benchmarks.engine import REVIEW
 from tests.rules.every_rule import CASES, COMPLETING, INJECTING
 from webhook import engine
 from webhook.facts.facts import ClusterFacts

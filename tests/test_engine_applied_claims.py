@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.reviews import FACTS, NAMESPACE, policy
+from tests.build import FACTS, NAMESPACE, policy
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
 from webhook.model.accelerators import DEVICE_CLASSES, Accelerators, Declared, Vendor

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.build import pod, policy, workload
 from tests.facts.samples import node
-from tests.reviews import pod, policy, workload
 from tests.strategies import checked
 from webhook import engine
 from webhook.facts.facts import ClusterFacts

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.reviews import (
+from tests.build import (
     BY_KEY,
     FACTS,
     WITHOUT_CLASSES,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.reviews import pod, policy
+from tests.build import pod, policy
 from tests.rules.samples import Cluster
 from webhook import engine
 from webhook.model.node import PriorityClass

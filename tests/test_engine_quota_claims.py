@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tests.bound_quotas import TEAM, own, shared_quota
+from tests.build import FACTS, container, pod
 from tests.ledger.small_cluster import raw_pod
 from tests.quota.claim_samples import exactly, first_of
-from tests.reviews import FACTS, container, pod
 from webhook.engine.quota_claims import NO_CLAIMS, claims_of
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.gpu_pods import stored_from_raw

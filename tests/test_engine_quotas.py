@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.bound_quotas import TEAM, own, shared_quota
+from tests.build import FACTS, container, pod, policy, workload
 from tests.ledger.small_cluster import raw_pod
-from tests.reviews import FACTS, container, pod, policy, workload
 from webhook import engine
 from webhook.engine.quota_claims import reserved
 from webhook.ledger.ledger_store import GpuPod

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.bound_quotas import TEAM, own, shared_quota
-from tests.reviews import FACTS, pod, policy, workload
+from tests.build import FACTS, pod, policy, workload
 from webhook import engine
 from webhook.outcome import Finding
 from webhook.policy.policy_quotas import BoundQuota

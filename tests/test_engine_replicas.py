@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.bound_quotas import shared_quota
-from tests.reviews import FACTS, WORKLOADS, container, pod, policy, workload
+from tests.build import FACTS, WORKLOADS, container, pod, policy, workload
 from webhook import engine
 from webhook.outcome import FindingKind, Outcome
 from webhook.policy.policy_set import BoundRule, Policy

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.reviews import FACTS, against, container, pod, policies, policy, request, workload
+from tests.build import FACTS, against, container, pod, policies, policy, request, workload
 from webhook import engine
 from webhook.admission import phases
 from webhook.admission.admission_review import AdmissionResponse, check_length

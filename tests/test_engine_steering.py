@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.build import pod, policy, workload
 from tests.gpus.discovered_labels import MPS
-from tests.reviews import pod, policy, workload
 from tests.strategies import checked
 from webhook import engine
 from webhook.facts.facts import ClusterFacts

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.bound_quotas import own, shared_quota
+from tests.build import FACTS, WORKLOADS, container, pod, policy, requests_only, workload
 from tests.judged_workloads import (
     ENFORCING,
     EXPOSED,
@@ -17,7 +18,6 @@ from tests.judged_workloads import (
     said,
     training,
 )
-from tests.reviews import FACTS, WORKLOADS, container, pod, policy, requests_only, workload
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
 from webhook.rules.rule_settings import Mode

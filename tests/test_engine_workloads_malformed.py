@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from tests.bound_quotas import own
+from tests.build import policy
 from tests.judged_workloads import (
     ENFORCING,
     EXPOSED,
@@ -19,7 +20,6 @@ from tests.judged_workloads import (
     said,
     training,
 )
-from tests.reviews import policy
 from tests.strategies import broken_pods, checked_on_pods
 from webhook.engine.workloads import MOST_TEMPLATES
 from webhook.model.shape import ShapeError

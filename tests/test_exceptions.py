@@ -11,9 +11,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from tests.build import FACTS, against, container, patched, pod, request, workload
 from tests.clock import Clock
 from tests.replicas import Replica
-from tests.reviews import FACTS, against, container, patched, pod, request, workload
 from webhook import engine
 from webhook.admission import phases
 from webhook.audit.documents import Document

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.reviews import FACTS, against, container, patched, pod, request
+from tests.build import FACTS, against, container, patched, pod, request
 from tests.test_exceptions import END, ENTRY, QUOTA, WITHOUT_RULES, admitted, written
 from webhook.admission import phases
 from webhook.audit.documents import Document

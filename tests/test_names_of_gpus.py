@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.build import against, container, pod, policies, workload
 from tests.pods_of_other_names import CLASS, GPU_CLASS, MONITORING, UNKNOWN_CLASS, asking, claiming, said_of, written
-from tests.reviews import against, container, pod, policies, workload
 from webhook import engine
 from webhook.model.pod_reader import pod_from_raw
 from webhook.outcome import FindingKind, Outcome

@@ -9,8 +9,8 @@ import yaml
 from click.testing import CliRunner
 
 from tests.audit.audits import audited
+from tests.build import NAMESPACE, against, pod, request
 from tests.cuda_command import answer, run
-from tests.reviews import NAMESPACE, against, pod, request
 from webhook.admission import phases
 from webhook.audit.documents import Document
 from webhook.audit.review_objects import review

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from deploy.generate import README, readme
-from tests.reviews import against
+from tests.build import against
 from webhook.audit.documents import read_all
 from webhook.audit.review_objects import ReviewedObject, review
 from webhook.facts.inventory import load_inventory

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.build import policy
 from tests.facts.samples import expressions, fields, node, runtime_class
-from tests.reviews import policy
 from tests.strategies import checked
 from webhook import engine
 from webhook.cuda.assessment import expected_labels

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import yaml
 
+from tests.build import NAMESPACE, pod, review
 from tests.ledger.bookkeeping import Watched
 from tests.replicas import FactsInAnyState
-from tests.reviews import NAMESPACE, pod, review
 from webhook.admission.app import create_app
 from webhook.admission.metrics import Metrics
 from webhook.admission.quota_service import QuotaParts, QuotaService

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.reviews import pod, review
+from tests.build import pod, review
 from tests.strategies import checked, json_values
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse, UnansweredError, parse, render
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.build import patch_of, pod, requests_only, review
 from tests.replicas import POLICY, Replica
-from tests.reviews import patch_of, pod, requests_only, review
 from webhook.admission.endpoint import LARGEST_BODY
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import RuleSettings

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.build import FACTS, request
 from tests.facts.claim_samples import claiming_pod, made_for, stored_claim
-from tests.reviews import FACTS, request
 from tests.test_exceptions import END, ENTRY, written
 from webhook.admission import claim_phase
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.build import against, request
 from tests.policy.conftest import policy_text
-from tests.reviews import against, request
 from tests.rules.samples import container, pod
 from webhook.admission import phases
 from webhook.audit.documents import Document

@@ -6,7 +6,7 @@ import pytest
 
 from tests.admission.quota_desk import KEY, Site, shared_quotas_file
 from tests.admission.test_claims import claim
-from tests.reviews import NAMESPACE, pod
+from tests.build import NAMESPACE, pod
 from webhook.kubernetes.api_errors import ApiServerError, RefusedError, UnreachableError
 from webhook.ledger.ledger_store import LedgerError
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.reviews import FACTS, container, env, pod, policies, request, requests_only
+from tests.build import FACTS, container, env, pod, policies, request, requests_only
 from webhook.admission import logs, phases
 from webhook.admission.phases import UNCONCERNED
 

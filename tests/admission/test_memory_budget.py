@@ -8,8 +8,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+from tests.build import container, pod, review
 from tests.replicas import Replica
-from tests.reviews import container, pod, review
 from webhook.admission.admission_review import UnansweredError
 from webhook.admission.memory_budget import MOST_OF_A_REVIEW, SMALL, Room, memory_of
 

@@ -6,8 +6,8 @@ from itertools import product
 
 import pytest
 
+from tests.build import FACTS, pod, policies, policy, request, workload
 from tests.counted import counted, labels_by_name, samples
-from tests.reviews import FACTS, pod, policies, policy, request, workload
 from webhook.admission import phases
 from webhook.admission.metrics import LATENCY_BUCKETS, REASONS, Metrics
 from webhook.admission.phases import UNCONCERNED

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.reviews import (
+from tests.build import (
     FACTS,
     WORKLOADS,
     container,

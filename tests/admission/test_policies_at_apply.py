@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.build import pod, review
 from tests.policy.conftest import policy_text
 from tests.replicas import POLICY, Replica
-from tests.reviews import pod, review
 from webhook.admission import logs
 from webhook.outcome import MOST_WARNED
 from webhook.policy.config_maps import MOST_VALUES

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.build import pod, review
 from tests.e2e.eventually import eventually
 from tests.e2e.load_balancer import free_ports
 from tests.operation import Operated, ask, operated
-from tests.reviews import pod, review
 
 (METRICS_PORT,) = free_ports(1)
 ANY_REVIEW = json.dumps(review(pod(9))).encode()

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from tests.bound_quotas import TEAM, own
+from tests.build import pod, request
 from tests.quota.test_unit_parts import FOUR, WHOLE, node
-from tests.reviews import pod, request
 from webhook.admission import phases
 from webhook.engine.quota_findings import finding_for
 from webhook.facts.facts import ClusterFacts

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.reviews import FACTS, NAMESPACE, WORKLOADS, against, pod, request, workload
+from tests.build import FACTS, NAMESPACE, WORKLOADS, against, pod, request, workload
 from webhook.admission.phases import workloads
 from webhook.audit.documents import Document
 from webhook.audit.review_objects import review

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.build import patch_of, pod, review
 from tests.replicas import POLICY, Replica
-from tests.reviews import patch_of, pod, review
 from webhook.admission.app import create_app
 from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.reviews import pod, review
+from tests.build import pod, review
 from webhook.admission.admission_review import MOST_GROUPS, UnansweredError, parse
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.reviews import FACTS, pod, request, workload
+from tests.build import FACTS, pod, request, workload
 from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service
 from webhook.admission.watchdog import TimeBudget

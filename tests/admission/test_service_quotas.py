@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from tests.admission.quota_desk import FULL, KEY, Site, full, policy_file, running, shared_quotas_file
+from tests.build import NAMESPACE, pod, review, workload
 from tests.ledger.bookkeeping import eventually
 from tests.operation import Operated, operated
-from tests.reviews import NAMESPACE, pod, review, workload
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import AlreadyStored, LedgerFull, TooManyUnconfirmed, Verdict

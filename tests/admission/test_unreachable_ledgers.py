@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.admission.quota_desk import KEY, UNKEPT, Site
+from tests.build import FACTS, pod, request
 from tests.ledger.bookkeeping import eventually
-from tests.reviews import FACTS, pod, request
 from webhook.admission.phases import Decision
 from webhook.admission.watchdog import TimeBudget
 from webhook.ledger.ledger_store import LedgerError

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.build import pod, review, workload
 from tests.replicas import Replica
-from tests.reviews import pod, review, workload
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline, TookTooLongError
 from webhook.rules import RULES
 from webhook.rules.rule import Rule, Violation

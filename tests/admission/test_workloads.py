@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.build import FACTS, NAMESPACE, pod, policies, policy, request, review, workload
 from tests.replicas import Replica
-from tests.reviews import FACTS, NAMESPACE, pod, policies, policy, request, review, workload
 from webhook.admission import logs, phases
 from webhook.admission.admission_review import parse
 from webhook.admission.phases import UNCONCERNED

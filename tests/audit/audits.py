@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from tests.audit.owned import reference_to
-from tests.reviews import FACTS
+from tests.build import FACTS
 from webhook.audit.auditing import Audit, AuditPolicies, AuditScope, Background
 from webhook.audit.cluster_objects import NamespaceScope
 from webhook.audit.documents import Document, DocumentError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.audit.audits import CREATED, audited, audited_in_a_cluster, messages, stored, titles
-from tests.reviews import NAMESPACE, WORKLOADS, pod, policies, policy, requests_only, workload
+from tests.build import NAMESPACE, WORKLOADS, pod, policies, policy, requests_only, workload
 from tests.rules.every_rule import COMPLETING, INJECTING
 from webhook.audit.auditing import Audit, AuditPolicies, AuditScope, Background
 from webhook.audit.documents import Document, DocumentError

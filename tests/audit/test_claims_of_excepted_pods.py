@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.admission.test_claims_of_excepted_pods import BERT, LABELLED, NO_TEMPLATE, NOW, made
+from tests.build import FACTS, container
 from tests.facts.claim_samples import for_extended_resources, stored_claim
-from tests.reviews import FACTS, container
 from tests.test_exceptions import written
 from webhook.audit.auditing import Audit, AuditPolicies, AuditScope, Background
 from webhook.audit.documents import Document

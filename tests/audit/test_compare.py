@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.audit.audits import audited, audited_in_a_cluster, stored
-from tests.reviews import NAMESPACE, pod, policies, policy, requests_only, workload
+from tests.build import NAMESPACE, pod, policies, policy, requests_only, workload
 from tests.rules.every_rule import INJECTING
 from webhook.audit.report import Comparison, PodGroup
 from webhook.policy.policy_set import PolicySet

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from tests.audit.audits import audited, audited_in_a_cluster, stored
-from tests.reviews import container, pod, policies
+from tests.build import container, pod, policies
 from webhook.audit.audit_findings import MOST_FINDINGS
 from webhook.audit.report import Running
 from webhook.policy.policy_set import PolicySet

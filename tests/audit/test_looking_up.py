@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tests.audit.audits import CREATED
-from tests.reviews import FACTS, pod, policy, workload
+from tests.build import FACTS, pod, policy, workload
 from webhook.audit.auditing import Audit, AuditPolicies, Background
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.object_sources import of_files

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tests.reviews import against, pod, policies, policy, requests_only, workload
+from tests.build import against, pod, policies, policy, requests_only, workload
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.review_formats import render_diff, render_json, render_text
 from webhook.audit.review_objects import ReviewList, review

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.ledger.small_cluster import seen_pod
-from tests.reviews import (
+from tests.build import (
     NAMESPACE,
     WORKLOADS,
     against,
@@ -17,6 +16,7 @@ from tests.reviews import (
     requests_only,
     workload,
 )
+from tests.ledger.small_cluster import seen_pod
 from tests.rules.every_rule import INJECTING
 from webhook.audit.documents import Document, DocumentError, read_text
 from webhook.audit.review_objects import ReviewedObject, ReviewList, review

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.audit.audits import audited
+from tests.build import NAMESPACE, against, pod, policies
 from tests.facts.samples import device_class
-from tests.reviews import NAMESPACE, against, pod, policies
 from webhook.audit.documents import Document
 from webhook.audit.report import Counts, Level
 from webhook.audit.review_objects import review

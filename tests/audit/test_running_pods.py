@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from tests.audit.audits import audited, audited_in_a_cluster, stored
+from tests.build import FACTS, NAMESPACE, against, pod, policies, policy
 from tests.ledger.small_cluster import seen_pod
-from tests.reviews import FACTS, NAMESPACE, against, pod, policies, policy
 from tests.rules.every_rule import INJECTING
 from webhook import engine
 from webhook.audit.cluster_objects import NamespaceScope

@@ -14,10 +14,10 @@ from click.testing import Result
 
 from tests.audit.audits import stored
 from tests.audit.pretended_cluster import DEPLOYMENTS, Cluster, pretended
+from tests.build import NODES as NODE_OBJECTS
+from tests.build import RUNTIME_CLASS, pod, workload
 from tests.command_line import gpu_policy
 from tests.facts.fake_api_server import NODES, PODS, always
-from tests.reviews import NODES as NODE_OBJECTS
-from tests.reviews import RUNTIME_CLASS, pod, workload
 from webhook.audit.writing import FORMATS
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ import click
 import pytest
 import yaml
 
+from tests.build import pod
 from tests.command_line import POLICY, gpu_policy
-from tests.reviews import pod
 from webhook.commands.main import main
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.build import pod, requests_only
 from tests.command_line import POLICY, gpu_policy
-from tests.reviews import pod, requests_only
 
 ROOT = Path(__file__).parents[2]
 

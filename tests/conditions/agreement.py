@@ -8,11 +8,11 @@ from typing import Any
 
 import jsonpatch
 
+from tests.build import WORKLOADS, workload
 from tests.conditions import pods
 from tests.conditions.evaluator import Evaluator, Said, built
 from tests.deploy.manifests import shipped
 from tests.lab.fuzz.world import Reply, World
-from tests.reviews import WORKLOADS, workload
 
 Raw = dict[str, Any]
 

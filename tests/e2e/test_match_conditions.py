@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.build import WORKLOADS
 from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
@@ -37,7 +38,6 @@ from tests.e2e.match_condition_cases import (
     tolerating,
     workload,
 )
-from tests.reviews import WORKLOADS
 
 CALLED = "failed calling webhook"
 NAMESPACES = {phase: f"conditions-{phase}" for phase in ("mutate", "validate", "workloads")}

@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 import yaml
 
+from tests.build import review
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import Installation
@@ -19,7 +20,6 @@ from tests.e2e.quota_cases import POLICIES
 from tests.e2e.quota_fixtures import create
 from tests.e2e.quota_neighbour import concerning_pod, neighbour
 from tests.e2e.quota_site import CONFIG_MAPS, QuotaSite, shared_quotas_text
-from tests.reviews import review
 
 Namespaces = Callable[[str], str]
 

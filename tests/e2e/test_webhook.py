@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.build import against
 from tests.e2e.applying import apply, kubectl_apply
 from tests.e2e.control_plane import NODE_TOKEN, TENANT_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import ANNOTATION, Installation
 from tests.e2e.objects import JUDGED, deployment, gpu_pod, job, pod
-from tests.reviews import against
 from webhook.audit.documents import read_all
 from webhook.audit.review_objects import review
 from webhook.facts.facts import ClusterFacts

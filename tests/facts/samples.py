@@ -1,86 +1,32 @@
-"""Nodes, classes and pods as tests write them."""
+"""Pods, terms and answers about nodes as tests of facts write them; nodes and classes are those of `tests.build`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tests.build import claim, device_class, node, priority_class, resource_slice, runtime_class
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import Snapshot
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 
+__all__ = [
+    "GPU_TAINT",
+    "claim",
+    "counted",
+    "device_class",
+    "expressions",
+    "facts_of",
+    "fields",
+    "housed",
+    "names",
+    "node",
+    "pod",
+    "priority_class",
+    "resource_slice",
+    "runtime_class",
+]
+
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
-
-
-def node(  # every part of a node that placement depends on, each by name
-    name: str,
-    *,
-    labels: Mapping[str, str] | None = None,
-    taints: Sequence[Mapping[str, str]] = (),
-    capacity: Mapping[str, str] | None = None,
-    allocatable: Mapping[str, str] | None = None,
-    handlers: Sequence[str] = (),
-    uid: str = "uid-1",
-) -> dict[str, Any]:
-    """A node object as the API server gives it."""
-    status: dict[str, Any] = {"runtimeHandlers": [{"name": handler} for handler in handlers]}
-    status |= {"capacity": dict(capacity or {})} | ({} if allocatable is None else {"allocatable": dict(allocatable)})
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "uid": uid, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
-        "spec": {"taints": [dict(taint) for taint in taints]},
-        "status": status,
-    }
-
-
-def runtime_class(name: str, *, scheduling: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A RuntimeClass object as the API server gives it."""
-    found: dict[str, Any] = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}}
-    return found | {"handler": f"{name}-handler"} | ({"scheduling": scheduling} if scheduling else {})
-
-
-def priority_class(name: str, value: int = 0, *, is_default: bool = False) -> dict[str, Any]:
-    """A PriorityClass object as the API server gives it."""
-    found: dict[str, Any] = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
-    return found | {"value": value} | ({"globalDefault": True} if is_default else {})
-
-
-def claim(
-    name: str, kind: str, *classes: str, namespace: str = "team", config: Any = None, **metadata: Any
-) -> dict[str, Any]:
-    """A claim, or a template, with one request for each device class, as it stands in a list."""
-    requests = [{"name": f"r{index}", "exactly": {"deviceClassName": one}} for index, one in enumerate(classes)]
-    spec: dict[str, Any] = {"devices": {"requests": requests, "config": config}}
-    metadata = {"name": name, "namespace": namespace, "resourceVersion": "1", **metadata}
-    return {"metadata": metadata, "spec": {"spec": spec} if kind == "ResourceClaimTemplate" else spec}
-
-
-def resource_slice(  # every part of a slice that its number depends on, each by name
-    name: str,
-    node: str,
-    *,
-    gpus: int = 1,
-    type: str = "gpu",  # noqa: A002  # as the attribute is called
-    driver: str = "gpu.nvidia.com",
-    pool: str = "",
-    generation: int = 1,
-    pool_slices: int = 1,
-    attributes: Mapping[str, str] | None = None,
-    **spec: Any,
-) -> dict[str, Any]:
-    """A ResourceSlice of a node with so many devices of one type, which have these versions as attributes."""
-    said: dict[str, Any] = {key: {"version": value} for key, value in (attributes or {}).items()}
-    said |= {"type": {"string": type}} if type else {}
-    devices = [{"name": f"{type or 'gpu'}-{number}", "attributes": said} for number in range(gpus)]
-    owner = {"name": pool or node or "shared", "generation": generation, "resourceSliceCount": pool_slices}
-    spec = {"driver": driver, "pool": owner, "devices": devices, **({"nodeName": node} if node else {}), **spec}
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
-
-
-def device_class(name: str, resource: str = "", selector: str = "true") -> dict[str, Any]:
-    """A DeviceClass object as the API server gives it, perhaps with the extended resource that it gives."""
-    spec = {"selectors": [{"cel": {"expression": selector}}]} | ({"extendedResourceName": resource} if resource else {})
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
 
 
 def pod(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.reviews import FACTS, container, pod, policies, request
+from tests.build import FACTS, container, pod, policies, request
 from tests.rules.samples import term, terms
 from webhook.admission import phases
 from webhook.model.pod_reader import pod_from_raw

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.reviews import pod, workload
+from tests.build import pod, workload
 from webhook.model.subject import PodSubject, subject_of, subject_of_template
 from webhook.model.workloads import templates_of
 from webhook.policy.exception_match import Match

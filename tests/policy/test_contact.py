@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.reviews import FACTS, pod
+from tests.build import FACTS, pod
 from webhook import engine
 from webhook.policy.show import effective_policy, explain
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.build import pod
 from tests.facts.samples import node
-from tests.reviews import pod
 from tests.rules.samples import terms
 from webhook import engine
 from webhook.engine.quota_claims import claims_of

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.reviews import pod as raw_pod
+from tests.build import pod as raw_pod
 from webhook.facts.facts import ClusterFacts
 from webhook.gpus.gpu_table import GPUS as TABLE
 from webhook.ledger.entries import entries_from_raw

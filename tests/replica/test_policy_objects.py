@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from tests.build import review
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import ROOT
 from tests.replica.quota_cluster import AT_ONCE, DEFINITIONS, GROUP, Clock
-from tests.reviews import review
 from webhook.admission.admission_review import parse
 from webhook.admission.phases import UNCONCERNED, decide
 from webhook.outcome import Outcome

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.build import review
 from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
 from tests.replica.quota_cluster import Clock
-from tests.reviews import review
 from webhook.admission.admission_review import AdmissionRequest, parse
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import decide

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.reviews import policy
+from tests.build import policy
 from tests.rules.rule_case import Raw, RuleCase
 from webhook import rules
 from webhook.policy.policy_set import PolicySet

@@ -44,7 +44,7 @@ class RuleCase:
 
     - `values` generates any that a policy file may have;
     - `enforced` are those of the policies by which benchmarks enforce every rule;
-    - `injecting` are those under which it injects into `tests.reviews.wanting_pod()`, None if it never injects;
+    - `injecting` are those under which it injects into `tests.build.wanting_pod()`, None if it never injects;
     - `fuzzed` are those of the fuzzer's policies, with every setting that `oracle` reads.
 
     `completes_every_gpu_pod`: under `injecting` it completes every pod that requests two NVIDIA GPUs, unless the

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tests.build import policy
 from tests.facts.samples import claim, device_class, node, resource_slice
-from tests.reviews import policy
 from tests.rules.gpu_type_samples import PRODUCT, refused, told
 from tests.rules.samples import container, mutated, pod
 from webhook import engine

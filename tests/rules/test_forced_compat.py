@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.reviews import policies
+from tests.build import policies
 from tests.rules.samples import container, pod, settings_of
 from tests.rules.test_cuda_driver import DRIVER, cluster, excluded, gpu_pod, told
 from tests.rules.test_driver_changes import changing

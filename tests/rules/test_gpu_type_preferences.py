@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tests.build import policy
 from tests.facts.samples import claim, node
-from tests.reviews import policy
 from tests.rules.gpu_type_samples import (
     A100,
     GKE_T4,

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.build import policy
 from tests.facts.samples import node
 from tests.lab.fuzz.oracles import places
-from tests.reviews import policy
 from tests.rules.gpu_type_samples import (
     A100,
     GKE_T4,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.build import policies
 from tests.facts.samples import expressions
-from tests.reviews import policies
 from tests.upgrades.generated import gpu_node
 from tests.upgrades.plans import DEFAULTS, by_name, changed, planned
 from webhook.audit.review_objects import LookedUpImages

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.audit.audits import audited
-from tests.reviews import policies
+from tests.build import policies
 from tests.upgrades.generated import DRIVERS, Cluster, cluster, gpu_node
 from tests.upgrades.plans import by_name, changed, planned
 from webhook.audit.report import AuditFinding, Level

@@ -20,10 +20,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.build import pod, review
 from tests.lab.benchmarks.cluster import nodes, write_policies
 from tests.lab.benchmarks.runs import demand, head, row, sized
 from tests.lab.benchmarks.served import Served, product, serve
-from tests.reviews import pod, review
 from tests.server.serving import Client, request
 
 SECONDS = sized(60.0, 1.0)

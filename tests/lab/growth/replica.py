@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.build import patch_of, patched_by, review
 from tests.lab.benchmarks.cluster import PRIORITY_CLASS, nodes
 from tests.ledger.small_cluster import LateView, Truth
-from tests.reviews import patch_of, patched_by, review
 from tests.rules.every_rule import enforced
 from webhook.admission.endpoint import ReviewEndpoint
 from webhook.admission.metrics import Metrics

@@ -10,9 +10,9 @@ from contextlib import suppress
 from threading import Event, Thread
 from typing import Any
 
+from tests.build import review
 from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
 from tests.e2e.objects import deployment, gpu_pod
-from tests.reviews import review
 
 Raw = dict[str, Any]
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from tests.build import review
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import Installation
 from tests.e2e.objects import gpu_pod
-from tests.reviews import review
 from webhook.replica.warning_events import MOST_A_MINUTE, MOST_WAITING, REASON, RESULTS
 
 PODS = 10_000

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.reviews import NAMESPACE, policy
+from tests.build import NAMESPACE, policy
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
 from webhook.model.workloads import templates_of

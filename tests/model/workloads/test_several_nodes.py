@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tests.build import NAMESPACE, policy
 from tests.model.workloads.samples import OBJECTS, title
-from tests.reviews import NAMESPACE, policy
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
 from webhook.model.pod_reader import pod_from_raw

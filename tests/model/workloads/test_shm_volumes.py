@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.reviews import FACTS, NAMESPACE, policy
+from tests.build import FACTS, NAMESPACE, policy
 from webhook import engine
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import Template, templates_of

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.build import FACTS, NAMESPACE, policy
 from tests.facts.samples import GPU_TAINT, node
 from tests.model.workloads.samples import CASES, OBJECTS, title
-from tests.reviews import FACTS, NAMESPACE, policy
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
 

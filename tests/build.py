@@ -1,4 +1,4 @@
-"""Pods, policies, facts and admission requests as tests write them."""
+"""Builders for every room: pods, workloads, nodes, classes, claims, policies, facts, and admission requests."""
 
 import base64
 import json
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jsonpatch
+import yaml
 
 from tests.ledger.small_cluster import LateView, Truth
 from webhook.admission.admission_review import AdmissionRequest, parse
@@ -56,18 +57,25 @@ FACTS = ClusterFacts.of(NODES, [RUNTIME_CLASS], [PRIORITY_CLASS])
 WITHOUT_CLASSES = ClusterFacts.of(NODES)
 
 
-def pod(*gpus: int, spec: Mapping[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
-    """A pod with one container for each number of GPUs, called c0, c1, ..., each with memory limits."""
-    containers = [container(f"c{index}", limits={"nvidia.com/gpu": count}) for index, count in enumerate(gpus)]
+def pod(*parts: int | Mapping[str, Any], spec: Mapping[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
+    """A pod of these containers; a number stands for one with so many GPUs, called c0, c1, ..., and a memory limit."""
+    containers = [
+        container(f"c{index}", limits={"nvidia.com/gpu": part}) if isinstance(part, int) else dict(part)
+        for index, part in enumerate(parts)
+    ]
     metadata = {"name": "trainer", "namespace": NAMESPACE, **metadata}
     body = {"containers": containers, **(spec or {})}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": body}
 
 
 def container(
-    name: str, *, limits: Mapping[str, Any] | None = None, requests: Mapping[str, Any] | None = None, **other: Any
+    name: str = "c0",
+    *,
+    limits: Mapping[str, Any] | None = None,
+    requests: Mapping[str, Any] | None = None,
+    **other: Any,
 ) -> dict[str, Any]:
-    """A container of these amounts."""
+    """A container of these amounts, with a memory limit."""
     resources: dict[str, Any] = {"limits": {"memory": "8Gi", **(limits or {})}}
     if requests is not None:
         resources["requests"] = dict(requests)
@@ -122,6 +130,87 @@ def workload(kind: str, template: Mapping[str, Any]) -> dict[str, Any]:
     for key in reversed(path):
         inner = {key: inner}
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "w", "namespace": NAMESPACE}, **inner}
+
+
+def node(  # every part of a node that placement depends on, each by name
+    name: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    taints: Sequence[Mapping[str, str]] = (),
+    capacity: Mapping[str, str] | None = None,
+    allocatable: Mapping[str, str] | None = None,
+    handlers: Sequence[str] = (),
+    uid: str = "uid-1",
+) -> dict[str, Any]:
+    """A node object as the API server gives it."""
+    status: dict[str, Any] = {"runtimeHandlers": [{"name": handler} for handler in handlers]}
+    status |= {"capacity": dict(capacity or {})} | ({} if allocatable is None else {"allocatable": dict(allocatable)})
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "uid": uid, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
+        "spec": {"taints": [dict(taint) for taint in taints]},
+        "status": status,
+    }
+
+
+def runtime_class(name: str, *, scheduling: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A RuntimeClass object as the API server gives it."""
+    found: dict[str, Any] = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}}
+    return found | {"handler": f"{name}-handler"} | ({"scheduling": scheduling} if scheduling else {})
+
+
+def priority_class(name: str, value: int = 0, *, is_default: bool = False) -> dict[str, Any]:
+    """A PriorityClass object as the API server gives it."""
+    found: dict[str, Any] = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+    return found | {"value": value} | ({"globalDefault": True} if is_default else {})
+
+
+def claim(
+    name: str, kind: str, *classes: str, namespace: str = "team", config: Any = None, **metadata: Any
+) -> dict[str, Any]:
+    """A claim, or a template, with one request for each device class, as it stands in a list."""
+    requests = [{"name": f"r{index}", "exactly": {"deviceClassName": one}} for index, one in enumerate(classes)]
+    spec: dict[str, Any] = {"devices": {"requests": requests, "config": config}}
+    metadata = {"name": name, "namespace": namespace, "resourceVersion": "1", **metadata}
+    return {"metadata": metadata, "spec": {"spec": spec} if kind == "ResourceClaimTemplate" else spec}
+
+
+def resource_slice(  # every part of a slice that its number depends on, each by name
+    name: str,
+    node: str,
+    *,
+    gpus: int = 1,
+    type: str = "gpu",  # noqa: A002  # as the attribute is called
+    driver: str = "gpu.nvidia.com",
+    pool: str = "",
+    generation: int = 1,
+    pool_slices: int = 1,
+    attributes: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> dict[str, Any]:
+    """A ResourceSlice of a node with so many devices of one type, which have these versions as attributes."""
+    said: dict[str, Any] = {key: {"version": value} for key, value in (attributes or {}).items()}
+    said |= {"type": {"string": type}} if type else {}
+    devices = [{"name": f"{type or 'gpu'}-{number}", "attributes": said} for number in range(gpus)]
+    owner = {"name": pool or node or "shared", "generation": generation, "resourceSliceCount": pool_slices}
+    spec = {"driver": driver, "pool": owner, "devices": devices, **({"nodeName": node} if node else {}), **spec}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
+
+
+def device_class(name: str, resource: str = "", selector: str = "true") -> dict[str, Any]:
+    """A DeviceClass object as the API server gives it, perhaps with the extended resource that it gives."""
+    spec = {"selectors": [{"cel": {"expression": selector}}]} | ({"extendedResourceName": resource} if resource else {})
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
+
+
+def policy_file(
+    rules: Mapping[str, Mapping[str, Any]], *, mode: str = "enforce", name: str = "_default", **spec: Any
+) -> str:
+    """The text of a policy file; `mode` is that of rules that name none, `spec` what stands beside the rules."""
+    written = {key: {"mode": mode, **settings} for key, settings in rules.items()}
+    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUPolicy", "metadata": {"name": name}}
+    return yaml.safe_dump({**head, "spec": {"rules": written, **spec}}, sort_keys=False)
 
 
 def policy(
