@@ -4,7 +4,7 @@ Only known claims count, and only requests of device classes that are known to g
 reserves no device, so it does not count.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from webhook.model.accelerators import Accelerators
@@ -35,7 +35,6 @@ class ClaimedGpus(NamedTuple):
 
     @property
     def most(self) -> int:
-        """The GPUs of all requests together."""
         return sum(self.numbers)
 
 
@@ -81,15 +80,21 @@ def may_have(container: Container, claimed: Sequence[ClaimedGpus], least: int) -
     return container.gpu_count + sum(one.most + (one.more or 0) for one in used) >= least
 
 
-def all_are_of(alternatives: Alternatives, globs: ResourceGlobs) -> bool:
-    """Whether every alternative is a GPU that one of the globs matches. Without any glob, every GPU matches."""
-    return not globs or all(any(is_one_of(name, globs) for name in names) for names in alternatives)
+def certain_claims(pod: Pod, facts: Facts) -> Sequence[Alternatives]:
+    """The requests in claims of a pod that only GPUs can satisfy."""
+    return [one for claim in claimed_gpus(pod, facts) for one in claim.certain] if pod.resource_claims else ()
 
 
-def certain_of(claimed: Sequence[ClaimedGpus]) -> Iterator[Alternatives]:
-    """The requests in all these claims that only GPUs can satisfy."""
-    for one in claimed:
-        yield from one.certain
+def gets_any(pod: Pod, claimed: Sequence[Alternatives], globs: ResourceGlobs) -> bool:
+    """Whether the pod requests, or is certain to get by these claims, a GPU that one of the globs matches.
+
+    Without any glob, every GPU matches. Of a claim, every alternative has to match.
+    """
+    if not globs:
+        return bool(pod.gpus or claimed)
+    return any(is_one_of(gpu, globs) for gpu in pod.gpus) or any(
+        all(any(is_one_of(name, globs) for name in names) for names in alternatives) for alternatives in claimed
+    )
 
 
 def gpus_of_claim(requests: Requests, known: Accelerators, facts: Facts, name: str = "") -> ClaimedGpus:
@@ -126,11 +131,6 @@ def _of_request(
         if found := names_of_gpus(devices.device_class, extended, known):
             names.append(found)
             numbers.append(devices.number or 1)
-            at_most.append(devices.number or _all(devices.device_class, facts))
+            of_a_node = None if devices.number else facts.most_devices(devices.device_class)
+            at_most.append(devices.number or (min(of_a_node, MOST_ALLOCATED) if of_a_node else None))
     return names, numbers, at_most
-
-
-def _all(device_class: str, facts: Facts) -> int | None:
-    """How many devices of a class are all devices of a node at most; None where nobody knows."""
-    number = facts.most_devices(device_class)
-    return min(number, MOST_ALLOCATED) if number else None

@@ -1,12 +1,9 @@
 """Containers that request NVIDIA GPUs get the driver libraries that they need, and no others.
 
-NVIDIA's container toolkit mounts the libraries that the variable `NVIDIA_DRIVER_CAPABILITIES` names. Where the variable
-is not set, the toolkit decides: since version 1.4 it mounts those for compute and utility, before that only those for
-utility. For an image that sets `CUDA_VERSION` but not `NVIDIA_REQUIRE_CUDA` it mounts all of them, graphics and video
-included.
-
-The rule never changes a variable that the container sets, and adds none if the image is known to set it. Where images
-are not looked up in their registry, the value of this rule overrides what an image sets.
+NVIDIA's container toolkit mounts the libraries that the variable `NVIDIA_DRIVER_CAPABILITIES` names: without it those
+for compute and utility, and for images that set `CUDA_VERSION` but not `NVIDIA_REQUIRE_CUDA` all of them. The rule
+never changes a variable that the container sets, and adds none if the image is known to set it. Where images are not
+looked up in their registry, the rule's value overrides the image's.
 
 Sources: CHANGELOG.md, internal/config/image/capabilities.go and
 cmd/nvidia-container-runtime-hook/container_config.go of NVIDIA/nvidia-container-toolkit.
@@ -51,9 +48,8 @@ class Settings(RuleSettings):
     Video Codec SDK, `graphics` for OpenGL and Vulkan, `display` for X11, `ngx`, `compat32` for 32-bit programs, or
     `all`."""
     also_with_env_from: bool = False
-    """Whether a container also gets the variable if its `envFrom` may set it. The webhook cannot see what the ConfigMap
-    or Secret holds, and a value injected into `env` takes precedence over it. By default nothing is injected into such
-    a container, with a warning."""
+    """Whether a container also gets the variable if its `envFrom` may set it, whose content nobody sees, and over which
+    `env` takes precedence. By default nothing is injected, with a warning."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advice]:
@@ -61,7 +57,11 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advi
     if not pod.requests_gpus_of(Vendor.NVIDIA) or pod.has_passthrough:
         return
     for container in pod.lasting_containers():
-        if not _requests_nvidia(container) or container.sets_env(VARIABLE) or _is_set_by_image(container, facts):
+        requests = any(
+            one.count and one.accelerator.vendor is Vendor.NVIDIA and not one.accelerator.by_dra
+            for one in container.gpu_requests
+        )
+        if not requests or container.sets_env(VARIABLE) or _is_set_by_image(container, facts):
             continue
         if container.may_take_env(VARIABLE) and not settings.also_with_env_from:
             yield Advice(
@@ -71,13 +71,6 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advi
             )
         else:
             yield AddEnv(container, VARIABLE, ",".join(settings.capabilities))
-
-
-def _requests_nvidia(container: Container) -> bool:
-    return any(
-        request.count and request.accelerator.vendor is Vendor.NVIDIA and not request.accelerator.by_dra
-        for request in container.gpu_requests
-    )
 
 
 def _is_set_by_image(container: Container, facts: Facts) -> bool:

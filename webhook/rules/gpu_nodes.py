@@ -1,19 +1,18 @@
 """Pods without GPUs stay off GPU nodes, where they would take cpu and memory that GPU pods need.
 
 A pod without GPUs breaks this rule if it tolerates the taint of GPU nodes by its key and would fit on a GPU node with
-that taint. Exempt are pods of DaemonSets, pods that tolerate every taint, as node agents do (`tolerateAll: deny` ends
-this), pods that a required pod affinity puts on the host of pods with other labels, such as a cache beside a GPU pod,
-pods that request a device which only GPU nodes have, such as a network card, and pods that get a part of a GPU from the
-scheduler of KAI or Run:ai by an annotation (`gpu-fraction`, `gpu-memory`).
+that taint. Exempt are pods of DaemonSets, pods that tolerate every taint (`tolerateAll: deny` ends this), pods that a
+required pod affinity puts beside pods with other labels, pods that request a device which only GPU nodes have, such as
+a network card, and pods to which KAI or Run:ai gives a part of a GPU by an annotation (`gpu-fraction`, `gpu-memory`).
 """
 
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Iterator
+from functools import cache, cached_property
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from webhook.model.node import NodeClass, Taint, Toleration, distinct
+from webhook.model.node import Taint, Toleration, distinct
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of, is_extended
 from webhook.model.wording import counted, cut, few
@@ -39,7 +38,6 @@ class NodeTaint(CamelModel):
     """Value of the taint; empty stands for any value."""
 
     def marks(self, taint: Taint) -> bool:
-        """Whether a node with this taint is a GPU node."""
         return taint.key == self.key and self.value in ("", taint.value)
 
 
@@ -63,14 +61,13 @@ class Settings(RuleSettings):
         ),
         json_schema_extra={"minItems": 1},
     )
-    """Taints that mark GPU nodes. The API server does not know this list: of the pods without GPUs, it sends the
-    webhook only pods that have a toleration with `gpu` in its key or value, with the resource name of a GPU as key, or
-    with key `sku` and operator `Exists`. Pods that tolerate other taints of the list are found only by an audit."""
+    """Taints that mark GPU nodes. The API server does not know this list: of pods without GPUs it sends those that have
+    a toleration with `gpu` in its key or value, with the resource name of a GPU as key, or with key `sku` and operator
+    `Exists`. Others are found only by an audit."""
 
     tolerate_all: Literal["allow", "deny"] = "allow"
     """Whether pods may be on GPU nodes because they tolerate every taint (`operator: Exists` without a key). With
-    `deny` set webhook.sendTolerateAll of the chart; without it such pods are not sent to the webhook, and only audits
-    find them."""
+    `deny` set webhook.sendTolerateAll of the chart; without it only audits find such pods."""
 
     @cached_property
     def keys(self) -> frozenset[str]:
@@ -82,16 +79,25 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     """Refuse a pod without GPUs whose tolerations let it onto GPU nodes."""
     if settings.keys.isdisjoint([toleration.key for toleration in pod.tolerations]) or _belongs_there(pod, settings):
         return
-    opened = _Opened(pod.tolerations, settings)
+    named = distinct(toleration for toleration in pod.tolerations if toleration.key in settings.keys)
+
+    @cache
+    def opening(taint: Taint) -> list[Toleration]:
+        """The tolerations without which a taint that marks GPU nodes would keep the pod away."""
+        is_mark = any(mark.marks(taint) for mark in settings.taints)
+        return [toleration for toleration in named if is_mark and toleration.tolerates(taint)]
+
     feasible = facts.feasible_nodes(pod)
-    nodes = [node for node in feasible if node.gpu_resources and opened.by(node.taints)]
+    nodes = [node for node in feasible if node.gpu_resources and any(map(opening, node.taints))]
     if nodes and not _is_for_devices(pod, facts):
-        used = sorted({_name(toleration) for node in nodes for toleration in opened.by(node.taints)})
+        used = sorted({_name(one) for node in nodes for taint in node.taints for one in opening(taint)})
+        number = sum(node.count for node in nodes)
+        onto = counted(number, "GPU node") if number else "nodes of a GPU pool"
         chooses = pod.node_selector or pod.required or pod.runtime_class
         elsewhere = ", and choose other nodes" if chooses and all(node.gpu_resources for node in feasible) else ""
         yield Violation(
             "spec.tolerations",
-            f"lets a pod without GPUs onto {_counted(nodes)} by tolerating {few(used)}",
+            f"lets a pod without GPUs onto {onto} by tolerating {few(used)}",
             "their cpu and memory are for GPU pods",
             f"Remove the {'toleration' if len(used) == 1 else 'tolerations'}{_and_zeros(pod)}{elsewhere}",
         )
@@ -116,36 +122,7 @@ def _belongs_there(pod: Pod, settings: Settings) -> bool:
     return any(name.startswith(_VENDORS) for name in demand_of(pod))
 
 
-class _Opened:
-    """Finds the tolerations of taints that mark GPU nodes. Each taint is compared once."""
-
-    def __init__(self, tolerations: Sequence[Toleration], settings: Settings) -> None:
-        self._named = distinct(toleration for toleration in tolerations if toleration.key in settings.keys)
-        self._settings = settings
-        self._by_taint: dict[Taint, list[Toleration]] = {}
-
-    def by(self, taints: Sequence[Taint]) -> list[Toleration]:
-        """The tolerations without which one of these taints would keep the pod away."""
-        return [toleration for taint in taints for toleration in self._by(taint)]
-
-    def _by(self, taint: Taint) -> list[Toleration]:
-        found = self._by_taint.get(taint)
-        if found is None:
-            is_mark = any(mark.marks(taint) for mark in self._settings.taints)
-            found = [toleration for toleration in self._named if is_mark and toleration.tolerates(taint)]
-            self._by_taint[taint] = found
-        return found
-
-
-def _counted(nodes: Sequence[NodeClass]) -> str:
-    count = sum(node.count for node in nodes)
-    if not count:
-        return "nodes of a GPU pool"
-    return counted(count, "GPU node")
-
-
 def _name(toleration: Toleration) -> str:
-    """The key of a toleration, and its value if it has one."""
     if not toleration.key:
         return "every taint"
     return cut(f"{toleration.key}={toleration.value}" if toleration.value else toleration.key)

@@ -1,25 +1,19 @@
 """A namespace never uses more GPUs than its quota, which may limit GPUs of all kinds, each model and each resource.
 
 Usage is counted in an object of the API server, so it is exact with any number of replicas. A MIG slice counts as a
-part of its GPU: the smallest slice of an H100 is 1/7.
+part of its GPU: the smallest slice of an H100 is 1/7. Where the labels of nodes say that `nvidia.com/gpu` is a MIG
+slice (strategy `single`) or a share (time-slicing, MPS), a unit counts as this part of a GPU.
 
 The model of a pod follows from its nodeSelector and required node affinity, or else from the labels of the nodes that
-it could be scheduled to, whatever their taints; one node that does not say its model leaves it open. A pod that could
-run on several models counts against the limit of each of them, and its slices count as the largest part that they could
-be: `nvidia.com/mig-1g.10gb` is 1/7 of an H100, and 1/4 if it may be one of an A100 of 40 GB. Once a pod is on a node,
-it counts as the model of that node.
+it could be scheduled to, whatever their taints. A pod that could run on several models counts against the limit of
+each, and its units as the largest part that they could be: `nvidia.com/mig-1g.10gb` is 1/7 of an H100, and 1/4 if it
+may be one of an A100 of 40 GB. A pod keeps what it counted when it was created until it is on a node; from then on it
+counts what its node has. A node whose labels are missing or contradict each other leaves the model open, and has whole
+GPUs. Declare pools of whole GPUs that may have no node under `nodePools`: nobody else knows of them.
 
-Where the labels of nodes say that `nvidia.com/gpu` is a MIG slice (strategy `single`) or a share (time-slicing, MPS), a
-unit counts as this part of a GPU, and if the pod could run on nodes with other parts or whole GPUs, as the largest of
-them. Taints do not matter, because tolerations can be added later. A pod keeps what it counted when it was created
-until it is on a node; from then on it counts what its node has. A node whose labels are missing or contradict each
-other has whole GPUs. Declare pools of whole GPUs that may have no node under `nodePools`: nobody else knows of them.
-
-GPUs that come by resource claims count as well. A pod brings what the templates that it names request, and a claim that
-somebody makes counts from then until it is deleted, whether pods use it or not. [GPUs by DRA](dra.md#quotas) has the
-details.
-
-A [quota that several namespaces share](#shared-quotas) is declared in `_quotas.yaml`.
+GPUs by resource claims count as well: a pod brings what its templates request, and a claim that somebody makes counts
+until it is deleted. [GPUs by DRA](dra.md#quotas) has the details. A [quota that several namespaces
+share](#shared-quotas) is declared in `_quotas.yaml`.
 """
 
 import re
@@ -94,45 +88,39 @@ class Settings(RuleSettings):
 
     models: Mapping[ModelName, Labels] = Field(default_factory=dict)
     """Which of the platform's own node labels stand for which GPU model: names of models, each with label keys and
-    lists of their values or globs (`*` stands for any text, `?` for one character). Built-in models are known by the
-    labels of GPU Feature Discovery and of the clouds; labels given here are added to these. Any other name becomes a
-    new model."""
+    lists of values or globs. Built-in models also keep their known labels; any other name becomes a new model."""
     weights: Mapping[GpuResource, Weight] = Field(default_factory=dict)
-    """How many GPUs one unit of a resource counts as: `{"nvidia.com/gpu.shared": "1/4"}`. Unset: a MIG slice counts as
-    1/(most slices of its profile on one GPU), an AMD partition as 1/(partitions in its mode), a share as 1/(replicas)
-    if the labels of all nodes that the pod could run on say so, everything else as 1."""
+    """How many GPUs one unit of a resource counts as: `{"nvidia.com/gpu.shared": "1/4"}`. Unset: a MIG slice is 1/(most
+    slices of its profile on one GPU), an AMD partition 1/(partitions in its mode), a share 1/(replicas) if the labels
+    of all nodes that the pod could run on say so, all else 1."""
     gpus: Amount | None = None
-    """Most GPUs of all kinds together, as a whole number or an exact fraction such as "7/2"; 0 says that GPUs are not
-    enabled. Unset: no maximum."""
+    """Most GPUs of all kinds together, whole or as an exact fraction such as "7/2"; 0: GPUs are not enabled. Unset: no
+    maximum."""
     by_model: Mapping[KnownModel, Amount] = Field(default_factory=dict)
-    """Most GPUs of each model: `{H100: 4, T4: 16}`. A name such as A100 stands for the GPUs of 40 GB and of 80 GB
-    together."""
+    """Most GPUs of each model: `{H100: 4, T4: 16}`. A100 stands for those of 40 GB and of 80 GB together."""
     by_resource: Mapping[ExistingResource, Annotated[int, Field(ge=0, lt=10**9)]] = Field(default_factory=dict)
     """Most units of each GPU resource, whatever part of a GPU they are: `{"nvidia.com/mig-1g.10gb": 14}`."""
     unspecified_model: UnspecifiedModel = UnspecifiedModel.COUNT
-    """What happens to a pod that does not select a model, if `byModel` is set: `count` counts it against the limit of
-    each model that it could get, `deny` refuses it and says which label to select."""
+    """What happens to a pod that selects no model, if `byModel` is set: `count` counts it against each model that it
+    could get, `deny` refuses it and says which label to select."""
     claims: ClaimsMode = ClaimsMode.WARN
-    """What happens to a pod that may get GPUs which cannot be counted, if a quota applies to it: `deny` refuses it,
-    `warn` admits it with a warning, `allow` says nothing. Such a pod claims devices of a class that is neither known
-    nor declared, by a resource claim or by number, has claims that the webhook cannot read, or requests a resource that
-    gives access to all GPUs of a node, such as gpu.intel.com/i915_monitoring, without an entry in `weights`."""
+    """What happens to a pod that may get GPUs which cannot be counted: `deny`, `warn`, or `allow`, which says nothing.
+    Such are devices of a class that is neither known nor declared, claims that the webhook cannot read, and resources
+    that open all GPUs of a node, such as gpu.intel.com/i915_monitoring, without an entry in `weights`."""
     on_ledger_failure: OnLedgerFailure = OnLedgerFailure.DENY
-    """What happens to a pod while usage cannot be counted, because the ledger cannot be reached: `deny` or `allow`."""
+    """What happens to a pod while the ledger of usage cannot be reached: `deny` or `allow`."""
 
     _accelerators: Accelerators = PrivateAttr(default_factory=lambda: BUILT_IN)
     _table: GpuTable = PrivateAttr(default_factory=lambda: GPUS)  # a default is copied whole each time
     _classes: Mapping[str, DeclaredClass] = PrivateAttr(default_factory=dict)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Remember the names of GPUs, the GPU models and the DeviceClasses of the policies with these settings."""
         self._accelerators = accelerators_in(context)
         self._table = tables_in(context).gpus
         self._classes = classes_in(context)
 
     @cached_property
     def limits(self) -> tuple[Limit, ...]:
-        """The limits in the order of messages: GPUs of all kinds, then models and resources by name."""
         overall = () if self.gpus is None else (Limit(Measure.GPUS, "", self.gpus),)
         models = (Limit(Measure.MODEL, name, hard) for name, hard in sorted(self.by_model.items()))
         resources = (Limit(Measure.RESOURCE, name, Fraction(hard)) for name, hard in sorted(self.by_resource.items()))
@@ -157,7 +145,6 @@ class Settings(RuleSettings):
 
     @cached_property
     def quota(self) -> Quota:
-        """The quota without its namespace, for judging a pod by itself."""
         return Quota(QuotaScope.NAMESPACE, "", (), self.limits, self.counting)
 
 

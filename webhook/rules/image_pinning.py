@@ -1,8 +1,7 @@
 """GPU containers run a chosen version of their image, from a registry that the platform trusts.
 
-The tag `latest`, which also applies where no tag is written, stands for whatever was pushed last: a job that starts
-again may run other code, with another CUDA. A digest names one image for ever; a tag beside a digest means nothing. A
-name without a registry is an image of Docker Hub. A name that is not valid is refused only if `registries` is set; the
+The tag `latest`, which also applies where no tag is written, stands for whatever was pushed last. A digest names one
+image for ever; a tag beside it means nothing. A name that is not valid is refused only if `registries` is set; the
 kubelet refuses it otherwise.
 """
 
@@ -61,13 +60,11 @@ class Settings(RuleSettings):
     """Settings of `imagePinning`."""
 
     require: Literal["tag", "digest"] = "tag"
-    """What the image of a GPU container needs: `tag` wants a tag other than `latest`, or a digest; `digest` wants a
-    digest."""
+    """What the image of a GPU container needs: `tag`, which is another tag than `latest` or a digest, or `digest`."""
     registries: tuple[Annotated[str, Field(max_length=255), AfterValidator(_registry)], ...] = ()
     """Where images of GPU containers may come from: globs of registries such as `nvcr.io` or `*.example.com`, or of
-    repositories such as `registry.example.com/team`, which include all repositories below them. In a glob, `*` stands
-    for any text and `?` for one character. Official images of Docker Hub are called `docker.io/library/python` and the
-    like. Empty: from anywhere."""
+    repositories such as `registry.example.com/team`, with all below them. Official images of Docker Hub are called
+    `docker.io/library/python` and the like. Empty: from anywhere."""
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
@@ -123,10 +120,7 @@ RULE = Rule(
     problem="A job that ran yesterday fails today, or computes something else, because another image was pushed under "
     "the same tag.",
     examples=(
-        Example(training_pod(image="pytorch/pytorch")),
-        Example(
-            training_pod(image="quay.io/somebody/train:1"), {"registries": ["nvcr.io", "registry.example.com/team"]}
-        ),
+        Example(training_pod(image="pytorch/pytorch"), {"registries": ["nvcr.io", "registry.example.com/team"]}),
     ),
     settings=Settings,
     validate=validate,

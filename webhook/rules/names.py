@@ -16,7 +16,6 @@ from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, Val
 from webhook.cuda.cuda_tables import has_other_rows, tables_in
 from webhook.gpus.gpu_catalogue import Catalogue, catalogue_of
 from webhook.model.accelerators import ANY, accelerators_in
-from webhook.model.pod import Pod
 from webhook.model.shape import spelled
 from webhook.model.wording import closest
 from webhook.quota.amounts import MIG_RESOURCES, is_unknown_slice
@@ -39,16 +38,6 @@ _DOMAIN = "[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
 
 ResourceGlobs = tuple[Annotated[str, Field(min_length=1)], ...]
 """Globs of the names of GPU resources."""
-
-
-def requests_any(pod: Pod, globs: ResourceGlobs) -> bool:
-    """Whether the pod requests a GPU that one of the globs matches. Without any glob, every GPU matches."""
-    if not globs:
-        return True
-    for gpu in pod.gpus:  # noqa: SIM110  # asked several times about every pod, and twice as fast as any()
-        if is_one_of(gpu, globs):
-            return True
-    return False
 
 
 @lru_cache(maxsize=1024)

@@ -1,16 +1,13 @@
 """Containers with several GPUs, and GPU containers of jobs on several nodes, get the platform's NCCL environment.
 
-GPUs that come by a resource claim (DRA) count for the containers that use the claim, in the largest number that it may
-bring, if the claim is known when the pod is created.
-
-A variable that a container sets itself is kept.
+GPUs by a resource claim (DRA) count for the containers that use the claim, in the largest number that it may bring, if
+the claim is known when the pod is created. A variable that a container sets itself is kept.
 
 Variables that name network interfaces or HCAs (`*_SOCKET_IFNAME`, `NCCL_IB_HCA`, `UCX_NET_DEVICES`, `GLOO_*` and the
-like) are right in one network only, which is the pod network for `env`: with a wrong name NCCL ends the job. So pods
-with `hostNetwork` get those of `hostNetworkEnv` instead, and pods with additional networks get none, with a warning.
-Additional networks are known by annotations of Multus, Google Kubernetes Engine and Spiderpool. Pods of an MPIJob
-(kubeflow.org/v2beta1) get none either: ranks that mpirun starts over ssh do not inherit the environment of their
-container, so nothing that the rule injects reaches them. mpirun passes variables with `-x`.
+like) are right in one network only, which is the pod network for `env`. So pods with `hostNetwork` get those of
+`hostNetworkEnv` instead, and pods with additional networks, by annotations of Multus, Google Kubernetes Engine or
+Spiderpool, get none, with a warning. Neither do pods of an MPIJob (kubeflow.org/v2beta1), whose ranks do not inherit
+the environment of their container: pass variables with `mpirun -x`.
 """
 
 import re
@@ -60,21 +57,18 @@ class Settings(InjectionSettings):
     """Least number of GPUs that a container has to request to get the variables."""
     multi_node: bool = True
     """Whether a container with fewer than `minGpus` GPUs, but at least one, also gets the variables if its pod belongs
-    to a job that may run on several nodes, where NCCL connects the pods. Such a job is known by the owner of its pods
-    (PyTorchJob, MPIJob, TFJob, JAXJob, PaddleJob, XGBoostJob, MXJob, RayCluster) or by their labels and annotations
-    (`training.kubeflow.org/job-name`, `jobset.sigs.k8s.io/jobset-name`, `leaderworkerset.sigs.k8s.io/name` unless the
-    group has a size of 1, `ray.io/cluster`, `volcano.sh/job-name`, and `batch.kubernetes.io/job-completion-index` of
-    indexed Jobs)."""
+    to a job that may run on several nodes, by its owner (PyTorchJob, MPIJob, TFJob, JAXJob, PaddleJob, XGBoostJob,
+    MXJob, RayCluster) or by labels and annotations of Kubeflow, JobSet, LeaderWorkerSet (of more than one pod), Ray,
+    Volcano and indexed Jobs."""
     env: Mapping[EnvName, EnvValue] = Field(default_factory=dict)
-    """Names and values of the variables, such as `NCCL_DEBUG: WARN`; values are strings. Names of interfaces and HCAs,
-    such as `NCCL_SOCKET_IFNAME`, are those of the pod network."""
+    """Names and values of the variables, such as `NCCL_DEBUG: WARN`; values are strings. Names of interfaces and HCAs
+    are those of the pod network."""
     host_network_env: Mapping[EnvName, EnvValue] = Field(default_factory=dict)
-    """The variables of pods with `hostNetwork`, beside those of `env` and before them, such as `NCCL_SOCKET_IFNAME:
-    ens32`. A name of an interface or HCA that stands in `env` only is not injected into such pods, with a warning."""
+    """The variables of pods with `hostNetwork`, beside those of `env` and before them. A name of an interface or HCA in
+    `env` only is not injected there, with a warning."""
     also_with_env_from: bool = False
-    """Whether a container also gets the variables that its `envFrom` may set. The webhook cannot see what the ConfigMap
-    or Secret holds, and a value injected into `env` takes precedence over it. By default such variables are not
-    injected, with a warning."""
+    """Whether a container also gets the variables that its `envFrom` may set, whose content nobody sees, and over which
+    `env` takes precedence. By default they are not injected, with a warning."""
 
     @cached_property
     def of_the_network(self) -> list[str]:
@@ -124,18 +118,16 @@ def _elsewhere(pod: Pod) -> tuple[str, str, str] | None:
     return (f"metadata.annotations[{networks[0]}]", why, "Set the names of these in env") if networks else None
 
 
-_EIGHT, _OWN = "{limits: {nvidia.com/gpu: 8}}", "env: [{name: NCCL_DEBUG, value: INFO}]"
-_ENV = {"env": {"NCCL_DEBUG": "WARN", "NCCL_IB_TIMEOUT": "22"}}
-_NETWORK_ENV = {"env": {"NCCL_SOCKET_IFNAME": "eth0", "NCCL_IB_HCA": "mlx5"}, "hostNetworkEnv": {"NCCL_IB_HCA": "ibp"}}
-
 RULE = Rule(
     key="ncclEnv",
     promise="Containers with several GPUs, and those of jobs on several nodes, get the platform's NCCL environment.",
     problem="Everybody who trains on several GPUs or nodes has to find out what NCCL needs on this network; until then "
     "training is slow, or ends in a time-out that does not say why.",
     examples=(
-        Example(training_pod(container=_OWN, resources=_EIGHT), _ENV),
-        Example(training_pod("hostNetwork: true", resources=_EIGHT), _NETWORK_ENV),
+        Example(
+            training_pod(container="env: [{name: NCCL_DEBUG, value: INFO}]", resources="{limits: {nvidia.com/gpu: 8}}"),
+            {"env": {"NCCL_DEBUG": "WARN", "NCCL_IB_TIMEOUT": "22"}},
+        ),
     ),
     settings=Settings,
     mutate=mutate,

@@ -15,8 +15,8 @@ from webhook.model.pod import Pod
 from webhook.model.requirements import living_terms, requiring, selected
 from webhook.model.selectors import Expression, contradicts, implies
 from webhook.model.wording import cut
-from webhook.rules.claimed_gpus import Alternatives, all_are_of, certain_of, claimed_gpus
-from webhook.rules.names import LabelKey, LabelValue, ResourceGlobs, requests_any
+from webhook.rules.claimed_gpus import certain_claims, gets_any
+from webhook.rules.names import LabelKey, LabelValue, ResourceGlobs
 from webhook.rules.rule import Example, Facts, Rule, Stage, Violation, training_pod
 from webhook.rules.rule_settings import IfMissing, InjectionSettings
 from webhook.yaml_files.camel_model import CamelModel
@@ -35,7 +35,7 @@ class NodeExpression(CamelModel):
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
     """Operator of a node selector requirement."""
     values: tuple[LabelValue, ...] = ()
-    """Label values: one or more for `In` and `NotIn`, one integer for `Gt` and `Lt`, none for the others."""
+    """Label values: one or more for `In` and `NotIn`, one integer for `Gt` and `Lt`, none for others."""
 
     @model_validator(mode="after")
     def _is_valid_in_a_pod(self) -> "NodeExpression":
@@ -50,7 +50,6 @@ class NodeExpression(CamelModel):
 
     @cached_property
     def expression(self) -> Expression:
-        """The requirement as a value."""
         return Expression(self.key, self.operator, self.values)
 
 
@@ -60,8 +59,7 @@ class NodePreference(NodeExpression):
     weight: Annotated[int, Field(ge=1, le=100)] = 1
     """Weight of the preference, 1 to 100."""
     resources: ResourceGlobs = ()
-    """Globs of GPU resource names, such as `amd.com/*`; only pods that request one of these resources get the
-    preference. Empty: every GPU pod."""
+    """Globs of GPU resource names, such as `amd.com/*`, of which a pod requests one. Empty: every GPU pod."""
 
 
 class Settings(InjectionSettings):
@@ -69,14 +67,13 @@ class Settings(InjectionSettings):
 
     required: tuple[NodeExpression, ...] = ()
     """Expressions that every node of a GPU pod must satisfy. They are added to each nodeSelectorTerm of the pod,
-    because terms are ORed, and left out where the pod's nodeSelector or the term implies them already."""
+    because terms are ORed, unless its nodeSelector or the term implies them."""
     preferred: tuple[NodePreference, ...] = ()
-    """Expressions that nodes of a GPU pod should satisfy, each with a `weight` from 1 to 100. Karpenter treats
-    preferences as requirements; where no node satisfies all of them, it drops the pod's own preferences before
-    these."""
+    """Expressions that nodes of a GPU pod should satisfy, with weights. Karpenter treats preferences as requirements;
+    where no node satisfies all, it drops the pod's own before these."""
     if_missing: IfMissing = IfMissing.REFUSE
     """What happens to a pod that reaches validation without a required expression, because another webhook removed it:
-    `refuse` or `warn`. A missing preference brings a warning only."""
+    `refuse` or `warn`. A missing preference only warns."""
 
     @model_validator(mode="after")
     def _leaves_nodes(self) -> "Settings":
@@ -89,7 +86,7 @@ class Settings(InjectionSettings):
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes | PreferNodes]:
     """Add the required expressions to every term, and the preferences that the pod does not have."""
-    claimed = _claimed(pod, facts)
+    claimed = certain_claims(pod, facts)
     if not pod.gpus and not claimed:
         return
     edits = [edit for entry in settings.required for edit in requiring(pod, entry.expression)]
@@ -99,16 +96,13 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes 
     for preference in settings.preferred:
         wanted = preference.expression
         stated = any(wanted in term.expressions for term in pod.preferred)
-        is_due = (requests_any(pod, preference.resources) if pod.gpus else False) or any(
-            all_are_of(alternatives, preference.resources) for alternatives in claimed
-        )
-        if is_due and not stated and not _implied_by_all(pod, wanted):
+        if gets_any(pod, claimed, preference.resources) and not stated and not _implied_by_all(pod, wanted):
             yield PreferNodes(wanted, preference.weight)
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     """Refuse a pod whose own placement contradicts a required expression."""
-    if not pod.gpus and not _claimed(pod, facts):
+    if not pod.gpus and not certain_claims(pod, facts):
         return
     for wanted, (place, stated) in _excluded(pod, settings).items():
         yield Violation(
@@ -119,13 +113,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
         )
 
 
-def _claimed(pod: Pod, facts: Facts) -> Sequence[Alternatives]:
-    """The GPUs that the pod is certain to get by resource claims."""
-    return list(certain_of(claimed_gpus(pod, facts))) if pod.resource_claims else ()
-
-
 def _shown(stated: Sequence[Expression]) -> str:
-    """The first expressions, and how many more there are."""
     shown = [cut(str(expression), _LONGEST_SHOWN) for expression in stated[:_MOST_SHOWN]]
     if len(stated) > _MOST_SHOWN:
         shown.append(f"{len(stated) - _MOST_SHOWN} more")
@@ -146,34 +134,21 @@ def _excluded(pod: Pod, settings: Settings) -> Mapping[Expression, tuple[str, Se
     Terms are alternatives: as long as one of them contradicts no required expression, none counts as contradicted.
     """
     required = [entry.expression for entry in settings.required]
-    excluded: dict[Expression, tuple[str, Sequence[Expression]]] = {}
-    for wanted in required:
-        if stated := contradicts(selected(pod, wanted.key), wanted):
-            excluded[wanted] = ("nodeSelector", stated)
-    others = [wanted for wanted in required if wanted not in excluded]
-    for wanted, found in _excluded_by_terms(pod, others).items():
-        excluded[wanted] = ("affinity.nodeAffinity", found)
-    return excluded
-
-
-def _excluded_by_terms(pod: Pod, required: Sequence[Expression]) -> Mapping[Expression, Sequence[Expression]]:
-    """The required expressions that terms contradict, with the contradicting ones; empty if one term has none."""
-    found: dict[Expression, dict[Expression, None]] = {}
+    by_selector = {one: stated for one in required if (stated := contradicts(selected(pod, one.key), one))}
+    by_terms: dict[Expression, dict[Expression, None]] = {}
     for term in living_terms(pod):
-        has_room = True
-        for wanted in required:
-            stated = contradicts((*selected(pod, wanted.key), *term.expressions), wanted)
-            if stated:
-                has_room = False
-                found.setdefault(wanted, {}).update(dict.fromkeys(stated))
-        if has_room:
-            return {}
-    return {wanted: list(stated) for wanted, stated in found.items()}
-
-
-def references(settings: Settings) -> Iterator[Expression]:
-    """The labels that nodes must or should have."""
-    yield from (entry.expression for entry in (*settings.required, *settings.preferred))
+        found = {
+            one: stated
+            for one in required
+            if one not in by_selector and (stated := contradicts((*selected(pod, one.key), *term.expressions), one))
+        }
+        if not found:
+            by_terms = {}
+            break
+        for wanted, stated in found.items():
+            by_terms.setdefault(wanted, {}).update(dict.fromkeys(stated))
+    of_terms = {wanted: ("affinity.nodeAffinity", list(stated)) for wanted, stated in by_terms.items()}
+    return {wanted: ("nodeSelector", stated) for wanted, stated in by_selector.items()} | of_terms
 
 
 _POOL = {"required": [{"key": "example.com/pool", "operator": "In", "values": ["training"]}]}
@@ -183,10 +158,7 @@ RULE = Rule(
     promise="GPU pods run only on the nodes that the platform names.",
     problem="GPU pods land wherever a GPU is free: training on the nodes that were kept for inference, and the other "
     "way round.",
-    examples=(
-        Example(training_pod(), _POOL),
-        Example(training_pod("nodeSelector: {example.com/pool: inference}"), _POOL),
-    ),
+    examples=(Example(training_pod("nodeSelector: {example.com/pool: inference}"), _POOL),),
     settings=Settings,
     mutate=mutate,
     validate=validate,
@@ -194,5 +166,5 @@ RULE = Rule(
     validates_own_injection=True,
     can_mutate=lambda settings: bool(settings.required or settings.preferred),
     can_validate=lambda settings: bool(settings.required),
-    references=references,
+    references=lambda settings: [entry.expression for entry in (*settings.required, *settings.preferred)],
 )

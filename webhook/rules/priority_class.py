@@ -1,8 +1,8 @@
 """GPU pods that name no PriorityClass get the one of their namespace; others may name only classes that it may use.
 
-Kubernetes writes the cluster's default class into every pod that names none, before any webhook sees the pod. So a pod
-with the default class counts as a pod that names none. Any other class that a pod names is kept. Together with the
-class, the rule replaces the `priority` and `preemptionPolicy` that Kubernetes computed from the default class.
+Kubernetes writes the cluster's default class into every pod that names none, before any webhook sees it. So a pod with
+the default class counts as one that names none, and its `priority` and `preemptionPolicy` are replaced as well. Any
+other class that a pod names is kept.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,14 +34,14 @@ class Settings(InjectionSettings):
     """Settings of `priorityClass`."""
 
     name: Annotated[ObjectName, AfterValidator(_is_for_teams)] | None = None
-    """PriorityClass for GPU pods that name none. It is set only if the object exists, because Kubernetes refuses pods
-    whose class does not exist. Unset: no class is set."""
+    """PriorityClass for GPU pods that name none. It is set only if it exists, because Kubernetes refuses pods
+    otherwise. Unset: no class is set."""
     allowed: tuple[ObjectGlob, ...] = ()
-    """Names or globs of the classes that GPU pods may have, in addition to `name`. Pods with any other class are
-    refused. Pods without a class are refused, too, if `name` is unset or its class does not exist; then a default class
-    of the cluster counts as theirs. Empty: every class is allowed."""
+    """Names or globs of classes that GPU pods may have beside `name`. Others are refused, and so are pods without a
+    class that get none by `name`; then a default class of the cluster counts as theirs. Empty: every class is allowed.
+    """
     when_missing: Literal["silent", "warn"] = "silent"
-    """Whether the user gets a warning when the class is not set because it does not exist: `warn` or `silent`."""
+    """Whether the user gets a warning when the class does not exist and is not set: `warn` or `silent`."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetPriorityClass | Advice]:
@@ -68,12 +68,8 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     remedy = f"Set it to {choices[0] if is_one else 'one of them'}"
     if choices == [settings.name] and _lack(settings, facts):
         remedy = "Tell the platform team"
-    yield Violation(
-        _WHERE,
-        _found(pod, settings, facts),
-        f"GPU pods of this namespace may have {_listed(choices)}",
-        remedy,
-    )
+    allowed = f"GPU pods of this namespace may have {_listed(choices)}"
+    yield Violation(_WHERE, _found(pod, settings, facts), allowed, remedy)
 
 
 def _choices(settings: Settings, classes: Mapping[str, PriorityClass]) -> list[str]:
@@ -94,7 +90,6 @@ def _is_fine(pod: Pod, settings: Settings, facts: Facts) -> bool:
 
 
 def _default(classes: Mapping[str, PriorityClass]) -> str:
-    """The cluster's default class; empty if there is none, or if no class is known."""
     return next((name for name in classes if classes[name].is_default), "")
 
 
@@ -130,11 +125,6 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(some)} or {last}" if some else last
 
 
-def why_no_effect(settings: Settings) -> str:
-    """Settings without any class have no effect."""
-    return "" if settings.name or settings.allowed else "write name, allowed or both, or disable the rule"
-
-
 def references(settings: Settings) -> Iterator[ClassName]:
     """The class that is set, and the classes that are allowed by name."""
     names = (settings.name, *(name for name in settings.allowed if not is_glob(name)))
@@ -146,16 +136,15 @@ RULE = Rule(
     promise="GPU pods have a PriorityClass that their namespace may use.",
     problem="All GPU pods are equally important, so that an experiment keeps the GPUs that production waits for, or a "
     "team gives all of its pods the highest class there is.",
-    examples=(
-        Example(training_pod(), {"name": "training"}),
-        Example(training_pod("priorityClassName: production"), {"name": "training", "allowed": ["batch-*"]}),
-    ),
+    examples=(Example(training_pod("priorityClassName: production"), {"name": "training", "allowed": ["batch-*"]}),),
     settings=Settings,
     mutate=mutate,
     validate=validate,
     validates_own_injection=True,
     can_mutate=lambda settings: settings.name is not None,
     can_validate=lambda settings: bool(settings.allowed),
-    why_no_effect=why_no_effect,
+    why_no_effect=lambda settings: (
+        "" if settings.name or settings.allowed else "write name, allowed or both, or disable the rule"
+    ),
     references=references,
 )

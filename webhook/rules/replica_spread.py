@@ -1,9 +1,8 @@
 """Replicas of a GPU workload do not all run on one node.
 
-The rule validates Deployments, ReplicaSets and Argo Rollouts with two or more GPU pods. It is a violation if their pod
-template does not say how the pods spread over nodes. Any topology spread constraint, any pod anti-affinity, or the name
-of a node is enough. In mode `enforce` such a workload is refused, if `workloads.mode` of the policy is `enforce` as
-well. Single pods are not validated.
+Deployments, ReplicaSets and Argo Rollouts with two or more GPU pods have to say how the pods spread over nodes: by any
+topology spread constraint, any pod anti-affinity, or the name of a node. In mode `enforce` others are refused, if
+`workloads.mode` is `enforce` as well. Single pods are not validated.
 """
 
 from collections.abc import Iterator
@@ -23,10 +22,10 @@ class Settings(InjectionSettings):
     """Settings of `replicaSpread`."""
 
     inject: Literal["none", "preferred", "always"] = "none"
-    """What GPU pods of a ReplicaSet get if they do not say how they spread. `none`: nothing. `preferred`: a topology
-    spread constraint with `ScheduleAnyway`, in place of the scheduler's defaults; where GPUs are short, the pods still
-    share a node. It is not added in a cluster with nodes of Karpenter, which treats the constraint as a requirement and
-    makes one node for each pod. `always`: the same constraint, in clusters with Karpenter, too."""
+    """What GPU pods of a ReplicaSet get if they do not say how they spread. `preferred`: a topology spread constraint
+    with `ScheduleAnyway`, in place of the scheduler's defaults; where GPUs are short, pods still share a node. Not in a
+    cluster with nodes of Karpenter, which treats it as a requirement and makes one node for each pod. `always`: there,
+    too."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SpreadOverNodes]:
@@ -49,7 +48,6 @@ def validate_replicas(pod: Pod, replicas: int, settings: Settings, facts: Facts)
 
 
 def _is_spread(settings: Settings, facts: Facts) -> bool:
-    """Whether the policy spreads replicas over nodes."""
     if settings.inject != "preferred":
         return settings.inject == "always"
     return not any(facts.label_values(label) for label in _KARPENTER)
@@ -82,7 +80,7 @@ RULE = Rule(
     key="replicaSpread",
     promise="Replicas of a GPU workload do not all run on one node.",
     problem="One node with many GPUs takes all replicas of a service, and when that node fails, the service is down.",
-    examples=(Example(_DEPLOYMENT, {}, Mode.WARN), Example(_DEPLOYMENT, {"inject": "preferred"})),
+    examples=(Example(_DEPLOYMENT, {}, Mode.WARN),),
     settings=Settings,
     mutate=mutate,
     validate_replicas=validate_replicas,

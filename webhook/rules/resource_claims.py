@@ -1,23 +1,15 @@
 """Pods get devices by resource claims (DRA) only of the device classes that their namespace may use.
 
-The rule reads the ResourceClaims and ResourceClaimTemplates that a pod names, and the device classes that its
-containers request as extended resources (`deviceclass.resource.kubernetes.io/...`). Claims and templates are checked
-when they are applied, too. Every alternative of a request counts, because the scheduler may take any of them. What
-cannot be checked is a violation: more than 128 claims of a pod, and a claim with more than 32 different alternatives or
-more than 512 characters of device classes.
+Read are the ResourceClaims and ResourceClaimTemplates that a pod names, when it is created and when they are applied,
+and the device classes that its containers request as extended resources (`deviceclass.resource.kubernetes.io/...`).
+Every alternative of a request counts. What cannot be checked is a violation: more than 128 claims of a pod, and a claim
+with more than 32 different alternatives or 512 characters of device classes. Nothing is said of claims that do not
+exist, that the webhook may not read, or beyond the first 4,096 of a namespace, nor of an `extendedResourceName`, which
+may come from a device plugin.
 
-Nothing is said of a pod for a claim or template that does not exist when the pod is created, nor where the webhook may
-not read claims, nor for claims beyond the first 4,096 of a namespace. These claims are checked when they are created.
-
-A container may request the `extendedResourceName` of a device class instead of the class. That is not judged here: the
-same name may come from a device plugin, and `accelerators` says which names are GPUs.
-
-With `adminAccess` a request reaches devices that other pods use, and reserves none. Kubernetes allows it in namespaces
-that have the label `resource.kubernetes.io/admin-access: "true"`; this rule allows it only in namespaces that the
-policy names.
-
-A request may tolerate taints of devices, which drivers and administrators put on GPUs that are broken, or kept for
-somebody. `tolerations` says which keys of such taints claims may tolerate; a toleration without a key is for all.
+With `adminAccess` a request reaches devices that other pods use. Kubernetes allows it in namespaces with the label
+`resource.kubernetes.io/admin-access: "true"`, and this rule in those that the policy names. `tolerations` are the keys
+of device taints that claims may tolerate; a toleration without a key is for all.
 """
 
 from collections.abc import Iterable, Iterator
@@ -117,12 +109,11 @@ def _of_a_claim(named: PodResourceClaim, requests: Requests, pod: Pod, settings:
         yield Violation(where, f"{object_} requests devices of {what} {few(list(names))}", fault, _ELSE)
     administered = list(dict.fromkeys(one.device_class for one in devices if one.is_administrative))
     if administered and not _may_administer(pod.namespace, settings):
-        yield Violation(
-            where,
+        found, mend = (
             f"{object_} requests {few(administered)} with adminAccess",
-            _administration(settings),
-            f"Remove adminAccess from the {named.kind}, or ask {PLATFORM_TEAM}",
+            f"Remove adminAccess from the {named.kind}",
         )
+        yield Violation(where, found, _administration(settings), f"{mend}, or ask {PLATFORM_TEAM}")
     if barred := _not_tolerable({key for one in devices for key in one.tolerated}, settings):
         yield Violation(where, f"{object_} tolerates {barred}", _tolerable(settings), _INTOLERANT)
 
@@ -136,13 +127,11 @@ def _not_tolerable(tolerated: Iterable[str], settings: Settings) -> str:
 
 
 def _tolerable(settings: Settings) -> str:
-    return (
-        f"the policy allows {few(settings.tolerations) if settings.tolerations else 'no toleration of device taints'}"
-    )
+    allowed = few(settings.tolerations) if settings.tolerations else "no toleration of device taints"
+    return f"the policy allows {allowed}"
 
 
 def _administration(settings: Settings) -> str:
-    """What is wrong with `adminAccess` in other namespaces."""
     namespaces = few(settings.admin_access) if settings.admin_access else "no namespace"
     return f"that reaches devices which other pods use, and the policy allows it in {namespaces}"
 

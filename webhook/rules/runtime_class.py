@@ -1,8 +1,8 @@
 """Pods that request NVIDIA GPUs run under the RuntimeClass of NVIDIA's container toolkit.
 
-A pod that names a RuntimeClass keeps it. The RuntimeClass is not set where the pod could not start with it: where the
-object does not exist, where a node that the pod could run on lacks its handler, on Windows, or where its own node
-selector contradicts the placement of the pod.
+A pod that names a RuntimeClass keeps it. It is not set where the pod could not start with it: where the object does not
+exist, where a node that the pod could run on lacks its handler, on Windows, or where its own node selector contradicts
+the placement of the pod.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,11 +27,10 @@ class Settings(InjectionSettings):
     """Settings of `runtimeClass`."""
 
     name: ObjectName = "nvidia"
-    """Name of the RuntimeClass object. It is set only if the object exists, because Kubernetes refuses pods whose
-    RuntimeClass does not exist."""
+    """Name of the RuntimeClass. It is set only if it exists, because Kubernetes refuses pods otherwise."""
     when_missing: Literal["silent", "warn"] = "silent"
-    """Whether the user gets a warning when the RuntimeClass is not set because it does not exist: `warn` or `silent`.
-    Clusters whose default runtime is that of NVIDIA need no RuntimeClass. The other reasons always bring one."""
+    """Whether the user gets a warning when the RuntimeClass does not exist and is not set: `warn` or `silent`. Clusters
+    whose default runtime is NVIDIA's need none. Other reasons always bring a warning."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetRuntimeClass | Advice]:

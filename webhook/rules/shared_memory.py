@@ -1,30 +1,25 @@
 """Containers with GPUs get a memory-backed /dev/shm, no larger than the memory that they may use.
 
-GPUs that come by a resource claim (DRA) count for the containers that use the claim, in the largest number that it may
-bring, if the claim is known when the pod is created.
+GPUs by a resource claim (DRA) count for the containers that use the claim, in the largest number that it may bring, if
+the claim is known when the pod is created. The size follows the largest memory limit of a GPU container that lasts. A
+container that mounts something at /dev/shm, or the node's `/dev` or `/dev/shm`, keeps it.
 
-The size follows the largest memory limit of a GPU container that lasts. Init containers that end, and containers
-without GPUs, never make it smaller.
+MPS has its own shared memory at /dev/shm. So there is no volume where all nodes that the pod could run on share GPUs by
+MPS, by their labels or by its own node selector, and none for claims whose parameters say so; where only some nodes do,
+there is a volume, and a warning. On Google Kubernetes Engine a pod needs `hostIPC` to reach MPS, which it is told.
+Windows has no memory volumes.
 
-No volume hides what has to be there. MPS, by which pods share a GPU, has its own shared memory at /dev/shm, so there is
-no volume where all nodes that the pod could run on share GPUs by MPS, by their labels or by its own node selector, and
-none for claims whose parameters say so. Where only some of the nodes do, there is a volume, and a warning. On Google
-Kubernetes Engine a pod needs `hostIPC` to reach MPS, which it is told. Windows has no memory volumes, and a container
-that mounts the node's `/dev` or `/dev/shm` gets no other.
-
-A container that mounts something at /dev/shm keeps it. What a container writes to a volume in memory counts against its
-memory limit. So there is a warning about a volume that may hold more than the memory limits of the containers which
-mount it, and about a volume without any limit: without `sizeLimit` the kubelet gives it the size of the pod's memory
-limit or, if some container has none, of the node's memory (calculateEmptyDirMemorySize in pkg/volume/emptydir of
-Kubernetes). There is also a warning about a volume on disk, and about less than 1Gi for two GPUs or more. No pod is
-refused for any of these.
+Volumes of authors bring warnings, and never a refusal: one that may hold more than the memory limits of the containers
+which mount it, because what is written to it counts against them; one without any limit, which may take the memory of
+the node (calculateEmptyDirMemorySize in pkg/volume/emptydir of Kubernetes); one on disk; and less than 1Gi for two GPUs
+or more.
 
 Sources: internal/plugin/mps.go of NVIDIA/k8s-device-plugin, cmd/gpu-kubelet-plugin/sharing.go of
 NVIDIA/k8s-dra-driver-gpu, Google's guide to MPS, and "Windows storage" of Kubernetes' documentation.
 """
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -61,11 +56,10 @@ class Settings(InjectionSettings):
     min_gpus: Annotated[int, Field(ge=1)] = 1
     """Least number of GPUs that a container has to request to get the volume."""
     size: ByteSize | None = None
-    """Size limit of the volume, such as `16Gi`; never more than the largest memory limit among the GPU containers that
-    last. Excludes `memoryFraction`."""
+    """Size limit of the volume, such as `16Gi`, up to the largest memory limit of a GPU container that lasts. Excludes
+    `memoryFraction`."""
     memory_fraction: Annotated[float, Field(gt=0, le=1)] = 0.5
-    """Size limit of the volume as a part of the largest memory limit among the GPU containers that last, above 0 and at
-    most 1. If none has a limit, the volume gets `8Gi`. Excludes `size`."""
+    """Size limit as a part of that memory limit, above 0 and at most 1; `8Gi` where there is none. Excludes `size`."""
     exclusive: ClassVar[tuple[frozenset[str], ...]] = (frozenset({"size", "memoryFraction"}),)
 
 
@@ -117,7 +111,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Advice]:
             advice = _without_a_limit(pod, container, volume)
         else:
             has_several = container.gpu_count > 1 or bool(claimed and may_have(container, claimed, 2))
-            advice = _above_the_limit(volume, limits) or _unfit(volume, has_several=has_several)
+            advice = _unfit(volume, limits[volume.name], has_several=has_several)
         if advice is not None:
             del volumes[volume.name]
             yield advice
@@ -133,13 +127,10 @@ def _kinds_of_nodes(pod: Pod, facts: Facts) -> Sequence[str]:
         return [key]
     if not facts.divides_gpus():
         return [""]
-    known = [_label(one.labels) for one in candidates(pod, facts) if not one.by_claim]
+    nodes = [one.labels for one in candidates(pod, facts) if not one.by_claim]
+    known = [next((key for key, value in _VALUES.items() if one.get(key) == value), "") for one in nodes]
     is_by_mps = any(gpu.is_shared for gpu in pod.accelerators) and [*facts.label_values(GPU_SHARING)] == ["mps"]
     return known or [GPU_SHARING if is_by_mps else ""]
-
-
-def _label(labels: Mapping[str, str]) -> str:
-    return next((key for key, value in _VALUES.items() if labels.get(key) == value), "")
 
 
 def _claims_by_mps(pod: Pod, facts: Facts) -> set[str]:
@@ -153,7 +144,6 @@ def _path(volume: Volume) -> str:
 
 
 def _hiding(volume: Volume, who: str) -> Advice:
-    """Advice about a volume where MPS has its shared memory."""
     found = f"is mounted at {_DIRECTORY} and hides the shared memory of MPS, by which {who}; CUDA cannot start there"
     remedy = "Mount nothing there, or select other nodes"
     if volume.name.startswith(VOLUME):
@@ -161,11 +151,17 @@ def _hiding(volume: Volume, who: str) -> Advice:
     return Advice(f"spec.volumes[{volume.name}]", found, remedy, follows_nodes=True)
 
 
-def _unfit(volume: Volume, *, has_several: bool) -> Advice | None:
-    """Advice about an author's volume that is on disk, or too small for several GPUs."""
+def _unfit(volume: Volume, limit: int | None, *, has_several: bool) -> Advice | None:
+    """Advice about a volume that is larger than the memory `limit` of who mounts it, on disk, or small for several
+    GPUs.
+    """
+    size = positive(volume.size_limit)
+    if size is not None and limit is not None and size > limit:
+        counts = f"what is in {_DIRECTORY} counts against the memory limit of {_text(limit)}"
+        found = f"sizeLimit is {_text(size)}, and {counts}; the kernel kills the container before the volume is full"
+        return Advice(_place(volume), found, f"Raise resources.limits.memory above {_text(size)}, or lower sizeLimit")
     if volume.is_memory:
-        size = positive(volume.size_limit) if has_several and not volume.name.startswith(VOLUME) else None
-        if size is None or size >= _GIB:
+        if size is None or size >= _GIB or not has_several or volume.name.startswith(VOLUME):
             return None
         found = f"sizeLimit is {_text(size)}, and NCCL and data loaders of several GPUs fill {_DIRECTORY} with more"
         return Advice(_place(volume), found, "Set sizeLimit to 1Gi or more")
@@ -173,19 +169,6 @@ def _unfit(volume: Volume, *, has_several: bool) -> Advice | None:
         return None
     found = f"is mounted at {_DIRECTORY} and is on disk, which slows down all that processes share there"
     return Advice(f"spec.volumes[{volume.name}]", found, "Mount an emptyDir with medium: Memory")
-
-
-def _above_the_limit(volume: Volume, limits: Mapping[str, int | None]) -> Advice | None:
-    """Advice about a volume that may hold more than the memory limits of the containers which mount it."""
-    size, limit = positive(volume.size_limit), limits[volume.name]
-    if size is None or limit is None or size <= limit:
-        return None
-    return Advice(
-        _place(volume),
-        f"sizeLimit is {_text(size)}, and what is in {_DIRECTORY} counts against the memory limit of {_text(limit)}; "
-        "the kernel kills the container before the volume is full",
-        f"Raise resources.limits.memory above {_text(size)}, or lower sizeLimit",
-    )
 
 
 def _text(size: int) -> str:
@@ -207,7 +190,6 @@ def _limits(pod: Pod) -> dict[str, int | None]:
 
 
 def _without_a_limit(pod: Pod, container: Container, volume: Volume) -> Advice | None:
-    """Advice about a volume without a size in a container without a memory limit."""
     if is_some(container.limits.get("memory")) or is_some((pod.resources.get("limits") or {}).get("memory")):
         return None
     return Advice(
@@ -237,7 +219,6 @@ def _volume_of_a_sibling(pod: Pod) -> str | None:
 
 
 def _free_name(pod: Pod) -> str:
-    """A volume name that the pod neither declares nor mounts."""
     taken = {volume.name for volume in pod.volumes}
     taken.update(mount.volume for container in pod.containers for mount in container.mounts)
     name, number = VOLUME, 2
@@ -271,23 +252,12 @@ def _size(pod: Pod, settings: Settings, having: Sequence[Container]) -> tuple[in
     return limit, [Advice(where, found, f"Raise resources.limits.memory to {wanted} or more")]
 
 
-_TWO_GPUS = "{limits: {nvidia.com/gpu: 2, memory: 64Gi}}"
-
 RULE = Rule(
     key="sharedMemory",
     promise="Containers with GPUs get a memory-backed /dev/shm.",
     problem='Data loaders of PyTorch die of a bus error and NCCL of "No space left on device", because processes share '
     "data in /dev/shm, which has only 64 MiB in a container.",
-    examples=(
-        Example(training_pod(resources=_TWO_GPUS)),
-        Example(
-            training_pod(
-                "volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 128Gi}}]",
-                container="volumeMounts: [{name: shm, mountPath: /dev/shm}]",
-                resources=_TWO_GPUS,
-            )
-        ),
-    ),
+    examples=(Example(training_pod(resources="{limits: {nvidia.com/gpu: 2, memory: 64Gi}}")),),
     settings=Settings,
     mutate=mutate,
     validate=validate,

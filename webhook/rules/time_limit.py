@@ -1,12 +1,10 @@
 """Interactive GPU pods end after a while, because people forget them.
 
-A pod is interactive if its labels match one of the `selectors`. The rule limits `activeDeadlineSeconds`, the time that
-the pod may run. After that time the kubelet fails the pod (DeadlineExceeded), and its GPUs are free. A server of
-JupyterHub is a single pod, so it stays ended. A pod of a StatefulSet or Deployment, such as that of a Kubeflow
-Notebook, is created anew at once: what was in memory is lost, and pods that have waited longer may get the GPU first.
-
-Kubernetes refuses `activeDeadlineSeconds` in the templates of StatefulSets and Deployments. So their pods get it under
-`missing: refuse`, too.
+A pod is interactive if its labels match one of the `selectors`. The rule limits its `activeDeadlineSeconds`. After that
+time the kubelet fails the pod (DeadlineExceeded), and its GPUs are free. A server of JupyterHub stays ended; a pod of a
+StatefulSet or Deployment, such as a Kubeflow Notebook, is created anew: what was in memory is lost, and pods that have
+waited longer may get the GPU first. Kubernetes refuses `activeDeadlineSeconds` in the templates of these, so their pods
+get it under `missing: refuse`, too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -55,24 +53,21 @@ class Settings(InjectionSettings):
         default=({"component": "singleuser-server"}, {"notebook-name": "*"}),
         json_schema_extra={"minItems": 1},
     )
-    """Labels of interactive pods, each with its value or a glob of values. A pod is interactive if it has all labels of
-    at least one of the maps. Default: servers of JupyterHub and notebooks of Kubeflow."""
+    """Labels of interactive pods, each with its value or a glob of values; a pod has all labels of one of the maps.
+    Default: servers of JupyterHub and notebooks of Kubeflow."""
     max: Duration = "12h"
     """The longest time that an interactive GPU pod may run, such as `8h`, `90m` or `1h30m`."""
     missing: Literal["inject", "refuse"] = "inject"
     """What happens to a pod without `activeDeadlineSeconds`: `inject` gives it `max`, `refuse` refuses it."""
     longer: Literal["refuse", "cap"] = "refuse"
-    """What happens to a pod with a longer limit: `refuse` refuses it, `cap` overwrites it with `max` and says so in a
-    warning."""
+    """What happens to a pod with a longer limit: `refuse`, or `cap`, which overwrites it with `max` and warns."""
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """The keys of all labels by which interactive pods are known."""
         return frozenset(key for selector in self.selectors for key in selector)
 
     @cached_property
     def seconds(self) -> int:
-        """The longest time, in seconds."""
         return parse_duration(self.max)
 
 
@@ -134,22 +129,19 @@ apiVersion: v1
 kind: Pod
 metadata:
   name: jupyter-ada
-  labels: {{component: singleuser-server}}
+  labels: {component: singleuser-server}
 spec:
-{}  containers:
+  containers:
     - name: notebook
       image: quay.io/jupyter/pytorch-notebook:cuda12-python-3.12
-      resources: {{limits: {{cpu: 4, memory: 16Gi, nvidia.com/gpu: 1}}}}
+      resources: {limits: {cpu: 4, memory: 16Gi, nvidia.com/gpu: 1}}
 """
 
 RULE = Rule(
     key="timeLimit",
     promise="Interactive GPU pods end after a while.",
     problem="A notebook that somebody forgot on Friday keeps its GPU over the weekend, while others wait for one.",
-    examples=(
-        Example(_SERVER.format(""), {"max": "8h"}),
-        Example(_SERVER.format("  activeDeadlineSeconds: 604800\n"), {"max": "8h"}),
-    ),
+    examples=(Example(_SERVER, {"max": "8h"}),),
     settings=Settings,
     mutate=mutate,
     validate=validate,
