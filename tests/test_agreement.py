@@ -149,7 +149,7 @@ def in_its_namespace(raw: Object) -> Object:
 
 @given(some_pods(), policy_sets())
 @checked
-def test_A4_all_agree_about_pods(raw: Object, using: PolicySet) -> None:
+def test_all_agree_about_pods(raw: Object, using: PolicySet) -> None:
     raw = in_its_namespace(raw)
     answer, warnings = answer_for_pod(raw, using)
     listed = reviewed(raw, using)

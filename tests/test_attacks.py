@@ -66,7 +66,7 @@ def is_refused(raw: dict[str, Any], using: PolicySet = ENFORCED) -> bool:
     ],
     ids=lambda metadata: next(iter(metadata)),
 )
-def test_A1_nothing_that_a_tenant_writes_into_a_pod_changes_the_verdict(metadata: dict[str, Any]) -> None:
+def test_nothing_that_a_tenant_writes_into_a_pod_changes_the_verdict(metadata: dict[str, Any]) -> None:
     plain, dressed = validate(pod(9)), validate(pod(9, **metadata))
     assert not plain.answer.is_allowed
     assert dressed.answer == plain.answer
@@ -77,7 +77,7 @@ def test_A1_nothing_that_a_tenant_writes_into_a_pod_changes_the_verdict(metadata
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1", "v1beta2", "v2alpha1"])
 @pytest.mark.parametrize("kind", WORKLOADS)
-def test_A2_every_version_of_a_workload_is_checked(kind: str, version: str) -> None:
+def test_every_version_of_a_workload_is_checked(kind: str, version: str) -> None:
     group = WORKLOADS[kind][0].rpartition("/")[0]
     raw = workload(kind, pod(9)) | {"apiVersion": f"{group}/{version}" if group else version}
     assert phases.workloads(request(raw), ENFORCED, FACTS).answer.warnings
@@ -87,7 +87,7 @@ def test_A2_every_version_of_a_workload_is_checked(kind: str, version: str) -> N
 
 
 @pytest.mark.parametrize("other", ["team-a", "*eam-a"], ids=["the same name", "a glob as long"])
-def test_A3_two_files_that_can_claim_one_namespace_are_an_error_at_load(tmp_path: Path, other: str) -> None:
+def test_two_files_that_can_claim_one_namespace_are_an_error_at_load(tmp_path: Path, other: str) -> None:
     first = "team-a" if other == "team-a" else "team-*"
     for name, pattern in (("one", first), ("two", other)):
         text = POLICY.replace("_default", name).replace("spec:\n", f'spec:\n  namespaces: ["{pattern}"]\n')
@@ -100,7 +100,7 @@ def test_A3_two_files_that_can_claim_one_namespace_are_an_error_at_load(tmp_path
 
 
 @pytest.mark.parametrize(("namespace", "is_allowed"), [("team", False), ("exempt", True), ("exempt-2", True)])
-def test_A4_webhook_and_review_know_the_same_exceptions(namespace: str, is_allowed: bool) -> None:
+def test_webhook_and_review_know_the_same_exceptions(namespace: str, is_allowed: bool) -> None:
     lax = policy({"gpuLimits": {"mode": "warn"}}, name="exempt")
     using = PolicySet.of(ENFORCED.default, {"exempt": lax, "exempt-*": lax})
     raw = pod(9, namespace=namespace, spec={**pod(9)["spec"], "nodeSelector": {"pool": "gpu"}})
@@ -127,7 +127,7 @@ class FailingFacts:
 
 @pytest.mark.parametrize("look_up", ["runtime_class", "matching_nodes"])
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
-def test_A5_a_failing_look_up_is_no_verdict_and_is_counted(tmp_path: Path, look_up: str, path: str) -> None:
+def test_a_failing_look_up_is_no_verdict_and_is_counted(tmp_path: Path, look_up: str, path: str) -> None:
     replica = Replica(tmp_path / "policies")
     replica.write(POLICY + "    runtimeClass: {mode: enforce}\n")
     replica.store.check()
@@ -146,7 +146,7 @@ def test_A5_a_failing_look_up_is_no_verdict_and_is_counted(tmp_path: Path, look_
 # A8: policies that make the engine talk to the network.
 
 
-def test_A8_no_answer_needs_the_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_answer_needs_the_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise AssertionError("a connection on the way to an answer")
 
@@ -161,7 +161,7 @@ def test_A8_no_answer_needs_the_network(monkeypatch: pytest.MonkeyPatch, tmp_pat
 # A9: messages show what belongs to other tenants.
 
 
-def test_A9_messages_show_nothing_of_other_namespaces_or_of_nodes() -> None:
+def test_messages_show_nothing_of_other_namespaces_or_of_nodes() -> None:
     node = {
         "metadata": {"name": "secret-node", "uid": "1", "labels": {"secret-label": "secret-value"}},
         "status": {"capacity": {"nvidia.com/gpu": "8"}, "runtimeHandlers": [{"name": "secret-handler"}]},
@@ -201,13 +201,13 @@ def test_A9_messages_show_nothing_of_other_namespaces_or_of_nodes() -> None:
     ],
     ids=lambda spec: next(iter(spec)),
 )
-def test_A32_no_way_of_placing_a_pod_gets_it_past_the_maximum(spec: dict[str, Any]) -> None:
+def test_no_way_of_placing_a_pod_gets_it_past_the_maximum(spec: dict[str, Any]) -> None:
     raw = pod(5)
     raw["spec"] |= spec
     assert is_refused(raw)
 
 
-def test_A33_strangers_who_ask_change_nothing(tmp_path: Path) -> None:
+def test_strangers_who_ask_change_nothing(tmp_path: Path) -> None:
     """A review leaves no trace but a log line and counts, so a forged one gains nothing."""
     replica = Replica(tmp_path / "policies")
     before = (replica.store.current, replica.facts.facts)

@@ -48,14 +48,14 @@ def head(path: str, *headers: str) -> bytes:
 
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
-def test_A23_a_length_over_seven_mebibytes_is_refused_before_the_body_is_sent(replica: Operated, path: str) -> None:
+def test_a_length_over_seven_mebibytes_is_refused_before_the_body_is_sent(replica: Operated, path: str) -> None:
     client = replica.connect().send(head(path, f"Content-Length: {LARGEST_BODY + 1}"))
     assert client.answer()[0] == 413
     assert client.ended()
 
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
-def test_A23_a_body_of_unknown_length_is_refused_at_its_head(replica: Operated, path: str) -> None:
+def test_a_body_of_unknown_length_is_refused_at_its_head(replica: Operated, path: str) -> None:
     before = replica.metric("gpu_policy_errors_total", reason="bad_request")
     client = replica.connect().send(head(path, "Transfer-Encoding: chunked"))
     assert client.answer()[0] == 411
@@ -63,7 +63,7 @@ def test_A23_a_body_of_unknown_length_is_refused_at_its_head(replica: Operated, 
     assert before + 1 == replica.metric("gpu_policy_errors_total", reason="bad_request")
 
 
-def test_A23_the_largest_object_and_its_predecessor_are_judged(replica: Operated) -> None:
+def test_the_largest_object_and_its_predecessor_are_judged(replica: Operated) -> None:
     old = pod(1, annotations={"note": "x" * (3 * MEBIBYTE)})
     new = copy.deepcopy(old)
     new["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = 9
@@ -102,7 +102,7 @@ def nested(levels: int) -> dict[str, Any]:
     ],
 )
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
-def test_A24_a_complicated_pod_gets_its_answer(replica: Operated, path: str, raw: dict[str, Any]) -> None:
+def test_a_complicated_pod_gets_its_answer(replica: Operated, path: str, raw: dict[str, Any]) -> None:
     status, _, body = replica.ask(path, review(raw))
     assert status == 200
     if path == "/validate":
@@ -110,14 +110,14 @@ def test_A24_a_complicated_pod_gets_its_answer(replica: Operated, path: str, raw
 
 
 @pytest.mark.parametrize("bracket", [pytest.param("[", id="lists"), pytest.param('{"a":', id="maps")])
-def test_A24_nesting_that_no_parser_takes_is_refused(replica: Operated, bracket: str) -> None:
+def test_nesting_that_no_parser_takes_is_refused(replica: Operated, bracket: str) -> None:
     client = replica.connect()
     status, _, body = client.ask("/mutate", (bracket * 200_000).encode(), content_type="application/json")
     assert (status, body.startswith(b"the body is not JSON")) == (400, True)
     assert replica.ask("/mutate", review(pod(1)))[0] == 200
 
 
-def test_A24_heavy_requests_do_not_keep_small_ones_from_their_answers(replica: Operated) -> None:
+def test_heavy_requests_do_not_keep_small_ones_from_their_answers(replica: Operated) -> None:
     """Four clients send pods of a mebibyte without a pause; each small request is answered, none sent back as late."""
     heavy = json.dumps(review(many_variables())).encode()
     finished = threading.Event()
@@ -143,7 +143,7 @@ def test_A24_heavy_requests_do_not_keep_small_ones_from_their_answers(replica: O
     assert set(answered) == {200}
 
 
-def test_A24_what_has_waited_for_half_of_its_timeout_is_sent_back_and_the_replica_catches_up(replica: Operated) -> None:
+def test_what_has_waited_for_half_of_its_timeout_is_sent_back_and_the_replica_catches_up(replica: Operated) -> None:
     """Nobody waits any more for what a replica without CPU has left lying; the API server asks again in a second."""
     before = replica.metric("gpu_policy_errors_total", reason="overloaded")
     late = [replica.connect() for _ in range(20)]
@@ -167,7 +167,7 @@ def test_A24_what_has_waited_for_half_of_its_timeout_is_sent_back_and_the_replic
 
 
 @pytest.mark.untraced  # a client that coverage slows down takes its answers too late
-def test_A39_reviews_that_are_made_to_take_memory_take_little_of_it_also_together(
+def test_reviews_that_are_made_to_take_memory_take_little_of_it_also_together(
     replica: Operated, tmp_path: Path
 ) -> None:
     containers = pod(*[1] * 10_000)["spec"]["containers"]
@@ -200,7 +200,7 @@ def test_A39_reviews_that_are_made_to_take_memory_take_little_of_it_also_togethe
     assert replica.peak_memory() < 200 * MEBIBYTE
 
 
-def test_A33_connections_that_do_nothing_do_not_keep_the_api_server_out(replica: Operated) -> None:
+def test_connections_that_do_nothing_do_not_keep_the_api_server_out(replica: Operated) -> None:
     """More than the process has room for, opened as fast as they can be."""
     if (descriptors := resource.getrlimit(resource.RLIMIT_NOFILE)[0]) < 2_500:
         pytest.skip(f"a process may have {descriptors} file descriptors here, this needs 2,500")

@@ -61,7 +61,7 @@ def validate(*args: Any, using: Any = ENFORCED, **kwargs: Any) -> phases.Decisio
 @pytest.mark.parametrize("replicas", [pytest.param(count, id=f"{count} replicas") for count in (0, 1, 1000, None)])
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
 @pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"])
-def test_A13_a_template_is_checked_at_any_number_of_replicas(kind: str, operation: str, replicas: int | None) -> None:
+def test_a_template_is_checked_at_any_number_of_replicas(kind: str, operation: str, replicas: int | None) -> None:
     raw = workload(kind, pod(9))
     raw["spec"]["replicas"] = replicas
     old = workload(kind, pod(0)) if operation == "UPDATE" else None
@@ -75,7 +75,7 @@ def test_A13_a_template_is_checked_at_any_number_of_replicas(kind: str, operatio
 # A15: a fresh replica is ready before it knows the policies, and admits everything.
 
 
-def test_A15_before_it_knows_the_cluster_a_replica_is_unready_and_decides_nothing(
+def test_before_it_knows_the_cluster_a_replica_is_unready_and_decides_nothing(
     tmp_path: Path, api_server: FakeApiServer
 ) -> None:
     api_server.instead[NODES] = always(500, {"kind": "Status", "message": "not yet"})
@@ -140,7 +140,7 @@ class Senders:
 @pytest.mark.parametrize(
     "drain_seconds", [pytest.param("0", id="without draining"), pytest.param("0.5", id="with draining")]
 )
-def test_A17_a_replica_that_is_told_to_end_answers_everyone_first(tmp_path: Path, drain_seconds: str) -> None:
+def test_a_replica_that_is_told_to_end_answers_everyone_first(tmp_path: Path, drain_seconds: str) -> None:
     with operated(tmp_path, f"--inventory={inventory(tmp_path)}", f"--drain-seconds={drain_seconds}") as replica:
         senders = Senders(replica, 4)
         wait_for(lambda: senders.answered > 50 or senders.lost)
@@ -176,7 +176,7 @@ WRITTEN = st.dictionaries(KEYS | st.text(max_size=20), VALUES | st.text(max_size
 
 @checked
 @given(annotations=WRITTEN, labels=WRITTEN)
-def test_A26_nothing_that_is_written_on_a_pod_exempts_it(annotations: dict[str, str], labels: dict[str, str]) -> None:
+def test_nothing_that_is_written_on_a_pod_exempts_it(annotations: dict[str, str], labels: dict[str, str]) -> None:
     """Neither phase looks away, nobody's message changes, and what is injected is the same."""
     raw = pod(9, annotations=annotations, labels=labels)
     assert validate(pod(9)).answer == validate(raw).answer
@@ -187,7 +187,7 @@ def test_A26_nothing_that_is_written_on_a_pod_exempts_it(annotations: dict[str, 
 # A27: a report or an event for each request grows until etcd is full.
 
 
-def test_A27_a_review_writes_nothing_anywhere(tmp_path: Path, api_server: FakeApiServer) -> None:
+def test_a_review_writes_nothing_anywhere(tmp_path: Path, api_server: FakeApiServer) -> None:
     """No request to the API server, which every watch has a connection of its own to, and no file."""
     with operated(tmp_path, f"--kubeconfig={api_server.kubeconfig(tmp_path)}") as replica:
         eventually(lambda: replica.page("/readyz")[0] == 200)
@@ -204,7 +204,7 @@ def test_A27_a_review_writes_nothing_anywhere(tmp_path: Path, api_server: FakeAp
 # A29: two controllers undo each other's changes for ever.
 
 
-def test_A29_what_another_webhook_adds_between_two_calls_is_completed_and_the_rest_left_alone() -> None:
+def test_what_another_webhook_adds_between_two_calls_is_completed_and_the_rest_left_alone() -> None:
     once = patched(raw := pod(2), mutate(raw))
     once["spec"]["containers"].append(make_container("sidecar"))
     again = mutate(once)
@@ -215,7 +215,7 @@ def test_A29_what_another_webhook_adds_between_two_calls_is_completed_and_the_re
 
 
 @pytest.mark.parametrize("kind", WORKLOADS)
-def test_A29_workloads_stay_as_they_were_written(kind: str) -> None:
+def test_workloads_stay_as_they_were_written(kind: str) -> None:
     for raw in (pod(2), pod(9), pod(0), requests_only()):
         for using in (ENFORCED, REPAIRING):
             asked = request(workload(kind, raw))
@@ -226,7 +226,7 @@ def test_A29_workloads_stay_as_they_were_written(kind: str) -> None:
 # A33: somebody other than the API server talks to the port.
 
 
-def test_A33_with_an_authority_for_clients_only_its_clients_are_answered_and_probes_still_are(tmp_path: Path) -> None:
+def test_with_an_authority_for_clients_only_its_clients_are_answered_and_probes_still_are(tmp_path: Path) -> None:
     """That a client of another name is objected to is in tests/server/test_tls.py."""
     ours = make_certificate(tmp_path, "api-server")
     names = ["--client-name=other", "--client-name=api-server"]
@@ -255,7 +255,7 @@ spec: {rules: {gpuQuota: {mode: enforce, gpus: 8}}}
 """
 
 
-def test_A46_who_makes_a_review_up_hears_nothing_of_usage_where_the_platform_says_so(tmp_path: Path) -> None:
+def test_who_makes_a_review_up_hears_nothing_of_usage_where_the_platform_says_so(tmp_path: Path) -> None:
     """What is said otherwise is in tests/admission/test_service_quotas.py."""
     file = tmp_path / "inventory.yaml"
     file.write_text(RUNNING)

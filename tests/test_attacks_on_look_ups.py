@@ -94,7 +94,7 @@ def with_env(*entries: object) -> images.Document:
         pytest.param(images.config({}, architecture="../../etc/passwd"), id="an odd architecture"),
     ],
 )
-def test_A10_an_image_that_says_nonsense_counts_as_one_that_says_nothing(
+def test_an_image_that_says_nonsense_counts_as_one_that_says_nothing(
     registry: DockerRegistry, looked_up: LookupService, config: images.Document
 ) -> None:
     """It passes while its registry is being asked, and is then refused where the policy wants to know."""
@@ -117,7 +117,7 @@ def test_A10_an_image_that_says_nonsense_counts_as_one_that_says_nothing(
         pytest.param({}, {"CUDA_VERSION": "13.0"}, False, id="the pod says otherwise"),
     ],
 )
-def test_A10_an_image_overrules_nobody_who_knows_better(
+def test_an_image_overrules_nobody_who_knows_better(
     registry: DockerRegistry, looked_up: LookupService, settings: dict[str, Any], env: dict[str, str], is_allowed: bool
 ) -> None:
     image = pushed(registry, "lies", images.config({"CUDA_VERSION": "11.4.0"}))

@@ -10,7 +10,7 @@ from tests.replicas import Replica
 ROOT = Path(__file__).parent.parent
 
 
-def test_A1_policies_are_files_and_no_objects_of_the_cluster(tmp_path: Path) -> None:
+def test_policies_are_files_and_no_objects_of_the_cluster(tmp_path: Path) -> None:
     replica = Replica(tmp_path / "policies")
     before = replica.store.current
     for kind in (("gpupolicy.dev", "v1alpha1", "GPUPolicy"), ("", "v1", "ConfigMap"), ("", "v1", "Namespace")):
@@ -19,20 +19,20 @@ def test_A1_policies_are_files_and_no_objects_of_the_cluster(tmp_path: Path) -> 
     assert replica.store.current is before
 
 
-def test_A1_no_label_that_a_tenant_can_set_keeps_a_namespace_away() -> None:
+def test_no_label_that_a_tenant_can_set_keeps_a_namespace_away() -> None:
     for entry in shipped().entries:
         assert "objectSelector" not in entry
         selectors = entry["namespaceSelector"]["matchExpressions"]
         assert {selector["key"] for selector in selectors} == {"kubernetes.io/metadata.name"}
 
 
-def test_A2_the_configurations_ask_for_every_version() -> None:
+def test_the_configurations_ask_for_every_version() -> None:
     for entry in shipped().entries:
         assert entry["matchPolicy"] == "Equivalent"
         assert {version for rule in entry["rules"] for version in rule["apiVersions"]} == {"*"}
 
 
-def test_A5_a_request_without_an_answer_stops_the_pod() -> None:
+def test_a_request_without_an_answer_stops_the_pod() -> None:
     """Which only GPU pods notice, and pods that are after GPU nodes; what the chart makes for older clusters is tried
     in tests/deploy.
     """
@@ -43,7 +43,7 @@ def test_A5_a_request_without_an_answer_stops_the_pod() -> None:
     assert last == ["only-gpu-pods", "only-gpu-pods-and-nodes"]
 
 
-def test_A8_policies_are_data_without_addresses_or_expressions() -> None:
+def test_policies_are_data_without_addresses_or_expressions() -> None:
     schemas = [json.loads((ROOT / "docs" / f"{name}-schema.json").read_text()) for name in ("policy", "quotas")]
     keys: set[str] = set()
 
@@ -62,7 +62,7 @@ def test_A8_policies_are_data_without_addresses_or_expressions() -> None:
     assert not [key for key in keys - {"accelerators", "hostNetworkEnv"} if any(word in key.lower() for word in words)]
 
 
-def test_A1_A8_A17_A27_the_webhook_may_read_of_tenants_only_what_counts_and_write_only_what_is_its_own() -> None:
+def test_the_webhook_may_read_of_tenants_only_what_counts_and_write_only_what_is_its_own() -> None:
     """No replica could take a configuration away. For a request it writes ledgers, and Events about stored pods.
 
     Creating cannot be limited to a name; in its own namespace it creates the Secret that somebody deleted, and the
@@ -103,7 +103,7 @@ def test_A1_A8_A17_A27_the_webhook_may_read_of_tenants_only_what_counts_and_writ
     assert {role["metadata"]["name"] for role in objects.of("ClusterRole")} == {"gpu-policy", "gpu-policy-view"}
 
 
-def test_A8_what_tenants_may_do_with_quotas_is_to_look_at_their_own() -> None:
+def test_what_tenants_may_do_with_quotas_is_to_look_at_their_own() -> None:
     viewing = shipped().one("ClusterRole", "gpu-policy-view")
     assert {label for label in viewing["metadata"]["labels"] if "aggregate-to" in label} == {
         "rbac.authorization.k8s.io/aggregate-to-view"
@@ -118,7 +118,7 @@ def test_A8_what_tenants_may_do_with_quotas_is_to_look_at_their_own() -> None:
     assert {one["scope"] for one in definitions} == {"Namespaced"}
 
 
-def test_A1_a_policy_file_is_no_object_of_any_kind_of_the_cluster() -> None:
+def test_a_policy_file_is_no_object_of_any_kind_of_the_cluster() -> None:
     """Whoever applies one to the cluster by mistake is told so, and whoever puts such an object into a file is, too."""
     kinds = {definition["spec"]["names"]["kind"] for definition in shipped().of("CustomResourceDefinition")}
     assert kinds == {"GPUQuota", "EffectiveGPUPolicy"}
@@ -127,7 +127,7 @@ def test_A1_a_policy_file_is_no_object_of_any_kind_of_the_cluster() -> None:
 # A12: kubectl debug is not matched.
 
 
-def test_A12_the_configurations_ask_for_the_subresources_that_change_a_pod() -> None:
+def test_the_configurations_ask_for_the_subresources_that_change_a_pod() -> None:
     for entry in shipped().entries:
         if entry["name"].startswith("validate"):
             updated = {r for rule in entry["rules"] if "UPDATE" in rule["operations"] for r in rule["resources"]}
@@ -137,7 +137,7 @@ def test_A12_the_configurations_ask_for_the_subresources_that_change_a_pod() -> 
 # A33: somebody other than the API server talks to the port. The caps on connections are tried in tests/server.
 
 
-def test_A33_the_network_policy_leaves_only_the_port_of_the_webhook_open() -> None:
+def test_the_network_policy_leaves_only_the_port_of_the_webhook_open() -> None:
     objects = shipped()
     network_policy = objects.one("NetworkPolicy", "gpu-policy")["spec"]
     labels = objects.one("Deployment")["spec"]["template"]["metadata"]["labels"]
@@ -154,9 +154,7 @@ def test_A33_the_network_policy_leaves_only_the_port_of_the_webhook_open() -> No
 # A34: static pods, generated names, dry runs.
 
 
-def test_A34_the_configurations_say_that_dry_runs_leave_nothing_and_other_requests_only_where_quotas_are_asked() -> (
-    None
-):
+def test_the_configurations_say_that_dry_runs_leave_nothing_and_other_requests_only_where_quotas_are_asked() -> None:
     """The validating phase and that of claims write ledgers; the others change nothing."""
     effects = {entry["name"]: entry["sideEffects"] for entry in shipped().entries}
     assert {name for name, effect in effects.items() if effect == "NoneOnDryRun"} == {
@@ -165,7 +163,7 @@ def test_A34_the_configurations_say_that_dry_runs_leave_nothing_and_other_reques
     assert set(effects.values()) == {"None", "NoneOnDryRun"}
 
 
-def test_A13_scaling_brings_nothing_in_that_was_not_checked() -> None:
+def test_scaling_brings_nothing_in_that_was_not_checked() -> None:
     """A Scale holds a number and no template; the pods that it leads to are created, and checked, as any others."""
     asked_for = {resource for entry in shipped().entries for rule in entry["rules"] for resource in rule["resources"]}
     assert "pods" in asked_for

@@ -61,7 +61,7 @@ CHANGES = [
     "policies", [pytest.param(TENANTS, id="tenants"), pytest.param(SHIPPED, id="shipped policies")]
 )
 @pytest.mark.parametrize("gpus", [pytest.param((9,), id="too many GPUs"), pytest.param((), id="no GPU")])
-def test_A51_what_controllers_change_in_an_admitted_pod_is_not_refused(
+def test_what_controllers_change_in_an_admitted_pod_is_not_refused(
     gpus: tuple[int, ...], policies: Any, change: Change
 ) -> None:
     policy = policies.for_namespace("tenant-a")

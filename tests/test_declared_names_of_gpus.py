@@ -44,14 +44,14 @@ EXTRA = '{extra: [{name: "example.com/vgpu-*", vendor: nvidia}]}'
         pytest.param(f'{{gpuQuota: {{mode: enforce, gpus: 4, weights: {{"{OWN}": 1}}}}}}', id="a weight"),
     ],
 )
-def test_A42_names_that_a_policy_declares_are_counted_everywhere(tmp_path: Path, rules: str) -> None:
+def test_names_that_a_policy_declares_are_counted_everywhere(tmp_path: Path, rules: str) -> None:
     policy_set = written(tmp_path, f"{{accelerators: {EXTRA}, rules: {rules}}}")
     assert said_of(asking(OWN, 5), policy_set, "team").refusals
     assert not said_of(asking(OWN, 4), policy_set, "team").refusals
     assert not said_of(asking("example.com/nic", 5), policy_set, "team").refusals
 
 
-def test_A42_stored_pods_with_declared_names_count_against_a_shared_quota(tmp_path: Path) -> None:
+def test_stored_pods_with_declared_names_count_against_a_shared_quota(tmp_path: Path) -> None:
     policy_set = written(
         tmp_path, f"{{accelerators: {EXTRA}, rules: {{}}}}", "{quotas: [{name: a, namespaces: [team], gpus: 4}]}"
     )
@@ -101,7 +101,7 @@ def _containers() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("spec", [pytest.param(spec, id=name) for name, spec in _containers()])
-def test_A42_no_arrangement_of_containers_hides_a_class(spec: dict[str, Any]) -> None:
+def test_no_arrangement_of_containers_hides_a_class(spec: dict[str, Any]) -> None:
     raw = pod(spec={"containers": [container("c")], **spec})
     assert said_of(raw, policies({"gpuLimits": {"maxPerPod": 8}}), "team").refusals
 

@@ -33,7 +33,7 @@ def of_quota(outcome: Outcome) -> list[tuple[FindingKind, bool, str]]:
         pytest.param(claiming(), id="a resource claim"),
     ],
 )
-def test_A42_a_tenant_gets_no_gpus_by_another_name(raw: dict[str, Any]) -> None:
+def test_a_tenant_gets_no_gpus_by_another_name(raw: dict[str, Any]) -> None:
     assert any(finding.rule in {"gpuQuota", "gpuLimits"} for finding in said_of(raw, TENANTS, TENANT).refusals)
     refused = engine.validate_workload(
         workload("Deployment", raw),
@@ -46,13 +46,13 @@ def test_A42_a_tenant_gets_no_gpus_by_another_name(raw: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("resource", [GPU_CLASS, f"{CLASS}gpu.amd.com", f"{CLASS}vfio.gpu.nvidia.com", "intel.com/gpu"])
-def test_A42_a_maximum_counts_device_classes_of_gpus(resource: str) -> None:
+def test_a_maximum_counts_device_classes_of_gpus(resource: str) -> None:
     found = said_of(asking(resource, 9), policies({"gpuLimits": {"maxPerPod": 8}}), "team")
     assert [(one.rule, one.field) for one in found.refusals] == [("gpuLimits", "spec")]
     assert "requests 9 GPUs" in found.refusal
 
 
-def test_A42_a_device_class_counts_by_its_requests_which_may_stand_without_limits() -> None:
+def test_a_device_class_counts_by_its_requests_which_may_stand_without_limits() -> None:
     """Kubernetes takes it for a resource of its own, of which limits may be larger, or absent."""
     requests = pod(spec={"containers": [container("c", requests={GPU_CLASS: 64})]})
     larger = pod(spec={"containers": [container("c", requests={GPU_CLASS: 1}, limits={GPU_CLASS: 64})]})
@@ -71,7 +71,7 @@ def test_A42_a_device_class_counts_by_its_requests_which_may_stand_without_limit
     ],
 )
 @pytest.mark.parametrize("is_shared_quota", [False, True], ids=["a quota of the namespace", "a shared quota"])
-def test_A42_claims_are_refused_or_told_where_a_quota_holds(
+def test_claims_are_refused_or_told_where_a_quota_holds(
     tmp_path: Path, mode: str | None, kind: FindingKind, why: str, is_shared_quota: bool
 ) -> None:
     claims = f", claims: {mode}" if mode else ""
@@ -110,7 +110,7 @@ def test_a_claim_without_a_quota_is_not_worth_a_word() -> None:
     assert of_quota(said_of(claiming(), SHIPPED, "default")) == []
 
 
-def test_A51_an_update_is_never_refused_for_claims_that_were_admitted() -> None:
+def test_an_update_is_never_refused_for_claims_that_were_admitted() -> None:
     """An earlier policy admitted them, and a controller changes something else."""
     old = claiming()
     new = {**old, "metadata": {**old["metadata"], "labels": {"kueue.x-k8s.io/queue-name": "a"}}}

@@ -118,7 +118,7 @@ def test_nothing_to_audit_is_a_mistake() -> None:
 
 
 @needs_helm
-def test_A35_no_two_audits_overlap_and_none_runs_for_ever() -> None:
+def test_no_two_audits_overlap_and_none_runs_for_ever() -> None:
     objects = audited(schedule="@hourly", activeDeadlineSeconds=600)
     spec = objects.one("CronJob")["spec"]
     assert (spec["schedule"], spec["concurrencyPolicy"]) == ("@hourly", "Forbid")

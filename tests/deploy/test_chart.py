@@ -77,12 +77,12 @@ def test_without_helm_nothing_is_written_and_the_remedy_is_named() -> None:
 
 @needs_helm
 @value_sets
-def test_A22_rendering_twice_gives_the_same_bytes(values: dict[str, Any]) -> None:
+def test_rendering_twice_gives_the_same_bytes(values: dict[str, Any]) -> None:
     assert render(values, f"--kube-version={NEWEST}") == rendered_text(values)
 
 
 @pytest.mark.parametrize("file", TEMPLATES, ids=lambda file: file.name)
-def test_A22_no_template_makes_certificates_or_draws_at_random_or_asks_the_cluster(file: Path) -> None:
+def test_no_template_makes_certificates_or_draws_at_random_or_asks_the_cluster(file: Path) -> None:
     actions = " ".join(re.findall(r"\{\{(?!-? *\/\*).*?\}\}", file.read_text()))
     functions = set(re.findall(r"(?<![.\"$\w])[a-zA-Z]\w*", actions))
     assert "include" in functions or "define" in functions or "fail" in functions

@@ -78,7 +78,7 @@ def test_an_update_takes_no_replica_away_before_another_one_is_ready() -> None:
     assert strategy == {"maxSurge": 1, "maxUnavailable": 0}
 
 
-def test_A5_a_replica_has_an_hour_to_wait_for_the_api_server_its_certificate_and_policies_without_mistakes() -> None:
+def test_a_replica_has_an_hour_to_wait_for_the_api_server_its_certificate_and_policies_without_mistakes() -> None:
     probe = shipped().container["startupProbe"]
     assert probe["periodSeconds"] * probe["failureThreshold"] == 3600
     assert probe["httpGet"]["path"] == shipped().container["livenessProbe"]["httpGet"]["path"] == "/livez"

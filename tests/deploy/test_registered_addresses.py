@@ -21,7 +21,7 @@ def test_the_replicas_compare_with_exactly_what_is_installed(values: dict[str, A
 
 @needs_helm
 @pytest.mark.parametrize("port", [8443, 10250, 1024])
-def test_A30_the_port_reaches_everything_that_has_to_know_it(port: int) -> None:
+def test_the_port_reaches_everything_that_has_to_know_it(port: int) -> None:
     objects = rendered({"port": port})
     container_port, metrics_port = objects.container["ports"]
     assert ("--port", str(port)) in objects.options

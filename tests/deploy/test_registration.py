@@ -84,7 +84,7 @@ def test_kinds_of_ones_own_are_asked_about_too() -> None:
         }
 
 
-def test_A13_neither_scale_nor_status_of_a_workload_is_ever_asked_about() -> None:
+def test_neither_scale_nor_status_of_a_workload_is_ever_asked_about() -> None:
     *_, workloads = shipped().about_pods
     assert not [name for _, name in registered(workloads) if "/" in name or "*" in name]
 
@@ -140,14 +140,14 @@ def test_the_chart_says_of_its_policies_which_release_they_are_of() -> None:
     assert (labels[NAME_LABEL], labels[VERSION_LABEL]) == (RELEASED, version())
 
 
-def test_A19_deleting_is_never_asked_about() -> None:
+def test_deleting_is_never_asked_about() -> None:
     for entry in shipped().entries:
         assert {operation for rule in entry["rules"] for operation in rule["operations"]} <= {"CREATE", "UPDATE"}
 
 
 @needs_helm
 @value_sets
-def test_A19_the_webhooks_own_namespace_and_kube_system_are_always_excluded(values: dict[str, Any]) -> None:
+def test_the_webhooks_own_namespace_and_kube_system_are_always_excluded(values: dict[str, Any]) -> None:
     for entry in rendered(values, namespace="platform").about_pods:
         excluded = entry["namespaceSelector"]["matchExpressions"][0]
         assert (excluded["key"], excluded["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
@@ -159,7 +159,7 @@ AGENTS = NEVER_SENT[2:]
 
 
 @needs_helm
-def test_A52_where_agents_of_gpu_nodes_usually_are_is_excluded_until_other_namespaces_are_named() -> None:
+def test_where_agents_of_gpu_nodes_usually_are_is_excluded_until_other_namespaces_are_named() -> None:
     """So that a new node gets its device plugin while nobody answers."""
     named = {"webhook": {"namespaceSelector": {"exclude": ["team-infra", "gpu-policy"]}}}
     for values, expected in (({}, AGENTS), (named, ["team-infra"])):
@@ -168,7 +168,7 @@ def test_A52_where_agents_of_gpu_nodes_usually_are_is_excluded_until_other_names
             assert excluded == ["kube-system", "gpu-policy", *expected]
 
 
-def test_A52_agents_that_are_not_excluded_after_all_are_not_refused_by_the_policies_that_come_along() -> None:
+def test_agents_that_are_not_excluded_after_all_are_not_refused_by_the_policies_that_come_along() -> None:
     policy = quick_yaml.load((ROOT / "policies" / "gpu-operator.yaml").read_text())
     assert set(AGENTS) <= set(policy["spec"]["namespaces"])
     assert policy["spec"]["rules"]["visibleDevices"] == {"mode": "disabled"}
@@ -176,7 +176,7 @@ def test_A52_agents_that_are_not_excluded_after_all_are_not_refused_by_the_polic
 
 @needs_helm
 @value_sets
-def test_A25_namespaces_and_objects_are_selected_by_nothing_that_a_tenant_can_change(values: dict[str, Any]) -> None:
+def test_namespaces_and_objects_are_selected_by_nothing_that_a_tenant_can_change(values: dict[str, Any]) -> None:
     for entry in rendered(values).entries:
         assert "objectSelector" not in entry
         assert set(entry["namespaceSelector"]) == {"matchExpressions"}
@@ -237,7 +237,7 @@ def test_conditions_are_read_from_the_generated_file() -> None:
 
 
 @needs_helm
-def test_A41_a_value_says_that_pods_get_the_nvidia_runtime_without_naming_it() -> None:
+def test_a_value_says_that_pods_get_the_nvidia_runtime_without_naming_it() -> None:
     generated = quick_yaml.load((CHART / "files" / "match-conditions.yaml").read_text())["nvidiaIsDefaultRuntime"]
     objects = rendered({"webhook": {"nvidiaIsDefaultRuntime": True}})
     found = [entry["matchConditions"] for entry in objects.about_pods]
@@ -260,7 +260,7 @@ def test_the_value_for_the_version_weighs_more_than_the_version_that_helm_sees()
         ),
     ],
 )
-def test_A42_names_that_only_the_platform_knows_are_sent(name: object, sent: list[str], kept: list[str]) -> None:
+def test_names_that_only_the_platform_knows_are_sent(name: object, sent: list[str], kept: list[str]) -> None:
     """In every list of names, as the policy would have them, and beside the names that everybody knows."""
     listed = re.compile(r"\.matches\(r'(.*?)'\)")
     plain, objects = rendered(), rendered({"accelerators": {"extra": [name]}})

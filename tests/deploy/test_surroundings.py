@@ -42,7 +42,7 @@ def test_drains_take_one_replica_at_a_time_and_any_that_is_not_ready() -> None:
 
 
 @needs_helm
-def test_A46_metrics_have_a_network_policy_of_their_own() -> None:
+def test_metrics_have_a_network_policy_of_their_own() -> None:
     open_to_all, narrow = (
         rendered(VALUE_SETS[name]).one("NetworkPolicy", "gpu-policy-metrics")["spec"]
         for name in ("defaults", "everything closed")
@@ -63,7 +63,7 @@ def test_A46_metrics_have_a_network_policy_of_their_own() -> None:
         pytest.param("NodePort", [("gpu-policy", ["https"]), ("gpu-policy-metrics", ["metrics"])], id="nodes"),
     ],
 )
-def test_A46_metrics_never_leave_the_cluster(kind: str, services: list[tuple[str, list[str]]]) -> None:
+def test_metrics_never_leave_the_cluster(kind: str, services: list[tuple[str, list[str]]]) -> None:
     objects = rendered({"service": {"type": kind}, "metrics": {"port": 9100}})
     found = objects.of("Service")
     assert [(one["metadata"]["name"], [port["name"] for port in one["spec"]["ports"]]) for one in found] == services
@@ -83,7 +83,7 @@ def test_A46_metrics_never_leave_the_cluster(kind: str, services: list[tuple[str
         pytest.param(VALUE_SETS["everything closed"], "none", id="also with an authority"),
     ],
 )
-def test_A46_refusals_say_more_where_callers_are_authenticated(values: Raw, names: str) -> None:
+def test_refusals_say_more_where_callers_are_authenticated(values: Raw, names: str) -> None:
     assert dict(rendered(values).options)["--quota-names"] == names
 
 
@@ -103,7 +103,7 @@ POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
         pytest.param("1.29.9", True, True, id="wanted all the same"),
     ],
 )
-def test_A49_admission_policies_are_there_where_the_cluster_knows_them(
+def test_admission_policies_are_there_where_the_cluster_knows_them(
     version: str, enabled: Any, *, expected: bool
 ) -> None:
     objects = rendered({"admissionPolicies": {"enabled": enabled}}, version=version)
@@ -113,7 +113,7 @@ def test_A49_admission_policies_are_there_where_the_cluster_knows_them(
 
 
 @needs_helm
-def test_A47_every_name_that_the_configurations_leave_out_is_kept_for_the_platform() -> None:
+def test_every_name_that_the_configurations_leave_out_is_kept_for_the_platform() -> None:
     more = [{"operator": "NotIn", "values": ["disks"]}, {"operator": "In", "values": ["disks", "team-a"]}]
     selector = {"exclude": ["agents", "kube-system"], "matchExpressions": more}
     objects = rendered({"webhook": {"namespaceSelector": selector}}, namespace="platform")
@@ -125,7 +125,7 @@ def test_A47_every_name_that_the_configurations_leave_out_is_kept_for_the_platfo
 
 
 @needs_helm
-def test_A49_nobody_is_kept_away_until_an_administrator_is_named() -> None:
+def test_nobody_is_kept_away_until_an_administrator_is_named() -> None:
     assert not [one for one in rendered() if one["metadata"]["name"].endswith("-guard")]
     guard = rendered(VALUE_SETS["everything closed"]).one("ValidatingAdmissionPolicy", "gpu-policy-guard")["spec"]
     (condition,) = guard["matchConditions"]
@@ -141,7 +141,7 @@ def test_A49_nobody_is_kept_away_until_an_administrator_is_named() -> None:
 
 
 @needs_helm
-def test_A49_the_secrets_that_replicas_trust_and_log_in_with_are_guarded() -> None:
+def test_the_secrets_that_replicas_trust_and_log_in_with_are_guarded() -> None:
     """Whoever writes the authority of callers decides who is taken for the API server."""
     values = {
         "admissionPolicies": {"administrators": {"groups": ["platform"]}},
@@ -154,7 +154,7 @@ def test_A49_the_secrets_that_replicas_trust_and_log_in_with_are_guarded() -> No
 
 @needs_helm
 @pytest.mark.parametrize("name", ["it's me", "a\\b", ""], ids=["a quote", "a backslash", "nothing"])
-def test_A49_no_name_of_an_administrator_is_an_expression(name: str) -> None:
+def test_no_name_of_an_administrator_is_an_expression(name: str) -> None:
     with pytest.raises(HelmError, match="administrators"):
         rendered({"admissionPolicies": {"administrators": {"users": [name]}}})
 

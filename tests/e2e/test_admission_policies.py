@@ -128,7 +128,7 @@ CHANGES = [
 
 @pytest.mark.parametrize(("path", "value"), CHANGES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_A49_a_replica_changes_nothing_of_its_configurations_but_the_ca_bundle(
+def test_a_replica_changes_nothing_of_its_configurations_but_the_ca_bundle(
     site: Guarded, kind: str, path: str, value: Any
 ) -> None:
     if (kind, path) == ("validating", "/webhooks/0/sideEffects"):
@@ -137,7 +137,7 @@ def test_A49_a_replica_changes_nothing_of_its_configurations_but_the_ca_bundle(
     assert change(site, kind, path, value, "admin@system:masters") == ""
 
 
-def test_A49_a_replica_adds_no_entry_and_takes_none_away(site: Guarded) -> None:
+def test_a_replica_adds_no_entry_and_takes_none_away(site: Guarded) -> None:
     more = copy.deepcopy(site.configuration("mutating")["webhooks"][0]) | {
         "name": "more.gpupolicy.dev",
         "rules": EVERYTHING,
@@ -146,13 +146,13 @@ def test_A49_a_replica_adds_no_entry_and_takes_none_away(site: Guarded) -> None:
     assert "nothing of webhook configurations but" in change(site, "mutating", "/webhooks", [], site.replica)
 
 
-def test_A49_a_replica_writes_the_ca_bundle(site: Guarded) -> None:
+def test_a_replica_writes_the_ca_bundle(site: Guarded) -> None:
     bundle = base64.b64encode(site.material().bundle[0].public_bytes(Encoding.PEM) * 2).decode()
     for kind in KINDS:
         assert change(site, kind, "/webhooks/0/clientConfig/caBundle", bundle, site.replica) == ""
 
 
-def test_A49_a_replica_makes_and_deletes_no_configuration(site: Guarded) -> None:
+def test_a_replica_makes_and_deletes_no_configuration(site: Guarded) -> None:
     made = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingWebhookConfiguration",
@@ -183,7 +183,7 @@ def secret(name: str, kind: str = "Opaque") -> dict[str, Any]:
         pytest.param(secret("token", "kubernetes.io/service-account-token"), False, id="the token of an account"),
     ],
 )
-def test_A49_a_replica_makes_no_object_but_those_that_it_keeps(
+def test_a_replica_makes_no_object_but_those_that_it_keeps(
     site: Guarded, document: dict[str, Any], is_allowed: bool
 ) -> None:
     said = site.refusal(site.replica, "POST", document["kind"], body=document)
@@ -191,7 +191,7 @@ def test_A49_a_replica_makes_no_object_but_those_that_it_keeps(
     assert bool(said) is not is_allowed
 
 
-def test_A49_a_secret_that_somebody_deleted_is_made_anew_and_certificates_are_rotated(site: Guarded) -> None:
+def test_a_secret_that_somebody_deleted_is_made_anew_and_certificates_are_rotated(site: Guarded) -> None:
     """The real replica, under the policies."""
     before = site.served()
     site.rotate("authority")
@@ -218,7 +218,7 @@ GUARDED = [
 
 
 @pytest.mark.parametrize("document", GUARDED)
-def test_A49_nobody_but_administrators_touches_what_replicas_decide_by(site: Guarded, document: dict[str, Any]) -> None:
+def test_nobody_but_administrators_touches_what_replicas_decide_by(site: Guarded, document: dict[str, Any]) -> None:
     name = document["metadata"]["name"]
     assert apply(site.plane, site.name, document)[0] == 0
     for method, body in (("PATCH", ANNOTATED), ("DELETE", None)):
@@ -229,13 +229,13 @@ def test_A49_nobody_but_administrators_touches_what_replicas_decide_by(site: Gua
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_A49_nobody_but_administrators_touches_the_configurations(site: Guarded, kind: str) -> None:
+def test_nobody_but_administrators_touches_the_configurations(site: Guarded, kind: str) -> None:
     for method, body in (("PATCH", ANNOTATED), ("DELETE", None)):
         assert "belongs to gpu-policy" in site.refusal("tenant", method, kind, site.name, body)
         assert site.refusal("gitops", method, kind, site.name, body) == ""
 
 
-def test_A49_what_belongs_to_others_is_nobodys_business(site: Guarded) -> None:
+def test_what_belongs_to_others_is_nobodys_business(site: Guarded) -> None:
     for document in (config_map("mine"), secret("mine"), config_map("gpu-policy-of-mine")):
         assert site.refusal("tenant", "POST", document["kind"], body=document) == ""
     elsewhere = f"/api/v1/namespaces/{site.judged}/configmaps?dryRun=All"
@@ -244,7 +244,7 @@ def test_A49_what_belongs_to_others_is_nobodys_business(site: Guarded) -> None:
 
 
 @pytest.mark.parametrize("name", ["gpu-operator", "kube-amd-gpu", "team-a"])
-def test_A47_who_may_create_namespaces_takes_none_that_is_excluded(site: Guarded, name: str) -> None:
+def test_who_may_create_namespaces_takes_none_that_is_excluded(site: Guarded, name: str) -> None:
     """Whoever may change the webhook configuration may create it."""
     right = f"namespaces-of-{site.name}"
     site.plane.kubectl("create", "clusterrole", right, "--verb=create", "--resource=namespaces")

@@ -58,7 +58,7 @@ def team(webhook: Installation, make_namespace: Callable[[str], str]) -> Team:
     return Team(webhook, make_namespace("claimed"))
 
 
-def test_A50_administrative_access_in_a_template_is_refused_with_its_place(team: Team) -> None:
+def test_administrative_access_in_a_template_is_refused_with_its_place(team: Team) -> None:
     """Kubernetes itself allows it in this namespace."""
     status, said = team.plane.raw("PATCH", f"/api/v1/namespaces/{team.name}", ADMIN)
     assert status == 200, said
@@ -90,7 +90,7 @@ def test_a_claim_of_a_denied_class_is_refused_with_its_place_and_a_harmless_one_
     assert team.applied(CLAIM, exactly("gpu.nvidia.com", count=8), by=kubectl_apply) == (0, "")
 
 
-def test_A50_a_template_that_nobody_judged_is_caught_at_the_claim_that_is_made_of_it(
+def test_a_template_that_nobody_judged_is_caught_at_the_claim_that_is_made_of_it(
     team: Team, cluster: ControlPlane
 ) -> None:
     """The pod comes before its template, and a template that calls the pod its controller is not sent."""

@@ -30,7 +30,7 @@ def apply(plane: ControlPlane, namespace: str, manifest: dict[str, Any]) -> None
     plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(manifest), namespace=namespace)
 
 
-def test_A13_what_scaling_brings_is_checked_although_the_template_was_never_judged(
+def test_what_scaling_brings_is_checked_although_the_template_was_never_judged(
     webhook: Installation, cluster: ControlPlane, make_namespace: Namespaces
 ) -> None:
     """A Deployment of no replicas with too many GPUs comes in; scaled up, none of its pods does."""
@@ -49,7 +49,7 @@ def test_A13_what_scaling_brings_is_checked_although_the_template_was_never_judg
     assert pods(cluster, namespace) == []
 
 
-def test_A19_pods_and_namespaces_can_be_deleted_while_the_webhook_is_away(
+def test_pods_and_namespaces_can_be_deleted_while_the_webhook_is_away(
     webhook: Installation, cluster: ControlPlane, make_namespace: Namespaces
 ) -> None:
     namespace = make_namespace("judged")
@@ -72,7 +72,7 @@ def overloaded(webhook: Installation) -> float:
     return sum(sample.value for sample in samples if sample.labels == {"reason": "overloaded"})
 
 
-def test_A24_pods_that_met_a_replica_without_cpu_are_created_a_second_later(
+def test_pods_that_met_a_replica_without_cpu_are_created_a_second_later(
     webhook: Installation, make_namespace: Namespaces
 ) -> None:
     """What waited for more than half of the 5 s is answered 503 with Retry-After, and the API server asks again."""
@@ -100,7 +100,7 @@ def test_A24_pods_that_met_a_replica_without_cpu_are_created_a_second_later(
         pytest.param({"control-plane": "controller-manager", "name": "kube-system"}, id="of system namespaces"),
     ],
 )
-def test_A25_no_label_of_a_namespace_keeps_the_webhook_away(
+def test_no_label_of_a_namespace_keeps_the_webhook_away(
     webhook: Installation, make_namespace: Namespaces, labels: dict[str, str]
 ) -> None:
     namespace = make_namespace("judged")
@@ -110,7 +110,7 @@ def test_A25_no_label_of_a_namespace_keeps_the_webhook_away(
     assert (status, "requests 100 GPUs" in answer["message"]) == (403, True)
 
 
-def test_A25_a_namespace_cannot_take_the_name_of_one_that_is_left_out(
+def test_a_namespace_cannot_take_the_name_of_one_that_is_left_out(
     webhook: Installation, make_namespace: Namespaces
 ) -> None:
     """The one label that the selectors look at is set by the API server, whatever is written into it."""
@@ -124,7 +124,7 @@ def test_A25_a_namespace_cannot_take_the_name_of_one_that_is_left_out(
     assert (status, "requests 100 GPUs" in answer["message"]) == (403, True)
 
 
-def test_A29_what_a_gitops_controller_applies_stays_as_it_is_and_its_pods_are_completed(
+def test_what_a_gitops_controller_applies_stays_as_it_is_and_its_pods_are_completed(
     webhook: Installation, cluster: ControlPlane, make_namespace: Namespaces
 ) -> None:
     """A second apply finds no difference, and no second ReplicaSet is made."""

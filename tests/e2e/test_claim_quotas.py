@@ -121,7 +121,7 @@ def test_a_claim_that_somebody_makes_counts_until_it_is_deleted(team: Team) -> N
     team.make(gpu_pod("two", 2))
 
 
-def test_A50_a_template_that_is_swapped_between_pod_and_claim_brings_nothing_more(team: Team) -> None:
+def test_a_template_that_is_swapped_between_pod_and_claim_brings_nothing_more(team: Team) -> None:
     """The pod comes before its template, so that nothing is known of it."""
     team.make(claiming("early", resourceClaimTemplateName="late"))
     team.make(template("late", requests(5)))
@@ -148,13 +148,13 @@ def test_a_dry_run_of_a_claim_is_judged_and_leaves_no_trace(team: Team) -> None:
     assert (status, "exceeded GPU quota" in said["message"]) == (403, True)
 
 
-def test_A58_whoever_calls_a_claim_one_for_extended_resources_has_it_counted(team: Team) -> None:
+def test_whoever_calls_a_claim_one_for_extended_resources_has_it_counted(team: Team) -> None:
     raw = claim("forged", requests(5))
     raw["metadata"]["annotations"] = {"resource.kubernetes.io/extended-resource-claim": "true"}
     assert team.tried(raw)[0] == 403
 
 
-def test_A58_the_annotations_of_a_template_exempt_its_claim_from_nothing(team: Team) -> None:
+def test_the_annotations_of_a_template_exempt_its_claim_from_nothing(team: Team) -> None:
     """Kubernetes copies them into the claim. The template comes after the pod, so that the pod is admitted."""
     pod = claiming("early", resourceClaimTemplateName="late")
     pod["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpu": "1"}

@@ -101,7 +101,7 @@ def bound(site: QuotaSite, namespace: str, name: str) -> Iterator[dict[str, str]
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_A60_no_pod_is_bound_to_a_gpu_that_its_policy_forbids(
+def test_no_pod_is_bound_to_a_gpu_that_its_policy_forbids(
     site: QuotaSite, make_namespace: Namespaces, name: str
 ) -> None:
     """Pods select by field and by name, and get tolerations, selectors and gates later; a node comes meanwhile."""

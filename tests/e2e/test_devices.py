@@ -128,7 +128,7 @@ MADE_UP = {"resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"
         pytest.param(pod({}, gpu=True, annotations={"cdi.k8s.io/g": "nvidia.com/gpu=all"}), "cdi.k8s.io/g", id="CDI"),
     ],
 )
-def test_A40_one_gpu_is_no_key_to_the_others(tenant: Any, manifest: Raw, said: str) -> None:
+def test_one_gpu_is_no_key_to_the_others(tenant: Any, manifest: Raw, said: str) -> None:
     status, answer = tenant("POST", "pods", manifest)
     assert (status, "visibleDevices: " in answer, said in answer) == (403, True, True), answer
 
@@ -170,7 +170,7 @@ def test_A40_one_gpu_is_no_key_to_the_others(tenant: Any, manifest: Raw, said: s
         ),
     ],
 )
-def test_A41_no_gpu_is_had_without_asking(tenant: Any, manifest: Raw, said: str) -> None:
+def test_no_gpu_is_had_without_asking(tenant: Any, manifest: Raw, said: str) -> None:
     status, answer = tenant("POST", "pods", manifest)
     assert (status, "visibleDevices: " in answer, said in answer) == (403, True, True), answer
 
@@ -191,7 +191,7 @@ def test_what_tenants_need_is_admitted(tenant: Any, manifest: Raw) -> None:
     assert tenant("POST", "pods", manifest) == (201, "")
 
 
-def test_A40_a_debug_container_is_no_key_either(tenant: Any, stage: ControlPlane) -> None:
+def test_a_debug_container_is_no_key_either(tenant: Any, stage: ControlPlane) -> None:
     """The pod has runtimeClassName nvidia from the policy."""
     assert tenant("POST", "pods", pod({}, gpu=True, name="busy"), stored=True)[0] == 201
     strategic = "application/strategic-merge-patch+json"
@@ -212,7 +212,7 @@ def test_A40_a_debug_container_is_no_key_either(tenant: Any, stage: ControlPlane
         stage.raw("DELETE", f"/api/v1/namespaces/{NAMESPACE}/pods/busy?gracePeriodSeconds=0")
 
 
-def test_A41_a_pod_behind_a_gate_is_not_annotated_afterwards(tenant: Any, stage: ControlPlane) -> None:
+def test_a_pod_behind_a_gate_is_not_annotated_afterwards(tenant: Any, stage: ControlPlane) -> None:
     gated = pod({}, gpu=False, name="gated", schedulingGates=[{"name": "example.com/wait"}])
     assert tenant("POST", "pods", gated, stored=True)[0] == 201
     try:
@@ -224,7 +224,7 @@ def test_A41_a_pod_behind_a_gate_is_not_annotated_afterwards(tenant: Any, stage:
         stage.raw("DELETE", f"/api/v1/namespaces/{NAMESPACE}/pods/gated?gracePeriodSeconds=0")
 
 
-def test_A41_a_deployment_is_refused_for_what_its_pods_would_be_refused_for(tenant: Any, stage: ControlPlane) -> None:
+def test_a_deployment_is_refused_for_what_its_pods_would_be_refused_for(tenant: Any, stage: ControlPlane) -> None:
     template = pod({}, gpu=False, annotations={"cdi.k8s.io/g": "nvidia.com/gpu=all"})
     template["metadata"] = {"labels": {"a": "b"}, "annotations": template["metadata"]["annotations"]}
     template["spec"]["restartPolicy"] = "Always"

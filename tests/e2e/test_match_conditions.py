@@ -136,7 +136,7 @@ def test_a_pod_that_may_concern_a_rule_is_sent(server: ControlPlane, pod_spec: R
 
 
 @pytest.mark.parametrize(("key", "sent"), ANNOTATED)
-def test_A41_annotations_for_container_runtimes_are_sent_on_pods_and_in_templates(
+def test_annotations_for_container_runtimes_are_sent_on_pods_and_in_templates(
     server: ControlPlane, key: str, sent: bool
 ) -> None:
     found = [create(server, annotated(pod(spec()), **{key: "all"}), phase) for phase in OF_PODS]
@@ -159,7 +159,7 @@ def test_A41_annotations_for_container_runtimes_are_sent_on_pods_and_in_template
 
 @pytest.mark.parametrize("phase", ["validate"])
 @pytest.mark.parametrize(("key", "sent"), ANNOTATED)
-def test_A41_a_pod_is_not_annotated_afterwards_without_an_answer(
+def test_a_pod_is_not_annotated_afterwards_without_an_answer(
     server: ControlPlane, key: str, sent: bool, phase: str
 ) -> None:
     """A pod that waits behind a scheduling gate could be annotated before it is started."""

@@ -80,7 +80,7 @@ def refused(webhook: Installation, namespace: str, body: dict[str, Any]) -> str:
         ),
     ],
 )
-def test_A42_a_tenant_gets_no_gpus_past_its_quota_by_another_name(
+def test_a_tenant_gets_no_gpus_past_its_quota_by_another_name(
     tenants: Installation, webhook: Installation, make_namespace: Callable[[str], str], body: dict[str, Any], said: str
 ) -> None:
     namespace = make_namespace("tenant")

@@ -304,7 +304,7 @@ def binding(kind: str, name: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
 
 
-def test_A35_audits_that_overlap_harm_nothing_and_the_next_one_has_the_last_word(
+def test_audits_that_overlap_harm_nothing_and_the_next_one_has_the_last_word(
     site: ReportCluster, namespaces: Namespaces
 ) -> None:
     places = namespaces(10)

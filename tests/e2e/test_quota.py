@@ -18,7 +18,7 @@ from tests.e2e.quota_site import QuotaSite, quota_policy, shared_quotas_text
 Namespaces = Callable[[str], str]
 
 
-def test_A11_creates_that_race_over_several_replicas_never_pass_a_quota(
+def test_creates_that_race_over_several_replicas_never_pass_a_quota(
     quotas: QuotaSite, make_namespace: Namespaces
 ) -> None:
     """Of every kind of quota at once, from 64 threads, while a replica is killed and pods are deleted.

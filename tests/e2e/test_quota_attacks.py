@@ -1,4 +1,4 @@
-"""A43 to A45 on a real API server with three replicas: who has no pods stored keeps nobody out, and fills nothing."""
+"""Attacks on quotas, on a real API server with three replicas: who has no pods stored keeps nobody out."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -78,7 +78,7 @@ def refused_again_and_again(quotas: QuotaSite, namespace: str, gpus: int) -> Ite
 @pytest.mark.parametrize(
     "refuse", [pytest.param(refuse_all_gpus, id="ResourceQuota"), pytest.param(take_the_name, id="AlreadyExists")]
 )
-def test_A43_creates_that_others_refuse_keep_no_other_namespace_out_of_a_shared_quota(
+def test_creates_that_others_refuse_keep_no_other_namespace_out_of_a_shared_quota(
     quotas: QuotaSite, shared_quota: str, make_namespace: Namespaces, refuse: Callable[[ControlPlane, str], None]
 ) -> None:
     hostile, honest = make_namespace("contended"), make_namespace("honest")
@@ -94,7 +94,7 @@ def test_A43_creates_that_others_refuse_keep_no_other_namespace_out_of_a_shared_
     assert not {201} & set(refused)
 
 
-def test_A43_a_burst_of_a_controller_uses_all_of_a_shared_quota(
+def test_a_burst_of_a_controller_uses_all_of_a_shared_quota(
     quotas: QuotaSite, shared_quota: str, cluster: ControlPlane, make_namespace: Namespaces
 ) -> None:
     """Sixteen pods of one ReplicaSet, which makes them in ever larger batches."""
@@ -138,7 +138,7 @@ def test_a_client_tries_again_by_itself_while_pods_before_its_own_are_not_stored
     quotas.plane.raw("DELETE", f"{path}?gracePeriodSeconds=0")
 
 
-def test_A43_a_name_that_exists_is_refused_as_the_api_server_refuses_it(
+def test_a_name_that_exists_is_refused_as_the_api_server_refuses_it(
     quotas: QuotaSite, shared_quota: str, make_namespace: Namespaces
 ) -> None:
     namespace = make_namespace("contended")
@@ -150,7 +150,7 @@ def test_A43_a_name_that_exists_is_refused_as_the_api_server_refuses_it(
     assert quotas.entered(shared_quota) == entered
 
 
-def test_A45_reviews_of_made_up_namespaces_leave_no_ledgers(quotas: QuotaSite) -> None:
+def test_reviews_of_made_up_namespaces_leave_no_ledgers(quotas: QuotaSite) -> None:
     """By somebody who reaches the port: of namespaces that a policy covers."""
     replica = quotas.replicas.running[0]
     before = {one["metadata"]["name"] for one in quotas.plane.raw("GET", CONFIG_MAPS)[1]["items"]}

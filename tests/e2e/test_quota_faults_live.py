@@ -102,7 +102,7 @@ def test_a_broken_ledger_heals_although_no_pod_asks(quotas: QuotaSite, make_name
     assert is_even(quotas, namespace)
 
 
-def test_A11_a_pod_that_is_on_its_way_while_its_ledger_is_broken_still_counts(
+def test_a_pod_that_is_on_its_way_while_its_ledger_is_broken_still_counts(
     quotas: QuotaSite, make_namespace: Namespaces
 ) -> None:
     """It has its entry and is not stored yet, because another webhook takes its time over it."""
@@ -124,7 +124,7 @@ def test_A11_a_pod_that_is_on_its_way_while_its_ledger_is_broken_still_counts(
     eventually(lambda: is_even(quotas, namespace))
 
 
-def test_A11_a_ledger_that_is_broken_again_and_again_in_a_storm_lets_nobody_beyond(
+def test_a_ledger_that_is_broken_again_and_again_in_a_storm_lets_nobody_beyond(
     quotas: QuotaSite, make_namespace: Namespaces
 ) -> None:
     """Pods that were admitted a moment ago are in no list, so they count by the entries of before."""

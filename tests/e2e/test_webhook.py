@@ -249,7 +249,7 @@ def test_a_missing_runtime_class_is_not_injected(webhook: Installation, make_nam
     assert "runtimeClassName" not in get(webhook.plane, namespace, "plain")["spec"]
 
 
-def test_A6_A14_a_terminating_pod_loses_its_finalizer_although_the_policy_now_forbids_it(
+def test_a_terminating_pod_loses_its_finalizer_although_the_policy_now_forbids_it(
     webhook: Installation, make_namespace: Namespaces
 ) -> None:
     """Updates that bring no new violation pass, or pods would hang in Terminating."""
@@ -274,7 +274,7 @@ def test_A6_A14_a_terminating_pod_loses_its_finalizer_although_the_policy_now_fo
     (webhook.policies / f"{namespace}.yaml").unlink()
 
 
-def test_A12_an_ephemeral_container_cannot_reach_for_gpus(webhook: Installation, make_namespace: Namespaces) -> None:
+def test_an_ephemeral_container_cannot_reach_for_gpus(webhook: Installation, make_namespace: Namespaces) -> None:
     """`kubectl debug` is matched: a debug container that asks to see every GPU is refused, a harmless one is not."""
     plane = webhook.plane
     namespace = make_namespace("judged")
@@ -291,9 +291,7 @@ def test_A12_an_ephemeral_container_cannot_reach_for_gpus(webhook: Installation,
     assert status == 200, answer
 
 
-def test_A13_a_resize_passes_where_it_brings_no_new_violation(
-    webhook: Installation, make_namespace: Namespaces
-) -> None:
+def test_a_resize_passes_where_it_brings_no_new_violation(webhook: Installation, make_namespace: Namespaces) -> None:
     """GPU counts never change in a resize, so it stays silent even where the policy has become stricter."""
     plane = webhook.plane
     namespace = make_namespace("judged")
@@ -310,7 +308,7 @@ def test_A13_a_resize_passes_where_it_brings_no_new_violation(
     assert status == 200, answer
 
 
-def test_A34_only_nodes_have_mirror_pods(webhook: Installation, make_namespace: Namespaces) -> None:
+def test_only_nodes_have_mirror_pods(webhook: Installation, make_namespace: Namespaces) -> None:
     """The annotation of a mirror pod exempts nobody but the kubelets."""
     plane = webhook.plane
     namespace = make_namespace("judged")
@@ -332,7 +330,7 @@ def _authorized(answered: tuple[int, Any]) -> tuple[int, Any] | None:
     return None if answered[0] == 403 and "cannot create resource" in answered[1]["message"] else answered
 
 
-def test_A19_the_excluded_namespaces_need_no_webhook(webhook: Installation) -> None:
+def test_the_excluded_namespaces_need_no_webhook(webhook: Installation) -> None:
     """A pod in the webhook's own namespace is created while the webhook is down."""
     webhook.stop()
     try:

@@ -52,11 +52,11 @@ def measured() -> dict[Case, Growth]:
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in KNOWN.items()])
-def test_A37_what_took_time_with_its_square_grows_with_its_length(measured: dict[Case, Growth], case: Case) -> None:
+def test_what_took_time_with_its_square_grows_with_its_length(measured: dict[Case, Growth], case: Case) -> None:
     assert not too_fast([measured[case]])
 
 
-def test_A37_no_list_of_a_sample_costs_more_than_its_length(measured: dict[Case, Growth]) -> None:
+def test_no_list_of_a_sample_costs_more_than_its_length(measured: dict[Case, Growth]) -> None:
     assert not too_fast(list(measured.values()))
 
 

@@ -59,24 +59,22 @@ def test_nothing_is_noticed_while_nobody_attacks(site: QuotaSite, make_namespace
     siege.demand_that_nobody_noticed()
 
 
-def test_A36_bodies_of_one_byte_a_chunk_are_noticed_by_nobody(site: QuotaSite, make_namespace: Namespaces) -> None:
+def test_bodies_of_one_byte_a_chunk_are_noticed_by_nobody(site: QuotaSite, make_namespace: Namespaces) -> None:
     besiege(site, make_namespace("crowd"), attacks.one_chunk_a_byte(ports(site)))
 
 
-def test_A37_costly_node_selectors_are_noticed_by_nobody(site: QuotaSite, make_namespace: Namespaces) -> None:
+def test_costly_node_selectors_are_noticed_by_nobody(site: QuotaSite, make_namespace: Namespaces) -> None:
     besiege(site, make_namespace("crowd"), attacks.costly_selectors(site.plane, make_namespace("enforced")))
 
 
-def test_A38_connections_that_pipeline_are_noticed_by_nobody(site: QuotaSite, make_namespace: Namespaces) -> None:
+def test_connections_that_pipeline_are_noticed_by_nobody(site: QuotaSite, make_namespace: Namespaces) -> None:
     besiege(site, make_namespace("crowd"), attacks.pipelined_metrics(ports(site)))
 
 
-def test_A39_pods_of_900_000_containers_are_noticed_by_nobody(site: QuotaSite, make_namespace: Namespaces) -> None:
+def test_pods_of_900_000_containers_are_noticed_by_nobody(site: QuotaSite, make_namespace: Namespaces) -> None:
     besiege(site, make_namespace("crowd"), attacks.empty_containers(ports(site)))
 
 
-def test_A43_creates_that_others_refuse_hold_nothing_that_others_need(
-    site: QuotaSite, make_namespace: Namespaces
-) -> None:
+def test_creates_that_others_refuse_hold_nothing_that_others_need(site: QuotaSite, make_namespace: Namespaces) -> None:
     """A tenant of a shared quota asks for a GPU of it again and again, and never gets a pod."""
     besiege(site, make_namespace("shared"), attacks.creates_that_others_refuse(site.plane, make_namespace("shared")))

@@ -26,7 +26,7 @@ def site(control_plane: ControlPlane, tmp_path: Path, request: pytest.FixtureReq
     site.remove()
 
 
-def test_A21_two_replicas_started_at_once_on_an_empty_cluster_make_one_authority(site: KeptSite) -> None:
+def test_two_replicas_started_at_once_on_an_empty_cluster_make_one_authority(site: KeptSite) -> None:
     site.start()
     material = site.material()
     assert material.faults == ()

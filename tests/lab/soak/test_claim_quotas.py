@@ -117,7 +117,7 @@ class Rounds:
 
 
 @pytest.mark.skipif(HAPROXY is None, reason="no haproxy here; Debian's package is haproxy")
-def test_A11_claims_in_every_form_never_pass_a_quota_and_fill_it(
+def test_claims_in_every_form_never_pass_a_quota_and_fill_it(
     installation: Installation, cluster: ControlPlane, make_namespace: Callable[[str], str], tmp_path: Path
 ) -> None:
     """150 wishes of 64 threads for a quota of 37, ten times: pods with templates, extended resources by both names, and

@@ -133,7 +133,7 @@ NEVER, KEEPERS, ALWAYS = range(3)
         pytest.param("create", "serviceaccounts/token", NAMESPACE, NEVER, id="ask for tokens"),
     ],
 )
-def test_A8_the_replicas_may_do_what_they_need_and_nothing_else(
+def test_the_replicas_may_do_what_they_need_and_nothing_else(
     account: tuple[ControlPlane, bool], verb: str, resource: str, where: str, who: int
 ) -> None:
     server, keeps_certificates = account

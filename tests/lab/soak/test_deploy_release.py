@@ -124,7 +124,7 @@ def has_its_pods(plane: ControlPlane) -> bool:
 
 
 @needs_helm
-def test_A18_after_helm_uninstall_nothing_is_left_and_gpu_pods_are_created(
+def test_after_helm_uninstall_nothing_is_left_and_gpu_pods_are_created(
     plane: ControlPlane, run: Callable[..., str]
 ) -> None:
     run("install", REQUIRED)
@@ -137,7 +137,7 @@ def test_A18_after_helm_uninstall_nothing_is_left_and_gpu_pods_are_created(
     eventually(lambda: left_over(plane) == [])  # the garbage collector looks for new kinds twice a minute
 
 
-def test_A18_after_kubectl_delete_nothing_is_left_and_gpu_pods_are_created(plane: ControlPlane, manifest: Path) -> None:
+def test_after_kubectl_delete_nothing_is_left_and_gpu_pods_are_created(plane: ControlPlane, manifest: Path) -> None:
     """One command each way; a namespace of the level restricted takes the pods without a warning."""
     assert plane.kubectl("apply", "-f", str(manifest)).stderr == ""
     eventually(lambda: has_its_pods(plane))
@@ -164,9 +164,7 @@ CHANGED = {
 
 
 @needs_helm
-def test_A21_helm_upgrade_and_rollback_keep_what_the_replicas_wrote(
-    plane: ControlPlane, run: Callable[..., str]
-) -> None:
+def test_helm_upgrade_and_rollback_keep_what_the_replicas_wrote(plane: ControlPlane, run: Callable[..., str]) -> None:
     run("install", {})
     number = ENTRIES
     assert written(plane) == [None] * (1 + number)
@@ -178,7 +176,7 @@ def test_A21_helm_upgrade_and_rollback_keep_what_the_replicas_wrote(
 
 
 @pytest.mark.parametrize("how", [pytest.param([], id="client side"), pytest.param(["--server-side"], id="server side")])
-def test_A21_applying_a_changed_manifest_keeps_what_the_replicas_wrote(
+def test_applying_a_changed_manifest_keeps_what_the_replicas_wrote(
     plane: ControlPlane, manifest: Path, how: list[str]
 ) -> None:
     objects = shipped()

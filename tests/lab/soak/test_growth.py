@@ -53,16 +53,16 @@ def too_fast_of(cases: Sequence[Case], size: int, *, everything: bool = False) -
     return found
 
 
-def test_A37_every_list_alone_costs_no_more_than_its_length(read: list[Place]) -> None:
+def test_every_list_alone_costs_no_more_than_its_length(read: list[Place]) -> None:
     assert not too_fast_of(alone(read), LONG, everything=True)
 
 
-def test_A37_every_pair_of_lists_costs_no_more_than_its_length(read: list[Place]) -> None:
+def test_every_pair_of_lists_costs_no_more_than_its_length(read: list[Place]) -> None:
     chance = random.Random(SEED)
     assert not too_fast_of(pairs(read, chance), PAIRED)
 
 
-def test_A37_lists_that_nobody_reads_cost_nothing_beside_those_that_are_read(read: list[Place]) -> None:
+def test_lists_that_nobody_reads_cost_nothing_beside_those_that_are_read(read: list[Place]) -> None:
     unread = [place for place in collections() if place not in read and "[]." not in place.path]
     inside = [place for place in collections() if place not in read and "[]." in place.path]
     groups = [some[at : at + _TOGETHER] for some in (unread, inside) for at in range(0, len(some), _TOGETHER)]

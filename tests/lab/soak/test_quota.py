@@ -75,7 +75,7 @@ def _nodes(plane: ControlPlane) -> Iterator[None]:
 
 
 @pytest.mark.skipif(HAPROXY is None, reason="no haproxy here; Debian's package is haproxy")
-def test_A11_ten_storms_never_pass_a_quota_and_each_fills_it(
+def test_ten_storms_never_pass_a_quota_and_each_fills_it(
     installation: Installation, make_namespace: Callable[[str], str], tmp_path: Path
 ) -> None:
     """400 pods for each quota of 37 from 64 threads, again and again in the same namespaces: never more than 37 at any

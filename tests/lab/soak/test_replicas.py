@@ -18,7 +18,7 @@ def test_a_quiet_minute_is_shared_by_all_replicas(site: Site) -> None:
     assert all(replica.metric("gpu_policy_requests_total") > 0 for replica in site.replicas.running)
 
 
-def test_A17_replicas_replaced_one_by_one_lose_no_create(site: Site) -> None:
+def test_replicas_replaced_one_by_one_lose_no_create(site: Site) -> None:
     """Again and again, as in a rolling update with room for one more: one ends when its successor is ready."""
     with site.under_load("replicas replaced one by one, with room for one more") as account:
         while not account.load.lasted(SECONDS):
@@ -26,7 +26,7 @@ def test_A17_replicas_replaced_one_by_one_lose_no_create(site: Site) -> None:
     account.demand_no_gap()
 
 
-def test_A17_replicas_restarted_one_by_one_lose_no_create(site: Site) -> None:
+def test_replicas_restarted_one_by_one_lose_no_create(site: Site) -> None:
     """Without room for one more: two serve while the third restarts."""
     with site.under_load("replicas restarted one by one, in their places") as account:
         while not account.load.lasted(SECONDS):
@@ -34,7 +34,7 @@ def test_A17_replicas_restarted_one_by_one_lose_no_create(site: Site) -> None:
     account.demand_no_gap()
 
 
-def test_A17_configurations_are_still_there_after_every_replica_has_ended(site: Site) -> None:
+def test_configurations_are_still_there_after_every_replica_has_ended(site: Site) -> None:
     """As they were, so that nothing is admitted unjudged where an answer is required, until replicas are back."""
     pods = f"/api/v1/namespaces/{site.namespace}/pods?dryRun=All"
     before = [site.plane.raw("GET", path) for path in CONFIGURATIONS]

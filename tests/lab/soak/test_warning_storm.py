@@ -107,7 +107,7 @@ def storm(
     installation.start()
 
 
-def test_A59_a_storm_of_warned_pods_writes_a_bounded_number_of_events_of_a_bounded_size(storm: Storm) -> None:
+def test_a_storm_of_warned_pods_writes_a_bounded_number_of_events_of_a_bounded_size(storm: Storm) -> None:
     without = storm.ask()
     before, began = storm.stored_bytes(), time.monotonic()
     with_events = storm.ask("--warning-events")
