@@ -202,18 +202,6 @@ def test_rows_in_a_policy_file_are_sent_to_their_own(policies) -> None:
     assert policies.errors() == ["team-a.yaml:2: kind: GPUCudaTables stand in _cuda.yaml only; move them there"]
 
 
-def test_tables_are_shared_while_their_rows_are_the_same(policies) -> None:
-    """A reload for another reason keeps all that the tables remember."""
-    policies.policy("_default", "cudaDriver: {mode: enforce}")
-    policies.cuda(NEW)
-    store = PolicyStore(policies.path)
-    first = store.current
-    policies.policy("team-a")
-    assert store.check()
-    assert store.current.cuda is first.cuda
-    assert store.current.default is first.default
-
-
 def test_new_rows_are_taken_up_and_faulty_ones_leave_the_last_good_ones(policies) -> None:
     policies.policy("_default", "cudaDriver: {mode: enforce}")
     store = PolicyStore(policies.path)

@@ -208,7 +208,7 @@ def test_what_a_rule_checks_itself_is_told_in_its_words(policies, settings, expe
             id="parts missing",
         ),
         pytest.param(
-            "- a\n", ["a.yaml:1: not a map; a policy file starts with apiVersion, kind, metadata and spec"], id="a list"
+            "- a\n", ["a.yaml:1: not a map; a GPUPolicy starts with apiVersion, kind, metadata and spec"], id="a list"
         ),
     ],
 )

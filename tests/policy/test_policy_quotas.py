@@ -224,18 +224,3 @@ def test_a_change_of_how_the_default_counts_changes_the_hash_through_shared_quot
     one = policies.load().hash
     policies.policy("_default", "gpuQuota: {mode: disabled, unspecifiedModel: deny}")
     assert one != policies.load().hash
-
-
-def test_shared_quotas_and_quotas_that_did_not_change_are_shared_with_the_set_before(policies) -> None:
-    policies.policy("m", OWN.format(1))
-    policies.shared_quotas(SHARED_QUOTA.format("a", "[m]", 1) + SHARED_QUOTA.format("b", "[m]", 1))
-    before = policies.load()
-    policies.shared_quotas(
-        SHARED_QUOTA.format("a", "[m]", 1) + SHARED_QUOTA.format("b", "[m]", 2) + SHARED_QUOTA.format("c", "[m]", 3)
-    )
-    after = build(read_directory(policies.path), previous=before)
-    assert [old is new for old, new in zip(before.shared_quotas, after.shared_quotas, strict=False)] == [True, False]
-    assert [gpus(bound) for bound in after.quotas_for("m")] == [1, 1, 2, 3]
-    (old, *_), (new, *_) = before.quotas_for("m"), after.quotas_for("m")
-    assert old.quota.limits is new.quota.limits
-    assert old.quota.counting is new.quota.counting

@@ -176,16 +176,6 @@ def test_all_files_that_are_lost_are_named_at_once(store, policies) -> None:
     assert lost == ["_default.yaml", "_quotas.yaml"]
 
 
-def test_shared_quotas_that_did_not_change_are_shared_with_the_replaced_set(store, policies) -> None:
-    policies.shared_quotas(SHARED_QUOTA.format(1))
-    store.check()
-    before = store.current
-    policies.policy("_default", LIMIT.format(2))
-    store.check()
-    assert before is not store.current
-    assert before.shared_quotas[0] is store.current.shared_quotas[0]
-
-
 def test_an_emptied_or_removed_directory_keeps_the_last_good_set(store, policies) -> None:
     (policies.path / "_default.yaml").unlink()
     assert not store.check()
@@ -205,17 +195,6 @@ def test_starting_without_a_default_is_said_and_adding_one_later_is_a_reload(pol
     policies.policy("_default", LIMIT.format(1))
     assert store.check()
     assert most(store.current) == 1
-
-
-def test_policies_that_did_not_change_are_shared_with_the_replaced_set(store, policies) -> None:
-    policies.policy("team-a", LIMIT.format(2))
-    store.check()
-    before = store.current
-    policies.policy("team-b", LIMIT.format(3))
-    store.check()
-    assert before is not store.current
-    assert before.for_namespace("team-a") is store.current.for_namespace("team-a")
-    assert before.default is store.current.default
 
 
 def test_replaced_sets_are_recent_for_three_minutes_the_last_one_first(store, policies, clock) -> None:

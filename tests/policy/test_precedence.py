@@ -46,8 +46,8 @@ def test_a3_any_claim_beats_the_default(policies, rank) -> None:
         pytest.param(
             '["team-*"]',
             '["*-team"]',
-            "b.yaml:5: spec.namespaces[0]: *-team and team-* of a.yaml:5 have the same length and can both claim a "
-            "namespace such as team-team; make one of them longer or narrower",
+            "b.yaml:5: spec.namespaces[0]: *-team and team-* of a.yaml:5 have the same length and can both claim one "
+            "namespace; make one of them longer or narrower",
             id="globs that overlap",
         ),
         pytest.param(

@@ -274,7 +274,7 @@ HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUSharedQuotas\nmetadata: {na
     [
         pytest.param("", [":1: the file is empty; write a GPUSharedQuotas, or remove the file"], id="empty"),
         pytest.param(
-            "- a\n", [":1: not a map; a policy file starts with apiVersion, kind, metadata and spec"], id="a list"
+            "- a\n", [":1: not a map; a GPUSharedQuotas starts with apiVersion, kind, metadata and spec"], id="a list"
         ),
         pytest.param(
             HEAD.replace("SharedQuotas", "Policy") + "spec: {quotas: []}\n",

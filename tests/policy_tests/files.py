@@ -7,7 +7,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from webhook.commands.test import test
-from webhook.policy_tests.fixtures import PolicyTestInputs
+from webhook.policy_tests.files import PolicyTestInputs
 from webhook.policy_tests.results import CaseResult, Results
 from webhook.policy_tests.running import run
 

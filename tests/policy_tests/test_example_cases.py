@@ -22,7 +22,7 @@ TESTS = {"tenant-acme.yaml": "tenants.yaml", QUOTAS_FILE: "tenants.yaml"}
 """The tests of what has none that is called like itself."""
 
 
-@pytest.mark.parametrize("case", RESULTS.cases, ids=lambda case: case.case.name)
+@pytest.mark.parametrize("case", RESULTS.cases, ids=lambda case: case.case.settings.name)
 def test_the_examples_do_what_their_tests_say(case) -> None:
     assert (case.errors, [str(one) for one in case.differences]) == ((), [])
 

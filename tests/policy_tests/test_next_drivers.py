@@ -39,4 +39,4 @@ REFUSED: dict[str, Any] = {"refused": [{"rule": "cudaDriver"}]}
 def test_a_case_sees_the_driver_of_its_time(tmp_path: Path, at: str, met: Any, unmet: Any) -> None:
     cases = [case([RUNS_BEFORE], expect, name, at=at) for name, expect in (("met", met), ("unmet", unmet))]
     found = results(write(tmp_path / "next.yaml", suite(*cases, policies=POLICIES)))
-    assert [(one.case.name, one.passed) for one in found.cases] == [("met", True), ("unmet", False)]
+    assert [(one.case.settings.name, one.passed) for one in found.cases] == [("met", True), ("unmet", False)]

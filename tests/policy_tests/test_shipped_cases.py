@@ -19,7 +19,7 @@ FILES = sorted((POLICIES / "tests").glob("*.yaml"))
 SHIPPED = results(POLICIES / "tests")
 
 
-@pytest.mark.parametrize("case", SHIPPED.cases, ids=lambda case: case.case.name)
+@pytest.mark.parametrize("case", SHIPPED.cases, ids=lambda case: case.case.settings.name)
 def test_the_shipped_policies_do_what_their_tests_say(case) -> None:
     assert (case.errors, [str(one) for one in case.differences]) == ((), [])
 

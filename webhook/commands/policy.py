@@ -116,7 +116,7 @@ def schema(kind: str, write: str | None, policies: Path) -> None:
     from webhook.commands.schema_files import SCHEMAS, lines_for_editors, unreadable_path, write_schemas
 
     if write is None:
-        click.echo(SCHEMAS[kind].text(), nl=False)
+        click.echo(SCHEMAS[kind].text, nl=False)
         return
     if not write.strip():
         fail("--write is empty; name a directory, such as schemas, or . for this one")

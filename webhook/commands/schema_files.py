@@ -1,33 +1,38 @@
 """The JSON Schemas of all files that people write, as files for editors that understand `# yaml-language-server:`."""
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from webhook.policy.cuda_file import cuda_schema_text
-from webhook.policy.exception_format import exceptions_schema_text
-from webhook.policy.policy_quotas import quotas_schema_text
-from webhook.policy.schema import CUDA_FILE, EXCEPTIONS_FILE, QUOTAS_FILE, policy_schema_text
-from webhook.policy_tests.format import policy_test_schema_text
+from webhook.policy.cuda_file import cuda_schema
+from webhook.policy.exception_format import exceptions_schema
+from webhook.policy.policy_quotas import quotas_schema
+from webhook.policy.schema import CUDA_FILE, EXCEPTIONS_FILE, QUOTAS_FILE, Schema, policy_schema
+from webhook.policy_tests.format import policy_test_schema
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaFile:
-    """The schema of a kind: the name of its file, its text, and which files are of the kind, below the policies."""
+    """The schema of a kind: the name of its file, its content, and which files are of the kind, below the policies."""
 
     name: str
-    text: Callable[[], str]
+    schema: Callable[[], Schema]
     files: str
+
+    @property
+    def text(self) -> str:
+        return json.dumps(self.schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 SCHEMAS: Mapping[str, SchemaFile] = {
-    "GPUPolicy": SchemaFile("policy-schema.json", policy_schema_text, "*.yaml"),
-    "GPUSharedQuotas": SchemaFile("quotas-schema.json", quotas_schema_text, QUOTAS_FILE),
-    "GPUCudaTables": SchemaFile("cuda-tables-schema.json", cuda_schema_text, CUDA_FILE),
-    "GPUPolicyExceptions": SchemaFile("exceptions-schema.json", exceptions_schema_text, EXCEPTIONS_FILE),
-    "GPUPolicyTest": SchemaFile("policy-test-schema.json", policy_test_schema_text, "tests/*.yaml"),
+    "GPUPolicy": SchemaFile("policy-schema.json", policy_schema, "*.yaml"),
+    "GPUSharedQuotas": SchemaFile("quotas-schema.json", quotas_schema, QUOTAS_FILE),
+    "GPUCudaTables": SchemaFile("cuda-tables-schema.json", cuda_schema, CUDA_FILE),
+    "GPUPolicyExceptions": SchemaFile("exceptions-schema.json", exceptions_schema, EXCEPTIONS_FILE),
+    "GPUPolicyTest": SchemaFile("policy-test-schema.json", policy_test_schema, "tests/*.yaml"),
 }
 """Kind -> its schema."""
 
@@ -50,7 +55,7 @@ def write_schemas(directory: Path) -> None:
     """Write every schema into a directory, which is made if it is missing. Raises OSError."""
     directory.mkdir(parents=True, exist_ok=True)
     for one in SCHEMAS.values():
-        (directory / one.name).write_text(one.text(), encoding="utf-8")
+        (directory / one.name).write_text(one.text, encoding="utf-8")
 
 
 def lines_for_editors(directory: Path, policies: Path) -> Iterator[str]:

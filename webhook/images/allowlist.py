@@ -29,9 +29,8 @@ from webhook.model.globs import matcher
 from webhook.model.image import ImageInfo, ImageReference, parse_reference
 from webhook.model.shape import FormatError, spelled
 from webhook.model.wording import hint
-from webhook.policy.document import read_head
-from webhook.policy.error_wording import locate
-from webhook.policy.schema import for_editors
+from webhook.policy.document import read_as
+from webhook.policy.schema import schema_of
 from webhook.yaml_files.camel_model import CamelModel
 from webhook.yaml_files.file_errors import Faults, FileErrors, key_text
 from webhook.yaml_files.shipped_tables import read_table
@@ -178,8 +177,7 @@ def read_registries(path: Path) -> list[Registry]:
         found = f"the file cannot be read ({error.strerror or error}); name a readable file"
         raise FileErrors.of(str(path), found) from None
     root, faults = read_yaml(content, str(path), "list of registries"), Faults()
-    schema = for_editors(_File.model_json_schema(by_alias=True))
-    file = read_head(root, _File, schema, faults, {"folder": path.parent})
+    file = read_as(root, _File, schema_of(_File), faults, context={"folder": path.parent})
     if file is None:
         raise FileErrors(faults.errors)
     registries = [registry for name in file.spec.presets for registry in PRESETS[name]]
@@ -188,12 +186,12 @@ def read_registries(path: Path) -> list[Registry]:
         place, registry = ("spec", "registries", number), entry.registry
         if registry.host in taken:
             message = f"{registry.host.name} is also listed by {taken[registry.host]}; keep one of the two"
-            faults.add(root.file, locate(root, place)[1].line, place, message)
+            faults.add(root.file, root.at(*place).line, place, message)
         taken[registry.host] = key_text(place)
         registries.append(registry)
     if not registries:
         message = f"lists no registry; name presets ({', '.join(PRESETS)}) or registries"
-        faults.add(root.file, locate(root, ("spec",))[1].line, "spec", message)
+        faults.add(root.file, root.at("spec").line, "spec", message)
     faults.raise_if_any()
     return registries
 

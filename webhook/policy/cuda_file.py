@@ -4,7 +4,6 @@ With them, a new CUDA, driver, GPU or image needs no release of this project. A 
 key, and an earlier row of the file.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,10 +18,11 @@ from webhook.cuda.environment import cuda_version
 from webhook.gpus.gpu_model import GpuRow
 from webhook.model.shape import FormatError, spelled
 from webhook.model.versions import parse_version
-from webhook.policy.document import read_document, read_head
-from webhook.policy.schema import CUDA_KIND, Schema, for_editors
+from webhook.policy.document import read_as, read_document
+from webhook.policy.schema import CUDA_KIND, ReservedMetadata, Schema, WrittenFile, schema_of
 from webhook.yaml_files.camel_model import CamelModel
 from webhook.yaml_files.file_errors import Faults, KeyPath
+from webhook.yaml_files.yaml_lines import YamlNode
 
 KEYS: Mapping[str, str] = {
     "toolkits": "cuda",
@@ -210,13 +210,6 @@ class ImageRow(SourcedRow):
         return self
 
 
-class CudaMetadata(CamelModel):
-    """What the file is called."""
-
-    name: Literal["_cuda"]
-    """The file's name without `.yaml`."""
-
-
 class CudaSpec(CamelModel):
     """Rows that are added to the tables of this release. A row with the key of a shipped row replaces it."""
 
@@ -234,29 +227,14 @@ class CudaSpec(CamelModel):
     """What the platform team knows of images, by `image`. Only `images` of a policy's `cudaDriver` takes precedence."""
 
 
-class CudaFile(CamelModel):
+class CudaFile(WrittenFile[Literal["GPUCudaTables"], ReservedMetadata[Literal["_cuda"]], CudaSpec]):
     """Rows for the tables by which gpu-policy-webhook decides which CUDA image runs on which node."""
-
-    api_version: Literal["gpupolicy.dev/v1alpha1"]
-    """Version of this format."""
-    kind: Literal["GPUCudaTables"]
-    """What the file holds."""
-    metadata: CudaMetadata
-    """What the file is called."""
-    spec: CudaSpec
-    """Rows that are added to the tables of this release. A row with the key of a shipped row replaces it."""
 
 
 @lru_cache(maxsize=1)
 def cuda_schema() -> Schema:
     """JSON Schema (draft-07) of `_cuda.yaml`. Callers share it and must not change it."""
-    schema = for_editors(CudaFile.model_json_schema(by_alias=True))
-    return {"$schema": "http://json-schema.org/draft-07/schema#", "title": CUDA_KIND, **schema}
-
-
-def cuda_schema_text() -> str:
-    """The content of docs/cuda-tables-schema.json."""
-    return json.dumps(cuda_schema(), indent=2, ensure_ascii=False) + "\n"
+    return schema_of(CudaFile, CUDA_KIND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,10 +253,10 @@ SHIPPED_ONLY = PlatformTables()
 """The tables with an empty file, or without one."""
 
 
-def read_cuda_tables(path: str, source: bytes, faults: Faults) -> PlatformTables:
+def read_cuda_tables(path: str, source: bytes | YamlNode, faults: Faults) -> PlatformTables:
     """The tables with the rows of a file, which errors call `path`; if it has mistakes, the tables of this release."""
     root = read_document(path, source, CUDA_KIND, _null_fault, faults)
-    document = read_head(root, CudaFile, cuda_schema(), faults) if root is not None else None
+    document = read_as(root, CudaFile, cuda_schema(), faults) if root is not None else None
     if document is None:
         return SHIPPED_ONLY
     spec = document.spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
@@ -288,9 +266,7 @@ def read_cuda_tables(path: str, source: bytes, faults: Faults) -> PlatformTables
 
 
 def _null_fault(path: KeyPath) -> str:
-    if path[:1] == ("spec",) and len(path) == 2:
-        return "is empty; write a list, or remove the line"
-    return "is empty; write a value, or remove the line"
+    return f"is empty; write a {'list' if path[:1] == ('spec',) and len(path) == 2 else 'value'}, or remove the line"
 
 
 def _identity(value: str | int) -> object:

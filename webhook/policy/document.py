@@ -1,4 +1,4 @@
-"""Checks that all kinds of policy files share: head, empty values, name of the file, names in lists.
+"""Checks that all kinds of policy files share: empty values, the form of their parts, name of the file, names in lists.
 
 `merge` and `merge_rule` merge the file of a namespace over the default: maps key by key, lists and single values are
 replaced. Every value keeps the line in which it was written.
@@ -6,57 +6,71 @@ replaced. Every value keeps the line in which it was written.
 
 import json
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from webhook.policy.error_wording import details_of, locate, message_for
+from webhook.policy.error_wording import mistakes_in
 from webhook.policy.schema import Schema
 from webhook.rules.rule import Rule
 from webhook.yaml_files.file_errors import Faults, FileErrors, KeyPath, key_text
 from webhook.yaml_files.yaml_lines import YamlNode, read_yaml
 
-Head = TypeVar("Head", bound=BaseModel)
+Part = TypeVar("Part", bound=BaseModel)
 
 RULES_PATH: KeyPath = ("spec", "rules")
 """Where the rules stand in a policy file."""
 
 
 def read_document(
-    path: str, source: bytes, kind: str, null_fault: Callable[[KeyPath], str], faults: Faults
+    path: str, source: bytes | YamlNode, kind: str, null_fault: Callable[[KeyPath], str], faults: Faults
 ) -> YamlNode | None:
     """The document in a file that errors call `path`, without its empty values. Each empty value is a fault.
 
-    None if the file has no such document. `null_fault` returns the message for an empty value at a key.
+    None if the file has no such document. `null_fault` returns the message for an empty value at a key; it is empty for
+    a value that may be empty.
     """
     try:
-        root = read_yaml(source, path, kind)
+        root = read_yaml(source, path, kind) if isinstance(source, bytes) else source
     except FileErrors as errors:
         faults.extend(errors.errors)
         return None
     if isinstance(root.value, dict):
         return _without_nulls(root, (), null_fault, faults)
-    faults.add(path, root.line, "", "not a map; a policy file starts with apiVersion, kind, metadata and spec")
+    faults.add(path, root.line, "", f"not a map; a {kind} starts with apiVersion, kind, metadata and spec")
     return None
 
 
-def read_head(
-    root: YamlNode, model: type[Head], schema: Schema, faults: Faults, context: Mapping[str, Any] | None = None
-) -> Head | None:
-    """The document as `model`, validated with `context`; None if it has mistakes."""
+def read_as(  # noqa: PLR0913  # all but four by name
+    root: YamlNode,
+    model: type[Part],
+    schema: Schema,
+    faults: Faults,
+    *,
+    context: Mapping[str, Any] | None = None,
+    place: KeyPath = (),
+    places: Mapping[str, KeyPath] = MappingProxyType({}),
+) -> Part | None:
+    """The value of a node as `model`, validated with `context`; None if it has mistakes.
+
+    `schema` is that of the model, and `place` where the node stands in its file. `places` has the place of what is
+    merged into it from another file, by file.
+    """
+    text = json.dumps(root.plain())
     try:
-        return model.model_validate_json(json.dumps(root.plain()), by_alias=True, by_name=False, context=context)
+        return model.model_validate_json(text, by_alias=True, by_name=False, context=dict(context or {}))
     except ValidationError as error:
-        for detail in details_of(error):
-            path, node = locate(root, detail["loc"], detail["type"] == "missing")
-            faults.add(root.file, node.line, path, message_for(detail, schema, path, node))
+        for mistake in mistakes_in(root, error, schema):
+            key = (*places.get(mistake.node.file, place), *mistake.path)
+            faults.add(mistake.node.file, mistake.node.line, key, mistake.message)
     return None
 
 
 def check_name(root: YamlNode, stem: str, fault: str, faults: Faults) -> None:
     """Add a fault unless the document is named as its file, `stem`. `fault` is a mistake in that name, or empty."""
-    name = mapping_at(root, ("metadata",)).get("name")
-    if name is None or not isinstance(name.value, str):
+    name = root.at("metadata", "name")
+    if not isinstance(name.value, str):
         return
     if name.value != stem:
         fault = f'"{name.value}" is not the name of the file; write {stem}, or rename the file to {name.value}.yaml'
@@ -66,45 +80,28 @@ def check_name(root: YamlNode, stem: str, fault: str, faults: Faults) -> None:
 
 def check_names_differ(root: YamlNode, path: KeyPath, faults: Faults) -> None:
     """Add a fault for each map in the list at `path` whose name another map of the list has."""
-    entries = mapping_at(root, path[:-1]).get(str(path[-1]))
     seen: dict[str, int] = {}
-    for index, entry in enumerate(entries.value if entries is not None and isinstance(entries.value, list) else ()):
-        name = entry.value.get("name") if isinstance(entry.value, dict) else None
-        if name is None or not isinstance(name.value, str):
-            continue
-        first = seen.setdefault(name.value, index)
-        if first != index:
+    for index, entry in enumerate(root.at(*path).items):
+        name = entry.at("name")
+        if isinstance(name.value, str) and (first := seen.setdefault(name.value, index)) != index:
             message = f'"{name.value}" is the name of {key_text((*path, first))} too; rename one of them'
             faults.add(root.file, name.line, (*path, index, "name"), message)
 
 
-def mapping_at(root: YamlNode, path: KeyPath) -> dict[str, YamlNode]:
-    """The map at `path`; empty if there is none."""
-    node = root
-    for key in path:
-        child = node.value.get(str(key)) if isinstance(node.value, dict) else None
-        if child is None:
-            return {}
-        node = child
-    return node.value if isinstance(node.value, dict) else {}
-
-
 def _without_nulls(node: YamlNode, path: KeyPath, null_fault: Callable[[KeyPath], str], faults: Faults) -> YamlNode:
-    if isinstance(node.value, dict):
-        kept = {}
-        for key, child in node.value.items():
-            if child.value is None:
-                faults.add(node.file, child.line, (*path, key), null_fault((*path, key)))
-            else:
-                kept[key] = _without_nulls(child, (*path, key), null_fault, faults)
-        return YamlNode(kept, node.file, node.line, node.text)
+    children: list[tuple[str | int, YamlNode]] = [*node.entries.items(), *enumerate(node.items)]
+    kept: dict[str | int, YamlNode] = {}
+    for key, child in children:
+        place = (*path, key)
+        if child.value is None and (fault := null_fault(place)):
+            in_list = "is empty; write a value, or remove the entry"
+            faults.add(node.file, child.line, place, in_list if isinstance(key, int) else fault)
+        else:
+            kept[key] = _without_nulls(child, place, null_fault, faults)
     if isinstance(node.value, list):
-        items = []
-        for index, child in enumerate(node.value):
-            if child.value is None:
-                faults.add(node.file, child.line, (*path, index), "is empty; write a value, or remove the entry")
-            items.append(_without_nulls(child, (*path, index), null_fault, faults))
-        return YamlNode(items, node.file, node.line, node.text)
+        return YamlNode([kept.get(index, child) for index, child in enumerate(node.value)], node.file, node.line)
+    if isinstance(node.value, dict):
+        return YamlNode({str(key): child for key, child in kept.items()}, node.file, node.line)
     return node
 
 
@@ -118,16 +115,14 @@ def merge(base: YamlNode, over: YamlNode) -> YamlNode:
     return YamlNode(merged, over.file, over.line, over.text)
 
 
-def merge_rule(rule: Rule, base: YamlNode | None, over: YamlNode) -> YamlNode:
-    """The settings of one rule in a namespace's file, merged over the default's; `base` is None if it has none.
+def merge_rule(rule: Rule, base: YamlNode, over: YamlNode) -> YamlNode:
+    """The settings of one rule in a namespace's file, merged over the default's.
 
     If the file sets a key of a group whose keys exclude each other, the default's other keys of the group are dropped.
     """
-    if base is None:
-        return over
-    if isinstance(base.value, dict) and isinstance(over.value, dict):
-        written = set(over.value)
-        dropped = {key for group in rule.settings.exclusive if group & written for key in group - written}
-        kept = {key: node for key, node in base.value.items() if key not in dropped}
+    written = over.entries.keys()
+    dropped = {key for group in rule.settings.exclusive if group & written for key in group - written}
+    if dropped:
+        kept = {key: node for key, node in base.entries.items() if key not in dropped}
         base = YamlNode(kept, base.file, base.line, base.text)
     return merge(base, over)

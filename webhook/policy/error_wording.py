@@ -5,7 +5,8 @@ in the file, and the schema of the place.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -28,15 +29,6 @@ _KINDS = {
 
 _MOST_DETAILS = 5_000
 """Mistakes in one part of a file up to which each gets a message. Each takes some 3 kB of memory until then."""
-
-
-def details_of(error: ValidationError) -> list[ErrorDetails]:
-    """Each mistake that a validator found, or one that says how many there are if they are too many."""
-    found = error.error_count()
-    if found <= _MOST_DETAILS:
-        return error.errors(include_url=False)
-    text = f"holds {found} mistakes, too many to name them; correct all of one kind, and check again"
-    return [ErrorDetails(type="value_error", loc=(), msg="", input=None, ctx={"error": text})]
 
 
 def describe(schema: Schema) -> str:
@@ -102,9 +94,25 @@ def locate(node: YamlNode, loc: Sequence[str | int], missing: bool = False) -> t
     return tuple(path), node
 
 
-def message_for(error: ErrorDetails, schema: Schema, path: KeyPath, node: YamlNode) -> str:
-    """The message about an error at `path`, where the file has `node`."""
-    return _about_key(error, schema, path) or _about_value(error, part_at(schema, path), path, node)
+class Mistake(NamedTuple):
+    """A mistake that a validator found: the type of its error, the key path, the nearest node, and the message."""
+
+    kind: str
+    path: KeyPath
+    node: YamlNode
+    message: str
+
+
+def mistakes_in(root: YamlNode, error: ValidationError, schema: Schema) -> Iterator[Mistake]:
+    """Each mistake in the value of `root`; one that says how many there are if they are too many."""
+    if (found := error.error_count()) > _MOST_DETAILS:
+        text = f"holds {found} mistakes, too many to name them; correct all of one kind, and check again"
+        yield Mistake("value_error", (), root, text)
+        return
+    for detail in error.errors(include_url=False):
+        path, node = locate(root, detail["loc"], detail["type"] == "missing")
+        message = _about_key(detail, schema, path) or _about_value(detail, part_at(schema, path), path, node)
+        yield Mistake(detail["type"], path, node, message)
 
 
 def _about_key(error: ErrorDetails, schema: Schema, path: KeyPath) -> str:

@@ -1,20 +1,19 @@
 """The format of `_exceptions.yaml`: models, and the JSON Schema for editors."""
 
-import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from webhook.model.globs import is_glob
-from webhook.model.shape import FormatError, spelled
+from webhook.model.shape import spelled
 from webhook.model.workloads import WORKLOADS
 from webhook.policy.exception_match import Match
 from webhook.policy.exception_times import DAYS, Weekly, read_clock, read_day, read_instant, read_zone
-from webhook.policy.namespaces import MAX_NAME, fault_in
-from webhook.policy.schema import EXCEPTIONS_KIND, Schema, for_editors, optional
+from webhook.policy.namespaces import MAX_NAME, NamespaceGlob
+from webhook.policy.schema import EXCEPTIONS_KIND, ReservedMetadata, Schema, WrittenFile, optional, schema_of
 from webhook.rules import RULES
 from webhook.rules.rule import Rule
 from webhook.yaml_files.camel_model import CamelModel
@@ -37,12 +36,6 @@ def _name(value: str) -> str:
             f"{spelled(value)} cannot be the name of an exception; write up to {MAX_NAME} lower-case letters, digits "
             "and inner dashes, such as bert-legacy"
         )
-    return value
-
-
-def _namespace(value: str) -> str:
-    if fault := fault_in(value):
-        raise ValueError(fault)
     return value
 
 
@@ -98,14 +91,8 @@ def _not_empty(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_with(read: Callable[[str], object]) -> AfterValidator:
-    def check(value: str) -> str:
-        try:
-            read(value)
-        except FormatError as error:
-            raise ValueError(str(error)) from None
-        return value
-
-    return AfterValidator(check)
+    """The text stays as it is; `read` raises FormatError, a ValueError, for a faulty one."""
+    return AfterValidator(lambda value: (read(value), value)[1])
 
 
 _Pattern = Annotated[str, Field(min_length=1)]
@@ -193,7 +180,7 @@ class ExceptionSettings(CamelModel):
     name: Annotated[str, AfterValidator(_name), Field(examples=["bert-legacy"])]
     """Name of the exception; unique. Messages, reports and metrics have it."""
     namespaces: Annotated[
-        tuple[Annotated[str, AfterValidator(_namespace)], ...],
+        tuple[NamespaceGlob, ...],
         AfterValidator(_at_least_one),
         Field(json_schema_extra={"minItems": 1}),
     ]
@@ -239,13 +226,6 @@ class ExceptionSettings(CamelModel):
         return self
 
 
-class ExceptionsMetadata(CamelModel):
-    """What the file is called."""
-
-    name: Literal["_exceptions"]
-    """The file's name without `.yaml`."""
-
-
 class ExceptionsSpec(CamelModel):
     """The exceptions."""
 
@@ -253,38 +233,23 @@ class ExceptionsSpec(CamelModel):
     """Exceptions from policies, each with its end; `[]` for none."""
 
 
-class ExceptionsFile(CamelModel):
+class ExceptionsFile(
+    WrittenFile[Literal["GPUPolicyExceptions"], ReservedMetadata[Literal["_exceptions"]], ExceptionsSpec]
+):
     """Exceptions from policies of gpu-policy-webhook, each with an end and a reason."""
-
-    api_version: Literal["gpupolicy.dev/v1alpha1"]
-    """Version of this format."""
-    kind: Literal["GPUPolicyExceptions"]
-    """What the file holds."""
-    metadata: ExceptionsMetadata
-    """What the file is called."""
-    spec: ExceptionsSpec
-    """The exceptions."""
 
 
 @lru_cache(maxsize=16)
-def exceptions_schema(rules: tuple[Rule, ...]) -> Schema:
+def exceptions_schema(rules: tuple[Rule, ...] = RULES) -> Schema:
     """JSON Schema (draft-07) of `_exceptions.yaml`. Callers share it and must not change it."""
-    schema = for_editors(ExceptionsFile.model_json_schema(by_alias=True))
-    one = for_editors(ExceptionSettings.model_json_schema(by_alias=True))
+    schema, one = schema_of(ExceptionsFile, EXCEPTIONS_KIND), schema_of(ExceptionSettings)
     one["properties"]["rules"]["items"] = {"type": "string", "enum": [rule.key for rule in rules]}
-    settings = {key: value for key, value in one["properties"]["settings"].items() if key == "description"}
-    properties = {rule.key: optional(rule) for rule in rules}
     one["properties"]["settings"] = {
         "type": "object",
-        **settings,
+        "description": one["properties"]["settings"]["description"],
         "minProperties": 1,
         "additionalProperties": False,
-        "properties": properties,
+        "properties": {rule.key: optional(rule) for rule in rules},
     }
     schema["properties"]["spec"]["properties"]["exceptions"]["items"] = one
-    return {"$schema": "http://json-schema.org/draft-07/schema#", "title": EXCEPTIONS_KIND, **schema}
-
-
-def exceptions_schema_text(rules: Sequence[Rule] = RULES) -> str:
-    """The content of docs/exceptions-schema.json."""
-    return json.dumps(exceptions_schema(tuple(rules)), indent=2, ensure_ascii=False) + "\n"
+    return schema

@@ -1,16 +1,14 @@
 """Which pods an exception is about."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 
 from webhook.model.accelerators import GPU_ATTRIBUTES, Accelerators
-from webhook.model.globs import glob_tester, is_glob, matcher
+from webhook.model.globs import glob_tester, is_glob
 from webhook.model.image import parse_reference
 from webhook.model.shape import FormatError
 from webhook.model.subject import CLAIMS, PodSubject
-from webhook.policy import namespaces
 
 _NO_DEVICES: frozenset[str] = frozenset()
 
@@ -102,31 +100,3 @@ def image_texts(image: str) -> tuple[tuple[str, ...], str]:
     except FormatError:
         return (), image
     return (image, str(reference)), reference.digest
-
-
-def may_hold_for(patterns: Sequence[str], claim: str) -> bool:
-    """Whether a namespace that has the name, or matches the glob, may be among those that the patterns name."""
-    for pattern in patterns:
-        if not is_glob(claim):
-            if matcher(pattern).fullmatch(claim) or pattern == claim:
-                return True
-        elif not is_glob(pattern):
-            if matcher(claim).fullmatch(pattern):
-                return True
-        elif namespaces.overlap(pattern, claim) is not None:
-            return True
-    return False
-
-
-def holds_for_all(claim: str, pattern: str) -> bool:
-    """Whether it is certain that a claim of namespaces holds for each one that a name or glob means.
-
-    >>> holds_for_all("team-*", "team-?*"), holds_for_all("team-?", "team-*")
-    (True, False)
-
-    A star of the claim may stand for anything, a `?` for any one character, so for no star.
-    """
-    if claim == pattern or not is_glob(claim):
-        return claim == pattern
-    pieces = [".*" if character == "*" else "[^*]" if character == "?" else re.escape(character) for character in claim]
-    return re.fullmatch("".join(pieces), pattern) is not None

@@ -6,28 +6,29 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from webhook.policy.error_wording import details_of, locate, message_for
+from webhook.model.globs import is_glob, matcher, overlap
+from webhook.policy.error_wording import mistakes_in
 from webhook.policy.exception_file import PolicyException, check_ends, read_exceptions
-from webhook.policy.exception_match import holds_for_all, may_hold_for
 from webhook.policy.exceptions import ExceptionSettingsReader, PolicyExceptions, merged
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet
 from webhook.policy.schema import rule_schema
 from webhook.rules import gpu_quota
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import Mode
-from webhook.yaml_files.file_errors import Faults
+from webhook.yaml_files.file_errors import Faults, KeyPath
 from webhook.yaml_files.yaml_lines import YamlNode
 
-_COUNTING = ("models", "weights")
-"""Settings of gpuQuota that say how pods count. All entries of a ledger count alike."""
+_HOW_PODS_COUNT = "says how pods count, which has to be the same for all of them; set it in the policy of the namespace"
+_REFUSED = {"models": _HOW_PODS_COUNT, "weights": _HOW_PODS_COUNT}
+"""Settings of gpuQuota that no exception may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExceptionFile:
-    """The file with exceptions: its path, its bytes, the known rules, and when its ends are judged, if ever."""
+    """The file with exceptions: its path, its content, the known rules, and when its ends are judged, if ever."""
 
     path: str
-    source: bytes
+    source: bytes | YamlNode
     rules: tuple[Rule, ...]
     now: float | None
 
@@ -45,41 +46,36 @@ def load_exceptions(
     """
     read = read_exceptions(file.path, file.source, file.rules, policies.max_days, faults)
     reader = ExceptionSettingsReader(context, contexts)
-    listed = tuple(one for one, _ in read.exceptions)
+    listed = tuple(one for one, _ in read)
     notices: list[str] = []
-    concerned: dict[tuple[str, ...], list[Policy]] = {}
-    for one, node in read.exceptions:
-        trial = _Trial(one, node, file, reader, faults)
-        if one.namespaces not in concerned:
-            concerned[one.namespaces] = _may_be_about(one.namespaces, policies)
-        notices += trial.run(concerned[one.namespaces], has_shared_quotas=bool(policies.shared_quotas))
+    for one, node in read:
+        about = policies_of(one.namespaces, policies)
+        notices += _Trial(one, node, file, reader, faults).run(about, has_shared_quotas=bool(policies.shared_quotas))
     if file.now is not None:
         check_ends(listed, file.path, file.now, policies.max_days, faults)
-        notices += _ended(listed, file.path, file.now)
-    return PolicyExceptions(listed, read.written, reader), tuple(notices)
+        notices += [
+            f"{file.path}:{one.line_of_end}: exception {one.name} ended {one.period.text}; remove it"
+            for one in listed
+            if one.period.ends <= file.now
+        ]
+    return PolicyExceptions(listed, tuple(node.plain() for _, node in read), reader), tuple(notices)
 
 
-def _may_be_about(namespaces: Sequence[str], policies: PolicySet) -> list[Policy]:
+def policies_of(namespaces: Sequence[str], policies: PolicySet) -> list[Policy]:
     """The policies that a namespace of these names and globs may have.
 
-    The default is left out only if it is certain that other policies claim all of these namespaces.
+    The default is left out for a glob only if one claim surely holds for all of these namespaces.
     """
-    others = {id(other) for claim, other in policies.claims.items() if may_hold_for(namespaces, claim)}
-    if not all(any(holds_for_all(claim, pattern) for claim in policies.claims) for pattern in namespaces):
-        others.add(id(policies.default))
-    return [policy for policy in policies.policies if id(policy) in others]
-
-
-def _ended(exceptions: tuple[PolicyException, ...], path: str, now: float) -> Iterator[str]:
-    for one in exceptions:
-        if one.period.ends <= now:
-            yield f"{path}:{one.line_of_end}: exception {one.name} ended {one.period.text}; remove it"
-
-
-def _limits(found: tuple[Policy, BoundRule]) -> bool:
-    """Whether a policy with gpuQuota sets a quota."""
-    settings = found[1].settings
-    return isinstance(settings, gpu_quota.Settings) and bool(settings.limits)
+    found: list[Policy] = []
+    for pattern in namespaces:
+        if not is_glob(pattern):
+            found.append(policies.for_namespace(pattern))
+            continue
+        found += [policy for claim, policy in policies.claims.items() if overlap(pattern, claim)]
+        # a star of a claim may stand for any text, so also for the wildcards of the glob
+        if not any(c == pattern or ("?" not in c and matcher(c).fullmatch(pattern)) for c in policies.claims):
+            found.append(policies.default)
+    return [policy for policy in policies.policies if any(policy is one for one in found)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,37 +90,29 @@ class _Trial:
 
     def run(self, policies: list[Policy], *, has_shared_quotas: bool) -> Iterator[str]:
         """Add faults; yield a remark for each rule that none of the policies has."""
-        one = self.exception
+        one, quota = self.exception, gpu_quota.RULE.key
+        does_nothing = f"{self.file.path}:{one.line}: exception {one.name} does nothing about "
         for key in one.concerned:
             found = [(policy, bound) for policy in policies for bound in policy.rules if bound.rule.key == key]
             if key in one.settings and not self._is_refused(key):
                 self._try(key, found)
-            if not found and not (key == gpu_quota.RULE.key and key in one.rules and has_shared_quotas):
+            if not found and not (key == quota and key in one.rules and has_shared_quotas):
+                yield f"{does_nothing}{key}, which is disabled in all of its namespaces; remove the rule from it"
+            elif key == quota and key in one.settings and not any(policy.quota_of("") for policy, _ in found):
                 yield (
-                    f"{self.file.path}:{one.line}: exception {one.name} does nothing about {key}, which is disabled in "
-                    "all of its namespaces; remove the rule from it"
-                )
-            elif key == gpu_quota.RULE.key and key in one.settings and not any(map(_limits, found)):
-                yield (
-                    f"{self.file.path}:{one.line}: exception {one.name} does nothing about {key}: none of its "
-                    "namespaces has a quota, and an exception gives them none; set one in their policy, or remove the "
-                    "settings"
+                    f"{does_nothing}{key}: none of its namespaces has a quota, and an exception gives them none; set "
+                    "one in their policy, or remove the settings"
                 )
 
     def _is_refused(self, key: str) -> bool:
         """Whether the settings have a key that exceptions must not set; adds a fault for each."""
-        written = self._written(key)
-        refused = []
-        if written.get("mode", None) is not None and written["mode"].value == str(Mode.DISABLED):
-            refused.append(("mode", "nothing would be recorded; write audit"))
-        if key == gpu_quota.RULE.key:
-            text = (
-                "says how pods count, which has to be the same for all of them; set it in the policy of the namespace"
-            )
-            refused += [(name, text) for name in _COUNTING if name in written]
-        for name, message in refused:
-            place = (*self.exception.key, "settings", key, name)
-            self.faults.add(self.file.path, written[name].line, place, message)
+        written = self.node.at("settings", key)
+        refused = dict(_REFUSED) if key == gpu_quota.RULE.key else {}
+        if written.at("mode").value == str(Mode.DISABLED):
+            refused["mode"] = "nothing would be recorded; write audit"
+        refused = {name: message for name, message in refused.items() if name in written.entries}
+        for name, message in refused.items():
+            self.faults.add(self.file.path, written.at(name).line, (*self._place(key), name), message)
         return bool(refused)
 
     def _try(self, key: str, found: list[tuple[Policy, BoundRule]]) -> None:
@@ -133,37 +121,22 @@ class _Trial:
         own = self.exception.settings[key]
         if not found:
             self._validate("", rule, {"mode": str(Mode.AUDIT), **own}, is_whole=False)
-        tried: set[tuple[str, int]] = set()
         for policy, bound in found:
-            done = repr(bound.written), id(self.read.contexts.get(policy.name))
-            if done not in tried:
-                tried.add(done)
-                if not self._validate(policy.name, rule, merged(rule, bound.written or {}, own)):
-                    return
+            if not self._validate(policy.name, rule, merged(rule, bound.written or {}, own)):
+                return
 
     def _validate(self, policy: str, rule: Rule, written: Mapping[str, Any], *, is_whole: bool = True) -> bool:
         try:
             self.read(policy, rule, written)
         except ValidationError as error:
-            details = [one for one in details_of(error) if is_whole or one["type"] != "missing"]
-            root = YamlNode(self._written(rule.key), self.file.path, self._line(rule.key))
-            for detail in details:
-                path, node = locate(root, detail["loc"], detail["type"] == "missing")
-                under = f" (together with policy {policy})" if policy and not path else ""
-                message = message_for(detail, rule_schema(rule), path, node) + under
-                place = (*self.exception.key, "settings", rule.key, *path)
-                self.faults.add(self.file.path, node.line, place, message)
-            return not details
+            found = list(mistakes_in(self.node.at("settings", rule.key), error, rule_schema(rule)))
+            found = [mistake for mistake in found if is_whole or mistake.kind != "missing"]
+            for mistake in found:
+                under = f" (together with policy {policy})" if policy and not mistake.path else ""
+                place = (*self._place(rule.key), *mistake.path)
+                self.faults.add(self.file.path, mistake.node.line, place, mistake.message + under)
+            return not found
         return True
 
-    def _written(self, key: str) -> dict[str, YamlNode]:
-        value = self._rule(key).value
-        return value if isinstance(value, dict) else {}
-
-    def _line(self, key: str) -> int:
-        return self._rule(key).line
-
-    def _rule(self, key: str) -> YamlNode:
-        settings = self.node.value["settings"].value if isinstance(self.node.value, dict) else {}
-        found = settings.get(key) if isinstance(settings, dict) else None
-        return found if found is not None else self.node
+    def _place(self, rule: str) -> KeyPath:
+        return (*self.exception.key, "settings", rule)

@@ -1,12 +1,13 @@
 """The namespaces that policy files claim, by exact names and globs. No two files may claim one at the same rank."""
 
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from string import ascii_lowercase, digits
+from typing import Annotated
 
-from webhook.model.globs import ends_agree, is_glob
+from pydantic import AfterValidator
+
+from webhook.model.globs import is_glob, overlap
 from webhook.model.shape import shortened
 from webhook.yaml_files.file_errors import Faults, KeyPath
 
@@ -29,59 +30,14 @@ def fault_in(pattern: str) -> str:
     )
 
 
-def overlap(one: str, other: str) -> str | None:
-    """A shortest valid name of a namespace that both globs match; None if there is none.
-
-    >>> overlap("vision-*", "*-test"), overlap("a-*", "b-*")
-    ('vision-test', None)
-
-    Walks the product of the two automata breadth first, over names that are valid DNS labels.
-    """
-    if not ends_agree(one, other):
-        return None
-    alphabet = _alphabet(one + other)
-    seen: set[tuple[int, int, bool]] = set()
-    queue = deque((i, j, "") for i in _skip_stars(one, 0) for j in _skip_stars(other, 0))
-    while queue:
-        i, j, name = queue.popleft()
-        dashed = name.endswith("-")
-        if i == len(one) and j == len(other) and name and not dashed:
-            return name
-        if len(name) == MAX_NAME:
-            continue
-        for character in alphabet if name else alphabet[:-1]:
-            for next_i in _step(one, i, character):
-                for next_j in _step(other, j, character):
-                    state = (next_i, next_j, character == "-")
-                    if state not in seen:
-                        seen.add(state)
-                        queue.append((next_i, next_j, name + character))
-    return None
+def _checked(pattern: str) -> str:
+    if fault := fault_in(pattern):
+        raise ValueError(fault)
+    return pattern
 
 
-def _alphabet(patterns: str) -> str:
-    """The characters in the patterns, one character for all others, and the dash at the end."""
-    named = set(patterns) - set("*?-")
-    filler = next((letter for letter in "x" + ascii_lowercase + digits if letter not in named), "")
-    return "".join(sorted(named)) + filler + "-"
-
-
-def _skip_stars(pattern: str, position: int) -> Iterator[int]:
-    """The position, and the positions after each star that starts there, because a star also matches no character."""
-    yield position
-    while position < len(pattern) and pattern[position] == "*":
-        position += 1
-        yield position
-
-
-def _step(pattern: str, position: int, character: str) -> Iterator[int]:
-    """The positions after `character`."""
-    if position < len(pattern):
-        expected = pattern[position]
-        if expected == "*":
-            yield from _skip_stars(pattern, position)
-        elif expected in ("?", character):
-            yield from _skip_stars(pattern, position + 1)
+NamespaceGlob = Annotated[str, AfterValidator(_checked)]
+"""The name of a namespace, or a glob of such names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,26 +65,17 @@ class ClaimedNamespaces:
                 self._faults.add(claim.path, claim.line, claim.key, fault)
                 continue
             yield claim.pattern
+            self._names[claim.pattern] = claim
             if is_glob(claim.pattern):
                 self._globs.setdefault(len(claim.pattern), []).append(claim)
-            else:
-                self._names[claim.pattern] = claim
 
     def _fault(self, claim: NamespacePattern) -> str:
-        if not is_glob(claim.pattern):
-            owner = self._names.get(claim.pattern)
-            return _twice(owner) if owner is not None else ""
-        for owner in self._globs.get(len(claim.pattern), ()):
-            witness = overlap(owner.pattern, claim.pattern) if owner.path != claim.path else None
-            if witness is not None and owner.pattern == claim.pattern:
-                return _twice(owner)
-            if witness is not None:
+        if owner := self._names.get(claim.pattern):
+            return f"{owner.pattern} is claimed by {owner.path}:{owner.line} too; keep it in one of the two files"
+        for owner in self._globs.get(len(claim.pattern), ()) if is_glob(claim.pattern) else ():
+            if owner.path != claim.path and overlap(owner.pattern, claim.pattern):
                 return (
                     f"{claim.pattern} and {owner.pattern} of {owner.path}:{owner.line} have the same length and can "
-                    f"both claim a namespace such as {witness}; make one of them longer or narrower"
+                    "both claim one namespace; make one of them longer or narrower"
                 )
         return ""
-
-
-def _twice(owner: NamespacePattern) -> str:
-    return f"{owner.pattern} is claimed by {owner.path}:{owner.line} too; keep it in one of the two files"

@@ -4,22 +4,30 @@ Shared quotas are declared in `_quotas.yaml`. They are read as strictly as the s
 them how GPUs are counted.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from webhook.model.globs import is_glob, matcher
 from webhook.model.shape import spelled
-from webhook.policy.document import RULES_PATH, check_names_differ, mapping_at, merge, read_document, read_head
-from webhook.policy.error_wording import details_of, locate, message_for
+from webhook.policy.document import RULES_PATH, check_names_differ, merge, read_as, read_document
 from webhook.policy.exceptions import AppliedException
-from webhook.policy.namespaces import MAX_NAME, fault_in
-from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND, Schema, for_editors, part_at, settings_schema
+from webhook.policy.namespaces import MAX_NAME, NamespaceGlob
+from webhook.policy.schema import (
+    DEFAULT_FILE,
+    QUOTAS_FILE,
+    QUOTAS_KIND,
+    ReservedMetadata,
+    Schema,
+    WrittenFile,
+    part_at,
+    schema_of,
+    settings_schema,
+)
 from webhook.quota.quotas import OnLedgerFailure, Quota, QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule_settings import Mode
@@ -68,12 +76,6 @@ class SharedQuotas:
     remarks: tuple[str, ...] = ()
     """About what the next release no longer reads."""
 
-    def sharing(self, previous: Iterable[BoundQuota]) -> "SharedQuotas":
-        """The same, with equal objects of `previous`."""
-        known = {bound.quota.name: bound for bound in previous}
-        quotas = [known[new.quota.name] if known.get(new.quota.name) == new else new for new in self.quotas]
-        return replace(self, quotas=tuple(quotas))
-
 
 NO_SHARED_QUOTAS = SharedQuotas()
 """Those of an empty file, or of no file."""
@@ -105,7 +107,7 @@ def shared_quota_finder(quotas: Sequence[BoundQuota]) -> Callable[[str], tuple[B
     return find
 
 
-INHERITED = ("claims", "models", "onLedgerFailure", "unspecifiedModel", "weights")
+INHERITED = frozenset({"claims", "models", "onLedgerFailure", "unspecifiedModel", "weights"})
 """Keys that a shared quota inherits from `gpuQuota` of `_default.yaml`. Maps are merged."""
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
@@ -117,13 +119,6 @@ def _quota_name(value: str) -> str:
             f"{spelled(value)} cannot be the name of a shared quota; write up to {MAX_NAME} lower-case letters, digits "
             "and inner dashes, such as research"
         )
-    return value
-
-
-def _namespace(value: str) -> str:
-    fault = fault_in(value)
-    if fault:
-        raise ValueError(fault)
     return value
 
 
@@ -139,7 +134,7 @@ class SharedQuotaSettings(gpu_quota.Settings):
     name: Annotated[str, AfterValidator(_quota_name), Field(examples=["research"])]
     """Name of the shared quota; unique, and a DNS label. The name of its ledger is `shared.` followed by this name."""
     namespaces: Annotated[
-        tuple[Annotated[str, AfterValidator(_namespace)], ...],
+        tuple[NamespaceGlob, ...],
         AfterValidator(_at_least_one),
         Field(json_schema_extra={"minItems": 1}),
     ]
@@ -156,13 +151,6 @@ class SharedQuotaSettings(gpu_quota.Settings):
         return self
 
 
-class QuotasMetadata(CamelModel):
-    """What the file is called."""
-
-    name: Literal["_quotas"]
-    """The file's name without `.yaml`."""
-
-
 class QuotasSpec(CamelModel):
     """The quotas that namespaces share."""
 
@@ -170,17 +158,8 @@ class QuotasSpec(CamelModel):
     """Quotas that several namespaces share; `[]` for none."""
 
 
-class QuotasFile(CamelModel):
+class QuotasFile(WrittenFile[Literal["GPUSharedQuotas"], ReservedMetadata[Literal["_quotas"]], QuotasSpec]):
     """Quotas of gpu-policy-webhook that several namespaces share."""
-
-    api_version: Literal["gpupolicy.dev/v1alpha1"]
-    """Version of this format."""
-    kind: Literal["GPUSharedQuotas"]
-    """What the file holds."""
-    metadata: QuotasMetadata
-    """What the file is called."""
-    spec: QuotasSpec
-    """The quotas that namespaces share."""
 
 
 def shared_quota_schema() -> Schema:
@@ -195,14 +174,9 @@ def shared_quota_schema() -> Schema:
 @lru_cache(maxsize=1)
 def quotas_schema() -> Schema:
     """JSON Schema (draft-07) of `_quotas.yaml`. Callers share it and must not change it."""
-    schema = for_editors(QuotasFile.model_json_schema(by_alias=True))
+    schema = schema_of(QuotasFile, QUOTAS_KIND)
     schema["properties"]["spec"]["properties"]["quotas"]["items"] = shared_quota_schema()
-    return {"$schema": "http://json-schema.org/draft-07/schema#", "title": QUOTAS_KIND, **schema}
-
-
-def quotas_schema_text() -> str:
-    """The content of docs/quotas-schema.json."""
-    return json.dumps(quotas_schema(), indent=2, ensure_ascii=False) + "\n"
+    return schema
 
 
 QUOTAS_PATH: KeyPath = ("spec", "quotas")
@@ -211,24 +185,34 @@ NO_CONTEXT: Mapping[str, Any] = {}
 
 
 def read_shared_quotas(
-    path: str, source: bytes, default: Mapping[str, YamlNode], faults: Faults, context: Mapping[str, Any] = NO_CONTEXT
+    path: str,
+    source: bytes | YamlNode,
+    default: YamlNode,
+    faults: Faults,
+    context: Mapping[str, Any] = NO_CONTEXT,
 ) -> SharedQuotas:
     """The shared quotas in a file that errors call `path`, without disabled and faulty ones.
 
-    `default` has the settings in `_default.yaml` by rule. `context` is what settings are validated with.
+    `default` has the settings of `gpuQuota` in `_default.yaml`. `context` is what settings are validated with.
     """
     root = read_document(path, source, QUOTAS_KIND, _null_fault, faults)
     if root is None:
         return NO_SHARED_QUOTAS
     root, remarks = _renamed(root)
-    read_head(root, QuotasFile, quotas_schema(), faults)
+    read_as(root, QuotasFile, quotas_schema(), faults)
     check_names_differ(root, QUOTAS_PATH, faults)
-    listed = mapping_at(root, QUOTAS_PATH[:-1]).get("quotas")
-    inherited = _inherited(default.get(gpu_quota.RULE.key))
+    inherited = {key: node for key, node in default.entries.items() if key in INHERITED}
+    schema = part_at(quotas_schema(), (*QUOTAS_PATH, 0))
     found: dict[str, tuple[BoundQuota, Any]] = {}
-    for index, node in enumerate(listed.value if listed is not None and isinstance(listed.value, list) else ()):
+    for index, node in enumerate(root.at(*QUOTAS_PATH).items):
+        if not isinstance(node.value, dict):
+            continue
         merged = merge(YamlNode(inherited, node.file, node.line), node)
-        settings = _settings(merged, (path, index), faults, context) if isinstance(node.value, dict) else None
+        place: KeyPath = (*QUOTAS_PATH, index)
+        inherited_place = {default.file: (*RULES_PATH, gpu_quota.RULE.key)}
+        settings = read_as(
+            merged, SharedQuotaSettings, schema, faults, context=context, place=place, places=inherited_place
+        )
         if settings is not None and settings.mode is not Mode.DISABLED:
             patterns = tuple(dict.fromkeys(settings.namespaces))
             bound = BoundQuota.of(QuotaScope.SHARED, settings.name, patterns, settings, QUOTAS_FILE, node.line)
@@ -242,18 +226,16 @@ _EARLIER_KIND, _EARLIER_KEY = "GPUQuotaPots", "pots"
 
 def _renamed(root: YamlNode) -> tuple[YamlNode, tuple[str, ...]]:
     """A document with the names of today for those of the release before, and a remark if it has these."""
-    keys, spec = mapping_at(root, ()), mapping_at(root, ("spec",))
-    kind = keys.get("kind")
-    is_earlier = kind is not None and kind.value == _EARLIER_KIND
-    if kind is None or not (is_earlier or _EARLIER_KEY in spec):
+    kind, spec = root.at("kind"), root.at("spec")
+    is_earlier = kind.value == _EARLIER_KIND
+    if kind.value is None or not (is_earlier or _EARLIER_KEY in spec.entries):
         return root, ()
-    spec_node = keys.get("spec", root)
-    renamed = {"quotas" if key == _EARLIER_KEY and "quotas" not in spec else key: node for key, node in spec.items()}
-    keys = {
-        **keys,
-        "kind": YamlNode(QUOTAS_KIND, kind.file, kind.line) if is_earlier else kind,
-        **({"spec": YamlNode(renamed, spec_node.file, spec_node.line)} if spec else {}),
-    }
+    keys = dict(root.entries)
+    if is_earlier:
+        keys["kind"] = YamlNode(QUOTAS_KIND, kind.file, kind.line)
+    if _EARLIER_KEY in spec.entries:
+        renamed = {"quotas" if key == _EARLIER_KEY else key: node for key, node in spec.entries.items()}
+        keys["spec"] = spec if "quotas" in spec.entries else YamlNode(renamed, spec.file, spec.line)
     remark = (
         f"{root.file}:{kind.line}: kind: write {QUOTAS_KIND} with spec.quotas; the next release no longer reads "
         f"{_EARLIER_KIND} and spec.{_EARLIER_KEY}"
@@ -261,35 +243,9 @@ def _renamed(root: YamlNode) -> tuple[YamlNode, tuple[str, ...]]:
     return YamlNode(keys, root.file, root.line), (remark,)
 
 
-def _inherited(rule: YamlNode | None) -> dict[str, YamlNode]:
-    """The settings of the rule in `_default.yaml` that a shared quota inherits."""
-    written = rule.value if rule is not None and isinstance(rule.value, dict) else {}
-    return {key: written[key] for key in INHERITED if key in written}
-
-
-def _settings(
-    merged: YamlNode, place: tuple[str, int], faults: Faults, context: Mapping[str, Any]
-) -> SharedQuotaSettings | None:
-    """The shared quota at `place`: the path of its file, and its index in the list."""
-    path, index = place
-    text = json.dumps(merged.plain())
-    try:
-        return SharedQuotaSettings.model_validate_json(text, by_alias=True, by_name=False, context=dict(context))
-    except ValidationError as error:
-        for detail in details_of(error):
-            key, node = locate(merged, detail["loc"], detail["type"] == "missing")
-            message = message_for(detail, part_at(quotas_schema(), (*QUOTAS_PATH, index)), key, node)
-            is_own = node.file == path  # else it is inherited
-            faults.add(node.file, node.line, (*((*QUOTAS_PATH, index) if is_own else _DEFAULT_PATH), *key), message)
-    return None
-
-
-_DEFAULT_PATH: KeyPath = (*RULES_PATH, gpu_quota.RULE.key)
-
-
 def _null_fault(path: KeyPath) -> str:
     if path in (QUOTAS_PATH, ("spec", _EARLIER_KEY)):
         return "is empty; write a list, or [] for no shared quotas"
-    if path[:2] == QUOTAS_PATH and any(key in INHERITED for key in path[3:4]):
-        return f"is empty; write a value, or remove the line to inherit it from gpuQuota of {DEFAULT_FILE}"
-    return "is empty; write a value, or remove the line"
+    inherit = f" to inherit it from gpuQuota of {DEFAULT_FILE}"
+    is_inherited = path[:2] == QUOTAS_PATH and not INHERITED.isdisjoint(map(str, path[3:4]))
+    return f"is empty; write a value, or remove the line{inherit if is_inherited else ''}"

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,22 +12,15 @@ from webhook.model.accelerators import BUILT_IN, CONTEXT, Accelerators
 from webhook.model.node import NodePool
 from webhook.policy.accelerator_settings import AcceleratorSettings
 from webhook.policy.device_class_settings import DeclaredClasses
-from webhook.policy.document import RULES_PATH, check_name, check_names_differ, mapping_at, read_document, read_head
+from webhook.policy.document import RULES_PATH, check_name, check_names_differ, read_as, read_document
 from webhook.policy.error_wording import unknown_key
 from webhook.policy.namespaces import NamespacePattern, fault_in
-from webhook.policy.node_pools import PoolSettings
 from webhook.policy.schema import (
-    CUDA_FILE,
-    CUDA_KIND,
     DEFAULT_FILE,
-    EXCEPTIONS_FILE,
-    EXCEPTIONS_KIND,
+    KINDS,
     MOST_DAYS,
-    QUOTAS_FILE,
-    QUOTAS_KIND,
     PolicyFile,
     PolicySpec,
-    Schema,
     WorkloadsMode,
     policy_schema,
 )
@@ -38,7 +30,6 @@ from webhook.yaml_files.yaml_lines import YamlNode
 
 NAMESPACES_PATH: KeyPath = ("spec", "namespaces")
 POOLS_PATH: KeyPath = ("spec", "nodePools")
-WORKLOADS_PATH: KeyPath = ("spec", "workloads")
 
 _OF_ALL_NAMESPACES = {"accelerators": "names of GPUs", "exceptions": "limits of exceptions"}
 """Keys of `spec` that stand in the default only, and what they are."""
@@ -84,7 +75,7 @@ class PolicySource:
 def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is read with
     file: str,
     path: str,
-    source: bytes,
+    source: bytes | YamlNode,
     rules: Sequence[Rule],
     faults: Faults,
     accelerators: Accelerators = BUILT_IN,
@@ -95,125 +86,103 @@ def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is rea
     `accelerators` are the names of GPUs that the default declares. The default itself is read with its own names.
     """
     root = read_document(path, source, "GPUPolicy", _null_fault, faults)
-    if root is None or _is_of_another_kind(root, faults):
+    if root is None:
         return None
-    if file == DEFAULT_FILE:
+    kind = root.at("kind")
+    if place := next((other for other, its_kind in KINDS.items() if its_kind == kind.value), ""):
+        faults.add(path, kind.line, "kind", f"{kind.value} stand in {place} only; move them there")
+        return None
+    is_default, name = file == DEFAULT_FILE, file.removesuffix(".yaml")
+    if is_default:
         accelerators = _accelerators(root)
+    else:
+        for key, what in _OF_ALL_NAMESPACES.items():
+            if (node := root.at("spec", key)).value is not None:
+                message = f"{what} are the same in all namespaces; move them to {DEFAULT_FILE}"
+                faults.add(path, node.line, ("spec", key), message)
     context = {CONTEXT: accelerators, **context_of(tables)}
-    document = read_head(root, PolicyFile, _document_schema(tuple(rules)), faults, context)
-    for key, what in () if file == DEFAULT_FILE else _OF_ALL_NAMESPACES.items():
-        node = mapping_at(root, ("spec",)).get(key)
-        if node is not None:
-            message = f"{what} are the same in all namespaces; move them to {DEFAULT_FILE}"
-            faults.add(root.file, node.line, ("spec", key), message)
-    name = file.removesuffix(".yaml")
-    check_name(root, name, "" if file == DEFAULT_FILE else fault_in(name), faults)
+    document = read_as(root, PolicyFile, policy_schema(tuple(rules)), faults, context=context)
+    check_name(root, name, "" if is_default else fault_in(name), faults)
     check_names_differ(root, POOLS_PATH, faults)
     check_names_differ(root, ("spec", "accelerators", "extra"), faults)
     known = {rule.key: rule for rule in rules}
     kept: dict[str, YamlNode] = {}
-    for key, node in mapping_at(root, RULES_PATH).items():
+    for key, node in root.at(*RULES_PATH).entries.items():
         if key not in known:
             faults.add(path, node.line, (*RULES_PATH, key), unknown_key(key, known, "rule"))
         elif isinstance(node.value, dict):
-            _check_exclusive(known[key], node.value, faults)
+            _check_exclusive(known[key], node, faults)
             kept[key] = node
     spec = document.spec if document is not None else PolicySpec.model_construct(rules={})
-    pools = spec.node_pools
+    pools, workloads = spec.node_pools, spec.workloads
+    written = [each.model_dump(mode="json", by_alias=True, exclude_unset=True) for each in pools or ()]
     besides = Besides(
         pools=None if pools is None else tuple(each.pool for each in pools),
-        pools_written=None if pools is None else [_as_written(each) for each in pools],
+        pools_written=None if pools is None else written,
         pools_origin=None if pools is None else file if pools else "",
-        workloads=None if spec.workloads is None else spec.workloads.mode,
-        workloads_origin=None if spec.workloads is None else file,
+        workloads=None if workloads is None else workloads.mode,
+        workloads_origin=None if workloads is None else file,
         contact=spec.contact,
         transient_taints=spec.transient_taints,
-        classes=DeclaredClasses(spec.device_classes, mapping_at(root, ("spec", "deviceClasses"))),
+        classes=DeclaredClasses(spec.device_classes, root.at("spec", "deviceClasses").entries),
     )
     max_days = MOST_DAYS if spec.exceptions is None else spec.exceptions.max_days
     return PolicySource(file, name, _claims(root, file, faults), kept, besides, accelerators, max_days)
 
 
-def _as_written(pool: PoolSettings) -> Any:
-    return pool.model_dump(mode="json", by_alias=True, exclude_unset=True)
-
-
 def _accelerators(root: YamlNode) -> Accelerators:
-    """The names of GPUs in the default's file; the built-in ones if it has mistakes, which `read_head` reports."""
-    node = mapping_at(root, ("spec",)).get("accelerators")
+    """The names of GPUs in the default's file; the built-in ones if it has mistakes, which `read_as` reports."""
+    node = root.at("spec", "accelerators")
     try:
-        return (
-            BUILT_IN if node is None else AcceleratorSettings.model_validate_json(json.dumps(node.plain())).accelerators
-        )
+        return AcceleratorSettings.model_validate_json(json.dumps(node.plain() or {"extra": []})).accelerators
     except ValidationError:
         return BUILT_IN
 
 
-@lru_cache(maxsize=16)
-def _document_schema(rules: tuple[Rule, ...]) -> Schema:
-    return policy_schema(rules)
-
-
-def _is_of_another_kind(root: YamlNode, faults: Faults) -> bool:
-    """Whether the file has a kind of document that belongs into another file."""
-    kind = mapping_at(root, ()).get("kind")
-    places = {QUOTAS_KIND: QUOTAS_FILE, CUDA_KIND: CUDA_FILE, EXCEPTIONS_KIND: EXCEPTIONS_FILE}
-    place = places.get(str(kind.value)) if kind is not None else None
-    if kind is None or place is None:
-        return False
-    faults.add(root.file, kind.line, "kind", f"{kind.value} stand in {place} only; move them there")
-    return True
-
-
 def _null_fault(path: KeyPath) -> str:
-    if path[:-1] == RULES_PATH:
-        return (
-            "is empty; write {mode: disabled} to switch the rule off, {} to inherit all of it, or remove the line "
-            f"to inherit it from {DEFAULT_FILE}"
-        )
-    if path == RULES_PATH:
-        return "is empty; write at least one rule, or {} for none"
-    if path == POOLS_PATH:
-        return f"is empty; write a list, [] for no pools, or remove the line to inherit it from {DEFAULT_FILE}"
-    if path == WORKLOADS_PATH:
-        return f"is empty; write {{mode: warn}}, or remove the line to inherit it from {DEFAULT_FILE}"
-    if path[:2] == RULES_PATH and not any(isinstance(part, int) for part in path):
-        return f"is empty; write a value, or remove the line to inherit it from {DEFAULT_FILE}"
+    inherit = f"remove the line to inherit it from {DEFAULT_FILE}"
+    match path:
+        case ("spec", "rules"):
+            return "is empty; write at least one rule, or {} for none"
+        case ("spec", "rules", _):
+            return f"is empty; write {{mode: disabled}} to switch the rule off, {{}} to inherit all of it, or {inherit}"
+        case ("spec", "nodePools"):
+            return f"is empty; write a list, [] for no pools, or {inherit}"
+        case ("spec", "workloads"):
+            return f"is empty; write {{mode: warn}}, or {inherit}"
+        case ("spec", "rules", *rest) if not any(isinstance(part, int) for part in rest):
+            return f"is empty; write a value, or {inherit}"
     return "is empty; write a value, or remove the line"
 
 
-def _check_exclusive(rule: Rule, settings: dict[str, YamlNode], faults: Faults) -> None:
+def _check_exclusive(rule: Rule, settings: YamlNode, faults: Faults) -> None:
     for group in rule.settings.exclusive:
-        present = [key for key in settings if key in group]
-        if len(present) > 1:
-            last = present[-1]
-            message = f"excludes {' and '.join(present[:-1])}; keep one of them"
-            faults.add(settings[last].file, settings[last].line, (*RULES_PATH, rule.key, last), message)
+        *others, last = ["", *(key for key in settings.entries if key in group)]
+        if len(others) > 1:
+            message = f"excludes {' and '.join(others[1:])}; keep one of them"
+            faults.add(settings.file, settings.at(last).line, (*RULES_PATH, rule.key, last), message)
 
 
 def _claims(root: YamlNode, file: str, faults: Faults) -> tuple[NamespacePattern, ...]:
     """The names and globs of namespaces that the file claims, each once; none for the default."""
-    namespaces = mapping_at(root, ("spec",)).get("namespaces")
+    namespaces = root.at(*NAMESPACES_PATH)
     if file == DEFAULT_FILE:
-        if namespaces is not None:
+        if namespaces.value is not None:
             message = f"{DEFAULT_FILE} applies to every namespace; remove the key"
             faults.add(root.file, namespaces.line, NAMESPACES_PATH, message)
         return ()
-    if namespaces is None:
-        name = mapping_at(root, ("metadata",)).get("name", root)
-        return (NamespacePattern(file.removesuffix(".yaml"), root.file, name.line, ("metadata", "name")),)
-    if not isinstance(namespaces.value, list):
-        return ()
-    if not namespaces.value:
+    if namespaces.value is None:
+        line = root.at("metadata", "name").line
+        return (NamespacePattern(file.removesuffix(".yaml"), root.file, line, ("metadata", "name")),)
+    if namespaces.value == []:
         message = "names no namespace; write one, or remove the key for the namespace of the file's name"
         faults.add(root.file, namespaces.line, NAMESPACES_PATH, message)
     claims: dict[str, NamespacePattern] = {}
-    for index, node in enumerate(namespaces.value):
+    for index, node in enumerate(namespaces.items):
+        key = (*NAMESPACES_PATH, index)
         if not isinstance(node.value, str):
             continue
-        key = (*NAMESPACES_PATH, index)
-        fault = fault_in(node.value)
-        if fault:
+        if fault := fault_in(node.value):
             faults.add(root.file, node.line, key, fault)
         else:
             claims.setdefault(node.value, NamespacePattern(node.value, root.file, node.line, key))

@@ -166,7 +166,7 @@ class PolicyStore:
         if contents.digest == self._attempted:
             return False
         try:
-            policies = build(contents, self._rules, self._current)
+            policies = build(contents, self._rules)
         except FileErrors as errors:
             return self._keep(contents.digest, errors)
         if lost := losses(self._current, policies, contents):

@@ -4,14 +4,13 @@ The schema is of draft-07, which the yaml-language-server reads best. References
 `spec.rules`, because a namespace's file inherits what it leaves out.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from itertools import combinations
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import to_jsonable_python
 
 from webhook.cuda.cuda_tables import PLATFORM_FILE
@@ -43,10 +42,38 @@ CUDA_FILE = PLATFORM_FILE
 CUDA_KIND = "GPUCudaTables"
 EXCEPTIONS_FILE = "_exceptions.yaml"
 EXCEPTIONS_KIND = "GPUPolicyExceptions"
-RESERVED_FILES = (DEFAULT_FILE, QUOTAS_FILE, CUDA_FILE, EXCEPTIONS_FILE)
+KINDS = {QUOTAS_FILE: QUOTAS_KIND, CUDA_FILE: CUDA_KIND, EXCEPTIONS_FILE: EXCEPTIONS_KIND}
+"""The kind of what a file holds, if it is no policy."""
+RESERVED_FILES = (DEFAULT_FILE, *KINDS)
 """The only files whose names may start with an underscore."""
 
 Schema = dict[str, Any]
+
+
+Kind = TypeVar("Kind")
+Name = TypeVar("Name")
+MetadataT = TypeVar("MetadataT")
+Spec = TypeVar("Spec")
+
+
+class ReservedMetadata(CamelModel, Generic[Name]):
+    """What the file is called."""
+
+    model_config = ConfigDict(json_schema_extra={"description": "What the file is called."})
+
+    name: Name
+    """The file's name without `.yaml`."""
+
+
+class WrittenFile(CamelModel, Generic[Kind, MetadataT, Spec]):
+    """The parts of each kind of file."""
+
+    api_version: Literal["gpupolicy.dev/v1alpha1"]
+    """Version of this format."""
+    kind: Kind
+    """What the file holds."""
+    metadata: MetadataT
+    spec: Spec
 
 
 class PolicyMetadata(CamelModel):
@@ -129,22 +156,14 @@ class PolicySpec(CamelModel):
     """What the exceptions of `_exceptions.yaml` may do. It stands in `_default.yaml` only, for all namespaces."""
 
 
-class PolicyFile(CamelModel):
+class PolicyFile(WrittenFile[Literal["GPUPolicy"], PolicyMetadata, PolicySpec]):
     """A policy of gpu-policy-webhook: which rules apply to some namespaces, and in which mode."""
 
-    api_version: Literal["gpupolicy.dev/v1alpha1"]
-    """Version of this format."""
-    kind: Literal["GPUPolicy"]
-    """What the file holds."""
-    metadata: PolicyMetadata
-    """What the file is called."""
-    spec: PolicySpec
-    """What this policy says, and for which namespaces."""
 
-
-def policy_schema(rules: Sequence[Rule] = RULES) -> Schema:
-    """JSON Schema (draft-07) of a policy file."""
-    schema = for_editors(PolicyFile.model_json_schema(by_alias=True))
+@lru_cache(maxsize=16)
+def policy_schema(rules: tuple[Rule, ...] = RULES) -> Schema:
+    """JSON Schema (draft-07) of a policy file. Callers share it and must not change it."""
+    schema = schema_of(PolicyFile, "GPUPolicy")
     spec = schema["properties"]["spec"]["properties"]
     spec["namespaces"]["minItems"] = 1
     spec["rules"] = {
@@ -153,12 +172,7 @@ def policy_schema(rules: Sequence[Rule] = RULES) -> Schema:
         "additionalProperties": False,
         "properties": {rule.key: optional(rule) for rule in rules},
     }
-    return {"$schema": "http://json-schema.org/draft-07/schema#", "title": "GPUPolicy", **schema}
-
-
-def policy_schema_text(rules: Sequence[Rule] = RULES) -> str:
-    """The content of docs/policy-schema.json."""
-    return json.dumps(policy_schema(rules), indent=2, ensure_ascii=False) + "\n"
+    return schema
 
 
 def rule_schema(rule: Rule) -> Schema:
@@ -169,7 +183,7 @@ def rule_schema(rule: Rule) -> Schema:
 @lru_cache(maxsize=256)
 def settings_schema(settings: type[RuleSettings]) -> Schema:
     """JSON Schema of settings, with references resolved, and defaults as people write them."""
-    schema = for_editors(settings.model_json_schema(by_alias=True))
+    schema = schema_of(settings)
     for name, field in settings.model_fields.items():
         if field.default_factory is not None:
             default = to_jsonable_python(field.get_default(call_default_factory=True, validated_data={}))
@@ -208,10 +222,13 @@ def optional(rule: Rule) -> Schema:
     return {**schema, "description": rule.promise}
 
 
-def for_editors(schema: Schema) -> Schema:
-    """The schema with its references resolved, without titles and nulls, and with each description on one line."""
-    definitions = schema.pop("$defs", {})
-    return _resolve(schema, definitions)
+def schema_of(model: type[BaseModel], title: str = "") -> Schema:
+    """JSON Schema of a model for editors: with references resolved, without titles of parts and nulls, and with each
+    description on one line. With a title it is that of a whole file.
+    """
+    schema = model.model_json_schema(by_alias=True)
+    head = {"$schema": "http://json-schema.org/draft-07/schema#", "title": title} if title else {}
+    return {**head, **_resolve(schema, schema.pop("$defs", {}))}
 
 
 def _resolve(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:

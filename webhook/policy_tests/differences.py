@@ -9,13 +9,14 @@ A `Subject` is what an expectation is about: a pod, the pods that a workload mak
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from webhook.audit.review_objects import ReviewedObject
 from webhook.engine import TemplateOutcome
 from webhook.model.edits import apply
 from webhook.model.shape import shortened
+from webhook.model.wording import few
 from webhook.outcome import Finding, printable
 from webhook.policy_tests.format import Expectation, ExpectedFinding
 
@@ -47,28 +48,21 @@ class Subject:
         return tuple(finding for finding in self.findings if finding.warns)
 
 
-def subject_of(item: ReviewedObject) -> Subject:
-    """The whole resource."""
-    if item.outcome is not None:
-        outcome = item.outcome
-        pods: tuple[Completion, ...] = (Completion("", item.document.object, outcome.object, outcome.injected),)
-    else:
-        pods = tuple(_completions(item.pods))
-    return Subject(item.title, item.findings, pods)
+def subject_of(item: ReviewedObject, without: Collection[str] = ()) -> Subject:
+    """The whole resource, but not the findings about the groups `without`."""
+    left_out = {finding for one in item.pods if one.template.group in without for finding in one.findings}
+    findings = tuple(finding for finding in item.findings if finding not in left_out)
+    if (outcome := item.outcome) is None:
+        return Subject(item.title, findings, tuple(_completions(item.pods)))
+    pod = Completion("", item.document.object, outcome.object, outcome.injected)
+    return Subject(item.title, findings, (pod,))
 
 
-def group_of(item: ReviewedObject, group: str) -> Subject | None:
-    """The pods of one group of a workload; None if the workload has no such group."""
+def group_of(item: ReviewedObject, group: str) -> Subject:
+    """The pods of one group of a workload."""
     pods = [one for one in item.pods if one.template.group == group]
     findings = tuple(dict.fromkeys(finding for one in pods for finding in one.findings))
-    return Subject(f"{item.title}, pods of {group}", findings, tuple(_completions(pods))) if pods else None
-
-
-def without_groups(item: ReviewedObject, groups: Collection[str]) -> Subject:
-    """The whole resource without the findings about these groups."""
-    found = {finding for one in item.pods if one.template.group in groups for finding in one.findings}
-    subject = subject_of(item)
-    return replace(subject, findings=tuple(finding for finding in subject.findings if finding not in found))
+    return Subject(f"{item.title}, pods of {group}", findings, tuple(_completions(pods)))
 
 
 def names_of(item: ReviewedObject) -> tuple[str, ...]:
@@ -83,12 +77,6 @@ def _completions(pods: Sequence[TemplateOutcome]) -> Iterator[Completion]:
         about = one.template.group if len(pods) > 1 else ""
         rules = tuple(injection.rule for injection in one.injections)
         yield Completion(about, one.template.pod, draft.object, rules)
-
-
-_LONGEST = 300
-"""Most characters of a value in a message."""
-_MOST_NAMES = 10
-"""Most names in the message about a missing entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,29 +129,27 @@ def shown(value: Any) -> str:
     ('nothing', '{"a": [1, "b"]}')
     """
     text = "nothing" if value is None else printable(json.dumps(value, ensure_ascii=False, default=str))
-    return shortened(text, _LONGEST)
+    return shortened(text, 300)
 
 
 def _entry_lacking(entry: Any, found: Sequence[Any], place: str) -> Iterator[Mismatch]:
     name = _name(entry)
-    if name is None:
-        if not any(_holds(one, entry) for one in found):
-            yield Mismatch(place, shown(entry), shown(found))
+    named = found if name is None else [one for one in found if _name(one) == name]
+    if any(_holds(one, entry) for one in named):
         return
-    named = [one for one in found if _name(one) == name]
-    if not named:
-        names = [str(_name(one)) for one in found if _name(one) is not None]
-        there = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
-        yield Mismatch(f"{place}[{name}]", shown(entry), f"nothing; there are {there}" if names else "nothing")
-    elif not any(_holds(one, entry) for one in named):
+    if name is None:
+        yield Mismatch(place, shown(entry), shown(found))
+    elif named:
         yield from lacking(entry, named[-1], f"{place}[{name}]")
+    else:
+        names = [other for one in found if (other := _name(one)) is not None]
+        yield Mismatch(f"{place}[{name}]", shown(entry), f"nothing; there are {few(names)}" if names else "nothing")
 
 
 def _entry_own(entry: Any, original: Sequence[Any], place: str) -> Iterator[Mismatch]:
     name = _name(entry)
     if name is None:
-        known = next((one for one in original if _holds(one, entry)), None)
-        if known is not None:
+        if (known := next((one for one in original if _holds(one, entry)), None)) is not None:
             yield Mismatch(place, f"{shown(entry)} injected", f"{shown(known)} in the resource itself")
         return
     rest = {key: value for key, value in entry.items() if key != "name"}
@@ -211,24 +197,24 @@ def differences(expected: Expectation, subject: Subject) -> Iterator[Difference]
         return
     for place, wanted, found in _verdict(expected, subject):
         yield Difference(subject.title, place, wanted, found)
-    if expected.warned is not None:
-        for wanted, found in _against(expected.warned, subject.warnings, subject.findings, "warned"):
-            yield Difference(subject.title, "warned", wanted, found)
-    if not subject.refusals:
-        for pod in subject.completions:
-            about = f"{subject.title}, pods of {pod.about}" if pod.about else subject.title
-            for place, mismatch in _in_pod(expected, pod):
-                yield Difference(about, place, mismatch.expected, mismatch.found)
+    if subject.refusals:
+        return
+    for pod in subject.completions:
+        about = f"{subject.title}, pods of {pod.about}" if pod.about else subject.title
+        for place, mismatch in _in_pod(expected, pod):
+            yield Difference(about, place, mismatch.expected, mismatch.found)
 
 
 def _verdict(expected: Expectation, subject: Subject) -> Iterator[tuple[str, str, str]]:
-    if expected.is_refusal and not expected.refused:
-        if not subject.refusals:
-            findings = "; ".join(f"{_word(finding)} {finding}" for finding in subject.findings)
-            yield "allowed", "refused", f"allowed{f'; {findings}' if findings else ''}"
-        return
-    for wanted, found in _against(expected.refused or (), subject.refusals, subject.findings, "refused"):
-        yield "refused" if expected.is_refusal else "allowed", wanted, found
+    if expected.refused or not expected.is_refusal:
+        place = "refused" if expected.is_refusal else "allowed"
+        for wanted, found in _against(expected.refused or (), subject.refusals, subject.findings, "refused"):
+            yield place, wanted, found
+    elif not subject.refusals:
+        yield "allowed", "refused", "; ".join(["allowed", *map(_with_word, subject.findings)])
+    if expected.warned is not None:
+        for wanted, found in _against(expected.warned, subject.warnings, subject.findings, "warned"):
+            yield "warned", wanted, found
 
 
 def _against(
@@ -245,10 +231,10 @@ def _against(
         close = next((finding for finding in unexpected if finding.rule == one.rule), None)
         if close is not None:
             unexpected.remove(close)
-        yield _described(one), str(close) if close is not None else _instead(one, every, word)
+        others = "; ".join(_with_word(finding) for finding in every if finding.rule == one.rule)
+        yield _described(one), str(close) if close is not None else others or f"not {word} by it"
     for finding in unexpected:
-        others = f"{word} by nothing else" if expected else f"{word} by nothing"
-        yield others, str(finding)
+        yield f"{word} by nothing{' else' if expected else ''}", str(finding)
 
 
 def _meets(finding: Finding, expected: ExpectedFinding) -> bool:
@@ -267,16 +253,9 @@ def _described(expected: ExpectedFinding) -> str:
     return printable(f"{expected.rule}{place}{message}")
 
 
-def _instead(expected: ExpectedFinding, findings: Sequence[Finding], word: str) -> str:
-    """The findings of the expected rule that do not count as `word`."""
-    others = [f"{_word(finding)} {finding}" for finding in findings if finding.rule == expected.rule]
-    return "; ".join(others) if others else f"not {word} by it"
-
-
-def _word(finding: Finding) -> str:
-    if finding.refuses:
-        return "refused:"
-    return "warned:" if finding.warns else "recorded only:"
+def _with_word(finding: Finding) -> str:
+    word = "refused" if finding.refuses else "warned" if finding.warns else "recorded only"
+    return f"{word}: {finding}"
 
 
 def _in_pod(expected: Expectation, pod: Completion) -> Iterator[tuple[str, Mismatch]]:
@@ -287,9 +266,5 @@ def _in_pod(expected: Expectation, pod: Completion) -> Iterator[tuple[str, Misma
     for mismatch in own(expected.injected, pod.before):
         yield f"injected {mismatch.place}", mismatch
     if expected.unchanged is not None and expected.unchanged != (pod.before == pod.after):
-        wanted = "nothing injected" if expected.unchanged else "something injected"
-        yield "unchanged", Mismatch("", wanted, _injected(pod.rules))
-
-
-def _injected(rules: Sequence[str]) -> str:
-    return f"injected by {', '.join(rules)}" if rules else "nothing injected"
+        found = f"injected by {', '.join(pod.rules)}" if pod.rules else "nothing injected"
+        yield "unchanged", Mismatch("", "nothing injected" if expected.unchanged else "something injected", found)

@@ -1,4 +1,4 @@
-"""Finds the tests of policies below a directory and reads them, with every mistake in them.
+"""Finds the tests of policies below a directory and reads them, their policies and their clusters.
 
 A file that cannot be read may be a test, so it is an error: a test that is not run must not look like a test that
 passed. Files with other objects, such as inventories and manifests, are skipped.
@@ -7,25 +7,39 @@ passed. Files with other objects, such as inventories and manifests, are skipped
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from webhook.audit.documents import Document, DocumentError, Warn, read_all, read_text
-from webhook.policy.document import check_names_differ, read_head
+from webhook.facts.facts import ClusterFacts
+from webhook.facts.inventory import Inventory, read_inventory
+from webhook.facts.static_pods import StaticPods
+from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.pod_reader import pod_from_raw
+from webhook.model.resource_slices import SLICE
+from webhook.model.shape import ShapeError
+from webhook.policy.directory import contents_of
+from webhook.policy.document import check_names_differ, read_as, read_document
 from webhook.policy.exception_times import read_instant
-from webhook.policy.schema import API_VERSION
-from webhook.policy_tests.format import KIND, Case, CaseSettings, PolicyTestFile, Suite, node_at, policy_test_schema
+from webhook.policy.loader import build, load
+from webhook.policy.policy_set import PolicySet
+from webhook.policy.schema import API_VERSION, DEFAULT_FILE, KINDS
+from webhook.policy_tests.format import KIND, Case, CaseSettings, PolicyTestFile, Suite, policy_test_schema
 from webhook.yaml_files.file_errors import Faults, FileError, FileErrors, KeyPath, key_text
-from webhook.yaml_files.yaml_lines import MAX_BYTES, YamlNode, read_yaml
+from webhook.yaml_files.yaml_lines import MAX_BYTES, YamlNode
 
 CASES: KeyPath = ("spec", "cases")
 
 _SUFFIXES = frozenset({".yaml", ".yml"})
 _MARK = re.compile(rb"""kind["']?[ \t]*:[ \t]*["']?gpupolicytest""", re.IGNORECASE)
-_FREE = frozenset({"injected", "result"})
-"""Keys below which any value may stand, null included."""
+_POLICIES: KeyPath = ("spec", "policies")
+_INVENTORY: KeyPath = ("spec", "inventory")
+_KINDS = ("Node", "RuntimeClass", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate", SLICE, "Pod")
+"""Kinds of objects that an inventory within a test may have."""
 
 
 def find(path: Path) -> Iterator[Path]:
@@ -34,7 +48,7 @@ def find(path: Path) -> Iterator[Path]:
         yield path
         return
     if not path.is_dir():
-        raise FileErrors([FileError(str(path), 0, "", "no such file or directory; name one with tests of policies")])
+        raise FileErrors.of(str(path), "no such file or directory; name one with tests of policies")
     for file in sorted(path.rglob("*")):
         is_hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
         if file.suffix in _SUFFIXES and not is_hidden and file.is_file():
@@ -52,7 +66,7 @@ def read_suite(file: Path, warn: Warn | None = None) -> Suite | None:
         with file.open("rb") as opened:
             source = opened.read(MAX_BYTES + 1)
     except OSError as error:
-        raise FileErrors([FileError(path, 0, "", f"cannot be read: {error.strerror}")]) from None
+        raise FileErrors.of(path, f"cannot be read: {error.strerror}") from None
     if not _MARK.search(source):
         _check_that_it_is_something_else(file, is_strict=warn is None)
         return None
@@ -60,10 +74,22 @@ def read_suite(file: Path, warn: Warn | None = None) -> Suite | None:
         message = f"larger than {MAX_BYTES} bytes (1 MiB); put its resources into files beside it"
         raise FileErrors([FileError(path, 1, "", message)])
     faults = Faults()
-    suite = _suite(read_yaml(source, path, KIND), faults, warn)
-    if faults:
+    root = read_document(path, source, KIND, _null_fault, faults)
+    content = None if root is None else read_as(root, PolicyTestFile, policy_test_schema(), faults)
+    if root is not None:
+        check_names_differ(root, CASES, faults)
+    if root is None or content is None or faults:
         raise FileErrors(_without_echoes(faults.errors))
-    return suite
+    cases = tuple(_case(root, (*CASES, index), settings, warn) for index, settings in enumerate(content.spec.cases))
+    return Suite(path, content.metadata.name, root.at(*_POLICIES), root.at(*_INVENTORY), cases)
+
+
+def _null_fault(path: KeyPath) -> str:
+    """The message about an empty value; none for values of resources, and for those that are expected of them."""
+    above = path[:-1]
+    if above[:2] in (_POLICIES, _INVENTORY) or not {"resources", "injected", "result"}.isdisjoint(above[3:]):
+        return ""
+    return "is empty; write a value, or remove the line"
 
 
 def _without_echoes(errors: Sequence[FileError]) -> Iterator[FileError]:
@@ -88,87 +114,174 @@ def _check_that_it_is_something_else(file: Path, *, is_strict: bool) -> None:
         raise FileErrors(errors)
 
 
-def _suite(root: YamlNode, faults: Faults, warn: Warn | None) -> Suite | None:
-    if not isinstance(root.value, dict):
-        message = f"not a map; a test starts with apiVersion: {API_VERSION} and kind: {KIND}"
-        faults.add(root.file, root.line, "", message)
-        return None
-    _refuse_nulls(root, (), faults)
-    content = read_head(root, PolicyTestFile, policy_test_schema(), faults)
-    check_names_differ(root, CASES, faults)
-    if content is None or faults:
-        return None
-    spec = node_at(root, ("spec",)).value
-    written = spec if isinstance(spec, dict) else {}
-    cases = tuple(_case(root, (*CASES, index), settings, warn) for index, settings in enumerate(content.spec.cases))
-    return Suite(root.file, content.metadata.name, written.get("policies"), written.get("inventory"), cases)
-
-
 def _case(root: YamlNode, path: KeyPath, settings: CaseSettings, warn: Warn | None) -> Case:
-    documents: list[Document] = []
-    errors: list[FileError] = []
-    for index, written in enumerate(settings.resources):
-        place = (*path, "resources", index)
-        node = node_at(root, place)
-        found = _from_file(node, written, place, warn) if isinstance(written, str) else _inline(node, place)
-        for one in found:
-            if isinstance(one, Document):
-                documents.append(one)
-            else:
-                errors.append(one)
+    found: list[Document | FileError] = []
+    for index in range(len(settings.resources)):
+        found += _resources(root.at(*path, "resources", index), (*path, "resources", index), warn)
     return Case(
-        settings.name,
-        settings.description or "",
-        settings.namespace,
-        tuple(documents),
-        tuple(errors),
-        settings.expect,
-        node_at(root, path),
+        settings,
+        tuple(one for one in found if isinstance(one, Document)),
+        tuple(one for one in found if isinstance(one, FileError)),
+        root.at(*path),
         path,
         None if settings.at is None else read_instant(settings.at).begins,
     )
 
 
-def _from_file(node: YamlNode, written: str, place: KeyPath, warn: Warn | None) -> Iterator[Document | FileError]:
-    path = beside(node.file, written)
-    if not path.exists():
+def _resources(node: YamlNode, place: KeyPath, warn: Warn | None) -> Iterator[Document | FileError]:
+    """The objects in the files that a test names, or the one that stands in the test itself."""
+    if not isinstance(node.value, str):
+        for document in read_text(json.dumps(node.plain()), node.file):
+            if isinstance(document, DocumentError):
+                yield FileError(node.file, node.line, key_text(place), document.message)
+            else:
+                yield replace(document, line=node.line)
+    elif not (path := _beside(node)).exists():
         yield FileError(node.file, node.line, key_text(place), f"{path}: no such file or directory")
-        return
-    for document in read_all([str(path)], BytesIO(), warn):
-        yield _file_error(document) if isinstance(document, DocumentError) else document
+    else:
+        for document in read_all([str(path)], BytesIO(), warn):
+            yield _file_error(document) if isinstance(document, DocumentError) else document
 
 
-def _inline(node: YamlNode, place: KeyPath) -> Iterator[Document | FileError]:
-    """An object that stands in the test itself, read by the rules for manifests in files."""
-    for document in read_text(json.dumps(node.plain()), node.file):
-        if isinstance(document, DocumentError):
-            yield FileError(node.file, node.line, key_text(place), document.message)
-        else:
-            yield replace(document, line=node.line)
-
-
-def beside(file: str, written: str) -> Path:
+def _beside(node: YamlNode) -> Path:
     """The path of a file that a test names relative to itself."""
-    return Path(os.path.normpath(Path(file).parent / written))
+    return Path(os.path.normpath(Path(node.file).parent / str(node.value)))
 
 
 def _file_error(error: DocumentError) -> FileError:
     return FileError(error.source, error.line or 0, "", error.message)
 
 
-def _refuse_nulls(node: YamlNode, path: KeyPath, faults: Faults) -> None:
-    """Record an error for each key with an empty value, except for keys of resources."""
-    if (path and path[-1] in _FREE) or path in (("spec", "policies"), ("spec", "inventory")):
-        return
-    if path[:2] == CASES and path[3:] == ("resources",):
-        return
-    entries: Iterable[tuple[str | int, YamlNode]] = ()
-    if isinstance(node.value, dict):
-        entries = node.value.items()
-    elif isinstance(node.value, list):
-        entries = enumerate(node.value)
-    for key, child in entries:
-        if child.value is None:
-            faults.add(node.file, child.line, (*path, key), "is empty; write a value, or remove the line")
+class PolicyTestInputs:
+    """The policies and clusters of tests, each read once. `policies` and `inventory` are used for tests that name none
+    themselves.
+    """
+
+    def __init__(self, policies: Path | None = None, inventory: Path | None = None) -> None:
+        self._policies = policies
+        self._inventory = inventory
+        self._load = cache(load)
+        self._read = cache(read_inventory)
+
+    def policies_of(self, suite: Suite) -> PolicySet:
+        """The policies of a test. Raises FileErrors with every mistake in them."""
+        written = suite.policies
+        if isinstance(written.value, dict):
+            return _build_inline(written.value)
+        if written.value is None:
+            return self._load(self._policies or _nearest(suite.file))
+        directory = _beside(written)
+        if not directory.is_dir():
+            raise _error(written, _POLICIES, f"{directory}: no such directory")
+        return self._load(directory)
+
+    def inventory_of(self, suite: Suite, accelerators: Accelerators = BUILT_IN) -> Inventory:
+        """The cluster of a test; `accelerators` are the names of GPUs. Raises FileErrors."""
+        written, place = suite.inventory, _INVENTORY
+        if isinstance(written.value, list):
+            return _inventory_inline(written.value, accelerators)
+        path = _beside(written)
+        if written.value is None:
+            if self._inventory is None:
+                return Inventory(ClusterFacts(), StaticPods())
+            written, path, place = YamlNode(None, suite.file, 0), self._inventory, ()
+        try:
+            found = self._read(path, accelerators)
+        except FileErrors as error:
+            raise _error(written, place, str(error)) from None
+        if unreadable := found.pods.unreadable:
+            raise _error(written, place, f"{path}: has {unreadable} pods that Kubernetes would refuse; correct them")
+        return found
+
+
+def _nearest(file: str) -> Path:
+    """The nearest directory above a test that has a _default.yaml. Raises FileErrors if there is none."""
+    here = Path.cwd()
+    for directory in (Path(file).parent.absolute(), *Path(file).parent.absolute().parents):
+        if (directory / DEFAULT_FILE).is_file():
+            return directory.relative_to(here) if directory.is_relative_to(here) else directory
+    message = f"missing, and no directory above this file has a {DEFAULT_FILE}; write one, or name --policies"
+    raise FileErrors([FileError(file, 1, "spec.policies", message)])
+
+
+def _build_inline(files: Mapping[str, YamlNode]) -> PolicySet:
+    """The policies in files that stand in a test. Raises FileErrors that name the test's lines."""
+    file = next(iter(files.values())).file
+    texts = {name: ("\n" * node.line + str(node.value)).encode(errors="surrogatepass") for name, node in files.items()}
+    documents = {name: _document(name, node) for name, node in files.items() if isinstance(node.value, dict)}
+    try:
+        return build(contents_of(Path(file), texts), documents=documents)
+    except FileErrors as errors:
+        raise FileErrors(_placed(error, file, files) for error in errors.errors) from None
+
+
+def _document(name: str, node: YamlNode) -> YamlNode:
+    """A policy file that stands in a test as keys, of which apiVersion, kind and metadata may be left out."""
+    metadata = YamlNode({"name": YamlNode(name.removesuffix(".yaml"), node.file, node.line)}, node.file, node.line)
+    head = {"apiVersion": API_VERSION, "kind": KINDS.get(name, "GPUPolicy")}
+    nodes = {key: YamlNode(value, node.file, node.line) for key, value in head.items()}
+    return _moved(
+        YamlNode({**nodes, "metadata": metadata, **node.entries}, node.file, node.line), f"{node.file}/{name}"
+    )
+
+
+def _moved(node: YamlNode, file: str) -> YamlNode:
+    """A value as if it stood in another file, in the same line."""
+    value = node.value
+    if isinstance(value, dict):
+        value = {key: _moved(child, file) for key, child in value.items()}
+    elif isinstance(value, list):
+        value = [_moved(child, file) for child in value]
+    return YamlNode(value, file, node.line, node.text)
+
+
+def _placed(error: FileError, file: str, files: Mapping[str, YamlNode]) -> FileError:
+    """An error in a policy file as an error in the test that contains this file."""
+    name = error.path.removeprefix(f"{file}/")
+    key = key_text((*_POLICIES, name))
+    line = max(error.line, files[name].line if name in files else 0)
+    return FileError(file, line, f"{key}: {error.key}" if error.key else key, error.message)
+
+
+def _inventory_inline(objects: list[YamlNode], accelerators: Accelerators) -> Inventory:
+    kinds: Mapping[str, list[Any]] = {kind: [] for kind in _KINDS}
+    errors = []
+    for index, node in enumerate(objects):
+        raw = node.plain()
+        if fault := _fault_in(raw):
+            errors.append(FileError(node.file, node.line, key_text((*_INVENTORY, index)), fault))
         else:
-            _refuse_nulls(child, (*path, key), faults)
+            kinds[raw["kind"]].append(raw)
+    if errors:
+        raise FileErrors(errors)
+    facts = ClusterFacts.of(
+        kinds["Node"],
+        kinds["RuntimeClass"],
+        device_classes=kinds["DeviceClass"],
+        claims=kinds["ResourceClaim"],
+        templates=kinds["ResourceClaimTemplate"],
+        slices=kinds[SLICE],
+        accelerators=accelerators,
+    )
+    return Inventory(facts, StaticPods(kinds["Pod"], accelerators=accelerators))
+
+
+def _fault_in(raw: Mapping[str, Any]) -> str:
+    """What is wrong with an object of a cluster; empty for a good object."""
+    kind, metadata = raw.get("kind"), raw.get("metadata")
+    if kind not in _KINDS:
+        found = f'kind "{kind}" is not used' if isinstance(kind, str) else "an object without a kind"
+        return f"{found}; rules ask about objects of kind {', '.join(_KINDS)}"
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+        return f"a {kind} without a name; write metadata.name"
+    if kind == "Pod":
+        try:
+            pod_from_raw(raw)
+        except ShapeError as error:
+            return str(error)
+        return "a Pod that Kubernetes would refuse; correct it" if StaticPods([raw]).unreadable else ""
+    return ""
+
+
+def _error(node: YamlNode, place: KeyPath, message: str) -> FileErrors:
+    return FileErrors([FileError(node.file, node.line, key_text(place), message)])

@@ -3,7 +3,6 @@
 `Suite` and `Case` are what a file says, as values, before a case runs.
 """
 
-import json
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -14,10 +13,10 @@ from pydantic import AfterValidator, Field, model_validator
 
 from webhook.audit.documents import Document
 from webhook.model.globs import is_glob
-from webhook.model.shape import FormatError, spelled
+from webhook.model.shape import spelled
 from webhook.policy.exception_times import read_instant
-from webhook.policy.namespaces import fault_in
-from webhook.policy.schema import Schema, for_editors
+from webhook.policy.namespaces import NamespaceGlob
+from webhook.policy.schema import Schema, WrittenFile, schema_of
 from webhook.rules import RULES
 from webhook.yaml_files.camel_model import CamelModel
 from webhook.yaml_files.file_errors import FileError, KeyPath, key_text
@@ -43,12 +42,9 @@ def _policy_file(value: str) -> str:
     return value
 
 
-def _namespace(value: str) -> str:
-    fault = fault_in(value)
-    if not fault and is_glob(value):
-        fault = f"{spelled(value)} is a glob; write the name of one namespace"
-    if fault:
-        raise ValueError(fault)
+def _no_glob(value: str) -> str:
+    if is_glob(value):
+        raise ValueError(f"{spelled(value)} is a glob; write the name of one namespace")
     return value
 
 
@@ -60,10 +56,7 @@ def _at_least_one(value: Entries) -> Entries:
 
 
 def _moment(value: str) -> str:
-    try:
-        read_instant(value)
-    except FormatError as error:
-        raise ValueError(str(error)) from None
+    read_instant(value)
     return value
 
 
@@ -140,11 +133,6 @@ class ResourceExpectation(Expectation):
     `Worker`."""
 
     @property
-    def says_nothing_of_pods(self) -> bool:
-        """Whether only `groups` is written; then all other pods have to be allowed."""
-        return self.is_empty and self.applied is None
-
-    @property
     def says_something(self) -> bool:
         """Whether any key is written."""
         return not self.is_empty or self.applied is not None or bool(self.groups)
@@ -180,7 +168,7 @@ class CaseSettings(CamelModel):
     """What the case shows, in a sentence; unique in the file."""
     description: str | None = None
     """Why it is so, for those who read it."""
-    namespace: Annotated[str, AfterValidator(_namespace)] = "default"
+    namespace: Annotated[NamespaceGlob, AfterValidator(_no_glob)] = "default"
     """Namespace of the resources that name none."""
     at: Annotated[str, AfterValidator(_moment), Field(examples=["2026-12-01T10:00:00Z"])] | None = None
     """When the resources are applied: a time with its zone, or a day, for its beginning in UTC. Exceptions hold or not
@@ -216,90 +204,42 @@ class PolicyTestSpec(CamelModel):
     """The cases. None of them knows of the others: each begins with the pods of the inventory."""
 
 
-class PolicyTestFile(CamelModel):
+class PolicyTestFile(WrittenFile[Literal["GPUPolicyTest"], PolicyTestMetadata, PolicyTestSpec]):
     """Cases that test policies of gpu-policy-webhook."""
-
-    api_version: Literal["gpupolicy.dev/v1alpha1"]
-    """Version of this format."""
-    kind: Literal["GPUPolicyTest"]
-    """What the file holds."""
-    metadata: PolicyTestMetadata
-    """What this test is called."""
-    spec: PolicyTestSpec
-    """What is tested, and by which cases."""
 
 
 @lru_cache(maxsize=1)
 def policy_test_schema() -> Schema:
     """JSON Schema (draft-07) of a test of policies. Callers share it and must not change it."""
-    schema = for_editors(PolicyTestFile.model_json_schema(by_alias=True))
-    return {"$schema": "http://json-schema.org/draft-07/schema#", "title": KIND, **schema}
-
-
-def policy_test_schema_text() -> str:
-    """The JSON Schema as in docs/policy-test-schema.json."""
-    return json.dumps(policy_test_schema(), indent=2, ensure_ascii=False) + "\n"
+    return schema_of(PolicyTestFile, KIND)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Resources and what is expected of them. `errors` are the mistakes in the resources that the case names."""
+    """Resources and what is expected of them. `errors` are the mistakes in the resources that the case names.
 
-    name: str
-    description: str
-    namespace: str
+    `node` is the case as it is written, and `path` its place in the file. `at` is when the resources are applied, in
+    seconds since 1970; None for now.
+    """
+
+    settings: CaseSettings
     documents: tuple[Document, ...]
     errors: tuple[FileError, ...]
-    expect: CaseExpectation
     node: YamlNode
     path: KeyPath
-    """Where in the file the case stands."""
     at: float | None = None
-    """When the resources are applied, in seconds since 1970; None for now."""
-
-    @property
-    def file(self) -> str:
-        return self.node.file
-
-    @property
-    def line(self) -> int:
-        return self.node.line
 
     def error(self, path: KeyPath, message: str) -> FileError:
-        return error_at(self.node, path, message, self.path)
+        """An error about the value at `path` of the case."""
+        return FileError(self.node.file, self.node.at(*path).line, key_text((*self.path, *path)), message)
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """The test in one file.
-
-    `policies` and `inventory` are a path (a text), the policies or objects themselves, or None if the file has no such
-    key.
-    """
+    """The test in one file. `policies` and `inventory` are as they are written; None for a missing key."""
 
     file: str
     name: str
-    policies: YamlNode | None
-    inventory: YamlNode | None
+    policies: YamlNode
+    inventory: YamlNode
     cases: tuple[Case, ...]
-
-
-def error_at(root: YamlNode, path: KeyPath, message: str, base: KeyPath = ()) -> FileError:
-    """An error about the value at `path` of `root`; `base` is the path of `root` in the file."""
-    node = node_at(root, path)
-    return FileError(root.file, node.line, key_text((*base, *path)), message)
-
-
-def node_at(root: YamlNode, path: KeyPath) -> YamlNode:
-    """The value at `path`; if there is none, the nearest value above."""
-    node = root
-    for key in path:
-        child: YamlNode | None = None
-        if isinstance(node.value, dict):
-            child = node.value.get(str(key))
-        elif isinstance(node.value, list) and isinstance(key, int) and key < len(node.value):
-            child = node.value[key]
-        if child is None:
-            return node
-        node = child
-    return node

@@ -108,12 +108,12 @@ def _file(file: FileResult, console: Console, verbosity: int, printed: set[str])
 def _case(result: CaseResult, console: Console, verbosity: int) -> None:
     case = result.case
     if result.passed:
-        _line(console, "passed", "green", case.name)
+        _line(console, "passed", "green", case.settings.name)
     else:
         word = "unusable" if result.errors else "failed"
-        _line(console, word, "bold red", case.name, f"  {case.file}:{case.line}")
-    if case.description and verbosity > 0:
-        _print(console, f"    {' '.join(case.description.split())}", "dim")
+        _line(console, word, "bold red", case.settings.name, f"  {case.node.file}:{case.node.line}")
+    if (description := case.settings.description) and verbosity > 0:
+        _print(console, f"    {' '.join(description.split())}", "dim")
     for error in result.errors:
         _print(console, f"    {error}", "red")
     about = ""
@@ -121,16 +121,12 @@ def _case(result: CaseResult, console: Console, verbosity: int) -> None:
         if difference.about != about:
             about = difference.about
             _print(console, f"    {about}", "bold")
-        _difference(difference, console)
+        _print(console, f"      {difference.place}", "")
+        _print(console, f"        - expected  {difference.expected}", "red")
+        _print(console, f"        + found     {difference.found}", "green")
     if verbosity > 0:
         for item in result.items:
             _item(item, console)
-
-
-def _difference(difference: Difference, console: Console) -> None:
-    _print(console, f"      {difference.place}", "")
-    _print(console, f"        - expected  {difference.expected}", "red")
-    _print(console, f"        + found     {difference.found}", "green")
 
 
 def _item(item: ReviewedObject, console: Console) -> None:
@@ -172,7 +168,7 @@ def _junit_cases(file: FileResult) -> Iterator[JUnitCase]:
         yield JUnitCase(file.file, "the test can be run", file.file, line, tuple(map(_unusable, file.errors)))
     for result in file.cases:
         problems = (*map(_junit_failure, result.differences), *map(_unusable, result.errors))
-        yield JUnitCase(file.file, result.case.name, file.file, result.case.line, problems)
+        yield JUnitCase(file.file, result.case.settings.name, file.file, result.case.node.line, problems)
 
 
 def _junit_failure(difference: Difference) -> Problem:

@@ -6,7 +6,7 @@ have any bytes read here.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -52,6 +52,26 @@ class YamlNode:
     file: str
     line: int
     text: str = ""
+
+    @property
+    def entries(self) -> "dict[str, YamlNode]":
+        """The values of a map by key; none if it is no map."""
+        return self.value if isinstance(self.value, dict) else {}
+
+    @property
+    def items(self) -> "list[YamlNode]":
+        """The values of a list; none if it is no list."""
+        return self.value if isinstance(self.value, list) else []
+
+    def at(self, *path: str | int) -> "YamlNode":
+        """The value at a path below. If there is none, its value is None, and its line that of the nearest above."""
+        node = self
+        for key in path:
+            children: Mapping[Any, YamlNode] = node.entries or dict(enumerate(node.items))
+            if key not in children:
+                return YamlNode(None, node.file, node.line)
+            node = children[key]
+        return node
 
     def plain(self) -> Any:
         if isinstance(self.value, dict):
