@@ -28,7 +28,7 @@ from webhook.rules.rule import Advice, Rule
 from webhook.rules.rule_settings import Mode, RuleSettings
 
 REQUIRED_POOL = {"nodeAffinity": INJECTING["nodeAffinity"]}
-MUTATORS = [rule.key for rule in RULES if rule.mutate is not None]
+MUTATORS = [rule.key for rule in RULES if rule.injects]
 LASTING = [
     key for key in MUTATORS if key not in {"gpuLimits", "replicaSpread"} and not BY_KEY[key].depends_on_cluster_state
 ]

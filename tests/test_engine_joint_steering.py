@@ -72,7 +72,7 @@ def test_a_pod_is_kept_off_what_any_rule_finds_unsuited() -> None:
 
 def test_a_pod_to_which_each_rule_leaves_a_node_and_all_together_none_is_refused_with_all_reasons() -> None:
     facts = cluster(T4, A100)
-    assert engine.mutate(trainer(), rules(), facts).patch == ()
+    assert engine.mutate(trainer(), rules(), facts).injections == ()
     (finding,) = engine.simulate(trainer(), rules(), facts).refusals
     assert str(finding) == (
         "cudaDriver: spec: no node is left that the pod could land on: T4 is shared by time-slicing, A100 has driver "
@@ -195,7 +195,7 @@ def test_no_pod_loses_its_last_node_in_silence(
     assert bool(after) == bool(before)
     assert bool(judged.refusals) == (bool(before) and not suited)
     if before and not suited:
-        assert outcome.patch == ()
+        assert outcome.injections == ()
     assert engine.mutate(outcome.object, in_force, facts).patch == ()
 
 

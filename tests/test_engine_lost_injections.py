@@ -25,7 +25,7 @@ from webhook.rules.rule_settings import Mode
 REQUIRED_POOL = {"nodeAffinity": INJECTING["nodeAffinity"]}
 
 
-MUTATORS = [rule.key for rule in RULES if rule.mutate is not None]
+MUTATORS = [rule.key for rule in RULES if rule.injects]
 
 
 LASTING = [
@@ -63,40 +63,10 @@ def test_a_lost_preference_never_refuses() -> None:
     assert (kinds(lost), lost.refusals) == ([FindingKind.MISSING], ())
 
 
-@pytest.mark.parametrize(
-    "earlier",
-    [
-        pytest.param([{}], id="a policy without the rule"),
-        pytest.param([{"nodeAffinity": {**REQUIRED_POOL["nodeAffinity"], "mode": "warn"}}], id="not enforced"),
-        pytest.param([{"nodeAffinity": {}}], id="nothing required"),
-        pytest.param([REQUIRED_POOL, {}, REQUIRED_POOL], id="one of three"),
-    ],
-)
-def test_an_injection_is_not_missed_if_a_recent_policy_would_not_have_made_it(earlier: list[Any]) -> None:
-    past = [policy(rules) for rules in earlier]
-    assert kinds(engine.validate(pod(1), policy(REQUIRED_POOL), FACTS)) == [FindingKind.MISSING]
-    assert kinds(engine.validate(pod(1), policy(REQUIRED_POOL), FACTS, earlier=past)) == []
-
-
-def test_an_injection_is_missed_if_every_recent_policy_would_have_made_one() -> None:
-    other = {"nodeAffinity": {"required": [{"key": "zone", "operator": "Exists"}]}}
-    outcome = engine.validate(pod(1), policy(REQUIRED_POOL), FACTS, earlier=[policy(REQUIRED_POOL), policy(other)])
-    assert kinds(outcome) == [FindingKind.MISSING]
-
-
-def test_a_pod_completed_by_a_recent_policy_is_not_missed_under_a_newer_one() -> None:
-    past = policy({"nodeAffinity": {"required": [{"key": "zone", "operator": "Exists"}]}})
-    completed = engine.mutate(pod(1), past, FACTS)
-    assert kinds(engine.validate(completed.object, policy(REQUIRED_POOL), FACTS, earlier=[past])) == []
-
-
 POOL_A = policy({"nodeAffinity": {"required": [{"key": "pool", "operator": "In", "values": ["a"]}]}, "tolerations": {}})
 
 
 POOL_B = policy({"nodeAffinity": {"required": [{"key": "pool", "operator": "In", "values": ["b"]}]}, "tolerations": {}})
-
-
-POOL_C = policy({"nodeAffinity": {"required": [{"key": "pool", "operator": "In", "values": ["a", "c"]}]}})
 
 
 NO_POOL = policy({"nodeAffinity": {"mode": "disabled"}, "tolerations": {}})
@@ -105,28 +75,21 @@ NO_POOL = policy({"nodeAffinity": {"mode": "disabled"}, "tolerations": {}})
 NOTHING = policy({"gpuLimits": {"maxPerPod": 4}})
 
 
-@pytest.mark.parametrize("behind", [True, False], ids=["behind", "ahead"])
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("completing", "judging"),
     [
         pytest.param(POOL_A, POOL_B, id="another value"),
         pytest.param(POOL_A, NO_POOL, id="switched off"),
         pytest.param(NO_POOL, POOL_A, id="switched on"),
         pytest.param(POOL_A, NOTHING, id="everything switched off"),
         pytest.param(NOTHING, POOL_A, id="everything switched on"),
+        pytest.param(policy(REQUIRED_POOL, mode="audit"), policy(REQUIRED_POOL), id="enforced"),
     ],
 )
-def test_a_change_of_policy_loses_no_pod_while_replicas_are_out_of_step(
-    before: Policy, after: Policy, behind: bool
-) -> None:
+def test_a_change_of_policy_loses_no_pod_while_replicas_are_out_of_step(completing: Policy, judging: Policy) -> None:
     """The one replica completes the pod, the other judges it, and one of them has not got the change yet."""
-    if behind:
-        completed = engine.mutate(pod(1), after, FACTS, earlier=[before])
-        judged = engine.validate(completed.object, before, FACTS)
-        assert (judged.refusals, judged.warnings) == ((), ())
-    else:
-        completed = engine.mutate(pod(1), before, FACTS)
-        assert kinds(engine.validate(completed.object, after, FACTS, earlier=[before])) == []
+    judged = engine.validate(engine.mutate(pod(1), completing, FACTS).object, judging, FACTS)
+    assert (judged.refusals, judged.warnings) == ((), ())
 
 
 def in_pool(value: str, **annotations: str) -> dict[str, Any]:
@@ -142,21 +105,13 @@ MADE_UP = [
 ]
 
 
+@pytest.mark.parametrize("value", ["forbidden", "b"])
 @pytest.mark.parametrize("stamp", MADE_UP)
-@pytest.mark.parametrize("judged_by", [POOL_A, POOL_C], ids=["the same", "one that is behind"])
-def test_a_pod_that_every_policy_forbids_is_refused_whatever_stamp_it_brings(
-    stamp: dict[str, str], judged_by: Policy
-) -> None:
-    completed = engine.mutate(in_pool("forbidden", **stamp), POOL_A, FACTS)
-    assert kinds(engine.validate(completed.object, judged_by, FACTS)) == [FindingKind.VIOLATION]
-
-
-@pytest.mark.parametrize("stamp", MADE_UP)
-def test_a_pod_that_needs_nothing_else_is_held_to_the_policy_all_the_same(stamp: dict[str, str]) -> None:
-    raw = in_pool("b", **stamp)
-    raw["spec"]["tolerations"] = [{"operator": "Exists"}]
+def test_a_pod_is_held_to_the_policy_whatever_stamp_it_brings(stamp: dict[str, str], value: str) -> None:
+    raw = in_pool(value, **stamp)
+    raw["spec"]["tolerations"] = [{"operator": "Exists"}]  # so that nothing is injected
     completed = engine.mutate(raw, POOL_A, FACTS)
-    assert completed.object["metadata"].get("annotations", {}).get(engine.STAMP, "") == ""
+    assert completed.object["metadata"]["annotations"] == {engine.STAMP: POOL_A.stamp}
     assert kinds(engine.validate(completed.object, POOL_A, FACTS)) == [FindingKind.VIOLATION]
 
 
@@ -180,9 +135,10 @@ def test_what_is_not_about_injections_is_judged_by_the_policy_in_force_whoever_c
     assert kinds(engine.validate(completed.object, limited, FACTS)) == [FindingKind.VIOLATION]
 
 
-def test_a_pod_that_no_policy_completes_gets_no_stamp() -> None:
-    assert engine.mutate(pod(1), NOTHING, FACTS, earlier=[policy({"gpuLimits": {"maxPerPod": 9}})]).patch == ()
-    assert engine.mutate(pod(0), POOL_A, FACTS, earlier=[POOL_B]).patch == ()
+def test_a_pod_without_gpus_gets_no_stamp_and_loses_one_of_its_own_making() -> None:
+    assert engine.mutate(pod(0), POOL_A, FACTS).patch == ()
+    made_up = pod(0, annotations={engine.STAMP: "x@y"})
+    assert engine.mutate(made_up, POOL_A, FACTS).object["metadata"]["annotations"] == {engine.STAMP: POOL_A.stamp}
 
 
 def test_a_runtime_class_that_the_cluster_lacks_is_not_missed() -> None:

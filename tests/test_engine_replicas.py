@@ -64,7 +64,7 @@ def test_no_pod_hears_of_it(mode: str) -> None:
     raw = pod(1, labels={"app": "a"}, ownerReferences=owners)
     using = policy(SPREAD, mode=mode)
     completed = engine.mutate(raw, using, FACTS)
-    assert (completed.findings, completed.patch) == ((), ())
+    assert (completed.findings, completed.injections) == ((), ())
     assert engine.validate(raw, using, FACTS).findings == ()
 
 

@@ -40,7 +40,7 @@ from webhook.rules.rule import Advice, Rule, Stage, Violation
 from webhook.rules.rule_settings import Mode
 
 DEFAULT = Path(__file__).parents[1] / "policies" / "_default.yaml"
-MUTATORS = [rule for rule in RULES if rule.mutate is not None]
+MUTATORS = [rule for rule in RULES if rule.injects]
 EACH = pytest.mark.parametrize("rule", RULES, ids=[rule.key for rule in RULES])
 ADVISERS = [rule for rule in RULES if rule.only_advises]
 
@@ -255,7 +255,8 @@ def test_a_pod_without_gpus_passes_all_rules_untouched(raw, values, facts):
 def test_only_enforced_rules_change_or_refuse(raw, values, facts, mode):
     policy = policy_of(values, modes={rule.key: mode for rule in RULES})
     outcome = engine.mutate(raw, policy, facts)
-    assert (outcome.patch, outcome.refusals) == ((), ())
+    assert (outcome.injections, outcome.refusals) == ((), ())
+    assert outcome.object["spec"] == raw["spec"]
     assert engine.validate(raw, policy, facts).refusals == ()
 
 

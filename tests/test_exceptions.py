@@ -20,7 +20,7 @@ from webhook.audit.documents import Document
 from webhook.audit.report import Level
 from webhook.audit.review_objects import ReviewContext, review
 from webhook.commands.main import main
-from webhook.engine.exceptions_used import excepted
+from webhook.engine.running_rules import told
 from webhook.model.subject import subject_of
 from webhook.outcome import MOST_WARNED
 from webhook.policy.loader import load
@@ -71,8 +71,8 @@ def of_a_deployment(raw: dict[str, Any], name: str = "bert-base") -> dict[str, A
 
 def admitted(raw: dict[str, Any], policies: PolicySet, now: float) -> tuple[bool, tuple[str, ...]]:
     """What both phases of the webhook answer."""
-    mutated = phases.mutate(request(raw), policies, FACTS, (), now)
-    validated = phases.validate(request(patched(raw, mutated)), policies, FACTS, (), now)
+    mutated = phases.mutate(request(raw), policies, FACTS, now)
+    validated = phases.validate(request(patched(raw, mutated)), policies, FACTS, now)
     warnings = (*mutated.answer.warnings, *validated.answer.warnings)
     return mutated.answer.is_allowed and validated.answer.is_allowed, warnings
 
@@ -134,7 +134,7 @@ def test_everybody_admits_it_a_second_before_the_end_and_nobody_at_it(tmp_path, 
 )
 def test_others_are_refused_all_the_time(tmp_path, other: dict[str, Any]) -> None:
     policies = written(tmp_path, ENTRY)
-    decision = phases.validate(request(other, namespace=other["metadata"]["namespace"]), policies, FACTS, (), END - 1)
+    decision = phases.validate(request(other, namespace=other["metadata"]["namespace"]), policies, FACTS, END - 1)
     assert not decision.answer.is_allowed
 
 
@@ -189,24 +189,26 @@ def test_an_answer_says_it_in_a_warning_and_in_an_audit_annotation_and_a_metric(
     assert not replica.ask("/validate", OBJECTS["pod"])["allowed"]
 
 
-def test_settings_hold_instead_and_are_told_where_they_matter(tmp_path) -> None:
+@pytest.mark.parametrize(("gpus", "allowed"), [(8, True), (12, True), (13, False)])
+def test_settings_hold_instead_and_are_recorded_with_each_pod_that_they_admit(tmp_path, gpus, allowed) -> None:
     entry = {key: value for key, value in ENTRY.items() if key != "rules"}
-    policies = written(tmp_path, {**entry, "settings": {"gpuLimits": {"maxPerPod": 12}}})
-    assert verdicts(pod(12, name="bert-1"), policies, END - 1)["webhook"] == (True, True)
-    assert verdicts(pod(13, name="bert-1"), policies, END - 1)["webhook"] == (False, False)
-    assert verdicts(pod(8, name="bert-1"), policies, END - 1)["webhook"] == (True, False)
+    rules = "gpuLimits: {mode: enforce, maxPerPod: 8}"
+    policies = written(tmp_path, {**entry, "settings": {"gpuLimits": {"maxPerPod": 12}}}, rules=rules)
+    answer = phases.validate(request(pod(gpus, name="bert-1")), policies, FACTS, END - 1).answer
+    recorded = answer.audit_annotations.get("exceptions", "")
+    assert (answer.is_allowed, answer.warnings, recorded) == (allowed, (), TOLD if allowed else "")
 
 
 def test_what_is_not_injected_is_told(tmp_path) -> None:
     policies = written(tmp_path, {**ENTRY, "rules": ["tolerations"]})
-    found = phases.mutate(request(pod(1, name="bert-1")), policies, FACTS, (), END - 1)
-    assert not found.answer.patch
+    found = phases.mutate(request(pod(1, name="bert-1")), policies, FACTS, END - 1)
+    assert found.result == "allowed"
     (warning,) = found.answer.warnings
     assert warning == (
         "tolerations: spec: would add toleration gpu=; left out until 2027-01-15 by exception bert-legacy, OPS-123."
     )
     assert admitted(pod(1, name="bert-1"), policies, END - 1)[0]
-    assert phases.mutate(request(pod(1, name="bert-1")), policies, FACTS, (), END).answer.patch
+    assert phases.mutate(request(pod(1, name="bert-1")), policies, FACTS, END).result == "patched"
 
 
 def test_findings_in_other_containers_stay_refusals(tmp_path) -> None:
@@ -270,16 +272,16 @@ def test_a_finding_says_which_exception_lets_it_through(tmp_path) -> None:
 
 
 def test_a_long_finding_is_cut_and_its_exception_is_not(tmp_path) -> None:
-    decision = phases.validate(request(pod(16, name="bert-1")), written(tmp_path, ENTRY), FACTS, (), END - 1)
+    decision = phases.validate(request(pod(16, name="bert-1")), written(tmp_path, ENTRY), FACTS, END - 1)
     (finding,) = [one for one in decision.outcome.findings if one.rule == "gpuLimits"]
-    warning = excepted(replace(finding, message="x" * 1_000_000), finding.exception).warning
+    warning = told(replace(finding, message="x" * 1_000_000)).warning
     assert warning.endswith("x...; admitted until 2027-01-15 by exception bert-legacy, OPS-123.")
     assert len(warning) < MOST_WARNED / 2
 
 
 def test_mode_warn_keeps_the_finding_a_warning(tmp_path) -> None:
     policies = written(tmp_path, {**ENTRY, "mode": "warn"})
-    decision = phases.validate(request(pod(16, name="bert-1")), policies, FACTS, (), END - 1)
+    decision = phases.validate(request(pod(16, name="bert-1")), policies, FACTS, END - 1)
     (finding,) = [one for one in decision.outcome.findings if one.rule == "gpuLimits"]
     assert (finding.mode, finding.refuses) == ("warn", False)
 
@@ -301,12 +303,12 @@ def one_by_one(policies: PolicySet, *pods: tuple[str, int], now: float = END - 1
     return [(item.is_allowed, any(TOLD in one for one in item.warnings)) for item in items]
 
 
-def test_a_quota_is_raised_for_matching_pods_alone_and_told_only_beyond_the_usual_one(tmp_path) -> None:
+def test_a_quota_is_raised_for_matching_pods_alone(tmp_path) -> None:
     """All of them count in one ledger."""
     policies = written(tmp_path, {**WITHOUT_RULES, "settings": {"gpuQuota": {"gpus": 24}}}, rules=QUOTA)
     pods = [("bert-1", 8), ("gpt-1", 8), ("gpt-2", 1), ("bert-2", 8), ("gpt-3", 1), ("bert-3", 1)]
-    fits, is_told, refused = (True, False), (True, True), (False, False)
-    assert one_by_one(policies, *pods) == [fits, fits, refused, is_told, refused, refused]
+    fits, refused = (True, False), (False, False)
+    assert one_by_one(policies, *pods) == [fits, fits, refused, fits, refused, refused]
     assert one_by_one(policies, *pods, now=END) == [fits, fits, refused, refused, refused, refused]
 
 
@@ -317,8 +319,9 @@ def test_pods_that_are_excepted_from_a_quota_count_in_it(tmp_path) -> None:
 
 
 def test_a_pod_larger_than_the_whole_quota_is_let_in_by_either_kind(tmp_path) -> None:
-    for entry in ({**ENTRY, "rules": ["gpuQuota"]}, {**WITHOUT_RULES, "settings": {"gpuQuota": {"gpus": 24}}}):
-        assert one_by_one(written(tmp_path, entry, rules=QUOTA), ("bert-1", 20)) == [(True, True)]
+    raised = {**WITHOUT_RULES, "settings": {"gpuQuota": {"gpus": 24}}}
+    for entry, is_told in (({**ENTRY, "rules": ["gpuQuota"]}, True), (raised, False)):
+        assert one_by_one(written(tmp_path, entry, rules=QUOTA), ("bert-1", 20)) == [(True, is_told)]
 
 
 def test_pods_that_are_excepted_from_quotas_are_not_refused_by_shared_quotas_either(tmp_path) -> None:
@@ -354,7 +357,7 @@ def of_images(*images: tuple[str, int], **metadata: Any) -> dict[str, Any]:
 
 
 def updated(old: dict[str, Any], new: dict[str, Any], policies: PolicySet, now: float = END - 1):
-    return phases.validate(request(new, "UPDATE", old=old), policies, FACTS, (), now).answer
+    return phases.validate(request(new, "UPDATE", old=old), policies, FACTS, now).answer
 
 
 def test_a_pod_under_an_exception_to_images_gets_no_other_image(tmp_path) -> None:

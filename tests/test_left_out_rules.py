@@ -4,7 +4,7 @@ import pytest
 from hypothesis import Phase, given, note, settings
 
 from tests.rules.every_rule import ALL_VALUES
-from tests.rules.samples import settings_of
+from tests.rules.samples import mutations, settings_of
 from tests.strategies import checked, clusters, examples, gpu_pods
 from webhook.model.pod_reader import pod_from_raw
 from webhook.policy.policy_set import BoundRule, Policy
@@ -39,7 +39,7 @@ def test_what_can_never_inject_or_object_does_not(raw, facts, values):
     for rule in RULES:
         note(rule.key)
         of_rule = settings_of(rule, values[rule.key])
-        assert rule.can_mutate(of_rule) or not rule.mutate or list(rule.mutate(pod, of_rule, facts)) == []
+        assert rule.can_mutate(of_rule) or not rule.injects or mutations(rule, pod, of_rule, facts) == []
         assert rule.can_validate(of_rule) or not rule.validate or list(rule.validate(pod, of_rule, facts)) == []
 
 
@@ -48,13 +48,9 @@ def test_a_rule_that_never_injects_under_its_settings_is_not_asked_to_complete(k
     policy = policy_of(key, WITHOUT_INJECTIONS[key])
     assert [rule for stage in policy.mutators for rule in stage] == []
     assert policy.injectors == ()
-    assert policy.is_injecting, "a stamp that somebody made up is still taken away"
+    assert policy.is_enforcing, "a stamp that somebody made up is still taken away"
 
 
 @pytest.mark.parametrize("key", WITHOUT_OBJECTIONS)
 def test_a_rule_that_never_objects_under_its_settings_is_not_asked_to_judge(key):
     assert policy_of(key, WITHOUT_OBJECTIONS[key]).validators == ()
-
-
-def test_a_policy_that_only_warns_injects_nothing():
-    assert not policy_of("tolerations", {}, Mode.WARN).is_injecting

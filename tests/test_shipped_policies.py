@@ -110,7 +110,7 @@ def test_an_example_is_allowed_or_refused_as_it_claims(number: int) -> None:
 @pytest.mark.parametrize("number", [1, 5])
 def test_an_example_that_needs_nothing_gets_nothing_and_hears_nothing(number: int) -> None:
     item = example(number)
-    assert (item.patch, item.findings) == ((), ())
+    assert (item.result["spec"], item.findings) == (item.document.object["spec"], ())
 
 
 def test_example_2_gets_all_five_injections() -> None:

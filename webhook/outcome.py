@@ -152,8 +152,11 @@ class Outcome:
 
     @property
     def exceptions(self) -> Mapping[str, AppliedException]:
-        """The exceptions that let something through, by name."""
-        return {one.exception.name: one.exception for one in self.findings if one.exception is not None}
+        """The exceptions that let something through, and those whose settings hold for an admitted pod, by name."""
+        used = [one.exception for one in self.findings if one.exception is not None]
+        if not self.refusals:
+            used += [one for one in self.policy.exceptions if not one.exception.settings.keys().isdisjoint(one.rules)]
+        return {one.name: one for one in used}
 
     @property
     def refusals(self) -> tuple[Finding, ...]:

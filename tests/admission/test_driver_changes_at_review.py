@@ -45,8 +45,8 @@ def of_job(name: str) -> dict[str, Any]:
 
 def test_a_pod_is_warned_before_the_day_and_refused_from_then_on(policies: PolicySet) -> None:
     """Volta has no driver after 580. No warning ever becomes a refusal before the day."""
-    before = phases.validate(request(of_job("p"), namespace="team"), policies, FACTS, (), DECEMBER - 1)
-    after = phases.validate(request(of_job("p"), namespace="team"), policies, FACTS, (), DECEMBER)
+    before = phases.validate(request(of_job("p"), namespace="team"), policies, FACTS, DECEMBER - 1)
+    after = phases.validate(request(of_job("p"), namespace="team"), policies, FACTS, DECEMBER)
     assert (before.result, after.result) == ("allowed", "refused")
     (warning,) = before.answer.warnings
     assert warning.startswith("cudaDriver: ")

@@ -222,7 +222,7 @@ def test_a_missing_injection_is_shown_as_zero_for_every_rule_that_injects() -> N
     value = Metrics().registry.get_sample_value
     for rule in RULES:
         labels = {"rule": rule.key, "mode": "enforce", "kind": "missing"}
-        assert value("gpu_policy_findings_total", labels) == (None if rule.mutate is None else 0)
+        assert value("gpu_policy_findings_total", labels) == (0 if rule.injects else None)
 
 
 def test_the_hash_in_force_is_the_only_one_shown() -> None:

@@ -140,12 +140,12 @@ def test_no_phase_says_anything_twice(mode: str) -> None:
         assert len(set(decision.outcome.findings)) == len(decision.outcome.findings)
 
 
-def test_a_pod_that_only_a_recent_set_would_have_completed_is_marked_for_replicas_that_still_have_it() -> None:
-    using, recent = policies({"gpuLimits": {}}), policies({"nodeAffinity": INJECTING["nodeAffinity"]})
-    assert phases.mutate(request(pod(1)), using, FACTS).answer.patch == ()
-    marked = phases.mutate(request(pod(1)), using, FACTS, [recent])
-    assert validate(patched(pod(1), marked), using=recent).answer.is_allowed
-    assert not validate(pod(1), using=recent).answer.is_allowed
+def test_a_pod_that_nothing_completes_is_marked_for_replicas_with_another_policy() -> None:
+    using, other = policies({"gpuLimits": {}}), policies({"nodeAffinity": INJECTING["nodeAffinity"]})
+    marked = phases.mutate(request(pod(1)), using, FACTS)
+    assert marked.result == "allowed"
+    assert validate(patched(pod(1), marked), using=other).answer.is_allowed
+    assert not validate(pod(1), using=other).answer.is_allowed
 
 
 # The validating phase.

@@ -8,7 +8,7 @@ import pytest
 
 from tests.clock import Clock
 from tests.e2e.eventually import eventually
-from webhook.policy.policy_store import HELD_SECONDS, MOST_HELD, PolicyStore
+from webhook.policy.policy_store import PolicyStore
 from webhook.yaml_files.file_errors import FileErrors
 
 LIMIT = "gpuLimits: {{mode: enforce, maxPerPod: {}}}"
@@ -74,7 +74,7 @@ def test_the_same_policies_written_differently_are_no_new_set(store, policies) -
     before = store.current.hash
     policies.policy("_default", "# said anew\ngpuLimits: {maxPerPod: 1, mode: enforce}")
     assert not store.check()
-    assert (store.current.hash, store.status.reloads, store.recent()) == (before, 0, ())
+    assert (store.current.hash, store.status.reloads) == (before, 0)
 
 
 def test_a_bad_file_keeps_the_last_good_set_and_is_logged_once(store, policies, caplog) -> None:
@@ -135,7 +135,6 @@ def test_a_change_of_shared_quotas_alone_is_another_set(store, policies) -> None
         policies.shared_quotas(SHARED_QUOTA.format(number))
         assert store.check()
         assert shared_quota_of(store.current) == number
-    assert [most(each) for each in store.recent()] == [1, 1]
 
 
 def test_a_mistake_in_the_shared_quotas_keeps_the_last_good_set_whole(store, policies) -> None:
@@ -195,36 +194,6 @@ def test_starting_without_a_default_is_said_and_adding_one_later_is_a_reload(pol
     policies.policy("_default", LIMIT.format(1))
     assert store.check()
     assert most(store.current) == 1
-
-
-def test_replaced_sets_are_recent_for_three_minutes_the_last_one_first(store, policies, clock) -> None:
-    assert store.recent() == ()
-    for number in (2, 3):
-        clock.now += 100
-        policies.policy("_default", LIMIT.format(number))
-        store.check()
-    assert [most(each) for each in store.recent()] == [2, 1]
-    clock.now += HELD_SECONDS - 100
-    assert [most(each) for each in store.recent()] == [2, 1]
-    clock.now += 1
-    assert [most(each) for each in store.recent()] == [2]
-    clock.now += 100
-    assert store.recent() == ()
-
-
-def test_going_to_and_fro_between_two_sets_holds_each_once(store, policies) -> None:
-    for number in (2, 1) * 50:
-        policies.policy("_default", LIMIT.format(number))
-        store.check()
-    assert (most(store.current), [most(each) for each in store.recent()]) == (1, [2])
-
-
-def test_only_so_many_replaced_sets_are_held(store, policies) -> None:
-    for number in range(2, MOST_HELD + 10):
-        policies.policy("_default", LIMIT.format(number))
-        store.check()
-    newest = MOST_HELD + 8
-    assert [most(each) for each in store.recent()] == list(range(newest, newest - MOST_HELD, -1))
 
 
 def test_the_listener_hears_of_good_and_bad_reloads(policies) -> None:

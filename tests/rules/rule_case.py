@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.lab.fuzz.seen import Oracle
-from tests.rules.samples import settings_of
+from tests.rules.samples import mutations, settings_of
 from webhook.model.edits import apply
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.rule import Advice, Facts, Rule
@@ -76,9 +76,8 @@ class RuleCase:
         """The pod about which the rule has nothing to say."""
         if pods.keeps is not None:
             return pods.keeps
-        assert rule.mutate is not None
         assert pods.lacks is not None
-        values = rule.mutate(pod_from_raw(pods.lacks), self.completing(rule, pods), facts)
+        values = mutations(rule, pod_from_raw(pods.lacks), self.completing(rule, pods), facts)
         return apply(pods.lacks, (value for value in values if not isinstance(value, Advice))).object
 
 

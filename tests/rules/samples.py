@@ -19,6 +19,7 @@ from webhook.model.pod_reader import pod_from_raw
 from webhook.model.requirements import demand_of, is_compared
 from webhook.rules.rule import Advice, Rule, Violation
 from webhook.rules.rule_settings import RuleSettings
+from webhook.rules.unsuited import excluding
 
 NVIDIA = RuntimeClass("nvidia", "nvidia")
 
@@ -177,12 +178,19 @@ def settings_of(rule: Rule, values: Mapping[str, Any]) -> RuleSettings:
     return rule.settings.model_validate_json(json.dumps({"mode": "enforce", **values}))
 
 
+def mutations(rule: Rule, pod: Pod, settings: Any, facts: Any) -> list[Edit | Advice]:
+    """What a rule alone makes of a pod: what its mutator yields, and exclusions of nodes that it finds unsuited."""
+    assert rule.injects
+    judged = rule.unsuited(pod, settings, facts) if rule.unsuited and rule.can_mutate(settings) else None
+    exclusions = list(excluding(pod, judged)) if judged is not None else []
+    return [*exclusions, *(rule.mutate(pod, settings, facts) if rule.mutate else ())]
+
+
 def asked(
     rule: Rule, raw: Mapping[str, Any], values: Mapping[str, Any], facts: Cluster = NOTHING_KNOWN
 ) -> tuple[list[Edit], list[str]]:
     """What the mutator yields: edits, and advice as people read it."""
-    assert rule.mutate is not None
-    found = list(rule.mutate(pod_from_raw(raw), settings_of(rule, values), facts))
+    found = mutations(rule, pod_from_raw(raw), settings_of(rule, values), facts)
     return (
         [value for value in found if not isinstance(value, Advice)],
         [str(value) for value in found if isinstance(value, Advice)],

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.facts.samples import node
-from tests.rules.samples import container, expression, mutated, pod, settings_of, terms
+from tests.rules.samples import container, expression, mutated, mutations, pod, settings_of, terms
 from tests.strategies import checked
 from webhook.facts.facts import ClusterFacts
 from webhook.gpus.gpu_shares import share_of
@@ -71,7 +71,7 @@ def asking(gpus=1, resource=GPU, **spec):
 
 def excluded(raw, facts, isolation):
     settings = settings_of(RULE, {"isolation": isolation})
-    return [str(edit.expression) for edit in RULE.mutate(pod_from_raw(raw), settings, facts)]
+    return [str(edit.expression) for edit in mutations(RULE, pod_from_raw(raw), settings, facts)]
 
 
 def told(raw, facts, isolation):
@@ -94,7 +94,7 @@ def test_a_pod_is_kept_off_nodes_with_units_that_it_must_not_get(isolation, kind
     facts = cluster(SETS[kind], suited)
     raw = asking()
     settings = settings_of(RULE, {"isolation": isolation})
-    edits = list(RULE.mutate(pod_from_raw(raw), settings, facts))
+    edits = list(mutations(RULE, pod_from_raw(raw), settings, facts))
     assert bool(edits) is (kind in UNSUITED[isolation])
     assert all(edit.expression.accepts(suited.get(edit.expression.key)) for edit in edits)
     assert all(edit.expression.operator == "NotIn" for edit in edits)
@@ -194,7 +194,9 @@ def test_a_pool_of_which_nothing_about_sharing_is_known_stays_eligible():
         assert not any(isinstance(one, Violation) for one in told(steered, facts, isolation))
         assert all(
             expression.expression.accepts("Tesla-T4")
-            for expression in RULE.mutate(pod_from_raw(asking()), settings_of(RULE, {"isolation": isolation}), facts)
+            for expression in mutations(
+                RULE, pod_from_raw(asking()), settings_of(RULE, {"isolation": isolation}), facts
+            )
             if expression.expression.key == PRODUCT
         )
 
@@ -236,7 +238,7 @@ def test_no_pod_loses_its_last_node_in_silence(kinds, isolation, selector):
     raw = asking(nodeSelector=selector)
     settings = settings_of(RULE, {"isolation": isolation})
     before = facts.matching_nodes(pod_from_raw(raw))
-    edits = list(RULE.mutate(pod_from_raw(raw), settings, facts))
+    edits = list(mutations(RULE, pod_from_raw(raw), settings, facts))
     left = [
         one for one in before if all(edit.expression.accepts(one.labels.get(edit.expression.key)) for edit in edits)
     ]

@@ -34,7 +34,7 @@ from tests.rules.gpu_type_samples import (
     without,
 )
 from tests.rules.rule_case import RuleCase, RulePods, any_of, spec_with, tolerating_gpu_nodes
-from tests.rules.samples import container, mutated, pod, settings_of, term, terms
+from tests.rules.samples import container, mutated, mutations, pod, settings_of, term, terms
 from tests.strategies import checked
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
@@ -373,7 +373,7 @@ def test_labels_about_nvidias_gpus_say_nothing_about_devices_of_a_vendor_that_no
     facts = ClusterFacts.of([offering], accelerators=known)
     asking = pod_from_raw(gpu_pod(resource="example.com/vgpu"), known)
     assert list(RULE.validate(asking, settings_of(RULE, {"denied": ["A100"]}), facts)) == []
-    assert list(RULE.mutate(asking, settings_of(RULE, SMALL), facts)) == []
+    assert mutations(RULE, asking, settings_of(RULE, SMALL), facts) == []
 
 
 LABELS = st.sampled_from((T4, L4, A100, H100, SLICED, SHARED_T4, GKE_T4, SILENT, {PRODUCT: "NVIDIA-Next-1"}))

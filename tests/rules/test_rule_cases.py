@@ -7,6 +7,7 @@ import pytest
 from tests.lab.benchmarks.cluster import PRIORITY_CLASS, nodes
 from tests.lab.benchmarks.engine import REVIEW
 from tests.rules.every_rule import CASES
+from tests.rules.samples import mutations
 from webhook.facts.inventory import load_inventory
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules import RULES
@@ -25,7 +26,7 @@ def facts(tmp_path_factory):
 
 def edits(rule, raw, facts):
     case = CASES[rule.key]
-    values = rule.mutate(pod_from_raw(raw), case.completing(rule, case.pods(POD)), facts)
+    values = mutations(rule, pod_from_raw(raw), case.completing(rule, case.pods(POD)), facts)
     return [value for value in values if not isinstance(value, Advice)]
 
 
@@ -40,13 +41,13 @@ def objections(rule, raw, facts):
 @EACH
 def test_a_rule_has_pods_for_each_of_its_functions(rule) -> None:
     pods = CASES[rule.key].pods(POD)
-    assert (pods.lacks is not None) == (rule.mutate is not None)
+    assert (pods.lacks is not None) == (rule.injects)
     assert (pods.breaks is not None) == (rule.validate is not None or rule.validate_replicas is not None)
 
 
 @EACH
 def test_a_rule_that_injects_says_under_which_settings(rule) -> None:
-    assert (CASES[rule.key].injecting is not None) == (rule.mutate is not None)
+    assert (CASES[rule.key].injecting is not None) == (rule.injects)
 
 
 @EACH

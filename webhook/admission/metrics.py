@@ -208,7 +208,7 @@ class Metrics:
             for result in results:
                 self._count_of[phase, "CREATE", result].inc(0)
         for rule in RULES:
-            if rule.mutate is not None:
+            if rule.injects:
                 self._finding_of[rule.key, Mode.ENFORCE, FindingKind.MISSING].inc(0)
         for reason in REASONS:
             self._error_of[(reason,)].inc(0)

@@ -27,7 +27,7 @@ from webhook.outcome import (
     printable,
 )
 from webhook.policy.config_maps import Checked, check_files, files_of
-from webhook.policy.policy_set import InForce, Policy, PolicySet
+from webhook.policy.policy_set import InForce, PolicySet
 from webhook.policy.policy_store import PolicyStore
 from webhook.release import version
 from webhook.yaml_files.file_errors import FileErrors
@@ -54,10 +54,10 @@ class Decision:
 
     @property
     def result(self) -> str:
-        """The result in one word: allowed, patched or refused. Only pods are patched."""
+        """The result in one word: allowed, patched or refused. A pod that gets nothing but its stamp is not patched."""
         if not self.answer.is_allowed:
             return "refused"
-        return "patched" if self.answer.patch else "allowed"
+        return "patched" if self.outcome is not None and self.outcome.injections else "allowed"
 
 
 UNCONCERNED = Decision(AdmissionResponse(is_allowed=True))
@@ -69,24 +69,14 @@ def in_force(request: AdmissionRequest, policies: PolicySet, now: float) -> InFo
     return policies.in_force(request.namespace, lambda: subject_of(raw, request.kind), now)
 
 
-def mutate(
-    request: AdmissionRequest,
-    policies: PolicySet,
-    facts: ClusterFacts,
-    earlier: Sequence[PolicySet] = (),
-    now: float = NO_TIME,
-) -> Decision:
-    """The mutating phase: mutate pods on CREATE.
-
-    `earlier` are the policy sets that another replica may still use. `now` is in seconds since 1970.
-    """
+def mutate(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts, now: float = NO_TIME) -> Decision:
+    """The mutating phase: mutate pods on CREATE. `now` is in seconds since 1970."""
     if not is_pod(request.api_version, request.kind) or request.object is None or _is_mirror_pod(request):
         return UNCONCERNED
     if request.operation != "CREATE" or request.subresource:
         return UNCONCERNED
     policy = in_force(request, policies, now).policy
-    others = _others(policy, request, earlier, now)
-    return decide(engine.mutate(request.object, policy, facts, earlier=others, namespace=request.namespace))
+    return decide(engine.mutate(request.object, policy, facts, namespace=request.namespace))
 
 
 def workloads(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts, now: float = NO_TIME) -> Decision:
@@ -112,17 +102,8 @@ def _says_more_than(raw: Mapping[str, Any], old: Mapping[str, Any] | None) -> bo
         return True
 
 
-def validate(
-    request: AdmissionRequest,
-    policies: PolicySet,
-    facts: ClusterFacts,
-    earlier: Sequence[PolicySet] = (),
-    now: float = NO_TIME,
-) -> Decision:
-    """The validating phase: validate pods on CREATE, and on UPDATE what is new in them.
-
-    `earlier` are the policy sets that another replica may have used a moment ago. `now` is in seconds since 1970.
-    """
+def validate(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts, now: float = NO_TIME) -> Decision:
+    """The validating phase: validate pods on CREATE, and on UPDATE what is new in them. `now` is as in `mutate`."""
     raw, old = request.object, request.old_object
     if raw is None or not is_pod(request.api_version, request.kind) or _is_mirror_pod(request):
         return UNCONCERNED
@@ -136,8 +117,7 @@ def validate(
         if policies.exceptions.are_in(request.namespace):
             of_old = policies.in_force(request.namespace, lambda: subject_of(old, "Pod"), now).policy
         return decide(engine.validate(raw, policy, facts, old=old, namespace=request.namespace, of_old=of_old))
-    others = _others(policy, request, earlier, now)
-    decision = decide(outcome := engine.validate(raw, policy, facts, earlier=others, namespace=request.namespace))
+    decision = decide(outcome := engine.validate(raw, policy, facts, namespace=request.namespace))
     if not bound or request.subresource or outcome.refusals:
         return decision
     known = facts_under(policy, facts)
@@ -148,12 +128,6 @@ def malformed(error: ShapeError) -> Decision:
     """Refuse a malformed object, which the API server would refuse, too."""
     message = f"{shortened(printable(str(error)), LONGEST_LINE)}; {error.remedy}"
     return Decision(AdmissionResponse(is_allowed=False, message=message, code=422))
-
-
-def _others(policy: Policy, request: AdmissionRequest, earlier: Sequence[PolicySet], now: float) -> list[Policy]:
-    """The policies of other sets for the request's object, where they differ from `policy`."""
-    others = [in_force(request, policies, now).policy for policies in earlier]
-    return [other for other in others if other.hash != policy.hash]
 
 
 def _is_mirror_pod(request: AdmissionRequest) -> bool:
@@ -168,7 +142,7 @@ def decide(outcome: Outcome) -> Decision:
     annotations = {"policy": outcome.policy.name, "hash": outcome.policy.hash}
     concerned = dict.fromkeys([*outcome.injected, *[finding.rule for finding in outcome.findings]])
     annotations["rules"] = ",".join(concerned)
-    if not outcome.findings:
+    if not outcome.findings and not outcome.policy.exceptions:
         return Decision(AdmissionResponse(is_allowed=True, patch=outcome.patch, audit_annotations=annotations), outcome)
     if used := outcome.exceptions:
         annotations["exceptions"] = "; ".join(one.told() for one in used.values())[:_LONGEST_ANNOTATION]

@@ -27,7 +27,6 @@ from webhook.ledger.verdicts import AlreadyStored, Claim, Unanswered, Verdict
 from webhook.model.image import ImageInfo
 from webhook.model.json_parts import part
 from webhook.model.workloads import is_pod
-from webhook.policy.policy_set import PolicySet
 from webhook.policy.policy_store import PolicyStore
 
 _NO_LEDGERS = Unanswered("this replica was started without --quota-ledgers, the namespace of the ledgers", 500)
@@ -177,14 +176,12 @@ class Service:
         self.metrics.error({403: "forbidden", 500: "bug", 503: "overloaded"}.get(status, "bad_request"))
 
     def mutate(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
-        current, *earlier = self._sets()
-        return phases.mutate(review, current, self._with_images(facts, review, budget), earlier, self._clock())
+        return phases.mutate(review, self.policies.current, self._with_images(facts, review, budget), self._clock())
 
     def validate(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
         """Answer the validating phase; the only answer that may have to wait, for the ledgers of quotas."""
-        current, *earlier = self._sets()
         known = self._with_images(facts, review, budget)
-        decision = phases.validate(review, current, known, earlier, self._clock())
+        decision = phases.validate(review, self.policies.current, known, self._clock())
         return reserve(decision, review, self._ledgers, budget)
 
     def claims(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
@@ -202,10 +199,6 @@ class Service:
         if phase == "validate":
             for listener in self._listeners:
                 listener(review, decision)
-
-    def _sets(self) -> tuple[PolicySet, ...]:
-        """The policy set in force, and the recent ones that other replicas may still use."""
-        return (self.policies.current, *self.policies.recent())
 
     def _with_images(self, facts: ClusterFacts, review: AdmissionRequest, budget: TimeBudget) -> ClusterFacts:
         if self._images is None:

@@ -25,7 +25,7 @@ def render_text(reviewed: ReviewList, console: Console) -> None:
     for error in reviewed.errors:
         console.print(Text(f"UNREADABLE {error}", style="bold red"), soft_wrap=True)
     refused = sum(not item.is_allowed for item in reviewed.items)
-    completed = sum(bool(item.patch) and item.is_allowed for item in reviewed.items)
+    completed = sum(item.is_completed and item.outcome is not None for item in reviewed.items)
     sent = sum(item.is_sent for item in reviewed.items)
     total = f"{sent} reviewed, {refused} refused, {completed} completed, {len(reviewed.errors)} unreadable"
     if sent < len(reviewed.items):
@@ -37,7 +37,7 @@ def _print_item(item: ReviewedObject, console: Console) -> None:
     word, style = ("refused", "bold red") if not item.is_allowed else ("allowed", "green")
     if not item.is_sent:
         word, style = "not sent", "dim"
-    elif item.is_allowed and item.patch:
+    elif item.is_completed and item.outcome is not None:
         word, style = "completed", "bold cyan"
     line = Text(f"{word:<10}", style=style)
     line.append(item.title, style="bold")

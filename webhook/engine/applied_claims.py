@@ -7,8 +7,7 @@ there when the pod was created.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.engine.exceptions_used import findings_under
-from webhook.engine.running_rules import bounded, facts_under, findings_of
+from webhook.engine.running_rules import all_told, bounded, facts_under, findings_of
 from webhook.facts.claim_index import bounded as bounded_requests
 from webhook.facts.facts import ClusterFacts
 from webhook.model.claim_object import ClaimObject, place_of_requests, requested_classes
@@ -27,15 +26,10 @@ def validate_claim(raw: Mapping[str, Any], namespace: str, policy: Policy, facts
 
     Of the exceptions of a pod, those hold for its claim that are about the pod as a whole.
     """
-    policy = policy.as_a_whole
-    found = findings_under(policy, None, lambda one: claim_findings(raw, namespace, one, facts))
-    return Outcome(policy, raw, found)
+    return Outcome(policy, raw, all_told(_findings(raw, namespace, policy, facts)) if is_claim(raw) else ())
 
 
-def claim_findings(raw: Mapping[str, Any], namespace: str, policy: Policy, facts: ClusterFacts) -> Iterator[Finding]:
-    """What the rules find in a claim or template, with places in the object; nothing in an object of another kind."""
-    if not is_claim(raw):
-        return
+def _findings(raw: Mapping[str, Any], namespace: str, policy: Policy, facts: ClusterFacts) -> Iterator[Finding]:
     kind, own = raw["kind"], facts_under(policy, facts)
     requests, classes = bounded_requests(requests_of(kind, raw)), tuple(requested_classes(kind, raw))
     claim = ClaimObject(namespace, place_of_requests(kind), requests, classes, policy.accelerators)

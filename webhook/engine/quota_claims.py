@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from webhook.engine.quota_findings import advice_of, finding_for, finding_of, usual_limits
+from webhook.engine.quota_findings import advice_of, finding_for, finding_of
 from webhook.engine.running_rules import addressed_to
 from webhook.facts.claim_index import bounded
 from webhook.facts.gpu_pods import counted_pod
@@ -98,8 +98,7 @@ def claims_of(
             continue
         is_enforced = bound.mode is Mode.ENFORCE
         remaining = own if whole.reserved else None
-        claim = Claim(bound.quota, demand, is_enforced, whole.reserved, remaining, usual_limits(bound))
-        claims.append(BoundClaim(claim, bound))
+        claims.append(BoundClaim(Claim(bound.quota, demand, is_enforced, whole.reserved, remaining), bound))
         if bound.quota.scope is QuotaScope.SHARED:  # the rule reports objections of the namespace's own quota
             findings += [finding_of(bound, objection) for objection in objections(demand, bound.quota)]
     return QuotaClaims(tuple(claims), tuple(findings))
@@ -117,8 +116,7 @@ def claims_of_claim(
         findings += _uncounted_in(requests, bound)
         demand = claims_demand([requests], namespace, bound.quota.counting)
         if demand is not None:
-            asked = Claim(bound.quota, demand, bound.mode is Mode.ENFORCE, usual=usual_limits(bound))
-            claims.append(BoundClaim(asked, bound))
+            claims.append(BoundClaim(Claim(bound.quota, demand, bound.mode is Mode.ENFORCE), bound))
             findings += [finding_of(bound, one) for one in objections(demand, bound.quota, namespace)]
     return QuotaClaims(tuple(claims), tuple(findings), reservation_of(raw))
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from heapq import nsmallest
 from http import HTTPStatus
 
-from webhook.engine.exceptions_used import excepted
+from webhook.engine.running_rules import told
 from webhook.ledger.ledger_store import GpuPod, entered_demand
 from webhook.ledger.verdicts import (
     AlreadyStored,
@@ -42,33 +42,15 @@ def advice_of(bound: BoundQuota, objection: Objection) -> Finding:
     return replace(_objected(bound, objection), kind=FindingKind.ADVICE, refuses=False)
 
 
-def usual_limits(bound: BoundQuota) -> Quota | None:
-    """The quota without an exception, if its limits refuse pods and are others."""
-    usual = bound.usual
-    if usual is None or usual.mode is not Mode.ENFORCE or usual.quota.limits == bound.quota.limits:
-        return None
-    return usual.quota
-
-
-def _as_excepted(bound: BoundQuota, finding: Finding) -> Finding:
-    """The finding as it is recorded, if it would refuse without an exception to the quota."""
-    exception, usual = bound.exception, bound.usual
-    if exception is None or usual is None or usual.mode is not Mode.ENFORCE or bound.mode is Mode.ENFORCE:
-        return finding
-    return excepted(finding, exception)
-
-
 def finding_for(bound: BoundQuota, demand: Demand, verdict: Verdict, pods: Iterable[GpuPod] | None) -> Finding | None:
-    """The finding that the verdict on a demand becomes; None for a pod that fits without an exception.
+    """The finding that the verdict on a demand becomes; None for a pod that fits.
 
     `pods` is as in `webhook.engine.quota_claims.entered`.
     """
-    if not isinstance(verdict, Granted):
-        found = _finding_for(bound, demand, verdict, pods)
-        return found if isinstance(verdict, Unanswered) else _as_excepted(bound, found)
-    if not verdict.beyond or bound.exception is None or bound.usual is None:
+    if isinstance(verdict, Granted):
         return None
-    return excepted(_finding_for(bound.usual, demand, Exceeded(verdict.beyond), ()), bound.exception)
+    found = _finding_for(bound, demand, verdict, pods)
+    return found if isinstance(verdict, Unanswered) else told(replace(found, exception=bound.exception))
 
 
 def _finding_for(
@@ -125,7 +107,7 @@ _WITHOUT_USAGE = Objection(
 
 def finding_of(bound: BoundQuota, objection: Objection) -> Finding:
     """The finding that an objection is, in the mode of its quota."""
-    return _as_excepted(bound, _objected(bound, objection))
+    return told(replace(_objected(bound, objection), exception=bound.exception))
 
 
 def _objected(bound: BoundQuota, objection: Objection) -> Finding:

@@ -5,10 +5,11 @@ from dataclasses import replace
 from itertools import chain, groupby, islice
 
 from webhook.facts.facts import ClusterFacts
+from webhook.model.container import Container
 from webhook.model.draft import LONGEST_PATCH, MOST_OPERATIONS, Draft
-from webhook.model.edits import AddGpuLimit, Edit
+from webhook.model.edits import AddEnv, AddGpuLimit, AddMemoryVolume, AddMount, Edit
 from webhook.model.pod import Pod
-from webhook.model.shape import ShapeError, too_much
+from webhook.model.shape import ShapeError, shortened, too_much
 from webhook.model.wording import PLATFORM_TEAM
 from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.policy_set import BoundRule, Policy
@@ -20,6 +21,8 @@ MOST_OF_A_RULE = 1_000
 _MOST_LISTED = 20
 """Edits that a message names."""
 _MOST_EDITS = MOST_OPERATIONS + 1
+_LONGEST_EXCEPTED = 1_000
+"""Characters of what was found, so that a warning has room for what is said of the exception."""
 _FEW_OPERATIONS = 200
 """Operations of a patch up to which its size is not measured."""
 
@@ -31,7 +34,7 @@ def facts_under(policy: Policy, facts: ClusterFacts) -> ClusterFacts:
     return facts.with_pools(policy.node_pools, policy.accelerators) if policy.node_pools else facts
 
 
-def ask_mutators(stage: Iterable[BoundRule], pod: Pod, facts: Facts, findings: list[Finding]) -> Sequence[Injection]:
+def ask_mutators(stage: Iterable[BoundRule], pod: Pod, facts: Facts, findings: list[Finding]) -> list[Injection]:
     """What the enforced rules of a stage inject. Everything else goes to `findings`."""
     injections: list[Injection] = []
     for bound in stage:
@@ -44,7 +47,7 @@ def ask_mutators(stage: Iterable[BoundRule], pod: Pod, facts: Facts, findings: l
         if wanted and bound.mode is Mode.ENFORCE:
             injections.append(Injection(bound.rule.key, tuple(wanted), bound.origin, bound.line))
         elif wanted:
-            findings.append(_would_add(bound, wanted))
+            findings.append(would_add(bound, wanted))
     return injections
 
 
@@ -66,7 +69,7 @@ def _too_much_to_add(what: str, most: int) -> ShapeError:
     return too_much(found, f"{most}, since the API server accepts no longer patch", "spec")
 
 
-def _would_add(bound: BoundRule, wanted: Sequence[Edit]) -> Finding:
+def would_add(bound: BoundRule, wanted: Sequence[Edit]) -> Finding:
     """What a rule that is not enforced would inject. Without an added limit of GPUs, the API server refuses the pod.
 
     If the author of the pod need not act on the injection, the finding is only recorded.
@@ -82,6 +85,7 @@ def _would_add(bound: BoundRule, wanted: Sequence[Edit]) -> Finding:
         fails_validation=is_needed,
         origin=bound.origin,
         line=bound.line,
+        exception=bound.exception if bound.is_lifted else None,
     )
 
 
@@ -96,7 +100,8 @@ def violations(pod: Pod, validators: Sequence[BoundRule], facts: Facts) -> Itera
                 reported = _reported_faults(pod, validators, facts) if reported is None else reported
                 if value.fault in reported:
                     continue
-            yield _finding(bound, value)
+            if bound.split_by is None or bound.holds_for(_container_at(value.where, pod)):
+                yield _finding(bound, value)
 
 
 def _reported_faults(pod: Pod, validators: Iterable[BoundRule], facts: Facts) -> frozenset[str]:
@@ -126,18 +131,46 @@ def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
             else:
                 more, refuses, last = more + 1, refuses or finding.refuses, finding
         if more:
-            text = f"{more} more of these"
-            yield replace(last, field="spec", message=text, remedy="", refuses=refuses, number=more)
+            text, exception = f"{more} more of these", None if refuses else last.exception
+            yield replace(
+                last, field="spec", message=text, remedy="", refuses=refuses, number=more, exception=exception
+            )
 
 
-def findings_of(bound: BoundRule, values: Iterable[Violation | Advice]) -> Iterator[Finding]:
-    """The findings that a rule's answers are, in its mode."""
+def findings_of(bound: BoundRule, values: Iterable[Violation | Advice], pod: Pod | None = None) -> Iterator[Finding]:
+    """The findings that a rule's answers are, in its mode; `pod` is None for an object without containers."""
     for value in values:
-        yield _finding(bound, value)
+        if bound.split_by is None or bound.holds_for(_container_at(value.where, pod)):
+            yield _finding(bound, value)
+
+
+def _container_at(field: str, pod: Pod | None) -> Container | None:
+    """The container of a pod that a place is in; None for a place elsewhere."""
+    containers = pod.containers if pod is not None else ()
+    return next((one for one in containers if field == one.path or field.startswith(f"{one.path}.")), None)
+
+
+def told(finding: Finding) -> Finding:
+    """The finding, whose message says because of which exception it refuses nothing."""
+    if finding.exception is None:
+        return finding
+    what = "left out" if finding.kind is FindingKind.INJECTION else "admitted"
+    message = f"{shortened(finding.message, _LONGEST_EXCEPTED)}; {finding.exception.told(what)}"
+    return replace(finding, message=message)
+
+
+def all_told(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings about a pod, of which messages name exceptions. A pod that is refused anyway is told of none."""
+    found = tuple(findings)
+    if all(finding.exception is None for finding in found):
+        return found
+    is_refused = any(finding.refuses for finding in found)
+    return tuple([replace(one, exception=None) if is_refused else told(one) for one in found])
 
 
 def _finding(bound: BoundRule, value: Violation | Advice) -> Finding:
-    if isinstance(value, Advice) or (value.is_kept_off and bound.mode is not Mode.ENFORCE):
+    is_enforced = bound.mode is Mode.ENFORCE or bound.is_lifted
+    if isinstance(value, Advice) or (value.is_kept_off and not is_enforced):
         return _advice(bound, value)
     return _violation(bound, value)
 
@@ -158,6 +191,7 @@ def _violation(bound: BoundRule, violation: Violation) -> Finding:
         follows_nodes=violation.follows_nodes or bound.rule.softens_on_update,
         softens_on_update=violation.softens_on_update or bound.rule.softens_on_update,
         is_kept_off=violation.is_kept_off,
+        exception=bound.exception if bound.is_lifted else None,
     )
 
 
@@ -197,8 +231,35 @@ def edits_of(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit]:
 def _answers(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit | Advice]:
     values = iter(bound.rule.mutate(pod, bound.settings, facts))  # type: ignore[misc]  # only rules that mutate are asked
     for first in values:
-        return [first, *islice(values, _MOST_EDITS - 1)]
+        found = [first, *islice(values, _MOST_EDITS - 1)]
+        return found if bound.split_by is None else list(_held(bound, found, pod))
     return []  # the answer of most rules
+
+
+def _held(bound: BoundRule, values: Sequence[Edit | Advice], pod: Pod) -> Iterator[Edit | Advice]:
+    """What a rule says of the containers that it holds for, and the volumes that these mount."""
+    mounted = {one.volume for one in values if isinstance(one, AddMount) and bound.holds_for(one.container)}
+    for value in values:
+        if isinstance(value, AddMemoryVolume):
+            if value.name in mounted:
+                yield value
+        elif isinstance(value, Advice):
+            if bound.holds_for(_container_at(value.where, pod)):
+                yield value
+        elif bound.holds_for(value.container if isinstance(value, AddMount | AddEnv | AddGpuLimit) else None):
+            yield value
+
+
+def joined(injections: Iterable[Injection]) -> list[Injection]:
+    """One injection for each rule. Of volumes with one name, the first is added."""
+    by_rule: dict[str, Injection] = {}
+    for one in injections:
+        before = by_rule.setdefault(one.rule, one)
+        if before is not one:
+            names = {edit.name for edit in before.edits if isinstance(edit, AddMemoryVolume)}
+            more = [edit for edit in one.edits if not isinstance(edit, AddMemoryVolume) or edit.name not in names]
+            by_rule[one.rule] = replace(before, edits=(*before.edits, *more))
+    return list(by_rule.values())
 
 
 def listed(edits: Sequence[Edit]) -> str:

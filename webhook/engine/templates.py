@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from webhook.engine.exceptions_used import findings_under
 from webhook.engine.quota_claims import shared_quota_findings
-from webhook.engine.running_rules import addressed_to, facts_under, findings_of
+from webhook.engine.running_rules import addressed_to, facts_under, findings_of, told
 from webhook.engine.validating import simulate
 from webhook.facts.facts import ClusterFacts
 from webhook.gpus.gpu_table import GPUS
@@ -23,7 +22,7 @@ from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import InForce, Policy
 from webhook.policy.schema import WorkloadsMode
 from webhook.rules.gpu_parts import unit_name
-from webhook.rules.rule import Facts, Stage
+from webhook.rules.rule import Stage
 from webhook.rules.rule_settings import Mode
 
 _LONGEST_NAME = 40
@@ -144,26 +143,11 @@ def _of_replicas(template: Template, pod: Pod, where: TemplateContext) -> Iterat
         return
     facts = facts_under(where.policy, where.facts)
     refuses = where.policy.workloads is WorkloadsMode.ENFORCE
-    policy = where.policy
-    if policy.usual is not None:
-        pods = template.pods
-        found = findings_under(policy, pod, lambda one: _found_in_replicas(pod, pods, one, facts))
-        yield from (_refusing(one, refuses=refuses) for one in found)
-        return
-    for bound in policy.rules:
+    for bound in where.policy.rules:
         if bound.rule.validate_replicas is not None:
-            for finding in findings_of(bound, bound.rule.validate_replicas(pod, template.pods, bound.settings, facts)):
-                yield replace(finding, refuses=finding.refuses and refuses)
-
-
-def _refusing(finding: Finding, *, refuses: bool) -> Finding:
-    return replace(finding, refuses=finding.refuses and refuses)
-
-
-def _found_in_replicas(pod: Pod, pods: int, policy: Policy, facts: Facts) -> Iterator[Finding]:
-    for bound in policy.rules:
-        if bound.rule.validate_replicas is not None:
-            yield from findings_of(bound, bound.rule.validate_replicas(pod, pods, bound.settings, facts))
+            found = bound.rule.validate_replicas(pod, template.pods, bound.settings, facts)
+            for finding in findings_of(bound, found, pod):
+                yield told(replace(finding, refuses=finding.refuses and refuses))
 
 
 def about(template: Template, gpus: int = 0, unit: str = "GPU") -> str:

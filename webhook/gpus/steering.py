@@ -75,7 +75,7 @@ AUTOSCALED = (
 _GPUS = (COMPUTE, FAMILY, *_NAMES)
 _ARCHITECTURE = "kubernetes.io/arch"
 _KNOWN_BEFORE = frozenset({*AUTOSCALED, _ARCHITECTURE})
-_OF_IMAGES = frozenset({Cause.DRIVER, Cause.GPU, Cause.ARCHITECTURE})
+OF_IMAGES = frozenset({Cause.DRIVER, Cause.GPU, Cause.ARCHITECTURE})
 """What is wrong with nodes for an image, and forbidden by nobody."""
 
 _KEYS: Mapping[Cause, tuple[str, ...]] = {
@@ -137,7 +137,7 @@ def steer(
         ]
         foreign = {key: {_NO_NAME, *(labels.get(key) for labels in others)} for key in keys}
         first = [key for key in keys if key in _KNOWN_BEFORE] if is_made else keys
-        for among in (first,) if first is keys or cause in _OF_IMAGES else (first, keys):
+        for among in (first,) if first is keys or cause in OF_IMAGES else (first, keys):
             left = [(at, labels) for at, (labels, why) in remaining.items() if why is cause]
             while chosen := _best(among, foreign, left):
                 key, covered = chosen

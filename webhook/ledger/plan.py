@@ -98,11 +98,10 @@ class BatchPlan:
         kept_out = None if self._ask_unconfirmed is None else self._kept_out(pending, entries, self._ask_unconfirmed)
         if kept_out is not None:
             return kept_out
-        beyond = () if claim.usual is None else excesses(claim.demand, self._used_of(claim.usual), claim.usual)
         if not pending.is_dry_run:
             for key, demand in entries.items():
                 self._add(key, demand)
-        return Exceeded(over) if over else Granted(beyond)
+        return Exceeded(over) if over else Granted()
 
     def _kept_out(
         self, pending: PendingEntry, entries: Mapping[bytes, Demand], ask: Callable[[str, Entries], Unconfirmed]

@@ -21,8 +21,6 @@ class Claim:
     enforced: bool = True
     reserved: tuple[tuple[str, Demand], ...] = ()
     own: Demand | None = None
-    usual: Quota | None = None
-    """The quota without an exception that holds for the pod; None if its limits are the same."""
 
     def entries(self, uid: bytes) -> dict[bytes, Demand]:
         if not self.reserved:
@@ -34,9 +32,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The pod has an entry; a dry run would have one. `beyond` are the limits of the usual quota that it exceeds."""
-
-    beyond: tuple[Excess, ...] = ()
+    """The pod has an entry; a dry run would have one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,28 +4,21 @@ Of several exceptions about one rule, the first in the file that holds for the p
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.container import Container
 from webhook.model.subject import PodSubject
 from webhook.policy.exception_file import PolicyException
 from webhook.policy.exception_match import Patterns
-from webhook.policy.schema import EXCEPTIONS_FILE
-from webhook.rules import gpu_limits
 from webhook.rules.rule import Rule
-from webhook.rules.rule_settings import Mode, RuleSettings
-
-if TYPE_CHECKING:
-    from webhook.policy.policy_set import BoundRule
+from webhook.rules.rule_settings import RuleSettings
 
 REMEMBERED = 10_000
 """Namespaces whose exceptions are remembered after globs were compared with their names."""
-
-_STRICTNESS = {Mode.ENFORCE: 3, Mode.WARN: 2, Mode.AUDIT: 1, Mode.DISABLED: 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,34 +105,6 @@ class PolicyExceptions:
                 is_whole = one.match.is_about_all_of(subject, accelerators)
                 applied.append(AppliedException(one, rules, until, is_whole))
         return tuple(applied)
-
-
-def excepted_rules(
-    policy: str, rules: Sequence["BoundRule"], applied: Iterable[AppliedException], exceptions: PolicyExceptions
-) -> tuple["BoundRule", ...]:
-    """The rules of a policy as they are under exceptions. An exception adds no rule."""
-    by_rule = {rule: one.exception for one in applied for rule in one.rules}
-    return tuple(
-        excepted(policy, bound, by_rule[bound.rule.key], exceptions.read) if bound.rule.key in by_rule else bound
-        for bound in rules
-    )
-
-
-def excepted(policy: str, bound: "BoundRule", exception: PolicyException, read: ReadSettings) -> "BoundRule":
-    """A rule of a policy as it is under an exception.
-
-    Raises pydantic's ValidationError for settings that the rule refuses; the loader has tried all of them.
-    """
-    if bound.rule.key in exception.rules:
-        mode = min(bound.mode, exception.mode, key=_STRICTNESS.__getitem__)
-        return replace(bound, mode=mode, settings=bound.settings.model_copy(update={"mode": mode}))
-    written = merged(bound.rule, bound.written or {}, exception.settings[bound.rule.key])
-    settings = read(policy, bound.rule, written)
-    if isinstance(settings, gpu_limits.Settings) and isinstance(bound.settings, gpu_limits.Settings):
-        settings = settings.weighing(bound.settings.weights)
-    return replace(
-        bound, mode=settings.mode, settings=settings, origin=EXCEPTIONS_FILE, line=exception.line, written=written
-    )
 
 
 def merged(rule: Rule, base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

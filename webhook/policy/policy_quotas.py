@@ -5,8 +5,8 @@ them how GPUs are counted.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -48,9 +48,7 @@ class BoundQuota:
     origin: str
     line: int = field(default=0, compare=False)
     exception: AppliedException | None = None
-    """The exception by which it differs from `usual`."""
-    usual: "BoundQuota | None" = None
-    """The quota without the exception; None if there is no exception."""
+    """The exception because of which it refuses nothing; None if no exception changes that."""
 
     @classmethod
     def of(  # noqa: PLR0913, PLR0917  # all that a quota is bound with
@@ -79,14 +77,6 @@ class SharedQuotas:
 
 NO_SHARED_QUOTAS = SharedQuotas()
 """Those of an empty file, or of no file."""
-
-
-def excepted_shared_quotas(quotas: Iterable[BoundQuota], exception: AppliedException) -> list[BoundQuota]:
-    """Shared quotas for pods that are excepted from `gpuQuota`: they count in them, and are not refused."""
-    mode = exception.exception.mode
-    return [
-        replace(one, mode=mode, exception=exception, usual=one) if one.mode is Mode.ENFORCE else one for one in quotas
-    ]
 
 
 def shared_quota_finder(quotas: Sequence[BoundQuota]) -> Callable[[str], tuple[BoundQuota, ...]]:

@@ -8,27 +8,22 @@ namespace at the same rank, so the order of files makes no difference.
 import hashlib
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.container import Container
 from webhook.model.globs import is_glob, matcher
 from webhook.model.node import NodePool
 from webhook.model.subject import PodSubject
 from webhook.policy.cuda_file import SHIPPED_ONLY, PlatformTables
-from webhook.policy.exceptions import NO_EXCEPTIONS, AppliedException, PolicyExceptions, excepted_rules
-from webhook.policy.policy_quotas import (
-    NO_SHARED_QUOTAS,
-    BoundQuota,
-    SharedQuotas,
-    excepted_shared_quotas,
-    shared_quota_finder,
-)
-from webhook.policy.schema import CUDA_KIND, DEFAULT_FILE, EXCEPTIONS_KIND, MOST_DAYS, WorkloadsMode
+from webhook.policy.exceptions import NO_EXCEPTIONS, AppliedException, PolicyExceptions, ReadSettings, merged
+from webhook.policy.policy_quotas import NO_SHARED_QUOTAS, BoundQuota, SharedQuotas, shared_quota_finder
+from webhook.policy.schema import CUDA_KIND, DEFAULT_FILE, EXCEPTIONS_FILE, EXCEPTIONS_KIND, MOST_DAYS, WorkloadsMode
 from webhook.quota.quotas import QuotaScope
-from webhook.rules import gpu_quota
+from webhook.rules import gpu_limits, gpu_quota
 from webhook.rules.rule import Rule, Stage
 from webhook.rules.rule_settings import Mode, RuleSettings
 
@@ -36,6 +31,7 @@ REMEMBERED = 10_000
 """Namespaces whose policy and quotas are remembered after globs were compared with their names."""
 _EXCEPTED = 4_096
 """Policies under exceptions that are remembered."""
+_STRICTNESS = {Mode.ENFORCE: 3, Mode.WARN: 2, Mode.AUDIT: 1, Mode.DISABLED: 0}
 
 
 def content_hash(content: object) -> str:
@@ -59,9 +55,51 @@ class BoundRule:
     """Whom users should ask; empty if the policy names nobody."""
     written: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)
     """The settings as written, after merging; None in a set without exceptions."""
+    exception: AppliedException | None = None
+    """The exception by which its mode or its settings are others."""
+    is_lifted: bool = False
+    """Whether it would refuse and inject without the exception."""
+    split_by: AppliedException | None = None
+    """The exception to some containers, by which the rule stands in the policy twice: under the exception for these,
+    and without it for all others."""
+
+    def holds_for(self, container: Container | None) -> bool:
+        """Whether it is about a container of a pod; None asks about the pod as a whole."""
+        return self.split_by is None or self.split_by.covers(container) is (self.exception is not None)
+
+    def _under(self, held: AppliedException, policy: str, read: ReadSettings) -> "BoundRule":
+        """The rule as the policy of this name has it under an exception.
+
+        Raises pydantic's ValidationError for settings that the rule refuses; the loader has tried all of them.
+        """
+        exception = held.exception
+        if self.rule.key in exception.rules:
+            mode = min(self.mode, exception.mode, key=_STRICTNESS.__getitem__)
+            settings = self.settings.model_copy(update={"mode": mode})
+            return replace(self, mode=mode, settings=settings, exception=held, is_lifted=self.mode is Mode.ENFORCE)
+        written = merged(self.rule, self.written or {}, exception.settings[self.rule.key])
+        settings = read(policy, self.rule, written)
+        if isinstance(settings, gpu_limits.Settings) and isinstance(self.settings, gpu_limits.Settings):
+            settings = settings.weighing(self.settings.weights)
+        return replace(
+            self,
+            mode=settings.mode,
+            settings=settings,
+            origin=EXCEPTIONS_FILE,
+            line=exception.line,
+            written=written,
+            exception=held,
+        )
+
+    def parts(self, held: AppliedException, policy: str, read: ReadSettings) -> Iterator["BoundRule"]:
+        """The rule under an exception, and for the containers that the exception is not about."""
+        split_by = held if held.exception.match.is_about_containers else None
+        yield replace(self._under(held, policy, read), split_by=split_by)
+        if split_by is not None:
+            yield replace(self, split_by=split_by)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Policy:
     """The rules of a namespace that are not disabled, in the order of the list of rules, and its other settings.
 
@@ -87,53 +125,58 @@ class Policy:
     transient_taints: tuple[str, ...] = ()
     """Globs of the keys of taints that go away by themselves, besides those that are known."""
     exceptions: tuple[AppliedException, ...] = ()
-    """The exceptions by which it differs from `usual`."""
-    usual: "Policy | None" = None
-    """The policy without exceptions; None for a policy that is not under any."""
-    base: "Policy | None" = None
-    """The policy under those of its exceptions that are about the pod as a whole; None if all of them are."""
-    mutators: tuple[tuple[BoundRule, ...], ...] = field(init=False)
-    """The rules that mutate under their settings: one tuple for each stage, in the order of stages."""
-    injectors: tuple[BoundRule, ...] = field(init=False)
-    """The mutators in mode `enforce`, which inject their edits."""
-    is_injecting: bool = field(init=False)
-    """Whether any rule with a `mutate` function is in mode `enforce`, even if its settings let it mutate nothing."""
-    validators: tuple[BoundRule, ...] = field(init=False)
-    """The rules that validate under their settings."""
-    anticipators: tuple[BoundRule, ...] = field(init=False)
-    """The validators with violations that API validation would refuse."""
-    contradicted: tuple[BoundRule, ...] = field(init=False)
-    """The validators in mode `enforce` that validate a field which they also inject."""
-    steerers: tuple[BoundRule, ...] = field(init=False)
-    """The rules in mode `enforce` that say which nodes do not suit a pod, by key; empty unless there are several."""
-    labels: frozenset[str] = field(init=False)
-    """The labels by which rules select pods."""
-    changes: tuple[float, ...] = field(init=False)
-    """When node pools get their next drivers, in seconds since 1970, in order; empty if none is to come."""
-    _later: dict[int, "Policy"] = field(init=False, compare=False, repr=False)
-    """The policy after the first of these changes, the first two, and so on."""
+    """The exceptions that it is under."""
 
-    def __post_init__(self) -> None:
-        mutating = [bound for bound in self.rules if bound.rule.mutate is not None]
-        able = [bound for bound in mutating if bound.rule.can_mutate(bound.settings)]
-        stages = tuple(tuple(bound for bound in able if bound.rule.stage is stage) for stage in Stage)
-        object.__setattr__(self, "mutators", stages)
-        injectors = tuple(bound for stage in stages for bound in stage if bound.mode is Mode.ENFORCE)
-        object.__setattr__(self, "injectors", injectors)
-        object.__setattr__(self, "is_injecting", any(bound.mode is Mode.ENFORCE for bound in mutating))
-        judging = [bound for bound in self.rules if bound.rule.validate is not None]
-        validators = tuple(bound for bound in judging if bound.rule.can_validate(bound.settings))
-        object.__setattr__(self, "validators", validators)
-        anticipators = tuple(bound for bound in validators if bound.rule.may_fail_api_validation)
-        object.__setattr__(self, "anticipators", anticipators)
-        objecting = (bound for bound in validators if bound.rule.validates_own_injection)
-        object.__setattr__(self, "contradicted", tuple(bound for bound in objecting if bound.mode is Mode.ENFORCE))
-        object.__setattr__(self, "steerers", _steerers(validators))
-        labels = frozenset(label for bound in self.rules for label in bound.rule.labels(bound.settings))
-        object.__setattr__(self, "labels", labels)
-        changes = sorted(pool.next.begins for pool in self.node_pools if pool.next is not None)
-        object.__setattr__(self, "changes", tuple(changes))
-        object.__setattr__(self, "_later", {})
+    @cached_property
+    def mutators(self) -> tuple[tuple[BoundRule, ...], ...]:
+        """The rules that mutate under their settings: one tuple for each stage, in the order of stages."""
+        able = [bound for bound in self.rules if bound.rule.mutate and bound.rule.can_mutate(bound.settings)]
+        return tuple(tuple(bound for bound in able if bound.rule.stage is stage) for stage in Stage)
+
+    @cached_property
+    def injectors(self) -> tuple[BoundRule, ...]:
+        """The mutators in mode `enforce`, which inject their edits."""
+        return tuple(bound for stage in self.mutators for bound in stage if bound.mode is Mode.ENFORCE)
+
+    @cached_property
+    def is_enforcing(self) -> bool:
+        return any(bound.mode is Mode.ENFORCE for bound in self.rules)
+
+    @cached_property
+    def validators(self) -> tuple[BoundRule, ...]:
+        """The rules that validate under their settings."""
+        return tuple(b for b in self.rules if b.rule.validate and b.rule.can_validate(b.settings))
+
+    @cached_property
+    def judging_nodes(self) -> tuple[BoundRule, ...]:
+        """The rules that say which nodes do not suit a pod as a whole."""
+        able = [bound for bound in self.rules if bound.rule.unsuited and bound.rule.can_be_unsuited(bound.settings)]
+        return tuple(bound for bound in able if bound.holds_for(None))
+
+    @cached_property
+    def steerers(self) -> tuple[BoundRule, ...]:
+        """Those of these rules that are in mode `enforce`, so that pods are kept off such nodes."""
+        return tuple(bound for bound in self.judging_nodes if bound.mode is Mode.ENFORCE)
+
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        """The labels by which rules select pods."""
+        return frozenset(label for bound in self.rules for label in bound.rule.labels(bound.settings))
+
+    @cached_property
+    def changes(self) -> tuple[float, ...]:
+        """When node pools get their next drivers, in seconds since 1970, in order; empty if none is to come."""
+        return tuple(sorted(pool.next.begins for pool in self.node_pools if pool.next is not None))
+
+    @cached_property
+    def _later(self) -> dict[int, "Policy"]:
+        """The policy after the first of these changes, the first two, and so on."""
+        return {}
+
+    @cached_property
+    def stamp(self) -> str:
+        """The policy and its version, as an annotation of the pods that it completed."""
+        return f"{self.name}@{self.short_hash}"
 
     def at(self, now: float) -> "Policy":
         """The policy at a moment in seconds since 1970: pools whose next driver has begun have it.
@@ -146,60 +189,37 @@ class Policy:
         later = self._later.get(passed)
         if later is None:
             pools = tuple(pool.at(now) for pool in self.node_pools)
-            usual = None if self.usual is None else self.usual.at(now)
-            base = None if self.base is None else self.base.at(now)
-            later = self._later[passed] = replace(self, node_pools=pools, usual=usual, base=base)
+            later = self._later[passed] = replace(self, node_pools=pools)
         return later
 
     def quota_of(self, namespace: str) -> BoundQuota | None:
         """The quota of one of its namespaces by the rule `gpuQuota`; None without limits."""
         for bound in self.rules:
-            if isinstance(bound.settings, gpu_quota.Settings) and bound.settings.limits:
-                return BoundQuota.of(
+            if isinstance(bound.settings, gpu_quota.Settings) and bound.settings.limits and bound.holds_for(None):
+                of = BoundQuota.of(
                     QuotaScope.NAMESPACE, namespace, (namespace,), bound.settings, bound.origin, bound.line
                 )
+                return replace(of, exception=bound.exception) if bound.is_lifted else of
         return None
 
-    def exception_to(self, rule: str) -> AppliedException | None:
-        """The exception that holds for a rule; None without any."""
-        return next((one for one in self.exceptions if rule in one.rules), None)
-
-    @property
-    def as_a_whole(self) -> "Policy":
-        """What holds for the pod as a whole: for what is injected into no particular container, and for quotas."""
-        return self.base or self
-
-    @property
-    def exceptions_to_containers(self) -> Mapping[str, AppliedException]:
-        """The exceptions that say which containers are meant, by rule; empty for nearly all policies."""
-        meant = [one for one in self.exceptions if one.exception.match.is_about_containers]
-        return {rule: one for one in meant for rule in one.rules}
-
     def only(self, keep: Callable[[BoundRule], bool]) -> "Policy":
-        """The policy with some of its rules, with and without exceptions."""
-        usual = None if self.usual is None else self.usual.only(keep)
-        base = None if self.base is None else self.base.only(keep)
-        return replace(self, rules=tuple(filter(keep, self.rules)), usual=usual, base=base)
+        """The policy with some of its rules."""
+        return replace(self, rules=tuple(filter(keep, self.rules)))
 
     def under(self, applied: tuple[AppliedException, ...], exceptions: PolicyExceptions) -> "Policy":
-        """The policy as it is for pods for which exceptions hold."""
-        rules = excepted_rules(self.name, self.rules, applied, exceptions)
+        """The policy as it is for pods for which exceptions hold. An exception adds no rule."""
+        by_rule = {rule: one for one in applied for rule in one.rules}
+        rules: list[BoundRule] = []
+        for bound in self.rules:
+            held = by_rule.get(bound.rule.key)
+            rules += [bound] if held is None else bound.parts(held, self.name, exceptions.read)
         parts = [[one.name, one.rules, one.is_whole, repr(one.exception)] for one in applied]
-        whole = tuple(one for one in applied if one.is_whole)
-        base = None if whole == applied else self.under(whole, exceptions) if whole else self
-        new_hash = content_hash([self.hash, parts])
-        return replace(self, rules=rules, hash=new_hash, exceptions=applied, usual=self, base=base)
+        return replace(self, rules=tuple(rules), hash=content_hash([self.hash, parts]), exceptions=applied)
 
     @property
     def short_hash(self) -> str:
         """The first 12 characters of the hash, for people."""
         return self.hash[:12]
-
-
-def _steerers(validators: Sequence[BoundRule]) -> tuple[BoundRule, ...]:
-    enforced = [bound for bound in validators if bound.rule.unsuited is not None and bound.mode is Mode.ENFORCE]
-    found = [bound for bound in enforced if bound.rule.can_be_unsuited(bound.settings)]
-    return tuple(sorted(found, key=lambda bound: bound.rule.key)) if len(found) > 1 else ()
 
 
 NO_POLICY = Policy(DEFAULT_FILE.removesuffix(".yaml"), (), content_hash({}), ())
@@ -347,19 +367,18 @@ def _excepted(
     applied: tuple[AppliedException, ...],
 ) -> InForce:
     """What holds in a namespace for pods for which exceptions hold."""
-    usual = policy_of(namespace)
-    policy = usual.under(applied, exceptions)
-    quotas = quotas_of(namespace)
-    whole = policy.as_a_whole
-    exception = whole.exception_to(gpu_quota.RULE.key)
-    shared_quotas = [bound for bound in quotas if bound.quota.scope is QuotaScope.SHARED]
-    if exception is not None and gpu_quota.RULE.key in exception.exception.rules:
-        shared_quotas = excepted_shared_quotas(shared_quotas, exception)
-    before = next((bound for bound in quotas if bound.quota.scope is not QuotaScope.SHARED), None)
-    own = whole.quota_of(namespace) if before is not None else None  # nobody else's pods count in a new ledger
-    if own is not None and exception is not None:
-        own = replace(own, exception=exception, usual=before)
-    return InForce(policy, (*(() if own is None else (own,)), *shared_quotas))
+    policy = policy_of(namespace).under(applied, exceptions)
+    key = gpu_quota.RULE.key
+    lifted = next((one for one in applied if one.is_whole and key in one.rules and key in one.exception.rules), None)
+    quotas: list[BoundQuota] = []
+    for bound in quotas_of(namespace):  # a quota that only an exception sets would count in a new ledger
+        if bound.quota.scope is not QuotaScope.SHARED:
+            quotas += filter(None, [policy.quota_of(namespace)])
+        elif lifted is not None and bound.mode is Mode.ENFORCE:
+            quotas.append(replace(bound, mode=lifted.exception.mode, exception=lifted))
+        else:
+            quotas.append(bound)
+    return InForce(policy, tuple(quotas))
 
 
 def _quota_finder(

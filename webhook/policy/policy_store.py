@@ -23,9 +23,7 @@ from webhook.rules.rule import Rule
 from webhook.yaml_files.file_errors import FileError, FileErrors
 
 HELD_SECONDS = 180.0
-"""Seconds for which a replaced set counts as recent, because other replicas may still inject by it."""
-MOST_HELD = 32
-"""Replaced sets that are kept. The oldest are dropped first."""
+"""Seconds after which no other replica still uses a set that was replaced here."""
 
 _log = logging.getLogger("gpu_policy.policy")
 
@@ -89,12 +87,6 @@ def removals(before: PolicySet, after: PolicySet) -> Iterator[tuple[str, bool]]:
         yield f"{QUOTAS_FILE}: the shared quota {name} is no longer there", True
 
 
-@dataclass(frozen=True, slots=True)
-class _Replaced:
-    policies: PolicySet
-    at: float
-
-
 class PolicyStore:
     """The policies of a directory. Reading `current` never waits for a reload."""
 
@@ -113,7 +105,6 @@ class PolicyStore:
         self._clock = clock
         self._reloading = threading.Lock()
         self._task: PeriodicTask | None = None
-        self._replaced: tuple[_Replaced, ...] = ()
         contents = read_directory(self._directory)
         self._attempted = contents.digest
         self._current = build(contents, self._rules)
@@ -133,16 +124,9 @@ class PolicyStore:
         """The files in the directory now, whether or not they are in use. Raises FileErrors if it cannot be read."""
         return read_directory(self._directory)
 
-    def recent(self) -> tuple[PolicySet, ...]:
-        """The other sets that were in use within the last three minutes, the most recent first."""
-        oldest = self._clock() - HELD_SECONDS
-        current = self._current.hash
-        return tuple(r.policies for r in self._replaced if r.at >= oldest and r.policies.hash != current)
-
     def check(self) -> bool:
         """Read the files, and load them if they changed. True if another set is in use now."""
         with self._reloading:
-            self._forget_old()
             return self._reload()
 
     def watch(self, interval: float = 1.0) -> None:
@@ -193,8 +177,6 @@ class PolicyStore:
         for text, _ in removed:
             _log.warning("%s", text)
         if is_other:
-            others = [r for r in self._replaced if r.policies.hash != self._current.hash]
-            self._replaced = (_Replaced(self._current, now), *others)[:MOST_HELD]
             _log.info("policies reloaded: %s replaces %s", policies.short_hash, self._current.short_hash)
         elif not self._status.last_ok:
             _log.info("policies are in order again: %s", policies.short_hash)
@@ -208,7 +190,3 @@ class PolicyStore:
         self._status = status
         if self._listener is not None:
             self._listener(status)
-
-    def _forget_old(self) -> None:
-        oldest = self._clock() - HELD_SECONDS
-        self._replaced = tuple(r for r in self._replaced if r.at >= oldest)

@@ -265,6 +265,6 @@ def _in_pod(expected: Expectation, pod: Completion) -> Iterator[tuple[str, Misma
             yield f"{key} {mismatch.place}", mismatch
     for mismatch in own(expected.injected, pod.before):
         yield f"injected {mismatch.place}", mismatch
-    if expected.unchanged is not None and expected.unchanged != (pod.before == pod.after):
+    if expected.unchanged is not None and expected.unchanged == bool(pod.rules):
         found = f"injected by {', '.join(pod.rules)}" if pod.rules else "nothing injected"
         yield "unchanged", Mismatch("", "nothing injected" if expected.unchanged else "something injected", found)

@@ -41,7 +41,7 @@ def selected(pod: Pod, facts: Facts) -> SelectedNodes:
     if len(among) == len(nodes):
         return SelectedNodes(nodes, (True,) * len(nodes))
     known = {id(one.labels) for one in among}
-    return SelectedNodes(nodes, tuple([not one.labels or id(one.labels) in known for one in nodes]))
+    return SelectedNodes(nodes, tuple([one.by_claim or bool(one.made_by) or id(one.labels) in known for one in nodes]))
 
 
 def anywhere(pod: Pod, facts: Facts) -> SelectedNodes:

@@ -33,11 +33,9 @@ from webhook.cuda.gate import Gate
 from webhook.cuda.need import BuiltFor, Need
 from webhook.model.accelerators import Share, Vendor
 from webhook.model.container import Container
-from webhook.model.edits import RequireNodes
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.model.programs import may_run_other_code
-from webhook.model.requirements import requiring
 from webhook.model.shape import FormatError
 from webhook.rules.candidates import candidates, released, selectable, selected
 from webhook.rules.claimed_nodes import claimed_nodes
@@ -100,15 +98,6 @@ class Settings(SteeringSettings):
     def for_other_drivers(self) -> "Settings":
         """These settings, in which forced cuda-compat breaks an image unless the platform allows it."""
         return self if self.forced_compat == "allow" else self.model_copy(update={"forced_compat": "deny"})
-
-
-def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes]:
-    """Exclude the nodes that cannot run the pod, as long as there are others."""
-    if not settings.steer or pod.node_name or (survey := survey_of(pod, settings, facts)) is None:
-        return
-    if not survey.assessment.is_none_left:
-        for exclusion in survey.wherever_selected(pod, settings, facts).steering.exclusions:
-            yield from requiring(pod, exclusion)
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
@@ -377,7 +366,6 @@ RULE = Rule(
         ),
     ),
     settings=Settings,
-    mutate=mutate,
     validate=validate,
     unsuited=unsuited,
     stage=Stage.STEERING,

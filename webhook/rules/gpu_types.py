@@ -40,7 +40,7 @@ from webhook.model.accelerators import DEVICE_CLASSES, Accelerator
 from webhook.model.claim_object import ClaimObject
 from webhook.model.claims import Devices, claims_of
 from webhook.model.container import positive
-from webhook.model.edits import PreferNodes, RequireNodes
+from webhook.model.edits import PreferNodes
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.model.wording import PLATFORM_TEAM, cut, few
@@ -51,7 +51,7 @@ from webhook.rules.gpu_preferences import preferences
 from webhook.rules.gpu_type_messages import allowed, reasons, said_of_gpus
 from webhook.rules.gpu_type_names import GpuKind, GpuModelName
 from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
-from webhook.rules.unsuited import Judged, SteeringSettings, Unsuited, excluding
+from webhook.rules.unsuited import Judged, SteeringSettings, Unsuited
 from webhook.rules.usable_gpus import Misfit, Sizes, Usable, has_labels, judged, judged_on, memory_on, size_text
 from webhook.yaml_files.camel_model import CamelModel
 
@@ -120,11 +120,13 @@ class Settings(SteeringSettings):
         return not self.usable and not self.prefer
 
 
-def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterable[RequireNodes | PreferNodes]:
-    """Exclude nodes with GPUs that the pod may not use, as long as there are others, and prefer what is preferred."""
-    if not pod.accelerators or (settings.is_silent and ANNOTATION not in pod.annotations):
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterable[PreferNodes]:
+    """Prefer the models that are preferred, on nodes whose GPUs the pod may use."""
+    if not settings.prefer or not _gpus(pod) or pod.node_name:
         return ()
-    return _edits(pod, settings, facts)
+    answer = unsuited(pod, settings, facts)
+    nodes = candidates(pod, facts) if answer is None else answer.suitable
+    return preferences(pod, settings.prefer, nodes, settings.catalogue)
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
@@ -186,15 +188,6 @@ def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
         return Judged(classes, found, are_candidates, settings.tables, are_there, elsewhere)
 
     return judge(*selected(pod, facts))
-
-
-def _edits(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes | PreferNodes]:
-    answer = unsuited(pod, settings, facts)
-    if answer is not None:
-        yield from excluding(pod, answer)
-    if settings.prefer and _gpus(pod) and not pod.node_name:
-        nodes = candidates(pod, facts) if answer is None else answer.suitable
-        yield from preferences(pod, settings.prefer, nodes, settings.catalogue)
 
 
 _Misfits = Sequence[tuple[NodeClass, Misfit]]

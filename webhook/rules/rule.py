@@ -314,8 +314,8 @@ class Rule:
     """Finds what is wrong with a resource claim, or a template of claims, when it is applied. What it refuses would
     keep every pod with such a claim from being admitted."""
     unsuited: Callable[[Pod, Any, Facts], Judged | None] | None = None
-    """Says which nodes do not suit a pod; None for a pod that all nodes suit. `mutate` excludes these nodes, `validate`
-    refuses the pod if no others are left. Where several rules have a say, the engine puts their answers together."""
+    """Says which nodes do not suit a pod; None for a pod that all nodes suit. The engine puts the answers of all rules
+    together and excludes these nodes; `validate` refuses the pod if the rule alone leaves no others."""
     stage: Stage = Stage.COMPLETION
     faults: frozenset[str] = frozenset()
     """The faults that its violations name. Advice of other rules about such a fault is left out."""
@@ -336,7 +336,8 @@ class Rule:
     """True if its violations follow from the nodes that the pod may use, and no policy forbids these. Schedulers and
     queues narrow them down after admission, so an update that causes one brings a warning and is not refused."""
     can_mutate: Callable[[Any], bool] = lambda _: True
-    """Whether `mutate` can yield anything for any pod under these settings. If not, it is not called."""
+    """Whether `mutate` can yield anything for any pod under these settings, or nodes are excluded. If not, it is not
+    called, or they are not."""
     can_validate: Callable[[Any], bool] = lambda _: True
     """Whether `validate` can yield anything for any pod under these settings. If not, it is not called."""
     can_be_unsuited: Callable[[Any], bool] = lambda _: True
@@ -349,3 +350,7 @@ class Rule:
     """The labels by which these settings select pods. Pods that differ in one of them are not alike."""
     references: Callable[[Any], Iterable[Reference]] = lambda _: ()
     """What these settings name in the cluster. The doctor checks that it exists."""
+
+    @property
+    def injects(self) -> bool:
+        return self.mutate is not None or self.unsuited is not None

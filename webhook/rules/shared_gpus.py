@@ -32,14 +32,13 @@ from collections.abc import Iterator
 from webhook.gpus.gpu_shares import GPU, Sharing, share_of
 from webhook.model.accelerators import Share
 from webhook.model.container import Container, GpuRequest
-from webhook.model.edits import RequireNodes
 from webhook.model.node import GKE_SHARING, NodeClass
 from webhook.model.pod import Pod
 from webhook.model.wording import few
 from webhook.rules.candidates import candidates
 from webhook.rules.gpu_isolation import Isolation, isolation_findings, judge_isolation, refused_shares
 from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
-from webhook.rules.unsuited import Judged, SteeringSettings, excluding
+from webhook.rules.unsuited import Judged, SteeringSettings
 
 
 class Settings(SteeringSettings):
@@ -52,12 +51,6 @@ class Settings(SteeringSettings):
     fail_requests_greater_than_one: bool = False
     """Whether the configuration of NVIDIA's device plugin says the same for time-slicing, so that it refuses more than
     one unit of a shared GPU."""
-
-
-def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes]:
-    """Exclude the nodes whose units the pod must not get, as long as there are others."""
-    judged = unsuited(pod, settings, facts)
-    return excluding(pod, judged) if judged is not None else iter(())
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
@@ -125,7 +118,6 @@ RULE = Rule(
         Example(training_pod("tolerations: [{key: nvidia.com/gpu, operator: Exists}]"), {"isolation": "shared"}),
     ),
     settings=Settings,
-    mutate=mutate,
     validate=validate,
     unsuited=unsuited,
     stage=Stage.STEERING,

@@ -15,7 +15,7 @@ from webhook.cuda.assessment import expected_labels
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables, tables_in
 from webhook.cuda.offer import offer_of
 from webhook.gpus.gpu_table import GpuTable
-from webhook.gpus.steering import Cause, Steering, steer
+from webhook.gpus.steering import OF_IMAGES, Cause, Steering, steer
 from webhook.model.edits import RequireNodes
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
@@ -141,6 +141,8 @@ def _steering(judged: Judged, causes: _Causes, *, holds: bool) -> Steering:
     by_cause = [
         (nodes[at].labels, cause) for of_rule in causes for at, cause in enumerate(of_rule) if cause is not None
     ]
-    is_made = any(nodes[at].made_by for at in suitable)
+    are_made = [bool(nodes[at].made_by) for at in suitable]
+    is_about_images = not holds and OF_IMAGES.issuperset(cause for _, cause in by_cause)
+    is_made = all(are_made) if is_about_images else any(are_made)
     known = [nodes[at].labels for at in suitable if not nodes[at].made_by]
     return steer(by_cause, others, holding=known if holds else (), is_made=is_made)

@@ -69,7 +69,7 @@ def _overview(groups: Groups) -> str:
 def _ways(rule: Rule) -> str:
     validating = "gives advice" if rule.only_advises else "validates pods"
     ways = {
-        "mutates pods": rule.mutate is not None,
+        "mutates pods": rule.injects,
         validating: rule.validate is not None,
         "validates workloads": rule.validate_replicas is not None,
         "validates claims": rule.validate_claim is not None,
@@ -81,7 +81,7 @@ def _of_mutators(groups: Groups) -> str:
     """The settings that rules which mutate pods have in common, and the rules that mutate pods without them."""
     schema, every = settings_schema(InjectionSettings), settings_schema(RuleSettings)["properties"]
     settings = _table(schema, [key for key in schema["properties"] if key not in every])
-    mutators = (rule for rules in groups.values() for rule in rules if rule.mutate is not None)
+    mutators = (rule for rules in groups.values() for rule in rules if rule.injects)
     others = [f"`{rule.key}`" for rule in mutators if not issubclass(rule.settings, InjectionSettings)]
     if not others:
         return settings

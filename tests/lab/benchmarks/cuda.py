@@ -12,10 +12,12 @@ import statistics
 import timeit
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tests.images.replicas import EVERYBODY, Registries, config
 from tests.lab.benchmarks.runs import demand, head, row, sized
+from tests.rules.samples import mutations
 from webhook.cuda.assessment import assess
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.facts.facts import ClusterFacts
@@ -85,7 +87,7 @@ def main() -> None:
         for name, case in CASES.items():
             pod = pod_with(case.image)
             _demand_verdict(name, case, pod, known, settings)
-            for taken, ask in zip(samples[name], (RULE.mutate, RULE.validate), strict=True):
+            for taken, ask in zip(samples[name], (partial(mutations, RULE), RULE.validate), strict=True):
                 taken.append(_microseconds(ask, itertools.repeat(pod), settings, known))
         for name, facts in ((QUEUED, known), (BY_NAME, nodes)):
             pods = [next(unseen) for _ in range(FRESH)]
@@ -101,7 +103,7 @@ def main() -> None:
 def _demand_verdict(name: str, case: Case, pod: Pod, facts: Facts, settings: RuleSettings) -> None:
     need = need_of(case.image, ImageContext(info=facts.image(case.image)))
     assessment = assess((need,), facts.matching_nodes(pod), is_forward_compat_allowed=True)
-    edits = len(list(RULE.mutate(pod, settings, facts)))
+    edits = len(mutations(RULE, pod, settings, facts))
     says = tuple(type(value).__name__ for value in RULE.validate(pod, settings, facts))
     found = Case(case.image, need.evidence, len(assessment.compatible), len(assessment.incompatible), edits, says)
     is_right = found == replace(case, evidence=need.evidence) and need.evidence.startswith(case.evidence)

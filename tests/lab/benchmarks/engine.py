@@ -13,12 +13,14 @@ import tempfile
 import time
 import timeit
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.lab.benchmarks.cluster import PRIORITY_CLASS, nodes, write_policies
 from tests.lab.benchmarks.runs import demand, head, row, sized
 from tests.rules.every_rule import CASES, COMPLETING_ENFORCED
+from tests.rules.samples import mutations
 from webhook import engine
 from webhook.facts.inventory import load_inventory
 from webhook.model.pod_reader import pod_from_raw
@@ -80,11 +82,12 @@ def _print_rules(raw: Mapping[str, Any], facts: Facts, count: int) -> None:
         subject = case.pods(raw)
         kept = case.kept(rule, subject, facts)
         judge = rule.validate or _of_replicas(rule)
+        mutating = partial(mutations, rule) if rule.injects else None
         completing, judging = case.completing(rule, subject), case.judging(rule, subject)
         row(
             rule.key,
-            _asked(rule.mutate, subject.lacks, completing, facts, says=True),
-            _asked(rule.mutate, kept, completing, facts, says=False),
+            _asked(mutating, subject.lacks, completing, facts, says=True),
+            _asked(mutating, kept, completing, facts, says=False),
             _asked(judge, subject.breaks, judging, facts, says=True, by_advice=rule.only_advises),
             _asked(judge, kept, judging, facts, says=False, by_advice=rule.only_advises),
         )

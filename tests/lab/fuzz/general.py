@@ -102,7 +102,7 @@ def _create(world: World, case: Case, mutated: Reply) -> Iterator[Complaint]:
             yield "idempotence", f"changed again: {again.decision.answer.patch}"
     for finding in (*outcome.findings, *(judged.findings if judged else ())):
         yield from _violation(finding)
-    if case.namespace == "warned" and (patch or not response["allowed"] or (judged and judged.refusals)):
+    if case.namespace == "warned" and (outcome.injections or not response["allowed"] or (judged and judged.refusals)):
         yield "mode", "changed or refused where rules only warn"
     seen = Seen(case.object, after, settings, outcome, judged)
     if case.is_sound and (judged or not response["allowed"]):
