@@ -12,7 +12,7 @@ from webhook.audit.documents import Document
 from webhook.audit.review_objects import review as simulate
 from webhook.engine.running_rules import MOST_OF_A_RULE
 from webhook.engine.workloads import MOST_FINDINGS
-from webhook.model.draft import MOST_OPERATIONS, Draft
+from webhook.model.edits import MOST_OPERATIONS, Draft
 from webhook.model.shape import ShapeError
 from webhook.outcome import LONGEST_LINE, MOST_VIOLATIONS
 

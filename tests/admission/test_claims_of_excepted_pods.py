@@ -16,7 +16,7 @@ from webhook.admission.claim_phase import CONTROLLERS, SCHEDULER, PodLookUp, Pod
 from webhook.admission.phases import Decision
 from webhook.admission.watchdog import TimeBudget
 from webhook.kubernetes.api_errors import ApiServerError, RefusedError, UnreachableError
-from webhook.model.claim_owner import ClaimOwner, claim_owner
+from webhook.model.claims import ClaimOwner, claim_owner
 from webhook.model.subject import PodSubject, subject_of
 
 NOW = END - 1

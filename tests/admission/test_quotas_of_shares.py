@@ -13,8 +13,7 @@ from tests.quota.test_unit_parts import FOUR, WHOLE, node
 from webhook.admission import phases
 from webhook.engine.quota_findings import finding_for
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.gpu_pods import stored_from_raw
-from webhook.facts.stored_claims import placed
+from webhook.facts.gpu_pods import placed, stored_from_raw
 from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.verdicts import Exceeded
 from webhook.policy.loader import load

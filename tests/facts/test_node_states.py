@@ -5,8 +5,7 @@ import pytest
 from tests.facts.samples import node
 from tests.rules.samples import container, pod
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.node_states import maker_of, state_by
-from webhook.facts.nodes import node_from_raw
+from webhook.facts.nodes import maker_of, node_from_raw, state_by
 from webhook.model.node import NodeClassState
 from webhook.model.pod_reader import pod_from_raw
 

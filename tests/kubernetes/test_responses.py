@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from webhook.kubernetes.responses import from_json
+from webhook.kubernetes.api_server import from_json
 
 
 def nested(opening: bytes, closing: bytes, levels: int) -> bytes:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.facts.samples import device_class
-from webhook.model.device_classes import DeviceClass, device_class_from_raw
+from webhook.model.resource_slices import DeviceClass, device_class_from_raw
 
 NVIDIA = "device.driver == 'gpu.nvidia.com'"
 TYPE = "device.attributes['gpu.nvidia.com'].type == 'gpu'"

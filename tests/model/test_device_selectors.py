@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.model.device_classes import product_of
+from webhook.model.resource_slices import product_of
 
 L4 = 'device.attributes["gpu.nvidia.com"].productName == "NVIDIA L4"'
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 import jsonpatch
 import pytest
 
-from webhook.model.draft import Draft
 from webhook.model.edits import (
     AddEnv,
     AddGpuLimit,
@@ -13,6 +12,7 @@ from webhook.model.edits import (
     AddMount,
     AddToleration,
     Annotate,
+    Draft,
     PreferNodes,
     RequireNodes,
     SetActiveDeadline,

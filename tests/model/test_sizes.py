@@ -64,8 +64,8 @@ def test_A39_annotations_and_labels_are_counted(part: str) -> None:
         pod_from_raw(pod(1, **{part: of(50_000)}))
 
 
-def test_A39_nothing_is_made_of_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.model.pod_reader.container_from_raw", None)
+def test_nothing_is_made_of_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhook.model.pod_reader._container", None)
     with pytest.raises(ShapeError):
         pod_from_raw(pod(spec={"containers": [{}] * 100_000}))
 

@@ -7,8 +7,7 @@ from pydantic import ValidationError
 from tests.lab.fuzz.oracles import claims
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
 from tests.rules.samples import Cluster, container, pod, settings_of, violations
-from webhook.model.claim_object import ClaimObject, requested_classes
-from webhook.model.claims import CLAIM, TEMPLATE, TOO_LARGE, Devices, requests_of
+from webhook.model.claims import CLAIM, TEMPLATE, TOO_LARGE, ClaimObject, Devices, requested_classes, requests_of
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.resource_claims import RULE
 

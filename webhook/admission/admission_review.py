@@ -16,8 +16,8 @@ from typing import Any
 
 import orjson
 
-from webhook.model.draft import LONGEST_PATCH
-from webhook.model.shape import spelled, too_much
+from webhook.model.edits import LONGEST_PATCH
+from webhook.model.shape import SizeError, spelled
 
 _MOST_SHOWN = 200
 """Characters of a found text that are looked at for a message."""
@@ -180,7 +180,7 @@ def check_length(answer: AdmissionResponse) -> None:
     """Raise ShapeError for a patch that is longer than the API server accepts."""
     if len(answer.patch) > _FEW_OPERATIONS and (length := len(orjson.dumps(answer.patch))) > LONGEST_PATCH:
         most = f"{LONGEST_PATCH}, since the API server accepts no longer patch"
-        raise too_much(f"so much to add that the patch has {length} bytes", most, "spec")
+        raise SizeError(f"so much to add that the patch has {length} bytes", most, "spec")
 
 
 def _text(parent: Mapping[str, Any], key: str, path: str = "") -> str:

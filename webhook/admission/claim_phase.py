@@ -17,11 +17,10 @@ from webhook.admission.phases import NO_TIME, UNCONCERNED, Decision, decide, in_
 from webhook.admission.watchdog import TimeBudget
 from webhook.engine.quota_claims import claims_of_claim, claims_of_extended
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.stored_claims import is_for_extended_resources
+from webhook.facts.gpu_pods import is_for_extended_resources
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_paths import CORE, path_of
-from webhook.model.claim_owner import ClaimOwner, claim_owner, subject_for_pod
-from webhook.model.claims import CLAIM, GROUP
+from webhook.model.claims import CLAIM, GROUP, ClaimOwner, claim_owner, subject_for_pod
 from webhook.model.subject import PodSubject, subject_of
 from webhook.outcome import Outcome
 from webhook.policy.policy_set import InForce, PolicySet

@@ -24,9 +24,8 @@ from webhook.audit.quota_report import QuotaInUse, quotas_in_use, quotas_with_po
 from webhook.audit.report import AuditFinding, AuditReport, Comparison, Counts, Level
 from webhook.audit.review_objects import ReviewContext, ReviewedObject, is_never_sent, review_object
 from webhook.facts.facts import ClusterFacts, ImageSource
-from webhook.facts.gpu_pods import stored_from_raw
+from webhook.facts.gpu_pods import counted_once, stored_claim, stored_from_raw
 from webhook.facts.static_pods import StaticPods
-from webhook.facts.stored_claims import counted_once, stored_claim
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import GpuPod, MemoryStore, Pods
 from webhook.ledger.ledgers import Ledgers

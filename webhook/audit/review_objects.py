@@ -19,11 +19,10 @@ from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.engine import TemplateOutcome, quota_claims
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.stored_claims import is_for_extended_resources
+from webhook.facts.gpu_pods import is_for_extended_resources
 from webhook.ledger.entries import uid_bytes
 from webhook.ledger.ledgers import Ledgers
-from webhook.model.claim_owner import claim_owner, subject_for_pod, template_claims
-from webhook.model.claims import CLAIM, GROUP, claim_from
+from webhook.model.claims import CLAIM, GROUP, claim_from, claim_owner, subject_for_pod, template_claims
 from webhook.model.image import ImageInfo
 from webhook.model.json_parts import mapped, part
 from webhook.model.subject import PodSubject, subject_of

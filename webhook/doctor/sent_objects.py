@@ -13,9 +13,8 @@ from webhook.doctor.cluster import Object, UnavailableError, selects
 from webhook.doctor.doctor_report import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.container import Container
 from webhook.model.json_parts import listed, mapped, part
-from webhook.model.pod import Pod
+from webhook.model.pod import Container, Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
 from webhook.model.wording import few

@@ -10,8 +10,7 @@ from typing import Any
 from webhook.engine.running_rules import all_told, bounded, facts_under, findings_of
 from webhook.facts.claim_index import bounded as bounded_requests
 from webhook.facts.facts import ClusterFacts
-from webhook.model.claim_object import ClaimObject, place_of_requests, requested_classes
-from webhook.model.claims import CLAIM, GROUP, TEMPLATE, requests_of
+from webhook.model.claims import CLAIM, GROUP, TEMPLATE, ClaimObject, place_of_requests, requested_classes, requests_of
 from webhook.outcome import Finding, Outcome
 from webhook.policy.policy_set import Policy
 

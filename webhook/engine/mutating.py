@@ -21,8 +21,7 @@ from webhook.engine.running_rules import (
     write,
 )
 from webhook.facts.facts import ClusterFacts
-from webhook.model.draft import Draft
-from webhook.model.edits import Annotate, Edit
+from webhook.model.edits import Annotate, Draft, Edit
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.requirements import placed

@@ -10,8 +10,7 @@ from typing import Any
 from webhook.engine.quota_findings import advice_of, finding_for, finding_of
 from webhook.engine.running_rules import addressed_to
 from webhook.facts.claim_index import bounded
-from webhook.facts.gpu_pods import counted_pod
-from webhook.facts.stored_claims import extended_pod, reservation_of
+from webhook.facts.gpu_pods import counted_pod, extended_pod, reservation_of
 from webhook.ledger.entries import MOST_RESOURCES
 from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.verdicts import (
@@ -78,7 +77,7 @@ def claims_of(
         return NO_CLAIMS
     accelerators = quotas[0].quota.counting.accelerators
     pod = read or pod_from_raw(raw, accelerators)
-    counted = counted_pod({**raw, "metadata": {}}, accelerators)
+    counted = counted_pod(pod)
     findings = list(uncounted_of_shared_quotas(pod, quotas, known))
     if counted is None and not pod.resource_claims:
         return QuotaClaims(findings=tuple(findings)) if findings else NO_CLAIMS

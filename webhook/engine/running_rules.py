@@ -5,11 +5,18 @@ from dataclasses import replace
 from itertools import chain, groupby, islice
 
 from webhook.facts.facts import ClusterFacts
-from webhook.model.container import Container
-from webhook.model.draft import LONGEST_PATCH, MOST_OPERATIONS, Draft
-from webhook.model.edits import AddEnv, AddGpuLimit, AddMemoryVolume, AddMount, Edit
-from webhook.model.pod import Pod
-from webhook.model.shape import ShapeError, shortened, too_much
+from webhook.model.edits import (
+    LONGEST_PATCH,
+    MOST_OPERATIONS,
+    AddEnv,
+    AddGpuLimit,
+    AddMemoryVolume,
+    AddMount,
+    Draft,
+    Edit,
+)
+from webhook.model.pod import Container, Pod
+from webhook.model.shape import ShapeError, SizeError, shortened
 from webhook.model.wording import PLATFORM_TEAM
 from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.policy_set import BoundRule, Policy
@@ -66,7 +73,7 @@ def write(edits: Sequence[Edit], draft: Draft) -> None:
 
 def _too_much_to_add(what: str, most: int) -> ShapeError:
     found = f"so many containers, or terms of node affinity, that the policy adds more than {most} {what}"
-    return too_much(found, f"{most}, since the API server accepts no longer patch", "spec")
+    return SizeError(found, f"{most}, since the API server accepts no longer patch", "spec")
 
 
 def would_add(bound: BoundRule, wanted: Sequence[Edit]) -> Finding:

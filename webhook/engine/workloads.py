@@ -17,8 +17,8 @@ from webhook.engine.templates import (
     judge_template,
 )
 from webhook.facts.facts import ClusterFacts
-from webhook.model.container import APP, INIT
 from webhook.model.json_parts import listed
+from webhook.model.pod import APP, INIT
 from webhook.model.shape import MOST_ENTRIES, ShapeError
 from webhook.model.subject import subject_of
 from webhook.model.wording import cut

@@ -10,12 +10,10 @@ from functools import partial
 from threading import Lock
 
 from webhook.facts.facts import ClusterFacts, FactsStatus
-from webhook.facts.gpu_pods import uid_or_none
+from webhook.facts.gpu_pods import counted_once, placed, stored_claim, uid_or_none
 from webhook.facts.live import CLAIMS, STALE_AFTER_SECONDS, claim_paths, status_of
 from webhook.facts.pod_cache import PodCache, is_covered
-from webhook.facts.pod_lists import PAGE, PodLists
-from webhook.facts.pod_source import LivePods
-from webhook.facts.stored_claims import counted_once, placed, stored_claim
+from webhook.facts.pod_source import PAGE, LivePods, PodLists
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
 from webhook.ledger.ledger_store import GpuPod

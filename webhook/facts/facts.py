@@ -14,14 +14,12 @@ from fractions import Fraction
 from typing import Protocol
 
 from webhook.facts import node_index
-from webhook.facts.node_index import Mask, NodeTable
-from webhook.facts.pool_table import changing_nodes, pool_table
+from webhook.facts.node_index import Mask, NodeTable, changing_nodes, pool_table
 from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.gpus.gpu_names import AMD_PRODUCT, INTEL_PRODUCT, NVIDIA_PRODUCT
 from webhook.gpus.steering import AUTOSCALED
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import PodResourceClaim, Requests
-from webhook.model.device_classes import DeviceClass
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.model.node import ChangingNodes, NodeClass, NodePool, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
@@ -33,7 +31,7 @@ from webhook.model.requirements import (
     may_get_new_node,
     selector_of,
 )
-from webhook.model.resource_slices import NVIDIA
+from webhook.model.resource_slices import NVIDIA, DeviceClass
 from webhook.model.selectors import Operator
 from webhook.model.wording import counted
 

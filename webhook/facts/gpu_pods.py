@@ -6,22 +6,24 @@ demands and placements are one object each, shared by all pods that have them.
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-import orjson
-
+from webhook.facts.claim_index import bounded
+from webhook.facts.facts import ClusterFacts
 from webhook.ledger.entries import reservation_key, uid_bytes
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.claims import TEMPLATE, claims_of
-from webhook.model.container import APP, INIT
-from webhook.model.json_parts import mapped
-from webhook.model.pod import Pod
+from webhook.model.claims import CLAIM, CLAIM_NAME, TEMPLATE, Requests, claim_of_kind, claims_of
+from webhook.model.json_parts import listed, mapped
+from webhook.model.pod import APP, INIT, Pod
 from webhook.model.pod_reader import pod_from_raw
+from webhook.model.selectors import Term
+from webhook.model.shape import SizeError
+from webhook.quota.claimed_devices import DeviceClasses, looked_up, most_devices
 
 COUNTING = "status.phase!=Succeeded,status.phase!=Failed"
 """The field selector of the pods that are not finished."""
@@ -30,10 +32,10 @@ NO_POD = pod_from_raw({"spec": {"containers": []}})
 """Stands for the pod where a claim is meant, which has none."""
 
 _FINISHED = ("Succeeded", "Failed")
-_MOST_BYTES, _MOST_PARTS = 8192, 1024
-"""Most bytes and parts of the JSON in which a pod chooses its nodes. A tenant may have many pods with a megabyte of it:
-such pods are kept without their choice, and so count against the quotas of every GPU model."""
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_DECISIVE = (INIT, APP, "nodeSelector", "affinity")
+_LONGEST_CHOICE = 8192
+"""Characters in which a pod may choose its nodes. A tenant may have many pods with a megabyte of them: such pods are
+kept without their choice, and so count against the quotas of every GPU model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +56,48 @@ class StoredPod:
 def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> StoredPod:
     """Read a pod. Raises ValueError (a ShapeError where a part has a wrong type), which says what is wrong with it."""
     pod, metadata = _parts(raw)
-    uid = _uid(metadata)
-    gpu_pod = None
-    decisive = _decisive(pod.get("spec"), accelerators)
-    if decisive is not None and (read := _read(decisive, accelerators)).gpus:
-        node = mapped(pod.get("spec")).get("nodeName")
-        namespace = sys.intern(str(metadata.get("namespace") or "default"))
-        gpu_pod = GpuPod(uid, namespace, _name(metadata), read, node=sys.intern(str(node)) if node else "")
-    status = pod.get("status")
-    finished = isinstance(status, dict) and status.get("phase") in _FINISHED
-    claims, namespace = mapped(pod.get("spec")).get("resourceClaims"), str(metadata.get("namespace") or "default")
-    reserved = tuple(reservation_key(namespace, uid, one.name) for one in claims_of(claims) if one.kind == TEMPLATE)
+    uid, spec, gpu_pod = _uid(metadata), mapped(pod.get("spec")), None
+    namespace = sys.intern(str(metadata.get("namespace") or "default"))
+    if any(map(accelerators.of, _resource_names(spec))):
+        try:
+            read = pod_from_raw({"spec": {key: spec.get(key) for key in _DECISIVE}}, accelerators)
+        except SizeError:  # it was admitted while nobody looked
+            read = pod_from_raw({"spec": {key: spec.get(key) for key in (INIT, APP)}}, accelerators)
+        if (part := counted_pod(read)) is not None:
+            node = spec.get("nodeName")
+            gpu_pod = GpuPod(uid, namespace, _name(metadata), part, node=sys.intern(str(node)) if node else "")
+    finished = mapped(pod.get("status")).get("phase") in _FINISHED
+    claims = claims_of(spec.get("resourceClaims"))
+    reserved = tuple(reservation_key(namespace, uid, one.name) for one in claims if one.kind == TEMPLATE)
     return StoredPod(uid, gpu_pod, -math.inf if finished else _end(metadata), reserved)
 
 
-def counted_pod(raw: object, accelerators: Accelerators = BUILT_IN) -> Pod | None:
-    """A pod reduced to what quotas count, as it will be read once it is stored; None where it has no GPUs.
+def _resource_names(spec: Mapping[str, Any]) -> Iterator[str]:
+    for container in (*listed(spec, APP), *listed(spec, INIT)):
+        for key in ("limits", "requests"):
+            yield from (name for name in mapped(container, "resources", key) if isinstance(name, str))
 
-    Raises ValueError.
-    """
-    decisive = _decisive(_parts(raw)[0].get("spec"), accelerators)
-    read = None if decisive is None else _read(decisive, accelerators)
-    return read if read is not None and read.gpus else None
+
+def counted_pod(pod: Pod) -> Pod | None:
+    """A pod reduced to what quotas count: its GPUs and the nodes that it requires; None where it has no GPUs."""
+    if not pod.gpus:
+        return None
+    choice = tuple(pod.node_selector.items()), pod.required
+    is_long = len(repr(choice)) > _LONGEST_CHOICE
+    return _reduced(tuple(pod.gpus.items()), *(((), None) if is_long else choice), pod.known)
+
+
+@lru_cache(maxsize=4096)
+def _reduced(
+    gpus: tuple[tuple[str, int], ...],
+    selector: tuple[tuple[str, str], ...],
+    required: tuple[Term, ...] | None,
+    known: Accelerators,
+) -> Pod:
+    found = tuple([gpu for name, _ in gpus if (gpu := known.of(name)) is not None])
+    return replace(
+        NO_POD, gpus=dict(gpus), accelerators=found, node_selector=dict(selector), required=required, known=known
+    )
 
 
 def counting_uid(raw: object, now: float) -> bytes | None:
@@ -135,53 +157,109 @@ def _end(metadata: Mapping[str, Any]) -> float:
         return math.inf
 
 
-def _decisive(spec: object, accelerators: Accelerators) -> dict[str, Any] | None:
-    """The parts of a spec that decide about quotas: GPUs, and the choice of nodes. None for pods without GPUs."""
-    if not isinstance(spec, dict):
-        return None
-    containers = {name: found for name in (INIT, APP) if (found := _gpu_containers(spec.get(name), accelerators))}
-    if not containers:
-        return None
-    placement = {"nodeSelector": spec.get("nodeSelector"), "affinity": _required(spec.get("affinity"))}
-    said = _json(placement)
-    if len(said) > _MOST_BYTES or said.count(b'"') + said.count(b"{") > _MOST_PARTS:
-        return containers
-    return containers | placement
+EXTENDED = "resource.kubernetes.io/extended-resource-claim"
+"""Annotation of a claim that the scheduler made for extended resources of the pod that owns it: "true"."""
 
 
-def _gpu_containers(containers: object, accelerators: Accelerators) -> list[dict[str, Any]]:
-    found = []
-    for container in containers if isinstance(containers, list) else ():
-        resources = container.get("resources") if isinstance(container, dict) else None
-        if isinstance(resources, dict):
-            amounts = {part: _gpus(resources.get(part), accelerators) for part in ("limits", "requests")}
-            if any(amounts.values()):
-                found.append({"restartPolicy": container.get("restartPolicy"), "resources": amounts})
-    return found
+def is_for_extended_resources(raw: object) -> bool:
+    """Whether a claim says that the scheduler made it for extended resources of a pod.
+
+    A claim that was made from a template has the annotations of the template, and another one that no other claim has.
+    """
+    annotations = mapped(raw, "metadata", "annotations")
+    return annotations.get(EXTENDED) == "true" and CLAIM_NAME not in annotations
 
 
-def _gpus(amounts: object, accelerators: Accelerators) -> dict[str, Any]:
-    if not isinstance(amounts, dict):
-        return {}
-    return {name: amount for name, amount in amounts.items() if accelerators.of(name) is not None}
+def owner_of(raw: object) -> bytes:
+    """The uid of the pod that a claim was made for; empty where it has no such owner.
+
+    Whoever may create claims may write any owner.
+    """
+    for reference in listed(raw, "metadata", "ownerReferences")[:16]:
+        owner = mapped(reference)
+        if owner.get("controller") is True and (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Pod"):
+            try:
+                return uid_bytes(str(owner.get("uid")))
+            except ValueError:
+                return b""
+    return b""
 
 
-def _required(affinity: object) -> object:
-    nodes = affinity.get("nodeAffinity") if isinstance(affinity, dict) else affinity
-    return {"nodeAffinity": {_REQUIRED: nodes.get(_REQUIRED)} if isinstance(nodes, dict) else nodes}
+def extended_pod(raw: object) -> bytes:
+    """The uid of the pod for whose extended resources the scheduler made a claim; empty for other claims."""
+    return owner_of(raw) if is_for_extended_resources(raw) else b""
 
 
-def _read(decisive: Mapping[str, Any], accelerators: Accelerators) -> Pod:
-    return _reduced(_json(decisive), accelerators)
+def reservation_of(raw: object) -> bytes:
+    """The key of the reservation that a claim takes over; empty where it was not made from a template."""
+    metadata = mapped(raw, "metadata")
+    name, owner = mapped(metadata.get("annotations")).get(CLAIM_NAME), owner_of(raw)
+    if not owner or not isinstance(name, str):
+        return b""
+    return reservation_key(str(metadata.get("namespace") or "default"), owner, name)
 
 
-def _json(value: Mapping[str, Any]) -> bytes:
-    try:
-        return orjson.dumps(value)
-    except TypeError as error:  # only in files: JSON that was read can be written
-        raise ValueError(f"spec: {error}") from None
+def stored_claim(raw: object, accelerators: Accelerators = BUILT_IN) -> StoredPod:
+    """Read a claim. Raises ValueError where it has no uid.
+
+    A claim that gives no GPUs is kept only where a pod has room for it, which is not needed any more.
+    """
+    uid, claim, metadata = uid_of(raw), claim_of_kind(CLAIM, raw), mapped(raw, "metadata")
+    requests = bounded(claim.requests) if claim is not None else ()
+    may_count = any(
+        one.are_gpus(accelerators) or one.may_be_gpus(accelerators) for request in requests for one in request
+    )
+    takes_over = reservation_of(raw)
+    if claim is None or not (may_count or takes_over):
+        return StoredPod(uid, None)
+    namespace = sys.intern(str(metadata.get("namespace") or "default"))
+    requests = requests if may_count else ()
+    return StoredPod(uid, GpuPod(uid, namespace, claim.name, NO_POD, requests, takes_over, extended_pod(raw)))
 
 
-@lru_cache(maxsize=4096)
-def _reduced(decisive: bytes, accelerators: Accelerators) -> Pod:
-    return replace(pod_from_raw({"spec": orjson.loads(decisive)}, accelerators), containers=())
+def counted_once(pods: Iterable[GpuPod], claims: Iterable[GpuPod], classes: DeviceClasses | None) -> Iterator[GpuPod]:
+    """Pods and claims, with the extended resources of DeviceClasses: what is both pod and claim once.
+
+    A claim for extended resources of a pod stands for the pod, and counts what the pod counts. That holds for one claim
+    of each pod, in its namespace, with no more devices than the pod requests: whoever may create claims may write that
+    annotation.
+    """
+    known: dict[Requests, Requests] = {}
+    special: dict[tuple[str, bytes], list[GpuPod]] = {}
+    for claim in claims:
+        requests = claim.requests
+        if classes is not None:
+            if requests not in known:
+                known[requests] = looked_up(requests, classes)
+            requests = known[requests]
+        counted = replace(claim, requests=requests)
+        if claim.extends:
+            special.setdefault((claim.namespace, claim.extends), []).append(counted)
+        else:
+            yield counted
+    stood_for: dict[tuple[str, bytes], GpuPod] = {}
+    for pod in pods:  # some come twice
+        place = pod.namespace, pod.uid
+        most = sum(pod.pod.gpus.values())
+        standing = [one for one in special.get(place, ()) if most_devices(one.requests) <= most]
+        if standing:
+            stood_for[place] = pod
+        else:
+            yield pod
+    for place, found in special.items():
+        waiting = stood_for.get(place)
+        for claim in sorted(found, key=lambda one: one.uid):
+            if waiting is not None and most_devices(claim.requests) <= sum(waiting.pod.gpus.values()):
+                yield replace(claim, pod=waiting.pod, requests=())
+                waiting = None
+            else:
+                yield claim
+
+
+def placed(pods: Iterable[GpuPod], cluster: ClusterFacts | None) -> Iterator[GpuPod]:
+    """The pods, each with the class of its node. A pod that waits for a node gets none: it counts as at its admission,
+    which knew the node pools of its policy as well.
+    """
+    for pod in pods:
+        kind = cluster.node_class(pod.node) if cluster is not None and pod.node and pod.pod.gpus else None
+        yield pod if kind is None else replace(pod, kind=kind)

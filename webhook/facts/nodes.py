@@ -7,15 +7,42 @@ sets of label keys and equal hardware are one object each, shared by all nodes t
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
-from webhook.facts.node_states import is_uninitialized, maker_of, state_by
 from webhook.gpus.gpu_shares import LACKING_UNITS, lacking_units, number_in
 from webhook.model.accelerators import BUILT_IN, Accelerators, accelerator
+from webhook.model.globs import matcher
 from webhook.model.json_parts import listed, mapped
 from webhook.model.node import GPU_LABELS, GPU_NAME_LABELS, LAST_RESORT_LABELS, NodeClass, Taint
 from webhook.model.requirements import is_compared, is_extended, rounded_up, thousandths_of
 from webhook.model.resource_slices import SliceDriver
+from webhook.yaml_files.shipped_tables import read_table
+
+_TABLE: Mapping[str, list[dict[str, Any]]] = read_table(Path(__file__).with_name("data") / "node_states.yaml")
+_KARPENTERS = ("karpenter.sh/registered", "karpenter.sh/nodepool")
+_INITIALIZED = "karpenter.sh/initialized"
+
+
+@lru_cache(maxsize=4096)
+def state_by(key: str) -> str:
+    """`starting`, `maintained` or `leaving`, if a controller takes taints of this key off again by itself."""
+    return next((str(row["state"]) for row in _TABLE["taints"] if matcher(row["key"]).fullmatch(key)), "")
+
+
+def is_uninitialized(labels: Mapping[str, str]) -> bool:
+    """Whether Karpenter has not seen the node ready yet: its start-up taints are still there, whatever their keys."""
+    return _INITIALIZED not in labels and any(key in labels for key in _KARPENTERS)
+
+
+def maker_of(name: str, labels: Mapping[str, str]) -> str:
+    """The autoscaler that made a node and may make nodes of other kinds; empty where nothing says so."""
+    for row in _TABLE["makers"]:
+        found = name if row.get("name") else labels.get(row["label"])
+        if found is not None and any(matcher(glob).fullmatch(found) for glob in row.get("values", ["*"])):
+            return str(row["maker"])
+    return ""
+
 
 EVERYWHERE = frozenset({"cpu", "memory", "ephemeral-storage"})
 """Resources that every node has, even if it does not list them."""

@@ -15,9 +15,9 @@ from webhook.facts.nodes import Node, node_from_raw, text_of
 from webhook.facts.slice_index import SliceTable
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, TEMPLATE, ResourceClaim
-from webhook.model.device_classes import DeviceClass, device_class_from_raw
 from webhook.model.json_parts import listed, mapped, part
 from webhook.model.node import PriorityClass, RuntimeClass, toleration_from_raw
+from webhook.model.resource_slices import DeviceClass, device_class_from_raw
 from webhook.model.selectors import Expression, Operator
 
 NO_CLAIMS: Mapping[str, ClaimTable] = MappingProxyType({CLAIM: ClaimTable(), TEMPLATE: ClaimTable()})

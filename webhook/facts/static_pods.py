@@ -8,9 +8,8 @@ from itertools import islice
 from uuid import NAMESPACE_URL, uuid5
 
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.gpu_pods import NO_POD, StoredPod, stored_from_raw
+from webhook.facts.gpu_pods import NO_POD, StoredPod, counted_once, placed, stored_claim, stored_from_raw
 from webhook.facts.pod_cache import PodTable, is_covered
-from webhook.facts.stored_claims import counted_once, placed, stored_claim
 from webhook.ledger.entries import reservation_key
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators

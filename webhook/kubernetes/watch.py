@@ -9,9 +9,8 @@ from threading import Event, Thread
 from typing import Any
 
 from webhook.kubernetes.api_errors import RefusedError, UnreachableError
-from webhook.kubernetes.api_server import ApiServer, Stream
+from webhook.kubernetes.api_server import ApiServer, Stream, from_json
 from webhook.kubernetes.paged_list import Listed, PagedList
-from webhook.kubernetes.responses import from_json
 
 _log = logging.getLogger(__name__)
 

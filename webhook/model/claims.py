@@ -6,14 +6,16 @@ first class that is available. Without `count` a request is for one device. `adm
 that other pods use. NVIDIA's DRA driver makes the template that a ComputeDomain names, with one channel in it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from webhook.model.accelerators import DEVICE_CLASSES, Accelerators, Vendor
-from webhook.model.device_classes import product_of
+from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators, Vendor
 from webhook.model.json_parts import listed, mapped, part
-from webhook.model.resource_slices import NVIDIA, size_of
+from webhook.model.pod_reader import controller_of
+from webhook.model.resource_slices import NVIDIA, product_of, size_of
+from webhook.model.subject import PodSubject, subject_of
 
 CLAIM, TEMPLATE = "ResourceClaim", "ResourceClaimTemplate"
 GROUP = "resource.k8s.io"
@@ -209,3 +211,102 @@ def tolerated_by(request: object) -> tuple[str, ...]:
     """
     keys = (part(one, "key") or "" for one in listed(request, "tolerations"))
     return tuple(sorted({key for key in keys if isinstance(key, str)}))
+
+
+class RequestedClass(NamedTuple):
+    """A device class that a claim requests, as the only one or as an alternative. `where` is the place of the request
+    or alternative in the object, and `tolerated` as in `Devices`.
+    """
+
+    where: str
+    device_class: str
+    is_administrative: bool
+    tolerated: tuple[str, ...] = ()
+
+
+class ClaimObject(NamedTuple):
+    """A ResourceClaim or ResourceClaimTemplate.
+
+    `where` is the place of its list of requests, and `classes` are in the order of that list. `requests` is what a pod
+    with the claim gets, or `TOO_LARGE`. `known` says which devices are GPUs.
+    """
+
+    namespace: str
+    where: str
+    requests: Requests
+    classes: Sequence[RequestedClass] = ()
+    known: Accelerators = BUILT_IN
+
+    @property
+    def is_too_large(self) -> bool:
+        return self.requests == TOO_LARGE
+
+
+def place_of_requests(kind: str) -> str:
+    """The place of the list of requests in an object of this kind."""
+    return "spec.spec.devices.requests" if kind == TEMPLATE else "spec.devices.requests"
+
+
+def requested_classes(kind: str, raw: Mapping[str, Any]) -> Iterator[RequestedClass]:
+    """Every device class in a claim or template, with its place. What cannot be read is left out.
+
+    >>> request = {"name": "a", "exactly": {"deviceClassName": "gpu.nvidia.com", "adminAccess": True}}
+    >>> list(requested_classes("ResourceClaim", {"spec": {"devices": {"requests": [request]}}}))[0][:3]
+    ('spec.devices.requests[0].exactly', 'gpu.nvidia.com', True)
+    """
+    for number, request in enumerate(written_requests(kind, raw)):
+        where = f"{place_of_requests(kind)}[{number}]"
+        for place, one in _alternatives(request):
+            name = part(one, "deviceClassName")
+            if isinstance(name, str):
+                yield RequestedClass(where + place, name, part(one, "adminAccess") is True, tolerated_by(one))
+
+
+def _alternatives(request: object) -> Iterator[tuple[str, object]]:
+    for number, one in enumerate(listed(request, "firstAvailable")[:MOST_READ]):
+        yield f".firstAvailable[{number}]", one
+    yield ".exactly", part(request, "exactly")
+    yield "", request
+
+
+CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
+"""Annotation of a claim that Kubernetes made from a template: its name in the pod that owns it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimOwner:
+    """The pod that controls a claim, by name and uid. `claim` is the name that the pod has for a claim from a template;
+    empty for a claim for extended resources.
+    """
+
+    name: str
+    uid: str
+    claim: str = ""
+
+    def is_of(self, pod: Mapping[str, Any]) -> bool:
+        metadata = mapped(pod, "metadata")
+        if (metadata.get("name"), metadata.get("uid")) != (self.name, self.uid):
+            return False
+        return not self.claim or self.claim in template_claims(pod)
+
+
+def template_claims(pod: Mapping[str, Any]) -> frozenset[str]:
+    """The names that a pod has for its claims from templates."""
+    claims = [one for one in listed(pod, "spec", "resourceClaims") if part(one, "resourceClaimTemplateName")]
+    return frozenset(name for one in claims if isinstance(name := part(one, "name"), str))
+
+
+def claim_owner(claim: Mapping[str, Any]) -> ClaimOwner | None:
+    """The pod that controls a claim, as the claim says; None for claims without such a pod, as those of PodGroups."""
+    owner, name = mapped(controller_of(claim)), mapped(claim, "metadata", "annotations").get(CLAIM_NAME)
+    if (owner.get("apiVersion"), owner.get("kind")) != ("v1", "Pod"):
+        return None
+    found = ClaimOwner(*(one if isinstance(one, str) else "" for one in (owner.get("name"), owner.get("uid"), name)))
+    return found if found.name and found.uid else None
+
+
+def subject_for_pod(claim: Mapping[str, Any], pod: PodSubject) -> PodSubject:
+    """What exceptions are compared with for a claim that was made for a pod: the pod, and the claim itself."""
+    own = subject_of(claim, CLAIM)
+    members = tuple(dict.fromkeys((*pod.members, *own.members)))
+    return replace(pod, members=members, labels={**own.labels, **pod.labels})

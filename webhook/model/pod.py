@@ -1,17 +1,128 @@
 """A pod as rules see it. All arithmetic on the GPUs of a pod is here."""
 
+import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerator, Accelerators, Share, Vendor
-from webhook.model.container import EPHEMERAL, INIT, Container
+from webhook.model.accelerators import (
+    BUILT_IN,
+    DEVICE_CLASSES,
+    Accelerator,
+    Accelerators,
+    Share,
+    Vendor,
+)
 from webhook.model.node import Toleration
+from webhook.model.quantity import Number
 from webhook.model.selectors import Term
 
+INIT, APP, EPHEMERAL = "initContainers", "containers", "ephemeralContainers"
+"""The lists of a pod's spec that hold containers."""
+
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class GpuRequest:
+    """The amounts of one GPU resource in one container, also if they are 0.
+
+    `request` and `limit` are exact amounts, None where the key is missing or cannot be parsed; `fault` then says why.
+    `written` holds request and limit as the user wrote them, for messages. `count` is the number of GPUs or slices;
+    it is 0 for amounts that are negative or cannot be parsed.
+    """
+
+    accelerator: Accelerator
+    request: Number | None
+    limit: Number | None
+    written: tuple[object, object]
+    count: int
+    fault: str = ""
+
+    @property
+    def resource(self) -> str:
+        return self.accelerator.resource
+
+
+class ContainerClaim(NamedTuple):
+    """A resource claim that a container uses: its name in the pod, and one request of it, or empty for all of them."""
+
+    name: str
+    request: str = ""
+
+
+class Mount(NamedTuple):
+    """A volume mounted in a container."""
+
+    volume: str
+    path: str
+    sub_path: str = ""
+
+    def is_at(self, directory: str) -> bool:
+        """Whether the mount point is `directory`, however it is spelled. The kubelet reads a relative path from /."""
+        return self.path == directory or (
+            directory.rpartition("/")[2] in self.path and posixpath.normpath("/" + self.path.lstrip("/")) == directory
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """One container of any of the three lists of a pod.
+
+    `path` is its place in the pod, such as `spec.containers[trainer]`. `env` has every variable in order: its name and
+    its literal value, or None where the value comes from elsewhere. `memory_limit` is in bytes.
+    """
+
+    name: str
+    list_name: str
+    index: int
+    path: str
+    gpu_requests: tuple[GpuRequest, ...]
+    env: tuple[tuple[str, str | None], ...]
+    mounts: tuple[Mount, ...]
+    memory_limit: int | None
+    env_from: tuple[str, ...] = ()
+    """The prefix of each ConfigMap or Secret in envFrom; empty where its variables keep their names."""
+    is_sidecar: bool = False
+    is_privileged: bool = False
+    has_claims: bool = False
+    """Whether it uses a resource claim, or a device class that may be GPUs."""
+    claims: tuple[ContainerClaim, ...] = ()
+    unknown_classes: tuple[tuple[str, int], ...] = ()
+    """The resource names of device classes that may be GPUs, each with the number of devices."""
+    asks_gpu_attributes: bool = False
+    image: str = ""
+    gpu_count: int = 0
+    """GPUs of all names together; a slice and a shared GPU count as one."""
+    requests: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    """Resource name -> amount as it is written. For Kubernetes a limit without a request is also the request."""
+    limits: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    env_names: frozenset[str] = frozenset()
+    """The names in `env`."""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of `command` and then of `args`; without `command` the image says what runs with them."""
+        return (*self.command, *self.args)
+
+    def sets_env(self, name: str) -> bool:
+        return name in self.env_names
+
+    def may_take_env(self, name: str) -> bool:
+        """Whether this variable may come from `envFrom`: the content of ConfigMaps and Secrets is unknown."""
+        return any(name.startswith(prefix) for prefix in self.env_from)
+
+    def mounts_at(self, directory: str) -> Mount | None:
+        for mount in self.mounts:  # twice as fast as next()
+            if mount.is_at(directory):
+                return mount
+        return None
+
+
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """The label on objects that Kueue admits."""
 POD_TEMPLATE_HASH = "pod-template-hash"
@@ -142,15 +253,6 @@ class Pod:
         return [container for container in self.containers if container.list_name != EPHEMERAL]
 
 
-def effective_gpus(containers: Iterable[Container]) -> dict[str, int]:
-    """Resource name -> GPUs that the scheduler reserves for these containers; names with 0 GPUs are left out."""
-    return {name: count for name, count in reserved(containers, _gpus_of).items() if count > 0}
-
-
-def _gpus_of(container: Container) -> list[tuple[str, int]]:
-    return [(request.accelerator.resource, request.count) for request in container.gpu_requests]
-
-
 def reserved(
     containers: Iterable[Container], amounts_of: Callable[[Container], Iterable[tuple[str, int]]]
 ) -> dict[str, int]:
@@ -174,13 +276,9 @@ def reserved(
 
 
 _FIELDS = tuple(field.name for field in fields(Pod))
-_AT = {name: number for number, name in enumerate(_FIELDS)}
 _all_of = attrgetter(*_FIELDS)
 
 
 def changed(pod: Pod, **values: Any) -> Pod:
     """`pod` with other values for these fields. It is faster than `dataclasses.replace`; most pods change twice."""
-    parts = list(_all_of(pod))
-    for name, value in values.items():
-        parts[_AT[name]] = value
-    return Pod(*parts)
+    return Pod(**(dict(zip(_FIELDS, _all_of(pod), strict=True)) | values))

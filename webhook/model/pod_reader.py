@@ -2,82 +2,31 @@
 
 from collections.abc import Iterable, Mapping
 from itertools import count
+from math import ceil
 from typing import Any
 
-from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.container import APP, EPHEMERAL, INIT, Container, container_from_raw, positive
+from webhook.model.accelerators import BUILT_IN, GPU_ATTRIBUTES, Accelerator, Accelerators
 from webhook.model.json_parts import listed, mapped, part
 from webhook.model.node import Toleration, toleration_from_raw
-from webhook.model.pod import Pod, Volume, effective_gpus
+from webhook.model.pod import (
+    APP,
+    EPHEMERAL,
+    INIT,
+    Container,
+    ContainerClaim,
+    GpuRequest,
+    Mount,
+    Pod,
+    Volume,
+    reserved,
+)
+from webhook.model.quantity import Number, parse_quantity, positive
 from webhook.model.selectors import Expression, Term
-from webhook.model.shape import ShapeError, each, entries, mapping, text
+from webhook.model.shape import FormatError, ShapeError, each, entries, mapping, text
 
+_NODES = ("affinity", "nodeAffinity")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-
-
-def node_terms(affinity: Mapping[str, Any]) -> tuple[tuple[Term, ...] | None, tuple[Term, ...]]:
-    """The required terms (None where there is no required node affinity), and the preferred terms.
-
-    Raises ShapeError, which names the place in the spec.
-    """
-    nodes = mapping(affinity.get("nodeAffinity"), "affinity", "nodeAffinity")
-    if not nodes:
-        return None, ()
-    try:
-        return _required(nodes), each(nodes, _PREFERRED, _preference)
-    except ShapeError as error:
-        raise error.inside("affinity", "nodeAffinity") from None
-
-
-def _pods_beside(affinity: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The terms of the required pod affinity that have the shape of terms. Raises ShapeError."""
-    return [mapped(one) for one in listed(mapping(affinity.get("podAffinity"), "affinity", "podAffinity"), _REQUIRED)]
-
-
-def _stands_beside_pods(terms: Iterable[Mapping[str, Any]], labels: Mapping[str, Any]) -> bool:
-    """Whether the pod has to be on the same host as pods with other labels than its own."""
-    return any(
-        part(one, "topologyKey") == "kubernetes.io/hostname"
-        and any(labels.get(key) != value for key, value in mapped(one, "labelSelector", "matchLabels").items())
-        for one in terms
-    )
-
-
-def _topologies(terms: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    keys = [_text_or_empty(one.get("topologyKey")) for one in terms]
-    return tuple(dict.fromkeys(filter(None, keys)))
-
-
-def _required(nodes: Mapping[str, Any]) -> tuple[Term, ...] | None:
-    selector = nodes.get(_REQUIRED)
-    if selector is None:
-        return None
-    try:
-        return each(mapping(selector), "nodeSelectorTerms", _term)
-    except ShapeError as error:
-        raise error.inside(_REQUIRED) from None
-
-
-def _preference(raw: object) -> Term:
-    try:
-        return _term(mapping(raw).get("preference"))
-    except ShapeError as error:
-        raise error.inside("preference") from None
-
-
-def _term(raw: object) -> Term:
-    term = mapping(raw)
-    return Term(each(term, "matchExpressions", _expression), each(term, "matchFields", _expression))
-
-
-def _expression(raw: object) -> Expression:
-    expression = mapping(raw)
-    return Expression(
-        text(expression.get("key"), "key"),
-        text(expression.get("operator"), "operator"),
-        each(expression, "values", text),
-    )
 
 
 def pod_from_raw(raw: object, accelerators: Accelerators = BUILT_IN, namespace: str = "") -> Pod:
@@ -104,21 +53,22 @@ def _read(spec: Mapping[str, Any], pod: Mapping[str, Any], known: Accelerators, 
     labels = mapping(metadata.get("labels"))
     runtime_class = spec.get("runtimeClassName")
     affinity = mapping(spec.get("affinity"), "affinity")
-    containers = _containers(spec, known)
-    gpus = effective_gpus(containers)
-    required, preferred = node_terms(affinity)
+    lists = [name for name in (INIT, APP, EPHEMERAL) if spec.get(name) is not None]
+    containers = tuple([container for name in lists for container in _containers(spec, name, known)])
+    gpus = {name: number for name, number in reserved(containers, _gpus_of).items() if number > 0}
+    nodes = mapping(affinity.get("nodeAffinity"), *_NODES)
     beside = _pods_beside(affinity) if "podAffinity" in affinity else []
     apart = mapping(affinity.get("podAntiAffinity"), "affinity", "podAntiAffinity") if affinity else {}
     resources = mapping(spec.get("resources"), "resources")
     for key in ("limits", "requests") if resources else ():
         entries(resources.get(key), "resources", key)
     return Pod(
-        containers=tuple(containers),
+        containers=containers,
         volumes=each(spec, "volumes", _volume),
         node_selector=_node_selector(spec),
         tolerations=each(spec, "tolerations", _toleration),
-        required=required,
-        preferred=preferred,
+        required=_required(nodes.get(_REQUIRED)),
+        preferred=each(nodes, _PREFERRED, _preference, at=_NODES),
         node_name=text(spec.get("nodeName"), "nodeName"),
         runtime_class=None if runtime_class is None else text(runtime_class, "runtimeClassName"),
         host_ipc=spec.get("hostIPC") is True,
@@ -140,27 +90,186 @@ def _read(spec: Mapping[str, Any], pod: Mapping[str, Any], known: Accelerators, 
         annotations=mapping(metadata.get("annotations")),
         labels=labels,
         owner_kind=owner_kind(metadata),
-        namespace=namespace or _text_or_empty(metadata.get("namespace")),
+        namespace=namespace or _text(metadata.get("namespace")),
         has_started=part(pod, "status", "startTime") is not None,
     )
 
 
-def _containers(spec: Mapping[str, Any], known: Accelerators) -> list[Container]:
-    containers: list[Container] = []
-    for list_name in (INIT, APP, EPHEMERAL):
-        if spec.get(list_name) is None:
+def _required(selector: object) -> tuple[Term, ...] | None:
+    if selector is None:
+        return None
+    place = (*_NODES, _REQUIRED)
+    return each(mapping(selector, *place), "nodeSelectorTerms", _term, at=place)
+
+
+def _preference(preference: Mapping[str, Any]) -> Term:
+    return _term(mapping(preference.get("preference"), "preference"), "preference")
+
+
+def _term(term: Mapping[str, Any], *place: str) -> Term:
+    return Term(*[each(term, key, _expression, at=place) for key in ("matchExpressions", "matchFields")])
+
+
+def _expression(expression: Mapping[str, Any]) -> Expression:
+    values = each(expression, "values", text, are_maps=False)
+    return Expression(text(expression.get("key"), "key"), text(expression.get("operator"), "operator"), values)
+
+
+def _pods_beside(affinity: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The terms of the required pod affinity that have the shape of terms."""
+    return [mapped(term) for term in listed(mapping(affinity["podAffinity"], "affinity", "podAffinity"), _REQUIRED)]
+
+
+def _stands_beside_pods(terms: Iterable[Mapping[str, Any]], labels: Mapping[str, Any]) -> bool:
+    """Whether the pod has to be on the same host as pods with other labels than its own."""
+    return any(
+        part(one, "topologyKey") == "kubernetes.io/hostname"
+        and any(labels.get(key) != value for key, value in mapped(one, "labelSelector", "matchLabels").items())
+        for one in terms
+    )
+
+
+def _topologies(terms: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([key for one in terms if (key := _text(one.get("topologyKey")))]))
+
+
+def _seconds(value: object, place: str) -> int | None:
+    if value is None or type(value) is int:
+        return value
+    raise ShapeError(value, "a whole number", place)
+
+
+def _node_selector(spec: Mapping[str, Any]) -> dict[str, str]:
+    selector = entries(spec.get("nodeSelector"), "nodeSelector")
+    return {key: text(value, f"nodeSelector[{key}]") for key, value in selector.items()} if selector else {}
+
+
+def _toleration(toleration: Mapping[str, Any]) -> Toleration:
+    for key, value in toleration.items():
+        if key == "tolerationSeconds":
+            _seconds(value, key)
+        elif type(value) is not str and key in ("key", "operator", "value", "effect"):
+            text(value, key)
+    return toleration_from_raw(toleration)
+
+
+def _volume(volume: Mapping[str, Any]) -> Volume:
+    name = text(volume.get("name"), "name")
+    if "hostPath" not in volume and "emptyDir" not in volume:
+        return Volume(name)
+    path = text(mapping(volume.get("hostPath"), "hostPath").get("path"), "hostPath", "path")
+    empty = mapping(volume.get("emptyDir"), "emptyDir")
+    medium = text(empty.get("medium"), "emptyDir", "medium")
+    if medium != "Memory":
+        return Volume(name, path, is_huge=medium.startswith("HugePages"))
+    return Volume(name, path, is_memory=True, size_limit=empty.get("sizeLimit"))
+
+
+def _containers(spec: Mapping[str, Any], list_name: str, known: Accelerators) -> tuple[Container, ...]:
+    numbers = count()
+    return each(spec, list_name, lambda raw: _container(raw, list_name, next(numbers), known), by_name=True)
+
+
+def _container(container: Mapping[str, Any], list_name: str, index: int, known: Accelerators) -> Container:
+    name = text(container.get("name"), "name")
+    resources = mapping(container.get("resources"), "resources")
+    requests = entries(resources.get("requests"), "resources", "requests")
+    limits = entries(resources.get("limits"), "resources", "limits")
+    security = mapping(container.get("securityContext"), "securityContext")
+    amounts = {**limits, **requests} if requests else limits
+    gpu_requests: list[GpuRequest] = []
+    unknown: list[tuple[str, int]] = []
+    for resource, amount in amounts.items():
+        if "/" not in resource:  # as the names of GPUs are not
             continue
-        position = count()
-        containers += each(
-            spec,
-            list_name,
-            lambda raw, name=list_name, at=position: container_from_raw(raw, name, next(at), known),  # type: ignore[misc]  # defaults bind early
-            by_name=True,
-        )
-    return containers
+        if (gpu := known.of(resource)) is not None:
+            gpu_requests.append(_gpu_request(gpu, requests, limits))
+        elif known.may_be_gpus(resource) and (number := positive(amount)) is not None:
+            unknown.append((resource, number))
+    env, claims = each(container, "env", _env), resources.get("claims")
+    return Container(
+        name=name,
+        list_name=list_name,
+        index=index,
+        path=f"spec.{list_name}[{name or index}]",
+        gpu_requests=tuple(gpu_requests),
+        env=env,
+        mounts=each(container, "volumeMounts", _mount),
+        memory_limit=positive(limits.get("memory")),
+        env_from=each(container, "envFrom", _prefix) if "envFrom" in container else (),
+        is_sidecar=list_name == INIT and container.get("restartPolicy") == "Always",
+        is_privileged=security.get("privileged") is True,
+        has_claims=bool(unknown or claims),
+        claims=tuple([_claim(one) for one in listed(resources, "claims")]) if claims else (),
+        unknown_classes=tuple(unknown),
+        asks_gpu_attributes=not GPU_ATTRIBUTES.isdisjoint(amounts)
+        and any(positive(amounts[name]) for name in GPU_ATTRIBUTES if name in amounts),
+        image=text(container.get("image"), "image"),
+        gpu_count=sum([request.count for request in gpu_requests]),
+        requests=requests,
+        limits=limits,
+        env_names=frozenset(dict(env)),
+        command=_words(container["command"]) if "command" in container else (),
+        args=_words(container["args"]) if "args" in container else (),
+    )
 
 
-def _text_or_empty(value: object) -> str:
+def _gpus_of(container: Container) -> list[tuple[str, int]]:
+    return [(request.accelerator.resource, request.count) for request in container.gpu_requests]
+
+
+def _gpu_request(gpu: Accelerator, requests: Mapping[str, Any], limits: Mapping[str, Any]) -> GpuRequest:
+    """The GPUs count by the limit where there is one, else by the request.
+
+    For a device class the request comes first: its limit may be larger, and the scheduler reads requests.
+    """
+    name = gpu.resource
+    (request, fault), (limit, fault_of_limit) = _amount(name, requests), _amount(name, limits)
+    if fault or fault_of_limit:
+        fault = f"in requests: {fault}" if fault else f"in limits: {fault_of_limit}"
+    first, second = (request, limit) if gpu.is_of_a_class else (limit, request)
+    amount = second if first is None else first
+    number = 0 if amount is None else max(ceil(amount), 0)
+    return GpuRequest(gpu, request, limit, (requests.get(name), limits.get(name)), number, fault)
+
+
+def _amount(resource: str, amounts: Mapping[str, Any]) -> tuple[Number | None, str]:
+    """The amount of a resource and an empty text; or None and the reason, which is empty where the key is missing."""
+    if resource not in amounts:
+        return None, ""
+    try:
+        return parse_quantity(amounts[resource]), ""
+    except FormatError as error:
+        return None, str(error)
+
+
+def _words(raw: object) -> tuple[str, ...]:
+    return tuple([word for word in raw if isinstance(word, str)]) if isinstance(raw, list) else ()
+
+
+def _prefix(source: Mapping[str, Any]) -> str:
+    return text(source.get("prefix"), "prefix")
+
+
+def _env(entry: Mapping[str, Any]) -> tuple[str, str | None]:
+    name, value = entry.get("name"), entry.get("value")
+    if name.__class__ is str and value.__class__ is str and "valueFrom" not in entry:
+        return name, value
+    return text(name, "name"), None if entry.get("valueFrom") else text(value, "value")
+
+
+def _claim(raw: object) -> ContainerClaim:
+    return ContainerClaim(*[_text(part(raw, key)) for key in ("name", "request")])
+
+
+def _mount(mount: Mapping[str, Any]) -> Mount:
+    name, path, sub_path = mount.get("name"), mount.get("mountPath"), mount.get("subPath") or mount.get("subPathExpr")
+    if name.__class__ is str and path.__class__ is str and sub_path is None:
+        return Mount(name, path)
+    return Mount(text(name, "name"), text(path, "mountPath"), text(sub_path, "subPath"))
+
+
+def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
@@ -169,7 +278,7 @@ def owner_kind(metadata: Mapping[str, Any]) -> str:
 
     Anybody can write owner references, so nothing that protects other users may depend on them.
     """
-    return _text_or_empty(part(_controller(metadata), "kind")) if "ownerReferences" in metadata else ""
+    return _text(part(_controller(metadata), "kind")) if "ownerReferences" in metadata else ""
 
 
 def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -184,38 +293,3 @@ def _controller(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
 def is_made_or_ending(raw: Mapping[str, Any]) -> bool:
     """Whether a controller made the object, so that its owner is judged instead, or the object is being deleted."""
     return part(raw, "metadata", "deletionTimestamp") is not None or controller_of(raw) is not None
-
-
-def _seconds(value: object, place: str) -> int | None:
-    if value is None or type(value) is int:
-        return value
-    raise ShapeError(value, "a whole number", place)
-
-
-def _node_selector(spec: Mapping[str, Any]) -> dict[str, str]:
-    selector = entries(spec.get("nodeSelector"), "nodeSelector")
-    return {key: text(value, f"nodeSelector[{key}]") for key, value in selector.items()} if selector else {}
-
-
-def _toleration(raw: object) -> Toleration:
-    toleration = raw if raw.__class__ is dict else mapping(raw)
-    for key, value in toleration.items():
-        if key == "tolerationSeconds":
-            _seconds(value, key)
-        elif type(value) is not str and key in ("key", "operator", "value", "effect"):
-            text(value, key)
-    return toleration_from_raw(toleration)
-
-
-def _volume(raw: object) -> Volume:
-    volume = raw if raw.__class__ is dict else mapping(raw)
-    name = volume.get("name")
-    if name.__class__ is str and "hostPath" not in volume and "emptyDir" not in volume:
-        return Volume(name)
-    name = text(name, "name")
-    path = text(mapping(volume.get("hostPath"), "hostPath").get("path"), "hostPath", "path")
-    empty = mapping(volume.get("emptyDir"), "emptyDir")
-    medium = text(empty.get("medium"), "emptyDir", "medium")
-    if medium != "Memory":
-        return Volume(name, path, is_huge=medium.startswith("HugePages"))
-    return Volume(name, path, is_memory=True, size_limit=empty.get("sizeLimit"))

@@ -8,6 +8,7 @@ Durations are written as 8h, 90m or 1h30m: hours, minutes and seconds, each at m
 import re
 from fractions import Fraction
 from functools import lru_cache
+from math import ceil
 
 from webhook.model.shape import FormatError, spelled
 
@@ -68,6 +69,15 @@ def is_some(amount: object) -> bool:
         return parse_quantity(amount) != 0
     except FormatError:
         return True
+
+
+def positive(value: object) -> int | None:
+    """An amount such as a memory limit, rounded up; None where it is missing, not positive, or cannot be parsed."""
+    try:
+        amount = parse_quantity(value)
+    except FormatError:
+        return None
+    return ceil(amount) if amount > 0 else None
 
 
 def _spelled_number(value: object) -> str:

@@ -12,9 +12,8 @@ from functools import lru_cache
 from weakref import ref
 
 from webhook.model.accelerators import GPU_ATTRIBUTES
-from webhook.model.container import Container
 from webhook.model.edits import AddToleration, Edit, PreferNodes, RequireNodes, SetRuntimeClass
-from webhook.model.pod import Pod, changed, reserved
+from webhook.model.pod import Container, Pod, changed, reserved
 from webhook.model.quantity import parse_quantity
 from webhook.model.selectors import Expression, Operator, Term, implies
 from webhook.model.shape import FormatError

@@ -4,7 +4,7 @@ A wrong type, and a list or map with far more entries than people write, is an e
 """
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -85,16 +85,14 @@ class ShapeError(ValueError):
         return f"{self.place}: {self.fault}"
 
 
-def too_much(found: str, most: str, *place: str) -> ShapeError:
-    """The error for a part that is larger than an API server stores or accepts."""
-    error = ShapeError(None, "", *place)
-    error.fault = f"found {found}, expected at most {most}"
-    error.remedy = "make several objects of it, or leave entries out"
-    return error
+class SizeError(ShapeError):
+    """A part that is larger than an API server stores or accepts."""
 
+    remedy = "make several objects of it, or leave entries out"
 
-def _too_many(found: int, *place: str) -> ShapeError:
-    return too_much(f"{found} entries", str(MOST_ENTRIES), *place)
+    def __init__(self, found: str, most: str, *place: str) -> None:
+        super().__init__(None, "", *place)
+        self.fault = f"found {found}, expected at most {most}"
 
 
 _EMPTY: Mapping[str, Any] = {}
@@ -113,7 +111,7 @@ def entries(value: object, *place: str) -> Mapping[str, Any]:
     """`value` as a map whose entries will be read. Raises ShapeError for other types and for too many entries."""
     found = value if value.__class__ is dict else mapping(value, *place)
     if len(found) > MOST_ENTRIES:
-        raise _too_many(len(found), *place)
+        raise SizeError(f"{len(found)} entries", str(MOST_ENTRIES), *place)
     return found
 
 
@@ -130,37 +128,37 @@ def text(value: object, *place: str) -> str:
     raise ShapeError(value, "a string", *place)
 
 
-def each(
-    parent: Mapping[str, Any], key: str, read: Callable[[Any], Item], *, by_name: bool = False
+def each(  # noqa: PLR0913  # what is read, how, and where it stands
+    parent: Mapping[str, Any],
+    key: str,
+    read: Callable[[Any], Item],
+    *,
+    by_name: bool = False,
+    are_maps: bool = True,
+    at: tuple[str, ...] = (),
 ) -> tuple[Item, ...]:
-    """The result of `read` for each item of the list at `key`; null is an empty list.
+    """The result of `read` for each item of the list at `key`; null is an empty list. `at` is the place of `parent`.
 
-    Raises ShapeError where the value is no list, has more than MOST_ENTRIES items, or `read` raises one. The place of
-    the error names the item by its number, or with `by_name` by its name where it has one.
+    Raises ShapeError where the value is no list, has more than MOST_ENTRIES items, or not only maps as it should, and
+    where `read` raises one. The place of the error names the item by its number, or with `by_name` by its name where it
+    has one.
     """
     values = parent.get(key)
     if values is None:
         return ()
     if values.__class__ is not list:
-        raise ShapeError(values, "a list", key)
+        raise ShapeError(values, "a list", *at, key)
     if len(values) > MOST_ENTRIES:
-        raise _too_many(len(values), key)
+        raise SizeError(f"{len(values)} entries", str(MOST_ENTRIES), *at, key)
+    found: list[Item] = []
     try:
-        return tuple(map(read, values))
+        for value in values:
+            found += [read(mapping(value) if are_maps and value.__class__ is not dict else value)]
     except ShapeError as error:
-        at = _first_faulty(values, read)
-        name = values[at].get("name") if by_name and isinstance(values[at], dict) else None
-        raise error.inside(f"{key}[{name if name and isinstance(name, str) else at}]") from None
-
-
-def _first_faulty(values: Sequence[Any], read: Callable[[Any], object]) -> int:
-    """Position of the first item that cannot be read. Reads all items again, so that sound lists need no counter."""
-    for at, value in enumerate(values):
-        try:
-            read(value)
-        except ShapeError:
-            return at
-    return len(values) - 1
+        number = len(found)
+        name = values[number].get("name") if by_name and isinstance(values[number], dict) else None
+        raise error.inside(*at, f"{key}[{name if name and isinstance(name, str) else number}]") from None
+    return tuple(found)
 
 
 def spelled(value: object) -> str:

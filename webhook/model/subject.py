@@ -19,9 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.model.container import APP, EPHEMERAL, INIT
 from webhook.model.json_parts import listed, mapped, part
-from webhook.model.pod import POD_TEMPLATE_HASH
+from webhook.model.pod import APP, EPHEMERAL, INIT, POD_TEMPLATE_HASH
 from webhook.model.pod_reader import controller_of
 from webhook.model.workloads.controllers import INDEX
 from webhook.model.workloads.template import Template

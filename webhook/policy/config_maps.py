@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from webhook.model.shape import ShapeError, entries, shortened, text, too_much
+from webhook.model.shape import ShapeError, SizeError, entries, shortened, text
 from webhook.policy.directory import Contents, contents_of
 from webhook.policy.loader import build
 from webhook.policy.policy_set import PolicySet
@@ -70,7 +70,7 @@ def files_of(config_map: Mapping[str, Any], items: Sequence[Mapping[str, Any]] =
         size += len(content)
         if size > MOST_STORED:
             most = f"{MOST_STORED}, since no API server stores more"
-            raise too_much(f"more than {MOST_STORED} bytes", most, "data")
+            raise SizeError(f"more than {MOST_STORED} bytes", most, "data")
         contents[key] = content
     if not items:
         return contents

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.container import Container
+from webhook.model.pod import Container
 from webhook.model.subject import PodSubject
 from webhook.policy.exception_file import PolicyException
 from webhook.policy.exception_match import Patterns

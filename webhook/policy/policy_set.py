@@ -14,9 +14,9 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.container import Container
 from webhook.model.globs import is_glob, matcher
 from webhook.model.node import NodePool
+from webhook.model.pod import Container
 from webhook.model.subject import PodSubject
 from webhook.policy.cuda_file import SHIPPED_ONLY, PlatformTables
 from webhook.policy.exceptions import NO_EXCEPTIONS, AppliedException, PolicyExceptions, ReadSettings, merged

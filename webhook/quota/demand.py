@@ -13,8 +13,7 @@ from collections.abc import Iterator, Set
 from webhook.gpus.gpu_shares import share_of
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import BUILT_IN, Accelerators, Share, Vendor, accelerator
-from webhook.model.container import Container
-from webhook.model.pod import Pod
+from webhook.model.pod import Container, Pod
 from webhook.model.wording import cut, few
 from webhook.quota.amounts import is_unknown_slice
 from webhook.quota.quota_wording import Objection, called

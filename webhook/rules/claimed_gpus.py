@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from webhook.model.accelerators import Accelerators
 from webhook.model.claims import MOST_ALLOCATED, TOO_LARGE, DeviceRequest, Requests, claims_of, names_of_gpus
-from webhook.model.container import Container
-from webhook.model.pod import Pod
+from webhook.model.pod import Container, Pod
 from webhook.rules.names import ResourceGlobs, is_one_of
 from webhook.rules.rule import Facts
 

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from webhook.model.claims import TOO_LARGE, DeviceRequest, claims_of
-from webhook.model.container import Container
 from webhook.model.node import NodeClass
-from webhook.model.pod import Pod
+from webhook.model.pod import Container, Pod
 from webhook.rules.rule import Facts
 
 

@@ -32,9 +32,8 @@ from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
 from webhook.cuda.need import BuiltFor, Need
 from webhook.model.accelerators import Share, Vendor
-from webhook.model.container import Container
 from webhook.model.node import NodeClass
-from webhook.model.pod import Pod
+from webhook.model.pod import Container, Pod
 from webhook.model.programs import may_run_other_code
 from webhook.model.shape import FormatError
 from webhook.rules.candidates import candidates, released, selectable, selected

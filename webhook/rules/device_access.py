@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.model.accelerators import Vendor
-from webhook.model.container import EPHEMERAL, Container, Mount
+from webhook.model.pod import EPHEMERAL, Container, Mount
 from webhook.model.shape import spelled
 from webhook.rules.rule import Violation
 

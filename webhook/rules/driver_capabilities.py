@@ -15,9 +15,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from webhook.model.accelerators import Vendor
-from webhook.model.container import Container
 from webhook.model.edits import AddEnv
-from webhook.model.pod import Pod
+from webhook.model.pod import Container, Pod
 from webhook.rules.rule import Advice, Example, Facts, Rule, training_pod
 from webhook.rules.rule_settings import RuleSettings
 

@@ -6,8 +6,8 @@ from webhook.cuda import cuda_messages
 from webhook.cuda.assessment import Assessment, NodeVerdict
 from webhook.cuda.checks import Verdict
 from webhook.cuda.need import Need
-from webhook.model.container import Container
 from webhook.model.node import ChangingNodes, NodeClass
+from webhook.model.pod import Container
 from webhook.rules.rule import Advice
 
 Uses = Sequence[tuple[Container, Need]]

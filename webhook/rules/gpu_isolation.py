@@ -14,9 +14,8 @@ from webhook.gpus.gpu_shares import GPU, SHARED_GPU, GpuShare, Sharing, share_of
 from webhook.gpus.gpu_table import GpuTable
 from webhook.gpus.steering import Cause
 from webhook.model.accelerators import SHARED_SUFFIX
-from webhook.model.container import Container
 from webhook.model.node import GPU_REPLICAS, GPU_SHARING, NodeClass
-from webhook.model.pod import Pod
+from webhook.model.pod import Container, Pod
 from webhook.model.wording import few
 from webhook.rules.candidates import anywhere, selected
 from webhook.rules.rule import Facts, Violation

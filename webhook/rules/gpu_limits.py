@@ -31,11 +31,9 @@ from webhook.gpus.gpu_catalogue import Catalogue, catalogue_of
 from webhook.gpus.gpu_shares import SHAREABLE
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import Share, Vendor
-from webhook.model.claim_object import ClaimObject
-from webhook.model.claims import MOST_CLAIMS, is_too_many
-from webhook.model.container import Container, GpuRequest
+from webhook.model.claims import MOST_CLAIMS, ClaimObject, is_too_many
 from webhook.model.edits import AddGpuLimit
-from webhook.model.pod import Pod
+from webhook.model.pod import Container, GpuRequest, Pod
 from webhook.model.shape import spelled
 from webhook.model.wording import PLATFORM_TEAM, cut, few, not_enabled
 from webhook.model.workloads.placeholders import FILL_IN, is_placeholder

@@ -9,8 +9,7 @@ from fractions import Fraction
 from webhook.gpus.gpu_catalogue import Catalogue
 from webhook.gpus.gpu_shares import SHAREABLE, share_of
 from webhook.gpus.gpu_table import GpuTable
-from webhook.model.container import Container
-from webhook.model.pod import Pod
+from webhook.model.pod import Container, Pod
 from webhook.model.wording import counted
 from webhook.quota.amounts import weight
 from webhook.quota.quota_wording import number

@@ -37,12 +37,11 @@ from pydantic import Field, model_validator
 from webhook.gpus.gpu_catalogue import Catalogue, catalogue_of
 from webhook.gpus.gpu_kinds import Unit, UsableGpus, kind_of
 from webhook.model.accelerators import DEVICE_CLASSES, Accelerator
-from webhook.model.claim_object import ClaimObject
-from webhook.model.claims import Devices, claims_of
-from webhook.model.container import positive
+from webhook.model.claims import ClaimObject, Devices, claims_of
 from webhook.model.edits import PreferNodes
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
+from webhook.model.quantity import positive
 from webhook.model.wording import PLATFORM_TEAM, cut, few
 from webhook.rules.candidates import anywhere, candidates, selected
 from webhook.rules.claimed_models import barred_models, barred_request

@@ -11,10 +11,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from webhook.model.container import Container
 from webhook.model.globs import is_glob, matcher
 from webhook.model.image import ImageReference, parse_reference
-from webhook.model.pod import Pod
+from webhook.model.pod import Container, Pod
 from webhook.model.shape import FormatError, spelled
 from webhook.rules.rule import Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import RuleSettings

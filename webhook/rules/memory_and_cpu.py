@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.gpus.gpu_table import GPUS
-from webhook.model.container import Container
-from webhook.model.pod import Pod
+from webhook.model.pod import Container, Pod
 from webhook.model.programs import only_shows_gpus
 from webhook.model.quantity import format_bytes, is_some, parse_quantity
 from webhook.model.requirements import demand_of

@@ -18,10 +18,9 @@ from fnmatch import fnmatchcase
 from pydantic import Field
 
 from webhook.model.accelerators import DEVICE_CLASSES
-from webhook.model.claim_object import ClaimObject
-from webhook.model.claims import MOST_CLAIMS, TOO_LARGE, PodResourceClaim, Requests, claims_of, is_too_many
-from webhook.model.container import Container, positive
-from webhook.model.pod import Pod
+from webhook.model.claims import MOST_CLAIMS, TOO_LARGE, ClaimObject, PodResourceClaim, Requests, claims_of, is_too_many
+from webhook.model.pod import Container, Pod
+from webhook.model.quantity import positive
 from webhook.model.wording import PLATFORM_TEAM, cut, few
 from webhook.rules.names import KeyGlob, NamespaceGlob, ObjectGlob, is_one_of
 from webhook.rules.rule import Example, Facts, Rule, Violation, training_pod

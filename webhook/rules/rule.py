@@ -11,8 +11,7 @@ from enum import IntEnum, StrEnum
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
-from webhook.model.claim_object import ClaimObject
-from webhook.model.claims import PodResourceClaim, Requests
+from webhook.model.claims import ClaimObject, PodResourceClaim, Requests
 from webhook.model.edits import Edit
 from webhook.model.image import ImageInfo
 from webhook.model.node import ChangingNodes, NodeClass, PriorityClass, RuntimeClass, Toleration

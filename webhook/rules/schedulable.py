@@ -31,8 +31,7 @@ from pydantic import PrivateAttr
 
 from webhook.cuda.cuda_tables import tables_in
 from webhook.gpus.gpu_table import GPUS, GpuTable
-from webhook.model.claim_object import ClaimObject
-from webhook.model.claims import claims_of
+from webhook.model.claims import ClaimObject, claims_of
 from webhook.model.node import NodeClass, NodeClassState
 from webhook.model.pod import Pod
 from webhook.model.requirements import placed, requiring

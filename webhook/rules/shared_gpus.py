@@ -31,9 +31,8 @@ from collections.abc import Iterator
 
 from webhook.gpus.gpu_shares import GPU, Sharing, share_of
 from webhook.model.accelerators import Share
-from webhook.model.container import Container, GpuRequest
 from webhook.model.node import GKE_SHARING, NodeClass
-from webhook.model.pod import Pod
+from webhook.model.pod import Container, GpuRequest, Pod
 from webhook.model.wording import few
 from webhook.rules.candidates import candidates
 from webhook.rules.gpu_isolation import Isolation, isolation_findings, judge_isolation, refused_shares

@@ -25,12 +25,11 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from webhook.model.claims import claims_of
-from webhook.model.container import INIT, Container, positive
 from webhook.model.edits import AddMemoryVolume, AddMount
 from webhook.model.node import GKE_SHARING, GPU_SHARING
-from webhook.model.pod import Pod, Volume
+from webhook.model.pod import INIT, Container, Pod, Volume
 from webhook.model.programs import only_shows_gpus
-from webhook.model.quantity import format_bytes, is_some
+from webhook.model.quantity import format_bytes, is_some, positive
 from webhook.model.requirements import required_label
 from webhook.rules.candidates import candidates
 from webhook.rules.claimed_gpus import asking, may_have

@@ -30,10 +30,9 @@ from pydantic import Field
 
 from webhook.model.accelerators import Vendor
 from webhook.model.claims import CLAIM, TEMPLATE, claims_of
-from webhook.model.container import EPHEMERAL, Container, Mount
 from webhook.model.edits import AddEnv
 from webhook.model.globs import glob_tester
-from webhook.model.pod import Pod, Volume, changed
+from webhook.model.pod import EPHEMERAL, Container, Mount, Pod, Volume, changed
 from webhook.model.shape import spelled
 from webhook.model.workloads.controllers import INDEX, may_span_nodes
 from webhook.rules.claimed_gpus import gpus_of_claim

@@ -17,9 +17,8 @@ from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.node_index import NodeTable, feasible_nodes, matching_nodes
 from webhook.model.accelerators import Vendor
-from webhook.model.container import Container
 from webhook.model.node import EVERYTHING, NodeClass
-from webhook.model.pod import Pod
+from webhook.model.pod import Container, Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.policy.policy_set import Policy
 from webhook.rules import cuda_driver

@@ -23,10 +23,9 @@ from webhook.audit.review_objects import LookedUpImages
 from webhook.cuda import cuda_messages
 from webhook.cuda.cuda_tables import context_of
 from webhook.cuda.need import BuiltFor, Need
-from webhook.model.container import Container
 from webhook.model.json_parts import mapped
 from webhook.model.node import CUDA_LABELS
-from webhook.model.pod import Pod
+from webhook.model.pod import Container, Pod
 from webhook.model.pod_reader import owner_kind, pod_from_raw
 from webhook.model.subject import subject_of, subject_of_template
 from webhook.model.workloads import is_pod, templates_of, workload_of

@@ -15,11 +15,10 @@ from uuid import UUID
 
 from tests.lab.benchmarks.runs import demand, head, row, sized
 from webhook.facts.claim_index import MOST_IN_NAMESPACE, ClaimTable
+from webhook.facts.gpu_pods import stored_claim
 from webhook.facts.pod_cache import PodCache
 from webhook.facts.slice_index import SliceTable
-from webhook.facts.stored_claims import stored_claim
-from webhook.model.claim_owner import CLAIM_NAME
-from webhook.model.claims import CLAIM
+from webhook.model.claims import CLAIM, CLAIM_NAME
 
 Raw = dict[str, Any]
 

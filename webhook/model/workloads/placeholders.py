@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from webhook.model.accelerators import DEVICE_CLASSES
-from webhook.model.container import APP, INIT
 from webhook.model.json_parts import mapped, part
+from webhook.model.pod import APP, INIT
 from webhook.model.requirements import is_extended
 from webhook.model.workloads.template import Template
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from webhook.model.container import APP, INIT
 from webhook.model.json_parts import mapped, named, part, short
+from webhook.model.pod import APP, INIT
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
 from webhook.model.workloads.controllers import labelled

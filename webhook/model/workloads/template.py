@@ -10,8 +10,8 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
-from webhook.model.container import Mount
 from webhook.model.json_parts import entries, listed, mapped, part
+from webhook.model.pod import Mount
 
 MOST_PODS = 2**31 - 1
 """The largest count in Kubernetes, which has 32 bits."""

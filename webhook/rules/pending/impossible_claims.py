@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from webhook.model.accelerators import DEVICE_CLASSES, Accelerators
-from webhook.model.claim_object import ClaimObject
 from webhook.model.claims import (
     CLAIM,
     MOST_ALLOCATED,
     TEMPLATE,
     TOO_LARGE,
+    ClaimObject,
     DeviceRequest,
     PodResourceClaim,
     Requests,
