@@ -6,9 +6,9 @@ from tests.facts.samples import node
 from tests.rules.samples import container, mutated, pod, settings_of
 from webhook.facts.facts import ClusterFacts
 from webhook.model.pod_reader import pod_from_raw
-from webhook.rules.gpu_memory_annotation import ANNOTATION
 from webhook.rules.gpu_types import RULE
 from webhook.rules.rule import Advice, Violation
+from webhook.rules.usable_gpus import ANNOTATION
 
 GPU, SLICE = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
 PRODUCT, MEMORY = "nvidia.com/gpu.product", "nvidia.com/gpu.memory"

@@ -19,7 +19,7 @@ from tests.rules.gpu_type_samples import (
     without,
 )
 from tests.rules.samples import container, pod
-from webhook.rules.gpu_memory_annotation import ANNOTATION
+from webhook.rules.usable_gpus import ANNOTATION
 
 
 def test_the_annotation_asks_for_memory_without_any_setting():

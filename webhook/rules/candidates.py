@@ -1,12 +1,17 @@
-"""The nodes that a GPU pod could be scheduled to, on which several rules judge it."""
+"""The nodes that a GPU pod could be scheduled to, on which several rules judge it.
+
+Nodes count by resource claims (DRA) only where it is certain that a container gets an NVIDIA GPU: each alternative of a
+request is for one, and no claim for monitoring (`adminAccess`) or for virtual machines counts.
+"""
 
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import NamedTuple
 
 from webhook.model.accelerators import Vendor
+from webhook.model.claims import TOO_LARGE, DeviceRequest, claims_of
 from webhook.model.node import EVERYTHING, NodeClass
-from webhook.model.pod import Pod, changed
-from webhook.rules.claimed_nodes import claimed_nodes
+from webhook.model.pod import Container, Pod, changed
 from webhook.rules.rule import Facts
 
 
@@ -15,6 +20,41 @@ class SelectedNodes(NamedTuple):
 
     nodes: Sequence[NodeClass]
     are_candidates: tuple[bool, ...]
+
+
+class ClaimedNodes(NamedTuple):
+    """`whole` are the names of claims that bring a GPU to a container that uses the whole claim, `parts` those that do
+    so to a container that uses any part of it. `nodes` are the nodes that offer such GPUs.
+    """
+
+    whole: frozenset[str]
+    parts: frozenset[str]
+    nodes: Sequence[NodeClass]
+
+    def are_used_by(self, container: Container) -> bool:
+        return any(used.name in (self.parts if used.request else self.whole) for used in container.claims)
+
+
+def claimed_nodes(pod: Pod, facts: Facts) -> ClaimedNodes | None:
+    """The claims of the pod that bring NVIDIA GPUs, and the nodes for them; None where there is none, or none known."""
+    whole, parts = set(), set()
+    nodes: Sequence[NodeClass] = ()
+    offering = cache(partial(facts.nodes_offering, pod=pod))
+
+    def nodes_for(request: DeviceRequest) -> Sequence[NodeClass]:
+        """The nodes for a request; empty where it may bring something else, or none is known."""
+        of_each = [() if one.is_administrative else offering(one.device_class) for one in request]
+        return of_each[-1] if of_each and all(of_each) else ()
+
+    for named in claims_of(pod.resource_claims):
+        requests = facts.claim(named, pod.namespace) or ()
+        found = [] if requests == TOO_LARGE else [one for one in map(nodes_for, requests) if one]
+        if found:
+            nodes = found[0]
+            whole.add(named.name)
+        if found and len(found) == len(requests):
+            parts.add(named.name)
+    return ClaimedNodes(frozenset(whole), frozenset(parts), nodes) if whole else None
 
 
 def candidates(pod: Pod, facts: Facts) -> Sequence[NodeClass]:

@@ -36,11 +36,11 @@ from webhook.model.node import NodeClass
 from webhook.model.pod import Container, Pod
 from webhook.model.programs import may_run_other_code
 from webhook.model.shape import FormatError
-from webhook.rules.candidates import candidates, released, selectable, selected
-from webhook.rules.claimed_nodes import claimed_nodes
+from webhook.rules.candidates import candidates, claimed_nodes, released, selectable, selected
 from webhook.rules.driver_changes import before_changes
 from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
-from webhook.rules.unsuited import Judged, SteeringSettings, Unsuited
+from webhook.rules.rule_settings import TableSettings
+from webhook.rules.unsuited import Judged, Unsuited
 
 ANNOTATION = "cuda.gpupolicy.dev/"
 """Prefix of annotations that say what the image of one container needs: a CUDA version, or none."""
@@ -66,7 +66,7 @@ ImageGlob = Annotated[str, Field(min_length=1, max_length=512)]
 CudaVersion = Annotated[str, AfterValidator(_cuda)]
 
 
-class Settings(SteeringSettings):
+class Settings(TableSettings):
     """Settings of `cudaDriver`."""
 
     unknown: Unknown = "allow"
@@ -165,7 +165,7 @@ def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
         return None
     nodes, are_candidates = selected(pod, facts)
     found = [
-        Unsuited(one.result.cause, cuda_messages.in_few_words(one, settings.gpus))
+        Unsuited(one.result.cause, cuda_messages.in_few_words(one, settings.gpu_table))
         if one.result.verdict is Verdict.INCOMPATIBLE
         else None
         for one in assessment.verdicts

@@ -22,14 +22,11 @@ requests as extended resources.
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr
 
-from webhook.cuda.cuda_tables import tables_in
-from webhook.gpus.gpu_catalogue import Catalogue, catalogue_of
 from webhook.gpus.gpu_shares import SHAREABLE
-from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import Share, Vendor
 from webhook.model.claims import MOST_CLAIMS, ClaimObject, is_too_many
 from webhook.model.edits import AddGpuLimit
@@ -42,14 +39,14 @@ from webhook.quota.unit_parts import UnitParts
 from webhook.rules.claimed_gpus import ClaimedGpus, at_least, claimed_gpus, gpus_of_claim, used_by
 from webhook.rules.gpu_parts import UNITS, Gpus, fewer, gpus_of, gpus_of_pod, parts_of, spelled_gpus, unit_name
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
-from webhook.rules.rule_settings import InjectionSettings
+from webhook.rules.rule_settings import InjectionSettings, TableSettings
 
 _OPENS, _MOST_OF_NODE = "_monitoring", 8  # GPUs of a node that lists none
 _WHOLE = "Write a whole number such as 1"
 _NOT_COUNTED, _SPLIT = "its GPUs cannot be counted", "Split the claim into several"
 
 
-class Settings(InjectionSettings):
+class Settings(InjectionSettings, TableSettings):
     """Settings of `gpuLimits`."""
 
     requests_only: Literal["deny", "repair"] = "deny"
@@ -65,11 +62,7 @@ class Settings(InjectionSettings):
     H100 are 2/7, and so are two `nvidia.com/gpu` that are such slices by the labels of nodes. Of nodes with different
     parts, the largest counts. Claimed devices count as one each."""
 
-    _table: GpuTable = PrivateAttr(default_factory=lambda: GPUS)  # a default is copied whole each time
     _weights: UnitParts = PrivateAttr(default_factory=dict)
-
-    def model_post_init(self, context: Any, /) -> None:
-        self._table = tables_in(context).gpus
 
     def weighing(self, weights: UnitParts) -> "Settings":
         """These settings beside the `weights` of the policy."""
@@ -84,10 +77,6 @@ class Settings(InjectionSettings):
     @cached_property
     def least(self) -> int | None:
         return min((most for most in (self.max_per_container, self.max_per_pod) if most is not None), default=None)
-
-    @cached_property
-    def catalogue(self) -> Catalogue:
-        return catalogue_of(self._table)
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:
@@ -294,7 +283,7 @@ def _too_many(
         units, gpus = container.gpu_count, gpus_of(container, parts)
     if allowed is None or gpus <= allowed:
         return
-    unit = unit_name(pod, facts, settings.catalogue.table)
+    unit = unit_name(pod, facts, settings.gpu_table)
     rule = f"the policy allows at most {allowed} per {what}"
     remedy = f"Request {fewer(allowed, pod.gpus, parts, unit)}"
     if not allowed and container is None:

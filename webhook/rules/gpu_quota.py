@@ -24,10 +24,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, PrivateAttr
 
-from webhook.cuda.cuda_tables import tables_in
-from webhook.gpus.gpu_catalogue import catalogue_of
 from webhook.gpus.gpu_model import some_values
-from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators, accelerators_in
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
@@ -47,7 +44,7 @@ from webhook.quota.quotas import (
 )
 from webhook.rules.names import Amount, ExistingResource, GpuResource, KnownModel, LabelKey, ModelName, Weight
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
-from webhook.rules.rule_settings import RuleSettings
+from webhook.rules.rule_settings import TableSettings
 
 _LONGEST_VALUE = 63
 _VALUE = re.compile(r"[A-Za-z0-9*?]([A-Za-z0-9*?._-]*[A-Za-z0-9*?])?", re.ASCII)
@@ -83,7 +80,7 @@ Labels = Annotated[
 """Node labels by key."""
 
 
-class Settings(RuleSettings):
+class Settings(TableSettings):
     """Settings of `gpuQuota`."""
 
     models: Mapping[ModelName, Labels] = Field(default_factory=dict)
@@ -111,12 +108,11 @@ class Settings(RuleSettings):
     """What happens to a pod while the ledger of usage cannot be reached: `deny` or `allow`."""
 
     _accelerators: Accelerators = PrivateAttr(default_factory=lambda: BUILT_IN)
-    _table: GpuTable = PrivateAttr(default_factory=lambda: GPUS)  # a default is copied whole each time
     _classes: Mapping[str, DeclaredClass] = PrivateAttr(default_factory=dict)
 
     def model_post_init(self, context: Any, /) -> None:
+        super().model_post_init(context)
         self._accelerators = accelerators_in(context)
-        self._table = tables_in(context).gpus
         self._classes = classes_in(context)
 
     @cached_property
@@ -128,7 +124,7 @@ class Settings(RuleSettings):
 
     @cached_property
     def counting(self) -> Counting:
-        catalogue = catalogue_of(self._table).extended(self.models)
+        catalogue = self.catalogue.extended(self.models)
         weights = {DEVICE_CLASSES + name: one.weight for name, one in self._classes.items() if one.weight is not None}
         models = {
             name: None if one.model is None else tuple(sorted(catalogue.leaves(one.model)))

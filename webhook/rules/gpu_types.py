@@ -2,29 +2,24 @@
 
 `allowed` and `denied` name models such as `T4`, families such as `A100`, MIG profiles such as `1g.10gb`, and resources
 such as `nvidia.com/mig-*`. A pod that selects a model, or requests a resource, which it may not use is refused. A pod
-that leaves its model open is kept off all nodes whose GPUs it may not use, whatever their taints and whatever it
-selects now, and is refused if it could land on no others, or if no label tells these nodes from others. Where `allowed`
-is set and a label names the GPU of every suitable node, the pod is held to these values, so that nodes which come later
-are no way around the policy; autoscalers make no nodes for labels that they do not know, so where they make nodes only
-a label of theirs holds pods. Nodes say their model by the labels of GPU Feature Discovery, of AMD's and Intel's device
-plugins, and of clouds, and where there are none by people's own labels and the machine type. Nodes that say none, or
-one that no table knows, stay eligible: declare pools that scale from zero in `nodePools`. What a pod asks for in memory
-by its annotation is a wish: nodes with less that no label tells apart bring a warning.
+that leaves its model open is kept off all nodes whose GPUs it may not use, whatever their taints, and is refused if it
+could land on no others, or if no label tells these nodes from others. Where `allowed` is set and a label names the GPU
+of every suitable node, the pod is held to these values, so that nodes which come later are no way around the policy;
+autoscalers make no nodes for labels that they do not know, so where they make nodes only a label of theirs holds pods.
 
-The annotation `gpupolicy.dev/gpu-memory: 40Gi` on a pod asks for GPUs with so much memory, and `memory` says how much
-GPUs have to have, and may have, for all pods of a namespace. What counts is the memory of what the pod gets: a slice
-has the size in the name of its MIG profile, a GPU the size in `nvidia.com/gpu.memory` or in the name of its model, and
-a share by time-slicing or MPS its part of that. Where no label says a size, a GPU has at most what its model is sold
-with, such as 24 GB for an L4, so it may be too small and is never too large. GPUs report less than their name says, so
-8 percent less, or more, is the same size: a GPU of 40 GB has 40Gi, and one of 16 GB that reports 15360 MiB has 16Gi.
+Nodes say their model by the labels of GPU Feature Discovery, of AMD's and Intel's device plugins, and of clouds, or
+else by people's own labels and the machine type. Nodes that say none, or one that no table knows, stay eligible:
+declare pools that scale from zero in `nodePools`.
 
-A pod that says neither which GPUs it wants nor which it prefers gets a preference for the models of `prefer`, if nodes
-that it could land on have them.
+The annotation `gpupolicy.dev/gpu-memory: 40Gi` on a pod asks for GPUs with so much memory, and `memory` bounds it for
+all pods. What counts is what the pod gets: the size of a MIG profile, a GPU's size in `nvidia.com/gpu.memory` or else
+of its model, and a share's part of that. GPUs report less than their name says, so 8 percent less, or more, is the same
+size: a GPU of 40 GB has 40Gi. Nodes with less than the annotation asks for, which no label tells apart, only warn.
 
 A resource claim (DRA) is refused with its pods if it can give only models that pods may not use: by the `productName`
 that it or its DeviceClass selects, or because ResourceSlices show no other GPU of the class. So is a pod that requests
-such a class in `resources`. No claim is steered; `resourceClaims` says which device classes pods may use.
-Labels that `gpuQuota.models` declares, and models of `deviceClasses`, are not read here.
+such a class in `resources`. No claim is steered. Labels of `gpuQuota.models`, and models of `deviceClasses`, are not
+read here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,24 +29,42 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from webhook.gpus.gpu_catalogue import Catalogue, catalogue_of
+from webhook.gpus.gpu_catalogue import Catalogue, Models
 from webhook.gpus.gpu_kinds import Unit, UsableGpus, kind_of
+from webhook.gpus.gpu_names import GKE_ACCELERATOR, NVIDIA_PRODUCT
 from webhook.model.accelerators import DEVICE_CLASSES, Accelerator
 from webhook.model.claims import ClaimObject, Devices, claims_of
 from webhook.model.edits import PreferNodes
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.model.quantity import positive
+from webhook.model.selectors import Expression, Operator
 from webhook.model.wording import PLATFORM_TEAM, cut, few
 from webhook.rules.candidates import anywhere, candidates, selected
-from webhook.rules.claimed_models import barred_models, barred_request
-from webhook.rules.gpu_memory_annotation import ANNOTATION, GpuMemorySize, annotation_faults, asked, without_effect
-from webhook.rules.gpu_preferences import preferences
-from webhook.rules.gpu_type_messages import allowed, reasons, said_of_gpus
-from webhook.rules.gpu_type_names import GpuKind, GpuModelName
+from webhook.rules.names import GpuKind, GpuModelName
 from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
-from webhook.rules.unsuited import Judged, SteeringSettings, Unsuited
-from webhook.rules.usable_gpus import Misfit, Sizes, Usable, has_labels, judged, judged_on, memory_on, size_text
+from webhook.rules.rule_settings import TableSettings
+from webhook.rules.unsuited import Judged, Unsuited
+from webhook.rules.usable_gpus import (
+    ANNOTATION,
+    GpuMemorySize,
+    Misfit,
+    Sizes,
+    Usable,
+    allowed,
+    annotation_faults,
+    asked,
+    barred_models,
+    barred_request,
+    has_labels,
+    judged,
+    judged_on,
+    memory_on,
+    reasons,
+    said_of_gpus,
+    size_text,
+    without_effect,
+)
 from webhook.yaml_files.camel_model import CamelModel
 
 _ELSE = f"Select GPUs that are allowed, or leave the choice open, or ask {PLATFORM_TEAM}"
@@ -64,12 +77,12 @@ class MemorySettings(CamelModel):
     """How much memory one unit of a GPU resource may have."""
 
     min: GpuMemorySize | None = None
-    """The least memory, such as 16Gi. A pod may ask for more by its annotation. Unset: any."""
+    """The least memory, such as 16Gi; a pod may ask for more by its annotation. Unset: any."""
     max: GpuMemorySize | None = None
-    """The most memory, such as 24Gi. A pod may not ask for more by its annotation. Unset: any."""
+    """The most memory, such as 24Gi; a pod may not ask for more. Unset: any."""
 
 
-class Settings(SteeringSettings):
+class Settings(TableSettings):
     """Settings of `gpuTypes`."""
 
     allowed: Annotated[tuple[GpuKind, ...] | None, Field(examples=[["T4", "L4"]])] = None
@@ -80,8 +93,8 @@ class Settings(SteeringSettings):
     memory: MemorySettings = Field(default_factory=MemorySettings)
     """How much memory the GPUs, slices or shares of pods may have: `{min: 16Gi, max: 24Gi}`."""
     prefer: tuple[GpuModelName, ...] = ()
-    """Models and families that pods get preferably if they do not say which, the best one first: `[T4, L4]`. Karpenter
-    treats preferences as requirements, and drops them where no node satisfies them."""
+    """Models and families that pods get preferably if they name and prefer none, the best one first: `[T4, L4]`.
+    Karpenter treats preferences as requirements, and drops them where no node satisfies them."""
 
     @model_validator(mode="after")
     def _leaves_gpus(self) -> "Settings":
@@ -97,13 +110,7 @@ class Settings(SteeringSettings):
         return self
 
     @cached_property
-    def catalogue(self) -> Catalogue:
-        """The GPU models that names stand for."""
-        return catalogue_of(self.gpus)
-
-    @cached_property
     def usable(self) -> Usable:
-        """What pods may use that ask for no memory."""
         allowed = None if self.allowed is None else tuple([kind_of(name, self.catalogue) for name in self.allowed])
         denied = tuple([kind_of(name, self.catalogue) for name in self.denied])
         return Usable(UsableGpus(allowed, denied), Sizes(self.memory.min, self.memory.max), self.catalogue)
@@ -115,7 +122,6 @@ class Settings(SteeringSettings):
 
     @cached_property
     def is_silent(self) -> bool:
-        """Whether only pods that ask for memory are of any concern."""
         return not self.usable and not self.prefer
 
 
@@ -125,7 +131,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterable[PreferNodes]:
         return ()
     answer = unsuited(pod, settings, facts)
     nodes = candidates(pod, facts) if answer is None else answer.suitable
-    return preferences(pod, settings.prefer, nodes, settings.catalogue)
+    return _preferences(pod, settings.prefer, nodes, settings.catalogue)
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
@@ -139,7 +145,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         return
     gpus = _judged_gpus(pod, usable)
     classes = candidates(pod, facts) if gpus else ()
-    of_nodes = list(zip(classes, judged_on(classes, gpus, usable), strict=True))
+    of_nodes = [(nodes, judged_on(nodes, gpus, usable)) for nodes in classes]
     is_suited = any(misfit is None for _, misfit in of_nodes)
     if faults := [*annotation_faults(pod, settings.memory.max), *_named(pod, usable, is_suited=is_suited)]:
         yield from faults
@@ -180,7 +186,7 @@ def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
     are_all_alike = len({judged(gpu, frozenset({one}), usable) is None for one in models for gpu in gpus}) == 1
 
     def judge(classes: Sequence[NodeClass], are_candidates: tuple[bool, ...]) -> Judged:
-        of_nodes = judged_on(classes, gpus, usable)
+        of_nodes = [judged_on(nodes, gpus, usable) for nodes in classes]
         found = tuple([misfit and Unsuited(misfit.cause, str(misfit)) for misfit in of_nodes])
         elsewhere = None if are_all_alike else lambda: judge(*anywhere(pod, facts))
         are_there = holds and any(gpu.resource in one.gpu_resources for gpu in gpus for one in classes)
@@ -258,7 +264,6 @@ def _named(pod: Pod, usable: Usable, *, is_suited: bool) -> Iterator[Violation]:
 
 
 def _refusal(pod: Pod, usable: Usable, misfits: _Misfits) -> Violation:
-    """The refusal of a pod that could land on no GPU which it may use."""
     barred = [misfit for _, misfit in misfits]
     rule, least = allowed(usable, asked(pod), barred), usable.sizes.min
     found = f"could land on no GPU that it may use: {reasons(barred)}"
@@ -273,7 +278,44 @@ def _refusal(pod: Pod, usable: Usable, misfits: _Misfits) -> Violation:
     return Violation("spec", found, rule, _ELSE, follows_nodes=True)
 
 
-_SMALL_TEAM = {"allowed": ["T4", "L4"]}
+_HIGHEST = 100
+"""The largest weight that Kubernetes accepts."""
+_FIRST = (NVIDIA_PRODUCT, GKE_ACCELERATOR)
+"""Labels that are taken before others."""
+
+
+def _preferences(
+    pod: Pod, names: Sequence[str], classes: Sequence[NodeClass], catalogue: Catalogue
+) -> Iterator[PreferNodes]:
+    """Preferences for these models, the first name with the highest weight, by the labels of these classes of nodes.
+
+    None for a pod that says itself which models it wants or prefers, and for a model that no label of a node says.
+    """
+    prefers = any(one.key in catalogue.keys for term in pod.preferred for one in term.expressions)
+    if prefers or catalogue.models_of(pod) is not None:
+        return
+    for place, name in enumerate(names):
+        weight = max(_HIGHEST * (len(names) - place) // len(names), 1)
+        for expression in _of_models(catalogue.leaves(name), classes, catalogue):
+            yield PreferNodes(expression, weight)
+
+
+def _of_models(models: Models, classes: Sequence[NodeClass], catalogue: Catalogue) -> Iterator[Expression]:
+    """Expressions that together match every class of nodes with these models, by as few labels as possible."""
+    wanted = [nodes.labels for nodes in classes if (own := catalogue.models_at(nodes.labels)) and own <= models]
+    while wanted:
+        said: dict[str, set[str]] = {}
+        for labels in wanted:
+            for key in labels.keys() & catalogue.keys:
+                own = catalogue.models_at({key: labels[key]})
+                if own and own <= models:
+                    said.setdefault(key, set()).add(labels[key])
+        if not said:
+            return
+        best = min(said, key=lambda key: (-sum(key in labels for labels in wanted), key not in _FIRST, key))
+        yield Expression(best, Operator.IN, tuple(sorted(said[best])))
+        wanted = [labels for labels in wanted if labels.get(best) not in said[best]]
+
 
 RULE = Rule(
     key="gpuTypes",
@@ -281,8 +323,7 @@ RULE = Rule(
     problem="Small jobs take the largest GPUs, because nothing says which kinds a team may use, and people who need "
     "40 GB have to know the names of all GPUs that have them.",
     examples=(
-        Example(training_pod("nodeSelector: {nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3}"), _SMALL_TEAM),
-        Example(training_pod("tolerations: [{key: nvidia.com/gpu, operator: Exists}]"), _SMALL_TEAM),
+        Example(training_pod("tolerations: [{key: nvidia.com/gpu, operator: Exists}]"), {"allowed": ["T4", "L4"]}),
     ),
     settings=Settings,
     mutate=mutate,

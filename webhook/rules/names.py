@@ -15,9 +15,11 @@ from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, Val
 
 from webhook.cuda.cuda_tables import has_other_rows, tables_in
 from webhook.gpus.gpu_catalogue import Catalogue, catalogue_of
-from webhook.model.accelerators import ANY, accelerators_in
+from webhook.gpus.gpu_kinds import is_profile, known_profiles
+from webhook.model.accelerators import ANY, Accelerators, accelerators_in
+from webhook.model.globs import is_glob, overlap
 from webhook.model.shape import spelled
-from webhook.model.wording import closest
+from webhook.model.wording import closest, hint
 from webhook.quota.amounts import MIG_RESOURCES, is_unknown_slice
 
 
@@ -169,14 +171,14 @@ GpuResource = Annotated[str, AfterValidator(_gpu_resource)]
 """The name of a GPU resource."""
 
 
-def are_all_names_known(info: ValidationInfo) -> bool:
+def _are_all_names_known(info: ValidationInfo) -> bool:
     """Whether all names of GPUs and all rows of the platform are known, so that an unknown name is a mistake."""
     return accelerators_in(info.context) is not ANY and not has_other_rows(info.context)
 
 
 def _existing_resource(name: str, info: ValidationInfo) -> str:
     """Refuse a MIG slice that no known GPU has, unless `weights` has it: a limit for it would limit nothing."""
-    weights = info.data.get("weights") if are_all_names_known(info) else None
+    weights = info.data.get("weights") if _are_all_names_known(info) else None
     if weights is not None and name not in weights and is_unknown_slice(name, tables_in(info.context).gpus):
         close = closest(name, MIG_RESOURCES)
         hint = f"did you mean {close}? If it is right" if close else "if it is right"
@@ -204,10 +206,10 @@ ModelName = Annotated[str, AfterValidator(_model_name)]
 
 def _known_model(name: str, info: ValidationInfo) -> str:
     """Refuse a name that neither the catalogue nor `models` of the settings has."""
-    declared = info.data.get("models") if are_all_names_known(info) else None
+    declared = info.data.get("models") if _are_all_names_known(info) else None
     catalogue = catalogue_of(tables_in(info.context).gpus).extended(declared or {})
     if declared is not None and not catalogue.leaves(name):
-        meant = meant_model(name, catalogue)
+        meant = _meant_model(name, catalogue)
         if meant:
             remedy = f"did you mean {meant}? docs/rules.md names all, and others are declared under models"
         else:
@@ -216,7 +218,7 @@ def _known_model(name: str, info: ValidationInfo) -> str:
     return name
 
 
-def meant_model(name: str, catalogue: Catalogue) -> str:
+def _meant_model(name: str, catalogue: Catalogue) -> str:
     """The known name that is meant by another spelling or by the value of a label; empty if there is none."""
     found = catalogue.table.models_in(name)
     same = [known for known in catalogue.names if catalogue.leaves(known) == found]
@@ -225,3 +227,74 @@ def meant_model(name: str, catalogue: Catalogue) -> str:
 
 KnownModel = Annotated[str, AfterValidator(_known_model)]
 """The name of a GPU model in the catalogue or in `models`."""
+
+_SAMPLES = (
+    "nvidia.com/gpu",
+    "nvidia.com/gpu.shared",
+    *MIG_RESOURCES,
+    *(f"{name}.shared" for name in MIG_RESOURCES),
+    "nvidia.com/pgpu",
+    "amd.com/gpu",
+    *(f"amd.com/{mode}_nps{number}" for mode in ("spx", "dpx", "qpx", "cpx") for number in (1, 2, 4, 8)),
+    "gpu.intel.com/i915",
+    "gpu.intel.com/xe",
+    "intel.com/gpu",
+    "deviceclass.resource.kubernetes.io/gpu.nvidia.com",
+    "deviceclass.resource.kubernetes.io/mig.nvidia.com",
+)
+"""Names of GPU resources, of which a glob matches one if it is spelled right. Those of vGPU plugins are without end."""
+
+_check_resource_glob = bound(
+    253, "[A-Za-z0-9_./*?+-]+", "a glob of resource names; write letters, digits, - _ . / and the wildcards * and ?"
+)
+
+
+def _resource_glob(name: str, accelerators: Accelerators) -> None:
+    """Refuse a glob that matches no name of GPUs."""
+    _check_resource_glob(name)
+    samples = [*_SAMPLES, *(one.name for one in accelerators.declared if one.share is not None)]
+    if is_glob(name):
+        is_known = any(overlap(name, sample) for sample in samples) or name.startswith("nvidia.com/")
+    else:
+        is_known = accelerators.of(name) is not None
+    if not is_known:
+        remedy = hint(name, samples) or "; write one such as nvidia.com/mig-* or amd.com/*"
+        raise ValueError(f"{spelled(name)} is the name of no GPUs{remedy}")
+
+
+def _model(name: str, info: ValidationInfo, others: str) -> None:
+    catalogue = catalogue_of(tables_in(info.context).gpus)
+    if catalogue.leaves(name):
+        return
+    meant = _meant_model(name, catalogue)
+    remedy = f"did you mean {meant}? docs/rules.md names all{others}" if meant else f"docs/rules.md names all{others}"
+    raise ValueError(f"{spelled(name)} is no known model; {remedy}")
+
+
+def _gpu_kind(name: str, info: ValidationInfo) -> str:
+    if "/" in name or is_glob(name):
+        if _are_all_names_known(info):
+            _resource_glob(name, accelerators_in(info.context))
+    elif is_profile(name):
+        profiles = known_profiles(tables_in(info.context).gpus)
+        if _are_all_names_known(info) and name not in profiles:
+            raise ValueError(f"{spelled(name)} is a MIG profile of no GPU that is known{hint(name, profiles)}")
+    elif _are_all_names_known(info):
+        profile = closest(name.removeprefix("mig-"), known_profiles(tables_in(info.context).gpus))
+        if name.startswith("mig-") and profile:
+            raise ValueError(f"{spelled(name)} is no MIG profile; did you mean {profile}?")
+        _model(name, info, "; a name of resources has a slash, such as nvidia.com/mig-*")
+    return name
+
+
+def _preferred(name: str, info: ValidationInfo) -> str:
+    if _are_all_names_known(info):
+        _model(name, info, "")
+    return name
+
+
+GpuKind = Annotated[str, AfterValidator(_gpu_kind)]
+"""A model or family of the catalogue, a MIG profile, or a glob of resource names."""
+
+GpuModelName = Annotated[str, AfterValidator(_preferred)]
+"""A model or family of the catalogue."""

@@ -4,10 +4,14 @@ A setting with a closed choice of words is a Literal, or a StrEnum if other modu
 """
 
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, WithJsonSchema
 
+from webhook.cuda.cuda_tables import SHIPPED, CudaTables, tables_in
+from webhook.gpus.gpu_catalogue import Catalogue, catalogue_of
+from webhook.gpus.gpu_table import GpuTable
 from webhook.model.quantity import format_duration, parse_duration, parse_quantity
 from webhook.model.shape import FormatError, spelled
 from webhook.yaml_files.camel_model import CamelModel
@@ -100,3 +104,25 @@ class InjectionSettings(RuleSettings):
     if_missing: IfMissing = IfMissing.WARN
     """What happens to a pod that reaches validation without what the rule injected, because another webhook removed it:
     `refuse` or `warn`."""
+
+
+class TableSettings(RuleSettings):
+    """Settings of a rule that reads the tables of this release, with the rows of the platform."""
+
+    _tables: CudaTables = PrivateAttr(default_factory=lambda: SHIPPED)  # a default is copied whole each time
+
+    def model_post_init(self, context: Any, /) -> None:
+        self._tables = tables_in(context)
+
+    @cached_property
+    def tables(self) -> CudaTables:
+        return self._tables
+
+    @property
+    def gpu_table(self) -> GpuTable:
+        return self.tables.gpus
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """The GPU models that names stand for."""
+        return catalogue_of(self.gpu_table)

@@ -23,14 +23,9 @@ compared with what nodes list.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from itertools import islice
-from typing import Any
 
-from pydantic import PrivateAttr
-
-from webhook.cuda.cuda_tables import tables_in
-from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.claims import ClaimObject, claims_of
 from webhook.model.node import NodeClass, NodeClassState
 from webhook.model.pod import Pod
@@ -42,24 +37,15 @@ from webhook.rules.pending.impossible_claims import beyond_classes, impossible_c
 from webhook.rules.pending.wants import TELL
 from webhook.rules.pending.why_pending import why_pending
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
-from webhook.rules.rule_settings import Mode, RuleSettings
+from webhook.rules.rule_settings import Mode, TableSettings
 from webhook.rules.runtime_class import lacking_handler
 
 _MOST_REASONS, _MOST_CLAIMS = 8, 3
 """Reasons that are given for one pod, and missing claims that are told of it."""
 
 
-class Settings(RuleSettings):
+class Settings(TableSettings):
     """Settings of `schedulable`. Pools that scale from zero are declared in the policy's `nodePools`."""
-
-    _gpus: GpuTable = PrivateAttr(default_factory=lambda: GPUS)  # a default is copied whole each time
-
-    def model_post_init(self, context: Any, /) -> None:
-        self._gpus = tables_in(context).gpus
-
-    @cached_property
-    def gpus(self) -> GpuTable:
-        return self._gpus
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
@@ -78,7 +64,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         yield from _nowhere_beside(pod, facts) if feasible and pod.stands_within else ()
         return
     if pod.owner_kind != "DaemonSet":
-        yield from islice(why_pending(pod, facts, settings.gpus), _MOST_REASONS)
+        yield from islice(why_pending(pod, facts, settings.gpu_table), _MOST_REASONS)
 
 
 def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Advice]:

@@ -1,55 +1,64 @@
 """A container requests at most one unit of a shared GPU, because more units do not give more compute. A policy can keep
 pods off shared GPUs, or small work off whole GPUs.
 
-Where NVIDIA's device plugin shares GPUs by time-slicing or MPS with `renameByDefault`, their resource is called
-`nvidia.com/gpu.shared`, and that of shared MIG slices `nvidia.com/mig-1g.10gb.shared`. Without it, the labels of
-nodes tell shared GPUs apart: those of GPU Feature Discovery, and of Google Kubernetes Engine. One unit is access to a
-GPU that other containers use, too; two units do not promise twice the share. With `failRequestsGreaterThanOne` the
-plugin refuses more than one unit after the pod is scheduled: it fails with `UnexpectedAdmissionError` and stays until
-somebody deletes it.
+Shared GPUs and MIG slices are known by their resource (`nvidia.com/gpu.shared`, with `renameByDefault` of NVIDIA's
+device plugin) or by the labels of nodes: those of GPU Feature Discovery, and of Google Kubernetes Engine. Labels that
+are missing or contradict each other are no reason for anything.
 
-More than one unit is refused where the labels of every node that the pod could run on say that the device plugin
-refuses it: NVIDIA's does for MPS, unless its configuration sets `failRequestsGreaterThanOne: false`, and GKE's does for
-time-sharing. For other time-slicing the setting cannot be seen from outside the node, so the pod gets a warning, unless
-the policy knows (`failRequestsGreaterThanOne`). For a pod that waits in a queue or for a scheduling gate, all nodes are
-taken into account, whatever their taints. Labels that are missing or contradict each other are no reason for either.
+With `failRequestsGreaterThanOne` the plugin refuses more than one unit after the pod is scheduled: it fails with
+`UnexpectedAdmissionError` and stays. So more than one unit is refused where every node that the pod could run on
+refuses it: NVIDIA's plugin does for MPS, unless it is configured otherwise, and GKE's for time-sharing. For other
+time-slicing the pod gets a warning, unless the policy knows the setting. For a pod in a queue or behind a scheduling
+gate all nodes count, whatever their taints.
 
-`isolation` says which units of `nvidia.com/gpu` the pods of a namespace may get: GPUs of their own (`exclusive`), or
-shares and slices (`shared`). The labels of GPU Feature Discovery and of Google Kubernetes Engine tell units apart, also
-without `renameByDefault`. A pod is kept off nodes with other units as long as nodes are left, and refused if none is. A
-pod that requests a resource ending in `.shared` is refused by `exclusive`. A MIG slice is a GPU of one's own unless it
-is shared, and it is also a place for small work: both settings allow it. Nodes without such labels, and nodes whose
-labels contradict each other, stay eligible. GPUs by resource claims, GPUs of other vendors, and resources whose name
-says a MIG profile but not that the slice is shared, are not judged.
+`isolation` says which units of `nvidia.com/gpu` pods may get: GPUs of their own (`exclusive`), or shares and slices
+(`shared`). A pod is kept off nodes with other units as long as nodes are left, and refused if none is, or if it
+requests a `.shared` resource under `exclusive`. A MIG slice that is not shared is allowed by both. Not judged are GPUs
+by resource claims, of other vendors, and MIG profiles by name.
 
 Sources: README.md, api/config/v1/config.go and internal/rm/rm.go of NVIDIA/k8s-device-plugin;
 pkg/gpu/nvidia/gpusharing of GoogleCloudPlatform/container-engine-accelerators, whose plugin allows several units of a
 GPU that is shared by MPS on nodes with one GPU.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Literal
 
-from webhook.gpus.gpu_shares import GPU, Sharing, share_of
-from webhook.model.accelerators import Share
-from webhook.model.node import GKE_SHARING, NodeClass
+from webhook.cuda.offer import offer_of
+from webhook.gpus.gpu_names import GKE_ACCELERATOR
+from webhook.gpus.gpu_shares import GPU, SHARED_GPU, GpuShare, Sharing, share_of
+from webhook.gpus.gpu_table import GpuTable
+from webhook.gpus.steering import Cause
+from webhook.model.accelerators import SHARED_SUFFIX, Share
+from webhook.model.node import GKE_SHARING, GPU_REPLICAS, GPU_SHARING, NodeClass
 from webhook.model.pod import Container, GpuRequest, Pod
 from webhook.model.wording import few
-from webhook.rules.candidates import candidates
-from webhook.rules.gpu_isolation import Isolation, isolation_findings, judge_isolation, refused_shares
+from webhook.rules.candidates import anywhere, candidates, selected
 from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
-from webhook.rules.unsuited import Judged, SteeringSettings
+from webhook.rules.rule_settings import TableSettings
+from webhook.rules.unsuited import Judged, Unsuited, steering
+
+Isolation = Literal["any", "exclusive", "shared"]
+
+_PROMISE = {
+    "exclusive": "the policy keeps pods on GPUs and MIG slices of their own",
+    "shared": "the policy keeps pods on shared GPUs and MIG slices",
+}
+_MOST_NAMED = 3
+"""Resources that a remedy names."""
+_WORDS = {Sharing.TIME_SLICING: "time-slicing", Sharing.MPS: "MPS"}
 
 
-class Settings(SteeringSettings):
+class Settings(TableSettings):
     """Settings of `sharedGpus`."""
 
     isolation: Isolation = "any"
-    """Which units of `nvidia.com/gpu` pods may get, on nodes whose labels say what a unit is. `any`: all of them.
-    `exclusive`: no GPU or MIG slice that other pods use at the same time, by time-slicing or MPS. `shared`: no whole
-    GPU, but shares of GPUs and MIG slices."""
+    """Which units of `nvidia.com/gpu` pods may get, on nodes whose labels say what a unit is. `any`: all. `exclusive`:
+    none that other pods use at the same time, by time-slicing or MPS. `shared`: no whole GPU."""
     fail_requests_greater_than_one: bool = False
-    """Whether the configuration of NVIDIA's device plugin says the same for time-slicing, so that it refuses more than
-    one unit of a shared GPU."""
+    """Whether NVIDIA's device plugin is configured alike for time-slicing, so that it refuses more than one unit of a
+    shared GPU."""
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
@@ -61,14 +70,104 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
             if request.accelerator.is_shared or (request.resource == GPU and facts.divides_gpus()):
                 yield from _several(pod, container, request, settings, facts)
     if settings.isolation == "exclusive":
-        yield from refused_shares(pod)
+        yield from _refused_shares(pod)
     if settings.isolation != "any":
-        yield from isolation_findings(pod, settings.isolation, settings, facts)
+        yield from _isolation_findings(pod, settings, facts)
 
 
 def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
-    """The nodes whose units the pod must not get."""
-    return judge_isolation(pod, settings.isolation, settings, facts)
+    """The nodes whose units of nvidia.com/gpu are shared, or whole GPUs, where the pod must not have such a unit."""
+    isolation = settings.isolation
+    if isolation == "any" or not any(map(_units, pod.lasting_containers())):
+        return None
+
+    def judge(nodes: Sequence[NodeClass], are_candidates: tuple[bool, ...]) -> Judged:
+        found = tuple([_unsuited_by(one, isolation, settings.gpu_table) for one in nodes])
+        return Judged(nodes, found, are_candidates, settings.tables, anywhere=lambda: judge(*anywhere(pod, facts)))
+
+    return judge(*selected(pod, facts))
+
+
+def _isolation_findings(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
+    """Refuse a pod if a node that it could run on has the wrong units: enforced rules keep pods off such nodes."""
+    judged, isolation = unsuited(pod, settings, facts), settings.isolation
+    if judged is None or not any(judged.of_candidates) or (pod.is_gated and not judged.is_none_left):
+        return
+    reasons = few(list(dict.fromkeys(one.reason for one in judged.of_candidates if one is not None)))
+    for container in filter(_units, pod.lasting_containers()):
+        where, request = f"{container.path}.resources", f"requests {_units(container)} {GPU}"
+        if judged.is_none_left:
+            unit = "a whole GPU" if isolation == "shared" else "a share of a GPU"
+            found = f"{request}, and a unit is {unit} on every node that the pod could land on: {reasons}"
+            remedy = _remedy(isolation, facts)
+            yield Violation(where, found, _PROMISE[isolation], remedy, follows_nodes=True)
+        else:
+            why = " and no label separates them" if steering(judged).left else ""
+            found = f"{request}, and some nodes that the pod could land on have other units{why}: {reasons}"
+            mend = "Select other nodes by nodeSelector, or tell the platform team"
+            yield Violation(where, found, _PROMISE[isolation], mend, follows_nodes=True, is_kept_off=True)
+
+
+def _refused_shares(pod: Pod) -> Iterator[Violation]:
+    """The violations of containers that request a share of a GPU although the pod must not share."""
+    for container in pod.lasting_containers():
+        for request in container.gpu_requests:
+            if request.accelerator.is_shared and request.count:
+                yield Violation(
+                    f"{container.path}.resources",
+                    f"requests {request.count} {request.resource}, which other pods use at the same time",
+                    _PROMISE["exclusive"],
+                    _whole(request.resource),
+                )
+
+
+def _whole(resource: str) -> str:
+    """What to request instead of a share. What a name that a policy declares is a share of, nobody says."""
+    if resource.endswith(SHARED_SUFFIX):
+        return f"Request {resource.removesuffix(SHARED_SUFFIX)}"
+    return "Request GPUs that no other pod uses, or ask the platform team which there are"
+
+
+def _units(container: Container) -> int:
+    return sum([request.count for request in container.gpu_requests if request.resource == GPU])
+
+
+def _unsuited_by(nodes: NodeClass, isolation: Isolation, table: GpuTable) -> Unsuited | None:
+    share = share_of(nodes.labels, table)
+    is_unsuited = share.is_shared(GPU) if isolation == "exclusive" else _is_whole(share, nodes)
+    return _reason(offer_of(nodes.labels, table, nodes.by_slices).product, share, table) if is_unsuited else None
+
+
+def _is_whole(share: GpuShare, nodes: NodeClass) -> bool:
+    """Whether labels say for certain that a unit is a whole GPU.
+
+    GPU Feature Discovery says how GPUs are shared on every node, and Google Kubernetes Engine on every node whose GPUs
+    are shared or divided. A product alone, as people write it in a policy, leaves it open.
+    """
+    is_known = any(key in nodes.labels for key in (GPU_REPLICAS, GPU_SHARING, GKE_ACCELERATOR))
+    return is_known and not (share.fault or share.profile) and share.sharing is Sharing.NONE
+
+
+@lru_cache(maxsize=1024)
+def _reason(product: str, share: GpuShare, table: GpuTable) -> Unsuited:
+    name = table.short_name(product) if product else "a GPU of unknown model"
+    if share.sharing is Sharing.NONE:
+        return Unsuited(Cause.WHOLE, f"{name} is a whole GPU")
+    of = f"{share.profile} of {name}" if share.profile else name
+    return Unsuited(Cause.SHARED, f"{of} is shared by {_WORDS[share.sharing]}")
+
+
+def _remedy(isolation: Isolation, facts: Facts) -> str:
+    if isolation == "exclusive":
+        return "Select nodes whose GPUs are not shared by nodeSelector, or tell the platform team"
+    smaller = [
+        name for name in sorted(facts.gpu_resources()) if name == SHARED_GPU or name.startswith("nvidia.com/mig-")
+    ]
+    return (
+        f"Request {' or '.join(smaller[:_MOST_NAMED])}"
+        if smaller
+        else "Select nodes whose GPUs are shared, or tell the platform team"
+    )
 
 
 def _several(
@@ -114,7 +213,6 @@ RULE = Rule(
     "on its node with UnexpectedAdmissionError.",
     examples=(
         Example(training_pod(resources="{limits: {nvidia.com/gpu.shared: 4}}"), {"failRequestsGreaterThanOne": True}),
-        Example(training_pod("tolerations: [{key: nvidia.com/gpu, operator: Exists}]"), {"isolation": "shared"}),
     ),
     settings=Settings,
     validate=validate,

@@ -1,26 +1,22 @@
 """The nodes that do not suit a pod, with reasons, and the node affinity that keeps the pod off them.
 
-Several rules may have a say. A node suits a pod if it suits every rule. So their answers are put together before any
-node is excluded: what each rule excludes by itself could add up to all nodes.
+A node suits a pod if it suits every rule. So the answers of several rules are put together before any node is excluded:
+what each rule excludes by itself could add up to all nodes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import lru_cache
 from itertools import compress
-from typing import Any, NamedTuple
-
-from pydantic import PrivateAttr
+from typing import NamedTuple
 
 from webhook.cuda.assessment import expected_labels
-from webhook.cuda.cuda_tables import SHIPPED, CudaTables, tables_in
+from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.offer import offer_of
-from webhook.gpus.gpu_table import GpuTable
 from webhook.gpus.steering import OF_IMAGES, Cause, Steering, steer
 from webhook.model.edits import RequireNodes
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.model.requirements import requiring
-from webhook.rules.rule_settings import RuleSettings
 
 
 class Unsuited(NamedTuple):
@@ -52,12 +48,10 @@ class Judged(NamedTuple):
 
     @property
     def of_candidates(self) -> list[Unsuited | None]:
-        """The answers about the nodes that the pod could be scheduled to."""
         return list(compress(self.found, self.are_candidates))
 
     @property
     def suitable(self) -> list[NodeClass]:
-        """The nodes that the pod could be scheduled to, and that suit it."""
         of_nodes = zip(self.nodes, self.found, self.are_candidates, strict=True)
         return [nodes for nodes, unsuited, is_candidate in of_nodes if is_candidate and unsuited is None]
 
@@ -65,26 +59,6 @@ class Judged(NamedTuple):
     def is_none_left(self) -> bool:
         """Whether no node that the pod could be scheduled to suits it, although some are known."""
         return bool(self.found) and None not in self.of_candidates
-
-
-class SteeringSettings(RuleSettings):
-    """Settings of a rule that says which nodes do not suit a pod."""
-
-    _tables: CudaTables = PrivateAttr(default_factory=lambda: SHIPPED)  # a default is copied whole each time
-
-    def model_post_init(self, context: Any, /) -> None:
-        """Remember the tables of the policies that these settings belong to."""
-        self._tables = tables_in(context)
-
-    @cached_property
-    def tables(self) -> CudaTables:
-        """The tables of this release, with the rows of the platform."""
-        return self._tables
-
-    @property
-    def gpus(self) -> GpuTable:
-        """The table of GPU models among them."""
-        return self._tables.gpus
 
 
 def excluding(pod: Pod, *judged: Judged) -> Iterator[RequireNodes]:
@@ -105,33 +79,25 @@ def excluding(pod: Pod, *judged: Judged) -> Iterator[RequireNodes]:
 def steering(*judged: Judged) -> Steering:
     """Keeps a pod off all nodes that do not suit it by one of these answers, which are about the same nodes.
 
-    Nothing is excluded if none of the pod's candidates suits it. Most pods are judged on the same sequence of nodes, so
-    results are kept.
+    Nothing is excluded if none of the pod's candidates suits it.
     """
-    nodes, holds = judged[0].nodes, any(one.holds for one in judged)
     causes = tuple([tuple([one and one.cause for one in each.found]) for each in judged])
-    key = id(nodes), judged[0].tables, causes, judged[0].are_candidates, holds
-    known = _kept.get(key)
-    if known is None:
-        known = nodes, _steering(judged[0], causes, holds=holds)
-        if len(_kept) * (len(nodes) * len(causes) + 1) >= _MOST_KEPT:
-            _kept.clear()
-        _kept[key] = known
-    return known[1]
+    first, holds = judged[0], any(one.holds for one in judged)
+    return _steering(tuple(first.nodes), first.are_candidates, causes, first.tables, holds=holds)
 
 
-_Causes = tuple[tuple[Cause | None, ...], ...]
-_MOST_KEPT = 4096
-"""Causes that are kept, approximately."""
-_kept: dict[tuple[int, CudaTables, _Causes, tuple[bool, ...], bool], tuple[Sequence[NodeClass], Steering]] = {}
-"""Each value holds on to its nodes, so that no other sequence gets the same id meanwhile."""
-
-
-def _steering(judged: Judged, causes: _Causes, *, holds: bool) -> Steering:
-    nodes, tables = judged.nodes, judged.tables
+@lru_cache(maxsize=256)  # most pods are judged on the same nodes
+def _steering(
+    nodes: tuple[NodeClass, ...],
+    are_candidates: tuple[bool, ...],
+    causes: tuple[tuple[Cause | None, ...], ...],
+    tables: CudaTables,
+    *,
+    holds: bool,
+) -> Steering:
     unfit = {at for of_rule in causes for at, cause in enumerate(of_rule) if cause is not None}
     suitable = [at for at in range(len(nodes)) if at not in unfit]
-    is_none_left = any(judged.are_candidates) and not any(judged.are_candidates[at] for at in suitable)
+    is_none_left = any(are_candidates) and not any(are_candidates[at] for at in suitable)
     if not (unfit or holds) or is_none_left:
         return Steering((), ())
     others = [

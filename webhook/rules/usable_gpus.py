@@ -1,22 +1,33 @@
 """How GPUs suit what a pod may use: kinds of GPUs, and sizes of their memory.
 
-Judged is one unit of a resource, by what a pod says of itself or by the labels of a class of nodes. What is not certain
-suits every pod.
+Judged is one unit of a resource, by what a pod says of itself or by the labels of a class of nodes, and what a resource
+claim selects, or its DeviceClass gives. What is not certain suits every pod.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from pydantic import AfterValidator
 
 from webhook.gpus.gpu_catalogue import Catalogue, Models
 from webhook.gpus.gpu_kinds import Bar, Unit, UsableGpus, of_vendor
 from webhook.gpus.gpu_memory import GPU_MEMORY, UNKNOWN, UnitMemory, memory_of, profile_of
+from webhook.gpus.gpu_names import NVIDIA_PRODUCT
 from webhook.gpus.gpu_shares import SHAREABLE, GpuShare, share_of
 from webhook.gpus.steering import Cause
-from webhook.model.accelerators import Accelerator, Share, Vendor
+from webhook.model.accelerators import DEVICE_CLASSES, Accelerator, Share, Vendor
+from webhook.model.claims import MOST_ALLOCATED, TOO_LARGE, DeviceRequest, Requests
 from webhook.model.node import NodeClass
-from webhook.model.wording import few, offered
+from webhook.model.pod import Pod, changed
+from webhook.model.pod_reader import pod_from_raw
+from webhook.model.quantity import format_bytes, parse_quantity
+from webhook.model.shape import FormatError, spelled
+from webhook.model.wording import PLATFORM_TEAM, few, offered
+from webhook.rules.candidates import released
+from webhook.rules.rule import Advice, Facts, Violation
+from webhook.rules.rule_settings import LARGEST_SIZE, ByteSize
 
 _NO_LABELS: Mapping[str, str] = {}
 
@@ -92,30 +103,15 @@ def judged(gpu: Accelerator, models: Models, usable: Usable) -> Misfit | None:
     return _judged(unit, share, _NO_LABELS, usable, sizes)
 
 
-def judged_on(classes: Sequence[NodeClass], gpus: tuple[Accelerator, ...], usable: Usable) -> tuple[Misfit | None, ...]:
-    """Why nodes of each class do not suit a pod that requests these GPUs; None if they may suit.
-
-    Most pods are judged on the same sequence of classes, so judgements are kept.
-    """
-    key = id(classes), gpus, usable
-    known = _kept.get(key)
-    if known is None:
-        known = classes, tuple([_judged_on(nodes, gpus, usable) for nodes in classes])
-        if len(_kept) * (len(classes) + 1) >= _MOST_KEPT:
-            _kept.clear()
-        _kept[key] = known
-    return known[1]
-
-
-_MOST_KEPT = 4096
-"""Judgements that are kept, approximately."""
-_kept: dict[tuple[int, tuple[Accelerator, ...], Usable], tuple[Sequence[NodeClass], tuple[Misfit | None, ...]]] = {}
-"""Each value holds on to its classes, so that no other sequence gets the same id meanwhile."""
-
-
-def _judged_on(nodes: NodeClass, gpus: Sequence[Accelerator], usable: Usable) -> Misfit | None:
-    labels = tuple(nodes.labels.items())
-    return next((found for gpu in gpus if (found := _judged_at(gpu, labels, usable)) is not None), None)
+@lru_cache(maxsize=4096)
+def judged_on(nodes: NodeClass, gpus: tuple[Accelerator, ...], usable: Usable) -> Misfit | None:
+    """Why nodes of a class do not suit a pod that requests these GPUs; None if they may suit."""
+    share = share_of(nodes.labels, usable.catalogue.table)
+    for gpu in gpus:
+        unit = _unit(gpu, usable.catalogue.models_at(nodes.labels), share, usable.catalogue)
+        if (found := _judged(unit, share, nodes.labels, usable, usable.sizes)) is not None:
+            return found
+    return None
 
 
 def memory_on(nodes: NodeClass, gpu: Accelerator, catalogue: Catalogue) -> UnitMemory:
@@ -123,14 +119,6 @@ def memory_on(nodes: NodeClass, gpu: Accelerator, catalogue: Catalogue) -> UnitM
     share = share_of(nodes.labels, catalogue.table)
     unit = _unit(gpu, catalogue.models_at(nodes.labels), share, catalogue)
     return memory_of(gpu.resource, nodes.labels, share, unit.models, catalogue.table)
-
-
-@lru_cache(maxsize=4096)
-def _judged_at(gpu: Accelerator, labels: tuple[tuple[str, str], ...], usable: Usable) -> Misfit | None:
-    by_key = dict(labels)
-    share = share_of(by_key, usable.catalogue.table)
-    unit = _unit(gpu, usable.catalogue.models_at(by_key), share, usable.catalogue)
-    return _judged(unit, share, by_key, usable, usable.sizes)
 
 
 def _judged(unit: Unit, share: GpuShare, labels: Mapping[str, str], usable: Usable, sizes: Sizes) -> Misfit | None:
@@ -176,3 +164,134 @@ def _name(unit: Unit, share: GpuShare, catalogue: Catalogue) -> str:
     if name and share.is_shared(unit.resource):
         name = f"{name} shared by {share.replicas}"
     return name or unit.resource
+
+
+ANY_POD = pod_from_raw({"spec": {"tolerations": [{"operator": "Exists"}]}})  # could be scheduled to every node
+
+
+def barred_models(requests: Requests, usable: Usable, facts: Facts, pod: Pod = ANY_POD) -> Iterator[str]:
+    """What is wrong with the claim of a pod: it selects, or can give, only models that may not be used."""
+    if requests == TOO_LARGE:
+        if _by_models(usable.gpus):
+            yield "has too many alternatives, so nobody can check which GPUs it gives"
+        return
+    for request in requests:
+        if (found := barred_request(request, usable, facts, pod)) is not None:
+            verb = "selects" if all(devices.product for devices in request) else "can give only"
+            yield f"{verb} {found.name}"
+
+
+def barred_request(request: DeviceRequest, usable: Usable, facts: Facts, pod: Pod) -> Misfit | None:
+    """The models that a request can give, if none of them may be used; None if one may, or that is not certain."""
+    gpus, placed = _by_models(usable.gpus), released(changed(pod, accelerators=()), facts)  # nodes need not list them
+    found: dict[str, Bar] = {}
+    for devices in request if gpus else ():
+        if devices.least > min(facts.most_devices(devices.device_class) or MOST_ALLOCATED, MOST_ALLOCATED):
+            continue
+        product = "-".join(devices.product.split())
+        given = [{NVIDIA_PRODUCT: product}] if product else facts.gpus_given(devices.device_class, placed)
+        for labels in given or [{}]:
+            models = frozenset() if devices.is_administrative else usable.catalogue.models_at(labels)
+            bar = gpus.bar(Unit(DEVICE_CLASSES + devices.device_class, None, models)) if models else None
+            if bar is None:
+                return None
+            found[usable.catalogue.called(models) or few(sorted(models))] = bar
+    return Misfit(" or ".join(found), min(found.values())) if found else None
+
+
+def _by_models(gpus: UsableGpus) -> UsableGpus:
+    """What is said of models alone: devices of claims have no resource names. Their profile is open."""
+    allowed = None if any(kind.glob for kind in gpus.allowed or ()) else gpus.allowed
+    return UsableGpus(allowed, tuple([kind for kind in gpus.denied if not kind.glob]))
+
+
+ANNOTATION = "gpupolicy.dev/gpu-memory"
+"""The annotation with which a pod asks for GPUs with so much memory."""
+_WHERE = f"metadata.annotations[{ANNOTATION}]"
+
+LEAST_MEMORY = 2**27
+"""Bytes: no GPU, slice or share has less, so a smaller amount was written without its unit."""
+
+
+def _of_gpus(size: int) -> int:
+    if size < LEAST_MEMORY:
+        raise ValueError(f"{size} bytes are no amount of GPU memory; write it with its unit, such as 16Gi")
+    return size
+
+
+GpuMemorySize = Annotated[ByteSize, AfterValidator(_of_gpus)]
+
+
+def asked(pod: Pod, least: int = LEAST_MEMORY) -> int | None:
+    """The bytes that the annotation asks for; None without it, for what is no size, and for less than `least`."""
+    written = pod.annotations.get(ANNOTATION)
+    try:
+        size = parse_quantity(written) if isinstance(written, str) else 0
+    except FormatError:
+        return None
+    return size if isinstance(size, int) and least <= size < LARGEST_SIZE else None
+
+
+def annotation_faults(pod: Pod, most: int | None) -> Iterator[Violation]:
+    """What is wrong with the memory that the annotation asks for."""
+    if ANNOTATION not in pod.annotations:
+        return
+    size = asked(pod)
+    if size is None:
+        found = f"{spelled(pod.annotations[ANNOTATION])} is no amount of GPU memory"
+        if few_bytes := asked(pod, least=1):
+            found += f", but {few_bytes} bytes"
+        remedy = "Write a quantity with its unit, such as 40Gi"
+        yield Violation(_WHERE, found, "the pod asks for so much memory in each GPU", remedy)
+    elif most is not None and size > most:
+        found, allowed = f"asks for {size_text(size)} of GPU memory", f"the policy allows at most {format_bytes(most)}"
+        yield Violation(_WHERE, found, allowed, f"Ask for {format_bytes(most)} or less, or ask {PLATFORM_TEAM}")
+
+
+def without_effect(pod: Pod) -> Iterator[Advice]:
+    """Advice about an annotation on a pod none of whose GPUs has a memory that is known."""
+    if any(gpu.resource in SHAREABLE or profile_of(gpu.resource) for gpu in pod.accelerators):
+        return
+    names = sorted({gpu.resource for gpu in pod.accelerators})
+    if names:
+        what = f"the memory of {names[0]} is not known"
+    elif pod.resource_claims:
+        what = "the memory of devices of resource claims is not compared"
+    else:
+        return
+    told = f"{what}, so {spelled(pod.annotations[ANNOTATION])} has no effect"
+    yield Advice(_WHERE, told, "Select nodes with such GPUs, or devices by capacity in a selector of the claim")
+
+
+_MOST_REASONS = 8
+"""Kinds of GPUs that one message names."""
+
+
+def reasons(misfits: Iterable[Misfit]) -> str:
+    """Why a pod may not use GPUs, each reason once."""
+    found = list(dict.fromkeys(map(str, misfits)))
+    more = len(found) - _MOST_REASONS
+    return ", ".join(found[:_MOST_REASONS]) + (f" and {more} more" if more > 0 else "")
+
+
+def allowed(usable: Usable, wanted: int | None, misfits: Iterable[Misfit]) -> str:
+    """What the policy says, as far as it matters for these misfits; `wanted` is what the annotation of the pod says."""
+    bars, (least, most) = {misfit.bar for misfit in misfits}, usable.sizes
+    said = []
+    if Bar.NOT_ALLOWED in bars:
+        said.append(f"the policy allows only {few([one.name for one in usable.gpus.left])}")
+    if Bar.DENIED in bars:
+        said.append(f"the policy denies {few([one.name for one in usable.gpus.denied])}")
+    if None in bars and least is not None:
+        who = f"the annotation {ANNOTATION} asks for" if wanted == least else "the policy requires"
+        said.append(f"{who} {size_text(least)} of GPU memory")
+    if None in bars and most is not None:
+        said.append(f"the policy allows at most {size_text(most)} of GPU memory")
+    return " and ".join(said)
+
+
+def said_of_gpus(gpus: UsableGpus) -> str:
+    """What the policy says of kinds of GPUs."""
+    said = [f"allows only {few([one.name for one in gpus.left])}"] if gpus.allowed is not None else []
+    said += [f"denies {few([one.name for one in gpus.denied])}"] if gpus.denied else []
+    return f"the policy {' and '.join(said)}"

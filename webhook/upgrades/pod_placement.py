@@ -22,8 +22,7 @@ from webhook.model.pod import Container, Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.policy.policy_set import Policy
 from webhook.rules import cuda_driver
-from webhook.rules.candidates import candidates, released
-from webhook.rules.claimed_nodes import claimed_nodes
+from webhook.rules.candidates import candidates, claimed_nodes, released
 from webhook.rules.rule import Stage
 from webhook.rules.rule_settings import Mode
 from webhook.upgrades.changed_cluster import AlikeNodes, ChangedCluster, Mask

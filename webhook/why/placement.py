@@ -29,8 +29,7 @@ from webhook.outcome import Injection
 from webhook.policy.policy_set import Policy
 from webhook.rules import schedulable
 from webhook.rules.rule import Violation
-from webhook.rules.rule_settings import Mode
-from webhook.rules.unsuited import SteeringSettings
+from webhook.rules.rule_settings import Mode, TableSettings
 from webhook.why.explanation import LONGEST_PART, Clue, Explanation, ReasonCode
 from webhook.why.observed import (
     NodeState,
@@ -219,7 +218,7 @@ class ExcludedNodes:
         """The reason of a pod to which the policy leaves no node with room."""
         rules = few([one.rule for one in self.injections])
         nodes = [self.facts.cluster.nodes[name] for name in self.nodes]
-        tables = (one.settings.tables for one in self.policy.rules if isinstance(one.settings, SteeringSettings))
+        tables = (one.settings.tables for one in self.policy.rules if isinstance(one.settings, TableSettings))
         kinds = node_kinds(nodes, (), self.policy.accelerators, next(tables, SHIPPED))
         what = few(list(map(str, kinds)), LONGEST_PART) if kinds else few(self.nodes)
         message = f"the policy keeps it off all nodes with room for it ({rules}): {what}"
