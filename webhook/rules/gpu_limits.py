@@ -33,7 +33,7 @@ from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Container, GpuRequest, Pod
 from webhook.model.shape import spelled
 from webhook.model.wording import PLATFORM_TEAM, cut, few, not_enabled
-from webhook.model.workloads.placeholders import FILL_IN, is_placeholder
+from webhook.model.workloads.template import FILL_IN, is_placeholder
 from webhook.quota.quota_wording import number
 from webhook.quota.unit_parts import UnitParts
 from webhook.rules.claimed_gpus import ClaimedGpus, at_least, claimed_gpus, gpus_of_claim, used_by

@@ -32,7 +32,7 @@ from webhook.model.pod import Pod
 from webhook.model.requirements import placed, requiring
 from webhook.model.selectors import Expression, Operator
 from webhook.model.wording import asked, counted, cut, few, one_slip_away
-from webhook.model.workloads.placeholders import FILL_IN, is_placeholder
+from webhook.model.workloads.template import FILL_IN, is_placeholder
 from webhook.rules.pending.impossible_claims import beyond_classes, impossible_claims, unknown_classes
 from webhook.rules.pending.wants import TELL
 from webhook.rules.pending.why_pending import why_pending

@@ -6,7 +6,7 @@ import pytest
 
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import Template, templates_of
-from webhook.model.workloads.placeholders import is_placeholder
+from webhook.model.workloads.template import is_placeholder
 
 
 def of_workflow(**template: Any) -> tuple[Template, ...]:

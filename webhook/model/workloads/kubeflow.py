@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.model.json_parts import entries, listed, mapped, part
-from webhook.model.workloads.placeholders import is_placeholder
-from webhook.model.workloads.template import Template, count_of, from_template, mounted, with_the_rest
+from webhook.model.workloads.template import Template, count_of, from_template, is_placeholder, mounted, with_the_rest
 
 _NODE = "node"
 """Trainer's name for the job, and for the container, that a TrainJob's `trainer` describes."""
@@ -83,17 +82,8 @@ _CONTAINERS = {"driver": "spark-kubernetes-driver", "executor": "spark-kubernete
 """Role -> Spark's name for its container, unless a template names it."""
 
 
-def spark_application(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """SparkApplication."""
-    yield from _application(mapped(raw, "spec"), "spec")
-
-
-def scheduled_spark_application(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """ScheduledSparkApplication."""
-    yield from _application(mapped(raw, "spec", "template"), "spec.template")
-
-
-def _application(spec: Mapping[str, Any], where: str) -> Iterator[Template]:
+def spark_application(spec: Mapping[str, Any], where: str) -> Iterator[Template]:
+    """SparkApplication and ScheduledSparkApplication."""
     for name, pods in (("driver", 1), ("executor", _executors(spec))):
         role = _Role(spec, name, where)
         if role.own and not any(map(is_placeholder, (*role.gpus, *role.gpus.values()))):

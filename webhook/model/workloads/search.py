@@ -16,8 +16,7 @@ from webhook.model.pod import APP, INIT
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
 from webhook.model.workloads.controllers import labelled
-from webhook.model.workloads.placeholders import is_placeholder, settled, settled_template
-from webhook.model.workloads.template import Template
+from webhook.model.workloads.template import Template, is_placeholder, settled, settled_template
 
 MOST_PARTS = 1_000_000
 """Most maps and lists of one object that are searched."""

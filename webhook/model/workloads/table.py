@@ -6,18 +6,18 @@ from itertools import islice
 from typing import Any
 
 from webhook.model.json_parts import mapped, part
-from webhook.model.workloads import argo, groups, kserve, kubeflow, nvidia, ray, sgl_project
+from webhook.model.workloads import jobs, kubeflow, serving
 from webhook.model.workloads.controllers import labelled, waiting
 from webhook.model.workloads.search import number_of_specs, search
 from webhook.model.workloads.template import (
     Reader,
     Template,
+    at,
     count_of,
-    from_template,
     pods_of_job,
+    product,
     replicas,
     templates_in,
-    unknown_count,
 )
 
 
@@ -56,47 +56,45 @@ in these kinds."""
 _TOLERATIONS = frozenset({"spec.tolerations"})
 
 
-def _validated(
+def _one(
     path: str,
-    pods: Callable[[Mapping[str, Any]], int | None] = unknown_count,
+    pods: Callable[[Mapping[str, Any]], int | None] = lambda _: None,
     owner_kind: str = "",
     *,
     is_per_node: bool = False,
+    is_validated: bool = True,
 ) -> Reader:
-    """The reader of a kind of Kubernetes itself, whose template is at `path`. `pods` counts those of the part above."""
-    keys, where = path.split("."), f"{path}.spec"
-    above = keys[:-1]
+    """The reader of a kind with one template, at `path`. `pods` counts those of the part above.
+
+    The API server validates templates of its own kinds, whatever they are, so they are read even if they have no spec.
+    """
+    keys = path.split(".")
 
     def read(raw: Mapping[str, Any]) -> Iterator[Template]:
         template = part(raw, *keys)
-        if template is not None:
-            number = pods(mapped(raw, *above))
-            yield Template(template, where, "", number, is_per_node, owner_kind, is_validated=True)
+        if template is not None if is_validated else mapped(template, "spec"):
+            number = pods(mapped(raw, *keys[:-1]))
+            yield Template(template, f"{path}.spec", "", number, is_per_node, owner_kind, is_validated)
 
     return read
 
 
-def _rollout(raw: Mapping[str, Any]) -> Iterator[Template]:
-    spec = mapped(raw, "spec")
-    yield from from_template(spec.get("template"), "spec.template", pods=replicas(spec), owner_kind="ReplicaSet")
+def _pods_of_replicated_job(job: Mapping[str, Any]) -> int | None:
+    return product(replicas(job), pods_of_job(part(job, "template", "spec")))
 
 
-def _written(role: Mapping[str, Any]) -> int | None:
-    return count_of(role.get("replicas"), None)
-
-
-_RUNTIME = templates_in("spec.template.spec.replicatedJobs", "template.spec.template", unknown_count)
+_RUNTIME = templates_in("spec.template.spec.replicatedJobs", "template.spec.template", lambda _: None)
 """The reader of templates of a JobSet, which make no pods by themselves."""
 
 _KINDS = (
-    Workload("apps", "Deployment", _validated("spec.template", replicas, "ReplicaSet")),
-    Workload("apps", "StatefulSet", _validated("spec.template", replicas, "StatefulSet")),
-    Workload("apps", "DaemonSet", _validated("spec.template", owner_kind="DaemonSet", is_per_node=True)),
-    Workload("apps", "ReplicaSet", _validated("spec.template", replicas, "ReplicaSet")),
-    Workload("", "ReplicationController", _validated("spec.template", replicas, "ReplicationController")),
-    Workload("", "PodTemplate", _validated("template")),
-    Workload("batch", "Job", _validated("spec.template", pods_of_job, "Job")),
-    Workload("batch", "CronJob", _validated("spec.jobTemplate.spec.template", pods_of_job, "Job")),
+    Workload("apps", "Deployment", _one("spec.template", replicas, "ReplicaSet")),
+    Workload("apps", "StatefulSet", _one("spec.template", replicas, "StatefulSet")),
+    Workload("apps", "DaemonSet", _one("spec.template", owner_kind="DaemonSet", is_per_node=True)),
+    Workload("apps", "ReplicaSet", _one("spec.template", replicas, "ReplicaSet")),
+    Workload("", "ReplicationController", _one("spec.template", replicas, "ReplicationController")),
+    Workload("", "PodTemplate", _one("template")),
+    Workload("batch", "Job", _one("spec.template", pods_of_job, "Job")),
+    Workload("batch", "CronJob", _one("spec.jobTemplate.spec.template", pods_of_job, "Job")),
     Workload("kubeflow.org", "PyTorchJob", templates_in("spec.pytorchReplicaSpecs", "template")),
     Workload("kubeflow.org", "TFJob", templates_in("spec.tfReplicaSpecs", "template")),
     Workload("kubeflow.org", "MPIJob", kubeflow.mpi_job),
@@ -108,48 +106,52 @@ _KINDS = (
     Workload("trainer.kubeflow.org", "TrainJob", kubeflow.train_job),
     Workload("trainer.kubeflow.org", "TrainingRuntime", _RUNTIME),
     Workload("trainer.kubeflow.org", "ClusterTrainingRuntime", _RUNTIME, is_namespaced=False),
-    Workload("ray.io", "RayCluster", ray.ray_cluster),
-    Workload("ray.io", "RayJob", ray.ray_job),
-    Workload("ray.io", "RayCronJob", ray.ray_cron_job),
-    Workload("ray.io", "RayService", ray.ray_service),
-    Workload("serving.kserve.io", "InferenceService", kserve.inference_service),
-    Workload("serving.kserve.io", "LLMInferenceService", kserve.llm_inference_service),
-    Workload("serving.kserve.io", "LLMInferenceServiceConfig", kserve.llm_configuration),
-    Workload("serving.kserve.io", "ServingRuntime", kserve.serving_runtime),
-    Workload("serving.kserve.io", "ClusterServingRuntime", kserve.serving_runtime, is_namespaced=False),
+    Workload("ray.io", "RayCluster", at("spec", jobs.ray_cluster)),
+    Workload("ray.io", "RayJob", at("spec", jobs.ray_job)),
+    Workload("ray.io", "RayCronJob", at("spec.jobTemplate", jobs.ray_job)),
+    Workload("ray.io", "RayService", at("spec.rayClusterConfig", jobs.ray_cluster)),
+    Workload("serving.kserve.io", "InferenceService", serving.inference_service),
+    Workload("serving.kserve.io", "LLMInferenceService", serving.llm_inference_service),
+    Workload("serving.kserve.io", "LLMInferenceServiceConfig", serving.llm_configuration),
+    Workload("serving.kserve.io", "ServingRuntime", serving.serving_runtime),
+    Workload("serving.kserve.io", "ClusterServingRuntime", serving.serving_runtime, is_namespaced=False),
     Workload(
         "jobset.x-k8s.io",
         "JobSet",
-        templates_in("spec.replicatedJobs", "template.spec.template", groups.pods_of_replicated_job),
+        templates_in("spec.replicatedJobs", "template.spec.template", _pods_of_replicated_job),
     ),
-    Workload("leaderworkerset.x-k8s.io", "LeaderWorkerSet", groups.leader_worker_set),
-    Workload("disaggregatedset.x-k8s.io", "DisaggregatedSet", groups.disaggregated_set),
-    Workload("batch.volcano.sh", "Job", groups.volcano_job),
-    Workload("batch.volcano.sh", "CronJob", groups.volcano_cron_job),
-    Workload("flow.volcano.sh", "JobTemplate", groups.volcano_job),
-    Workload("argoproj.io", "Workflow", argo.workflow),
-    Workload("argoproj.io", "WorkflowTemplate", argo.workflow),
-    Workload("argoproj.io", "ClusterWorkflowTemplate", argo.workflow, is_namespaced=False),
-    Workload("argoproj.io", "CronWorkflow", argo.cron_workflow),
-    Workload("argoproj.io", "Rollout", _rollout),
+    Workload("leaderworkerset.x-k8s.io", "LeaderWorkerSet", at("spec", jobs.leader_worker_set)),
+    Workload("disaggregatedset.x-k8s.io", "DisaggregatedSet", jobs.disaggregated_set),
+    Workload("batch.volcano.sh", "Job", at("spec", jobs.volcano_job)),
+    Workload("batch.volcano.sh", "CronJob", at("spec.jobTemplate.spec", jobs.volcano_job)),
+    Workload("flow.volcano.sh", "JobTemplate", at("spec", jobs.volcano_job)),
+    Workload("argoproj.io", "Workflow", at("spec", jobs.workflow)),
+    Workload("argoproj.io", "WorkflowTemplate", at("spec", jobs.workflow)),
+    Workload("argoproj.io", "ClusterWorkflowTemplate", at("spec", jobs.workflow), is_namespaced=False),
+    Workload("argoproj.io", "CronWorkflow", at("spec.workflowSpec", jobs.workflow)),
+    Workload("argoproj.io", "Rollout", _one("spec.template", replicas, "ReplicaSet", is_validated=False)),
     Workload("argoproj.io", "Experiment", templates_in("spec.templates", "template", owner_kind="ReplicaSet")),
-    Workload("serving.knative.dev", "Service", kserve.knative_service),
-    Workload("sparkoperator.k8s.io", "SparkApplication", kubeflow.spark_application),
-    Workload("sparkoperator.k8s.io", "ScheduledSparkApplication", kubeflow.scheduled_spark_application),
-    Workload("apps.nvidia.com", "NIMService", nvidia.nim_service),
-    Workload("apps.nvidia.com", "NIMPipeline", nvidia.nim_pipeline),
-    Workload("nvidia.com", "DynamoGraphDeployment", nvidia.dynamo_graph),
-    Workload("nvidia.com", "DynamoComponentDeployment", nvidia.dynamo_component),
-    Workload("grove.io", "PodCliqueSet", groups.pod_clique_set),
-    Workload("grove.io", "PodClique", groups.pod_clique),
-    Workload("sagemaker.amazonaws.com", "HyperPodPyTorchJob", templates_in("spec.replicaSpecs", "template", _written)),
-    Workload("inference.sagemaker.aws.amazon.com", "InferenceEndpointConfig", groups.inference_endpoint_config),
-    Workload("ome.io", "InferenceService", sgl_project.inference_service),
-    Workload("ome.io", "ServingRuntime", sgl_project.serving_runtime),
-    Workload("ome.io", "ClusterServingRuntime", sgl_project.serving_runtime, is_namespaced=False),
-    Workload("workloads.x-k8s.io", "RoleBasedGroup", sgl_project.role_based_group),
-    Workload("workloads.x-k8s.io", "RoleBasedGroupSet", sgl_project.role_based_group_set),
-    Workload("slinky.slurm.net", "NodeSet", groups.node_set),
+    Workload("serving.knative.dev", "Service", serving.knative_service),
+    Workload("sparkoperator.k8s.io", "SparkApplication", at("spec", kubeflow.spark_application)),
+    Workload("sparkoperator.k8s.io", "ScheduledSparkApplication", at("spec.template", kubeflow.spark_application)),
+    Workload("apps.nvidia.com", "NIMService", serving.nim_service),
+    Workload("apps.nvidia.com", "NIMPipeline", serving.nim_pipeline),
+    Workload("nvidia.com", "DynamoGraphDeployment", serving.dynamo_graph),
+    Workload("nvidia.com", "DynamoComponentDeployment", at("spec", serving.dynamo_component)),
+    Workload("grove.io", "PodCliqueSet", jobs.pod_clique_set),
+    Workload("grove.io", "PodClique", jobs.pod_clique),
+    Workload(
+        "sagemaker.amazonaws.com",
+        "HyperPodPyTorchJob",
+        templates_in("spec.replicaSpecs", "template", lambda role: count_of(role.get("replicas"), None)),
+    ),
+    Workload("inference.sagemaker.aws.amazon.com", "InferenceEndpointConfig", jobs.inference_endpoint_config),
+    Workload("ome.io", "InferenceService", serving.ome_service),
+    Workload("ome.io", "ServingRuntime", serving.ome_runtime),
+    Workload("ome.io", "ClusterServingRuntime", serving.ome_runtime, is_namespaced=False),
+    Workload("workloads.x-k8s.io", "RoleBasedGroup", at("spec", jobs.role_based_group)),
+    Workload("workloads.x-k8s.io", "RoleBasedGroupSet", jobs.role_based_group_set),
+    Workload("slinky.slurm.net", "NodeSet", jobs.node_set),
 )
 
 WORKLOADS: Mapping[tuple[str, str], Workload] = {(one.group, one.kind): one for one in _KINDS}

@@ -14,7 +14,7 @@ from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.node import GPU_LABELS
 from webhook.model.selectors import Expression, Operator, Term
 from webhook.model.wording import cut, few, nearest
-from webhook.model.workloads.placeholders import FILL_IN, is_placeholder
+from webhook.model.workloads.template import FILL_IN, is_placeholder
 from webhook.rules.pending.wants import AFFINITY, TELL, Affinity, Labels, Want
 from webhook.rules.rule import Facts, Violation
 
