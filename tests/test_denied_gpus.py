@@ -7,7 +7,6 @@ from tests.denied_gpus import GPU, LATER, NODES, RULES, attempts, is_forbidden
 from tests.facts.samples import node
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.node_index import matching_nodes
 from webhook.model.pod_reader import pod_from_raw
 
 
@@ -27,7 +26,7 @@ def cluster(nodes: dict[str, tuple[dict[str, str], list[dict[str, str]]]]) -> Cl
 
 def reached(pod: dict, facts: ClusterFacts) -> list[str]:
     """The names of the nodes that the scheduler may choose."""
-    mask = matching_nodes(facts.cluster.table, pod_from_raw(pod), None)
+    mask = facts.cluster.table.matching_nodes(pod_from_raw(pod), None)
     return [name for at, name in enumerate(facts.cluster.nodes) if mask >> at & 1]
 
 

@@ -156,39 +156,39 @@ def test_nothing_is_remembered_of_another_machine_with_the_same_name():
 
 def test_a_change_of_runtime_classes_keeps_the_nodes_and_what_is_known_about_them():
     snapshot = Snapshot.of([gpu_node("a")], [runtime_class("runc")])
-    changed = snapshot.with_runtime_class(runtime_class("nvidia"))
+    changed = snapshot.with_class("runtime_classes", runtime_class("nvidia"))
     assert changed.nodes is snapshot.nodes
     assert {"runc", "nvidia"} == set(changed.runtime_classes)
-    assert {"nvidia"} == set(changed.without_runtime_class("runc").runtime_classes)
+    assert {"nvidia"} == set(changed.without_class("runtime_classes", "runc").runtime_classes)
     assert {"runc"} == set(snapshot.runtime_classes)
 
 
 def test_runtime_classes_that_stay_as_they_are_give_the_same_snapshot():
     snapshot = Snapshot.of((), [runtime_class("runc")])
-    assert snapshot.with_runtime_class(runtime_class("runc")) is snapshot
-    assert snapshot.with_runtime_classes([runtime_class("runc")]) is snapshot
-    assert snapshot.without_runtime_class("nvidia") is snapshot
-    assert snapshot.with_runtime_class({"handler": "nameless"}) is snapshot
+    assert snapshot.with_class("runtime_classes", runtime_class("runc")) is snapshot
+    assert snapshot.with_classes("runtime_classes", [runtime_class("runc")]) is snapshot
+    assert snapshot.without_class("runtime_classes", "nvidia") is snapshot
+    assert snapshot.with_class("runtime_classes", {"handler": "nameless"}) is snapshot
 
 
 def test_priority_classes_come_and_go_and_the_nodes_stay():
     snapshot = Snapshot.of([gpu_node("a")], [runtime_class("runc")], [priority_class("low", 10)])
-    changed = snapshot.with_priority_class(priority_class("high", 1000, is_default=True))
+    changed = snapshot.with_class("priority_classes", priority_class("high", 1000, is_default=True))
     assert {"low", "high"} == set(changed.priority_classes)
     assert changed.priority_classes["high"] == PriorityClass("high", 1000, is_default=True)
-    assert {"high"} == set(changed.without_priority_class("low").priority_classes)
+    assert {"high"} == set(changed.without_class("priority_classes", "low").priority_classes)
     assert {"low"} == set(snapshot.priority_classes)
     assert (changed.nodes, changed.runtime_classes) == (snapshot.nodes, snapshot.runtime_classes)
     assert changed.with_node(gpu_node("b")).priority_classes == changed.priority_classes
-    assert changed.with_runtime_classes([]).priority_classes == changed.priority_classes
+    assert changed.with_classes("runtime_classes", []).priority_classes == changed.priority_classes
 
 
 def test_priority_classes_that_stay_as_they_are_give_the_same_snapshot():
     snapshot = Snapshot.of((), (), [priority_class("low")])
-    assert snapshot.with_priority_class(priority_class("low")) is snapshot
-    assert snapshot.with_priority_classes([priority_class("low")]) is snapshot
-    assert snapshot.without_priority_class("high") is snapshot
-    assert snapshot.with_priority_class({"value": 1}) is snapshot
+    assert snapshot.with_class("priority_classes", priority_class("low")) is snapshot
+    assert snapshot.with_classes("priority_classes", [priority_class("low")]) is snapshot
+    assert snapshot.without_class("priority_classes", "high") is snapshot
+    assert snapshot.with_class("priority_classes", {"value": 1}) is snapshot
 
 
 def test_nodes_of_another_snapshot_leave_the_classes_as_they_are():
@@ -197,4 +197,4 @@ def test_nodes_of_another_snapshot_leave_the_classes_as_they_are():
     taken = snapshot.with_nodes_of(others)
     assert (set(taken.nodes), taken.unreadable) == ({"b"}, 1)
     assert (set(taken.runtime_classes), set(taken.priority_classes)) == ({"runc"}, {"low"})
-    assert snapshot.with_nodes_of(snapshot.with_priority_classes([])) is snapshot
+    assert snapshot.with_nodes_of(snapshot.with_classes("priority_classes", [])) is snapshot

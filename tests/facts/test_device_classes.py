@@ -12,8 +12,8 @@ GPU = "nvidia.com/gpu"
 PLAIN = Snapshot.of(
     [node("cpu", capacity={"cpu": "8"}), node("t4", taints=[GPU_TAINT], capacity={"cpu": "8", GPU: "1"})]
 )
-BY_CLASS = PLAIN.with_device_classes([device_class("gpu.nvidia.com", GPU), device_class("mig.nvidia.com")])
-UNKNOWN = PLAIN.with_device_classes(None)
+BY_CLASS = PLAIN.with_classes("device_classes", [device_class("gpu.nvidia.com", GPU), device_class("mig.nvidia.com")])
+UNKNOWN = PLAIN.with_classes("device_classes", None)
 SOMEWHERE = NodeClass({}, (), frozenset({GPU}), count=0, by_claim=True)
 
 
@@ -53,20 +53,25 @@ def test_a_resource_that_no_class_gives_has_no_such_candidate_unless_classes_are
 def test_a_device_that_is_no_gpu_may_come_from_a_class_too() -> None:
     asking = pod(asks={"rdma/hca": "1"})
     assert list(facts_of(PLAIN).feasible_nodes(asking)) == []
-    assert len(facts_of(PLAIN.with_device_classes([device_class("nic", "rdma/hca")])).feasible_nodes(asking)) == 1
+    assert (
+        len(facts_of(PLAIN.with_classes("device_classes", [device_class("nic", "rdma/hca")])).feasible_nodes(asking))
+        == 1
+    )
 
 
 def test_changes_of_classes_are_followed() -> None:
     asking = pod(gpus={GPU: 8})
-    snapshot = PLAIN.with_device_class(device_class("a", GPU)).with_device_class(device_class("b", GPU))
+    snapshot = PLAIN.with_class("device_classes", device_class("a", GPU)).with_class(
+        "device_classes", device_class("b", GPU)
+    )
     assert facts_of(snapshot).feasible_nodes(asking)
-    snapshot = snapshot.without_device_class("a")
+    snapshot = snapshot.without_class("device_classes", "a")
     assert facts_of(snapshot).feasible_nodes(asking)
-    assert not facts_of(snapshot.with_device_class(device_class("b"))).feasible_nodes(asking)
-    assert not facts_of(snapshot.with_device_class(device_class("b", "amd.com/gpu"))).feasible_nodes(asking)
-    assert not facts_of(snapshot.without_device_class("b")).feasible_nodes(asking)
-    assert snapshot.with_device_class(device_class("b", GPU)) is snapshot
-    assert not facts_of(UNKNOWN.with_device_classes([])).feasible_nodes(asking)
+    assert not facts_of(snapshot.with_class("device_classes", device_class("b"))).feasible_nodes(asking)
+    assert not facts_of(snapshot.with_class("device_classes", device_class("b", "amd.com/gpu"))).feasible_nodes(asking)
+    assert not facts_of(snapshot.without_class("device_classes", "b")).feasible_nodes(asking)
+    assert snapshot.with_class("device_classes", device_class("b", GPU)) is snapshot
+    assert not facts_of(UNKNOWN.with_classes("device_classes", [])).feasible_nodes(asking)
 
 
 @pytest.mark.parametrize(
@@ -81,12 +86,14 @@ def test_changes_of_classes_are_followed() -> None:
     ids=["nothing", "empty", "no name", "no spec", "no text"],
 )
 def test_what_makes_no_sense_gives_nothing(raw: Any) -> None:
-    for snapshot in (EMPTY.with_device_classes([raw]), EMPTY.with_device_class(raw)):
+    for snapshot in (EMPTY.with_classes("device_classes", [raw]), EMPTY.with_class("device_classes", raw)):
         assert not facts_of(snapshot).feasible_nodes(pod(gpus={GPU: 1}))
         assert not {one.extended for one in (snapshot.device_classes or {}).values()} - {""}
 
 
 def test_nodes_and_other_classes_change_without_it() -> None:
-    changed = BY_CLASS.with_node(node("another")).with_runtime_classes([]).with_priority_classes([])
+    changed = (
+        BY_CLASS.with_node(node("another")).with_classes("runtime_classes", []).with_classes("priority_classes", [])
+    )
     assert facts_of(changed.without_node("another")).feasible_nodes(pod(gpus={GPU: 8}))
     assert facts_of(BY_CLASS.with_nodes_of(EMPTY)).feasible_nodes(pod(gpus={GPU: 8}))

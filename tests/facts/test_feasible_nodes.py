@@ -54,7 +54,7 @@ def test_a_candidate_is_a_home_if_it_has_enough_of_everything(asking, matching, 
 
 def test_what_the_runtime_class_adds_counts_for_homes_too():
     scheduling = {"nodeSelector": {"zone": "b"}, "tolerations": [{"key": GPU, "operator": "Exists"}]}
-    facts = ClusterFacts(CLUSTER.cluster.with_runtime_class(runtime_class("nvidia", scheduling=scheduling)))
+    facts = ClusterFacts(CLUSTER.cluster.with_class("runtime_classes", runtime_class("nvidia", scheduling=scheduling)))
     assert housed(facts, pod(gpus={GPU: 1}, runtimeClassName="nvidia")) == 1
     assert housed(facts, pod(gpus={GPU: 2}, runtimeClassName="nvidia")) == 0
 

@@ -9,7 +9,7 @@ from tests.gpus.discovered_labels import discovered
 from webhook.facts.nodes import Node, node_from_raw
 from webhook.facts.snapshot import Snapshot, priority_class_from_raw, runtime_class_from_raw
 from webhook.gpus.gpu_shares import share_of
-from webhook.model.node import PriorityClass
+from webhook.model.node import PriorityClass, RuntimeClass
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
@@ -67,9 +67,9 @@ def test_no_node_and_no_class_is_too_strange(nodes, runtime_classes, priority_cl
     for raw in nodes:
         one_by_one = one_by_one.with_node(raw)
     for raw in runtime_classes:
-        one_by_one = one_by_one.with_runtime_class(raw)
+        one_by_one = one_by_one.with_class("runtime_classes", raw)
     for raw in priority_classes:
-        one_by_one = one_by_one.with_priority_class(raw)
+        one_by_one = one_by_one.with_class("priority_classes", raw)
     asking = pod(nodeSelector={"zone": ""}, tolerations=[{"operator": "Exists"}])
     assert counted(snapshot, asking) == counted(one_by_one, asking)
     assert snapshot.runtime_classes == one_by_one.runtime_classes
@@ -119,9 +119,8 @@ def test_runtime_handlers_are_unknown_unless_they_are_published(published, expec
 
 
 def test_the_first_form_of_runtime_classes_is_read_too():
-    found = runtime_class_from_raw({"metadata": {"name": "nvidia"}, "spec": {"runtimeHandler": "nvidia-legacy"}})
-    assert found is not None
-    assert found.handler == "nvidia-legacy"
+    raw = {"metadata": {"name": "nvidia"}, "spec": {"runtimeHandler": "nvidia-legacy"}}
+    assert runtime_class_from_raw(raw) == ("nvidia", RuntimeClass("nvidia", "nvidia-legacy"))
 
 
 @pytest.mark.parametrize(
@@ -143,7 +142,7 @@ def test_the_first_form_of_runtime_classes_is_read_too():
     ],
 )
 def test_a_priority_class_has_a_value_and_may_be_the_default(raw, expected):
-    assert expected == priority_class_from_raw({"metadata": {"name": "a"}, **raw})
+    assert ("a", expected) == priority_class_from_raw({"metadata": {"name": "a"}, **raw})
 
 
 def read(**parts) -> Node:

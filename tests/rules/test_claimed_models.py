@@ -201,7 +201,7 @@ def test_a_driver_that_restarts_makes_no_pod_impossible() -> None:
     """Its slices go for a while, and its GPUs stay: nothing is certain of the others then."""
     nodes = [node("n0"), node("n1"), node("cpu")]
     h100, t4 = slices(H100, T4)
-    away = EMPTY.with_nodes(nodes).with_device_classes(ALL).with_slices([h100, t4]).without_slice(t4)
+    away = EMPTY.with_nodes(nodes).with_classes("device_classes", ALL).with_slices([h100, t4]).without_slice(t4)
     away = away.with_claims(TEMPLATE, [template(GPU)])
     for snapshot in (away, away.with_nodes(nodes), away.with_node(node("n1", labels={"new": "label"}))):
         assert refused(claiming(), ClusterFacts(snapshot), SMALL) == []

@@ -77,7 +77,9 @@ def test_a_pod_is_not_refused_where_a_device_class_may_give_its_gpu_on_another_n
     """Nothing is known of that node, so neither a refusal nor a promise is certain."""
     facts = cluster(V100)
     assert told(gpu_pod(CUDA_13), facts)
-    by_class = replace(facts, cluster=facts.cluster.with_device_classes([device_class("gpu.nvidia.com", GPU)]))
+    by_class = replace(
+        facts, cluster=facts.cluster.with_classes("device_classes", [device_class("gpu.nvidia.com", GPU)])
+    )
     (found,) = told(gpu_pod(CUDA_13), by_class)
     assert isinstance(found, Advice)
     (unknown,) = told(gpu_pod("example.com/app:1"), by_class, unknown="warn")

@@ -66,8 +66,8 @@ DRA = ClusterFacts.of([node("cpu", capacity={"cpu": "8"})])
 @pytest.mark.parametrize("raw", [asking(8), asking(8, nodeSelector={"zone": "b"})], ids=["GPUs", "GPUs and a label"])
 def test_pods_whose_gpus_a_device_class_may_give_are_left_alone(classes, is_told, raw):
     """The scheduler makes a claim for them on nodes that list no GPU (KEP-5004)."""
-    assert bool(told(raw, ClusterFacts(DRA.cluster.with_device_classes(classes)))) == is_told
-    assert bool(told(raw, ClusterFacts(DRA.cluster.with_device_classes(classes)).with_pools(()))) == is_told
+    assert bool(told(raw, ClusterFacts(DRA.cluster.with_classes("device_classes", classes)))) == is_told
+    assert bool(told(raw, ClusterFacts(DRA.cluster.with_classes("device_classes", classes)).with_pools(()))) == is_told
 
 
 @pytest.mark.parametrize("operator", ["In", "NotIn"])

@@ -63,9 +63,9 @@ def read_facts(
         return None if own else found
 
     snapshot = EMPTY.with_accelerators(accelerators).with_nodes(_watched(read("", "Node", errors), on_node))
-    snapshot = snapshot.with_runtime_classes(read("node.k8s.io", "RuntimeClass", errors))
-    snapshot = snapshot.with_priority_classes(read("scheduling.k8s.io", "PriorityClass", errors))
-    snapshot = snapshot.with_device_classes(all_of("DeviceClass", errors))
+    snapshot = snapshot.with_classes("runtime_classes", read("node.k8s.io", "RuntimeClass", errors))
+    snapshot = snapshot.with_classes("priority_classes", read("scheduling.k8s.io", "PriorityClass", errors))
+    snapshot = snapshot.with_classes("device_classes", all_of("DeviceClass", errors))
     for kind in (CLAIM, TEMPLATE):
         snapshot = snapshot.with_claims(kind, read(GROUP, kind, ignored))
     snapshot = snapshot.with_slices(all_of(SLICE, ignored))

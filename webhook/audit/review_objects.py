@@ -193,11 +193,11 @@ def with_input_claims(
     for one in [one for one in documents if isinstance(one, Document)]:
         match one.kind, one.api_version.partition("/")[0]:
             case "DeviceClass", group if group == GROUP and cluster.device_classes:
-                cluster = cluster.with_device_class(one.object)
+                cluster = cluster.with_class("device_classes", one.object)
             case "RuntimeClass", "node.k8s.io" if cluster.runtime_classes:
-                cluster = cluster.with_runtime_class(one.object)
+                cluster = cluster.with_class("runtime_classes", one.object)
             case "PriorityClass", "scheduling.k8s.io" if cluster.priority_classes:
-                cluster = cluster.with_priority_class(one.object)
+                cluster = cluster.with_class("priority_classes", one.object)
     found = ((one, claim_from(one.object)) for one in documents if isinstance(one, Document))
     named = ((own_namespace(one) or namespace, claim) for one, claim in found if claim is not None)
     return replace(facts, cluster=cluster.with_more_claims(named))

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
-from webhook.facts import node_index
 from webhook.facts.node_index import Mask, NodeTable, changing_nodes, pool_table
+from webhook.facts.slice_index import SliceTable
 from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.gpus.gpu_names import AMD_PRODUCT, INTEL_PRODUCT, NVIDIA_PRODUCT
 from webhook.gpus.steering import AUTOSCALED
@@ -88,7 +88,7 @@ class ClusterFacts:
         return self.cluster.runtime_classes.keys()
 
     def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        return self._classes(node_index.matching_nodes, pod)
+        return self._classes(NodeTable.matching_nodes, pod)
 
     def changing_nodes(self, pod: Pod) -> Sequence[ChangingNodes]:
         if self.pools is None or not self.changing:
@@ -100,7 +100,7 @@ class ClusterFacts:
         return self.cluster.table.divides_gpus or (self.pools is not None and self.pools.divides_gpus)
 
     def selected_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        return self._classes(node_index.selected_nodes, pod)
+        return self._classes(NodeTable.selected_nodes, pod)
 
     def node_class(self, name: str) -> NodeClass | None:
         node = self.cluster.nodes.get(name)
@@ -111,7 +111,7 @@ class ClusterFacts:
 
         A pool may say how many GPUs its nodes have. Amounts of other resources are unknown and count as enough.
         """
-        return self._classes(node_index.feasible_nodes, pod)
+        return self._classes(NodeTable.feasible_nodes, pod)
 
     def knows_nodes(self) -> bool:
         return bool(self.cluster.nodes)
@@ -124,7 +124,7 @@ class ClusterFacts:
         runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "") if pod is not None else None
         amounts: set[int | None] = {0}
         for table in filter(None, (self.table, self.pools)):
-            among = table.everything if pod is None else node_index.matching_nodes(table, pod, runtime_class)
+            among = table.everything if pod is None else table.matching_nodes(pod, runtime_class)
             if among and not is_compared(resource):
                 return None
             amounts |= {amount for (amount,) in table.amounts_in(among, (resource,))}
@@ -132,7 +132,7 @@ class ClusterFacts:
 
     def amounts_on(self, pod: Pod, resources: tuple[str, ...]) -> Collection[tuple[int | None, ...]]:
         runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "")
-        return self.table.amounts_in(node_index.feasible_nodes(self.table, pod, runtime_class), resources)
+        return self.table.amounts_in(self.table.feasible_nodes(pod, runtime_class), resources)
 
     def label_values(self, key: str) -> Sequence[str]:
         of_pools = () if self.pools is None else self.pools.label_values(key)
@@ -156,25 +156,25 @@ class ClusterFacts:
     def device_classes(self) -> Sequence[str] | None:
         return sorted(self.cluster.device_classes) if self.cluster.device_classes else None
 
-    def most_devices(self, device_class: str) -> int | None:
+    def _counted_slices(self, device_class: str) -> tuple[DeviceClass, SliceTable] | None:
+        """A DeviceClass and the slices of all nodes; None where another node may offer devices of the class."""
         found, slices = (self.cluster.device_classes or {}).get(device_class), self.cluster.slices
         has_pools = self.pools is not None and bool(self.pools.gpu_resources)
-        if found is None or not found.driver or slices is None or has_pools:
-            return None
-        return slices.most(found.driver, found.type)
+        return None if found is None or not found.driver or slices is None or has_pools else (found, slices)
+
+    def most_devices(self, device_class: str) -> int | None:
+        known = self._counted_slices(device_class)
+        return None if known is None else known[1].most(known[0].driver, known[0].type)
 
     def part_of_device(self, device_class: str, memory: int) -> Fraction:
-        found, slices = (self.cluster.device_classes or {}).get(device_class), self.cluster.slices
-        has_pools = self.pools is not None and bool(self.pools.gpu_resources)
-        if found is None or not found.driver or slices is None or has_pools:
-            return Fraction(1)
-        return slices.part(found.driver, found.type, memory)
+        known = self._counted_slices(device_class)
+        return Fraction(1) if known is None else known[1].part(known[0].driver, known[0].type, memory)
 
     def untainted_devices(self, device_class: str, tolerated: Collection[str]) -> tuple[int, Set[str]] | None:
-        found, slices = (self.cluster.device_classes or {}).get(device_class), self.cluster.slices
-        if found is None or slices is None or not self.most_devices(device_class):
+        known = self._counted_slices(device_class)
+        if known is None or not known[1].most(known[0].driver, known[0].type):
             return None
-        return slices.untainted(found.driver, found.type, tolerated)
+        return known[1].untainted(known[0].driver, known[0].type, tolerated)
 
     def gpus_given(self, device_class: str, pod: Pod) -> Sequence[Mapping[str, str]]:
         found = (self.cluster.device_classes or {}).get(device_class, DeviceClass())

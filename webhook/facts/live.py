@@ -74,37 +74,29 @@ class LiveFacts:
         self._stale_after = stale_after
         self._snapshot = EMPTY.with_accelerators(accelerators)
         self._lock = Lock()
-        device_classes = claim_paths("deviceclasses")
         resources = (
-            WatchedResource(
-                "nodes", "/api/v1/nodes", self._replace_nodes, self._changed(Snapshot.with_node, Snapshot.without_node)
+            self._followed(
+                ("/api/v1/nodes",),
+                self._read_nodes,
+                Snapshot.with_nodes_of,
+                Snapshot.with_node,
+                lambda snapshot, raw: snapshot.without_node(raw["metadata"]["name"]),
             ),
-            WatchedResource(
-                "runtimeclasses",
-                "/apis/node.k8s.io/v1/runtimeclasses",
-                self._replaced(Snapshot.with_runtime_classes),
-                self._changed(Snapshot.with_runtime_class, Snapshot.without_runtime_class),
-                optional=True,
-            ),
-            WatchedResource(
-                "priorityclasses",
-                "/apis/scheduling.k8s.io/v1/priorityclasses",
-                self._replaced(Snapshot.with_priority_classes),
-                self._changed(Snapshot.with_priority_class, Snapshot.without_priority_class),
-                optional=True,
-            ),
-            WatchedResource(
-                "deviceclasses",
-                device_classes[0],
-                self._replaced(Snapshot.with_device_classes),
-                self._changed(Snapshot.with_device_class, Snapshot.without_device_class),
-                optional=True,
-                elsewhere=device_classes[1:],
-                refused=self._without_device_classes,
+            self._of_classes("runtime_classes", ("/apis/node.k8s.io/v1/runtimeclasses",)),
+            self._of_classes("priority_classes", ("/apis/scheduling.k8s.io/v1/priorityclasses",)),
+            self._of_classes(
+                "device_classes", claim_paths("deviceclasses"), EMPTY.with_classes("device_classes", None)
             ),
             *(self._of_claims(kind) for kind in CLAIMS),
-            self._dispensable(
-                SLICES, EMPTY.with_slices, Snapshot.with_slices_of, Snapshot.with_slice, Snapshot.without_slice
+            self._followed(
+                claim_paths(SLICES),
+                EMPTY.with_slices,
+                Snapshot.with_slices_of,
+                Snapshot.with_slice,
+                Snapshot.without_slice,
+                without_right=EMPTY,
+                optional=True,
+                is_dispensable=True,
             ),
         )
         self._watches = tuple(Watch(resource, server, clock, timing) for resource in resources)
@@ -128,33 +120,48 @@ class LiveFacts:
         for watch in self._watches:
             watch.join(max(0.0, deadline - time.monotonic()))
 
-    def _replace_nodes(self, raws: Iterable[object]) -> None:
-        listed = self._snapshot.with_nodes(raws)  # waits for the API server; no other thread changes nodes
-        with self._lock:
-            self._snapshot = self._snapshot.with_nodes_of(listed)
+    def _read_nodes(self, raws: Iterable[object]) -> Snapshot:
+        return self._snapshot.with_nodes(raws)  # waits for the API server; no other thread changes nodes
 
-    def _without_device_classes(self) -> None:
-        with self._lock:
-            self._snapshot = self._snapshot.with_device_classes(None)
+    def _of_classes(self, kind: str, paths: tuple[str, ...], without_right: Snapshot | None = None) -> WatchedResource:
+        return self._followed(
+            paths,
+            partial(EMPTY.with_classes, kind),
+            lambda snapshot, other: snapshot.with_classes_of(kind, other),
+            lambda snapshot, raw: snapshot.with_class(kind, raw),
+            lambda snapshot, raw: snapshot.without_class(kind, raw["metadata"]["name"]),
+            without_right=without_right,
+            optional=True,
+        )
 
     def _of_claims(self, kind: str) -> WatchedResource:
-        return self._dispensable(
-            CLAIMS[kind],
+        return self._followed(
+            claim_paths(CLAIMS[kind]),
             partial(EMPTY.with_claims, kind),
             lambda snapshot, other: snapshot.with_claims_of(kind, other),
             lambda snapshot, raw: snapshot.with_claim(kind, raw),
             lambda snapshot, raw: snapshot.without_claim(kind, raw["metadata"]["namespace"], raw["metadata"]["name"]),
+            without_right=EMPTY,
+            optional=True,
+            is_dispensable=True,
         )
 
-    def _dispensable(
+    def _followed(  # noqa: PLR0913  # how objects of a kind get into a snapshot
         self,
-        resource: str,
+        paths: tuple[str, ...],
         read: Callable[[Iterable[object]], Snapshot],
         taking: Callable[[Snapshot, Snapshot], Snapshot],
         with_one: Callable[[Snapshot, Mapping[str, Any]], Snapshot],
         without: Callable[[Snapshot, Mapping[str, Any]], Snapshot],
+        *,
+        without_right: Snapshot | None = None,
+        optional: bool = False,
+        is_dispensable: bool = False,
     ) -> WatchedResource:
-        """A watch of a resource of resource.k8s.io, for which no review waits. `taking` takes over what was `read`."""
+        """A watch of one kind, whose API has one of these `paths`. `taking` takes over what was `read` from a list.
+
+        `without_right` is taken over where the list is forbidden; with None the watch waits until it is allowed.
+        """
 
         def take(other: Snapshot) -> None:
             with self._lock:
@@ -164,38 +171,13 @@ class LiveFacts:
             with self._lock:
                 self._snapshot = (without if event == "DELETED" else with_one)(self._snapshot, raw)
 
-        path, *elsewhere = claim_paths(resource)
         return WatchedResource(
-            resource,
-            path,
+            paths[0].rpartition("/")[2],
+            paths[0],
             lambda raws: take(read(raws)),  # reading waits for the API server
             changed,
-            optional=True,
-            elsewhere=tuple(elsewhere),
-            refused=lambda: take(EMPTY),
-            is_dispensable=True,
+            optional=optional,
+            elsewhere=paths[1:],
+            refused=None if without_right is None else lambda: take(without_right),
+            is_dispensable=is_dispensable,
         )
-
-    def _replaced(
-        self, replaced: Callable[[Snapshot, Iterable[object]], Snapshot]
-    ) -> Callable[[Iterable[object]], None]:
-
-        def replace(raws: Iterable[object]) -> None:
-            listed = list(raws)
-            with self._lock:
-                self._snapshot = replaced(self._snapshot, listed)
-
-        return replace
-
-    def _changed(
-        self, changed: Callable[[Snapshot, object], Snapshot], deleted: Callable[[Snapshot, str], Snapshot]
-    ) -> Callable[[str, Mapping[str, Any]], None]:
-
-        def change(event: str, raw: Mapping[str, Any]) -> None:
-            with self._lock:
-                if event == "DELETED":
-                    self._snapshot = deleted(self._snapshot, raw["metadata"]["name"])
-                else:
-                    self._snapshot = changed(self._snapshot, raw)
-
-        return change

@@ -2,9 +2,7 @@
 
 Sets of nodes are integers with a bit for each node. So a pod with thousands of terms or values, which tenants write,
 costs its own length, and not that of the cluster for each of them. What is kept is about labels and resources of nodes,
-or has bounds; so pods cannot make it grow.
-
-`matching_nodes`, `selected_nodes` and `feasible_nodes` find the nodes for a pod.
+or has bounds; so pods cannot make it grow. Node pools are a table as well, each as if it were one node.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -29,11 +27,9 @@ NAME_FIELD = "metadata.name"
 """The only field of a node that a pod can select by. No label has this key."""
 
 _MOST_ANSWERS = 256
-"""Most answers of a kind that are kept."""
+"""Most answers that a table keeps."""
 _MOST_TOLERATIONS = 32
 """Most tolerations of a pod whose answer is kept."""
-_MOST_COLUMNS = 32
-"""Most resources of which all amounts are kept, 40 kB each for 5,000 nodes."""
 
 _Answer = TypeVar("_Answer")
 
@@ -45,11 +41,7 @@ class NodeTable:
         self.nodes = nodes
         self.everything: Mask = (1 << len(nodes)) - 1
         self._columns: dict[str, dict[str | None, int]] = {}
-        self._amounts: dict[str, tuple[int | None, ...]] = {}
-        self._repelling: dict[tuple[Toleration, ...], Mask] = {}
-        self._roomy: dict[tuple[str, int], Mask] = {}
-        self._classes: dict[Mask, tuple[NodeClass, ...]] = {}
-        self._combinations: dict[tuple[Mask, tuple[str, ...]], set[tuple[int | None, ...]]] = {}
+        self._answers: dict[Hashable, Any] = {}
         self._without: dict[tuple[str, ...], NodeTable] = {}
         self._last: tuple[Pod, RuntimeClass | None, tuple[Mask, Mask]] | None = None
 
@@ -96,12 +88,21 @@ class NodeTable:
 
     def classes(self, mask: Mask) -> tuple[NodeClass, ...]:
         """The classes of the nodes in `mask`; each counts its nodes in `mask`. Node pools count 0 nodes."""
-        return _kept(self._classes, mask, lambda: tuple(self._counted(mask)))
+        kept: tuple[NodeClass, ...] | None = self._answers.get(mask)
+        return self._kept(mask, lambda: tuple(self._counted(mask))) if kept is None else kept
 
     def _counted(self, mask: Mask) -> Iterator[NodeClass]:
         for kind, members in self.kinds:
             if found := members & mask:
                 yield replace(kind, count=found.bit_count()) if kind.count else kind
+
+    def _kept(self, question: Hashable, answer: Callable[[], _Answer]) -> _Answer:
+        found: _Answer | None = self._answers.get(question)
+        if found is None:
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers.clear()
+            found = self._answers[question] = answer()
+        return found
 
     def members(self, mask: Mask) -> tuple[Mask, ...]:
         """The nodes in `mask` of each class that `classes` returns, in its order."""
@@ -186,7 +187,7 @@ class NodeTable:
         matching = selected
         if selected and not pod.node_name:
             if len(tolerations) <= _MOST_TOLERATIONS:
-                matching &= ~_kept(self._repelling, tolerations, lambda: self._repelled(tolerations))
+                matching &= ~self._kept(tolerations, lambda: self._repelled(tolerations))
             else:
                 matching &= ~self._repelled(tolerations)
         self._last = pod, runtime_class, (matching, selected)
@@ -207,7 +208,15 @@ class NodeTable:
                     mask |= members
         return mask
 
-    def feasible(self, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
+    def matching_nodes(self, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
+        """The nodes that the pod, as it stands, could be scheduled to."""
+        return self.matching(pod, runtime_class)[0]
+
+    def selected_nodes(self, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
+        """The nodes that the pod could be scheduled to if it tolerated every taint."""
+        return self.matching(pod, runtime_class)[1]
+
+    def feasible_nodes(self, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
         """The matching nodes with room for all that the pod requests, if no other pod ran there."""
         mask = self.matching(pod, runtime_class)[0]
         for name, wanted in demand_of(pod).items() if mask else ():
@@ -220,21 +229,21 @@ class NodeTable:
             amounts = enumerate(self._amounts_of(resource))
             return mask_of([at for at, amount in amounts if amount is None or amount >= wanted], len(self.nodes))
 
-        return _kept(self._roomy, (resource, wanted), found)
+        return self._kept((resource, wanted), found)
 
     def _amounts_of(self, resource: str) -> tuple[int | None, ...]:
         """The amount of a resource that each node has; None where it is unknown."""
-        nodes = self.nodes.values()
-        return _kept(self._amounts, resource, lambda: tuple([node.amount(resource) for node in nodes]), _MOST_COLUMNS)
+        return self._kept(resource, lambda: tuple([node.amount(resource) for node in self.nodes.values()]))
 
     def amounts_in(self, mask: Mask, resources: tuple[str, ...]) -> set[tuple[int | None, ...]]:
         """What the nodes in `mask` have of these resources, each combination once."""
 
         def found() -> set[tuple[int | None, ...]]:
             columns = [self._amounts_of(name) for name in resources]
-            return {tuple([column[at] for column in columns]) for at in positions(mask)}
+            places = [at for at, bit in enumerate(reversed(f"{mask:b}")) if bit == "1"]
+            return {tuple([column[at] for column in columns]) for at in places}
 
-        return _kept(self._combinations, (mask, resources), found)
+        return self._kept((mask, resources), found)
 
 
 def mask_of(places: Iterable[int], size: int) -> Mask:
@@ -245,41 +254,10 @@ def mask_of(places: Iterable[int], size: int) -> Mask:
     return int.from_bytes(bits, "little")
 
 
-def positions(mask: Mask) -> list[int]:
-    """The positions of the nodes in a set, ascending."""
-    return [at for at, bit in enumerate(reversed(f"{mask:b}")) if bit == "1"]
-
-
-def _kept(
-    answers: dict[Any, _Answer], question: Hashable, answer: Callable[[], _Answer], most: int = _MOST_ANSWERS
-) -> _Answer:
-    found = answers.get(question)
-    if found is None:
-        if len(answers) >= most:
-            answers.clear()
-        found = answers[question] = answer()
-    return found
-
-
 def is_by_dra(pod: Pod, resource: str) -> bool:
     """Whether a DRA driver allocates the resource, so that no node lists it."""
     gpu = pod.known.of(resource)
     return gpu is not None and gpu.by_dra
-
-
-def matching_nodes(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
-    """The nodes that the pod, as it stands, could be scheduled to."""
-    return table.matching(pod, runtime_class)[0]
-
-
-def selected_nodes(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
-    """The nodes that the pod could be scheduled to if it tolerated every taint."""
-    return table.matching(pod, runtime_class)[1]
-
-
-def feasible_nodes(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
-    """The matching nodes with room for all that the pod requests, if no other pod ran there."""
-    return table.feasible(pod, runtime_class)
 
 
 @lru_cache(maxsize=256)
@@ -307,7 +285,7 @@ def changing_nodes(
     pools: tuple[NodePool, ...], declared: NodeTable, cluster: NodeTable, pod: Pod, runtime_class: RuntimeClass | None
 ) -> Iterator[ChangingNodes]:
     """The nodes of the cluster and the pools that match a pod now and will get another driver, pool by pool."""
-    of_nodes, of_pools = (matching_nodes(table, pod, runtime_class) for table in (cluster, declared))
+    of_nodes, of_pools = (table.matching_nodes(pod, runtime_class) for table in (cluster, declared))
     for pool in pools:
         change = pool.next
         if change is not None:

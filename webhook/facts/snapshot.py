@@ -4,7 +4,7 @@ A snapshot never changes. A change in the cluster makes a new snapshot, which sh
 rules cannot see, such as a node's heartbeat, gives the snapshot itself, with the indexes that it has built.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -64,8 +64,9 @@ class Snapshot:
         accelerators: Accelerators = BUILT_IN,
     ) -> "Snapshot":
         """The snapshot of these objects, as the API server gives them; `accelerators` says which resources are GPUs."""
-        snapshot = EMPTY.with_accelerators(accelerators).with_nodes(nodes).with_runtime_classes(runtime_classes)
-        snapshot = snapshot.with_priority_classes(priority_classes).with_device_classes(device_classes)
+        snapshot = EMPTY.with_accelerators(accelerators).with_nodes(nodes)
+        for kind, found in zip(_CLASSES, (runtime_classes, priority_classes, device_classes), strict=True):
+            snapshot = snapshot.with_classes(kind, found)
         for kind, raws in ((CLAIM, list(claims)), (TEMPLATE, list(templates))):
             snapshot = snapshot.with_claims(kind, raws) if raws else snapshot  # a file without any need not have all
         raws = list(slices)
@@ -124,38 +125,19 @@ class Snapshot:
         """The snapshot with these parts; the snapshot itself where they are as before."""
         return self if all(getattr(self, name) == part for name, part in parts.items()) else replace(self, **parts)
 
-    def with_runtime_classes(self, raws: Iterable[object]) -> "Snapshot":
-        found = filter(None, map(runtime_class_from_raw, raws))
-        return self._but(runtime_classes={one.name: one for one in found})
+    def with_classes(self, kind: str, raws: Iterable[object] | None) -> "Snapshot":
+        """The snapshot with all classes of a kind, a key of `_CLASSES`; None where DeviceClasses are not known."""
+        return self._but(**{kind: None if raws is None else dict(filter(None, map(_CLASSES[kind], raws)))})
 
-    def with_runtime_class(self, raw: object) -> "Snapshot":
-        found = runtime_class_from_raw(raw)
-        return self if found is None else self._but(runtime_classes={**self.runtime_classes, found.name: found})
+    def with_classes_of(self, kind: str, other: "Snapshot") -> "Snapshot":
+        return self._but(**{kind: getattr(other, kind)})
 
-    def without_runtime_class(self, name: str) -> "Snapshot":
-        return self._but(runtime_classes=_without(self.runtime_classes, name))
+    def with_class(self, kind: str, raw: object) -> "Snapshot":
+        found = _CLASSES[kind](raw)
+        return self if found is None else self._but(**{kind: (getattr(self, kind) or {}) | dict([found])})
 
-    def with_priority_classes(self, raws: Iterable[object]) -> "Snapshot":
-        found = filter(None, map(priority_class_from_raw, raws))
-        return self._but(priority_classes={one.name: one for one in found})
-
-    def with_priority_class(self, raw: object) -> "Snapshot":
-        found = priority_class_from_raw(raw)
-        return self if found is None else self._but(priority_classes={**self.priority_classes, found.name: found})
-
-    def without_priority_class(self, name: str) -> "Snapshot":
-        return self._but(priority_classes=_without(self.priority_classes, name))
-
-    def with_device_classes(self, raws: Iterable[object] | None) -> "Snapshot":
-        """The snapshot with these device classes; None where they are not known."""
-        return self._but(device_classes=None if raws is None else dict(filter(None, map(device_class_from_raw, raws))))
-
-    def with_device_class(self, raw: object) -> "Snapshot":
-        found = device_class_from_raw(raw)
-        return self if found is None else self._but(device_classes={**(self.device_classes or {}), found[0]: found[1]})
-
-    def without_device_class(self, name: str) -> "Snapshot":
-        return self._but(device_classes=_without(self.device_classes or {}, name))
+    def without_class(self, kind: str, name: str) -> "Snapshot":
+        return self._but(**{kind: _without(getattr(self, kind) or {}, name)})
 
     def with_claims(self, kind: str, raws: Iterable[object]) -> "Snapshot":
         """The snapshot with all claims, or templates, of a cluster. Only one object is in memory at a time."""
@@ -219,7 +201,7 @@ EMPTY = Snapshot()
 """A cluster about which nothing is known."""
 
 
-def runtime_class_from_raw(raw: object) -> RuntimeClass | None:
+def runtime_class_from_raw(raw: object) -> tuple[str, RuntimeClass] | None:
     """Read a RuntimeClass of any API version and shape: malformed parts are left out. None where it has no name."""
     runtime_class = mapped(raw)
     name = mapped(runtime_class.get("metadata")).get("name")
@@ -227,7 +209,7 @@ def runtime_class_from_raw(raw: object) -> RuntimeClass | None:
         return None
     handler = runtime_class.get("handler") or mapped(runtime_class.get("spec")).get("runtimeHandler")
     scheduling = mapped(runtime_class.get("scheduling"))
-    return RuntimeClass(
+    return name, RuntimeClass(
         name,
         handler if isinstance(handler, str) else "",
         tuple(
@@ -243,16 +225,24 @@ def runtime_class_from_raw(raw: object) -> RuntimeClass | None:
     )
 
 
-def priority_class_from_raw(raw: object) -> PriorityClass | None:
+def priority_class_from_raw(raw: object) -> tuple[str, PriorityClass] | None:
     """Read a PriorityClass of any shape: malformed parts are left out. None where it has no name."""
     priority_class = mapped(raw)
     name = mapped(priority_class.get("metadata")).get("name")
     if not isinstance(name, str) or not name:
         return None
     value = priority_class.get("value")
-    return PriorityClass(
+    return name, PriorityClass(
         name,
         value if type(value) is int else 0,
         is_default=priority_class.get("globalDefault") is True,
         preempts=priority_class.get("preemptionPolicy") != "Never",
     )
+
+
+_CLASSES: Mapping[str, Callable[[object], tuple[str, object] | None]] = {
+    "runtime_classes": runtime_class_from_raw,
+    "priority_classes": priority_class_from_raw,
+    "device_classes": device_class_from_raw,
+}
+"""Part of a snapshot -> reader of the name and the value of one object; None where it has no name."""

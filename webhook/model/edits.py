@@ -86,14 +86,13 @@ class Draft:
         """The last existing part on the way down `path`, copied for changes, and the number of keys that lead to it."""
         part = self._copied
         for depth, key in enumerate(path):
-            below = part.below.get(key)
-            if below is None:
-                found = part.value[key] if isinstance(key, int) else part.value.get(key)
+            if key not in part.below:
+                found = part.value[key] if isinstance(part.value, list) or key in part.value else None
                 if found is None:
                     return part, depth
-                below = part.below[key] = _Copy(found)
-                part.value[key] = below.value
-            part = below
+                part.below[key] = _Copy(found)
+                part.value[key] = part.below[key].value
+            part = part.below[key]
         return part, len(path)
 
 

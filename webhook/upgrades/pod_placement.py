@@ -15,7 +15,7 @@ from webhook.cuda.checks import Verdict
 from webhook.cuda.need import BuiltFor, Need
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.node_index import NodeTable, feasible_nodes, matching_nodes
+from webhook.facts.node_index import NodeTable
 from webhook.model.accelerators import Vendor
 from webhook.model.node import EVERYTHING, NodeClass
 from webhook.model.pod import Container, Pod
@@ -161,8 +161,8 @@ def placement_of(pod: Pod, settings: cuda_driver.Settings, moment: PolicyMoment)
     excluded = _excluded(pod, moment.policy, facts, len(verdicts))
     placed = released(pod, facts)
     runtime_class, everything = facts.runtime_class(pod.runtime_class or ""), facts.matching_nodes(placed)
-    masks = [feasible_nodes(table, placed, runtime_class) for table in moment.tables]
-    matching = [matching_nodes(table, placed, runtime_class) if pod.accelerators else 0 for table in moment.tables]
+    masks = [table.feasible_nodes(placed, runtime_class) for table in moment.tables]
+    matching = [table.matching_nodes(placed, runtime_class) if pod.accelerators else 0 for table in moment.tables]
     places = (
         ((bool(at), place), own)
         for at, classes in enumerate(moment.classes)

@@ -97,8 +97,10 @@ class ClusterView:
         self._is_read = True
         snapshot = self._snapshot.with_nodes(self._all_nodes("whether a node fits, and how many GPUs are free"))
         classes = self._all("node.k8s.io", "RuntimeClass", "which nodes RuntimeClasses select")
-        snapshot = snapshot.with_runtime_classes(classes or ())
-        snapshot = snapshot.with_device_classes(self._all(GROUP, "DeviceClass", "which DeviceClasses there are"))
+        snapshot = snapshot.with_classes("runtime_classes", classes or ())
+        snapshot = snapshot.with_classes(
+            "device_classes", self._all(GROUP, "DeviceClass", "which DeviceClasses there are")
+        )
         for kind in (CLAIM, TEMPLATE):
             snapshot = snapshot.with_claims(kind, self._all(GROUP, kind) or ())
         self._snapshot = snapshot.with_slices(self._all(GROUP, SLICE))
@@ -116,7 +118,7 @@ class ClusterView:
         if self.policy is None or all(one.rule is not priority_class.RULE for one in self.policy.rules):
             return ClusterFacts(self._snapshot), True
         classes = self._all("scheduling.k8s.io", "PriorityClass", "whether the rule priorityClass refuses its pods")
-        return ClusterFacts(self._snapshot.with_priority_classes(classes or ())), classes is not None
+        return ClusterFacts(self._snapshot.with_classes("priority_classes", classes or ())), classes is not None
 
     def states(self, names: Iterable[str]) -> dict[str, NodeState] | None:
         """The states of all nodes if they were read, else of these; None if nodes may not be read.

@@ -11,7 +11,6 @@ from typing import Any
 
 from webhook.audit.quota_report import ReportedQuota
 from webhook.audit.report import ObjectReference
-from webhook.facts import node_index
 from webhook.facts.facts import ClusterFacts
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.json_parts import listed, mapped, part, text
@@ -112,7 +111,7 @@ class NodeUsage:
 def fitting_names(pod: Pod, facts: ClusterFacts) -> tuple[str, ...]:
     """The names of the nodes with room for everything that the pod requests, if no other pod ran there."""
     table, runtime_class = facts.cluster.table, facts.runtime_class(pod.runtime_class or "")
-    mask = node_index.feasible_nodes(table, pod, runtime_class)
+    mask = table.feasible_nodes(pod, runtime_class)
     return tuple(name for at, name in enumerate(table.nodes) if mask >> at & 1)
 
 
