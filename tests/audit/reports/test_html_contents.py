@@ -2,18 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from tests.audit.reports.large_report import large
 from tests.audit.reports.parsed_page import ParsedPage
 from tests.audit.sample_report import empty, sample, sample_of_files
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import AuditReport, Comparison, Counts, Level
-from webhook.audit.reports.html.page import MOST_SHOWN, MOST_WITHOUT_SCRIPT, bar, render
+from webhook.audit.reports.html.page import MOST_SHOWN, MOST_WITHOUT_SCRIPT, render
 from webhook.outcome import printable
 
 REPORTS = [
@@ -131,16 +128,3 @@ def test_quotas_are_shown_as_exact_numbers_with_a_meter() -> None:
     assert "namespace team-nlp GPUs 10 8 125% 2 over 3 10 enforce" in text
     assert "shared research GPUs 12 3/7 24 52% 11 4/7 free 0 29 warn" in text
     assert [one.attributes["value"] for one in page.all("meter")][:2] == ["1.25", "1.0"]
-
-
-@example(amounts=[1321, 1235, 21708, 392335, 90, 1700], spare=683)  # the last segment would be 0.000% wide
-@given(amounts=st.lists(st.integers(0, 10**6), max_size=6), spare=st.integers(0, 10**6))
-def test_a_bar_never_ends_outside_itself(amounts: list[int], spare: int) -> None:
-    segments = bar([("some", amount) for amount in amounts], sum(amounts) + spare)
-    ends = [float(one.start[:-1]) + float(one.width[:-1]) for one in segments]
-    assert all(0 < end < 100.0015 for end in ends)  # both are rounded to thousandths
-    assert all(float(one.width[:-1]) > 0 for one in segments)
-
-
-def test_a_segment_is_as_wide_as_its_share() -> None:
-    assert [one.width for one in bar([("a", 1), ("b", Fraction(1, 2))], 2)] == ["50.000%", "25.000%"]

@@ -6,14 +6,21 @@ makes text nodes only, and the page's own Content-Security-Policy forbids anythi
 Findings become rows of texts: the script has all of them as data, and without it the page shows the first ones.
 """
 
+import json
+from base64 import b64encode
 from collections import namedtuple
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
 
 from webhook.audit.report import AuditFinding, AuditReport, Comparison, Level
 from webhook.audit.reports import report_wording as wording
-from webhook.audit.reports.html.page_parts import TableAbout, page_of
 from webhook.audit.reports.sections import FINDINGS, findings, lines, sections
 from webhook.outcome import printable
 
@@ -58,27 +65,6 @@ def _row(finding: AuditFinding, *, is_new: bool) -> Row:
     return Row(*map(printable, texts))
 
 
-_ABOUT = TableAbout(
-    noun="finding",
-    place="findings",
-    graded="level",
-    grades=tuple(Level),
-    choices=("namespace", "rule"),
-    numbers=("running",),
-    details=(
-        ("field", "Field"),
-        ("message", "Found"),
-        ("remedy", "Remedy"),
-        ("pods", "Pods"),
-        ("object", "Seen in"),
-        ("names", "Running"),
-        ("line", "Policy"),
-        ("mode", "Mode"),
-        ("source", "Source"),
-    ),
-)
-
-
 MOST_SHOWN = 200
 """Most rows of a table that the page shows; other formats have all rows."""
 MOST_WITHOUT_SCRIPT = 300
@@ -91,57 +77,98 @@ def render(report: AuditReport) -> str:
     before = ("newly-refused", "no-longer-refused", "changed", "refusals", "injected", "planned")
     totals = () if report.subject is not None else totals_of(report)
     words = {} if report.subject is None else {str(level): title for level, title in report.subject.levels.items()}
-    return page_of(
-        replace(_ABOUT, titles=words),
-        Row._fields,
-        rows(report.findings, report.comparison),
-        report=report,
-        title="GPU policy audit" if report.subject is None else report.subject.title,
-        words=words,
-        verdict=verdict(report),
-        totals=totals,
-        totals_bar=bar([(total.style, total.count) for total in totals], sum(total.count for total in totals)),
-        levels=[(level, sum(1 for _ in report.at(level))) for level in Level],
-        before=[section for section in listed if section.key in before],
-        after=[section for section in listed if section.key not in before],
-        unscripted=findings("findings", "Findings", report.findings[:MOST_WITHOUT_SCRIPT]),
-        lines=lines,
-        most_shown=MOST_SHOWN,
-        counted=wording.counted,
-        changes=wording.changes,
-        looked_at=wording.looked_at(report.counts),
+    script, style = _asset("script.js"), _asset("style.css")
+    data = _as_data(rows(report.findings, report.comparison), words)
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            content_security_policy=_content_security_policy(script, style),
+            script=Markup(script),  # noqa: S704  # a file of this package
+            style=Markup(style),  # noqa: S704  # a file of this package
+            data=Markup(data),  # noqa: S704  # holds no character that begins markup
+            report=report,
+            title="GPU policy audit" if report.subject is None else report.subject.title,
+            words=words,
+            verdict=verdict(report),
+            totals=totals,
+            levels=[(level, sum(1 for _ in report.at(level))) for level in Level],
+            before=[section for section in listed if section.key in before],
+            after=[section for section in listed if section.key not in before],
+            unscripted=findings("findings", "Findings", report.findings[:MOST_WITHOUT_SCRIPT]),
+            lines=lines,
+            most_shown=MOST_SHOWN,
+            counted=wording.counted,
+            changes=wording.changes,
+            looked_at=wording.looked_at(report.counts),
+        )
     )
 
 
-_NARROWEST = Fraction(6, 1000)
-"""Least width of a segment, as a share of the bar, so that every amount is visible."""
-_INVISIBLE = Fraction(1, 100_000)
-"""A share of the bar that is 0.000% or hardly more: segments before it took the room, each with its least width."""
+_DETAILS = {
+    "field": "Field",
+    "message": "Found",
+    "remedy": "Remedy",
+    "pods": "Pods",
+    "object": "Seen in",
+    "names": "Running",
+    "line": "Policy",
+    "mode": "Mode",
+    "source": "Source",
+}
+"""Column -> its title in an opened row."""
+_MEANT_BY_MARKUP = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A part of a bar: its style, its start and its width, in percent of the bar."""
+def _as_data(rows: Iterable[Row], words: Mapping[str, str]) -> str:
+    """Rows as JSON for a script element: the columns, every text once, and each row as indexes of its texts."""
+    places: dict[str, int] = {}
+    table = [[places.setdefault(text, len(places)) for text in row] for row in rows]
+    data = {
+        "levels": tuple(Level),
+        "words": words,
+        "details": _DETAILS,
+        "columns": Row._fields,
+        "texts": list(places),
+        "rows": table,
+    }
+    return json.dumps(data, separators=(",", ":")).translate(_MEANT_BY_MARKUP)
 
-    style: str
-    start: str
-    width: str
+
+def _content_security_policy(script: str, style: str) -> str:
+    """A policy that allows this script and this style only; `trusted-types` forbids them to make markup of texts."""
+    return (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
+        "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    )
 
 
-Bar = tuple[Segment, ...]
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-def bar(amounts: Iterable[tuple[str, int | Fraction]], whole: int | Fraction) -> Bar:
-    """A bar of segments side by side; it is full where the amounts add up to `whole`."""
-    segments = []
-    start = Fraction(0)
-    for style, amount in amounts:
-        if amount <= 0 or whole <= 0 or 1 - start < _INVISIBLE:
-            continue
-        width = min(max(Fraction(amount) / whole, _NARROWEST), 1 - start)
-        segments.append(Segment(style, f"{float(start * 100):.3f}%", f"{float(width * 100):.3f}%"))
-        start += width
-    return tuple(segments)
+@cache
+def _asset(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _shown(value: Any) -> Any:
+    """A value as the template shows it. Only the template itself makes markup."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return printable(value)
+    return f"{value:,}" if isinstance(value, int) else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 "use strict";
 // The table. Texts become text nodes and nothing else; state lives in the URL's fragment.
-// What the table is about stands in the data beside its rows: `about` says the `noun` for a row, the `place` in the
-// fragment, the `graded` column with its `grades` in order, the columns to choose by, those with numbers, and `details`.
 (() => {
   const root = document.documentElement;
   root.classList.add("js");
   const CHUNK = 100; // rows that are made at a time
+  const PLACE = "findings"; // id of the section, and the beginning of the fragment
+  const CHOICES = ["namespace", "rule"]; // columns by which people choose
 
   function make(tag, properties = {}, ...children) {
     const node = document.createElement(tag);
@@ -35,45 +35,45 @@
   }
 
   // State: what is asked for. null means everything, "" stands for objects in no namespace.
-  function readState(about) {
+  function readState(levels) {
     const [place, query = ""] = location.hash.slice(1).split(/\?(.*)/s);
-    const asked = new URLSearchParams(place === about.place ? query : "");
+    const asked = new URLSearchParams(place === PLACE ? query : "");
     const sort = asked.get("sort") || "";
     return {
       q: asked.get("q") || "",
-      chosen: Object.fromEntries(about.choices.map((name) => [name, asked.get(name)])),
-      grades: (asked.get(about.graded) || "").split(",").filter((grade) => about.grades.includes(grade)),
+      chosen: Object.fromEntries(CHOICES.map((name) => [name, asked.get(name)])),
+      grades: (asked.get("level") || "").split(",").filter((grade) => levels.includes(grade)),
       isNew: asked.get("change") === "new",
       column: sort.replace(/^-/, ""),
       isDescending: sort.startsWith("-"),
     };
   }
 
-  function stateAsFragment(state, about) {
+  function stateAsFragment(state) {
     const asked = new URLSearchParams();
     if (state.q) asked.set("q", state.q);
     for (const [name, value] of Object.entries(state.chosen)) if (value !== null) asked.set(name, value);
-    if (state.grades.length) asked.set(about.graded, state.grades.join(","));
+    if (state.grades.length) asked.set("level", state.grades.join(","));
     if (state.isNew) asked.set("change", "new");
     if (state.column) asked.set("sort", (state.isDescending ? "-" : "") + state.column);
-    return `#${about.place}${asked.size ? "?" : ""}${asked}`;
+    return `#${PLACE}${asked.size ? "?" : ""}${asked}`;
   }
 
-  function matching(rows, state, about) {
+  function matching(rows, state) {
     const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
     return rows.filter((row) =>
-      about.choices.every((name) => state.chosen[name] === null || row[name] === state.chosen[name]) &&
-      (!state.grades.length || state.grades.includes(row[about.graded])) &&
+      CHOICES.every((name) => state.chosen[name] === null || row[name] === state.chosen[name]) &&
+      (!state.grades.length || state.grades.includes(row.level)) &&
       (!state.isNew || row.change === "new") &&
       words.every((word) => row.words.includes(word)));
   }
 
   const collator = new Intl.Collator("en", { numeric: true });
 
-  function sorted(rows, { column, isDescending }, about) {
+  function sorted(rows, { column, isDescending }, levels) {
     if (!column) return rows;
-    const isNumber = about.numbers.includes(column);
-    const by = (row) => column === about.graded ? about.grades.indexOf(row[column]) : isNumber ? Number(row[column]) : row[column];
+    const isNumber = column === "running";
+    const by = (row) => column === "level" ? levels.indexOf(row[column]) : isNumber ? Number(row[column]) : row[column];
     const compare = (a, b) => typeof a === "number" ? a - b : collator.compare(a, b);
     const sign = isDescending ? -1 : 1;
     return rows.map((row) => [by(row), row])
@@ -85,7 +85,6 @@
     const table = document.getElementById("table");
     if (!table) return;
     const data = JSON.parse(document.getElementById("data").textContent);
-    const about = data.about;
     const rows = readRows(data);
     const body = table.tBodies[0];
     const form = document.getElementById("filter");
@@ -94,9 +93,9 @@
     const reset = document.getElementById("reset");
     const heads = [...table.querySelectorAll("[data-column]")];
     const columns = heads.map((head) => head.dataset.column);
-    const choices = Object.fromEntries(about.choices.map((name) => [name, fill(name)]));
+    const choices = Object.fromEntries(CHOICES.map((name) => [name, fill(name)]));
     const open = new Set(); // rows whose details are shown
-    let state = readState(about);
+    let state = readState(data.levels);
     let shown = [];
     let made = 0;
 
@@ -112,11 +111,11 @@
     function summaryCell(row, column, toggle) {
       const cell = (name, ...children) => make("td", { role: "cell", class: name }, ...children);
       const text = row[column];
-      if (column === about.graded) return cell("level", make("span", { class: `badge ${text}` }, icon(text), ` ${about.titles[text] || text}`));
+      if (column === "level") return cell("level", make("span", { class: `badge ${text}` }, icon(text), ` ${data.words[text] || text}`));
       if (column === "owner") return make("th", { role: "rowheader", scope: "row", class: "owner" }, toggle);
       if (column === "rule") return cell("rule", make("code", {}, text));
       if (column === "message") return cell("message", make("span", {}, text), ...(row.remedy ? [make("div", { class: "remedy" }, `${row.remedy}.`)] : []));
-      if (about.numbers.includes(column)) return cell("number", text ? Number(text).toLocaleString("en") : "");
+      if (column === "running") return cell("number", text ? Number(text).toLocaleString("en") : "");
       return cell(column, text);
     }
 
@@ -136,7 +135,7 @@
 
     function detailsRow(row) {
       const list = make("dl");
-      for (const [name, title] of about.details) {
+      for (const [name, title] of Object.entries(data.details)) {
         if (row[name]) list.append(make("div", { class: name }, make("dt", {}, title), make("dd", {}, row[name])));
       }
       return make("tr", { role: "row", class: "details", id: `details-${row.index}` },
@@ -162,26 +161,26 @@
 
     function chosen() {
       return [
-        state.grades.map((grade) => about.titles[grade] || grade).join(" or "),
+        state.grades.map((grade) => data.words[grade] || grade).join(" or "),
         state.isNew && "newly refused",
-        ...about.choices.toReversed().map((name) => state.chosen[name] !== null && (state.chosen[name] ? `${name} ${state.chosen[name]}` : `in no ${name}`)),
+        ...["rule", "namespace"].map((name) => state.chosen[name] !== null && (state.chosen[name] ? `${name} ${state.chosen[name]}` : `in no ${name}`)),
         state.q && `with “${state.q}”`,
       ].filter(Boolean);
     }
 
     function told(parts) {
-      const all = `${rows.length.toLocaleString("en")} ${about.noun}${rows.length === 1 ? "" : "s"}`;
+      const all = `${rows.length.toLocaleString("en")} finding${rows.length === 1 ? "" : "s"}`;
       if (parts.length) return `${shown.length.toLocaleString("en")} of ${all}: ${parts.join(", ")}`;
       return rows.length === 1 ? all : `All ${all}`;
     }
 
     function show() {
-      shown = sorted(matching(rows, state, about), state, about);
+      shown = sorted(matching(rows, state), state, data.levels);
       made = 0;
       body.replaceChildren();
       makeRows(CHUNK);
       if (!shown.length) {
-        body.append(make("tr", { role: "row", class: "nothing" }, make("td", { role: "cell", colspan: columns.length }, `No ${about.noun} is like this.`)));
+        body.append(make("tr", { role: "row", class: "nothing" }, make("td", { role: "cell", colspan: columns.length }, "No finding is like this.")));
       }
       const parts = chosen();
       status.textContent = told(parts);
@@ -199,7 +198,7 @@
         const at = state.chosen[name] === null ? -1 : values.indexOf(state.chosen[name]);
         form.elements[name].value = at < 0 ? "" : String(at);
       }
-      for (const box of form.querySelectorAll(`[name=${about.graded}]`)) box.checked = state.grades.includes(box.value);
+      for (const box of form.querySelectorAll("[name=level]")) box.checked = state.grades.includes(box.value);
       for (const box of form.querySelectorAll("[name=change][value=new]")) box.checked = state.isNew;
     }
 
@@ -208,8 +207,8 @@
       return {
         ...state,
         q: form.elements.q.value.trim(),
-        chosen: Object.fromEntries(about.choices.map((name) => [name, choice(name)])),
-        grades: [...form.querySelectorAll(`[name=${about.graded}]:checked`)].map((box) => box.value),
+        chosen: Object.fromEntries(CHOICES.map((name) => [name, choice(name)])),
+        grades: [...form.querySelectorAll("[name=level]:checked")].map((box) => box.value),
         isNew: form.querySelector("[name=change][value=new]:checked") !== null,
       };
     }
@@ -218,7 +217,7 @@
     let writing = 0;
     function writeFragment() {
       clearTimeout(writing);
-      writing = setTimeout(() => { try { history.replaceState(null, "", stateAsFragment(state, about)); } catch { /* not here */ } }, 200);
+      writing = setTimeout(() => { try { history.replaceState(null, "", stateAsFragment(state)); } catch { /* not here */ } }, 200);
     }
 
     function change(to) {
@@ -228,25 +227,25 @@
     }
 
     function sortBy(column) {
-      if (state.column !== column) change({ ...state, column, isDescending: about.numbers.includes(column) });
-      else if (state.isDescending === about.numbers.includes(column)) change({ ...state, isDescending: !state.isDescending });
+      if (state.column !== column) change({ ...state, column, isDescending: column === "running" });
+      else if (state.isDescending === (column === "running")) change({ ...state, isDescending: !state.isDescending });
       else change({ ...state, column: "", isDescending: false });
     }
 
     function readFragment() {
-      if (!location.hash.startsWith(`#${about.place}?`)) return;
+      if (!location.hash.startsWith(`#${PLACE}?`)) return;
       clearTimeout(writing);
-      state = readState(about);
+      state = readState(data.levels);
       if (!columns.includes(state.column)) state.column = "";
       showControls();
       show();
-      document.getElementById(about.place).scrollIntoView();
+      document.getElementById(PLACE).scrollIntoView();
     }
 
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("input", () => change(readControls()));
     reset.addEventListener("click", () => {
-      const chosen = Object.fromEntries(about.choices.map((name) => [name, null]));
+      const chosen = Object.fromEntries(CHOICES.map((name) => [name, null]));
       change({ ...state, q: "", chosen, grades: [], isNew: false });
       showControls();
       form.elements.q.focus();
