@@ -99,15 +99,11 @@ def verdicts(raw: dict[str, Any], policies: PolicySet, now: float) -> dict[str, 
 
 
 def audited_at(raw: dict[str, Any], policies: PolicySet, now: float):
-    from webhook.audit.auditing import Audit, AuditPolicies, Background
-    from webhook.audit.object_sources import of_files
+    from tests.audit.audits import report_of
+    from webhook.audit.object_sources import Background, of_files
 
-    document = Document("f.yaml", 1, 1, raw)
-    source = of_files([document], "default", Background(FACTS))
-    using = AuditPolicies.of("policies", policies, source.background, now=now)
-    audit = Audit(using, source.owners, source.place, datetime.fromtimestamp(now, UTC))
-    audit.add(document)
-    return audit.report(source.background)
+    source = of_files([Document("f.yaml", 1, 1, raw)], "default", Background(FACTS))
+    return report_of(replace(source, now=now), policies)
 
 
 OBJECTS = {

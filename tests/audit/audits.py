@@ -1,20 +1,18 @@
 """Audits as tests make them, of objects that were in a file or that a cluster holds."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from tests.audit.owned import reference_to
 from tests.build import FACTS
-from webhook.audit.auditing import Audit, AuditPolicies, AuditScope, Background
-from webhook.audit.cluster_objects import NamespaceScope
+from webhook.audit.auditing import Audit
 from webhook.audit.documents import Document, DocumentError
-from webhook.audit.object_sources import ObjectSource, of_files
+from webhook.audit.object_sources import Background, ObjectSource, of_files
 from webhook.audit.owners import Owners
 from webhook.audit.report import AuditFinding, AuditReport, Level
 from webhook.facts.facts import ClusterFacts
-from webhook.ledger.ledger_store import GpuPod
 from webhook.policy.policy_set import PolicySet
 
 CREATED = datetime(2026, 3, 9, 6, 30, tzinfo=UTC)
@@ -23,43 +21,34 @@ Object = Mapping[str, Any]
 
 
 def audited(
-    *objects: Any,
-    using: PolicySet,
-    against: PolicySet | None = None,
-    counted: Iterable[GpuPod] | None = None,
-    facts: ClusterFacts = FACTS,
+    *objects: Any, using: PolicySet, against: PolicySet | None = None, facts: ClusterFacts = FACTS, **background: Any
 ) -> AuditReport:
     """The audit of a file with these objects, some of them documents or errors already."""
     documents = [
         one if isinstance(one, Document | DocumentError) else Document("f.yaml", number, number, one)
         for number, one in enumerate(objects, start=1)
     ]
-    return _report(of_files(documents, "default", Background(facts, counted=counted)), using, against)
+    return report_of(of_files(documents, "default", Background(facts, **background)), using, against)
 
 
 def audited_in_a_cluster(
-    *objects: Object,
-    using: PolicySet,
-    against: PolicySet | None = None,
-    scope: NamespaceScope | None = None,
-    facts: ClusterFacts = FACTS,
+    *objects: Object, using: PolicySet, against: PolicySet | None = None, facts: ClusterFacts = FACTS, **source: Any
 ) -> AuditReport:
     """The audit of a cluster that holds these objects, each of which is known as an owner from the beginning."""
     owners = Owners()
     for one in objects:
         owners.learn(one)
     documents = [Document("", number, 0, one) for number, one in enumerate(objects, start=1)]
-    place = AuditScope(True, scope=scope or NamespaceScope())
-    return _report(ObjectSource(documents, owners, place, Background(facts)), using, against)
+    return report_of(ObjectSource(documents, owners, Background(facts), is_cluster=True, **source), using, against)
 
 
-def _report(source: ObjectSource, using: PolicySet, against: PolicySet | None) -> AuditReport:
-    in_force = None if against is None else AuditPolicies.of("in force", against, source.background)
-    proposed = AuditPolicies.of("policies", using, source.background)
-    audit = Audit(proposed, source.owners, source.place, CREATED, in_force=in_force)
+def report_of(source: ObjectSource, using: PolicySet, against: PolicySet | None = None) -> AuditReport:
+    in_force = None if against is None else source.context(against, "in force")
+    now = CREATED if source.now is None else datetime.fromtimestamp(source.now, UTC)
+    audit = Audit(source, source.context(using, "policies"), now, in_force)
     for document in source.documents:
         audit.add(document)
-    return audit.report(source.background)
+    return audit.report()
 
 
 def stored(raw: Object, number: int, owner: Object | None = None, **metadata: Any) -> dict[str, Any]:

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.audit.audits import CREATED, audited, audited_in_a_cluster, messages, stored, titles
+from tests.audit.audits import CREATED, audited, audited_in_a_cluster, messages, stored
 from tests.build import NAMESPACE, WORKLOADS, pod, policies, policy, requests_only, workload
 from tests.rules.every_rule import COMPLETING, INJECTING
-from webhook.audit.auditing import Audit, AuditPolicies, AuditScope, Background
-from webhook.audit.documents import Document, DocumentError
+from webhook.audit.auditing import Audit
+from webhook.audit.documents import Document
+from webhook.audit.object_sources import ObjectSource
 from webhook.audit.owners import Owners
 from webhook.audit.report import AuditFinding, Counts, Level, PodGroup, Running, SourceLine
 from webhook.audit.reports import report_wording
@@ -78,17 +79,6 @@ def test_pods_that_would_be_refused_are_not_called_completed() -> None:
     assert {finding.level for finding in report.findings} == {Level.REFUSE}
 
 
-def test_an_object_without_a_namespace_is_in_the_one_given() -> None:
-    raw = pod(5)
-    del raw["metadata"]["namespace"]
-    assert only(audited(raw, using=FOUR).findings).owner.namespace == "default"
-
-
-def test_an_object_that_has_only_part_of_a_name_is_called_by_it() -> None:
-    raw = {**pod(5), "metadata": {"generateName": "train-"}}
-    assert only(audited(raw, using=FOUR).findings).object.name == "train-"
-
-
 # What counts once
 
 
@@ -141,17 +131,6 @@ def test_the_same_object_twice_is_one_finding_in_one_file_and_two_in_two() -> No
     assert report.counts.refused == 3
 
 
-def test_the_gravest_of_several_policies_counts_where_two_objects_are_told_the_same() -> None:
-    """Only possible where names contradict each other: an owner of another namespace is none."""
-    lax = policy({"gpuLimits": {"maxPerPod": 4, "mode": "warn"}}, name="lax")
-    using = PolicySet.of(policy({"gpuLimits": {"maxPerPod": 4}}), {"lax": lax})
-    report = audited(pod(5, namespace="lax"), pod(5), using=using)
-    assert titles(report.findings) == [
-        ("refuse", "gpuLimits", f"Pod {NAMESPACE}/trainer"),
-        ("warn", "gpuLimits", "Pod lax/trainer"),
-    ]
-
-
 def test_findings_come_sorted_by_level_and_by_what_people_change() -> None:
     using = policies({"gpuLimits": {"maxPerPod": 4}, "tolerations": {}})
     names = ("b", "a")
@@ -172,21 +151,6 @@ def test_ids_differ_within_a_report_and_stay_the_same_in_the_next() -> None:
 
 
 # What is passed over
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param({"status": {"phase": "Succeeded"}}, id="succeeded"),
-        pytest.param({"status": {"phase": "Failed"}}, id="failed"),
-        pytest.param({"deletionTimestamp": "2026-01-01T00:00:00Z"}, id="being deleted"),
-        pytest.param({"annotations": {"kubernetes.io/config.mirror": "x"}}, id="static"),
-    ],
-)
-def test_pods_of_which_nothing_will_come_are_passed_over(change: dict[str, Any]) -> None:
-    phase = change.get("status", {"phase": "Running"})
-    report = audited_in_a_cluster({**stored(pod(9), 1, **change), "status": phase}, using=FOUR)
-    assert (report.findings, report.counts, report.errors) == ((), Counts(), ())
 
 
 def test_pods_that_run_are_not() -> None:
@@ -239,12 +203,6 @@ def test_a_malformed_object_of_a_cluster_is_named() -> None:
     assert str(error) == f"Job {NAMESPACE}/w: spec.template.spec.containers: found a string, expected a list"
 
 
-def test_what_could_not_be_read_stays_in_the_report() -> None:
-    fault = DocumentError("b.yaml", 3, 17, "a git conflict marker; resolve the conflict")
-    report = audited(fault, pod(1), using=FOUR)
-    assert (report.errors, report.counts.pods, report.exit_status()) == ((fault,), 1, 2)
-
-
 def test_a_number_that_no_json_can_hold_is_an_error_and_no_crash() -> None:
     raw = pod(1, spec={"nodeSelector": {"a": 10**40}})
     using = PolicySet.of(policy({"gpuQuota": {"gpus": 4}}), {})
@@ -261,7 +219,8 @@ class Marked(str):
 
 
 def test_nothing_of_an_object_is_kept() -> None:
-    audit = Audit(AuditPolicies.of("policies", FOUR, Background()), Owners(), AuditScope(True), CREATED)
+    source = ObjectSource((), Owners(), is_cluster=True)
+    audit = Audit(source, source.context(FOUR, "policies"), CREATED)
     marks = []
     for number in range(50):
         mark = Marked("x")
@@ -271,16 +230,7 @@ def test_nothing_of_an_object_is_kept() -> None:
         del mark, raw
     gc.collect()
     assert [mark for mark in marks if mark() is not None] == []
-    assert len(audit.report(Background()).findings) == 50
-
-
-def test_objects_that_get_a_name_when_they_are_created_are_told_apart_wherever_they_move() -> None:
-    train = {**pod(5), "metadata": {"generateName": "train-"}}
-    report = audited(train, train, using=FOUR)
-    assert [finding.source for finding in report.findings] == [SourceLine("f.yaml", 1), SourceLine("f.yaml", 2, 2)]
-    assert len({finding.id for finding in report.findings}) == report.counts.refused == 2
-    moved = audited(pod(1), train, pod(1, name="b"), train, using=FOUR)
-    assert [finding.id for finding in moved.findings] == [finding.id for finding in report.findings]
+    assert len(audit.report().findings) == 50
 
 
 def test_workloads_that_are_left_to_a_queue_are_counted() -> None:

@@ -1,18 +1,18 @@
 """An audit of a cluster judges the claims of excepted pods as the webhook does, which knows who made a claim."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.admission.test_claims_of_excepted_pods import BERT, LABELLED, NO_TEMPLATE, NOW, made
+from tests.audit.audits import report_of
 from tests.build import FACTS, container
 from tests.facts.claim_samples import for_extended_resources, stored_claim
 from tests.test_exceptions import written
-from webhook.audit.auditing import Audit, AuditPolicies, AuditScope, Background
 from webhook.audit.documents import Document
+from webhook.audit.object_sources import Background, ObjectSource
 from webhook.audit.owners import Owners
 from webhook.audit.report import AuditReport
 
@@ -26,11 +26,9 @@ def changed(**metadata: Any) -> dict[str, Any]:
 
 def audited(directory: Path, *objects: Mapping[str, Any]) -> AuditReport:
     """The audit of a cluster whose owners are workloads alone, in the order in which it is read: pods, then claims."""
-    using = AuditPolicies.of("policies", written(directory, LABELLED), Background(FACTS), now=NOW)
-    audit = Audit(using, Owners(), AuditScope(True), datetime.fromtimestamp(NOW, UTC))
-    for number, raw in enumerate(objects, start=1):
-        audit.add(Document("", number, 0, raw))
-    return audit.report(Background(FACTS))
+    documents = [Document("", number, 0, raw) for number, raw in enumerate(objects, start=1)]
+    source = ObjectSource(documents, Owners(), Background(FACTS), is_cluster=True, now=NOW)
+    return report_of(source, written(directory, LABELLED))
 
 
 def levels(report: AuditReport) -> list[tuple[str, str]]:

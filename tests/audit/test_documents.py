@@ -211,9 +211,6 @@ def test_repeated_keys_of_what_is_no_object_are_passed_over_in_a_directory(tmp_p
     assert heard == []
 
 
-ITEM = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s"}, "spec": {"x": "}\\"{"}}'
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -233,16 +230,6 @@ ITEM = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s"}, "spec": 
             "  - kind: Pod\n    apiVersion: v1\n    metadata: {name: a}\n",
             ["1@7 a"],
             id="a list in a list",
-        ),
-        pytest.param(
-            POD % "z"
-            + '---\n{"apiVersion": "v1",\n "items": [\n'
-            + ITEM % "a"
-            + ",\n\n"
-            + ITEM % "b"
-            + '], "kind": "List"}',
-            ["1@1 z", "2@7 a", "2@9 b"],
-            id="JSON",
         ),
         pytest.param("apiVersion: v1\nkind: List\nitems:\n- 7\n- {a: 1}\n", ["1@1", "1@5"], id="no objects"),
     ],

@@ -5,9 +5,9 @@ from typing import Any
 
 from tests.audit.audits import CREATED
 from tests.build import FACTS, pod, policy, workload
-from webhook.audit.auditing import Audit, AuditPolicies, Background
+from webhook.audit.auditing import Audit
 from webhook.audit.documents import Document, DocumentError
-from webhook.audit.object_sources import of_files
+from webhook.audit.object_sources import Background, of_files
 from webhook.audit.report import AuditReport, Level
 from webhook.audit.review_objects import MOST_IMAGES, LookedUpImages, with_images_looked_up
 from webhook.model.image import ImageConfig, ImageInfo
@@ -34,11 +34,11 @@ def audited(registry: Registry, *objects: Any, told: str = "") -> AuditReport:
     source = of_files(documents, "default", Background(FACTS))
     private = ImageInfo(problem="not for you")
     images = LookedUpImages(registry, lambda _image, asker: private if told not in ("", asker) else None)
-    judges = AuditPolicies.of("policies", USING, source.background, images)
-    audit = Audit(judges, source.owners, source.place, CREATED)
-    for document in with_images_looked_up(source.documents, "default", [judges.context], images):
+    context = source.context(USING, "policies", images)
+    audit = Audit(source, context, CREATED)
+    for document in with_images_looked_up(source.documents, "default", [context], images):
         audit.add(document)
-    return audit.report(source.background)
+    return audit.report()
 
 
 def with_image(raw: dict[str, Any], image: str) -> dict[str, Any]:

@@ -145,7 +145,6 @@ def test_a_batch_may_be_a_file(tmp_path: Path) -> None:
     [
         pytest.param("nonsense", "", "line 2: not JSON", id="no JSON"),
         pytest.param('{"image": "a"', "", "line 2: not JSON", id="half of an object"),
-        pytest.param("", "", "line 2: the line is empty", id="nothing"),
         pytest.param("[]", "", "line 2: found a list", id="a list"),
         pytest.param("null", "", "line 2: found null", id="null"),
         pytest.param("{}", "", "line 2: no image", id="no image"),

@@ -91,7 +91,7 @@ namespace team-vision (enforce)
   T4                         0 of 16  [-------------------]  16 free
   nvidia.com/mig-1g.10gb     3 of 14  [####---------------]  11 free
 shared quota research (warn)
-  in research-a, research-b
+  in research-a and research-b
   GPUs                        5 of 4  [###################]  1 over
 """
 
@@ -201,7 +201,7 @@ def test_objects_of_a_cluster_are_shown_a_shared_quota_once_with_its_namespaces(
         "namespace a (audit)\n"
         "  GPUs  1/3 of 7/2  [##----------------------]  3 1/6 free\n"
         "shared quota research (enforce)\n"
-        "  in a, b\n"
+        "  in a and b\n"
         "  GPUs      4 of 4  [########################]  full\n"
     )
 
@@ -277,4 +277,4 @@ def test_a_line_fits_into_80_columns(cluster: tuple[FakeApiServer, Path]) -> Non
     ]
     lines = run("--kubeconfig", kubeconfig).stdout.splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[1].endswith(", ...")
+    assert lines[1].endswith(" and 37 more")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests import quick_yaml
-from webhook.audit.fitting import Knowledge, Question
 from webhook.cuda.checks import Verdict
+from webhook.cuda.image_check import Knowledge, Question
 
 TABLE = quick_yaml.load(Path(__file__).with_name("upgrades.yaml").read_text())
 PAIRS = TABLE["pairs"]

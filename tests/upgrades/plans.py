@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from webhook.audit.auditing import Background
 from webhook.audit.documents import Document
-from webhook.audit.object_sources import of_files
+from webhook.audit.object_sources import Background, of_files
 from webhook.audit.review_objects import LookedUpImages
 from webhook.facts.facts import ClusterFacts
 from webhook.model.workloads import is_pod

@@ -2,14 +2,12 @@
 the same objects, and about quotas that are used beyond their limits.
 """
 
-import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from heapq import nsmallest
-from itertools import islice
-from sys import intern
 
 from webhook.audit.owners import Owners
 from webhook.audit.quota_report import QuotaInUse
@@ -18,10 +16,9 @@ from webhook.audit.review_objects import ReviewedObject, injected
 from webhook.engine import TemplateOutcome
 from webhook.engine.quota_findings import amount_of_stored
 from webhook.ledger.ledger_store import GpuPod
-from webhook.model.json_parts import part
-from webhook.model.shape import shortened
+from webhook.model.json_parts import part, text
 from webhook.model.workloads import Template, controller_of
-from webhook.outcome import LONGEST_FIELD, Finding, FindingKind, Injection
+from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.schema import API_VERSION
@@ -30,120 +27,74 @@ from webhook.quota.quotas import Limit, Quota, QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule_settings import Mode
 
-MOST_FINDINGS = 100
-"""Most findings of one rule and level about one object."""
 MOST_NAMES = 3
 """Most pods that a finding names."""
-
 _SPEC = "spec"
-_PART = re.compile(r"[.\[]")
-_MOST_PARTS = 64
-"""Most parts of a place that are looked up; places in manifests have far fewer."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
-    """What the engine found or injected. `place` is the field as a place in a pod."""
-
-    finding: Finding
-    place: str
-    edits: tuple[str, ...] = ()
-    pods: TemplateOutcome | None = None
-
-    @property
-    def level(self) -> Level:
-        return Level.COMPLETE if self.edits else Level.of(self.finding)
-
-
-def findings_of(item: ReviewedObject, owners: Owners, ordinal: int = 1) -> Iterator[AuditFinding]:
-    """The findings about an object, template by template for a workload; `ordinal` is as in SourceLine.
-
-    An object can be written to have thousands of findings. The first 100 of each rule and level are kept.
-    """
+def findings_of(item: ReviewedObject, owners: Owners) -> Iterator[AuditFinding]:
+    """What was found in an object, and what is injected, template by template for a workload."""
     own, owner = _references(item, owners)
-    source = SourceLine(item.document.source, item.document.line or None, ordinal)
-    for result in _first_of_each_kind(_results(item)):
-        finding, pods = result.finding, result.pods
-        yield AuditFinding(
-            level=result.level,
-            rule=finding.rule,
-            mode=finding.mode,
-            kind=finding.kind,
-            object=own,
-            owner=owner,
-            # Thousands of pods have equal texts.
-            field=intern(_cut(finding.field)),
-            message=intern(finding.message),
-            remedy=intern(finding.remedy),
-            policy=item.policy.name if item.policy is not None else "",
-            file=finding.origin,
-            line=finding.line,
-            source=source,
-            pod_group=PodGroup(pods.template.group, pods.template.pods, pods.gpus) if pods is not None else None,
-            running=Running(1, (item.name,)) if item.outcome is not None and own.uid else None,
-            exception=finding.exception.name if finding.exception is not None else "",
-            place=intern(_cut(result.place)),
-            edits=tuple(map(intern, result.edits)),
+    policy = item.policy.name if item.policy is not None else ""
+    source = SourceLine(item.document.source, item.document.line or None)
+    running = Running(1, (item.name,)) if item.outcome is not None and own.uid else None
+    for pods, findings, injections in _results(item):
+        template = None if pods is None else pods.template
+        group = None if pods is None else PodGroup(pods.template.group, pods.template.pods, pods.gpus)
+        places = {} if template is None else _places_in_a_pod(template)
+        made = partial(
+            AuditFinding, object=own, owner=owner, policy=policy, source=source, pod_group=group, running=running
         )
+        for finding in findings:
+            yield made(
+                level=Level.of(finding),
+                rule=finding.rule,
+                mode=finding.mode,
+                kind=finding.kind,
+                field=finding.where,
+                message=finding.message,
+                remedy=finding.remedy,
+                file=finding.origin,
+                line=finding.line,
+                exception=finding.exception.name if finding.exception is not None else "",
+                place=_in_a_pod(finding.where, places),
+            )
+        for injection in injections:
+            edits = tuple(map(str, injection.edits))
+            yield made(
+                level=Level.COMPLETE,
+                rule=injection.rule,
+                mode=Mode.ENFORCE,
+                kind=FindingKind.INJECTION,
+                field=_SPEC if template is None else template.place(_SPEC),
+                message=", ".join(edits),
+                remedy="",
+                file=injection.origin,
+                line=injection.line,
+                place=_SPEC,
+                edits=edits,
+            )
 
 
-def _first_of_each_kind(results: Iterable[_Result]) -> Iterator[_Result]:
-    counts: Counter[tuple[str, Level]] = Counter()
-    beyond: dict[tuple[str, Level], _Result] = {}
-    for result in results:
-        kind = result.finding.rule, result.level
-        counts[kind] += result.finding.number
-        if counts[kind] <= MOST_FINDINGS:
-            yield result
-        else:
-            beyond.setdefault(kind, result)
-    for kind, result in beyond.items():
-        left = counts[kind] - MOST_FINDINGS - 1
-        message = f"{result.finding.message}; {left} more like it are left out"
-        yield replace(result, finding=replace(result.finding, message=message)) if left else result
-
-
-def _results(item: ReviewedObject) -> Iterator[_Result]:
+def _results(
+    item: ReviewedObject,
+) -> Iterator[tuple[TemplateOutcome | None, Iterable[Finding], Iterable[Injection]]]:
+    """Findings and injections for each template, or for the object itself (None)."""
     if not item.pods:
-        yield from (_Result(finding, finding.field) for finding in item.findings)
-        for injection in item.outcome.injections if item.outcome is not None and item.is_allowed else ():
-            yield _injection(injection, _SPEC)
+        yield None, item.findings, item.outcome.injections if item.outcome is not None and item.is_allowed else ()
     for pods in item.pods:
-        places = _places_in_a_pod(pods.template)
-        for finding in pods.findings:
-            yield _Result(finding, _in_a_pod(finding.field, places), (), pods)
-        for injection in injected(pods):
-            yield _injection(injection, pods.template.place(_SPEC), pods)
-
-
-def _injection(injection: Injection, field: str, pods: TemplateOutcome | None = None) -> _Result:
-    edits = tuple(map(str, injection.edits))
-    finding = Finding(
-        injection.rule,
-        Mode.ENFORCE,
-        FindingKind.INJECTION,
-        field,
-        ", ".join(edits),
-        origin=injection.origin,
-        line=injection.line,
-    )
-    return _Result(finding, _SPEC, edits, pods)
+        yield pods, pods.findings, injected(pods)
 
 
 def _references(item: ReviewedObject, owners: Owners) -> tuple[ObjectReference, ObjectReference]:
-    raw, uid = item.document.object, part(item.document.object, "metadata", "uid")
+    raw = item.document.object
     own = ObjectReference(
-        item.namespace, item.document.kind, item.name, item.document.api_version, uid if isinstance(uid, str) else ""
+        item.namespace, item.document.kind, item.name, item.document.api_version, text(raw, "metadata", "uid")
     )
     owner = own if controller_of(raw) is None else owners.root_of(raw)
     if not owner.namespace and not part(raw, "metadata", "namespace"):
         owner = replace(owner, namespace=own.namespace)
     return own, owner
-
-
-def _cut(field: str) -> str:
-    """A place, cut if it is too long: custom resources may have names of megabytes."""
-    return shortened(field, LONGEST_FIELD)
 
 
 def _places_in_a_pod(template: Template) -> Mapping[str, str]:
@@ -154,10 +105,8 @@ def _places_in_a_pod(template: Template) -> Mapping[str, str]:
 
 def _in_a_pod(field: str, places: Mapping[str, str]) -> str:
     """The place in a pod that corresponds to `field` of the object: the reverse of `Template.place`."""
-    ends = [match.start() for match in islice(_PART.finditer(field), _MOST_PARTS)]
-    for end in (len(field), *reversed(ends)):
-        inside = places.get(field[:end])
-        if inside is not None:
+    for end in (len(field), *(at for at in reversed(range(len(field))) if field[at] in ".[")):
+        if (inside := places.get(field[:end])) is not None:
             return (inside + field[end:]).removeprefix(".")
     return field
 
@@ -287,7 +236,7 @@ def _injections(findings: Sequence[AuditFinding]) -> dict[_Key, set[str]]:
 def _pods(finding: AuditFinding) -> _Key:
     """The key of the pods that a finding is about: the pods of a template, or other pods of an owner."""
     pod_group = ("template", finding.pod_group.group) if finding.pod_group is not None else ("pod", "")
-    return (*finding.whose, *pod_group, *finding.source.identity)
+    return (*finding.whose, *pod_group, finding.source.file)
 
 
 _LEVELS = {Mode.ENFORCE: Level.REFUSE, Mode.WARN: Level.WARN}

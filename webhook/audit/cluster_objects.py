@@ -6,7 +6,7 @@ cost etcd nothing, but the API server ignores the limit for it: all pods of a cl
 A kind that cannot be listed becomes an error with the reason, and all other kinds are still read.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +45,11 @@ class NamespaceScope:
 
     def holds(self, namespace: str) -> bool:
         return not any(pattern == namespace or matcher(pattern).fullmatch(namespace) for pattern in self.excluded)
+
+    def holds_all(self, patterns: Iterable[str]) -> bool:
+        """Whether all namespaces with these names or globs are read."""
+        patterns = set(patterns)
+        return all(map(self.holds, patterns)) and (not self.namespaces or patterns.issubset(self.namespaces))
 
 
 class Listing:

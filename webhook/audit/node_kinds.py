@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
 from math import ceil
-from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -27,7 +27,7 @@ from webhook.gpus.gpu_catalogue import catalogue_of
 from webhook.gpus.gpu_names import NVIDIA_PRODUCT, PRODUCT_KEYS
 from webhook.gpus.gpu_shares import GPU, SHAREABLE, SHARED_GPU, WHOLE_GPU, GpuShare, Sharing, number_in, share_of
 from webhook.model.accelerators import BUILT_IN, SHARED_SUFFIX, Accelerators, Vendor
-from webhook.model.node import NodeClass, NodePool
+from webhook.model.node import NodePool
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.selectors import as_integer
 from webhook.model.versions import Version
@@ -59,8 +59,14 @@ class NodeKind:
         return (*self.offer.problems, self.share.fault) if self.share.fault else self.offer.problems
 
     def to_json(self) -> dict[str, object]:
-        """The kind for programs; unknown values are null."""
-        offer = self.offer
+        """The kind for programs; unknown values are null. `share` is null for a whole GPU, and if labels contradict."""
+        offer, share = self.offer, self.share
+        unit = {
+            "resource": SHARED_GPU if share.is_renamed else GPU,
+            "profile": share.profile or None,
+            "replicas": share.replicas,
+            "sharing": share.sharing,
+        }
         return {
             "product": offer.product or None,
             "driver": _spelled(offer.driver),
@@ -69,20 +75,8 @@ class NodeKind:
             "arch": offer.arch or None,
             "count": self.count,
             "gpus": self.gpus,
-            "share": self._share_to_json(),
+            "share": unit if str(share) else None,
             "problems": list(self.problems),
-        }
-
-    def _share_to_json(self) -> dict[str, object] | None:
-        """What one unit is; null for a whole GPU, and where labels contradict each other."""
-        share = self.share
-        if not str(share):
-            return None
-        return {
-            "resource": SHARED_GPU if share.is_renamed else GPU,
-            "profile": share.profile or None,
-            "replicas": share.replicas,
-            "sharing": share.sharing,
         }
 
     def __str__(self) -> str:
@@ -105,13 +99,12 @@ def node_kinds(
 ) -> list[NodeKind]:
     """The kinds of the nodes with NVIDIA GPUs and of the pools, by product, driver and share."""
     found: dict[tuple[Offer, GpuShare], list[Node]] = {}
-    for node in nodes:
-        if _has_nvidia_gpus(node.kind, accelerators):
-            offer = offer_of(node.kind.labels, tables.gpus, node.kind.by_slices)
-            found.setdefault((offer, _share(node.kind, tables)), []).append(node)
-    for pool in ClusterFacts().with_pools(pools, accelerators).matching_nodes(_FITS_EVERYWHERE):
-        if _has_nvidia_gpus(pool, accelerators):
-            found.setdefault((offer_of(pool.labels, tables.gpus), _share(pool, tables)), [])
+    pooled = ClusterFacts().with_pools(pools, accelerators).matching_nodes(_FITS_EVERYWHERE)
+    for kind, alike in chain(((node.kind, [node]) for node in nodes), ((pool, []) for pool in pooled)):
+        if any((gpu := accelerators.of(one)) and gpu.vendor is Vendor.NVIDIA for one in kind.gpu_resources):
+            # Nodes whose labels say that a unit is a GPU, and nodes that say nothing, are of one kind.
+            share = replace(share_of(kind.labels, tables.gpus), is_known=True)
+            found.setdefault((offer_of(kind.labels, tables.gpus, kind.by_slices), share), []).extend(alike)
     counting = Counting(catalogue_of(tables.gpus))
     kinds = [
         NodeKind(
@@ -122,19 +115,9 @@ def node_kinds(
     return sorted(kinds, key=_order)
 
 
-def _share(nodes: NodeClass, tables: CudaTables) -> GpuShare:
-    """What one unit is. Nodes whose labels say that it is a GPU, and nodes that say nothing, are of one kind."""
-    return replace(share_of(nodes.labels, tables.gpus), is_known=True)
-
-
 def _order(kind: NodeKind) -> tuple[object, ...]:
     driver = kind.offer.driver
     return kind.offer.product, driver.parts if driver else (), str(kind.share), kind.share.fault
-
-
-def _has_nvidia_gpus(nodes: NodeClass, accelerators: Accelerators) -> bool:
-    known = (accelerators.of(resource) for resource in nodes.gpu_resources)
-    return any(gpu is not None and gpu.vendor is Vendor.NVIDIA for gpu in known)
 
 
 def _part_of_name(resource: str, product: str, counting: Counting) -> Fraction:
@@ -176,15 +159,8 @@ def render_kinds(kinds: Iterable[NodeKind], console: Console) -> None:
         console.print(Text(printable(problem), style="yellow"), soft_wrap=True)
 
 
-class _Row(NamedTuple):
-    """What nodes have in common that are counted in one row. `part` is how much of a GPU one unit is."""
-
-    model: str
-    resource: str
-    driver: str
-    cuda: str
-    unit: str = ""
-    part: Fraction = Fraction(1)
+Row = tuple[str, str, str, str, str, Fraction]
+"""What nodes in one row of a report have in common: model, resource, driver, CUDA, one unit, and its part of a GPU."""
 
 
 def capacity_of(
@@ -195,8 +171,8 @@ def capacity_of(
     A node with several resources, such as slices of different sizes, is in the row of each. What it offers for claims
     has the name of the DeviceClass as its resource.
     """
-    nodes: Counter[_Row] = Counter()
-    units: Counter[_Row] = Counter()
+    nodes: Counter[Row] = Counter()
+    units: Counter[Row] = Counter()
     counting = Counting(catalogue_of(tables.gpus))
     for node in cluster.nodes.values():
         offered = (*_by_plugin(node, accelerators, tables, counting), *_for_claims(node, cluster.slices, counting))
@@ -204,26 +180,24 @@ def capacity_of(
         for row, count in offered:
             units[row] += count
     return tuple(
-        Capacity(row.model, row.resource, nodes[row], units[row], row.driver, row.cuda, row.unit, row.part)
+        Capacity(model, resource, nodes[row], units[row], driver, cuda, unit, part)
         for row in sorted(nodes)
+        for model, resource, driver, cuda, unit, part in [row]
     )
 
 
 def _by_plugin(
     node: Node, accelerators: Accelerators, tables: CudaTables, counting: Counting
-) -> Iterator[tuple[_Row, int]]:
+) -> Iterator[tuple[Row, int]]:
     """What the device plugins of a node offer."""
     offer = offer_of(node.kind.labels, tables.gpus, node.kind.by_slices)
-    driver, cuda = (str(version or "") for version in (offer.driver, newest_cuda(offer, tables)))
     for resource, count in node.capacity:
         gpu = accelerators.of(resource)
-        vendor = gpu.vendor if gpu is not None else None
-        if vendor is Vendor.NVIDIA:
-            yield _Row(offer.product, resource, driver, cuda, *_unit(resource, node, offer.product, counting)), count
-        else:
-            label = PRODUCT_KEYS.get(vendor) if vendor is not None else None
-            model = (node.label(label) or "") if label else ""
-            yield _Row(model, resource, "", "", *_unit(resource, node, model, counting)), count
+        label = None if gpu is None else PRODUCT_KEYS.get(gpu.vendor)
+        model, versions = (node.label(label) or "") if label else "", ("", "")
+        if gpu is not None and gpu.vendor is Vendor.NVIDIA:
+            model, versions = offer.product, (str(offer.driver or ""), str(newest_cuda(offer, tables) or ""))
+        yield (model, resource, *versions, *_unit(resource, node, model, counting)), count
 
 
 def _unit(resource: str, node: Node, model: str, counting: Counting) -> tuple[str, Fraction]:
@@ -243,16 +217,16 @@ _MIG = "nvidia.com/mig-"
 
 def _shared_slice(resource: str, node: Node, *, is_renamed: bool) -> GpuShare:
     """A unit of a MIG resource in the strategy mixed, by the labels that GPU Feature Discovery writes for it."""
-    text, strategy = (node.label(f"{resource}.{key}") or "" for key in ("replicas", "sharing-strategy"))
-    number = number_in(text) or 1
+    number = number_in(node.label(f"{resource}.replicas") or "") or 1
     is_shared = is_renamed or (node.label(f"{resource}.product") or "").endswith("-SHARED")
     profile = resource.removeprefix(_MIG)
     if not is_shared or number < 2:
         return GpuShare(profile)
-    return GpuShare(profile, 1, number, Sharing.MPS if strategy == Sharing.MPS else Sharing.TIME_SLICING, is_renamed)
+    is_mps = node.label(f"{resource}.sharing-strategy") == Sharing.MPS
+    return GpuShare(profile, 1, number, Sharing.MPS if is_mps else Sharing.TIME_SLICING, is_renamed)
 
 
-def _for_claims(node: Node, slices: SliceTable | None, counting: Counting) -> Iterator[tuple[_Row, int]]:
+def _for_claims(node: Node, slices: SliceTable | None, counting: Counting) -> Iterator[tuple[Row, int]]:
     """What a node offers by ResourceSlices; without partitions, whose GPUs are listed as well."""
     for kind, count in slices.devices(node.name).kinds if slices is not None else ():
         if not kind.shares_counters or kind.type == "gpu":
@@ -260,8 +234,7 @@ def _for_claims(node: Node, slices: SliceTable | None, counting: Counting) -> It
             cuda = ".".join(kind.cuda_driver_version.split(".")[:2])
             slice_name = f"{_MIG}{kind.profile.replace('+', '.')}"
             part = _part_of_name(slice_name, kind.product, counting) if kind.profile else Fraction(1)
-            row = _Row(kind.product, device_class, kind.driver_version, cuda, kind.profile, part)
-            yield row, count
+            yield (kind.product, device_class, kind.driver_version, cuda, kind.profile, part), count
 
 
 _DEVICE_CLASSES = {("gpu.nvidia.com", "mig"): "mig.nvidia.com", ("gpu.nvidia.com", "vfio"): "vfio.gpu.nvidia.com"}

@@ -3,27 +3,32 @@
 Nodes, classes, resource claims and slices of a live cluster are read once, before its objects.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from webhook.audit.auditing import AuditScope, Background
 from webhook.audit.cluster_objects import ClusterObjects, Listing, NamespaceScope, Progress
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
-from webhook.audit.review_objects import with_input_claims
-from webhook.facts.facts import ClusterFacts
+from webhook.audit.review_objects import ReviewContext, with_input_claims
+from webhook.facts.facts import ClusterFacts, ImageSource
 from webhook.facts.pod_source import LivePods
 from webhook.facts.snapshot import EMPTY
+from webhook.facts.static_pods import StaticPods
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import ApiResource, Discovery
 from webhook.kubernetes.paged_list import RetryingReader
+from webhook.ledger.context import LedgerContext
+from webhook.ledger.ledger_store import GpuPod, MemoryStore, Pods
+from webhook.ledger.ledgers import Ledgers
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, GROUP, TEMPLATE
 from webhook.model.resource_slices import SLICE
 from webhook.model.workloads import is_pod, templates_of
+from webhook.policy.policy_set import PolicySet
 
 _NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)
 
@@ -80,17 +85,48 @@ def _watched(raws: Iterable[dict[str, Any]], look: Callable[[Mapping[str, Any]],
 
 
 @dataclass(frozen=True, slots=True)
+class Background:
+    """What is known about the cluster that objects are in, or that files are meant for.
+
+    `pods` count against quotas before the objects do. `counted` are the pods of an inventory, for the quotas of the
+    report; None without an inventory.
+    """
+
+    facts: ClusterFacts = field(default_factory=ClusterFacts)
+    pods: Pods = field(default_factory=StaticPods)
+    counted: Iterable[GpuPod] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ObjectSource:
-    """The objects, to be read once. `owners` knows the owners of an object before the object comes."""
+    """The objects, to be read once. `owners` knows the owners of an object before the object comes.
+
+    The pods of a cluster count against their quotas already.
+    """
 
     documents: Iterable[Document | DocumentError]
     owners: Owners
-    place: AuditScope
-    background: Background
+    background: Background = field(default_factory=Background)
+    namespace: str = ""
+    """The namespace of objects that name none."""
+    is_cluster: bool = False
+    scope: NamespaceScope = field(default_factory=NamespaceScope)
+    """The namespaces of the cluster that are audited."""
     now: float | None = None
     """The API server's clock in seconds since 1970; None for objects of files."""
     unsent: Callable[[], int] = lambda: 0
     """How many objects so far were left out of `documents` because the webhook is never asked about them."""
+
+    def context(
+        self, policies: PolicySet, directory: str, images: ImageSource | None = None, *, now: float | None = None
+    ) -> ReviewContext:
+        """These policies with ledgers of their own; `images` answers questions about images.
+
+        `now` is the moment for which exceptions are judged, in seconds since 1970; by default it is now.
+        """
+        ledgers = Ledgers(LedgerContext(MemoryStore(), self.background.pods))
+        moment = next((one for one in (now, self.now) if one is not None), time.time())
+        return ReviewContext(policies, self.background.facts.with_images(images), ledgers, moment, directory=directory)
 
 
 def of_files(documents: Sequence[Document | DocumentError], namespace: str, background: Background) -> ObjectSource:
@@ -100,7 +136,7 @@ def of_files(documents: Sequence[Document | DocumentError], namespace: str, back
         if isinstance(document, Document):
             makes_pods = bool(templates_of(document.object)) or is_pod(document.api_version, document.kind)
             owners.learn(document.object, is_audited=makes_pods)
-    return ObjectSource(documents, owners, AuditScope(False, namespace), replace(background, facts=facts))
+    return ObjectSource(documents, owners, replace(background, facts=facts), namespace)
 
 
 def of_cluster(  # noqa: PLR0913  # all that is known of the cluster
@@ -121,9 +157,14 @@ def of_cluster(  # noqa: PLR0913  # all that is known of the cluster
     if facts is None:
         facts, errors = read_facts(server, accelerators, on_node)
     objects = ClusterObjects(server, scope, on_progress)
-    place = AuditScope(True, scope=scope)
     return ObjectSource(
-        chain(errors, objects), objects.owners, place, Background(facts), server.now(), lambda: objects.unsent
+        chain(errors, objects),
+        objects.owners,
+        Background(facts),
+        is_cluster=True,
+        scope=scope,
+        now=server.now(),
+        unsent=lambda: objects.unsent,
     )
 
 

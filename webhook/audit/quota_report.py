@@ -5,7 +5,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from fractions import Fraction
 from math import floor
 from typing import Any
@@ -15,6 +15,7 @@ from rich.text import Text
 
 from webhook.engine.quota_usage import Place, QuotaUsage, Status, statuses
 from webhook.ledger.ledger_store import GpuPod, entered_demand
+from webhook.model.wording import few
 from webhook.outcome import printable
 from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import PolicySet
@@ -22,9 +23,8 @@ from webhook.quota.amounts import units_in_use, used, used_by_claims
 from webhook.quota.quota_wording import number
 from webhook.quota.quotas import QuotaScope
 
-_LONGEST_NUMBER = 40
-_WRITTEN_WITH = frozenset("0123456789./- ")
-"""Characters of an exact number. With an exponent, a short text could be a number of a gigabyte."""
+_KEYS = ("name", "hard", "used", "byClaims", "units")
+"""The keys of a limit in a GPUQuota object, in the order of LimitUsage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,7 @@ class LimitUsage:
 
     def to_json(self) -> dict[str, str]:
         """The limit as a GPUQuota object shows it."""
-        return {
-            **({"name": self.name} if self.name else {}),
-            "hard": self.hard,
-            "used": self.used,
-            **({"byClaims": self.by_claims} if self.by_claims else {}),
-            **({"units": self.units} if self.units else {}),
-        }
+        return {key: text for key, text in zip(_KEYS, astuple(self), strict=True) if text or key in ("hard", "used")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +78,11 @@ class ReportedQuota:
 
     @property
     def parts(self) -> Iterator[LimitUsage]:
-        """Every limit."""
         if self.gpus is not None:
             yield self.gpus
         yield from (*self.models, *self.resources)
 
     def to_json(self) -> dict[str, Any]:
-        """The quota for programs."""
         return {
             "quota": self.name,
             "scope": self.scope,
@@ -179,15 +171,13 @@ def _parts(raws: object) -> tuple[LimitUsage, ...]:
 
 
 def _part(raw: Mapping[str, Any]) -> LimitUsage:
-    return LimitUsage(*(str(raw.get(key, "")) for key in ("name", "hard", "used", "byClaims", "units")))
+    return LimitUsage(*(str(raw.get(key, "")) for key in _KEYS))
 
 
 def exact(text: str) -> Fraction | None:
     """The number in a text such as `2 3/7`; None if the text is no number."""
-    if not text or len(text) > _LONGEST_NUMBER or not _WRITTEN_WITH.issuperset(text):
-        return None
     try:
-        return sum(map(Fraction, text.split()), start=Fraction(0))
+        return sum(map(Fraction, text.split()), start=Fraction(0)) if text else None
     except (ValueError, ZeroDivisionError):
         return None
 
@@ -208,7 +198,7 @@ def render(quotas: Sequence[ReportedQuota], console: Console, *, names_namespace
     for quota in quotas:
         console.print(_title(quota), soft_wrap=True)
         if names_namespaces and quota.scope != QuotaScope.NAMESPACE:
-            console.print(Text(f"  in {printable(_listed(quota.namespaces))}", style="dim"), soft_wrap=True)
+            console.print(Text(f"  in {printable(few(quota.namespaces))}", style="dim"), soft_wrap=True)
         for part in quota.parts:
             line = Text(f"  {_name(part):<{names}}  {_amount(part):>{amounts}}  ")
             line.append(f"[{_bar(part, bar)}]", style=_style(part)).append(f"  {_rest(part)}")
@@ -220,16 +210,6 @@ def _title(quota: ReportedQuota) -> Text:
     scope = "shared quota" if quota.scope == QuotaScope.SHARED else quota.scope
     title = Text(printable(f"{scope} {quota.name}".strip()), style="bold")
     return title.append(printable(f" ({quota.mode})" if quota.mode else ""), style="not bold")
-
-
-def _listed(names: Iterable[str]) -> str:
-    """The names that fit into a line."""
-    names = list(names)
-    text, room = ", ".join(names), _COLUMNS - len("  in ")
-    while len(text) > room and len(names) > 1:
-        names.pop()
-        text = ", ".join(names) + ", ..."
-    return text
 
 
 def _name(part: LimitUsage) -> str:

@@ -96,18 +96,11 @@ class ObjectReference:
 class SourceLine:
     """Where an object was read: its file, or `-` for standard input, and its first line, from 1.
 
-    Objects of a cluster have neither. `ordinal` is the number of an object among the objects of its file with the same
-    generateName, from 1.
+    Objects of a cluster have neither.
     """
 
     file: str = ""
     line: int | None = None
-    ordinal: int = 1
-
-    @property
-    def identity(self) -> tuple[str, str]:
-        """What distinguishes objects of one name, also when they move within their file."""
-        return self.file, str(self.ordinal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +165,7 @@ class AuditFinding:
     def identity(self) -> tuple[str, ...]:
         """What distinguishes the findings of one report."""
         pod_group = self.pod_group.group if self.pod_group is not None else ""
-        return (self.rule, self.kind, *self.whose, pod_group, self.field, self.message, *self.source.identity)
+        return (self.rule, self.kind, *self.whose, pod_group, self.field, self.message, self.source.file)
 
     @property
     def whose(self) -> tuple[str, ...]:

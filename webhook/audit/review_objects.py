@@ -169,6 +169,8 @@ class ReviewContext:
     ledgers: Ledgers
     now: float = field(default_factory=time.time)
     excepted_pods: ExceptedPods = field(default_factory=ExceptedPods)
+    directory: str = ""
+    """The directory of the policies, as reports name it."""
 
     def in_force(self, namespace: str, raw: Mapping[str, Any], kind: str) -> InForce:
         return self.policies.in_force(namespace, lambda: self.excepted_pods.subject_of(namespace, raw, kind), self.now)

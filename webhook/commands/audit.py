@@ -24,9 +24,8 @@ from webhook.commands.inputs import (
 from webhook.commands.options import CONTEXT, INVENTORY, PATH, POLICIES, STRICT, registry_options
 
 if TYPE_CHECKING:
-    from webhook.audit.auditing import Background
     from webhook.audit.cluster_objects import NamespaceScope, Progress
-    from webhook.audit.object_sources import ObjectSource
+    from webhook.audit.object_sources import Background, ObjectSource
     from webhook.audit.report import AuditReport
     from webhook.model.accelerators import Accelerators
     from webhook.policy.policy_set import PolicySet
@@ -202,8 +201,7 @@ class AuditOptions:
 
     def _background(self, accelerators: "Accelerators") -> "Background":
         """What is known about the cluster that files are meant for."""
-        from webhook.audit.auditing import Background
-        from webhook.audit.object_sources import read_background
+        from webhook.audit.object_sources import Background, read_background
 
         if self.inventory is not None:
             found = inventory_of(self.inventory, accelerators)
@@ -226,24 +224,21 @@ def _report(
 
     `waiting` explains the pods of a cluster that are Pending.
     """
-    from webhook.audit.auditing import Audit, AuditPolicies
+    from webhook.audit.auditing import Audit
     from webhook.audit.review_objects import LookedUpImages, with_images_looked_up
 
     images = None if ask is None else LookedUpImages(ask, ask.withheld)
-    proposed, *others = [
-        AuditPolicies.of(directory, policies, source.background, images, now=source.now) for directory, policies in sets
-    ]
-    audit = Audit(proposed, source.owners, source.place, datetime.now(UTC), in_force=next(iter(others), None))
+    proposed, *others = [source.context(policies, directory, images) for directory, policies in sets]
+    audit = Audit(source, proposed, datetime.now(UTC), *others)
     facts, documents = source.background.facts, source.documents
     if waiting is not None:
         documents = waiting.passing(documents, source.owners, facts)
     if images is not None:
-        contexts = [one.context for one in (proposed, *others)]
-        documents = with_images_looked_up(documents, source.place.namespace, contexts, images)
+        documents = with_images_looked_up(documents, source.namespace, [proposed, *others], images)
     for document in documents:
         audit.add(document)
-    report = audit.report(source.background, source.unsent())
-    return report if waiting is None else replace(report, pending=waiting.explained(facts, proposed.context.now))
+    report = audit.report()
+    return report if waiting is None else replace(report, pending=waiting.explained(facts, proposed.now))
 
 
 def _write(report: "AuditReport", form: str, output: Path | None) -> None:

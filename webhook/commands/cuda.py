@@ -3,8 +3,9 @@
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -14,12 +15,12 @@ from webhook.commands.options import INVENTORY, KUBECONFIG, OUTPUT, PATH, policy
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from webhook.audit.fitting import Knowledge, Question
     from webhook.audit.node_kinds import NodeKind
     from webhook.audit.review_objects import Ask
     from webhook.cuda.cuda_tables import CudaTables
+    from webhook.cuda.image_check import ImageFit, Knowledge, Question
+    from webhook.cuda.need import Need
+    from webhook.cuda.offer import Offer
     from webhook.model.node import NodePool
 
 
@@ -88,7 +89,7 @@ def check(
 
     Exit status: 0 nothing is incompatible, 1 something is, 2 some input cannot be used, such as a line of a batch.
     """
-    from webhook.audit.fitting import Knowledge, Question
+    from webhook.cuda.image_check import Knowledge, Question
 
     has_node = any(value is not None for value in (driver, product, compute_capability, arch))
     is_one_node = has_node or batch is not None
@@ -149,38 +150,88 @@ def nodes(inventory: Path | None, kubeconfig: Path | None, policies: Path | None
     if output == "json":
         click.echo(json.dumps([kind.to_json() for kind in kinds], indent=2))
     else:
-        render_kinds(kinds, _console())
+        from rich.console import Console
+
+        render_kinds(kinds, Console(highlight=False))
 
 
 def _answer(question: "Question", knowledge: "Knowledge", output: str) -> int:
     """Answer about one node; returns the exit status."""
-    from webhook.audit.fitting import fit, render_answer
-
     need, offer = knowledge.need(question), question.offer(knowledge.tables)
-    answer = fit(question, need, offer, knowledge.tables)
+    answer = knowledge.fit(question, need, offer)
     if output == "json":
         click.echo(json.dumps(answer.to_json()))
-    else:
-        render_answer(answer, need, offer, _console(), knowledge.tables)
+        return answer.exit_status
+    _print_verdict(answer, question.image, _needs(need))
+    _print_remedy(question.image, need, [(answer, offer)], knowledge.tables)
     return answer.exit_status
 
 
 def _answer_by_kind(question: "Question", knowledge: "Knowledge", kinds: "list[NodeKind]", output: str) -> int:
     """Answer about each kind of node; returns the exit status."""
-    from webhook.audit.fitting import fit, render_by_kind
-
     need = knowledge.need(question)
-    found = [(kind, fit(question, need, kind.offer, knowledge.tables)) for kind in kinds]
+    found = [(kind, knowledge.fit(question, need, kind.offer)) for kind in kinds]
+    status = max((answer.exit_status for _, answer in found), default=0)
     if output == "json":
         click.echo(json.dumps([{**answer.to_json(), **kind.to_json()} for kind, answer in found], indent=2))
-    else:
-        render_by_kind(question.image, need, found, _console(), knowledge.tables)
-    return max((answer.exit_status for _, answer in found), default=0)
+        return status
+    _print(f"{question.image} {_needs(need)}", depth=0)
+    for kind, answer in found:
+        _print_verdict(answer, str(kind))
+    if not found:
+        _print("no node with an NVIDIA GPU is known")
+    _print_remedy(question.image, need, [(answer, kind.offer) for kind, answer in found], knowledge.tables)
+    return status
+
+
+_STYLES: dict[str, dict[str, Any]] = {
+    "compatible": {"fg": "green"},
+    "incompatible": {"fg": "red", "bold": True},
+    "forward-compat-only": {"fg": "yellow", "bold": True},
+    "unknown": {"fg": "yellow"},
+}
+"""Verdict -> style of its line."""
+_WIDTH = max(map(len, _STYLES)) + 2
+_GATES = {"pass": "lets it start", "fail": "refuses to start it (before version 1.18, or in legacy mode)"}
+_HINT = "Say what it needs, under images: in a policy or by --env CUDA_VERSION=..., or ask its registry with --resolve."
+
+
+def _print_verdict(answer: "ImageFit", title: str, *lines: str) -> None:
+    click.secho(f"{answer.verdict:<{_WIDTH}}", nl=False, **_STYLES[answer.verdict])
+    _print(title, depth=0, bold=True)
+    for line in (*lines, answer.reason):
+        _print(line)
+    if answer.gate in _GATES:
+        _print(f"the container toolkit's own check: {_GATES[answer.gate]}")
+
+
+def _needs(need: "Need") -> str:
+    if need.cuda is not None:
+        return f"needs CUDA {need.cuda}: {need.evidence}"
+    if need.kind == "unknown":
+        return "does not say which CUDA it needs"
+    return f"needs {'CUDA of an unknown version' if need.kind == 'cuda' else 'no CUDA'}: {need.evidence}"
+
+
+def _print_remedy(image: str, need: "Need", answers: "Sequence[tuple[ImageFit, Offer]]", tables: "CudaTables") -> None:
+    """What to do if the image runs nowhere, or nobody knows what it needs."""
+    from webhook.cuda.cuda_messages import remedy_for
+
+    if {answer.verdict for answer, _ in answers} == {"incompatible"}:
+        _print(remedy_for(image, need, [offer for _, offer in answers], tables) + ".")
+    elif need.kind == "unknown":
+        _print(_HINT)
+
+
+def _print(text: str, depth: int = 4, *, bold: bool = False) -> None:
+    from webhook.outcome import printable
+
+    click.secho(" " * depth + printable(text), bold=bold)
 
 
 def _answer_batch(batch: str, policy: "_OfPolicy", ask: "Ask | None") -> int:
     """Answer each line of a file; returns the exit status. Without look-ups each line is answered at once."""
-    from webhook.audit.fitting import Knowledge, Question, read_questions
+    from webhook.cuda.image_check import Knowledge, Question, read_questions
 
     status = 0
     try:
@@ -199,12 +250,6 @@ def _answer_batch(batch: str, policy: "_OfPolicy", ask: "Ask | None") -> int:
             click.echo(json.dumps(answer.to_json()))
             status = max(status, answer.exit_status)
     return status
-
-
-def _console() -> "Console":
-    from rich.console import Console
-
-    return Console(highlight=False)
 
 
 def _variable(text: str) -> tuple[str, str]:

@@ -218,9 +218,8 @@ def _of_inventory(
     path: Path, policies: "PolicySet", manifests: "list[Document | DocumentError]", namespace: str
 ) -> "ObjectSource":
     """The objects of an inventory, and manifests; owners come before what they own."""
-    from webhook.audit.auditing import Background
     from webhook.audit.documents import Document
-    from webhook.audit.object_sources import of_files
+    from webhook.audit.object_sources import Background, of_files
     from webhook.model.workloads import is_pod
 
     found, objects = inventory_with_objects(path, policies.accelerators)

@@ -150,14 +150,14 @@ def _input(report: AuditReport) -> Iterator[JUnitCase]:
 def _cases(findings: Iterable[AuditFinding]) -> Iterator[JUnitCase]:
     grouped: dict[tuple[str, ...], list[AuditFinding]] = {}
     for finding in findings:
-        grouped.setdefault((finding.rule, *finding.source.identity, *finding.owner.identity), []).append(finding)
-    for (rule, source, ordinal, *_), group in grouped.items():
+        grouped.setdefault((finding.rule, finding.source.file, *finding.owner.identity), []).append(finding)
+    for (rule, source, *_), group in grouped.items():
         file = "" if source == report_wording.STDIN else source
         gravest = min((finding.level for finding in group), key=lambda level: level.rank)
         shown = [finding for finding in group if finding.level is gravest]
         yield JUnitCase(
             _class_of(group[0].owner),
-            rule + (f" in {file}" if file else "") + (f" ({ordinal})" if ordinal != "1" else ""),
+            rule + (f" in {file}" if file else ""),
             file,
             group[0].source.line or 0 if file else 0,
             problems=(_failure(rule, shown),) if gravest is Level.REFUSE else (),

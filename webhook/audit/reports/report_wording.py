@@ -75,7 +75,7 @@ def by_rule(findings: Iterable[AuditFinding]) -> Sequence[tuple[str, int]]:
 
 
 def _identity(finding: AuditFinding) -> tuple[object, ...]:
-    return finding.owner, *finding.source.identity
+    return finding.owner, finding.source.file
 
 
 def about(pod_group: PodGroup | None) -> str:

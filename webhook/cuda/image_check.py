@@ -1,20 +1,15 @@
 """Whether an image runs on a node: one question, one answer, by the tables and rules of admission.
 
-Questions may come as JSON lines. The last functions print answers for people at a terminal.
+Questions may come as JSON lines.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from rich.console import Console
-from rich.text import Text
-
-from webhook.audit.node_kinds import NodeKind
 from webhook.cuda.checks import Verdict
-from webhook.cuda.cuda_messages import remedy_for
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
@@ -23,8 +18,8 @@ from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer, offer_from
 from webhook.cuda.verdict import judge
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
+from webhook.model.json_parts import text
 from webhook.model.shape import spelled
-from webhook.outcome import printable
 
 _COMPATS = ", ".join(Compat)
 
@@ -110,20 +105,19 @@ class Knowledge:
         note = f"cuda-compat is {spelled(question.cuda_compat)} and none of {_COMPATS}"
         return replace(need, notes=(*need.notes, note))
 
+    def fit(self, question: Question, need: Need, offer: Offer) -> ImageFit:
+        """Whether an image with this need runs on nodes with this offer; the reason names what could not be read."""
+        judgement = judge(need, offer, self.tables).counting(Effect.FAILS, Effect.DOUBT)
+        is_asked = need.kind is BuiltFor.CUDA and judgement.verdict is not Verdict.INCOMPATIBLE
+        unknown = ("CPU architecture not known",) if is_asked and not need.architectures else ()
+        notes = dict.fromkeys((*need.notes, *offer.problems, *question.notes, *unknown))
+        own = judgement.libcuda
+        beware = (f"beware: {own.reason}. {own.remedy}",) if own is not None and own.effect is Effect.MAY_FAIL else ()
+        reason = "; ".join((judgement.reason, *(note for note in notes if note not in judgement.reason), *beware))
+        return ImageFit(question.image, need.spelled, need.evidence, judgement.verdict, judgement.gate, reason)
+
     def answer(self, question: Question) -> ImageFit:
-        return fit(question, self.need(question), question.offer(self.tables), self.tables)
-
-
-def fit(question: Question, need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> ImageFit:
-    """Whether an image with this need runs on nodes with this offer; the reason names what could not be read."""
-    judgement = judge(need, offer, tables).counting(Effect.FAILS, Effect.DOUBT)
-    is_asked = need.kind is BuiltFor.CUDA and judgement.verdict is not Verdict.INCOMPATIBLE
-    unknown = ("CPU architecture not known",) if is_asked and not need.architectures else ()
-    notes = (note for note in (*need.notes, *offer.problems, *question.notes, *unknown) if note not in judgement.reason)
-    own = judgement.libcuda
-    beware = (f"beware: {own.reason}. {own.remedy}",) if own is not None and own.effect is Effect.MAY_FAIL else ()
-    reason = "; ".join((judgement.reason, *dict.fromkeys(notes), *beware))
-    return ImageFit(question.image, need.spelled, need.evidence, judgement.verdict, judgement.gate, reason)
+        return self.fit(question, self.need(question), question.offer(self.tables))
 
 
 _KEYS = ("image", "env", "driver", "product", "compute-capability", "arch", "cuda-compat")
@@ -131,32 +125,17 @@ _KEYS = ("image", "env", "driver", "product", "compute-capability", "arch", "cud
 
 
 def read_questions(lines: Iterable[bytes]) -> Iterator[Question | ImageFit]:
-    """One question for each line, in order; for a line that cannot be read, the answer that says so.
-
-    Empty lines at the end are skipped.
-    """
-    empty = 0
+    """One question for each line that is not empty; for a line that cannot be read, the answer that says so."""
     for number, line in enumerate(lines, start=1):
         if not line.strip():
-            empty += 1
             continue
-        yield from (_no_answer("", f"line {at}: the line is empty") for at in range(number - empty, number))
-        empty = 0
-        yield _read(line, number)
-
-
-def _read(line: bytes, number: int) -> Question | ImageFit:
-    found: object = None
-    try:
-        found = _parsed(line)
-        return _question(found)
-    except ValueError as error:
-        image = found.get("image") if isinstance(found, dict) else None
-        return _no_answer(image if isinstance(image, str) else "", f"line {number}: {error}")
-
-
-def _no_answer(image: str, reason: str) -> ImageFit:
-    return ImageFit(image, "unknown", "none", Verdict.UNKNOWN, Gate.UNKNOWN, reason, is_question=False)
+        found: object = None
+        try:
+            found = _parsed(line)
+            yield _question(found)
+        except ValueError as error:
+            image, reason = text(found, "image"), f"line {number}: {error}"
+            yield ImageFit(image, "unknown", "none", Verdict.UNKNOWN, Gate.UNKNOWN, reason, is_question=False)
 
 
 def _parsed(line: bytes) -> Any:
@@ -188,7 +167,7 @@ def _question(found: object) -> Question:
         texts["product"],
         texts["compute-capability"],
         texts["arch"],
-        _text(_worded(found.get("cuda-compat"), "no", "yes"), "cuda-compat"),
+        _text(found.get("cuda-compat"), "cuda-compat", "no", "yes"),
         (note,) if unknown else (),
     )
 
@@ -199,91 +178,13 @@ def _env(found: object) -> tuple[tuple[str, str | None], ...]:
     if not isinstance(found, dict):
         message = f"env: found {spelled(found)}; write an object of names and values"
         raise ValueError(message)  # noqa: TRY004  # as above
-    texts = ((name, _worded(value, "false", "true")) for name, value in found.items())
-    return tuple((str(name), _text(value, f"env.{name}"[:80])) for name, value in texts)
+    return tuple((str(name), _text(value, f"env.{name}"[:80], "false", "true")) for name, value in found.items())
 
 
-def _worded(found: object, *words: str) -> object:
-    """A boolean as one of two words, because YAML reads words such as no as booleans; other values are unchanged."""
-    return words[found] if isinstance(found, bool) else found
-
-
-def _text(found: object, key: str) -> str | None:
+def _text(found: object, key: str, *words: str) -> str | None:
+    """A text. `words` are what false and true mean, because YAML reads words such as no as booleans."""
     if found is None or isinstance(found, str):
         return found
+    if isinstance(found, bool) and words:
+        return words[found]
     raise ValueError(f"{key}: found {spelled(found)}; write a string")
-
-
-_STYLES = {
-    Verdict.COMPATIBLE: "green",
-    Verdict.INCOMPATIBLE: "bold red",
-    Verdict.FORWARD_COMPAT_ONLY: "bold yellow",
-    Verdict.UNKNOWN: "yellow",
-}
-_GATES = {
-    Gate.PASS: "lets it start",
-    Gate.FAIL: "refuses to start it (before version 1.18, or in legacy mode)",
-}
-_HINT = "Say what it needs, under images: in a policy or by --env CUDA_VERSION=..., or ask its registry with --resolve."
-_WIDTH = max(map(len, _STYLES)) + 2
-
-
-def render_answer(answer: ImageFit, need: Need, offer: Offer, console: Console, tables: CudaTables = SHIPPED) -> None:
-    """One image, one node."""
-    _paragraph(answer, answer.image, console)
-    _line(console, _needs(need))
-    _finding(answer, console)
-    if answer.verdict is Verdict.INCOMPATIBLE:
-        _line(console, remedy_for(answer.image, need, (offer,), tables) + ".")
-    else:
-        _advice(need, console)
-
-
-def render_by_kind(
-    image: str,
-    need: Need,
-    answers: Sequence[tuple[NodeKind, ImageFit]],
-    console: Console,
-    tables: CudaTables = SHIPPED,
-) -> None:
-    """One image, and every kind of node."""
-    title = Text(printable(image), style="bold")
-    console.print(title.append(f" {printable(_needs(need))}", "not bold"), soft_wrap=True)
-    for kind, answer in answers:
-        _paragraph(answer, str(kind), console)
-        _finding(answer, console)
-    if not answers:
-        _line(console, "no node with an NVIDIA GPU is known")
-    if {answer.verdict for _, answer in answers} == {Verdict.INCOMPATIBLE}:
-        _line(console, remedy_for(image, need, [kind.offer for kind, _ in answers], tables) + ".")
-    else:
-        _advice(need, console)
-
-
-def _paragraph(answer: ImageFit, title: str, console: Console) -> None:
-    line = Text(f"{answer.verdict:<{_WIDTH}}", style=_STYLES[answer.verdict])
-    console.print(line.append(printable(title), style="bold"), soft_wrap=True)
-
-
-def _needs(need: Need) -> str:
-    if need.cuda is not None:
-        return f"needs CUDA {need.cuda}: {need.evidence}"
-    if need.kind is BuiltFor.UNKNOWN:
-        return "does not say which CUDA it needs"
-    return f"needs {'CUDA of an unknown version' if need.kind is BuiltFor.CUDA else 'no CUDA'}: {need.evidence}"
-
-
-def _finding(answer: ImageFit, console: Console) -> None:
-    _line(console, answer.reason)
-    if answer.gate in _GATES:
-        _line(console, f"the container toolkit's own check: {_GATES[answer.gate]}")
-
-
-def _advice(need: Need, console: Console) -> None:
-    """Print what to do if it is unknown what the image needs."""
-    if need.kind is BuiltFor.UNKNOWN:
-        _line(console, _HINT)
-
-
-def _line(console: Console, text: str) -> None:
-    console.print(Text(f"    {printable(text)}"), soft_wrap=True)
