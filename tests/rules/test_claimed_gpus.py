@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.rules.samples import NOTHING_KNOWN, Cluster, container, is_left_alone, mutated, pod, settings_of
+from tests.rules.samples import NOTHING_KNOWN, Cluster, container, each, is_left_alone, mutated, pod, settings_of
 from webhook.model.claims import CLAIM, MOST_CLAIMS, TEMPLATE, TOO_LARGE, Devices
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules import gpu_limits, nccl_env, node_affinity, shared_memory
@@ -36,21 +36,21 @@ def said(raw, values, facts):
     return [str(found) for found in LIMITS.validate(pod_from_raw(raw), settings_of(LIMITS, values), facts)]
 
 
-@pytest.mark.parametrize(
-    ("requests", "has_shm", "has_env"),
-    [
-        pytest.param((one(),), True, False, id="one GPU"),
-        pytest.param((one(number=2),), True, True, id="two"),
-        pytest.param((one(), one()), True, True, id="two by two requests"),
-        pytest.param((one(MIG, 2),), True, True, id="two slices"),
-        pytest.param((one(AMD, 4),), True, True, id="another vendor"),
-        pytest.param((one(number=None),), True, True, id="all of a node"),
-        pytest.param((one() + one(number=8),), True, True, id="the alternative with most"),
-        pytest.param((one(NIC, 8),), False, False, id="no GPU"),
-        pytest.param((one(is_administrative=True, number=8),), False, False, id="adminAccess"),
-        pytest.param(((),), False, False, id="a request that nobody can read"),
-        pytest.param((), False, False, id="none"),
-    ],
+@each(
+    "requests, has_shm, has_env",
+    {
+        "one GPU": ((one(),), True, False),
+        "two": ((one(number=2),), True, True),
+        "two by two requests": ((one(), one()), True, True),
+        "two slices": ((one(MIG, 2),), True, True),
+        "another vendor": ((one(AMD, 4),), True, True),
+        "all of a node": ((one(number=None),), True, True),
+        "the alternative with most": ((one() + one(number=8),), True, True),
+        "no GPU": ((one(NIC, 8),), False, False),
+        "adminAccess": ((one(is_administrative=True, number=8),), False, False),
+        "a request that nobody can read": (((),), False, False),
+        "none": ((), False, False),
+    },
 )
 def test_containers_that_use_a_claim_are_completed_by_what_it_brings(requests, has_shm, has_env):
     raw, facts = claiming(using("gpu"), container("side"), gpu="t"), knowing(t=requests)
@@ -76,14 +76,14 @@ def test_gpus_by_number_and_by_claim_are_added_up():
     assert is_left_alone(NCCL, raw, ENV, NOTHING_KNOWN)
 
 
-@pytest.mark.parametrize(
-    ("requests", "is_steered"),
-    [
-        pytest.param((one(),), True, id="a GPU"),
-        pytest.param((one() + one(AMD),), True, id="a GPU, whichever alternative is taken"),
-        pytest.param((one() + one(NIC),), False, id="a GPU or something else"),
-        pytest.param((one(NIC),), False, id="no GPU"),
-    ],
+@each(
+    "requests, is_steered",
+    {
+        "a GPU": ((one(),), True),
+        "a GPU, whichever alternative is taken": ((one() + one(AMD),), True),
+        "a GPU or something else": ((one() + one(NIC),), False),
+        "no GPU": ((one(NIC),), False),
+    },
 )
 def test_only_pods_that_are_certain_to_get_a_gpu_are_kept_to_gpu_nodes(requests, is_steered):
     raw, facts = claiming(using("gpu"), gpu="t"), knowing(t=requests)
@@ -102,18 +102,18 @@ def test_preferences_are_for_the_gpus_that_are_claimed(globs, is_preferred):
     assert is_left_alone(AFFINITY, raw, {"preferred": [preference]}, facts) != is_preferred
 
 
-@pytest.mark.parametrize(
-    ("requests", "found"),
-    [
-        pytest.param((one(number=4),), "", id="as many as allowed"),
-        pytest.param((one(number=5),), "requests 5 GPUs by resource claims", id="one too many"),
-        pytest.param((one(number=2), one(number=3)), "requests 5 GPUs by resource claims", id="in two requests"),
-        pytest.param((one(number=2) + one(number=8),), "requests 8 GPUs by resource claims", id="by an alternative"),
-        pytest.param((one(NIC, 8) + one(number=5),), "requests 5 GPUs by resource claims", id="if there is no other"),
-        pytest.param((one(number=2**62),), "requests 4611686018427387904 GPUs by resource claims", id="2**62"),
-        pytest.param((one(NIC, 8),), "", id="other devices"),
-        pytest.param((one(number=8, is_administrative=True),), "", id="adminAccess"),
-    ],
+@each(
+    "requests, found",
+    {
+        "as many as allowed": ((one(number=4),), ""),
+        "one too many": ((one(number=5),), "requests 5 GPUs by resource claims"),
+        "in two requests": ((one(number=2), one(number=3)), "requests 5 GPUs by resource claims"),
+        "by an alternative": ((one(number=2) + one(number=8),), "requests 8 GPUs by resource claims"),
+        "if there is no other": ((one(NIC, 8) + one(number=5),), "requests 5 GPUs by resource claims"),
+        "2**62": ((one(number=2**62),), "requests 4611686018427387904 GPUs by resource claims"),
+        "other devices": ((one(NIC, 8),), ""),
+        "adminAccess": ((one(number=8, is_administrative=True),), ""),
+    },
 )
 def test_claimed_gpus_count_against_the_maximum_of_a_pod(requests, found):
     raw, facts = claiming(using("gpu"), gpu="t"), knowing(t=requests)
@@ -147,16 +147,16 @@ def naming(*requests):
     return container(resources={"claims": [{"name": "gpu", "request": request} for request in requests]})
 
 
-@pytest.mark.parametrize(
-    ("named", "requests", "found"),
-    [
-        pytest.param(["a"], (one(number=5),), 5, id="the only one"),
-        pytest.param(["a"], (one(number=1), one(number=8)), 0, id="one of two, which may be the small one"),
-        pytest.param(["a"], (one(number=5), one(number=8)), 5, id="one of two large ones"),
-        pytest.param(["a", "b"], (one(number=3), one(number=3)), 6, id="both"),
-        pytest.param(["a", "a"], (one(number=3), one(number=3)), 0, id="one twice"),
-        pytest.param(["a/x", "a/y"], (one(number=3), one(number=3)), 0, id="two alternatives of one"),
-    ],
+@each(
+    "named, requests, found",
+    {
+        "the only one": (["a"], (one(number=5),), 5),
+        "one of two, which may be the small one": (["a"], (one(number=1), one(number=8)), 0),
+        "one of two large ones": (["a"], (one(number=5), one(number=8)), 5),
+        "both": (["a", "b"], (one(number=3), one(number=3)), 6),
+        "one twice": (["a", "a"], (one(number=3), one(number=3)), 0),
+        "two alternatives of one": (["a/x", "a/y"], (one(number=3), one(number=3)), 0),
+    },
 )
 def test_A56_a_container_that_names_requests_of_a_claim_gets_what_the_smallest_have(named, requests, found):
     told = said(claiming(naming(*named), gpu="t"), {"maxPerContainer": 4}, knowing(t=requests))
@@ -196,17 +196,17 @@ def knowing_slices(requests, most=8):
 ALL = (one(number=None),)
 
 
-@pytest.mark.parametrize(
-    ("requests", "most", "told"),
-    [
-        pytest.param(ALL, 4, "", id="no node has more than allowed"),
-        pytest.param(ALL, 8, "up to 8, ", id="a node has more"),
-        pytest.param(ALL, 40, "up to 32, ", id="more than the scheduler allocates"),
-        pytest.param((*ALL, one(number=1)), 4, "up to 5, ", id="and one more"),
-        pytest.param((one(MIG, None) + one(number=3),), 8, "", id="another class, or fewer"),
-        pytest.param((one(number=None) + one(MIG, None),), 6, "up to 6, ", id="the alternative with most"),
-        pytest.param(ALL, 0, "", id="no node has any yet"),
-    ],
+@each(
+    "requests, most, told",
+    {
+        "no node has more than allowed": (ALL, 4, ""),
+        "a node has more": (ALL, 8, "up to 8, "),
+        "more than the scheduler allocates": (ALL, 40, "up to 32, "),
+        "and one more": ((*ALL, one(number=1)), 4, "up to 5, "),
+        "another class, or fewer": ((one(MIG, None) + one(number=3),), 8, ""),
+        "the alternative with most": ((one(number=None) + one(MIG, None),), 6, "up to 6, "),
+        "no node has any yet": (ALL, 0, ""),
+    },
 )
 def test_all_gpus_of_a_node_are_as_many_as_the_slices_of_one_node_have(requests, most, told):
     raw, facts = claiming(using("gpu"), gpu="t"), knowing_slices(requests, most)

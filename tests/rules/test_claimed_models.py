@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import pytest
-
 from tests.build import policy
 from tests.facts.samples import claim, device_class, node, resource_slice
 from tests.rules.gpu_type_samples import PRODUCT, refused, told
-from tests.rules.samples import container, mutated, pod
+from tests.rules.samples import container, each, mutated, pod
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import EMPTY
@@ -69,82 +67,63 @@ POOL = NodePool("p", labels=((PRODUCT, "Tesla-T4"),), gpu_resources=frozenset({"
 H100_POOL = NodePool("p", labels=((PRODUCT, "NVIDIA-H100-80GB-HBM3"),), gpu_resources=frozenset({"nvidia.com/gpu"}))
 
 
-@pytest.mark.parametrize(
-    ("requested", "facts", "values", "name"),
-    [
-        pytest.param(template(GPU), cluster(H100), SMALL, "can give only H100-80GB", id="all devices are of one model"),
-        pytest.param(template(GPU), cluster(H100, H200), SMALL, "can give only H100-80GB or H200", id="of two models"),
-        pytest.param(template(GPU), cluster(H100), {"denied": ["H100"]}, "can give only H100-80GB", id="denied"),
-        pytest.param(template("any.example.com"), cluster(H100), SMALL, "can give only H100-80GB", id="of any type"),
-        pytest.param(template("h100.example.com"), cluster(), SMALL, "can give only H100-80GB", id="the class says it"),
-        pytest.param(
-            template(GPU, "h100.example.com"),
-            cluster(H200),
-            SMALL,
-            "can give only H200 or H100-80GB",
-            id="alternatives",
-        ),
-        pytest.param(
+@each(
+    "requested, facts, values, name",
+    {
+        "all devices are of one model": (template(GPU), cluster(H100), SMALL, "can give only H100-80GB"),
+        "of two models": (template(GPU), cluster(H100, H200), SMALL, "can give only H100-80GB or H200"),
+        "denied": (template(GPU), cluster(H100), {"denied": ["H100"]}, "can give only H100-80GB"),
+        "of any type": (template("any.example.com"), cluster(H100), SMALL, "can give only H100-80GB"),
+        "the class says it": (template("h100.example.com"), cluster(), SMALL, "can give only H100-80GB"),
+        "alternatives": (template(GPU, "h100.example.com"), cluster(H200), SMALL, "can give only H200 or H100-80GB"),
+        "an alternative with more devices than any node has": (
             template(GPU, "any.example.com", numbers=(1, 9)),
             cluster(H100),
             SMALL,
             "can give only H100-80GB",
-            id="an alternative with more devices than any node has",
         ),
-        pytest.param(
+        "an alternative with more devices than the scheduler allocates": (
             template("h100.example.com", "odd.example.com", numbers=(1, 33)),
             cluster(H100),
             SMALL,
             "can give only H100-80GB",
-            id="an alternative with more devices than the scheduler allocates",
         ),
-        pytest.param(
+        "devices of another driver do not matter": (
             template(GPU),
             cluster(H100, slices=[*slices(H100), resource_slice("amd", "n9", driver="gpu.amd.com", type="amdgpu")]),
             SMALL,
             "can give only H100-80GB",
-            id="devices of another driver do not matter",
         ),
-        pytest.param(template(GPU), cluster(H100, nodes=[]), SMALL, "can give only H100-80GB", id="no node is known"),
-        pytest.param(
-            template(GPU), cluster(H100).with_pools((H100_POOL,)), SMALL, "can give only H100-80GB", id="a like pool"
-        ),
-        pytest.param(template(GPU), cluster(H100, T4), SMALL, "", id="another node has T4"),
-        pytest.param(template(GPU), cluster(H100, ""), SMALL, "", id="a device does not say its model"),
-        pytest.param(template(GPU), cluster(H100, "NVIDIA Next 1"), SMALL, "", id="a device of an unknown model"),
-        pytest.param(template(GPU), cluster(H100).with_pools((POOL,)), SMALL, "", id="a pool may bring T4"),
-        pytest.param(
+        "no node is known": (template(GPU), cluster(H100, nodes=[]), SMALL, "can give only H100-80GB"),
+        "a like pool": (template(GPU), cluster(H100).with_pools((H100_POOL,)), SMALL, "can give only H100-80GB"),
+        "another node has T4": (template(GPU), cluster(H100, T4), SMALL, ""),
+        "a device does not say its model": (template(GPU), cluster(H100, ""), SMALL, ""),
+        "a device of an unknown model": (template(GPU), cluster(H100, "NVIDIA Next 1"), SMALL, ""),
+        "a pool may bring T4": (template(GPU), cluster(H100).with_pools((POOL,)), SMALL, ""),
+        "a node with T4 by its labels has no slice yet": (
             template(GPU),
             cluster(H100, nodes=[node("n0"), node("new", labels={PRODUCT: "Tesla-T4"})]),
             SMALL,
             "",
-            id="a node with T4 by its labels has no slice yet",
         ),
-        pytest.param(
-            template(GPU),
-            cluster(H100, slices=slices(H100, pool_slices=2)),
-            SMALL,
-            "",
-            id="slices are missing",
-        ),
-        pytest.param(
+        "slices are missing": (template(GPU), cluster(H100, slices=slices(H100, pool_slices=2)), SMALL, ""),
+        "devices of no single node": (
             template(GPU),
             cluster(H100, slices=[*slices(H100), resource_slice("all", "", allNodes=True)]),
             SMALL,
             "",
-            id="devices of no single node",
         ),
-        pytest.param(template("odd.example.com"), cluster(H100), SMALL, "", id="a class that nobody can read"),
-        pytest.param(template("missing.example.com"), cluster(H100), SMALL, "", id="a class that does not exist"),
-        pytest.param(template("nics.example.com"), cluster(H100), SMALL, "", id="no GPUs"),
-        pytest.param(template(GPU, "nics.example.com"), cluster(H100), SMALL, "", id="an alternative without GPUs"),
-        pytest.param(template(GPU), cluster(), SMALL, "", id="no device at the moment"),
-        pytest.param(template(GPU), ClusterFacts.of(device_classes=ALL), SMALL, "", id="no slices are known"),
-        pytest.param(template(GPU, adminAccess=True), cluster(H100), SMALL, "", id="for monitoring"),
-        pytest.param(template(GPU), cluster(H100), {"allowed": ["nvidia.com/*"]}, "", id="resources have other names"),
-        pytest.param(template(GPU), cluster(H100), {"allowed": ["T4", "1g.10gb"]}, "", id="a profile is open"),
-        pytest.param(template(GPU), cluster(H100), {}, "", id="nothing is barred"),
-    ],
+        "a class that nobody can read": (template("odd.example.com"), cluster(H100), SMALL, ""),
+        "a class that does not exist": (template("missing.example.com"), cluster(H100), SMALL, ""),
+        "no GPUs": (template("nics.example.com"), cluster(H100), SMALL, ""),
+        "an alternative without GPUs": (template(GPU, "nics.example.com"), cluster(H100), SMALL, ""),
+        "no device at the moment": (template(GPU), cluster(), SMALL, ""),
+        "no slices are known": (template(GPU), ClusterFacts.of(device_classes=ALL), SMALL, ""),
+        "for monitoring": (template(GPU, adminAccess=True), cluster(H100), SMALL, ""),
+        "resources have other names": (template(GPU), cluster(H100), {"allowed": ["nvidia.com/*"]}, ""),
+        "a profile is open": (template(GPU), cluster(H100), {"allowed": ["T4", "1g.10gb"]}, ""),
+        "nothing is barred": (template(GPU), cluster(H100), {}, ""),
+    },
 )
 def test_what_a_device_class_can_give_is_refused_with_its_claims_if_all_of_it_is_barred(
     requested: dict[str, Any], facts: ClusterFacts, values: dict[str, Any], name: str
@@ -162,19 +141,18 @@ def test_the_refusal_says_what_the_claim_can_give_and_what_to_do() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("spec", "found"),
-    [
-        pytest.param({"nodeSelector": {"kubernetes.io/hostname": "n0"}}, True, id="the node of the H100"),
-        pytest.param({"nodeName": "n0"}, True, id="the node of the H100, by name"),
-        pytest.param({"nodeSelector": {"kubernetes.io/hostname": "n1"}}, False, id="the node of the T4"),
-        pytest.param({}, False, id="any node"),
-        pytest.param(
+@each(
+    "spec, found",
+    {
+        "the node of the H100": ({"nodeSelector": {"kubernetes.io/hostname": "n0"}}, True),
+        "the node of the H100, by name": ({"nodeName": "n0"}, True),
+        "the node of the T4": ({"nodeSelector": {"kubernetes.io/hostname": "n1"}}, False),
+        "any node": ({}, False),
+        "the node of the H100, once it is released": (
             {"nodeSelector": {"kubernetes.io/hostname": "n0"}, "schedulingGates": [{"name": "later"}]},
             True,
-            id="the node of the H100, once it is released",
         ),
-    ],
+    },
 )
 def test_a_pod_that_selects_nodes_gets_what_these_nodes_offer(spec: dict[str, Any], found: bool) -> None:
     nodes = [node(name, labels={"kubernetes.io/hostname": name}) for name in ("n0", "n1", "cpu")]

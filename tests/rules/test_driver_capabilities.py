@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from tests.lab.fuzz.oracles import containers
 from tests.rules.rule_case import RuleCase, RulePods, any_of
-from tests.rules.samples import Cluster, advice, asked, container, is_left_alone, mutated, pod, settings_of
+from tests.rules.samples import Cluster, advice, asked, container, each, is_left_alone, mutated, pod, settings_of
 from webhook.model.image import ImageConfig, ImageInfo
 from webhook.rules.driver_capabilities import RULE
 
@@ -40,15 +40,15 @@ def test_the_capabilities_are_a_setting_and_keep_their_order():
     assert env_of(pod(container(gpus=1)), {"capabilities": ["all"]}) == [{"name": NAME, "value": "all"}]
 
 
-@pytest.mark.parametrize(
+@each(
     "own",
-    [
-        pytest.param({"value": "all"}, id="a value"),
-        pytest.param({"value": ""}, id="an empty value"),
-        pytest.param({}, id="no value"),
-        pytest.param({"value": None}, id="null"),
-        pytest.param({"valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}, id="valueFrom"),
-    ],
+    {
+        "a value": {"value": "all"},
+        "an empty value": {"value": ""},
+        "no value": {},
+        "null": {"value": None},
+        "valueFrom": {"valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}},
+    },
 )
 def test_what_the_container_sets_in_any_form_is_never_overridden(own):
     raw = pod(container(gpus=1, env=[{"name": NAME, **own}]))
@@ -61,20 +61,18 @@ def test_what_the_container_sets_beside_it_stays_first():
     assert env_of(pod(container(gpus=1, env=other))) == [*other, *OURS]
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(pod(container()), id="no GPU"),
-        pytest.param(pod(container(gpus=0)), id="a request for none"),
-        pytest.param(pod(container(gpus=1, resource="amd.com/gpu")), id="AMD"),
-        pytest.param(pod(container(gpus=1, resource="gpu.intel.com/xe")), id="Intel"),
-        pytest.param(pod(container(gpus=1, resource="nvidia.com/pgpu")), id="a GPU passed through"),
-        pytest.param(
-            pod(container("a", 1), container("b", 1, "nvidia.com/GA102GL_A10")), id="one passed through beside another"
-        ),
-        pytest.param(pod(container(resources={"limits": {"nvidia.com/gpumem": 10}})), id="an attribute of a GPU"),
-        pytest.param(pod(container(), ephemeralContainers=[container("debug", 1)]), id="an ephemeral container"),
-    ],
+    {
+        "no GPU": pod(container()),
+        "a request for none": pod(container(gpus=0)),
+        "AMD": pod(container(gpus=1, resource="amd.com/gpu")),
+        "Intel": pod(container(gpus=1, resource="gpu.intel.com/xe")),
+        "a GPU passed through": pod(container(gpus=1, resource="nvidia.com/pgpu")),
+        "one passed through beside another": pod(container("a", 1), container("b", 1, "nvidia.com/GA102GL_A10")),
+        "an attribute of a GPU": pod(container(resources={"limits": {"nvidia.com/gpumem": 10}})),
+        "an ephemeral container": pod(container(), ephemeralContainers=[container("debug", 1)]),
+    },
 )
 def test_other_containers_are_left_alone(raw):
     assert asked(RULE, raw, {}) == ([], [])
@@ -99,15 +97,15 @@ def test_what_the_image_is_known_to_say_stays(value):
     assert asked(RULE, raw, {"capabilities": ["all"]}, known(**{NAME: value})) == ([], [])
 
 
-@pytest.mark.parametrize(
+@each(
     "facts",
-    [
-        pytest.param(Cluster(), id="not looked up"),
-        pytest.param(known(), id="an image that says nothing"),
-        pytest.param(known(CUDA_VERSION="12.4.1"), id="an image that says something else"),
-        pytest.param(Cluster(images={IMAGE: ImageInfo(is_pending=True)}), id="not looked up yet"),
-        pytest.param(Cluster(images={IMAGE: ImageInfo(problem="404")}), id="a look-up that failed"),
-    ],
+    {
+        "not looked up": Cluster(),
+        "an image that says nothing": known(),
+        "an image that says something else": known(CUDA_VERSION="12.4.1"),
+        "not looked up yet": Cluster(images={IMAGE: ImageInfo(is_pending=True)}),
+        "a look-up that failed": Cluster(images={IMAGE: ImageInfo(problem="404")}),
+    },
 )
 def test_an_image_of_which_nothing_like_it_is_known_gets_it(facts):
     assert env_of(pod(container(gpus=1)), facts=facts) == OURS
@@ -154,27 +152,21 @@ def test_an_env_from_of_nothing_is_none(source):
     assert env_of(pod(container(gpus=1, envFrom=source))) == OURS
 
 
-@pytest.mark.parametrize(
-    ("capabilities", "place", "fault"),
-    [
-        pytest.param([], ("capabilities",), "names no capability; write at least one, or disable the rule", id="none"),
-        pytest.param(["compute", "cuda"], ("capabilities", 1), "Input should be 'compute', ", id="no capability"),
-        pytest.param(["compute", "none"], ("capabilities", 1), "Input should be 'comp", id="one that starts nothing"),
-        pytest.param(["Compute"], ("capabilities", 0), "Input should be 'compute', ", id="capitals"),
-        pytest.param(
-            ["compute", "utility", "compute"],
-            ("capabilities",),
-            "compute stands in it twice; remove one",
-            id="one twice",
-        ),
-        pytest.param(
+@each(
+    "capabilities, place, fault",
+    {
+        "none": ([], ("capabilities",), "names no capability; write at least one, or disable the rule"),
+        "no capability": (["compute", "cuda"], ("capabilities", 1), "Input should be 'compute', "),
+        "one that starts nothing": (["compute", "none"], ("capabilities", 1), "Input should be 'comp"),
+        "capitals": (["Compute"], ("capabilities", 0), "Input should be 'compute', "),
+        "one twice": (["compute", "utility", "compute"], ("capabilities",), "compute stands in it twice; remove one"),
+        "all and another": (
             ["all", "compute"],
             ("capabilities",),
             "all includes the others; write [all], or the others without it",
-            id="all and another",
         ),
-        pytest.param("compute,utility", ("capabilities",), "Input should be a valid array", id="a text"),
-    ],
+        "a text": ("compute,utility", ("capabilities",), "Input should be a valid array"),
+    },
 )
 def test_a_value_with_which_the_toolkit_would_start_no_container_is_an_error(capabilities, place, fault):
     with pytest.raises(ValidationError) as caught:

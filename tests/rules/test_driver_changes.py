@@ -3,10 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-import pytest
-
 from tests.facts.samples import claim, device_class, node, resource_slice
-from tests.rules.samples import container, pod, settings_of
+from tests.rules.samples import container, each, pod, settings_of
 from webhook.facts.facts import ClusterFacts
 from webhook.model.claims import TEMPLATE
 from webhook.model.node import NextDriver, NodePool
@@ -72,15 +70,15 @@ def test_a_pool_without_nodes_is_meant_as_well() -> None:
     assert "no other nodes" not in advice.found
 
 
-@pytest.mark.parametrize(
-    ("nodes", "pool", "image", "spec"),
-    [
-        pytest.param([{**V100, **OWN}], changing("575.57.08"), CUDA_12, {}, id="the image runs with the next driver"),
-        pytest.param([{**V100, "pool": "other"}], changing(), CUDA_12, {"nodeSelector": {"pool": "other"}}, id="other"),
-        pytest.param([T4], changing(), CUDA_12, {"nodeSelector": {PRODUCT: "Tesla-T4"}}, id="the pod selects others"),
-        pytest.param([T4], changing(), "registry.example.com/team/app:1", {}, id="nobody knows what the image needs"),
-        pytest.param([T4], changing(), "rocm/pytorch:latest", {}, id="an image that runs nowhere"),
-    ],
+@each(
+    "nodes, pool, image, spec",
+    {
+        "the image runs with the next driver": ([{**V100, **OWN}], changing("575.57.08"), CUDA_12, {}),
+        "other": ([{**V100, "pool": "other"}], changing(), CUDA_12, {"nodeSelector": {"pool": "other"}}),
+        "the pod selects others": ([T4], changing(), CUDA_12, {"nodeSelector": {PRODUCT: "Tesla-T4"}}),
+        "nobody knows what the image needs": ([T4], changing(), "registry.example.com/team/app:1", {}),
+        "an image that runs nowhere": ([T4], changing(), "rocm/pytorch:latest", {}),
+    },
 )
 def test_nothing_is_said_where_nothing_is_certainly_lost(
     nodes: list[dict[str, str]], pool: NodePool, image: str, spec: dict[str, Any]
@@ -126,12 +124,12 @@ def test_each_pool_brings_a_warning_of_its_own() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("nodes", "warnings"),
-    [
-        pytest.param([{**V100, **OWN}, T4], 0, id="others are left among which the queue chooses"),
-        pytest.param([{**V100, **OWN}], 1, id="none is left"),
-    ],
+@each(
+    "nodes, warnings",
+    {
+        "others are left among which the queue chooses": ([{**V100, **OWN}, T4], 0),
+        "none is left": ([{**V100, **OWN}], 1),
+    },
 )
 def test_a_pod_in_a_queue_is_warned_only_if_no_node_would_be_left(nodes: list[dict[str, str]], warnings: int) -> None:
     assert len(told(cluster(*nodes), schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])) == warnings

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.facts.samples import node
-from tests.rules.samples import container, expression, mutated, mutations, pod, settings_of, terms
+from tests.rules.samples import container, each, expression, mutated, mutations, pod, settings_of, terms
 from tests.strategies import checked
 from webhook.facts.facts import ClusterFacts
 from webhook.gpus.gpu_shares import share_of
@@ -105,16 +105,16 @@ def test_any_isolation_says_nothing():
     assert excluded(asking(), cluster(SLICED, WHOLE), "any") == []
 
 
-@pytest.mark.parametrize(
-    ("isolation", "kinds", "expected"),
-    [
-        pytest.param("exclusive", (SLICED, WHOLE), f"{STRATEGY} NotIn [time-slicing]", id="by how GPUs are shared"),
-        pytest.param("exclusive", (SLICED, MPS, WHOLE), f"{STRATEGY} NotIn [mps, time-slicing]", id="both ways"),
-        pytest.param("exclusive", (GKE_SHARED, GKE_WHOLE), f"{GKE_SHARING} NotIn [time-sharing]", id="GKE"),
-        pytest.param("exclusive", (SLICED, RENAMED), f"{PRODUCT} NotIn [Tesla-T4-SHARED]", id="an equal strategy"),
-        pytest.param("shared", (WHOLE, SLICED), f"{PRODUCT} NotIn [NVIDIA-H100-80GB-HBM3]", id="whole GPUs"),
-        pytest.param("shared", (GKE_WHOLE, GKE_SLICE), f"{ACCELERATOR} NotIn [nvidia-l4]", id="whole GPUs of GKE"),
-    ],
+@each(
+    "isolation, kinds, expected",
+    {
+        "by how GPUs are shared": ("exclusive", (SLICED, WHOLE), f"{STRATEGY} NotIn [time-slicing]"),
+        "both ways": ("exclusive", (SLICED, MPS, WHOLE), f"{STRATEGY} NotIn [mps, time-slicing]"),
+        "GKE": ("exclusive", (GKE_SHARED, GKE_WHOLE), f"{GKE_SHARING} NotIn [time-sharing]"),
+        "an equal strategy": ("exclusive", (SLICED, RENAMED), f"{PRODUCT} NotIn [Tesla-T4-SHARED]"),
+        "whole GPUs": ("shared", (WHOLE, SLICED), f"{PRODUCT} NotIn [NVIDIA-H100-80GB-HBM3]"),
+        "whole GPUs of GKE": ("shared", (GKE_WHOLE, GKE_SLICE), f"{ACCELERATOR} NotIn [nvidia-l4]"),
+    },
 )
 def test_labels_that_are_true_of_nodes_that_come_later_exclude(isolation, kinds, expected):
     (found,) = excluded(asking(), cluster(*kinds), isolation)
@@ -168,14 +168,14 @@ def test_who_asks_for_a_share_in_so_many_words_is_refused_where_pods_have_gpus_o
     )
 
 
-@pytest.mark.parametrize(
-    ("resource", "isolation"),
-    [
-        pytest.param("nvidia.com/mig-1g.10gb", "exclusive", id="a slice is a GPU of one's own"),
-        pytest.param("nvidia.com/mig-1g.10gb", "shared", id="a slice is a place for small work"),
-        pytest.param(SHARED, "shared", id="a share"),
-        pytest.param("amd.com/gpu", "shared", id="a GPU of another vendor"),
-    ],
+@each(
+    "resource, isolation",
+    {
+        "a slice is a GPU of one's own": ("nvidia.com/mig-1g.10gb", "exclusive"),
+        "a slice is a place for small work": ("nvidia.com/mig-1g.10gb", "shared"),
+        "a share": (SHARED, "shared"),
+        "a GPU of another vendor": ("amd.com/gpu", "shared"),
+    },
 )
 def test_other_resources_are_not_told_apart(resource, isolation):
     facts = cluster(WHOLE, SLICED, resource=resource)

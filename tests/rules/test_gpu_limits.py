@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from tests.lab.fuzz.oracles import amounts
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with
-from tests.rules.samples import container, is_left_alone, messages, mutated, pod, settings_of, violations
+from tests.rules.samples import container, each, is_left_alone, messages, mutated, pod, settings_of, violations
 from webhook.rules.gpu_limits import RULE
 
 GPU = "nvidia.com/gpu"
@@ -23,22 +23,22 @@ def asking(requests=MISSING, limits=MISSING, resource=GPU, **parts):
 REPAIR = {"requestsOnly": "repair"}
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(pod(container()), id="no GPU"),
-        pytest.param(asking(1, 1), id="one"),
-        pytest.param(asking("2", "2"), id="in quotes"),
-        pytest.param(asking(limits=2), id="limits only"),
-        pytest.param(asking("1000m", 1), id="a thousand milli is one"),
-        pytest.param(asking("1e0", "1"), id="an exponent"),
-        pytest.param(asking(1.0, "1."), id="a fraction of zero"),
-        pytest.param(asking(0, 0), id="zero"),
-        pytest.param(asking(limits=None), id="null"),
-        pytest.param(asking(None, "0"), id="null and zero"),
-        pytest.param(asking("0.5", "0.5", "nvidia.com/gpumem"), id="a fraction of what is no GPU"),
-        pytest.param(asking(1, resource="nvidia.com/rdma-vf"), id="a network card in requests only"),
-    ],
+    {
+        "no GPU": pod(container()),
+        "one": asking(1, 1),
+        "in quotes": asking("2", "2"),
+        "limits only": asking(limits=2),
+        "a thousand milli is one": asking("1000m", 1),
+        "an exponent": asking("1e0", "1"),
+        "a fraction of zero": asking(1.0, "1."),
+        "zero": asking(0, 0),
+        "null": asking(limits=None),
+        "null and zero": asking(None, "0"),
+        "a fraction of what is no GPU": asking("0.5", "0.5", "nvidia.com/gpumem"),
+        "a network card in requests only": asking(1, resource="nvidia.com/rdma-vf"),
+    },
 )
 def test_whole_numbers_in_limits_are_fine(raw):
     assert messages(RULE, raw, {"requestsOnly": "deny"}) == []
@@ -46,124 +46,105 @@ def test_whole_numbers_in_limits_are_fine(raw):
     assert is_left_alone(RULE, raw, REPAIR)
 
 
-@pytest.mark.parametrize(
-    ("raw", "message"),
-    [
-        pytest.param(
+@each(
+    "raw, message",
+    {
+        "requests only": (
             asking(4),
             "nvidia.com/gpu is 4 in requests but missing in limits; GPUs are allocated from limits. "
             "Move the 4 to resources.limits.",
-            id="requests only",
         ),
-        pytest.param(
+        "slices in requests only": (
             asking("2", resource="nvidia.com/mig-1g.10gb"),
             "nvidia.com/mig-1g.10gb is 2 in requests but missing in limits; GPUs are allocated from limits. "
             "Move the 2 to resources.limits.",
-            id="slices in requests only",
         ),
-        pytest.param(
+        "zero in requests only": (
             asking(0),
             "nvidia.com/gpu is 0 in requests but missing in limits; Kubernetes refuses that, even for 0. "
             "Remove nvidia.com/gpu from requests.",
-            id="zero in requests only",
         ),
-        pytest.param(
+        "null in requests only": (
             asking(None),
             "nvidia.com/gpu is null in requests but missing in limits; Kubernetes refuses that, even for 0. "
             "Remove nvidia.com/gpu from requests.",
-            id="null in requests only",
         ),
-        pytest.param(
+        "unequal": (
             asking(4, "2"),
             "nvidia.com/gpu is 4 in requests and 2 in limits; GPUs cannot be overcommitted, so both must be equal. "
             "Write the same number in both, or in resources.limits only.",
-            id="unequal",
         ),
-        pytest.param(
+        "limits zero": (
             asking(2, 0),
             "nvidia.com/gpu is 2 in requests and 0 in limits; GPUs cannot be overcommitted, so both must be equal. "
             "Write the same number in both, or in resources.limits only.",
-            id="limits zero",
         ),
-        pytest.param(
+        "limits null": (
             asking(2, None),
             "nvidia.com/gpu is 2 in requests and null in limits; GPUs cannot be overcommitted, so both must be equal. "
             "Write the same number in both, or in resources.limits only.",
-            id="limits null",
         ),
-        pytest.param(
+        "requests zero": (
             asking(0, 2),
             "nvidia.com/gpu is 0 in requests and 2 in limits; GPUs cannot be overcommitted, so both must be equal. "
             "Write the same number in both, or in resources.limits only.",
-            id="requests zero",
         ),
-        pytest.param(
+        "half a GPU in milli": (
             asking("500m", "500m"),
             "nvidia.com/gpu is 500m in requests, a fraction of a GPU; GPUs are allocated whole. "
             "Write a whole number such as 1, or request a shared GPU or a MIG slice instead of nvidia.com/gpu.",
-            id="half a GPU in milli",
         ),
-        pytest.param(
+        "half a GPU in limits": (
             asking(limits=0.5),
             "nvidia.com/gpu is 0.5 in limits, a fraction of a GPU; GPUs are allocated whole. "
             "Write a whole number such as 1, or request a shared GPU or a MIG slice instead of nvidia.com/gpu.",
-            id="half a GPU in limits",
         ),
-        pytest.param(
+        "a fraction in limits beside a whole request": (
             asking(1, "1n"),
             "nvidia.com/gpu is 1n in limits, a fraction of a GPU; GPUs are allocated whole. "
             "Write a whole number such as 1, or request a shared GPU or a MIG slice instead of nvidia.com/gpu.",
-            id="a fraction in limits beside a whole request",
         ),
-        pytest.param(
+        "negative": (
             asking(-1, -1),
             "nvidia.com/gpu is -1 in requests, a negative number; GPUs are counted in whole numbers from 0. "
             "Write a whole number such as 1.",
-            id="negative",
         ),
-        pytest.param(
+        "a negative fraction": (
             asking(limits="-500m"),
             "nvidia.com/gpu is -500m in limits, a negative number; GPUs are counted in whole numbers from 0. "
             "Write a whole number such as 1.",
-            id="a negative fraction",
         ),
-        pytest.param(
+        "a placeholder": (
             asking(limits="$GPU_PER_NODE"),
             'nvidia.com/gpu in limits: "$GPU_PER_NODE" is not a quantity; it is a placeholder of a template. '
             "Fill in the template first.",
-            id="a placeholder",
         ),
-        pytest.param(
+        "a placeholder in both": (
             asking("${GPUS}", "${GPUS}"),
             'nvidia.com/gpu in requests: "${GPUS}" is not a quantity; it is a placeholder of a template. '
             "Fill in the template first.",
-            id="a placeholder in both",
         ),
-        pytest.param(
+        "a slip that is no placeholder": (
             asking(limits="8$"),
             'nvidia.com/gpu in limits: "8$" is not a quantity; GPUs are counted in whole numbers. '
             "Write a whole number such as 1.",
-            id="a slip that is no placeholder",
         ),
-        pytest.param(
+        "a template in requests": (
             asking("{{ gpus }}", 1),
             'nvidia.com/gpu in requests: "{{ gpus }}" is not a quantity; it is a placeholder of a template. '
             "Fill in the template first.",
-            id="a template in requests",
         ),
-        pytest.param(
+        "a boolean": (
             asking(True, True),
             "nvidia.com/gpu in requests: true is not a quantity; GPUs are counted in whole numbers. "
             "Write a whole number such as 1.",
-            id="a boolean",
         ),
-        pytest.param(
+        "a map": (
             asking(limits={"count": 1}),
             "nvidia.com/gpu in limits: a map is not a quantity; GPUs are counted in whole numbers. "
             "Write a whole number such as 1.",
-            id="a map",
         ),
-    ],
+    },
 )
 def test_what_the_api_server_refuses_is_explained_with_place_finding_and_remedy(raw, message):
     (violation,) = violations(RULE, raw)
@@ -216,16 +197,16 @@ def test_repair_makes_limits_where_there_are_none(limits):
     assert mutated(RULE, raw, REPAIR)["spec"]["containers"][0]["resources"]["limits"] == {GPU: "2"}
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(asking(4, 2), id="unequal"),
-        pytest.param(asking(4, None), id="limits null, which the user wrote"),
-        pytest.param(asking("0.5"), id="a fraction"),
-        pytest.param(asking(-1), id="negative"),
-        pytest.param(asking("$GPUS"), id="a placeholder"),
-        pytest.param(asking(0), id="zero, which asks for no GPU"),
-    ],
+    {
+        "unequal": asking(4, 2),
+        "limits null, which the user wrote": asking(4, None),
+        "a fraction": asking("0.5"),
+        "negative": asking(-1),
+        "a placeholder": asking("$GPUS"),
+        "zero, which asks for no GPU": asking(0),
+    },
 )
 def test_what_cannot_be_repaired_is_refused_all_the_same(raw):
     assert is_left_alone(RULE, raw, REPAIR)
@@ -246,14 +227,7 @@ def test_A32_requests_only_count_for_the_maximum_too():
     assert len(messages(RULE, asking(9), {"maxPerPod": 8, "maxPerContainer": 8})) == 3
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"maxPerPod": -1},
-        {"maxPerContainer": -1},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("values", [{"maxPerPod": -1}, {"maxPerContainer": -1}], ids=str)
 def test_settings_without_sense_are_refused(values):
     with pytest.raises(ValidationError):
         settings_of(RULE, values)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.facts.samples import node
-from tests.rules.samples import container, messages, pod, settings_of, violations
+from tests.rules.samples import container, each, messages, pod, settings_of, violations
 from webhook.facts.facts import ClusterFacts
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.gpu_limits import RULE
@@ -54,17 +54,17 @@ def test_gpus_of_all_names_count_for_the_maximum_of_a_container():
     assert "requests 3 GPUs" in message
 
 
-@pytest.mark.parametrize(
-    ("init", "apps", "most", "asked"),
-    [
-        pytest.param([], [4, 4], 8, None, id="exactly full"),
-        pytest.param([], [4, 5], 8, 9, id="one over"),
-        pytest.param([(8, {})], [4], 8, None, id="an init container runs before"),
-        pytest.param([(9, {})], [4], 8, 9, id="an init container alone is over"),
-        pytest.param([(4, {"restartPolicy": "Always"})], [5], 8, 9, id="a sidecar runs beside"),
-        pytest.param([(2, {"restartPolicy": "Always"}), (7, {})], [1], 8, 9, id="init beside an earlier sidecar"),
-        pytest.param([(7, {}), (2, {"restartPolicy": "Always"})], [1], 8, None, id="init before a later sidecar"),
-    ],
+@each(
+    "init, apps, most, asked",
+    {
+        "exactly full": ([], [4, 4], 8, None),
+        "one over": ([], [4, 5], 8, 9),
+        "an init container runs before": ([(8, {})], [4], 8, None),
+        "an init container alone is over": ([(9, {})], [4], 8, 9),
+        "a sidecar runs beside": ([(4, {"restartPolicy": "Always"})], [5], 8, 9),
+        "init beside an earlier sidecar": ([(2, {"restartPolicy": "Always"}), (7, {})], [1], 8, 9),
+        "init before a later sidecar": ([(7, {}), (2, {"restartPolicy": "Always"})], [1], 8, None),
+    },
 )
 def test_A32_the_maximum_of_a_pod_is_of_what_the_scheduler_reserves(init, apps, most, asked):
     raw = pod(
@@ -89,17 +89,15 @@ def intel(*amounts):
 
 
 @pytest.mark.parametrize("most", ["maxPerPod", "maxPerContainer"])
-@pytest.mark.parametrize(
-    ("resource", "facts", "number", "may_be"),
-    [
-        pytest.param(
-            "gpu.intel.com/i915_monitoring", intel(2, 6), 4, 6, id="more than the maximum on the largest node"
-        ),
-        pytest.param("gpu.intel.com/i915_monitoring", intel(2, 4), 4, 0, id="no node has more"),
-        pytest.param("gpu.intel.com/i915_monitoring", intel(), 7, 8, id="no node lists any"),
-        pytest.param("gpu.intel.com/xe_monitoring", intel(2), 7, 8, id="no node lists any of this driver"),
-        pytest.param("gpu.intel.com/xe_monitoring", intel(), 8, 0, id="no node lists any, and the maximum is large"),
-    ],
+@each(
+    "resource, facts, number, may_be",
+    {
+        "more than the maximum on the largest node": ("gpu.intel.com/i915_monitoring", intel(2, 6), 4, 6),
+        "no node has more": ("gpu.intel.com/i915_monitoring", intel(2, 4), 4, 0),
+        "no node lists any": ("gpu.intel.com/i915_monitoring", intel(), 7, 8),
+        "no node lists any of this driver": ("gpu.intel.com/xe_monitoring", intel(2), 7, 8),
+        "no node lists any, and the maximum is large": ("gpu.intel.com/xe_monitoring", intel(), 8, 0),
+    },
 )
 def test_A42_a_maximum_counts_what_opens_all_gpus_of_a_node(resource, facts, number, may_be, most):
     found = list(
@@ -130,19 +128,16 @@ def test_a_slice_and_a_whole_gpu_in_one_container_are_refused(whole):
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(
-            pod(container("a", 1), container("b", 1, "nvidia.com/mig-1g.10gb")), id="in two containers of a pod"
+    {
+        "in two containers of a pod": pod(container("a", 1), container("b", 1, "nvidia.com/mig-1g.10gb")),
+        "zero whole GPUs": pod(container(resources={"limits": {GPU: 0, "nvidia.com/mig-1g.10gb": 1}})),
+        "two kinds of slices": pod(
+            container(resources={"limits": {"nvidia.com/mig-2g.20gb": 1, "nvidia.com/mig-1g.10gb": 1}})
         ),
-        pytest.param(pod(container(resources={"limits": {GPU: 0, "nvidia.com/mig-1g.10gb": 1}})), id="zero whole GPUs"),
-        pytest.param(
-            pod(container(resources={"limits": {"nvidia.com/mig-2g.20gb": 1, "nvidia.com/mig-1g.10gb": 1}})),
-            id="two kinds of slices",
-        ),
-        pytest.param(pod(container(resources={"limits": {"amd.com/gpu": 1, "amd.com/cpx_nps4": 1}})), id="AMD"),
-    ],
+        "AMD": pod(container(resources={"limits": {"amd.com/gpu": 1, "amd.com/cpx_nps4": 1}})),
+    },
 )
 def test_other_mixtures_are_allowed(raw):
     assert messages(RULE, raw) == []

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from tests.facts.samples import GPU_TAINT, node, runtime_class
 from tests.lab.fuzz.oracles import places
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with, tolerating_gpu_nodes
-from tests.rules.samples import NOTHING_KNOWN, container, pod, settings_of, violations
+from tests.rules.samples import NOTHING_KNOWN, container, each, pod, settings_of, violations
 from webhook.facts.facts import ClusterFacts
 from webhook.model.node import NodePool, Taint
 from webhook.rules.gpu_nodes import RULE
@@ -41,96 +41,86 @@ def message(nodes, tolerated, remedy="Remove the toleration"):
     )
 
 
-@pytest.mark.parametrize(
-    ("raw", "expected"),
-    [
-        pytest.param(tolerating(NAMED), message("1 GPU node", "nvidia.com/gpu"), id="by its key"),
-        pytest.param(
+@each(
+    "raw, expected",
+    {
+        "by its key": (tolerating(NAMED), message("1 GPU node", "nvidia.com/gpu")),
+        "by its key and value": (
             tolerating({"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}),
             message("1 GPU node", "nvidia.com/gpu=present"),
-            id="by its key and value",
         ),
-        pytest.param(
+        "several taints": (
             tolerating(NAMED, SKU_NAMED),
             message("2 GPU nodes", "nvidia.com/gpu and sku=gpu", "Remove the tolerations"),
-            id="several taints",
         ),
-        pytest.param(
+        "only those of which it is for": (
             tolerating(NAMED, SKU_NAMED, nodeSelector={"pool": "a"}),
             message("1 GPU node", "nvidia.com/gpu", "Remove the toleration, and choose other nodes"),
-            id="only those of which it is for",
         ),
-        pytest.param(
+        "beside a taint that marks no GPU node": (
             tolerating(NAMED, {"key": "team", "operator": "Exists"}),
             message("1 GPU node", "nvidia.com/gpu"),
-            id="beside a taint that marks no GPU node",
         ),
-        pytest.param(
+        "a launcher or a Ray head": (
             tolerating(NAMED, resources={"requests": {"cpu": "8", "memory": "64Gi"}}),
             message("1 GPU node", "nvidia.com/gpu"),
-            id="a launcher or a Ray head",
         ),
-        pytest.param(
+        "zero GPUs": (
             tolerating(NAMED, resources={"limits": {"nvidia.com/gpu": 0}}),
             message(
                 "1 GPU node",
                 "nvidia.com/gpu",
                 "Remove the toleration, and the 0 GPUs in resources of container trainer, which add it on GKE",
             ),
-            id="zero GPUs",
         ),
-        pytest.param(
+        "nothing of what else GPU nodes have": (
             tolerating(NAMED, resources={"limits": {"nvidia.com/rdma": "0", "nvidia.com/gpumem": 0}}),
             message("1 GPU node", "nvidia.com/gpu"),
-            id="nothing of what else GPU nodes have",
         ),
-    ],
+    },
 )
 def test_a_pod_without_gpus_is_told_which_tolerations_let_it_onto_how_many_gpu_nodes(raw, expected):
     assert told(raw) == [expected]
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(pod(container()), id="no tolerations"),
-        pytest.param(tolerating({"key": "team", "operator": "Exists"}), id="another taint"),
-        pytest.param(tolerating(SKU_NAMED), id="one taint of two"),
-        pytest.param(tolerating({"key": "dedicated", "value": "gpu"}), id="nodes without GPUs"),
-        pytest.param(tolerating({"key": "nvidia.com/gpu", "value": "absent"}), id="another value"),
-        pytest.param(tolerating({**NAMED, "effect": "NoExecute"}), id="another effect"),
-        pytest.param(tolerating(NAMED, nodeSelector={"pool": "c"}), id="nodes that do not exist"),
-        pytest.param(tolerating(EVERYTHING), id="everything"),
-        pytest.param(tolerating(NAMED, EVERYTHING), id="everything beside"),
-        pytest.param(tolerating(NAMED, {**EVERYTHING, "effect": "NoSchedule"}), id="everything of one effect"),
-        pytest.param(tolerating(NAMED, resources={"limits": {"nvidia.com/gpu": 1}}), id="a GPU"),
-        pytest.param(tolerating(NAMED, resources={"limits": {"nvidia.com/mig-1g.5gb": 1}}), id="a slice"),
-        pytest.param(tolerating(NAMED, resources={"limits": {"nvidia.com/gpumem": 1000}}), id="a share"),
-        pytest.param(tolerating(NAMED, resources={"limits": {"nvidia.com/rdma-vf": 1}}), id="a network card"),
-        pytest.param(tolerating(NAMED, resources={"claims": [{"name": "gpu"}]}), id="a claim of a container"),
-        pytest.param(tolerating(NAMED, resourceClaims=[{"name": "gpu"}]), id="a claim"),
-    ],
+    {
+        "no tolerations": pod(container()),
+        "another taint": tolerating({"key": "team", "operator": "Exists"}),
+        "one taint of two": tolerating(SKU_NAMED),
+        "nodes without GPUs": tolerating({"key": "dedicated", "value": "gpu"}),
+        "another value": tolerating({"key": "nvidia.com/gpu", "value": "absent"}),
+        "another effect": tolerating({**NAMED, "effect": "NoExecute"}),
+        "nodes that do not exist": tolerating(NAMED, nodeSelector={"pool": "c"}),
+        "everything": tolerating(EVERYTHING),
+        "everything beside": tolerating(NAMED, EVERYTHING),
+        "everything of one effect": tolerating(NAMED, {**EVERYTHING, "effect": "NoSchedule"}),
+        "a GPU": tolerating(NAMED, resources={"limits": {"nvidia.com/gpu": 1}}),
+        "a slice": tolerating(NAMED, resources={"limits": {"nvidia.com/mig-1g.5gb": 1}}),
+        "a share": tolerating(NAMED, resources={"limits": {"nvidia.com/gpumem": 1000}}),
+        "a network card": tolerating(NAMED, resources={"limits": {"nvidia.com/rdma-vf": 1}}),
+        "a claim of a container": tolerating(NAMED, resources={"claims": [{"name": "gpu"}]}),
+        "a claim": tolerating(NAMED, resourceClaims=[{"name": "gpu"}]),
+    },
 )
 def test_other_pods_are_left_alone(raw):
     assert told(raw) == []
 
 
-@pytest.mark.parametrize(
-    ("raw", "expected"),
-    [
-        pytest.param(tolerating(EVERYTHING), message("2 GPU nodes", "every taint"), id="everything"),
-        pytest.param(
+@each(
+    "raw, expected",
+    {
+        "everything": (tolerating(EVERYTHING), message("2 GPU nodes", "every taint")),
+        "everything, and GPU nodes by name": (
             tolerating(NAMED, EVERYTHING),
             message("2 GPU nodes", "every taint and nvidia.com/gpu", "Remove the tolerations"),
-            id="everything, and GPU nodes by name",
         ),
-        pytest.param(
-            tolerating({**EVERYTHING, "effect": "NoSchedule"}), message("2 GPU nodes", "every taint"), id="of an effect"
-        ),
-        pytest.param(tolerating({**EVERYTHING, "effect": "NoExecute"}), None, id="of an effect that no GPU node has"),
-        pytest.param(tolerating(EVERYTHING, resources={"limits": {"nvidia.com/gpu": 1}}), None, id="a GPU"),
-        pytest.param(tolerating(EVERYTHING, nodeSelector={"pool": "c"}), None, id="on other nodes"),
-    ],
+        "of an effect": (tolerating({**EVERYTHING, "effect": "NoSchedule"}), message("2 GPU nodes", "every taint")),
+        "of an effect that no GPU node has": (tolerating({**EVERYTHING, "effect": "NoExecute"}), None),
+        "a GPU": (tolerating(EVERYTHING, resources={"limits": {"nvidia.com/gpu": 1}}), None),
+        "on other nodes": (tolerating(EVERYTHING, nodeSelector={"pool": "c"}), None),
+    },
 )
 def test_pods_that_tolerate_every_taint_are_kept_off_gpu_nodes_on_demand(raw, expected):
     assert told(raw) == []
@@ -167,13 +157,13 @@ def test_nothing_is_said_where_no_node_is_known():
     assert told(tolerating(NAMED), facts=ClusterFacts.of([OPEN, PLAIN])) == []
 
 
-@pytest.mark.parametrize(
-    ("taints", "is_told"),
-    [
-        pytest.param([{"key": "team"}], True, id="any value"),
-        pytest.param([{"key": "team", "value": "x"}], True, id="its value"),
-        pytest.param([{"key": "team", "value": "y"}], False, id="another value"),
-    ],
+@each(
+    "taints, is_told",
+    {
+        "any value": ([{"key": "team"}], True),
+        "its value": ([{"key": "team", "value": "x"}], True),
+        "another value": ([{"key": "team", "value": "y"}], False),
+    },
 )
 def test_the_taints_that_mark_gpu_nodes_are_a_setting(taints, is_told):
     raw = tolerating({"key": "team", "operator": "Exists"})

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.gpus import discovered_labels as labels
-from tests.rules.samples import container, pod, settings_of
+from tests.rules.samples import container, each, pod, settings_of
 from webhook.facts.facts import ClusterFacts
 from webhook.gpus.gpu_catalogue import CATALOGUE
 from webhook.gpus.gpu_shares import share_of
@@ -46,31 +46,31 @@ def counted(raw: Mapping[str, Any], facts: ClusterFacts) -> Fraction:
     return gpus_of_pod(read, parts_of(read, facts, CATALOGUE))
 
 
-@pytest.mark.parametrize(
-    ("nodes", "resource", "units", "gpus"),
-    [
-        pytest.param([], GPU, 2, "2", id="no node is known"),
-        pytest.param([labels.UNLABELLED], GPU, 2, "2", id="unlabelled"),
-        pytest.param([labels.WHOLE], GPU, 2, "2", id="whole GPUs"),
-        pytest.param([labels.TIME_SLICED], GPU, 2, "1/2", id="time-slicing"),
-        pytest.param([labels.TIME_SLICED_RENAMED], SHARED, 2, "1/2", id="time-slicing, renamed"),
-        pytest.param([labels.TIME_SLICED_RENAMED], GPU, 2, "2", id="the plain name on renamed nodes"),
-        pytest.param([labels.MPS], GPU, 3, "3/2", id="MPS"),
-        pytest.param([labels.SINGLE], GPU, 15, "15/7", id="MIG, single"),
-        pytest.param([labels.SINGLE_TIME_SLICED], GPU, 7, "1/2", id="MIG, single, time-slicing"),
-        pytest.param([labels.SINGLE_RENAMED], SHARED, 7, "1/2", id="MIG, single, time-slicing, renamed"),
-        pytest.param([labels.MIXED], GPU, 2, "2", id="MIG, mixed"),
-        pytest.param([labels.INVALID], GPU, 2, "2", id="MIG, invalid"),
-        pytest.param([labels.CONTRADICTING], GPU, 2, "2", id="labels that contradict each other"),
-        pytest.param([labels.GKE_TIME_SHARING], GPU, 2, "1/4", id="GKE"),
-        pytest.param([labels.TIME_SLICED, labels.MPS], GPU, 2, "1", id="the largest part of several"),
-        pytest.param([labels.TIME_SLICED, labels.WHOLE], GPU, 2, "2", id="shares beside whole GPUs"),
-        pytest.param([labels.TIME_SLICED, {"tainted": ""}], GPU, 2, "2", id="tolerations may come later"),
-        pytest.param([], SLICE, 8, "2", id="MIG slices by name, of any model"),
-        pytest.param([], f"{SLICE}.shared", 8, "2", id="shares of MIG slices by name"),
-        pytest.param([], "amd.com/cpx_nps4", 6, "1", id="partitions of AMD, of any model"),
-        pytest.param([], "amd.com/gpu", 8, "8", id="GPUs of AMD"),
-    ],
+@each(
+    "nodes, resource, units, gpus",
+    {
+        "no node is known": ([], GPU, 2, "2"),
+        "unlabelled": ([labels.UNLABELLED], GPU, 2, "2"),
+        "whole GPUs": ([labels.WHOLE], GPU, 2, "2"),
+        "time-slicing": ([labels.TIME_SLICED], GPU, 2, "1/2"),
+        "time-slicing, renamed": ([labels.TIME_SLICED_RENAMED], SHARED, 2, "1/2"),
+        "the plain name on renamed nodes": ([labels.TIME_SLICED_RENAMED], GPU, 2, "2"),
+        "MPS": ([labels.MPS], GPU, 3, "3/2"),
+        "MIG, single": ([labels.SINGLE], GPU, 15, "15/7"),
+        "MIG, single, time-slicing": ([labels.SINGLE_TIME_SLICED], GPU, 7, "1/2"),
+        "MIG, single, time-slicing, renamed": ([labels.SINGLE_RENAMED], SHARED, 7, "1/2"),
+        "MIG, mixed": ([labels.MIXED], GPU, 2, "2"),
+        "MIG, invalid": ([labels.INVALID], GPU, 2, "2"),
+        "labels that contradict each other": ([labels.CONTRADICTING], GPU, 2, "2"),
+        "GKE": ([labels.GKE_TIME_SHARING], GPU, 2, "1/4"),
+        "the largest part of several": ([labels.TIME_SLICED, labels.MPS], GPU, 2, "1"),
+        "shares beside whole GPUs": ([labels.TIME_SLICED, labels.WHOLE], GPU, 2, "2"),
+        "tolerations may come later": ([labels.TIME_SLICED, {"tainted": ""}], GPU, 2, "2"),
+        "MIG slices by name, of any model": ([], SLICE, 8, "2"),
+        "shares of MIG slices by name": ([], f"{SLICE}.shared", 8, "2"),
+        "partitions of AMD, of any model": ([], "amd.com/cpx_nps4", 6, "1"),
+        "GPUs of AMD": ([], "amd.com/gpu", 8, "8"),
+    },
 )
 def test_a_pod_counts_the_largest_part_that_its_units_may_be(
     nodes: list[Mapping[str, str]], resource: str, units: int, gpus: str

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from tests.lab.fuzz.oracles import amounts
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
-from tests.rules.samples import container, messages, pod, settings_of, term, terms
+from tests.rules.samples import container, each, messages, pod, settings_of, term, terms
 from webhook.quota.amounts import MIG_RESOURCES
 from webhook.quota.quotas import Limit, Measure, UnspecifiedModel
 from webhook.rules.gpu_quota import RULE, Settings
@@ -25,91 +25,83 @@ def asking(gpus, resource="nvidia.com/gpu", **spec):
     return pod(container(gpus=gpus, resource=resource), **spec)
 
 
-@pytest.mark.parametrize(
-    ("raw", "settings"),
-    [
-        pytest.param(asking(64), {}, id="no limit at all"),
-        pytest.param(pod(container()), {"gpus": 0}, id="no GPU"),
-        pytest.param(asking(8), {"gpus": 8}, id="exactly all of it"),
-        pytest.param(asking(7, SLICE, nodeSelector=H100), {"gpus": 1, "byModel": {"H100": 1}}, id="slices of one GPU"),
-        pytest.param(asking(4, SHARED), {"gpus": 1, "weights": {SHARED: "1/4"}}, id="shares that the policy weighs"),
-        pytest.param(asking(8, nodeSelector=T4), {"byModel": {"H100": 4}}, id="another model"),
-        pytest.param(asking(8, "amd.com/gpu"), {"byModel": {"H100": 4}}, id="another vendor"),
-        pytest.param(asking(8, "amd.com/gpu"), {"byModel": {"H100": 4}, "unspecifiedModel": "deny"}, id="vendor, deny"),
-        pytest.param(asking(8), {"gpus": 8, "unspecifiedModel": "deny"}, id="no model is limited"),
-        pytest.param(asking(4, nodeSelector=H100), {"byModel": {"H100": 4}, "unspecifiedModel": "deny"}, id="said"),
-        pytest.param(asking(2), {"byResource": {SLICE: 0}}, id="another resource"),
-        pytest.param(pod(container(gpus=1, resource="nvidia.com/gpumem")), {"gpus": 0}, id="an attribute of a GPU"),
-    ],
+@each(
+    "raw, settings",
+    {
+        "no limit at all": (asking(64), {}),
+        "no GPU": (pod(container()), {"gpus": 0}),
+        "exactly all of it": (asking(8), {"gpus": 8}),
+        "slices of one GPU": (asking(7, SLICE, nodeSelector=H100), {"gpus": 1, "byModel": {"H100": 1}}),
+        "shares that the policy weighs": (asking(4, SHARED), {"gpus": 1, "weights": {SHARED: "1/4"}}),
+        "another model": (asking(8, nodeSelector=T4), {"byModel": {"H100": 4}}),
+        "another vendor": (asking(8, "amd.com/gpu"), {"byModel": {"H100": 4}}),
+        "vendor, deny": (asking(8, "amd.com/gpu"), {"byModel": {"H100": 4}, "unspecifiedModel": "deny"}),
+        "no model is limited": (asking(8), {"gpus": 8, "unspecifiedModel": "deny"}),
+        "said": (asking(4, nodeSelector=H100), {"byModel": {"H100": 4}, "unspecifiedModel": "deny"}),
+        "another resource": (asking(2), {"byResource": {SLICE: 0}}),
+        "an attribute of a GPU": (pod(container(gpus=1, resource="nvidia.com/gpumem")), {"gpus": 0}),
+    },
 )
 def test_a_pod_that_would_fit_into_an_unused_quota_is_left_to_the_ledger(raw, settings):
     assert messages(RULE, raw, settings) == []
 
 
-@pytest.mark.parametrize(
-    ("raw", "settings", "said"),
-    [
-        pytest.param(
+@each(
+    "raw, settings, said",
+    {
+        "one too many": (
             asking(9),
             {"gpus": 8},
             ["spec: requests 9 GPUs; the GPU quota allows 8 GPUs in all. Request 8 or fewer."],
-            id="one too many",
         ),
-        pytest.param(
+        "none are allowed": (
             asking(1),
             {"gpus": 0},
             ["spec: requests 1 GPU; GPUs are not enabled in this namespace. Ask the platform team to enable them."],
-            id="none are allowed",
         ),
-        pytest.param(
+        "whole GPUs under a quota with a half": (
             asking(4),
             {"gpus": "7/2"},
             ["spec: requests 4 GPUs; the GPU quota allows 3 1/2 GPUs in all. Request 3 or fewer."],
-            id="whole GPUs under a quota with a half",
         ),
-        pytest.param(
+        "more slices than a GPU has": (
             asking(8, SLICE, nodeSelector=H100),
             {"gpus": 1},
             [
                 "spec: requests 1 1/7 GPUs; the GPU quota allows 1 GPU in all. Request 7 nvidia.com/mig-1g.10gb or "
                 "fewer."
             ],
-            id="more slices than a GPU has",
         ),
-        pytest.param(
+        "of a model": (
             asking(5, nodeSelector=H100),
             {"gpus": 8, "byModel": {"H100": 4, "T4": 1}},
             ["spec: requests 5 H100; the GPU quota allows 4 H100 in all. Request 4 H100 or fewer."],
-            id="of a model",
         ),
-        pytest.param(
+        "of a model that it may be": (
             asking(5),
             {"gpus": 8, "byModel": {"H100": 4, "T4": 8}},
             [
                 "spec: requests 5 H100; the GPU quota allows 4 H100 in all. Request 4 H100 or fewer, or add a "
                 "nodeSelector for the model, such as nvidia.com/gpu.product: Tesla-T4 for T4."
             ],
-            id="of a model that it may be",
         ),
-        pytest.param(
+        "a model must be said": (
             asking(1),
             {"gpus": 8, "byModel": {"H100": 0, "T4": 8}, "unspecifiedModel": "deny"},
             [
                 "spec: does not select a GPU model; the GPU quota limits H100, T4, so a pod has to select one. "
                 "Add a nodeSelector for the model, such as nvidia.com/gpu.product: Tesla-T4 for T4."
             ],
-            id="a model must be said",
         ),
-        pytest.param(
+        "of a resource": (
             asking(3, SLICE),
             {"byResource": {SLICE: 2, "nvidia.com/gpu": 1}},
             [
                 "spec: requests 3 nvidia.com/mig-1g.10gb; the GPU quota allows 2 nvidia.com/mig-1g.10gb in all. "
                 "Request 2 nvidia.com/mig-1g.10gb or fewer."
             ],
-            id="of a resource",
         ),
-    ],
+    },
 )
 def test_a_pod_that_never_fits_is_refused_with_what_it_could_ask_for(raw, settings, said):
     assert messages(RULE, raw, settings) == said
@@ -167,70 +159,54 @@ def test_settings_are_printed_as_they_are_written():
     assert printed == {"mode": "enforce", **written}
 
 
-@pytest.mark.parametrize(
-    ("settings", "place", "told"),
-    [
-        pytest.param({"gpus": 2.5}, ("gpus",), "2.5 is no exact number; write a whole number", id="a float"),
-        pytest.param({"gpus": 8.0}, ("gpus",), "8.0 is no exact number", id="a whole float"),
-        pytest.param({"gpus": -1}, ("gpus",), "-1 is below 0; write", id="negative"),
-        pytest.param({"gpus": True}, ("gpus",), "true is a boolean; write", id="a boolean"),
-        pytest.param({"gpus": "0.5"}, ("gpus",), '"0.5" is no exact number', id="a decimal in quotes"),
-        pytest.param({"gpus": "1/0"}, ("gpus",), '"1/0" divides by 0; write', id="nothing to divide by"),
-        pytest.param({"gpus": "8"}, ("gpus",), '"8" is a string; remove the quotes', id="a number in quotes"),
-        pytest.param({"gpus": 10**9}, ("gpus",), "1000000000 is too large; write a number below", id="too large"),
-        pytest.param({"gpus": "9" * 5000 + "/7"}, ("gpus",), "is no exact number", id="endless digits"),
-        pytest.param({"byModel": {"T4": "many"}}, ("byModel", "T4"), '"many" is no exact number', id="of a model"),
-        pytest.param(
-            {"weights": {"nvidia.com/gpu": 0}}, ("weights", "nvidia.com/gpu"), "0 is no weight", id="no weight"
-        ),
-        pytest.param(
-            {"weights": {"nvidia.com/gpu": 0.25}}, ("weights", "nvidia.com/gpu"), "0.25 is no exact", id="float"
-        ),
-        pytest.param({"byModel": {"h100": 4}}, ("byModel", "h100", "[key]"), "did you mean H100?", id="spelled wrong"),
-        pytest.param(
+@each(
+    "settings, place, told",
+    {
+        "a float": ({"gpus": 2.5}, ("gpus",), "2.5 is no exact number; write a whole number"),
+        "a whole float": ({"gpus": 8.0}, ("gpus",), "8.0 is no exact number"),
+        "negative": ({"gpus": -1}, ("gpus",), "-1 is below 0; write"),
+        "a boolean": ({"gpus": True}, ("gpus",), "true is a boolean; write"),
+        "a decimal in quotes": ({"gpus": "0.5"}, ("gpus",), '"0.5" is no exact number'),
+        "nothing to divide by": ({"gpus": "1/0"}, ("gpus",), '"1/0" divides by 0; write'),
+        "a number in quotes": ({"gpus": "8"}, ("gpus",), '"8" is a string; remove the quotes'),
+        "too large": ({"gpus": 10**9}, ("gpus",), "1000000000 is too large; write a number below"),
+        "endless digits": ({"gpus": "9" * 5000 + "/7"}, ("gpus",), "is no exact number"),
+        "of a model": ({"byModel": {"T4": "many"}}, ("byModel", "T4"), '"many" is no exact number'),
+        "no weight": ({"weights": {"nvidia.com/gpu": 0}}, ("weights", "nvidia.com/gpu"), "0 is no weight"),
+        "float": ({"weights": {"nvidia.com/gpu": 0.25}}, ("weights", "nvidia.com/gpu"), "0.25 is no exact"),
+        "spelled wrong": ({"byModel": {"h100": 4}}, ("byModel", "h100", "[key]"), "did you mean H100?"),
+        "the value of a label": (
             {"byModel": {"NVIDIA-A100-SXM4-80GB": 4}},
             ("byModel", "NVIDIA-A100-SXM4-80GB", "[key]"),
             "did you mean A100-80GB? docs/rules.md names all",
-            id="the value of a label",
         ),
-        pytest.param({"byModel": {"X9": 4}}, ("byModel", "X9", "[key]"), "use one of A10, A100, ", id="unknown model"),
-        pytest.param(
+        "unknown model": ({"byModel": {"X9": 4}}, ("byModel", "X9", "[key]"), "use one of A10, A100, "),
+        "an attribute is no resource": (
             {"byResource": {"nvidia.com/gpumem": 4}},
             ("byResource", "nvidia.com/gpumem", "[key]"),
             "is no GPU resource; write one such as nvidia.com/gpu,",
-            id="an attribute is no resource",
         ),
-        pytest.param(
+        "a slice that no GPU has": (
             {"byResource": {"nvidia.com/mig-1g.11gb": 4}},
             ("byResource", "nvidia.com/mig-1g.11gb", "[key]"),
             "is a slice of no GPU that is known; did you mean nvidia.com/mig-1g.1",
-            id="a slice that no GPU has",
         ),
-        pytest.param({"weights": {"cpu": 1}}, ("weights", "cpu", "[key]"), "is no GPU resource", id="weight of a CPU"),
-        pytest.param(
-            {"models": {"X9": {"example.com/gpu": []}}},
-            ("models", "X9", "example.com/gpu"),
-            "names no value",
-            id="none",
-        ),
-        pytest.param({"models": {"X9": {}}}, ("models", "X9"), "names no label; write", id="no label"),
-        pytest.param(
+        "weight of a CPU": ({"weights": {"cpu": 1}}, ("weights", "cpu", "[key]"), "is no GPU resource"),
+        "none": ({"models": {"X9": {"example.com/gpu": []}}}, ("models", "X9", "example.com/gpu"), "names no value"),
+        "no label": ({"models": {"X9": {}}}, ("models", "X9"), "names no label; write"),
+        "a class of characters": (
             {"models": {"X9": {"example.com/gpu": ["x[12]"]}}},
             ("models", "X9", "example.com/gpu", 0),
             "cannot be a label value; write",
-            id="a class of characters",
         ),
-        pytest.param(
+        "a long value": (
             {"models": {"X9": {"example.com/gpu": ["x" * 64]}}},
             ("models", "X9", "example.com/gpu", 0),
             "cannot be a label value; write up to 63",
-            id="a long value",
         ),
-        pytest.param(
-            {"models": {"X 9": {"gpu": ["x"]}}}, ("models", "X 9", "[key]"), "cannot be a", id="a name with a space"
-        ),
-        pytest.param({"unspecifiedModel": "refuse"}, ("unspecifiedModel",), "", id="unknown choice"),
-    ],
+        "a name with a space": ({"models": {"X 9": {"gpu": ["x"]}}}, ("models", "X 9", "[key]"), "cannot be a"),
+        "unknown choice": ({"unspecifiedModel": "refuse"}, ("unspecifiedModel",), ""),
+    },
 )
 def test_a_setting_that_means_nothing_is_an_error_that_says_what_would(settings, place, told):
     with pytest.raises(ValidationError) as caught:

@@ -18,7 +18,7 @@ from tests.rules.gpu_type_samples import (
     told,
     without,
 )
-from tests.rules.samples import container, pod
+from tests.rules.samples import container, each, pod
 from webhook.rules.usable_gpus import ANNOTATION
 
 
@@ -33,13 +33,13 @@ def test_a_pod_asks_for_more_memory_than_the_policy_requires_and_never_for_less(
     assert excluded(gpu_pod("40Gi"), cluster(T4, L4, A100), values) == [without(MEMORY, "15360", "23034")]
 
 
-@pytest.mark.parametrize(
-    ("facts", "largest"),
-    [
-        pytest.param(cluster(T4, H100), "79.6Gi", id="a GPU"),
-        pytest.param(cluster(T4, SLICED), "15Gi", id="a GPU beside slices"),
-        pytest.param(cluster(SHARED_T4), "3840Mi", id="a share"),
-    ],
+@each(
+    "facts, largest",
+    {
+        "a GPU": (cluster(T4, H100), "79.6Gi"),
+        "a GPU beside slices": (cluster(T4, SLICED), "15Gi"),
+        "a share": (cluster(SHARED_T4), "3840Mi"),
+    },
 )
 def test_memory_that_nothing_has_is_told_with_the_largest_that_there_is(facts, largest):
     (message,) = refused(gpu_pod("100Gi"), facts, {})
@@ -109,11 +109,11 @@ def test_memory_that_only_the_policy_requires_is_no_request_of_the_pod():
     ]
 
 
-@pytest.mark.parametrize(
-    ("raw", "why"),
-    [
-        pytest.param(gpu_pod("40Gi", resource="amd.com/gpu"), "the memory of amd.com/gpu is not known", id="AMD"),
-        pytest.param(
+@each(
+    "raw, why",
+    {
+        "AMD": (gpu_pod("40Gi", resource="amd.com/gpu"), "the memory of amd.com/gpu is not known"),
+        "claims": (
             {
                 "metadata": {"name": "claims", "annotations": {ANNOTATION: "40Gi"}},
                 "spec": {
@@ -122,9 +122,8 @@ def test_memory_that_only_the_policy_requires_is_no_request_of_the_pod():
                 },
             },
             "the memory of devices of resource claims is not compared",
-            id="claims",
         ),
-    ],
+    },
 )
 def test_an_annotation_that_has_no_effect_is_told(raw, why):
     (advice,) = told(raw, cluster(T4), {})
@@ -147,14 +146,14 @@ def test_the_memory_of_amds_gpus_is_what_their_labeller_says():
     assert "the most that a GPU, slice or share has on the nodes that it could land on is 64Gi" in message
 
 
-@pytest.mark.parametrize(
-    ("labels", "is_excluded"),
-    [
-        pytest.param(amd("192G", "spx_nps1"), True, id="whole"),
-        pytest.param(amd("192G", "cpx_nps4"), False, id="parts"),
-        pytest.param(amd("192G"), False, id="perhaps parts"),
-        pytest.param(amd("lots", "spx_nps1"), False, id="no size"),
-    ],
+@each(
+    "labels, is_excluded",
+    {
+        "whole": (amd("192G", "spx_nps1"), True),
+        "parts": (amd("192G", "cpx_nps4"), False),
+        "perhaps parts": (amd("192G"), False),
+        "no size": (amd("lots", "spx_nps1"), False),
+    },
 )
 def test_amds_gpus_are_too_large_only_where_they_are_whole(labels, is_excluded):
     facts = cluster(labels, amd("24G", "spx_nps1"), resource=AMD)

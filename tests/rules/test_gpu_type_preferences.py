@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from tests.build import policy
 from tests.facts.samples import claim, node
 from tests.rules.gpu_type_samples import (
@@ -21,7 +19,7 @@ from tests.rules.gpu_type_samples import (
     preferred,
     refused,
 )
-from tests.rules.samples import container, mutated, pod, term, terms
+from tests.rules.samples import container, each, mutated, pod, term, terms
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
 from webhook.model.claims import TEMPLATE
@@ -30,55 +28,48 @@ from webhook.rules.gpu_types import RULE
 PREFER = {"prefer": ["T4", "L4"]}
 
 
-@pytest.mark.parametrize(
-    ("values", "facts", "expected"),
-    [
-        pytest.param(
+@each(
+    "values, facts, expected",
+    {
+        "the first one most": (
             PREFER,
             cluster(H100, L4, T4),
             [(100, PRODUCT, ["Tesla-T4"]), (50, PRODUCT, ["NVIDIA-L4"])],
-            id="the first one most",
         ),
-        pytest.param(PREFER, cluster(H100, L4), [(50, PRODUCT, ["NVIDIA-L4"])], id="what there is"),
-        pytest.param(PREFER, cluster(H100, SILENT), [], id="none of them is there"),
-        pytest.param(
+        "what there is": (PREFER, cluster(H100, L4), [(50, PRODUCT, ["NVIDIA-L4"])]),
+        "none of them is there": (PREFER, cluster(H100, SILENT), []),
+        "every label that says it": (
             PREFER,
             cluster(T4, SHARED_T4, GKE_T4),
             [
                 (100, PRODUCT, ["Tesla-T4", "Tesla-T4-SHARED"]),
                 (100, "cloud.google.com/gke-accelerator", ["nvidia-tesla-t4"]),
             ],
-            id="every label that says it",
         ),
-        pytest.param(
-            {**PREFER, "denied": ["T4"]}, cluster(T4, L4), [(50, PRODUCT, ["NVIDIA-L4"])], id="what is denied"
-        ),
-        pytest.param({"prefer": ["A100"]}, cluster(A100, T4), [(100, PRODUCT, [A100[PRODUCT]])], id="a family"),
-    ],
+        "what is denied": ({**PREFER, "denied": ["T4"]}, cluster(T4, L4), [(50, PRODUCT, ["NVIDIA-L4"])]),
+        "a family": ({"prefer": ["A100"]}, cluster(A100, T4), [(100, PRODUCT, [A100[PRODUCT]])]),
+    },
 )
 def test_a_pod_that_says_nothing_prefers_what_the_policy_prefers(values, facts, expected):
     assert preferred(gpu_pod(), facts, values) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "spec",
-    [
-        pytest.param({"nodeSelector": {PRODUCT: "NVIDIA-L4"}}, id="it selects a model"),
-        pytest.param({"affinity": terms(term((PRODUCT, "In", ["NVIDIA-L4"])))}, id="it requires a model"),
-        pytest.param(
-            {
-                "affinity": {
-                    "nodeAffinity": {
-                        "preferredDuringSchedulingIgnoredDuringExecution": [
-                            {"weight": 1, "preference": term((PRODUCT, "In", ["NVIDIA-L4"]))}
-                        ]
-                    }
+    {
+        "it selects a model": {"nodeSelector": {PRODUCT: "NVIDIA-L4"}},
+        "it requires a model": {"affinity": terms(term((PRODUCT, "In", ["NVIDIA-L4"])))},
+        "it prefers a model": {
+            "affinity": {
+                "nodeAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {"weight": 1, "preference": term((PRODUCT, "In", ["NVIDIA-L4"]))}
+                    ]
                 }
-            },
-            id="it prefers a model",
-        ),
-        pytest.param({"nodeName": "n0"}, id="it names its node"),
-    ],
+            }
+        },
+        "it names its node": {"nodeName": "n0"},
+    },
 )
 def test_what_the_author_chose_comes_before_what_the_policy_prefers(spec):
     raw = gpu_pod(**spec)
@@ -106,19 +97,19 @@ def selecting(*products: str, **exactly: Any) -> dict[str, Any]:
 CLAIMED_H100, CLAIMED_T4 = "NVIDIA H100 80GB HBM3", "Tesla T4"
 
 
-@pytest.mark.parametrize(
-    ("template", "values", "found"),
-    [
-        pytest.param(selecting(CLAIMED_H100), SMALL, "the policy allows only T4 and L4", id="not allowed"),
-        pytest.param(selecting(CLAIMED_H100), {"denied": ["H100"]}, "the policy denies H100", id="denied"),
-        pytest.param(selecting(CLAIMED_H100, "NVIDIA H200"), SMALL, "selects H100-80GB or H200", id="either of two"),
-        pytest.param(selecting(CLAIMED_T4), SMALL, "", id="allowed"),
-        pytest.param(selecting(CLAIMED_H100, CLAIMED_T4), SMALL, "", id="one alternative is allowed"),
-        pytest.param(selecting(CLAIMED_H100, ""), SMALL, "", id="one alternative says no model"),
-        pytest.param(selecting("NVIDIA Next 1"), SMALL, "", id="an unknown model"),
-        pytest.param(selecting(CLAIMED_H100), {"allowed": ["nvidia.com/*"]}, "", id="resources have other names"),
-        pytest.param(selecting(CLAIMED_H100, adminAccess=True), SMALL, "", id="for monitoring"),
-    ],
+@each(
+    "template, values, found",
+    {
+        "not allowed": (selecting(CLAIMED_H100), SMALL, "the policy allows only T4 and L4"),
+        "denied": (selecting(CLAIMED_H100), {"denied": ["H100"]}, "the policy denies H100"),
+        "either of two": (selecting(CLAIMED_H100, "NVIDIA H200"), SMALL, "selects H100-80GB or H200"),
+        "allowed": (selecting(CLAIMED_T4), SMALL, ""),
+        "one alternative is allowed": (selecting(CLAIMED_H100, CLAIMED_T4), SMALL, ""),
+        "one alternative says no model": (selecting(CLAIMED_H100, ""), SMALL, ""),
+        "an unknown model": (selecting("NVIDIA Next 1"), SMALL, ""),
+        "resources have other names": (selecting(CLAIMED_H100), {"allowed": ["nvidia.com/*"]}, ""),
+        "for monitoring": (selecting(CLAIMED_H100, adminAccess=True), SMALL, ""),
+    },
 )
 def test_a_claim_that_selects_a_model_which_may_not_be_used_is_refused_with_its_pods(template, values, found):
     raw = pod(container(resources={"claims": [{"name": "gpu"}]}))

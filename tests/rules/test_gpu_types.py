@@ -34,7 +34,7 @@ from tests.rules.gpu_type_samples import (
     without,
 )
 from tests.rules.rule_case import RuleCase, RulePods, any_of, spec_with, tolerating_gpu_nodes
-from tests.rules.samples import container, mutated, mutations, pod, settings_of, term, terms
+from tests.rules.samples import container, each, mutated, mutations, pod, settings_of, term, terms
 from tests.strategies import checked
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
@@ -48,52 +48,43 @@ from webhook.rules.rule import Advice, Violation
 KARPENTER = "karpenter.k8s.aws/instance-gpu-name"
 
 
-@pytest.mark.parametrize(
-    ("values", "facts", "expected"),
-    [
-        pytest.param(SMALL, cluster(T4, L4), [only(PRODUCT, L4[PRODUCT], T4[PRODUCT])], id="all nodes are allowed"),
-        pytest.param(
+@each(
+    "values, facts, expected",
+    {
+        "all nodes are allowed": (SMALL, cluster(T4, L4), [only(PRODUCT, L4[PRODUCT], T4[PRODUCT])]),
+        "one is not": (
             SMALL,
             cluster(T4, L4, H100),
             [without(PRODUCT, H100[PRODUCT]), only(PRODUCT, L4[PRODUCT], T4[PRODUCT])],
-            id="one is not",
         ),
-        pytest.param(SMALL, cluster(T4, SILENT, H100), [without(PRODUCT, H100[PRODUCT])], id="an unknown one stays"),
-        pytest.param({"denied": ["H100"]}, cluster(T4, H100), [without(PRODUCT, H100[PRODUCT])], id="one is denied"),
-        pytest.param({"denied": ["*"]}, cluster(T4, H100), [], id="all are denied"),
-        pytest.param(
+        "an unknown one stays": (SMALL, cluster(T4, SILENT, H100), [without(PRODUCT, H100[PRODUCT])]),
+        "one is denied": ({"denied": ["H100"]}, cluster(T4, H100), [without(PRODUCT, H100[PRODUCT])]),
+        "all are denied": ({"denied": ["*"]}, cluster(T4, H100), []),
+        "slices are allowed": (
             {"allowed": ["1g.10gb"]},
             cluster(T4, SLICED),
             [without(PRODUCT, "Tesla-T4"), only(PRODUCT, SLICED[PRODUCT])],
-            id="slices are allowed",
         ),
-        pytest.param(
-            {"memory": {"min": "20Gi"}}, cluster(T4, L4, SLICED), [without(MEMORY, "15360", "9728")], id="too small"
-        ),
-        pytest.param({"memory": {"max": "24Gi"}}, cluster(T4, L4, H100), [without(MEMORY, "81559")], id="too large"),
-        pytest.param(
-            {"memory": {"min": "40Gi"}}, cluster(A100, T4), [without(MEMORY, "15360")], id="40Gi are a GPU of 40 GB"
-        ),
-        pytest.param(
+        "too small": ({"memory": {"min": "20Gi"}}, cluster(T4, L4, SLICED), [without(MEMORY, "15360", "9728")]),
+        "too large": ({"memory": {"max": "24Gi"}}, cluster(T4, L4, H100), [without(MEMORY, "81559")]),
+        "40Gi are a GPU of 40 GB": ({"memory": {"min": "40Gi"}}, cluster(A100, T4), [without(MEMORY, "15360")]),
+        "a share has a part of the memory": (
             {"memory": {"min": "16Gi"}},
             cluster(T4, SHARED_T4),
             [without(PRODUCT, "Tesla-T4-SHARED")],
-            id="a share has a part of the memory",
         ),
-        pytest.param(
+        "a model that is sold with less": (
             {"memory": {"min": "20Gi"}},
             cluster(GKE_T4, L4),
             [without("cloud.google.com/gke-accelerator", "nvidia-tesla-t4")],
-            id="a model that is sold with less",
         ),
-        pytest.param({"memory": {"min": "20Gi"}}, cluster({PRODUCT: "TITAN-V"}, L4), [], id="a size that nobody says"),
-        pytest.param(
+        "a size that nobody says": ({"memory": {"min": "20Gi"}}, cluster({PRODUCT: "TITAN-V"}, L4), []),
+        "never too large by its model": (
             {"memory": {"max": "8Gi"}},
             cluster(GKE_T4, SLICED, T4),
             [without(MEMORY, "15360", "9728")],
-            id="never too large by its model",
         ),
-    ],
+    },
 )
 def test_a_pod_that_says_nothing_is_kept_off_nodes_that_certainly_do_not_suit_it(values, facts, expected):
     assert excluded(gpu_pod(), facts, values) == expected
@@ -127,28 +118,25 @@ def test_a_pod_for_which_some_candidate_is_unknown_is_not_refused():
     assert refused(gpu_pod(), ClusterFacts(), SMALL) == []
 
 
-@pytest.mark.parametrize(
-    ("raw", "message"),
-    [
-        pytest.param(
+@each(
+    "raw, message",
+    {
+        "by nodeSelector": (
             gpu_pod(nodeSelector={PRODUCT: H100[PRODUCT]}),
             "spec.nodeSelector: selects H100-80GB; the policy allows only T4 and L4. Select GPUs that are allowed, or "
             "leave the choice open, or ask the platform team.",
-            id="by nodeSelector",
         ),
-        pytest.param(
+        "by node affinity": (
             gpu_pod(affinity=terms(term((PRODUCT, "In", ["NVIDIA-A100-SXM4-40GB", "NVIDIA-A100-SXM4-80GB"])))),
             "spec.affinity.nodeAffinity: selects A100; the policy allows only T4 and L4. Select GPUs that are allowed, "
             "or leave the choice open, or ask the platform team.",
-            id="by node affinity",
         ),
-        pytest.param(
+        "by a resource of another vendor": (
             gpu_pod(resource="amd.com/gpu"),
             "spec.containers[trainer].resources: requests amd.com/gpu; the policy allows only T4 and L4. Request GPUs "
             "that are allowed, or ask the platform team.",
-            id="by a resource of another vendor",
         ),
-    ],
+    },
 )
 def test_a_pod_that_names_what_is_not_allowed_is_refused_whatever_the_cluster(raw, message):
     for facts in (ClusterFacts(), cluster(T4, H100)):
@@ -167,15 +155,15 @@ def test_a_pod_that_names_a_denied_resource_is_refused():
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(gpu_pod(nodeSelector={PRODUCT: "Tesla-T4"}), id="an allowed model"),
-        pytest.param(gpu_pod(affinity=terms(term((PRODUCT, "In", ["Tesla-T4", H100[PRODUCT]])))), id="one of several"),
-        pytest.param(gpu_pod(nodeSelector={PRODUCT: "NVIDIA-Next-1"}), id="an unknown model"),
-        pytest.param(gpu_pod(resource=SLICE), id="a slice of an open model"),
-        pytest.param(pod(container()), id="no GPUs"),
-    ],
+    {
+        "an allowed model": gpu_pod(nodeSelector={PRODUCT: "Tesla-T4"}),
+        "one of several": gpu_pod(affinity=terms(term((PRODUCT, "In", ["Tesla-T4", H100[PRODUCT]])))),
+        "an unknown model": gpu_pod(nodeSelector={PRODUCT: "NVIDIA-Next-1"}),
+        "a slice of an open model": gpu_pod(resource=SLICE),
+        "no GPUs": pod(container()),
+    },
 )
 def test_a_pod_that_may_get_what_is_allowed_is_not_refused(raw):
     assert refused(raw, ClusterFacts(), SMALL) == []
@@ -207,28 +195,25 @@ def test_memory_that_only_the_pod_asks_for_brings_a_warning_where_no_label_tells
     assert isinstance(found, Advice)
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        pytest.param({"allowed": ["TT4"]}, '"TT4" is no known model; did you mean T4?', id="a slip"),
-        pytest.param({"denied": ["Tesla-T4"]}, '"Tesla-T4" is no known model; did you mean T4?', id="a label value"),
-        pytest.param({"prefer": ["H1000"]}, '"H1000" is no known model; did you mean H100?', id="in prefer"),
-        pytest.param({"allowed": ["1g.11gb"]}, "is a MIG profile of no GPU that is known", id="a profile"),
-        pytest.param({"allowed": ["mig-1g.10gb"]}, "did you mean 1g.10gb?", id="half a resource"),
-        pytest.param({"allowed": ["nvidai.com/*"]}, "is the name of no GPUs", id="a glob that matches nothing"),
-        pytest.param({"denied": ["amd.com/gpus"]}, "did you mean amd.com/gpu?", id="a resource"),
-        pytest.param({"allowed": []}, 'allowed: names no GPU; name some, or write ["*"] for all', id="nothing"),
-        pytest.param(
+@each(
+    "values, message",
+    {
+        "a slip": ({"allowed": ["TT4"]}, '"TT4" is no known model; did you mean T4?'),
+        "a label value": ({"denied": ["Tesla-T4"]}, '"Tesla-T4" is no known model; did you mean T4?'),
+        "in prefer": ({"prefer": ["H1000"]}, '"H1000" is no known model; did you mean H100?'),
+        "a profile": ({"allowed": ["1g.11gb"]}, "is a MIG profile of no GPU that is known"),
+        "half a resource": ({"allowed": ["mig-1g.10gb"]}, "did you mean 1g.10gb?"),
+        "a glob that matches nothing": ({"allowed": ["nvidai.com/*"]}, "is the name of no GPUs"),
+        "a resource": ({"denied": ["amd.com/gpus"]}, "did you mean amd.com/gpu?"),
+        "nothing": ({"allowed": []}, 'allowed: names no GPU; name some, or write ["*"] for all'),
+        "all that is allowed is denied": (
             {"allowed": ["T4", "A100-40GB"], "denied": ["T4", "A100"]},
             "allowed: T4 and A100-40GB: all of it is denied, so that no GPU is left",
-            id="all that is allowed is denied",
         ),
-        pytest.param({"memory": {"min": "40Gi", "max": "24Gi"}}, "min 40Gi is above max 24Gi", id="no size is left"),
-        pytest.param(
-            {"memory": {"min": "16"}}, "16 bytes are no amount of GPU memory; write it with its", id="no unit"
-        ),
-        pytest.param({"memory": {"min": "0"}}, "is not a whole positive number of bytes", id="no size"),
-    ],
+        "no size is left": ({"memory": {"min": "40Gi", "max": "24Gi"}}, "min 40Gi is above max 24Gi"),
+        "no unit": ({"memory": {"min": "16"}}, "16 bytes are no amount of GPU memory; write it with its"),
+        "no size": ({"memory": {"min": "0"}}, "is not a whole positive number of bytes"),
+    },
 )
 def test_settings_that_name_nothing_or_leave_nothing_are_refused_in_the_policy(values, message):
     with pytest.raises(ValidationError) as error:
@@ -343,13 +328,13 @@ def test_a_pod_that_selects_no_node_is_kept_off_a_cluster_that_has_only_what_it_
     ]
 
 
-@pytest.mark.parametrize(
-    ("nodes", "expected"),
-    [
-        pytest.param([{**T4, KARPENTER: "t4"}, {**H100, KARPENTER: "h100"}], [only(KARPENTER, "t4")], id="its own"),
-        pytest.param([{**T4, KARPENTER: "t4"}, L4, H100], [], id="on some nodes only"),
-        pytest.param([GKE_T4], [only("cloud.google.com/gke-accelerator", "nvidia-tesla-t4")], id="GKE's"),
-    ],
+@each(
+    "nodes, expected",
+    {
+        "its own": ([{**T4, KARPENTER: "t4"}, {**H100, KARPENTER: "h100"}], [only(KARPENTER, "t4")]),
+        "on some nodes only": ([{**T4, KARPENTER: "t4"}, L4, H100], []),
+        "GKE's": ([GKE_T4], [only("cloud.google.com/gke-accelerator", "nvidia-tesla-t4")]),
+    },
 )
 def test_a_pod_is_held_by_a_label_that_the_autoscaler_knows(nodes, expected):
     """Karpenter makes no node for a pod that demands a label which only GPU Feature Discovery will write."""

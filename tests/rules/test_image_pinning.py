@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from tests.lab.fuzz.oracles import containers
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with
-from tests.rules.samples import Cluster, container, messages, pod, settings_of, violations
+from tests.rules.samples import Cluster, container, each, messages, pod, settings_of, violations
 from webhook.rules.image_pinning import RULE
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
@@ -20,18 +20,17 @@ def is_allowed(image, *registries):
     return said(image, {"registries": list(registries)}) == []
 
 
-@pytest.mark.parametrize(
-    ("image", "found"),
-    [
-        pytest.param("pytorch/pytorch", '"pytorch/pytorch" has no tag, which means latest', id="no tag"),
-        pytest.param("pytorch/pytorch:latest", '"pytorch/pytorch:latest" has the tag latest', id="latest"),
-        pytest.param("nvcr.io:443/a", '"nvcr.io:443/a" has no tag, which means latest', id="a port is no tag"),
-        pytest.param(
+@each(
+    "image, found",
+    {
+        "no tag": ("pytorch/pytorch", '"pytorch/pytorch" has no tag, which means latest'),
+        "latest": ("pytorch/pytorch:latest", '"pytorch/pytorch:latest" has the tag latest'),
+        "a port is no tag": ("nvcr.io:443/a", '"nvcr.io:443/a" has no tag, which means latest'),
+        "a long name": (
             "registry.example.com/" + "a" * 100,
             '"registry.example.com/' + "a" * 36 + '..." has no tag, which means latest',
-            id="a long name",
         ),
-    ],
+    },
 )
 def test_an_image_that_may_be_another_one_tomorrow_is_refused(image, found):
     assert said(image) == [
@@ -40,14 +39,14 @@ def test_an_image_that_may_be_another_one_tomorrow_is_refused(image, found):
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     "image",
-    [
-        pytest.param("pytorch/pytorch:2.4.1", id="a tag"),
-        pytest.param("pytorch/pytorch:latest-cuda12", id="a tag that starts with latest"),
-        pytest.param(f"pytorch/pytorch@{DIGEST}", id="a digest"),
-        pytest.param(f"pytorch/pytorch:latest@{DIGEST}", id="a digest beside latest"),
-    ],
+    {
+        "a tag": "pytorch/pytorch:2.4.1",
+        "a tag that starts with latest": "pytorch/pytorch:latest-cuda12",
+        "a digest": f"pytorch/pytorch@{DIGEST}",
+        "a digest beside latest": f"pytorch/pytorch:latest@{DIGEST}",
+    },
 )
 def test_a_tag_or_a_digest_is_enough(image):
     assert said(image) == []
@@ -79,50 +78,50 @@ def test_both_faults_of_an_image_are_told_at_once():
     assert ["has no tag" in found[0], "comes from quay.io" in found[1]] == [True, True]
 
 
-@pytest.mark.parametrize(
-    ("image", "registry"),
-    [
-        pytest.param("nvcr.io/nvidia/pytorch:24.05-py3", "nvcr.io", id="a registry"),
-        pytest.param("NVCR.IO/nvidia/pytorch:24.05-py3", "nvcr.io", id="a registry in capitals"),
-        pytest.param(f"nvcr.io/nvidia/pytorch@{DIGEST}", "nvcr.io", id="a digest"),
-        pytest.param("registry.example.com/team/a/b:1", "registry.example.com/team", id="below a path"),
-        pytest.param("registry.example.com/team:1", "registry.example.com/team", id="the path itself"),
-        pytest.param("registry.example.com/team/a:1", "registry.example.com/team/*", id="below a path, by a star"),
-        pytest.param("registry.example.com/team-a/x:1", "registry.example.com/team-?", id="a path with a wildcard"),
-        pytest.param("registry.corp:5000/a:1", "registry.corp:5000", id="a port"),
-        pytest.param("localhost/a:1", "localhost", id="localhost"),
-        pytest.param("[2001:db8::1]:5000/a:1", "[2001:db8::1]:5000", id="an address"),
-        pytest.param("python:3.12", "docker.io", id="Docker Hub"),
-        pytest.param("python:3.12", "docker.io/library", id="official images of Docker Hub"),
-        pytest.param("index.docker.io/python:3.12", "docker.io/library/python", id="another name of Docker Hub"),
-        pytest.param("nvidia/cuda:12.4.1-base", "docker.io/nvidia", id="somebody's images on Docker Hub"),
-        pytest.param("a.b.example.com/x:1", "*.example.com", id="hosts below a domain"),
-        pytest.param("1234.dkr.ecr.eu-west-1.amazonaws.com/x:1", "1234.dkr.ecr.*.amazonaws.com", id="a region"),
-        pytest.param("quay.io/x:1", "*", id="anything"),
-        pytest.param("quay.io/mirror/x:1", "*/mirror", id="a path of any registry"),
-    ],
+@each(
+    "image, registry",
+    {
+        "a registry": ("nvcr.io/nvidia/pytorch:24.05-py3", "nvcr.io"),
+        "a registry in capitals": ("NVCR.IO/nvidia/pytorch:24.05-py3", "nvcr.io"),
+        "a digest": (f"nvcr.io/nvidia/pytorch@{DIGEST}", "nvcr.io"),
+        "below a path": ("registry.example.com/team/a/b:1", "registry.example.com/team"),
+        "the path itself": ("registry.example.com/team:1", "registry.example.com/team"),
+        "below a path, by a star": ("registry.example.com/team/a:1", "registry.example.com/team/*"),
+        "a path with a wildcard": ("registry.example.com/team-a/x:1", "registry.example.com/team-?"),
+        "a port": ("registry.corp:5000/a:1", "registry.corp:5000"),
+        "localhost": ("localhost/a:1", "localhost"),
+        "an address": ("[2001:db8::1]:5000/a:1", "[2001:db8::1]:5000"),
+        "Docker Hub": ("python:3.12", "docker.io"),
+        "official images of Docker Hub": ("python:3.12", "docker.io/library"),
+        "another name of Docker Hub": ("index.docker.io/python:3.12", "docker.io/library/python"),
+        "somebody's images on Docker Hub": ("nvidia/cuda:12.4.1-base", "docker.io/nvidia"),
+        "hosts below a domain": ("a.b.example.com/x:1", "*.example.com"),
+        "a region": ("1234.dkr.ecr.eu-west-1.amazonaws.com/x:1", "1234.dkr.ecr.*.amazonaws.com"),
+        "anything": ("quay.io/x:1", "*"),
+        "a path of any registry": ("quay.io/mirror/x:1", "*/mirror"),
+    },
 )
 def test_a_registry_or_repository_covers_all_that_is_below_it(image, registry):
     assert is_allowed(image, "never.example.com", registry)
 
 
-@pytest.mark.parametrize(
-    ("image", "registry"),
-    [
-        pytest.param("nvcr.io.evil.io/nvidia/pytorch:1", "nvcr.io", id="a host that starts alike"),
-        pytest.param("evil-nvcr.io/nvidia/pytorch:1", "nvcr.io", id="a host that ends alike"),
-        pytest.param("nvcr.io:5000/a:1", "nvcr.io", id="another port"),
-        pytest.param("evil.io/nvcr.io/a:1", "nvcr.io", id="a path that looks like the host"),
-        pytest.param("evil.io/a.example.com/x:1", "*.example.com", id="a path that ends like the host"),
-        pytest.param("evil.io/nvcr.io/nvidia/x:1", "*nvcr.io/nvidia", id="a path that looks like host and path"),
-        pytest.param("registry.example.com/team-evil/a:1", "registry.example.com/team", id="a path that starts alike"),
-        pytest.param("registry.example.com/x/team/a:1", "registry.example.com/team", id="the path elsewhere"),
-        pytest.param("registry.example.com/te:1", "registry.example.com/team", id="a shorter path"),
-        pytest.param("example.com/a:1", "*.example.com", id="the domain itself"),
-        pytest.param("nvidia/cuda:12", "docker.io/library", id="somebody's images on Docker Hub"),
-        pytest.param("python:3.12", "docker.io/python", id="an official image without library"),
-        pytest.param("nvcrxio.dev/a:1", "nvcr.io.dev", id="a dot is a dot"),
-    ],
+@each(
+    "image, registry",
+    {
+        "a host that starts alike": ("nvcr.io.evil.io/nvidia/pytorch:1", "nvcr.io"),
+        "a host that ends alike": ("evil-nvcr.io/nvidia/pytorch:1", "nvcr.io"),
+        "another port": ("nvcr.io:5000/a:1", "nvcr.io"),
+        "a path that looks like the host": ("evil.io/nvcr.io/a:1", "nvcr.io"),
+        "a path that ends like the host": ("evil.io/a.example.com/x:1", "*.example.com"),
+        "a path that looks like host and path": ("evil.io/nvcr.io/nvidia/x:1", "*nvcr.io/nvidia"),
+        "a path that starts alike": ("registry.example.com/team-evil/a:1", "registry.example.com/team"),
+        "the path elsewhere": ("registry.example.com/x/team/a:1", "registry.example.com/team"),
+        "a shorter path": ("registry.example.com/te:1", "registry.example.com/team"),
+        "the domain itself": ("example.com/a:1", "*.example.com"),
+        "somebody's images on Docker Hub": ("nvidia/cuda:12", "docker.io/library"),
+        "an official image without library": ("python:3.12", "docker.io/python"),
+        "a dot is a dot": ("nvcrxio.dev/a:1", "nvcr.io.dev"),
+    },
 )
 def test_what_only_looks_like_it_comes_from_elsewhere(image, registry):
     assert not is_allowed(image, registry)
@@ -151,13 +150,13 @@ def test_a_container_without_an_image_is_left_to_the_api_server(part):
     assert messages(RULE, pod({**raw, **part}), {"registries": ["nvcr.io"]}) == []
 
 
-@pytest.mark.parametrize(
-    ("raw", "places"),
-    [
-        pytest.param(pod({**container(), "image": "a"}), [], id="no GPU"),
-        pytest.param(pod({**container(gpus=0), "image": "a"}), [], id="a request for none"),
-        pytest.param(pod(container(), ephemeralContainers=[{**container(gpus=1), "image": "a"}]), [], id="ephemeral"),
-        pytest.param(
+@each(
+    "raw, places",
+    {
+        "no GPU": (pod({**container(), "image": "a"}), []),
+        "a request for none": (pod({**container(gpus=0), "image": "a"}), []),
+        "ephemeral": (pod(container(), ephemeralContainers=[{**container(gpus=1), "image": "a"}]), []),
+        "init containers, sidecars and all vendors": (
             pod(
                 {**container("a", 1), "image": "a"},
                 {**container("b"), "image": "a"},
@@ -168,9 +167,8 @@ def test_a_container_without_an_image_is_left_to_the_api_server(part):
                 ],
             ),
             ["initContainers[i]", "initContainers[s]", "containers[a]", "containers[c]"],
-            id="init containers, sidecars and all vendors",
         ),
-    ],
+    },
 )
 def test_containers_with_gpus_are_looked_at_and_no_others(raw, places):
     assert [f"spec.{place}.image" for place in places] == [violation.where for violation in violations(RULE, raw)]
@@ -191,36 +189,30 @@ ANY = (
 )
 
 
-@pytest.mark.parametrize(
-    ("registry", "fault"),
-    [
-        pytest.param("https://nvcr.io", "is a URL; write the host without https://", id="a URL"),
-        pytest.param(
-            "nvcr.io/nvidia/pytorch:24.05", "has a tag or a digest; write the registry or repository alone", id="a tag"
-        ),
-        pytest.param(
-            f"nvcr.io/a@{DIGEST}", "has a tag or a digest; write the registry or repository alone", id="a digest"
-        ),
-        pytest.param("nvidia", "names no registry; one of Docker Hub starts with docker.io/", id="a word"),
-        pytest.param("nvidia/cuda", "names no registry; one of Docker Hub starts with docker.io/", id="a repository"),
-        pytest.param(
-            "index.docker.io/nvidia", "is another name of Docker Hub; write docker.io", id="an old name of Docker Hub"
-        ),
-        pytest.param("hub.docker.com", "is another name of Docker Hub; write docker.io", id="its pages"),
-        pytest.param("registry-1.docker.io", "is another name of Docker Hub; write docker.io", id="its host"),
-        pytest.param("oci://nvcr.io", "is a URL; write the host without oci://", id="a URL of another scheme"),
-        pytest.param("", ANY, id="nothing"),
-        pytest.param("/team", ANY, id="no host"),
-        pytest.param("nvcr.io/", "ends with a slash; leave it out", id="a slash at the end"),
-        pytest.param("nvcr.io/nvidia/", "ends with a slash; leave it out", id="a slash at the end of a path"),
-        pytest.param("nvcr.io//a", ANY, id="two slashes"),
-        pytest.param("nvcr.io/a//b", ANY, id="two slashes in the path"),
-        pytest.param("NVCR.io", ANY, id="capitals in the host"),
-        pytest.param("nvcr.io/NVIDIA", ANY, id="capitals in the path"),
-        pytest.param("nvcr.io ", ANY, id="a space"),
-        pytest.param("nvcr.[a-z]*", ANY, id="a class of characters"),
-        pytest.param("nvcr.io:port/a", ANY, id="no port"),
-    ],
+@each(
+    "registry, fault",
+    {
+        "a URL": ("https://nvcr.io", "is a URL; write the host without https://"),
+        "a tag": ("nvcr.io/nvidia/pytorch:24.05", "has a tag or a digest; write the registry or repository alone"),
+        "a digest": (f"nvcr.io/a@{DIGEST}", "has a tag or a digest; write the registry or repository alone"),
+        "a word": ("nvidia", "names no registry; one of Docker Hub starts with docker.io/"),
+        "a repository": ("nvidia/cuda", "names no registry; one of Docker Hub starts with docker.io/"),
+        "an old name of Docker Hub": ("index.docker.io/nvidia", "is another name of Docker Hub; write docker.io"),
+        "its pages": ("hub.docker.com", "is another name of Docker Hub; write docker.io"),
+        "its host": ("registry-1.docker.io", "is another name of Docker Hub; write docker.io"),
+        "a URL of another scheme": ("oci://nvcr.io", "is a URL; write the host without oci://"),
+        "nothing": ("", ANY),
+        "no host": ("/team", ANY),
+        "a slash at the end": ("nvcr.io/", "ends with a slash; leave it out"),
+        "a slash at the end of a path": ("nvcr.io/nvidia/", "ends with a slash; leave it out"),
+        "two slashes": ("nvcr.io//a", ANY),
+        "two slashes in the path": ("nvcr.io/a//b", ANY),
+        "capitals in the host": ("NVCR.io", ANY),
+        "capitals in the path": ("nvcr.io/NVIDIA", ANY),
+        "a space": ("nvcr.io ", ANY),
+        "a class of characters": ("nvcr.[a-z]*", ANY),
+        "no port": ("nvcr.io:port/a", ANY),
+    },
 )
 def test_a_registry_that_no_image_can_be_from_is_an_error(registry, fault):
     shown = registry if len(registry) <= 60 else registry[:57] + "..."

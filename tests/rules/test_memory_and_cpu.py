@@ -1,11 +1,10 @@
 """GPU containers have a memory limit and a CPU request, as Kubernetes reads them."""
 
-import pytest
 from hypothesis import strategies as st
 
 from tests.lab.fuzz.oracles import amounts
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
-from tests.rules.samples import Cluster, container, messages, pod, settings_of, violations
+from tests.rules.samples import Cluster, container, each, messages, pod, settings_of, violations
 from webhook.model.node import NodeClass
 from webhook.rules.memory_and_cpu import RULE
 
@@ -21,54 +20,50 @@ def gpu(limits=None, requests=None, name="trainer"):
     return {"name": name, "image": "registry.example.com/train:1", "resources": parts}
 
 
-@pytest.mark.parametrize(
-    ("limits", "requests", "said"),
-    [
-        pytest.param(
+@each(
+    "limits, requests, said",
+    {
+        "neither": (
             {},
             {},
             f"has no memory limit and no CPU request; {TAKES_ALL} and {STARVES}. Write limits.memory and requests.cpu.",
-            id="neither",
         ),
-        pytest.param({}, {"cpu": 8}, f"has no memory limit; {TAKES_ALL}. Write limits.memory.", id="no limit"),
-        pytest.param({"memory": "64Gi"}, {}, f"has no CPU request; {STARVES}. Write requests.cpu.", id="no request"),
-        pytest.param(
+        "no limit": ({}, {"cpu": 8}, f"has no memory limit; {TAKES_ALL}. Write limits.memory."),
+        "no request": ({"memory": "64Gi"}, {}, f"has no CPU request; {STARVES}. Write requests.cpu."),
+        "both are 0": (
             {"memory": 0},
             {"cpu": "0m", "memory": "1Gi"},
             f"has no memory limit (0 is none) and no CPU request (0 is none); {TAKES_ALL} and {STARVES}. "
             "Write limits.memory and requests.cpu.",
-            id="both are 0",
         ),
-        pytest.param(
+        "a request of 0 that its limit does not replace": (
             {"memory": "64Gi", "cpu": 4},
             {"cpu": 0},
             f"has no CPU request (0 is none); {STARVES}. Write requests.cpu.",
-            id="a request of 0 that its limit does not replace",
         ),
-        pytest.param(
+        "a memory request alone": (
             {},
             {"cpu": 8, "memory": "8Gi"},
             f"has no memory limit; {TAKES_ALL}. Write limits.memory.",
-            id="a memory request alone",
         ),
-    ],
+    },
 )
 def test_one_violation_names_all_that_a_container_lacks(limits, requests, said):
     assert messages(RULE, pod(gpu(limits, requests))) == [f"spec.containers[trainer].resources: {said}"]
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(pod(gpu({"memory": "64Gi"}, {"cpu": 8})), id="both"),
-        pytest.param(pod(gpu({"memory": "64Gi", "cpu": "500m"})), id="a CPU limit is a request too"),
-        pytest.param(pod(gpu({"memory": "0.5"}, {"cpu": "1n"})), id="hardly anything"),
-        pytest.param(pod(gpu({"memory": "much"}, {"cpu": []})), id="what the API server refuses on its own"),
-        pytest.param(pod(container()), id="a container without GPUs"),
-        pytest.param(pod(container(gpus=0)), id="no GPU"),
-        pytest.param(pod(gpu({"memory": "1Gi", "cpu": 1}), container("proxy")), id="a proxy beside a GPU container"),
-        pytest.param(pod(container(), ephemeralContainers=[gpu()]), id="ephemeral"),
-    ],
+    {
+        "both": pod(gpu({"memory": "64Gi"}, {"cpu": 8})),
+        "a CPU limit is a request too": pod(gpu({"memory": "64Gi", "cpu": "500m"})),
+        "hardly anything": pod(gpu({"memory": "0.5"}, {"cpu": "1n"})),
+        "what the API server refuses on its own": pod(gpu({"memory": "much"}, {"cpu": []})),
+        "a container without GPUs": pod(container()),
+        "no GPU": pod(container(gpus=0)),
+        "a proxy beside a GPU container": pod(gpu({"memory": "1Gi", "cpu": 1}), container("proxy")),
+        "ephemeral": pod(container(), ephemeralContainers=[gpu()]),
+    },
 )
 def test_a_container_that_has_both_or_no_gpu_is_allowed(raw):
     assert messages(RULE, raw) == []
@@ -84,14 +79,14 @@ def test_every_gpu_container_is_told_by_itself():
     ]
 
 
-@pytest.mark.parametrize(
-    ("settings", "found"),
-    [
-        pytest.param({"memoryLimit": False}, ["has no CPU request"], id="no memory limit is needed"),
-        pytest.param({"cpuRequest": False}, ["has no memory limit"], id="no CPU request is needed"),
-        pytest.param({"memoryLimit": False, "cpuRequest": False}, [], id="neither is needed"),
-        pytest.param({"memoryLimit": False, "cpuRequest": False, **EQUAL}, [], id="equality of what is not there"),
-    ],
+@each(
+    "settings, found",
+    {
+        "no memory limit is needed": ({"memoryLimit": False}, ["has no CPU request"]),
+        "no CPU request is needed": ({"cpuRequest": False}, ["has no memory limit"]),
+        "neither is needed": ({"memoryLimit": False, "cpuRequest": False}, []),
+        "equality of what is not there": ({"memoryLimit": False, "cpuRequest": False, **EQUAL}, []),
+    },
 )
 def test_each_of_them_can_be_switched_off(settings, found):
     said = messages(RULE, pod(gpu()), settings)
@@ -115,19 +110,17 @@ def test_containers_of_one_pod_share_the_node():
     ]
 
 
-@pytest.mark.parametrize(
-    ("whole", "found"),
-    [
-        pytest.param({"limits": {"memory": "64Gi"}, "requests": {"cpu": 8}}, [], id="both"),
-        pytest.param({"limits": {"memory": "64Gi", "cpu": 8}}, [], id="a CPU limit is a request too"),
-        pytest.param({"limits": {"memory": "64Gi"}}, ["has no CPU request"], id="a memory limit"),
-        pytest.param({"requests": {"cpu": 8, "memory": "1Gi"}}, ["has no memory limit"], id="requests"),
-        pytest.param(
-            {"limits": {"memory": 0}, "requests": {"cpu": 0}}, ["has no memory limit and no CPU request"], id="0"
-        ),
-        pytest.param({"limits": None, "requests": None}, ["has no memory limit and no CPU request"], id="null"),
-        pytest.param(None, ["has no memory limit and no CPU request"], id="nothing"),
-    ],
+@each(
+    "whole, found",
+    {
+        "both": ({"limits": {"memory": "64Gi"}, "requests": {"cpu": 8}}, []),
+        "a CPU limit is a request too": ({"limits": {"memory": "64Gi", "cpu": 8}}, []),
+        "a memory limit": ({"limits": {"memory": "64Gi"}}, ["has no CPU request"]),
+        "requests": ({"requests": {"cpu": 8, "memory": "1Gi"}}, ["has no memory limit"]),
+        "0": ({"limits": {"memory": 0}, "requests": {"cpu": 0}}, ["has no memory limit and no CPU request"]),
+        "null": ({"limits": None, "requests": None}, ["has no memory limit and no CPU request"]),
+        "nothing": (None, ["has no memory limit and no CPU request"]),
+    },
 )
 def test_what_the_pod_has_as_a_whole_covers_its_containers(whole, found):
     said = messages(RULE, pod(gpu(), resources=whole))
@@ -143,34 +136,34 @@ def test_a_memory_request_below_the_limit_is_refused_where_the_policy_says_so():
     ]
 
 
-@pytest.mark.parametrize(
-    ("limit", "request_", "allowed"),
-    [
-        pytest.param("1Gi", {"memory": "1024Mi"}, True, id="another unit"),
-        pytest.param("1Gi", {"memory": 2**30}, True, id="a number"),
-        pytest.param("1Gi", {}, True, id="no request, which is the limit"),
-        pytest.param("1Gi", {"memory": "1G"}, False, id="a unit that only looks alike"),
-        pytest.param("1Gi", {"memory": str(2**30 - 1)}, False, id="one byte less"),
-        pytest.param("1Gi", {"memory": "0"}, False, id="0"),
-        pytest.param("1Gi", {"memory": None}, False, id="null, which is 0"),
-        pytest.param("1Gi", {"memory": "some"}, True, id="what the API server refuses on its own"),
-        pytest.param("some", {"memory": "1Gi"}, True, id="a limit that it refuses"),
-    ],
+@each(
+    "limit, request_, allowed",
+    {
+        "another unit": ("1Gi", {"memory": "1024Mi"}, True),
+        "a number": ("1Gi", {"memory": 2**30}, True),
+        "no request, which is the limit": ("1Gi", {}, True),
+        "a unit that only looks alike": ("1Gi", {"memory": "1G"}, False),
+        "one byte less": ("1Gi", {"memory": str(2**30 - 1)}, False),
+        "0": ("1Gi", {"memory": "0"}, False),
+        "null, which is 0": ("1Gi", {"memory": None}, False),
+        "what the API server refuses on its own": ("1Gi", {"memory": "some"}, True),
+        "a limit that it refuses": ("some", {"memory": "1Gi"}, True),
+    },
 )
 def test_amounts_are_compared_exactly(limit, request_, allowed):
     raw = pod(gpu({"memory": limit, "cpu": 1}, request_))
     assert allowed == (messages(RULE, raw, EQUAL) == [])
 
 
-@pytest.mark.parametrize(
-    ("whole", "places"),
-    [
-        pytest.param({"limits": {"memory": "64Gi"}}, ["spec.resources"], id="no request, which is that of containers"),
-        pytest.param({"limits": {"memory": "4Gi"}}, [], id="no request, and containers ask for as much"),
-        pytest.param({"limits": {"memory": "64Gi"}, "requests": {"memory": "65536Mi"}}, [], id="equal"),
-        pytest.param({"limits": {"memory": "64Gi"}, "requests": {"memory": "1Gi"}}, ["spec.resources"], id="less"),
-        pytest.param({"requests": {"memory": "1Gi"}}, ["spec.containers[trainer].resources"], id="no limit"),
-    ],
+@each(
+    "whole, places",
+    {
+        "no request, which is that of containers": ({"limits": {"memory": "64Gi"}}, ["spec.resources"]),
+        "no request, and containers ask for as much": ({"limits": {"memory": "4Gi"}}, []),
+        "equal": ({"limits": {"memory": "64Gi"}, "requests": {"memory": "65536Mi"}}, []),
+        "less": ({"limits": {"memory": "64Gi"}, "requests": {"memory": "1Gi"}}, ["spec.resources"]),
+        "no limit": ({"requests": {"memory": "1Gi"}}, ["spec.containers[trainer].resources"]),
+    },
 )
 def test_of_a_pod_with_a_memory_limit_as_a_whole_that_one_is_compared(whole, places):
     raw = pod(gpu({"memory": "8Gi", "cpu": 1}, {"memory": "4Gi"}), resources=whole)

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from tests.lab.fuzz.oracles import containers
 from tests.rules.rule_case import RuleCase, RulePods, any_of
-from tests.rules.samples import advice, container, is_left_alone, mutated, pod, settings_of
+from tests.rules.samples import advice, container, each, is_left_alone, mutated, pod, settings_of
 from webhook.rules.nccl_env import RULE
 
 SETTINGS = {"env": {"NCCL_DEBUG": "WARN", "NCCL_IB_HCA": "mlx5"}}
@@ -31,30 +31,30 @@ def test_what_the_container_sets_stays_first_and_as_it_is():
     assert env_of(pod(container(gpus=2, env=own))) == [*own, *OURS]
 
 
-@pytest.mark.parametrize(
+@each(
     "own",
-    [
-        pytest.param({"value": "INFO"}, id="a value"),
-        pytest.param({"value": ""}, id="an empty value"),
-        pytest.param({}, id="no value"),
-        pytest.param({"value": None}, id="null"),
-        pytest.param({"value": 1}, id="a number"),
-        pytest.param({"valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}, id="valueFrom"),
-    ],
+    {
+        "a value": {"value": "INFO"},
+        "an empty value": {"value": ""},
+        "no value": {},
+        "null": {"value": None},
+        "a number": {"value": 1},
+        "valueFrom": {"valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}},
+    },
 )
 def test_a_name_that_the_container_sets_in_any_form_is_never_overridden(own):
     mine = [{"name": "NCCL_DEBUG", **own}, {"name": "NCCL_DEBUG", "value": "twice"}]
     assert env_of(pod(container(gpus=2, env=mine))) == [*mine, OURS[1]]
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(pod(container(gpus=1)), id="one GPU"),
-        pytest.param(pod(container()), id="no GPU"),
-        pytest.param(pod(container("a", 1), container("b", 1)), id="one GPU in each of two"),
-        pytest.param(pod(container(gpus=1), ephemeralContainers=[container("debug", 2)]), id="an ephemeral container"),
-    ],
+    {
+        "one GPU": pod(container(gpus=1)),
+        "no GPU": pod(container()),
+        "one GPU in each of two": pod(container("a", 1), container("b", 1)),
+        "an ephemeral container": pod(container(gpus=1), ephemeralContainers=[container("debug", 2)]),
+    },
 )
 def test_containers_with_fewer_gpus_are_left_alone(raw):
     assert is_left_alone(RULE, raw, SETTINGS)
@@ -190,17 +190,15 @@ def test_one_gpu_is_enough_in_a_job_that_may_run_on_several_nodes(raw):
     assert is_left_alone(RULE, raw, SETTINGS | {"multiNode": False})
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(owned("Job"), id="a Job"),
-        pytest.param(owned("ReplicaSet"), id="a Deployment"),
-        pytest.param(owned("StatefulSet"), id="a StatefulSet"),
-        pytest.param(marked("job-name", "app"), id="other labels"),
-        pytest.param(
-            marked("leaderworkerset.sigs.k8s.io/name", **{"leaderworkerset.sigs.k8s.io/size": "1"}), id="a group of one"
-        ),
-    ],
+    {
+        "a Job": owned("Job"),
+        "a Deployment": owned("ReplicaSet"),
+        "a StatefulSet": owned("StatefulSet"),
+        "other labels": marked("job-name", "app"),
+        "a group of one": marked("leaderworkerset.sigs.k8s.io/name", **{"leaderworkerset.sigs.k8s.io/size": "1"}),
+    },
 )
 def test_any_other_container_with_one_gpu_is_left_alone(raw):
     assert is_left_alone(RULE, raw, SETTINGS)
@@ -260,16 +258,16 @@ def test_names_of_the_pod_network_are_not_injected_where_they_are_wrong(raw, mes
     assert advice(RULE, raw, NETWORK) == [message]
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(networked(), id="nothing"),
-        pytest.param(networked(hostNetwork=False), id="not the node's network"),
-        pytest.param(networked(annotations={"k8s.v1.cni.cncf.io/networks": ""}), id="no network"),
-        pytest.param(networked(annotations={"k8s.v1.cni.cncf.io/networks": "[ ]"}), id="an empty list of networks"),
-        pytest.param(networked(annotations={"k8s.v1.cni.cncf.io/network-status": "[{}]"}), id="another annotation"),
-        pytest.param(networked({"training.kubeflow.org/operator-name": "mpijob-controller"}), id="ranks by kubectl"),
-    ],
+    {
+        "nothing": networked(),
+        "not the node's network": networked(hostNetwork=False),
+        "no network": networked(annotations={"k8s.v1.cni.cncf.io/networks": ""}),
+        "an empty list of networks": networked(annotations={"k8s.v1.cni.cncf.io/networks": "[ ]"}),
+        "another annotation": networked(annotations={"k8s.v1.cni.cncf.io/network-status": "[{}]"}),
+        "ranks by kubectl": networked({"training.kubeflow.org/operator-name": "mpijob-controller"}),
+    },
 )
 def test_in_the_pod_network_they_are_injected(raw):
     assert {one["name"] for one in env_of(raw, NETWORK)} == set(NETWORK["env"])

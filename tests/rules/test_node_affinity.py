@@ -8,6 +8,7 @@ from tests.lab.fuzz.oracles import places
 from tests.rules.rule_case import RuleCase, RulePods, any_of, spec_with
 from tests.rules.samples import (
     container,
+    each,
     expression,
     is_left_alone,
     messages,
@@ -38,18 +39,16 @@ def terms_after(raw, values=ONE):
     return affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
 
 
-@pytest.mark.parametrize(
+@each(
     "spec",
-    [
-        pytest.param({}, id="absent"),
-        pytest.param({"affinity": None}, id="affinity null"),
-        pytest.param({"affinity": {}}, id="affinity empty"),
-        pytest.param({"affinity": {"nodeAffinity": None}}, id="nodeAffinity null"),
-        pytest.param(
-            {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": None}}}, id="required null"
-        ),
-        pytest.param({"nodeSelector": {"pool": "gpu"}}, id="another node selector"),
-    ],
+    {
+        "absent": {},
+        "affinity null": {"affinity": None},
+        "affinity empty": {"affinity": {}},
+        "nodeAffinity null": {"affinity": {"nodeAffinity": None}},
+        "required null": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": None}}},
+        "another node selector": {"nodeSelector": {"pool": "gpu"}},
+    },
 )
 def test_several_expressions_for_a_pod_without_required_affinity_end_in_one_term(spec):
     assert terms_after(gpu_pod(**spec), BOTH) == [{"matchExpressions": [PRESENT, ZONE]}]
@@ -80,21 +79,20 @@ def test_a_selector_without_terms_is_left_for_the_api_server_to_refuse():
     assert is_left_alone(RULE, gpu_pod(affinity=terms()), ONE)
 
 
-@pytest.mark.parametrize(
+@each(
     "spec",
-    [
-        pytest.param({"nodeSelector": {"zone": "a"}}, id="by the node selector"),
-        pytest.param({"affinity": terms(term(("zone", "In", ["b"])))}, id="by the only term"),
-        pytest.param(
-            {"affinity": terms(term(("zone", "In", ["b"])), term(("zone", "In", ["a"]), ("x", "Exists", [])))},
-            id="by every term",
-        ),
-        pytest.param(
-            {"nodeSelector": {"zone": "a"}, "affinity": terms(term(("pool", "Exists", [])))},
-            id="by the node selector beside another term",
-        ),
-        pytest.param({"affinity": terms(term(("zone", "NotIn", ["c"]), ("zone", "In", ["c", "a"])))}, id="together"),
-    ],
+    {
+        "by the node selector": {"nodeSelector": {"zone": "a"}},
+        "by the only term": {"affinity": terms(term(("zone", "In", ["b"])))},
+        "by every term": {
+            "affinity": terms(term(("zone", "In", ["b"])), term(("zone", "In", ["a"]), ("x", "Exists", [])))
+        },
+        "by the node selector beside another term": {
+            "nodeSelector": {"zone": "a"},
+            "affinity": terms(term(("pool", "Exists", []))),
+        },
+        "together": {"affinity": terms(term(("zone", "NotIn", ["c"]), ("zone", "In", ["c", "a"])))},
+    },
 )
 def test_what_is_implied_already_is_not_written_again(spec):
     assert is_left_alone(RULE, gpu_pod(**spec), {"required": [ZONE]})
@@ -108,13 +106,13 @@ def test_only_the_term_that_does_not_imply_it_gets_it():
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(pod(container()), id="no GPU"),
-        pytest.param(pod(container(gpus=0)), id="zero GPUs"),
-        pytest.param(pod(container(), nodeSelector={"zone": "z"}), id="no GPU and a contradiction"),
-    ],
+    {
+        "no GPU": pod(container()),
+        "zero GPUs": pod(container(gpus=0)),
+        "no GPU and a contradiction": pod(container(), nodeSelector={"zone": "z"}),
+    },
 )
 def test_pods_without_gpus_run_where_they_like(raw):
     values = {**BOTH, "preferred": [{**PRESENT, "weight": 5}]}
@@ -122,28 +120,25 @@ def test_pods_without_gpus_run_where_they_like(raw):
     assert violations(RULE, raw, values) == []
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        pytest.param(
+@each(
+    "spec, message",
+    {
+        "in the node selector": (
             {"nodeSelector": {"zone": "z"}},
             "spec.nodeSelector: requires zone In [z]; the policy requires zone In [a, b]. "
             "Change or remove zone in nodeSelector.",
-            id="in the node selector",
         ),
-        pytest.param(
+        "in two expressions of a term": (
             {"affinity": terms(term(("zone", "NotIn", ["a", "b"]), ("zone", "In", ["a", "z"])))},
             "spec.affinity.nodeAffinity: requires zone NotIn [a, b] and zone In [a, z]; "
             "the policy requires zone In [a, b]. Change or remove zone in nodeAffinity.",
-            id="in two expressions of a term",
         ),
-        pytest.param(
+        "in every term": (
             {"affinity": terms(term(("zone", "In", ["y"])), term(("zone", "DoesNotExist", [])), {})},
             "spec.affinity.nodeAffinity: requires zone In [y] and zone DoesNotExist; "
             "the policy requires zone In [a, b]. Change or remove zone in nodeAffinity.",
-            id="in every term",
         ),
-    ],
+    },
 )
 def test_a_contradiction_prints_both_sides_and_nothing_is_injected(spec, message):
     assert messages(RULE, gpu_pod(**spec), {"required": [ZONE]}) == [message]
@@ -195,14 +190,14 @@ def preferences_after(raw, values=PREFER):
     return affinity["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
 
 
-@pytest.mark.parametrize(
-    ("globs", "is_added"),
-    [
-        pytest.param(["nvidia.com/*"], True, id="its own"),
-        pytest.param(["amd.com/*"], False, id="another vendor's"),
-        pytest.param(["amd.com/*", "nvidia.com/gpu"], True, id="one of several"),
-        pytest.param([], True, id="every GPU"),
-    ],
+@each(
+    "globs, is_added",
+    {
+        "its own": (["nvidia.com/*"], True),
+        "another vendor's": (["amd.com/*"], False),
+        "one of several": (["amd.com/*", "nvidia.com/gpu"], True),
+        "every GPU": ([], True),
+    },
 )
 def test_a_preference_is_for_pods_that_ask_for_one_of_its_resources(globs, is_added):
     values = {"preferred": [{**PRESENT, "weight": 10, "resources": globs}]}
@@ -216,24 +211,21 @@ def test_a_preference_is_added_beside_the_users():
     assert preferences_after(gpu_pod(affinity=preferred)) == [own, WRITTEN]
 
 
-@pytest.mark.parametrize(
+@each(
     "spec",
-    [
-        pytest.param({"nodeSelector": {"nvidia.com/gpu.present": "true"}}, id="the node selector demands it"),
-        pytest.param({"affinity": terms({"matchExpressions": [PRESENT]})}, id="every term demands it"),
-        pytest.param(
-            {
-                "affinity": {
-                    "nodeAffinity": {
-                        "preferredDuringSchedulingIgnoredDuringExecution": [
-                            {"weight": 99, "preference": {"matchExpressions": [PRESENT]}}
-                        ]
-                    }
+    {
+        "the node selector demands it": {"nodeSelector": {"nvidia.com/gpu.present": "true"}},
+        "every term demands it": {"affinity": terms({"matchExpressions": [PRESENT]})},
+        "the user prefers it with another weight": {
+            "affinity": {
+                "nodeAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {"weight": 99, "preference": {"matchExpressions": [PRESENT]}}
+                    ]
                 }
-            },
-            id="the user prefers it with another weight",
-        ),
-    ],
+            }
+        },
+    },
 )
 def test_a_preference_that_the_pod_states_is_not_added(spec):
     assert is_left_alone(RULE, gpu_pod(**spec), PREFER)

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from tests.lab.fuzz.oracles import times
 from tests.rules.rule_case import RuleCase, RulePods, spec_with
-from tests.rules.samples import Cluster, advice, container, is_left_alone, mutated, pod, settings_of, violations
+from tests.rules.samples import Cluster, advice, container, each, is_left_alone, mutated, pod, settings_of, violations
 from webhook.model.node import PriorityClass
 from webhook.rules.priority_class import RULE
 from webhook.rules.rule import ClassKind, ClassName
@@ -28,17 +28,17 @@ def refused(raw, values, facts=CLUSTER):
     return [str(violation) for violation in violations(RULE, raw, values, facts)]
 
 
-@pytest.mark.parametrize(
-    ("raw", "facts"),
-    [
-        pytest.param(gpu_pod(), CLUSTER, id="none, as in a template"),
-        pytest.param(gpu_pod(priorityClassName=None), CLUSTER, id="null"),
-        pytest.param(gpu_pod(priorityClassName=""), CLUSTER, id="an empty name"),
-        pytest.param(gpu_pod(**COMPUTED), WITHOUT_DEFAULT, id="none, as in a pod of a cluster without a default"),
-        pytest.param(gpu_pod(priorityClassName="normal", **COMPUTED), CLUSTER, id="the cluster's default"),
-        pytest.param(pod(container(gpus=1, resource="amd.com/gpu")), CLUSTER, id="a GPU of another vendor"),
-        pytest.param(pod(container(), initContainers=[container(gpus=1)]), CLUSTER, id="a GPU for an init container"),
-    ],
+@each(
+    "raw, facts",
+    {
+        "none, as in a template": (gpu_pod(), CLUSTER),
+        "null": (gpu_pod(priorityClassName=None), CLUSTER),
+        "an empty name": (gpu_pod(priorityClassName=""), CLUSTER),
+        "none, as in a pod of a cluster without a default": (gpu_pod(**COMPUTED), WITHOUT_DEFAULT),
+        "the cluster's default": (gpu_pod(priorityClassName="normal", **COMPUTED), CLUSTER),
+        "a GPU of another vendor": (pod(container(gpus=1, resource="amd.com/gpu")), CLUSTER),
+        "a GPU for an init container": (pod(container(), initContainers=[container(gpus=1)]), CLUSTER),
+    },
 )
 def test_a_pod_without_a_class_of_its_own_gets_it_with_the_numbers_of_that_class(raw, facts):
     """With other numbers than those of its class Kubernetes refuses the pod."""
@@ -46,16 +46,16 @@ def test_a_pod_without_a_class_of_its_own_gets_it_with_the_numbers_of_that_class
     assert (spec["priorityClassName"], spec["priority"], spec["preemptionPolicy"]) == ("training", 1000, "Never")
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(gpu_pod(priorityClassName="production", priority=1000), id="a class that somebody chose"),
-        pytest.param(gpu_pod(priorityClassName="training", priority=1000), id="the same class"),
-        pytest.param(gpu_pod(priorityClassName="unheard-of"), id="a class that the cluster does not have"),
-        pytest.param(pod(container()), id="no GPU"),
-        pytest.param(pod(container(gpus=0)), id="zero GPUs"),
-        pytest.param(pod(container(resources={"claims": [{"name": "gpu"}]})), id="a claim"),
-    ],
+    {
+        "a class that somebody chose": gpu_pod(priorityClassName="production", priority=1000),
+        "the same class": gpu_pod(priorityClassName="training", priority=1000),
+        "a class that the cluster does not have": gpu_pod(priorityClassName="unheard-of"),
+        "no GPU": pod(container()),
+        "zero GPUs": pod(container(gpus=0)),
+        "a claim": pod(container(resources={"claims": [{"name": "gpu"}]})),
+    },
 )
 def test_other_pods_are_left_alone(raw):
     assert is_left_alone(RULE, raw, TRAINING, CLUSTER)
@@ -74,12 +74,12 @@ def test_nothing_is_set_where_no_class_is_named():
     assert is_left_alone(RULE, gpu_pod(), {}, CLUSTER)
 
 
-@pytest.mark.parametrize(
-    ("facts", "found"),
-    [
-        pytest.param(Cluster(priorities=(NORMAL,)), "the cluster has no PriorityClass training", id="missing"),
-        pytest.param(Cluster(), "no PriorityClass is known", id="not known"),
-    ],
+@each(
+    "facts, found",
+    {
+        "missing": (Cluster(priorities=(NORMAL,)), "the cluster has no PriorityClass training"),
+        "not known": (Cluster(), "no PriorityClass is known"),
+    },
 )
 def test_a_class_that_does_not_exist_is_not_set_because_kubernetes_would_refuse_the_pod(facts, found):
     assert is_left_alone(RULE, gpu_pod(), TRAINING, facts)
@@ -100,85 +100,76 @@ def test_nothing_is_said_of_a_missing_class_where_somebody_chose_another_one():
     assert advice(RULE, raw, {"name": "gone", "whenMissing": "warn"}, CLUSTER) == []
 
 
-@pytest.mark.parametrize(
-    ("raw", "values", "expected"),
-    [
-        pytest.param(
+@each(
+    "raw, values, expected",
+    {
+        "another class": (
             gpu_pod(priorityClassName="production"),
             {**TRAINING, "allowed": ["batch-*"]},
             "is production; GPU pods of this namespace may have training or batch-*. Set it to one of them",
-            id="another class",
         ),
-        pytest.param(
+        "none, and none is set": (
             gpu_pod(),
             {"allowed": ["training"]},
             "is not set; GPU pods of this namespace may have training. Set it to training",
-            id="none, and none is set",
         ),
-        pytest.param(
+        "the default, which nobody wrote": (
             gpu_pod(priorityClassName="normal"),
             {"allowed": ["batch-*"]},
             "is normal, the cluster's default; GPU pods of this namespace may have batch-*. Set it to one of them",
-            id="the default, which nobody wrote",
         ),
-        pytest.param(
+        "none, and the one to be set does not exist": (
             gpu_pod(),
             {"name": "gone", "allowed": ["training"]},
             "is not set, because the cluster has no PriorityClass gone; GPU pods of this namespace may have training. "
             "Set it to training",
-            id="none, and the one to be set does not exist",
         ),
-        pytest.param(
+        "none, and the only one does not exist": (
             gpu_pod(),
             {"name": "gone", "allowed": ["gone"]},
             "is not set, because the cluster has no PriorityClass gone; GPU pods of this namespace may have gone. Tell "
             "the platform team",
-            id="none, and the only one does not exist",
         ),
-        pytest.param(
+        "the default, and the one to be set does not exist": (
             gpu_pod(priorityClassName="normal"),
             {"name": "gone", "allowed": ["training"], "whenMissing": "warn"},
             "is normal, the cluster's default, because the cluster has no PriorityClass gone; GPU pods of this "
             "namespace may have training. Set it to training",
-            id="the default, and the one to be set does not exist",
         ),
-        pytest.param(
+        "many to choose from": (
             gpu_pod(priorityClassName="x"),
             {"allowed": list("abcdefgh")},
             "is x; GPU pods of this namespace may have a, b, c, d, e, f or 2 more. Set it to one of them",
-            id="many to choose from",
         ),
-        pytest.param(
+        "one named twice": (
             gpu_pod(priorityClassName="x"),
             {**TRAINING, "allowed": ["training"]},
             "is x; GPU pods of this namespace may have training. Set it to training",
-            id="one named twice",
         ),
-        pytest.param(
+        "the default of the cluster, which would become the one that is set": (
             gpu_pod(priorityClassName="x"),
             {**TRAINING, "allowed": ["normal", "batch"]},
             "is x; GPU pods of this namespace may have training or batch. Set it to one of them",
-            id="the default of the cluster, which would become the one that is set",
         ),
-    ],
+    },
 )
 def test_a_class_that_the_namespace_may_not_use_is_refused(raw, values, expected):
     assert [f"spec.priorityClassName: {expected}."] == refused(raw, values)
 
 
-@pytest.mark.parametrize(
-    ("raw", "values"),
-    [
-        pytest.param(gpu_pod(priorityClassName="training"), {**TRAINING, "allowed": ["x"]}, id="the one that is set"),
-        pytest.param(gpu_pod(priorityClassName="batch-low"), {"allowed": ["x", "batch-*"]}, id="one that matches"),
-        pytest.param(gpu_pod(), {**TRAINING, "allowed": ["x"]}, id="none, before it is set"),
-        pytest.param(gpu_pod(priorityClassName="normal"), {**TRAINING, "allowed": ["x"]}, id="the default, before"),
-        pytest.param(gpu_pod(), {"allowed": ["x", "nor*"]}, id="none, in a cluster whose default may be had"),
-        pytest.param(gpu_pod(), {"name": "gone", "allowed": ["normal"]}, id="none, for the lack of one, likewise"),
-        pytest.param(gpu_pod(priorityClassName="anything"), TRAINING, id="any, where no list is given"),
-        pytest.param(gpu_pod(priorityClassName="anything"), {}, id="any, where nothing is given"),
-        pytest.param(pod(container(), priorityClassName="production"), {"allowed": ["x"]}, id="no GPU"),
-    ],
+@each(
+    "raw, values",
+    {
+        "the one that is set": (gpu_pod(priorityClassName="training"), {**TRAINING, "allowed": ["x"]}),
+        "one that matches": (gpu_pod(priorityClassName="batch-low"), {"allowed": ["x", "batch-*"]}),
+        "none, before it is set": (gpu_pod(), {**TRAINING, "allowed": ["x"]}),
+        "the default, before": (gpu_pod(priorityClassName="normal"), {**TRAINING, "allowed": ["x"]}),
+        "none, in a cluster whose default may be had": (gpu_pod(), {"allowed": ["x", "nor*"]}),
+        "none, for the lack of one, likewise": (gpu_pod(), {"name": "gone", "allowed": ["normal"]}),
+        "any, where no list is given": (gpu_pod(priorityClassName="anything"), TRAINING),
+        "any, where nothing is given": (gpu_pod(priorityClassName="anything"), {}),
+        "no GPU": (pod(container(), priorityClassName="production"), {"allowed": ["x"]}),
+    },
 )
 def test_other_classes_are_nobodys_business(raw, values):
     assert refused(raw, values) == []
@@ -205,35 +196,32 @@ def test_the_classes_of_kubernetes_itself_are_not_given_to_teams(name):
         settings_of(RULE, {"name": name})
 
 
-@pytest.mark.parametrize(
-    ("values", "remedy"),
-    [
-        pytest.param({}, "write name, allowed or both, or disable the rule", id="no class"),
-        pytest.param({"whenMissing": "warn"}, "write name, allowed or both, or disable the rule", id="still none"),
-        pytest.param(TRAINING, "", id="a class to set"),
-        pytest.param({"allowed": ["*"]}, "", id="classes that are allowed"),
-    ],
+@each(
+    "values, remedy",
+    {
+        "no class": ({}, "write name, allowed or both, or disable the rule"),
+        "still none": ({"whenMissing": "warn"}, "write name, allowed or both, or disable the rule"),
+        "a class to set": (TRAINING, ""),
+        "classes that are allowed": ({"allowed": ["*"]}, ""),
+    },
 )
 def test_settings_that_do_nothing_say_what_is_to_be_written(values, remedy):
     assert remedy == RULE.why_no_effect(settings_of(RULE, values))
 
 
-@pytest.mark.parametrize(
-    "values",
-    [{"name": ""}, {"name": "Training"}, {"allowed": [""]}, {"allowed": ["Training-*"]}],
-)
+@pytest.mark.parametrize("values", [{"name": ""}, {"name": "Training"}, {"allowed": [""]}, {"allowed": ["Training-*"]}])
 def test_settings_without_sense_are_refused(values):
     with pytest.raises(ValidationError):
         settings_of(RULE, values)
 
 
-@pytest.mark.parametrize(
-    ("values", "names"),
-    [
-        pytest.param({}, [], id="nothing"),
-        pytest.param(TRAINING, ["training"], id="the one that is set"),
-        pytest.param({"name": "a", "allowed": ["b", "c-*", "a", "?"]}, ["a", "b"], id="globs name nothing"),
-    ],
+@each(
+    "values, names",
+    {
+        "nothing": ({}, []),
+        "the one that is set": (TRAINING, ["training"]),
+        "globs name nothing": ({"name": "a", "allowed": ["b", "c-*", "a", "?"]}, ["a", "b"]),
+    },
 )
 def test_the_classes_that_settings_name_can_be_looked_for_in_the_cluster(values, names):
     assert [ClassName(ClassKind.PRIORITY, name) for name in names] == list(RULE.references(settings_of(RULE, values)))

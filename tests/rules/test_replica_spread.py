@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.lab.fuzz.oracles import places
 from tests.rules.rule_case import RuleCase, RulePods
-from tests.rules.samples import NOTHING_KNOWN, Cluster, container, is_left_alone, mutated, pod, settings_of
+from tests.rules.samples import NOTHING_KNOWN, Cluster, container, each, is_left_alone, mutated, pod, settings_of
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.replica_spread import RULE
 
@@ -58,19 +58,18 @@ def test_other_pods_are_left_alone(raw):
     assert is_left_alone(RULE, raw, PREFERRED)
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(replica(), id="nothing"),
-        pytest.param(replica(topologySpreadConstraints=[]), id="an empty list"),
-        pytest.param(replica(affinity={"podAntiAffinity": {}}), id="an empty anti-affinity"),
-        pytest.param(
-            replica(affinity={"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}),
-            id="an anti-affinity without terms",
+    {
+        "nothing": replica(),
+        "an empty list": replica(topologySpreadConstraints=[]),
+        "an empty anti-affinity": replica(affinity={"podAntiAffinity": {}}),
+        "an anti-affinity without terms": replica(
+            affinity={"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
         ),
-        pytest.param(replica(affinity={"podAffinity": APART}), id="affinity, which brings them together"),
-        pytest.param(replica(nodeSelector={"pool": "gpu"}), id="a node selector that many nodes fit"),
-    ],
+        "affinity, which brings them together": replica(affinity={"podAffinity": APART}),
+        "a node selector that many nodes fit": replica(nodeSelector={"pool": "gpu"}),
+    },
 )
 def test_replicas_that_say_nothing_are_spread_where_the_policy_says_so(raw):
     assert mutated(RULE, raw, PREFERRED)["spec"]["topologySpreadConstraints"] == [

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from tests.lab.fuzz.oracles import claims
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
-from tests.rules.samples import Cluster, container, pod, settings_of, violations
+from tests.rules.samples import Cluster, container, each, pod, settings_of, violations
 from webhook.model.claims import CLAIM, TEMPLATE, TOO_LARGE, ClaimObject, Devices, requested_classes, requests_of
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.resource_claims import RULE
@@ -30,15 +30,15 @@ def found(raw, values, **known):
     return [str(violation) for violation in violations(RULE, raw, values, Cluster(claims=claims))]
 
 
-@pytest.mark.parametrize(
-    ("requests", "values"),
-    [
-        pytest.param(ONE, {}, id="no class is named in the policy"),
-        pytest.param(ONE, ONLY_NVIDIA, id="a class that is allowed"),
-        pytest.param(ONE, WITHOUT_OTHER, id="a class that is not denied"),
-        pytest.param(MONITOR, {"adminAccess": ["te*"]}, id="adminAccess in a namespace that may have it"),
-        pytest.param(UNREADABLE, ONLY_NVIDIA, id="requests that nobody can read"),
-    ],
+@each(
+    "requests, values",
+    {
+        "no class is named in the policy": (ONE, {}),
+        "a class that is allowed": (ONE, ONLY_NVIDIA),
+        "a class that is not denied": (ONE, WITHOUT_OTHER),
+        "adminAccess in a namespace that may have it": (MONITOR, {"adminAccess": ["te*"]}),
+        "requests that nobody can read": (UNREADABLE, ONLY_NVIDIA),
+    },
 )
 def test_nothing_is_said_of_claims_that_the_policy_allows(requests, values):
     assert found(claiming(), values, one=requests) == []
@@ -48,17 +48,15 @@ def test_nothing_is_said_of_a_template_that_does_not_exist_yet():
     assert found(claiming("later"), ONLY_NVIDIA, one=ONE) == []
 
 
-@pytest.mark.parametrize(
-    ("values", "why"),
-    [
-        pytest.param(ONLY_NVIDIA, "the policy allows only *.nvidia.com", id="not among those allowed"),
-        pytest.param(WITHOUT_OTHER, "the policy denies *.example.com", id="denied"),
-        pytest.param({"deviceClasses": {"allowed": ["*"], "denied": [OTHER]}}, f"the policy denies {OTHER}", id="both"),
-    ],
+@each(
+    "values, why",
+    {
+        "not among those allowed": (ONLY_NVIDIA, "the policy allows only *.nvidia.com"),
+        "denied": (WITHOUT_OTHER, "the policy denies *.example.com"),
+        "both": ({"deviceClasses": {"allowed": ["*"], "denied": [OTHER]}}, f"the policy denies {OTHER}"),
+    },
 )
-@pytest.mark.parametrize(
-    "requests", [pytest.param(((Devices(OTHER, 8),),), id="one class"), pytest.param(EITHER[:1], id="an alternative")]
-)
+@each("requests", {"one class": ((Devices(OTHER, 8),),), "an alternative": EITHER[:1]})
 def test_a_claim_of_a_class_that_the_namespace_may_not_use_is_a_violation(requests, values, why):
     said = [one for one in found(claiming(), values, one=requests) if OTHER in one]
     expected = f"spec.resourceClaims[gpu]: ResourceClaimTemplate one requests devices of class {OTHER}; {why}. "
@@ -92,12 +90,12 @@ def test_a_claim_that_a_pod_names_itself_is_read_as_a_template_is():
     assert said.found == f"ResourceClaim shared requests devices of class {OTHER}"
 
 
-@pytest.mark.parametrize(
-    ("values", "namespaces"),
-    [
-        pytest.param({}, "no namespace", id="nobody may"),
-        pytest.param({"adminAccess": ["gpu-monitoring", "kube-*"]}, "gpu-monitoring and kube-*", id="others may"),
-    ],
+@each(
+    "values, namespaces",
+    {
+        "nobody may": ({}, "no namespace"),
+        "others may": ({"adminAccess": ["gpu-monitoring", "kube-*"]}, "gpu-monitoring and kube-*"),
+    },
 )
 def test_admin_access_elsewhere_is_a_violation(values, namespaces):
     (said,) = found(claiming(), values, one=MONITOR)
@@ -114,10 +112,7 @@ def test_admin_access_is_not_held_against_a_pod_whose_namespace_nobody_knows_if_
     assert len(found(raw, {}, one=MONITOR)) == 1
 
 
-@pytest.mark.parametrize(
-    ("amount", "is_refused"),
-    [pytest.param("1", True, id="one"), pytest.param("0", False, id="none"), pytest.param("x", False, id="no number")],
-)
+@each("amount, is_refused", {"one": ("1", True), "none": ("0", False), "no number": ("x", False)})
 def test_a_device_class_as_an_extended_resource_is_judged_alike(amount, is_refused):
     raw = requesting(pod(container()), f"deviceclass.resource.kubernetes.io/{OTHER}", amount)
     expected = "spec.containers[trainer].resources: requests deviceclass.resource.kubernetes.io/h200.example.com; the "
@@ -159,26 +154,24 @@ def test_settings_without_sense_are_refused(values, told):
 BROKEN, KEPT = "gpu.example.com/broken", "example.com/kept"
 
 
-@pytest.mark.parametrize(
-    ("tolerated", "values", "why"),
-    [
-        pytest.param((KEPT,), {}, "", id="any by default"),
-        pytest.param(("",), {}, "", id="all by default"),
-        pytest.param((KEPT,), {"tolerations": ["example.com/*"]}, "", id="a key that is allowed"),
-        pytest.param(
+@each(
+    "tolerated, values, why",
+    {
+        "any by default": ((KEPT,), {}, ""),
+        "all by default": (("",), {}, ""),
+        "a key that is allowed": ((KEPT,), {"tolerations": ["example.com/*"]}, ""),
+        "another one": (
             (KEPT, BROKEN),
             {"tolerations": ["example.com/*"]},
             f"ResourceClaimTemplate one tolerates the device taint {BROKEN}; the policy allows example.com/*",
-            id="another one",
         ),
-        pytest.param(
+        "all": (
             ("",),
             {"tolerations": ["example.com/*"]},
             "tolerates all device taints; the policy allows example.com/*",
-            id="all",
         ),
-        pytest.param((KEPT,), {"tolerations": []}, "the policy allows no toleration of device taints", id="none"),
-    ],
+        "none": ((KEPT,), {"tolerations": []}, "the policy allows no toleration of device taints"),
+    },
 )
 def test_claims_tolerate_only_device_taints_that_the_namespace_may(tolerated, values, why):
     told = found(claiming(), values, one=((Devices(GPU, tolerated=tolerated),),))

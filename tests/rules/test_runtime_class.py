@@ -11,6 +11,7 @@ from tests.rules.samples import (
     Cluster,
     advice,
     container,
+    each,
     is_left_alone,
     mutated,
     pod,
@@ -41,23 +42,21 @@ def test_null_is_no_runtime_class():
     assert mutated(RULE, raw, facts=HAS_CLASS)["spec"]["runtimeClassName"] == "nvidia"
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(pod(container(gpus=1), runtimeClassName="kata"), id="another class"),
-        pytest.param(pod(container(gpus=1), runtimeClassName=""), id="an empty name, which is the user's"),
-        pytest.param(pod(container(gpus=1, resource="nvidia.com/pgpu")), id="a passthrough GPU"),
-        pytest.param(pod(container(gpus=1, resource="nvidia.com/GA102GL_A10")), id="a GPU named for KubeVirt"),
-        pytest.param(
-            pod(container(gpus=1), container("vm", gpus=1, resource="nvidia.com/pgpu")), id="passthrough beside another"
-        ),
-        pytest.param(pod(container(gpus=1, resource="amd.com/gpu")), id="AMD"),
-        pytest.param(pod(container(gpus=1, resource="gpu.intel.com/xe")), id="Intel"),
-        pytest.param(pod(container()), id="no GPU"),
-        pytest.param(pod(container(gpus=0)), id="zero GPUs"),
-        pytest.param(pod(container(resources={"claims": [{"name": "gpu"}]})), id="a claim"),
-        pytest.param(pod(container(gpus=1, resource="nvidia.com/gpumem")), id="an attribute of a share"),
-    ],
+    {
+        "another class": pod(container(gpus=1), runtimeClassName="kata"),
+        "an empty name, which is the user's": pod(container(gpus=1), runtimeClassName=""),
+        "a passthrough GPU": pod(container(gpus=1, resource="nvidia.com/pgpu")),
+        "a GPU named for KubeVirt": pod(container(gpus=1, resource="nvidia.com/GA102GL_A10")),
+        "passthrough beside another": pod(container(gpus=1), container("vm", gpus=1, resource="nvidia.com/pgpu")),
+        "AMD": pod(container(gpus=1, resource="amd.com/gpu")),
+        "Intel": pod(container(gpus=1, resource="gpu.intel.com/xe")),
+        "no GPU": pod(container()),
+        "zero GPUs": pod(container(gpus=0)),
+        "a claim": pod(container(resources={"claims": [{"name": "gpu"}]})),
+        "an attribute of a share": pod(container(gpus=1, resource="nvidia.com/gpumem")),
+    },
 )
 def test_other_pods_are_left_alone(raw):
     assert is_left_alone(RULE, raw, facts=HAS_CLASS)
@@ -82,16 +81,16 @@ def test_another_name_can_be_set():
     assert is_left_alone(RULE, GPU_POD, {"name": "nvidia"}, cluster)
 
 
-@pytest.mark.parametrize(
-    ("candidates", "set_"),
-    [
-        pytest.param([], True, id="no candidate is known, as with pools scaled to zero"),
-        pytest.param([nodes(None)], True, id="nodes that publish no handlers"),
-        pytest.param([nodes({"", "nvidia"})], True, id="nodes that have it"),
-        pytest.param([nodes({"nvidia"}), nodes(None)], True, id="one has it, one says nothing"),
-        pytest.param([nodes({"", "runc"})], False, id="nodes that lack it"),
-        pytest.param([nodes({"nvidia"}), nodes({""})], False, id="one of two lacks it"),
-    ],
+@each(
+    "candidates, set_",
+    {
+        "no candidate is known, as with pools scaled to zero": ([], True),
+        "nodes that publish no handlers": ([nodes(None)], True),
+        "nodes that have it": ([nodes({"", "nvidia"})], True),
+        "one has it, one says nothing": ([nodes({"nvidia"}), nodes(None)], True),
+        "nodes that lack it": ([nodes({"", "runc"})], False),
+        "one of two lacks it": ([nodes({"nvidia"}), nodes({""})], False),
+    },
 )
 def test_every_candidate_node_that_publishes_its_handlers_must_have_it(candidates, set_):
     cluster = Cluster({"nvidia": NVIDIA}, candidates)
@@ -134,13 +133,13 @@ def test_a_class_whose_node_selector_contradicts_the_pods_is_not_set_because_kub
     )
 
 
-@pytest.mark.parametrize(
-    ("pools", "set_"),
-    [
-        pytest.param([["cpu"]], False, id="excluded"),
-        pytest.param([["cpu"], ["gpu"]], True, id="one alternative left"),
-        pytest.param([["cpu"], ["other"]], False, id="every alternative excluded"),
-    ],
+@each(
+    "pools, set_",
+    {
+        "excluded": ([["cpu"]], False),
+        "one alternative left": ([["cpu"], ["gpu"]], True),
+        "every alternative excluded": ([["cpu"], ["other"]], False),
+    },
 )
 def test_a_class_that_the_pods_required_affinity_excludes_is_not_set_although_no_node_is_known(pools, set_):
     """The pod would never start, or the policy's own affinity would be called the user's contradiction."""

@@ -11,7 +11,7 @@ from tests.facts.test_matching_nodes_properties import NODES, PODS, RUNTIME_CLAS
 from tests.lab.fuzz.oracles import places
 from tests.rules.gpu_cluster import CLUSTER, MIG, PLAIN, POOL, PRODUCT, T4, asking, told
 from tests.rules.rule_case import RuleCase, RulePods, requesting, tolerating_gpu_nodes
-from tests.rules.samples import NOTHING_KNOWN, Cluster, container, pod, settings_of, term, terms, violations
+from tests.rules.samples import NOTHING_KNOWN, Cluster, container, each, pod, settings_of, term, terms, violations
 from tests.strategies import checked
 from webhook.facts.facts import ClusterFacts
 from webhook.model import wording
@@ -22,23 +22,21 @@ from webhook.rules.rule import Advice, Violation
 from webhook.rules.schedulable import RULE
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(asking(8), id="as many GPUs as the largest node has"),
-        pytest.param(asking(7, MIG), id="slices"),
-        pytest.param(asking(1, nodeSelector={PRODUCT: T4, POOL: "serving"}), id="labels that a node has"),
-        pytest.param(asking(8, resources={"cpu": "96", "memory": "1000Gi", "rdma/hca": 4}), id="a whole node"),
-        pytest.param(asking(1, affinity=terms(term((PRODUCT, "In", ["?", T4])))), id="a value of several"),
-        pytest.param(
-            asking(1, affinity=terms(term((PRODUCT, "In", ["?"])), term((POOL, "Exists", [])))), id="a term of several"
-        ),
-        pytest.param(asking(1, resources={"pods": 1, "requests.cpu": 999}), id="what no node lists"),
-        pytest.param(pod(container(resources={"limits": {"cpu": "1000"}})), id="no GPU, and more cpu than there is"),
-        pytest.param(pod(container(gpus=0), nodeSelector={PRODUCT: "?"}), id="zero GPUs"),
-        pytest.param(asking(16, nodeName="small"), id="a node chosen already"),
-        pytest.param(asking("many"), id="a number that nobody can read"),
-    ],
+    {
+        "as many GPUs as the largest node has": asking(8),
+        "slices": asking(7, MIG),
+        "labels that a node has": asking(1, nodeSelector={PRODUCT: T4, POOL: "serving"}),
+        "a whole node": asking(8, resources={"cpu": "96", "memory": "1000Gi", "rdma/hca": 4}),
+        "a value of several": asking(1, affinity=terms(term((PRODUCT, "In", ["?", T4])))),
+        "a term of several": asking(1, affinity=terms(term((PRODUCT, "In", ["?"])), term((POOL, "Exists", [])))),
+        "what no node lists": asking(1, resources={"pods": 1, "requests.cpu": 999}),
+        "no GPU, and more cpu than there is": pod(container(resources={"limits": {"cpu": "1000"}})),
+        "zero GPUs": pod(container(gpus=0), nodeSelector={PRODUCT: "?"}),
+        "a node chosen already": asking(16, nodeName="small"),
+        "a number that nobody can read": asking("many"),
+    },
 )
 def test_a_pod_that_some_node_could_run_is_left_alone(raw):
     assert told(raw) == []
@@ -53,15 +51,15 @@ def test_nothing_is_said_where_no_node_is_known():
 DRA = ClusterFacts.of([node("cpu", capacity={"cpu": "8"})])
 
 
-@pytest.mark.parametrize(
-    ("classes", "is_told"),
-    [
-        pytest.param([device_class("gpu.nvidia.com", "nvidia.com/gpu")], False, id="a DeviceClass gives the GPUs"),
-        pytest.param([device_class("gpu.amd.com", "amd.com/gpu")], True, id="a DeviceClass gives other GPUs"),
-        pytest.param([device_class("gpu.nvidia.com")], True, id="a DeviceClass for claims only"),
-        pytest.param([], True, id="no DeviceClass"),
-        pytest.param(None, False, id="nobody knows the DeviceClasses"),
-    ],
+@each(
+    "classes, is_told",
+    {
+        "a DeviceClass gives the GPUs": ([device_class("gpu.nvidia.com", "nvidia.com/gpu")], False),
+        "a DeviceClass gives other GPUs": ([device_class("gpu.amd.com", "amd.com/gpu")], True),
+        "a DeviceClass for claims only": ([device_class("gpu.nvidia.com")], True),
+        "no DeviceClass": ([], True),
+        "nobody knows the DeviceClasses": (None, False),
+    },
 )
 @pytest.mark.parametrize("raw", [asking(8), asking(8, nodeSelector={"zone": "b"})], ids=["GPUs", "GPUs and a label"])
 def test_pods_whose_gpus_a_device_class_may_give_are_left_alone(classes, is_told, raw):
@@ -110,24 +108,21 @@ POOLS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("raw", "message"),
-    [
-        pytest.param(asking(16), "", id="as many GPUs as a node of the pool will have"),
-        pytest.param(asking(16, resources={"memory": "9Ti", "rdma/hca": 9}), "", id="what nobody knows of the pool"),
-        pytest.param(asking(9, nodeSelector={PRODUCT: "NVIDIA-H100-80GB-HBM3"}), "", id="a label of the pool"),
-        pytest.param(asking(17), "requests 17 nvidia.com/gpu; the largest node has 16", id="more than even that"),
-        pytest.param(
+@each(
+    "raw, message",
+    {
+        "as many GPUs as a node of the pool will have": (asking(16), ""),
+        "what nobody knows of the pool": (asking(16, resources={"memory": "9Ti", "rdma/hca": 9}), ""),
+        "a label of the pool": (asking(9, nodeSelector={PRODUCT: "NVIDIA-H100-80GB-HBM3"}), ""),
+        "more than even that": (asking(17), "requests 17 nvidia.com/gpu; the largest node has 16"),
+        "a label that is like that of the pool": (
             asking(1, nodeSelector={PRODUCT: "NVIDIA-H100-80GB"}),
             "no node has the value NVIDIA-H100-80GB; nodes have NVIDIA-A100-SXM4-80GB, "
             "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb, NVIDIA-B200 and 2 more. Did you mean NVIDIA-H100-80GB-HBM3? "
             "Correct the value.",
-            id="a label that is like that of the pool",
         ),
-        pytest.param(
-            asking(99, MIG), "does not tolerate team=vision:NoSchedule; every node that fits has", id="its taint"
-        ),
-    ],
+        "its taint": (asking(99, MIG), "does not tolerate team=vision:NoSchedule; every node that fits has"),
+    },
 )
 def test_pools_that_scale_from_zero_count(raw, message):
     found = told(raw, CLUSTER.with_pools(POOLS))
@@ -148,22 +143,20 @@ def test_a_cluster_whose_gpu_nodes_are_all_scaled_to_zero_is_told_what_to_declar
 LONG = "x" * 3000
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(asking(1, affinity=terms(*[term((PRODUCT, "In", ["?"]))] * 5000)), id="terms"),
-        pytest.param(
-            asking(1, affinity=terms(term(*[(f"k{i}", "Exists", []) for i in range(5000)]))), id="expressions"
-        ),
-        pytest.param(asking(1, affinity=terms(term((PRODUCT, "In", [str(i) for i in range(5000)])))), id="values"),
-        pytest.param(asking(1, nodeSelector={f"k{i}": "v" for i in range(5000)}), id="labels"),
-        pytest.param(asking(1, resources={f"a/{i}": 1 for i in range(5000)}), id="resources"),
-        pytest.param(pod(container(gpus=1), tolerations=[{"key": f"k{i}"} for i in range(5000)]), id="tolerations"),
-        pytest.param(asking(1, nodeSelector={f"k{i}": "v" for i in range(50)}), id="many things that no node has"),
-        pytest.param(asking(1, nodeSelector={LONG: LONG, PRODUCT: LONG}), id="long labels"),
-        pytest.param(asking(1, affinity=terms(term((LONG, LONG, [LONG] * 9)))), id="long expressions"),
-        pytest.param(asking(1, resources={f"a/{LONG}": 2**60}), id="a long name of a resource"),
-    ],
+    {
+        "terms": asking(1, affinity=terms(*[term((PRODUCT, "In", ["?"]))] * 5000)),
+        "expressions": asking(1, affinity=terms(term(*[(f"k{i}", "Exists", []) for i in range(5000)]))),
+        "values": asking(1, affinity=terms(term((PRODUCT, "In", [str(i) for i in range(5000)])))),
+        "labels": asking(1, nodeSelector={f"k{i}": "v" for i in range(5000)}),
+        "resources": asking(1, resources={f"a/{i}": 1 for i in range(5000)}),
+        "tolerations": pod(container(gpus=1), tolerations=[{"key": f"k{i}"} for i in range(5000)]),
+        "many things that no node has": asking(1, nodeSelector={f"k{i}": "v" for i in range(50)}),
+        "long labels": asking(1, nodeSelector={LONG: LONG, PRODUCT: LONG}),
+        "long expressions": asking(1, affinity=terms(term((LONG, LONG, [LONG] * 9)))),
+        "a long name of a resource": asking(1, resources={f"a/{LONG}": 2**60}),
+    },
 )
 def test_pods_that_want_thousands_of_things_are_answered_in_few_words(raw):
     found = violations(RULE, raw, {}, CLUSTER)
@@ -197,13 +190,13 @@ def test_a_template_that_does_not_exist_is_named_with_the_one_that_may_be_meant(
     assert "names ResourceClaim single-gpu, which namespace team does not have" in found
 
 
-@pytest.mark.parametrize(
-    ("raw", "facts"),
-    [
-        pytest.param(naming("single-gpu"), knowing("single-gpu"), id="it exists"),
-        pytest.param(naming("single-gpu"), Cluster(), id="nobody knows any"),
-        pytest.param(naming("single-gpu", key="else"), knowing("other"), id="the pod names nothing"),
-    ],
+@each(
+    "raw, facts",
+    {
+        "it exists": (naming("single-gpu"), knowing("single-gpu")),
+        "nobody knows any": (naming("single-gpu"), Cluster()),
+        "the pod names nothing": (naming("single-gpu", key="else"), knowing("other")),
+    },
 )
 def test_nothing_is_said_of_claims_that_exist_or_may_exist(raw, facts):
     assert advised(raw, facts) == []

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.facts.samples import device_class, node, resource_slice
-from tests.rules.samples import Cluster, container, pod, settings_of
+from tests.rules.samples import Cluster, container, each, pod, settings_of
 from webhook.facts.facts import ClusterFacts
 from webhook.model.claims import CLAIM, TEMPLATE, TOO_LARGE, Devices, Requests
 from webhook.model.node import NodePool
@@ -39,44 +39,35 @@ def found(raw: Any, facts: Cluster) -> list[Violation | Advice]:
     return list(RULE.validate(pod_from_raw(raw), settings_of(RULE, {}), facts))
 
 
-@pytest.mark.parametrize(
-    ("requests", "message"),
-    [
-        pytest.param(
+@each(
+    "requests, message",
+    {
+        "a class that is misspelled": (
             one("gpu.nvidia.con"),
             "requests DeviceClass gpu.nvidia.con; the cluster has no DeviceClass of this name. Did you mean "
             "gpu.nvidia.com? Correct the name.",
-            id="a class that is misspelled",
         ),
-        pytest.param(
+        "an unknown class in an alternative": (
             one() + one("gpu.example.com"),
             "requests DeviceClass gpu.example.com; the cluster has no DeviceClass of this name. Correct the name, or "
             "ask the platform team for the driver that brings the class.",
-            id="an unknown class in an alternative",
         ),
-        pytest.param(
+        "more devices than a claim may have": (
             one(NIC, 33),
             "requests at least 33 devices; the scheduler allocates at most 32 for a claim. Split the claim.",
-            id="more devices than a claim may have",
         ),
-        pytest.param(
-            one(MIG, 9) + one(GPU, 9) + one(MIG, 15),
-            "",
-            id="an alternative that fits",
-        ),
-        pytest.param(
+        "an alternative that fits": (one(MIG, 9) + one(GPU, 9) + one(MIG, 15), ""),
+        "no alternative fits, to watch or to use": (
             one(MIG, 15) + one(GPU, 9, is_administrative=True),
             "requests more devices than any node offers, whichever alternative is taken; no node will meet the "
             "request. Request fewer devices in one of the alternatives.",
-            id="no alternative fits, to watch or to use",
         ),
-        pytest.param(
+        "no alternative fits": (
             one(MIG, 15) + one(GPU, 9),
             "requests more devices than any node offers, whichever alternative is taken; no node will meet the "
             "request. Request fewer devices in one of the alternatives.",
-            id="no alternative fits",
         ),
-    ],
+    },
 )
 def test_a_template_that_can_never_be_met_is_a_violation(requests, message):
     told = found(claiming(), knowing((requests,)))
@@ -85,15 +76,15 @@ def test_a_template_that_can_never_be_met_is_a_violation(requests, message):
     assert all(isinstance(one, Violation) for one in told)
 
 
-@pytest.mark.parametrize(
-    ("requests", "times", "where", "number"),
-    [
-        pytest.param((one(number=9),), 1, "spec.resourceClaims[gpu0]", 9, id="one request"),
-        pytest.param((one(number=5), one(number=4)), 1, "spec.resourceClaims[gpu0]", 9, id="two requests"),
-        pytest.param((one(number=5),), 2, "spec", 10, id="two claims"),
-        pytest.param((one(number=16, fewest=9),), 1, "spec.resourceClaims[gpu0]", 9, id="the smallest alternative"),
-        pytest.param((one(number=8), one(number=None)), 1, "spec.resourceClaims[gpu0]", 9, id="all of the others"),
-    ],
+@each(
+    "requests, times, where, number",
+    {
+        "one request": ((one(number=9),), 1, "spec.resourceClaims[gpu0]", 9),
+        "two requests": ((one(number=5), one(number=4)), 1, "spec.resourceClaims[gpu0]", 9),
+        "two claims": ((one(number=5),), 2, "spec", 10),
+        "the smallest alternative": ((one(number=16, fewest=9),), 1, "spec.resourceClaims[gpu0]", 9),
+        "all of the others": ((one(number=8), one(number=None)), 1, "spec.resourceClaims[gpu0]", 9),
+    },
 )
 def test_more_devices_than_any_node_offers_are_a_violation(requests, times, where, number):
     (told,) = found(claiming(times=times), knowing(requests))
@@ -104,19 +95,19 @@ def test_more_devices_than_any_node_offers_are_a_violation(requests, times, wher
     )
 
 
-@pytest.mark.parametrize(
-    ("requests", "times"),
-    [
-        pytest.param((one(number=8),), 1, id="as many as a node offers"),
-        pytest.param((one(number=4),), 2, id="as many by two claims"),
-        pytest.param((one(number=None),), 1, id="all"),
-        pytest.param((one(number=16, fewest=8),), 1, id="an alternative fits"),
-        pytest.param((one(number=8), one(number=8, is_administrative=True)), 1, id="others are only watched"),
-        pytest.param((one(number=8), one(MIG, 14)), 1, id="of two classes"),
-        pytest.param((one(number=8), ()), 1, id="what nobody can read"),
-        pytest.param((one("other", 32),), 1, id="nobody knows how many"),
-        pytest.param(TOO_LARGE, 1, id="too large to be kept"),
-    ],
+@each(
+    "requests, times",
+    {
+        "as many as a node offers": ((one(number=8),), 1),
+        "as many by two claims": ((one(number=4),), 2),
+        "all": ((one(number=None),), 1),
+        "an alternative fits": ((one(number=16, fewest=8),), 1),
+        "others are only watched": ((one(number=8), one(number=8, is_administrative=True)), 1),
+        "of two classes": ((one(number=8), one(MIG, 14)), 1),
+        "what nobody can read": ((one(number=8), ()), 1),
+        "nobody knows how many": ((one("other", 32),), 1),
+        "too large to be kept": (TOO_LARGE, 1),
+    },
 )
 def test_what_a_node_may_have_is_left_alone(requests, times):
     assert found(claiming(times=times), knowing(requests, classes={NIC: "", "other": ""})) == []
@@ -160,23 +151,21 @@ def resource(name: str, number: int) -> dict[str, Any]:
     return container(gpus=number, resource=f"deviceclass.resource.kubernetes.io/{name}")
 
 
-@pytest.mark.parametrize(
-    ("raw", "message"),
-    [
-        pytest.param(pod(resource(GPU, 8)), "", id="as many as a node offers"),
-        pytest.param(pod(resource(GPU, 9)), "spec: requests 9 devices of DeviceClass gpu.nvidia.com", id="more"),
-        pytest.param(
+@each(
+    "raw, message",
+    {
+        "as many as a node offers": (pod(resource(GPU, 8)), ""),
+        "more": (pod(resource(GPU, 9)), "spec: requests 9 devices of DeviceClass gpu.nvidia.com"),
+        "with a claim": (
             claiming(TEMPLATE, 1, resource(GPU, 5)),
             "spec.resourceClaims[gpu0]: requests 9 devices of DeviceClass gpu.nvidia.com",
-            id="with a claim",
         ),
-        pytest.param(
+        "a class that is misspelled": (
             pod(resource("gpu.nvidia.con", 1)),
             "spec.containers[trainer].resources: requests DeviceClass gpu.nvidia.con; the cluster has no DeviceClass",
-            id="a class that is misspelled",
         ),
-        pytest.param(pod(container(gpus=16)), "", id="GPUs of another name"),
-    ],
+        "GPUs of another name": (pod(container(gpus=16)), ""),
+    },
 )
 def test_device_classes_that_are_requested_as_resources_are_compared(raw, message):
     told = found(raw, replace(knowing((one(number=4),))))
@@ -195,24 +184,23 @@ BIG = node("big", capacity={"nvidia.com/gpu": "16"})
 OTHER = device_class("other", "nvidia.com/gpu", "true")
 
 
-@pytest.mark.parametrize(
-    ("facts", "gpus", "is_told"),
-    [
-        pytest.param(by_class(EIGHT), 16, True, id="more than any node offers"),
-        pytest.param(by_class(EIGHT), 8, False, id="as many"),
-        pytest.param(by_class(EIGHT, nodes=[BIG]), 16, False, id="a device plugin has as many"),
-        pytest.param(by_class(EIGHT, nodes=[BIG]), 17, True, id="more than that"),
-        pytest.param(by_class(EIGHT, classes=[OTHER]), 16, False, id="another class may give more"),
-        pytest.param(by_class(), 16, False, id="no slices are known"),
-        pytest.param(by_class(resource_slice("a", "a", type="mig")), 16, False, id="none yet"),
-        pytest.param(by_class(resource_slice("a", "a", pool_slices=2)), 16, False, id="an incomplete pool"),
-        pytest.param(
+@each(
+    "facts, gpus, is_told",
+    {
+        "more than any node offers": (by_class(EIGHT), 16, True),
+        "as many": (by_class(EIGHT), 8, False),
+        "a device plugin has as many": (by_class(EIGHT, nodes=[BIG]), 16, False),
+        "more than that": (by_class(EIGHT, nodes=[BIG]), 17, True),
+        "another class may give more": (by_class(EIGHT, classes=[OTHER]), 16, False),
+        "no slices are known": (by_class(), 16, False),
+        "none yet": (by_class(resource_slice("a", "a", type="mig")), 16, False),
+        "an incomplete pool": (by_class(resource_slice("a", "a", pool_slices=2)), 16, False),
+        "a pool has as many": (
             by_class(EIGHT).with_pools((NodePool("p", gpu_resources=frozenset({"nvidia.com/gpu"}), gpus=16),)),
             16,
             False,
-            id="a pool has as many",
         ),
-    ],
+    },
 )
 def test_gpus_that_a_device_class_gives_by_their_usual_name_are_compared(facts, gpus, is_told):
     told = found(pod(container(gpus=gpus)), facts)

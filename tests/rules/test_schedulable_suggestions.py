@@ -2,16 +2,8 @@
 
 import pytest
 
-from tests.rules.gpu_cluster import (
-    A100,
-    POOL,
-    PRODUCT,
-    T4,
-    asking,
-    gpu_node,
-    told,
-)
-from tests.rules.samples import term, terms
+from tests.rules.gpu_cluster import A100, POOL, PRODUCT, T4, asking, gpu_node, told
+from tests.rules.samples import each, term, terms
 from webhook.facts.facts import ClusterFacts
 
 
@@ -22,21 +14,21 @@ def labelled(**labels):
 HAD = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8", "topology.kubernetes.io/zone": "a"}
 
 
-@pytest.mark.parametrize(
-    ("written", "value", "meant"),
-    [
-        pytest.param("nvidia.com/gpu.products", A100, PRODUCT, id="a letter too many"),
-        pytest.param("gpu.product", A100, PRODUCT, id="no prefix"),
-        pytest.param("nvidia.com/gpu.presnt", "true", "nvidia.com/gpu.present", id="a letter too few"),
-        pytest.param("topology.kubernetes.io/zones", "a", "topology.kubernetes.io/zone", id="a label of clouds"),
-        pytest.param("nvidia.com/gpu.memory", "a", None, id="a label of GPUs that is not published here"),
-        pytest.param("nvidia.com/gpu.machine", "a", None, id="a name that only begins alike"),
-        pytest.param("gpu", "a", None, id="a word of many names"),
-        pytest.param("example.com/" + "gpu" * 1000, "a", None, id="a long one"),
-        pytest.param("nvidia.com/gpu.products", "x", None, id="a value that no node has either"),
-        pytest.param("nvidia.com/gpu.presnt", "false", None, id="the other value"),
-        pytest.param("topology.kubernetes.io/zones", "b", None, id="another zone"),
-    ],
+@each(
+    "written, value, meant",
+    {
+        "a letter too many": ("nvidia.com/gpu.products", A100, PRODUCT),
+        "no prefix": ("gpu.product", A100, PRODUCT),
+        "a letter too few": ("nvidia.com/gpu.presnt", "true", "nvidia.com/gpu.present"),
+        "a label of clouds": ("topology.kubernetes.io/zones", "a", "topology.kubernetes.io/zone"),
+        "a label of GPUs that is not published here": ("nvidia.com/gpu.memory", "a", None),
+        "a name that only begins alike": ("nvidia.com/gpu.machine", "a", None),
+        "a word of many names": ("gpu", "a", None),
+        "a long one": ("example.com/" + "gpu" * 1000, "a", None),
+        "a value that no node has either": ("nvidia.com/gpu.products", "x", None),
+        "the other value": ("nvidia.com/gpu.presnt", "false", None),
+        "another zone": ("topology.kubernetes.io/zones", "b", None),
+    },
 )
 def test_another_label_is_suggested_only_where_this_one_is_that_one_misspelled(written, value, meant):
     """And only where a node has its value."""
@@ -107,45 +99,35 @@ def test_slices_and_shares_are_no_misspelling_of_anything(other):
 GKE = "cloud.google.com/gke-accelerator"
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "product", "message"),
-    [
-        pytest.param(
-            GKE,
-            "nvidia-l4",
-            "NVIDIA-L4",
-            f"{GKE}=nvidia-l4 is GKE's label; here it is {PRODUCT}=NVIDIA-L4",
-            id="GKE, L4",
-        ),
-        pytest.param(
+@each(
+    "key, value, product, message",
+    {
+        "GKE, L4": (GKE, "nvidia-l4", "NVIDIA-L4", f"{GKE}=nvidia-l4 is GKE's label; here it is {PRODUCT}=NVIDIA-L4"),
+        "a GPU that is shared here": (
             GKE,
             "nvidia-tesla-t4",
             "Tesla-T4-SHARED",
             f"{GKE}=nvidia-tesla-t4 is GKE's label; here it is {PRODUCT}=Tesla-T4-SHARED",
-            id="a GPU that is shared here",
         ),
-        pytest.param(
+        "H100": (
             GKE,
             "nvidia-h100-80gb",
             "NVIDIA-H100-80GB-HBM3",
             f"{GKE}=nvidia-h100-80gb is GKE's label; here it is {PRODUCT}=NVIDIA-H100-80GB-HBM3",
-            id="H100",
         ),
-        pytest.param(
+        "Karpenter": (
             "karpenter.k8s.aws/instance-gpu-name",
             "l40s",
             "NVIDIA-L40S",
             f"karpenter.k8s.aws/instance-gpu-name=l40s is Karpenter's label on AWS; here it is {PRODUCT}=NVIDIA-L40S",
-            id="Karpenter",
         ),
-        pytest.param(
+        "a label of somebody's own": (
             "gpu-type",
             "a100",
             A100,
             f"no node has gpu-type=a100; here it is {PRODUCT}={A100}",
-            id="a label of somebody's own",
         ),
-    ],
+    },
 )
 def test_the_label_of_another_platform_is_told_by_its_name_here(key, value, product, message):
     facts = ClusterFacts.of([gpu_node("a", product, {"nvidia.com/gpu": "8"}, "1Ti")])
@@ -157,14 +139,14 @@ def test_the_label_of_another_platform_is_told_by_its_name_here(key, value, prod
     ]
 
 
-@pytest.mark.parametrize(
-    ("value", "product"),
-    [
-        pytest.param("nvidia-l4", "NVIDIA-L40S", id="another model"),
-        pytest.param("nvidia-tesla-a100", A100, id="the same GPU with less memory"),
-        pytest.param("nvidia-l4-vws", "Tesla-T4", id="nothing alike"),
-        pytest.param("any", "NVIDIA-L4", id="no model at all"),
-    ],
+@each(
+    "value, product",
+    {
+        "another model": ("nvidia-l4", "NVIDIA-L40S"),
+        "the same GPU with less memory": ("nvidia-tesla-a100", A100),
+        "nothing alike": ("nvidia-l4-vws", "Tesla-T4"),
+        "no model at all": ("any", "NVIDIA-L4"),
+    },
 )
 def test_another_gpu_is_not_what_a_label_means_here(value, product):
     facts = ClusterFacts.of([gpu_node("a", product, {"nvidia.com/gpu": "8"}, "1Ti")])

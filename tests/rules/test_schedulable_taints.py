@@ -1,63 +1,58 @@
 """What is told of a pod that only taints keep away, and what its RuntimeClass adds to it."""
 
-import pytest
 import yaml
 
 from tests.facts.samples import GPU_TAINT, runtime_class
 from tests.rules.gpu_cluster import A100, BIG, PLAIN, POOL, SMALL, TEAM, asking, gpu_node, told
-from tests.rules.samples import container, pod
+from tests.rules.samples import container, each, pod
 from webhook.facts.facts import ClusterFacts
 
 
-@pytest.mark.parametrize(
-    ("taints", "message"),
-    [
-        pytest.param(
+@each(
+    "taints, message",
+    {
+        "one": (
             [[GPU_TAINT]],
             "spec.tolerations: does not tolerate nvidia.com/gpu=present:NoSchedule; every node that fits has this "
             "taint. Add the toleration {key: nvidia.com/gpu, operator: Equal, value: present, effect: NoSchedule} "
             "if those nodes are for this pod.",
-            id="one",
         ),
-        pytest.param(
+        "one without a value": (
             [[{"key": "dedicated", "effect": "NoExecute"}]],
             "spec.tolerations: does not tolerate dedicated:NoExecute; every node that fits has this taint. "
             "Add the toleration {key: dedicated, operator: Exists, effect: NoExecute} if those nodes are for this pod.",
-            id="one without a value",
         ),
-        pytest.param(
+        "two": (
             [[GPU_TAINT, TEAM]],
             "spec.tolerations: does not tolerate nvidia.com/gpu=present:NoSchedule and team=vision:NoSchedule; every "
             "node that fits has these taints. Add tolerations for them if those nodes are for this pod.",
-            id="two",
         ),
-        pytest.param(
+        "the fewest, and of those the most frequent": (
             [[GPU_TAINT, TEAM], [TEAM], [GPU_TAINT], [GPU_TAINT]],
             "spec.tolerations: does not tolerate nvidia.com/gpu=present:NoSchedule; every node that fits has this "
             "taint, or others. Add the toleration {key: nvidia.com/gpu, operator: Equal, value: present, effect: "
             "NoSchedule} if those nodes are for this pod.",
-            id="the fewest, and of those the most frequent",
         ),
-    ],
+    },
 )
 def test_a_missing_toleration_is_told_where_nothing_else_is_in_the_way(taints, message):
     nodes = [gpu_node(f"n{at}", A100, {"nvidia.com/gpu": "8"}, "1Ti", some) for at, some in enumerate(taints)]
     assert told(pod(container(gpus=8)), ClusterFacts.of([*nodes, PLAIN])) == [message]
 
 
-@pytest.mark.parametrize(
-    ("value", "written"),
-    [
-        pytest.param("vision", "vision", id="a text"),
-        pytest.param("v1.2_x-y", "v1.2_x-y", id="a text of all that values may have"),
-        pytest.param("truest", "truest", id="a text that begins like a boolean"),
-        pytest.param("true", '"true"', id="a boolean"),
-        pytest.param("No", '"No"', id="a boolean of YAML 1.1"),
-        pytest.param("null", '"null"', id="null"),
-        pytest.param("1", '"1"', id="a number"),
-        pytest.param("1e3", '"1e3"', id="a number with an exponent"),
-        pytest.param("x: y", '"x: y"', id="what would be a map"),
-    ],
+@each(
+    "value, written",
+    {
+        "a text": ("vision", "vision"),
+        "a text of all that values may have": ("v1.2_x-y", "v1.2_x-y"),
+        "a text that begins like a boolean": ("truest", "truest"),
+        "a boolean": ("true", '"true"'),
+        "a boolean of YAML 1.1": ("No", '"No"'),
+        "null": ("null", '"null"'),
+        "a number": ("1", '"1"'),
+        "a number with an exponent": ("1e3", '"1e3"'),
+        "what would be a map": ("x: y", '"x: y"'),
+    },
 )
 def test_the_toleration_can_be_copied_into_a_manifest(value, written):
     taint = {"key": "spot", "value": value, "effect": "NoSchedule"}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.gpus import discovered_labels as labels
 from tests.lab.fuzz.oracles import amounts
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting, tolerating_gpu_nodes
-from tests.rules.samples import Cluster, container, messages, pod, settings_of, violations
+from tests.rules.samples import Cluster, container, each, messages, pod, settings_of, violations
 from webhook.facts.facts import ClusterFacts
 from webhook.model.node import NodeClass, NodePool
 from webhook.model.pod_reader import pod_from_raw
@@ -21,13 +21,13 @@ REFUSED = {"failRequestsGreaterThanOne": True}
 SHARED, SHARED_SLICE = "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb.shared"
 
 
-@pytest.mark.parametrize(
-    ("resource", "larger"),
-    [
-        pytest.param(SHARED, "whole GPUs (nvidia.com/gpu)", id="GPUs"),
-        pytest.param(SHARED_SLICE, "a larger slice", id="MIG slices"),
-        pytest.param("nvidia.com/mig-1g.10gb.me.shared", "a larger slice", id="MIG slices with media engines"),
-    ],
+@each(
+    "resource, larger",
+    {
+        "GPUs": (SHARED, "whole GPUs (nvidia.com/gpu)"),
+        "MIG slices": (SHARED_SLICE, "a larger slice"),
+        "MIG slices with media engines": ("nvidia.com/mig-1g.10gb.me.shared", "a larger slice"),
+    },
 )
 def test_several_units_in_one_container_are_told_and_refused_where_the_plugin_is_known_to_refuse_them(resource, larger):
     raw = pod(container(gpus=2, resource=resource))
@@ -46,24 +46,22 @@ def test_the_amount_is_read_in_every_spelling(written):
     assert "requests 2 nvidia.com/gpu.shared" in message
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(pod(container(gpus=1, resource=SHARED)), id="one"),
-        pytest.param(pod(container(gpus="1", resource=SHARED_SLICE)), id="one, as text"),
-        pytest.param(pod(container(gpus=0, resource=SHARED)), id="none"),
-        pytest.param(pod(container(gpus="many", resource=SHARED)), id="no number"),
-        pytest.param(pod(container(gpus=-2, resource=SHARED)), id="a negative number"),
-        pytest.param(pod(container("a", 1, SHARED), container("b", 1, SHARED)), id="one in each of two containers"),
-        pytest.param(
-            pod(container(resources={"limits": {SHARED: 1, SHARED_SLICE: 1}})), id="one of each of two resources"
-        ),
-        pytest.param(pod(container(gpus=8)), id="whole GPUs"),
-        pytest.param(pod(container(gpus=2, resource="nvidia.com/mig-1g.10gb")), id="slices of one's own"),
-        pytest.param(pod(container(gpus=2, resource="nvidia.com/gpu-10gb.shared")), id="a name that is no GPU"),
-        pytest.param(pod(container(gpus=2, resource="nvidia.com/NVIDIA_A10.shared")), id="a GPU passed through"),
-        pytest.param(pod(container(), ephemeralContainers=[container("debug", 2, SHARED)]), id="ephemeral"),
-    ],
+    {
+        "one": pod(container(gpus=1, resource=SHARED)),
+        "one, as text": pod(container(gpus="1", resource=SHARED_SLICE)),
+        "none": pod(container(gpus=0, resource=SHARED)),
+        "no number": pod(container(gpus="many", resource=SHARED)),
+        "a negative number": pod(container(gpus=-2, resource=SHARED)),
+        "one in each of two containers": pod(container("a", 1, SHARED), container("b", 1, SHARED)),
+        "one of each of two resources": pod(container(resources={"limits": {SHARED: 1, SHARED_SLICE: 1}})),
+        "whole GPUs": pod(container(gpus=8)),
+        "slices of one's own": pod(container(gpus=2, resource="nvidia.com/mig-1g.10gb")),
+        "a name that is no GPU": pod(container(gpus=2, resource="nvidia.com/gpu-10gb.shared")),
+        "a GPU passed through": pod(container(gpus=2, resource="nvidia.com/NVIDIA_A10.shared")),
+        "ephemeral": pod(container(), ephemeralContainers=[container("debug", 2, SHARED)]),
+    },
 )
 def test_anything_else_is_allowed(raw):
     assert messages(RULE, raw, REFUSED) == []

@@ -8,7 +8,7 @@ from tests.gpus import discovered_labels as labels
 from tests.lab.fuzz.oracles import containers
 from tests.rules.memory_volumes import AT_SHM, OURS, memory_volume, nodes, trainer
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with
-from tests.rules.samples import Cluster, advice, container, is_left_alone, mutated, pod, settings_of
+from tests.rules.samples import Cluster, advice, container, each, is_left_alone, mutated, pod, settings_of
 from webhook.model.claims import TEMPLATE, Devices
 from webhook.model.quantity import parse_quantity
 from webhook.rules.shared_memory import RULE
@@ -29,35 +29,26 @@ def test_without_any_memory_limit_it_is_8gi_with_a_warning():
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(pod(trainer(gpus=None)), id="no GPU"),
-        pytest.param(pod(trainer(gpus=0)), id="zero GPUs"),
-        pytest.param(pod(trainer(), hostIPC=True), id="hostIPC"),
-        pytest.param(
-            pod(
-                trainer(volumeMounts=[{"name": "dshm", "mountPath": "/dev/shm"}]),
-                volumes=[memory_volume("1Gi", "dshm")],
-            ),
-            id="a volume of its own",
+    {
+        "no GPU": pod(trainer(gpus=None)),
+        "zero GPUs": pod(trainer(gpus=0)),
+        "hostIPC": pod(trainer(), hostIPC=True),
+        "a volume of its own": pod(
+            trainer(volumeMounts=[{"name": "dshm", "mountPath": "/dev/shm"}]), volumes=[memory_volume("1Gi", "dshm")]
         ),
-        pytest.param(
-            pod(
-                trainer(volumeMounts=[{"name": "host", "mountPath": "/dev/shm"}]),
-                volumes=[{"name": "host", "hostPath": {"path": "/dev/shm"}}],
-            ),
-            id="the node's /dev/shm",
+        "the node's /dev/shm": pod(
+            trainer(volumeMounts=[{"name": "host", "mountPath": "/dev/shm"}]),
+            volumes=[{"name": "host", "hostPath": {"path": "/dev/shm"}}],
         ),
-        pytest.param(pod(trainer(volumeMounts=[{"name": "x", "mountPath": "/dev/shm/"}])), id="a slash at the end"),
-        pytest.param(pod(trainer(volumeMounts=[{"name": "x", "mountPath": "//dev/shm"}])), id="two slashes"),
-        pytest.param(pod(trainer(volumeMounts=[{"name": "x", "mountPath": "dev/shm"}])), id="no slash"),
-        pytest.param(
-            pod(trainer(volumeMounts=[{"name": "x", "mountPath": "/dev/shm", "subPath": "a"}])), id="a sub-path"
-        ),
-        pytest.param(pod(container(), ephemeralContainers=[trainer("debug")]), id="an ephemeral container"),
-        pytest.param(pod(trainer(resources={"limits": {"nvidia.com/gpumem": 2}})), id="attributes of one GPU"),
-    ],
+        "a slash at the end": pod(trainer(volumeMounts=[{"name": "x", "mountPath": "/dev/shm/"}])),
+        "two slashes": pod(trainer(volumeMounts=[{"name": "x", "mountPath": "//dev/shm"}])),
+        "no slash": pod(trainer(volumeMounts=[{"name": "x", "mountPath": "dev/shm"}])),
+        "a sub-path": pod(trainer(volumeMounts=[{"name": "x", "mountPath": "/dev/shm", "subPath": "a"}])),
+        "an ephemeral container": pod(container(), ephemeralContainers=[trainer("debug")]),
+        "attributes of one GPU": pod(trainer(resources={"limits": {"nvidia.com/gpumem": 2}})),
+    },
 )
 def test_a_container_that_needs_none_or_has_one_is_left_alone(raw):
     if "gpumem" in str(raw):
@@ -66,14 +57,14 @@ def test_a_container_that_needs_none_or_has_one_is_left_alone(raw):
     assert advice(RULE, raw) == []
 
 
-@pytest.mark.parametrize(
+@each(
     "parts",
-    [
-        pytest.param({"volumeMounts": [{"name": "x", "mountPath": "/dev/shm/sub"}]}, id="a mount below"),
-        pytest.param({"volumeMounts": [{"name": "x", "mountPath": "/dev"}]}, id="a mount above"),
-        pytest.param({"volumeMounts": None}, id="mounts null"),
-        pytest.param({"volumeMounts": []}, id="no mounts"),
-    ],
+    {
+        "a mount below": {"volumeMounts": [{"name": "x", "mountPath": "/dev/shm/sub"}]},
+        "a mount above": {"volumeMounts": [{"name": "x", "mountPath": "/dev"}]},
+        "mounts null": {"volumeMounts": None},
+        "no mounts": {"volumeMounts": []},
+    },
 )
 def test_a_mount_elsewhere_is_none_at_dev_shm(parts):
     mounts = mutated(RULE, pod(trainer(**parts)))["spec"]["containers"][0]["volumeMounts"]
@@ -117,14 +108,14 @@ def test_a_container_without_limit_beside_one_with_a_limit_takes_its_part():
     assert mutated(RULE, pod(trainer("a"), trainer("b", memory="4Gi")))["spec"]["volumes"] == [memory_volume("2Gi")]
 
 
-@pytest.mark.parametrize(
-    ("of_pod", "of_container"),
-    [
-        pytest.param("6Gi", "16Gi", id="that of the pod"),
-        pytest.param("16Gi", "6Gi", id="that of the container"),
-        pytest.param("6Gi", None, id="the pod has the only one"),
-        pytest.param(None, "6Gi", id="the container has the only one"),
-    ],
+@each(
+    "of_pod, of_container",
+    {
+        "that of the pod": ("6Gi", "16Gi"),
+        "that of the container": ("16Gi", "6Gi"),
+        "the pod has the only one": ("6Gi", None),
+        "the container has the only one": (None, "6Gi"),
+    },
 )
 def test_A7_the_smaller_of_two_limits_holds_wherever_it_stands(of_pod, of_container):
     raw = pod(trainer(memory=of_container), resources={"limits": {"memory": of_pod} if of_pod else {}})
@@ -205,16 +196,16 @@ def test_a_memory_volume_that_a_sibling_mounts_there_is_reused_without_a_word():
     assert advice(RULE, raw) == []
 
 
-@pytest.mark.parametrize(
-    ("volume", "mount"),
-    [
-        pytest.param({"emptyDir": {}}, {}, id="on disk"),
-        pytest.param({"hostPath": {"path": "/dev/shm"}}, {}, id="of the node"),
-        pytest.param({"emptyDir": {"medium": "Memory"}}, {"subPath": "a"}, id="a part of it"),
-        pytest.param({"emptyDir": {"medium": "Memory"}}, {"subPathExpr": "$(A)"}, id="a computed part of it"),
-        pytest.param({"emptyDir": {"medium": "Memory"}}, {"mountPath": "/cache"}, id="mounted elsewhere"),
-        pytest.param({"emptyDir": None}, {}, id="null"),
-    ],
+@each(
+    "volume, mount",
+    {
+        "on disk": ({"emptyDir": {}}, {}),
+        "of the node": ({"hostPath": {"path": "/dev/shm"}}, {}),
+        "a part of it": ({"emptyDir": {"medium": "Memory"}}, {"subPath": "a"}),
+        "a computed part of it": ({"emptyDir": {"medium": "Memory"}}, {"subPathExpr": "$(A)"}),
+        "mounted elsewhere": ({"emptyDir": {"medium": "Memory"}}, {"mountPath": "/cache"}),
+        "null": ({"emptyDir": None}, {}),
+    },
 )
 def test_what_a_sibling_mounts_there_is_not_reused_unless_it_is_a_whole_memory_volume(volume, mount):
     first = trainer("a", volumeMounts=[{"name": "v", "mountPath": "/dev/shm", **mount}])
@@ -223,18 +214,14 @@ def test_what_a_sibling_mounts_there_is_not_reused_unless_it_is_a_whole_memory_v
     assert [v["name"] for v in spec["volumes"]] == ["v", OURS]
 
 
-@pytest.mark.parametrize(
-    ("raw", "name"),
-    [
-        pytest.param(pod(trainer(), volumes=[{"name": OURS, "emptyDir": {}}]), f"{OURS}-2", id="declared"),
-        pytest.param(
-            pod(trainer(), volumes=[{"name": OURS}, {"name": f"{OURS}-2"}]), f"{OURS}-3", id="declared twice over"
-        ),
-        pytest.param(
-            pod(trainer(volumeMounts=[{"name": OURS, "mountPath": "/x"}])), f"{OURS}-2", id="mounted, not declared"
-        ),
-        pytest.param(pod(trainer(), volumes=None), OURS, id="volumes null"),
-    ],
+@each(
+    "raw, name",
+    {
+        "declared": (pod(trainer(), volumes=[{"name": OURS, "emptyDir": {}}]), f"{OURS}-2"),
+        "declared twice over": (pod(trainer(), volumes=[{"name": OURS}, {"name": f"{OURS}-2"}]), f"{OURS}-3"),
+        "mounted, not declared": (pod(trainer(volumeMounts=[{"name": OURS, "mountPath": "/x"}])), f"{OURS}-2"),
+        "volumes null": (pod(trainer(), volumes=None), OURS),
+    },
 )
 def test_volume_names_never_collide(raw, name):
     spec = mutated(RULE, raw)["spec"]
@@ -279,23 +266,23 @@ SAYS_MPS_ALONE = {"nvidia.com/gpu.sharing-strategy": "mps"}
 OF_WINDOWS = {"kubernetes.io/os": "windows"}
 
 
-@pytest.mark.parametrize(
-    ("kinds", "is_due"),
-    [
-        pytest.param([labels.WHOLE], True, id="whole GPUs"),
-        pytest.param([labels.TIME_SLICED], True, id="time-slicing"),
-        pytest.param([labels.SINGLE], True, id="MIG"),
-        pytest.param([labels.MPS], False, id="MPS"),
-        pytest.param([labels.MPS_RENAMED], False, id="MPS, renamed"),
-        pytest.param([SAYS_MPS_ALONE], False, id="a label without the number of shares"),
-        pytest.param([labels.GKE_MPS], False, id="MPS of GKE"),
-        pytest.param([labels.GKE_TIME_SHARING], True, id="time-sharing of GKE"),
-        pytest.param([labels.MPS, labels.GKE_MPS], False, id="MPS of two kinds"),
-        pytest.param([labels.MPS, labels.WHOLE], True, id="MPS on some"),
-        pytest.param([labels.MPS, labels.UNLABELLED], True, id="MPS on some, nothing known of others"),
-        pytest.param([OF_WINDOWS, labels.MPS], False, id="Windows or MPS"),
-        pytest.param([OF_WINDOWS, labels.WHOLE], True, id="Windows or Linux"),
-    ],
+@each(
+    "kinds, is_due",
+    {
+        "whole GPUs": ([labels.WHOLE], True),
+        "time-slicing": ([labels.TIME_SLICED], True),
+        "MIG": ([labels.SINGLE], True),
+        "MPS": ([labels.MPS], False),
+        "MPS, renamed": ([labels.MPS_RENAMED], False),
+        "a label without the number of shares": ([SAYS_MPS_ALONE], False),
+        "MPS of GKE": ([labels.GKE_MPS], False),
+        "time-sharing of GKE": ([labels.GKE_TIME_SHARING], True),
+        "MPS of two kinds": ([labels.MPS, labels.GKE_MPS], False),
+        "MPS on some": ([labels.MPS, labels.WHOLE], True),
+        "MPS on some, nothing known of others": ([labels.MPS, labels.UNLABELLED], True),
+        "Windows or MPS": ([OF_WINDOWS, labels.MPS], False),
+        "Windows or Linux": ([OF_WINDOWS, labels.WHOLE], True),
+    },
 )
 def test_no_volume_hides_the_shared_memory_of_mps_and_none_is_for_windows(kinds, is_due):
     assert is_left_alone(RULE, pod(trainer()), facts=nodes(*kinds)) is not is_due
@@ -307,19 +294,19 @@ def required(key, *values, operator="In"):
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
 
 
-@pytest.mark.parametrize(
-    ("spec", "is_due"),
-    [
-        pytest.param({"nodeSelector": SAYS_MPS_ALONE}, False, id="MPS"),
-        pytest.param({"nodeSelector": {"cloud.google.com/gke-gpu-sharing-strategy": "mps"}}, False, id="MPS of GKE"),
-        pytest.param(required("nvidia.com/gpu.sharing-strategy", "mps"), False, id="MPS by affinity"),
-        pytest.param(required("nvidia.com/gpu.sharing-strategy", "mps", "none"), True, id="MPS or not"),
-        pytest.param({"nodeSelector": {"nvidia.com/gpu.sharing-strategy": "none"}}, True, id="not MPS"),
-        pytest.param({"os": {"name": "windows"}}, False, id="the operating system"),
-        pytest.param({"os": {"name": "linux"}}, True, id="another operating system"),
-        pytest.param({"nodeSelector": OF_WINDOWS}, False, id="nodes with Windows"),
-        pytest.param(required("kubernetes.io/os", "windows"), False, id="nodes with Windows by affinity"),
-    ],
+@each(
+    "spec, is_due",
+    {
+        "MPS": ({"nodeSelector": SAYS_MPS_ALONE}, False),
+        "MPS of GKE": ({"nodeSelector": {"cloud.google.com/gke-gpu-sharing-strategy": "mps"}}, False),
+        "MPS by affinity": (required("nvidia.com/gpu.sharing-strategy", "mps"), False),
+        "MPS or not": (required("nvidia.com/gpu.sharing-strategy", "mps", "none"), True),
+        "not MPS": ({"nodeSelector": {"nvidia.com/gpu.sharing-strategy": "none"}}, True),
+        "the operating system": ({"os": {"name": "windows"}}, False),
+        "another operating system": ({"os": {"name": "linux"}}, True),
+        "nodes with Windows": ({"nodeSelector": OF_WINDOWS}, False),
+        "nodes with Windows by affinity": (required("kubernetes.io/os", "windows"), False),
+    },
 )
 def test_what_the_pod_requires_counts_where_no_node_is_known(spec, is_due):
     assert is_left_alone(RULE, pod(trainer(), **spec)) is not is_due
@@ -341,16 +328,16 @@ def test_a_container_that_uses_a_claim_by_mps_gets_none():
     assert [one.get("volumeMounts") for one in spec["containers"]] == [None, [AT_SHM]]
 
 
-@pytest.mark.parametrize(
-    ("path", "mounted_at", "is_due"),
-    [
-        pytest.param("/dev", "/dev", False, id="all devices"),
-        pytest.param("/dev/", "/dev/", False, id="with slashes"),
-        pytest.param("/dev/shm", "/host/shm", False, id="the node's shared memory"),
-        pytest.param("//dev//shm", "/x", False, id="in another spelling"),
-        pytest.param("/dev/infiniband", "/dev/infiniband", True, id="other devices"),
-        pytest.param("/data", "/dev", True, id="something else"),
-    ],
+@each(
+    "path, mounted_at, is_due",
+    {
+        "all devices": ("/dev", "/dev", False),
+        "with slashes": ("/dev/", "/dev/", False),
+        "the node's shared memory": ("/dev/shm", "/host/shm", False),
+        "in another spelling": ("//dev//shm", "/x", False),
+        "other devices": ("/dev/infiniband", "/dev/infiniband", True),
+        "something else": ("/data", "/dev", True),
+    },
 )
 def test_a_container_that_mounts_the_nodes_own_gets_no_other(path, mounted_at, is_due):
     own = trainer("a", volumeMounts=[{"name": "v", "mountPath": mounted_at}])
@@ -358,21 +345,16 @@ def test_a_container_that_mounts_the_nodes_own_gets_no_other(path, mounted_at, i
     assert [AT_SHM in one["volumeMounts"] for one in spec["containers"]] == [is_due, True]
 
 
-@pytest.mark.parametrize(
-    ("init", "apps", "size"),
-    [
-        pytest.param([trainer("check", memory="512Mi")], [trainer(memory="64Gi")], "32Gi", id="a small check"),
-        pytest.param([trainer("check", memory="512Mi")], [trainer()], "8Gi", id="a small check, the rest unlimited"),
-        pytest.param([trainer("check", memory="96Gi")], [trainer(memory="64Gi")], "32Gi", id="a large check"),
-        pytest.param(
-            [{**trainer("side", memory="96Gi"), "restartPolicy": "Always"}],
-            [trainer(memory="64Gi")],
-            "48Gi",
-            id="sidecar",
-        ),
-        pytest.param([], [trainer(memory="64Gi"), trainer("b", memory="1Gi")], "32Gi", id="a small one beside it"),
-        pytest.param([trainer("check", memory="4Gi")], [container("a")], "2Gi", id="only the check has GPUs"),
-    ],
+@each(
+    "init, apps, size",
+    {
+        "a small check": ([trainer("check", memory="512Mi")], [trainer(memory="64Gi")], "32Gi"),
+        "a small check, the rest unlimited": ([trainer("check", memory="512Mi")], [trainer()], "8Gi"),
+        "a large check": ([trainer("check", memory="96Gi")], [trainer(memory="64Gi")], "32Gi"),
+        "sidecar": ([{**trainer("side", memory="96Gi"), "restartPolicy": "Always"}], [trainer(memory="64Gi")], "48Gi"),
+        "a small one beside it": ([], [trainer(memory="64Gi"), trainer("b", memory="1Gi")], "32Gi"),
+        "only the check has GPUs": ([trainer("check", memory="4Gi")], [container("a")], "2Gi"),
+    },
 )
 def test_the_size_follows_the_largest_gpu_container_that_lasts(init, apps, size):
     raw = pod(*apps, initContainers=init)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.gpus import discovered_labels as labels
 from tests.rules.memory_volumes import nodes, trainer
-from tests.rules.samples import NOTHING_KNOWN, container, mutated, pod, settings_of
+from tests.rules.samples import NOTHING_KNOWN, container, each, mutated, pod, settings_of
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.shared_memory import RULE
 
@@ -38,32 +38,25 @@ def test_a_volume_that_nothing_limits_is_told():
     ]
 
 
-@pytest.mark.parametrize(
-    ("raw", "limit"),
-    [
-        pytest.param(own(trainer(memory="64Gi"), size="64Gi"), None, id="exactly the limit"),
-        pytest.param(own(trainer(memory="64Gi"), size="65Gi"), "64Gi", id="just above it"),
-        pytest.param(own(trainer(memory="64Gi")), None, id="the limit of the pod is its size"),
-        pytest.param(own(trainer(), size="64Gi"), None, id="a size alone limits it"),
-        pytest.param(own(trainer(), resources={"limits": {"memory": "64Gi"}}), None, id="a limit of the pod"),
-        pytest.param(
-            own(trainer(), resources={"limits": {"memory": "32Gi"}}, size="64Gi"), "32Gi", id="above that of the pod"
-        ),
-        pytest.param(
+@each(
+    "raw, limit",
+    {
+        "exactly the limit": (own(trainer(memory="64Gi"), size="64Gi"), None),
+        "just above it": (own(trainer(memory="64Gi"), size="65Gi"), "64Gi"),
+        "the limit of the pod is its size": (own(trainer(memory="64Gi")), None),
+        "a size alone limits it": (own(trainer(), size="64Gi"), None),
+        "a limit of the pod": (own(trainer(), resources={"limits": {"memory": "64Gi"}}), None),
+        "above that of the pod": (own(trainer(), resources={"limits": {"memory": "32Gi"}}, size="64Gi"), "32Gi"),
+        "the smaller of both": (
             own(trainer(memory="96Gi"), resources={"limits": {"memory": "32Gi"}}, size="64Gi"),
             "32Gi",
-            id="the smaller of both",
         ),
-        pytest.param(
-            own(trainer("a", memory="40Gi"), trainer("b", memory="40Gi"), size="64Gi"), None, id="two fill it"
-        ),
-        pytest.param(
-            own(trainer("a", memory="30Gi"), trainer("b", memory="30Gi"), size="64Gi"), "60Gi", id="not even two do"
-        ),
-        pytest.param(own(trainer("a", memory="8Gi"), trainer("b"), size="64Gi"), None, id="one of them has no limit"),
-        pytest.param(own(container("a", gpus=None), size="64Gi"), None, id="no GPUs"),
-        pytest.param(own(trainer(memory="0"), size="64Gi"), None, id="a limit of 0 is none"),
-    ],
+        "two fill it": (own(trainer("a", memory="40Gi"), trainer("b", memory="40Gi"), size="64Gi"), None),
+        "not even two do": (own(trainer("a", memory="30Gi"), trainer("b", memory="30Gi"), size="64Gi"), "60Gi"),
+        "one of them has no limit": (own(trainer("a", memory="8Gi"), trainer("b"), size="64Gi"), None),
+        "no GPUs": (own(container("a", gpus=None), size="64Gi"), None),
+        "a limit of 0 is none": (own(trainer(memory="0"), size="64Gi"), None),
+    },
 )
 def test_a_volume_is_compared_with_what_all_who_mount_it_may_use(raw, limit):
     assert [f"memory limit of {limit};" in one for one in told(raw)] == ([] if limit is None else [True])
@@ -84,21 +77,21 @@ def test_nothing_is_told_where_the_memory_limit_is_filled_in(of_pod, size):
     assert told(raw) == []
 
 
-@pytest.mark.parametrize(
-    ("volume", "path", "is_told"),
-    [
-        pytest.param({"emptyDir": {"sizeLimit": "64Gi"}}, "/dev/shm", True, id="the node's disk"),
-        pytest.param({"persistentVolumeClaim": {"claimName": "a"}}, "/dev/shm", True, id="a claim"),
-        pytest.param({"ephemeral": {}}, "/dev/shm", True, id="an ephemeral claim"),
-        pytest.param({"hostPath": {"path": "/data"}}, "/dev/shm/", True, id="a folder of the node"),
-        pytest.param({"hostPath": {"path": "/devices"}}, "/dev/shm", True, id="a folder with a similar name"),
-        pytest.param({"hostPath": {"path": "/dev/shm"}}, "/dev/shm", False, id="memory of the node"),
-        pytest.param({"hostPath": {"path": "/run/shm"}}, "/dev/shm", False, id="memory of the node in another place"),
-        pytest.param({"emptyDir": {"medium": "HugePages"}}, "/dev/shm", False, id="huge pages"),
-        pytest.param({"emptyDir": {"medium": "HugePages-2Mi"}}, "/dev/shm", False, id="huge pages of a size"),
-        pytest.param({"emptyDir": {}}, "/cache", False, id="mounted elsewhere"),
-        pytest.param({"emptyDir": {"medium": "Memory", "sizeLimit": "64Gi"}}, "/cache", False, id="memory elsewhere"),
-    ],
+@each(
+    "volume, path, is_told",
+    {
+        "the node's disk": ({"emptyDir": {"sizeLimit": "64Gi"}}, "/dev/shm", True),
+        "a claim": ({"persistentVolumeClaim": {"claimName": "a"}}, "/dev/shm", True),
+        "an ephemeral claim": ({"ephemeral": {}}, "/dev/shm", True),
+        "a folder of the node": ({"hostPath": {"path": "/data"}}, "/dev/shm/", True),
+        "a folder with a similar name": ({"hostPath": {"path": "/devices"}}, "/dev/shm", True),
+        "memory of the node": ({"hostPath": {"path": "/dev/shm"}}, "/dev/shm", False),
+        "memory of the node in another place": ({"hostPath": {"path": "/run/shm"}}, "/dev/shm", False),
+        "huge pages": ({"emptyDir": {"medium": "HugePages"}}, "/dev/shm", False),
+        "huge pages of a size": ({"emptyDir": {"medium": "HugePages-2Mi"}}, "/dev/shm", False),
+        "mounted elsewhere": ({"emptyDir": {}}, "/cache", False),
+        "memory elsewhere": ({"emptyDir": {"medium": "Memory", "sizeLimit": "64Gi"}}, "/cache", False),
+    },
 )
 def test_a_volume_on_disk_is_told(volume, path, is_told):
     raw = own(trainer(memory="1Gi"))
@@ -145,17 +138,17 @@ def test_a_volume_that_some_nodes_cannot_use_is_told_whoever_added_it():
     ]
 
 
-@pytest.mark.parametrize(
-    ("spec", "kinds", "is_told"),
-    [
-        pytest.param({}, [labels.GKE_MPS], True, id="not set"),
-        pytest.param({"hostIPC": False}, [labels.GKE_MPS], True, id="false"),
-        pytest.param({"hostIPC": True}, [labels.GKE_MPS], False, id="true"),
-        pytest.param({}, [labels.GKE_MPS, labels.WHOLE], False, id="some nodes"),
-        pytest.param({}, [labels.GKE_TIME_SHARING], False, id="time-sharing"),
-        pytest.param({}, [labels.MPS], False, id="MPS of another cloud"),
-        pytest.param({"nodeSelector": {"cloud.google.com/gke-gpu-sharing-strategy": "mps"}}, [], True, id="selected"),
-    ],
+@each(
+    "spec, kinds, is_told",
+    {
+        "not set": ({}, [labels.GKE_MPS], True),
+        "false": ({"hostIPC": False}, [labels.GKE_MPS], True),
+        "true": ({"hostIPC": True}, [labels.GKE_MPS], False),
+        "some nodes": ({}, [labels.GKE_MPS, labels.WHOLE], False),
+        "time-sharing": ({}, [labels.GKE_TIME_SHARING], False),
+        "MPS of another cloud": ({}, [labels.MPS], False),
+        "selected": ({"nodeSelector": {"cloud.google.com/gke-gpu-sharing-strategy": "mps"}}, [], True),
+    },
 )
 def test_mps_of_gke_needs_the_ipc_namespace_of_the_node(spec, kinds, is_told):
     message = (

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from tests.lab.fuzz.oracles import times
 from tests.rules.rule_case import RuleCase, RulePods, spec_with
-from tests.rules.samples import advice, container, is_left_alone, messages, mutated, pod, settings_of
+from tests.rules.samples import advice, container, each, is_left_alone, messages, mutated, pod, settings_of
 from webhook.rules.time_limit import RULE
 
 HUB, KUBEFLOW = {"component": "singleuser-server"}, {"notebook-name": "ada", "statefulset": "ada"}
@@ -25,14 +25,14 @@ def deadline(raw, values=None):
     return mutated(RULE, raw, values)["spec"].get("activeDeadlineSeconds")
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(notebook(), id="a server of JupyterHub"),
-        pytest.param(notebook(labels=KUBEFLOW, owner="StatefulSet"), id="a notebook of Kubeflow"),
-        pytest.param(notebook(activeDeadlineSeconds=None), id="null"),
-        pytest.param(notebook(owner="Job"), id="made by a Job"),
-    ],
+    {
+        "a server of JupyterHub": notebook(),
+        "a notebook of Kubeflow": notebook(labels=KUBEFLOW, owner="StatefulSet"),
+        "null": notebook(activeDeadlineSeconds=None),
+        "made by a Job": notebook(owner="Job"),
+    },
 )
 def test_an_interactive_pod_without_a_limit_gets_the_longest(raw):
     assert deadline(raw) == HALF_A_DAY
@@ -40,17 +40,17 @@ def test_an_interactive_pod_without_a_limit_gets_the_longest(raw):
     assert messages(RULE, raw) == []
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(notebook(gpus=None), id="no GPU"),
-        pytest.param(notebook(gpus=0), id="zero GPUs"),
-        pytest.param(notebook(labels={}), id="no labels"),
-        pytest.param(notebook(labels=None), id="null for labels"),
-        pytest.param(notebook(labels={"component": "hub"}), id="another value"),
-        pytest.param(notebook(labels={"component": 7}), id="a value that is no text"),
-        pytest.param(notebook(labels={"app": "singleuser-server"}), id="another label"),
-    ],
+    {
+        "no GPU": notebook(gpus=None),
+        "zero GPUs": notebook(gpus=0),
+        "no labels": notebook(labels={}),
+        "null for labels": notebook(labels=None),
+        "another value": notebook(labels={"component": "hub"}),
+        "a value that is no text": notebook(labels={"component": 7}),
+        "another label": notebook(labels={"app": "singleuser-server"}),
+    },
 )
 def test_other_pods_are_left_alone(raw):
     forever = {**raw, "spec": {**raw["spec"], "activeDeadlineSeconds": TWO_DAYS}}
@@ -60,15 +60,15 @@ def test_other_pods_are_left_alone(raw):
         assert messages(RULE, one, {"missing": "refuse"}) == []
 
 
-@pytest.mark.parametrize(
-    ("labels", "is_meant"),
-    [
-        pytest.param({"team": "vision-a", "kind": "lab"}, True, id="all labels of one map"),
-        pytest.param({"team": "vision-a"}, False, id="one of two"),
-        pytest.param({"team": "audio", "kind": "lab"}, False, id="one of another value"),
-        pytest.param({"code-server": ""}, True, id="another map, any value"),
-        pytest.param(HUB, False, id="the default, which the list replaces"),
-    ],
+@each(
+    "labels, is_meant",
+    {
+        "all labels of one map": ({"team": "vision-a", "kind": "lab"}, True),
+        "one of two": ({"team": "vision-a"}, False),
+        "one of another value": ({"team": "audio", "kind": "lab"}, False),
+        "another map, any value": ({"code-server": ""}, True),
+        "the default, which the list replaces": (HUB, False),
+    },
 )
 def test_which_pods_are_interactive_is_a_setting(labels, is_meant):
     selectors = [{"team": "vision-*", "kind": "lab"}, {"code-server": "*"}]

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from tests.lab.fuzz.oracles import places
 from tests.rules.rule_case import RuleCase, RulePods, any_of
-from tests.rules.samples import Cluster, container, is_left_alone, mutated, pod, settings_of
+from tests.rules.samples import Cluster, container, each, is_left_alone, mutated, pod, settings_of
 from tests.strategies import tolerations
 from webhook.model.accelerators import DEVICE_CLASSES
 from webhook.model.claims import CLAIM, TEMPLATE, Devices
@@ -20,36 +20,36 @@ SPOT = {"key": "kubernetes.azure.com/scalesetpriority", "operator": "Equal", "va
 SKU = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
 
 
-@pytest.mark.parametrize(
-    ("resource", "taint"),
-    [
-        pytest.param("nvidia.com/gpu", "nvidia.com/gpu", id="a GPU of NVIDIA"),
-        pytest.param("nvidia.com/gpu.shared", "nvidia.com/gpu", id="a share"),
-        pytest.param("nvidia.com/mig-1g.10gb", "nvidia.com/gpu", id="a MIG slice"),
-        pytest.param("nvidia.com/pgpu", "nvidia.com/gpu", id="a GPU for a virtual machine"),
-        pytest.param(f"{DEVICE_CLASSES}gpu.nvidia.com", "nvidia.com/gpu", id="a device class of NVIDIA"),
-        pytest.param("amd.com/gpu", "amd.com/gpu", id="a GPU of AMD"),
-        pytest.param("amd.com/cpx_nps4", "amd.com/gpu", id="a partition of AMD"),
-        pytest.param(f"{DEVICE_CLASSES}gpu.amd.com", "amd.com/gpu", id="a device class of AMD"),
-        pytest.param("gpu.intel.com/i915", "gpu.intel.com/i915", id="a GPU of Intel"),
-        pytest.param("gpu.intel.com/xe", "gpu.intel.com/xe", id="a GPU of Intel with the new driver"),
-        pytest.param("gpu.intel.com/xe_monitoring", "gpu.intel.com/xe", id="all GPUs of Intel in a node"),
-    ],
+@each(
+    "resource, taint",
+    {
+        "a GPU of NVIDIA": ("nvidia.com/gpu", "nvidia.com/gpu"),
+        "a share": ("nvidia.com/gpu.shared", "nvidia.com/gpu"),
+        "a MIG slice": ("nvidia.com/mig-1g.10gb", "nvidia.com/gpu"),
+        "a GPU for a virtual machine": ("nvidia.com/pgpu", "nvidia.com/gpu"),
+        "a device class of NVIDIA": (f"{DEVICE_CLASSES}gpu.nvidia.com", "nvidia.com/gpu"),
+        "a GPU of AMD": ("amd.com/gpu", "amd.com/gpu"),
+        "a partition of AMD": ("amd.com/cpx_nps4", "amd.com/gpu"),
+        "a device class of AMD": (f"{DEVICE_CLASSES}gpu.amd.com", "amd.com/gpu"),
+        "a GPU of Intel": ("gpu.intel.com/i915", "gpu.intel.com/i915"),
+        "a GPU of Intel with the new driver": ("gpu.intel.com/xe", "gpu.intel.com/xe"),
+        "all GPUs of Intel in a node": ("gpu.intel.com/xe_monitoring", "gpu.intel.com/xe"),
+    },
 )
 def test_by_default_a_pod_tolerates_the_taint_of_its_own_gpus_and_no_other(resource, taint):
     raw = pod(container(gpus=1, resource=resource))
     assert mutated(RULE, raw)["spec"]["tolerations"] == [{**DEFAULT, "key": taint}]
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(pod(container()), id="no GPU"),
-        pytest.param(pod(container(gpus=0)), id="zero GPUs"),
-        pytest.param(pod(container(gpus=None, resources={"limits": {"nvidia.com/gpu": None}})), id="null GPUs"),
-        pytest.param(pod(container(gpus=1, resource="nvidia.com/rdma-vf")), id="an NVIDIA network card"),
-        pytest.param(pod(container(gpus=1000, resource="nvidia.com/gpumem")), id="an attribute of a share"),
-    ],
+    {
+        "no GPU": pod(container()),
+        "zero GPUs": pod(container(gpus=0)),
+        "null GPUs": pod(container(gpus=None, resources={"limits": {"nvidia.com/gpu": None}})),
+        "an NVIDIA network card": pod(container(gpus=1, resource="nvidia.com/rdma-vf")),
+        "an attribute of a share": pod(container(gpus=1000, resource="nvidia.com/gpumem")),
+    },
 )
 def test_a_pod_without_gpus_gets_none_by_default(raw):
     assert is_left_alone(RULE, raw)
@@ -62,26 +62,26 @@ def test_a_gpu_in_an_init_container_or_a_sidecar_counts():
     assert mutated(RULE, pod(container(), initContainers=[sidecar]))["spec"]["tolerations"] == [DEFAULT]
 
 
-@pytest.mark.parametrize(
+@each(
     "existing",
-    [
-        pytest.param({"operator": "Exists"}, id="everything"),
-        pytest.param({"operator": "Exists", "key": "nvidia.com/gpu"}, id="every effect"),
-        pytest.param({"operator": "Exists", "effect": "NoSchedule"}, id="every key"),
-        pytest.param(DEFAULT, id="the same"),
-    ],
+    {
+        "everything": {"operator": "Exists"},
+        "every effect": {"operator": "Exists", "key": "nvidia.com/gpu"},
+        "every key": {"operator": "Exists", "effect": "NoSchedule"},
+        "the same": DEFAULT,
+    },
 )
 def test_a_toleration_that_covers_it_is_enough(existing):
     assert is_left_alone(RULE, pod(container(gpus=1), tolerations=[existing]))
 
 
-@pytest.mark.parametrize(
+@each(
     "existing",
-    [
-        pytest.param({"key": "nvidia.com/gpu", "operator": "Equal", "value": "present"}, id="one value"),
-        pytest.param({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoExecute"}, id="another effect"),
-        pytest.param({"key": "sku", "operator": "Exists"}, id="another key"),
-    ],
+    {
+        "one value": {"key": "nvidia.com/gpu", "operator": "Equal", "value": "present"},
+        "another effect": {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoExecute"},
+        "another key": {"key": "sku", "operator": "Exists"},
+    },
 )
 def test_a_toleration_that_covers_less_is_kept_and_ours_added_after_it(existing):
     raw = pod(container(gpus=1), tolerations=[existing])
@@ -178,30 +178,30 @@ NVIDIA, MIG, AMD = Devices("gpu.nvidia.com"), Devices("mig.nvidia.com"), Devices
 INTEL = ["gpu.intel.com/i915", "gpu.intel.com/xe"]
 
 
-@pytest.mark.parametrize(
-    ("requests", "keys"),
-    [
-        pytest.param([[NVIDIA]], ["nvidia.com/gpu"], id="a GPU of NVIDIA"),
-        pytest.param([[MIG]], ["nvidia.com/gpu"], id="a MIG slice"),
-        pytest.param([[Devices("vfio.gpu.nvidia.com")]], ["nvidia.com/gpu"], id="for a virtual machine"),
-        pytest.param([[AMD]], ["amd.com/gpu"], id="a GPU of AMD"),
-        pytest.param([[Devices("gpu.intel.com")]], INTEL, id="a GPU of Intel, of whatever driver"),
-        pytest.param([[Devices("h100")]], ["nvidia.com/gpu"], id="a class with an extendedResourceName"),
-        pytest.param([[Devices("gpu.nvidia.com", None)]], ["nvidia.com/gpu"], id="all of a node"),
-        pytest.param([[NVIDIA], [AMD]], ["nvidia.com/gpu", "amd.com/gpu"], id="two requests"),
-        pytest.param([[NVIDIA, MIG]], ["nvidia.com/gpu"], id="alternatives of one vendor"),
-        pytest.param([[NVIDIA, Devices("h100")]], ["nvidia.com/gpu"], id="alternatives of which one is known by name"),
-        pytest.param([[NVIDIA, AMD]], [], id="alternatives of two vendors"),
-        pytest.param([[NVIDIA, Devices("nic")]], [], id="an alternative that is no GPU"),
-        pytest.param([[NVIDIA, Devices("secret")]], [], id="an alternative that nobody knows"),
-        pytest.param([[NVIDIA, AMD], [AMD]], ["amd.com/gpu"], id="what is certain of two requests"),
-        pytest.param([[Devices("gpu.nvidia.com", 1, is_administrative=True)]], [], id="administrative access"),
-        pytest.param([[Devices("gpu.nvidia.com", 1, is_administrative=True)], [AMD]], ["amd.com/gpu"], id="and a GPU"),
-        pytest.param([[Devices("nic")]], [], id="a network card"),
-        pytest.param([[Devices("mrdma.google.com")]], [], id="another device that is known"),
-        pytest.param([[Devices("compute-domain-default-channel.nvidia.com")]], [], id="a channel of NVIDIA"),
-        pytest.param([()], [], id="what cannot be read"),
-    ],
+@each(
+    "requests, keys",
+    {
+        "a GPU of NVIDIA": ([[NVIDIA]], ["nvidia.com/gpu"]),
+        "a MIG slice": ([[MIG]], ["nvidia.com/gpu"]),
+        "for a virtual machine": ([[Devices("vfio.gpu.nvidia.com")]], ["nvidia.com/gpu"]),
+        "a GPU of AMD": ([[AMD]], ["amd.com/gpu"]),
+        "a GPU of Intel, of whatever driver": ([[Devices("gpu.intel.com")]], INTEL),
+        "a class with an extendedResourceName": ([[Devices("h100")]], ["nvidia.com/gpu"]),
+        "all of a node": ([[Devices("gpu.nvidia.com", None)]], ["nvidia.com/gpu"]),
+        "two requests": ([[NVIDIA], [AMD]], ["nvidia.com/gpu", "amd.com/gpu"]),
+        "alternatives of one vendor": ([[NVIDIA, MIG]], ["nvidia.com/gpu"]),
+        "alternatives of which one is known by name": ([[NVIDIA, Devices("h100")]], ["nvidia.com/gpu"]),
+        "alternatives of two vendors": ([[NVIDIA, AMD]], []),
+        "an alternative that is no GPU": ([[NVIDIA, Devices("nic")]], []),
+        "an alternative that nobody knows": ([[NVIDIA, Devices("secret")]], []),
+        "what is certain of two requests": ([[NVIDIA, AMD], [AMD]], ["amd.com/gpu"]),
+        "administrative access": ([[Devices("gpu.nvidia.com", 1, is_administrative=True)]], []),
+        "and a GPU": ([[Devices("gpu.nvidia.com", 1, is_administrative=True)], [AMD]], ["amd.com/gpu"]),
+        "a network card": ([[Devices("nic")]], []),
+        "another device that is known": ([[Devices("mrdma.google.com")]], []),
+        "a channel of NVIDIA": ([[Devices("compute-domain-default-channel.nvidia.com")]], []),
+        "what cannot be read": ([()], []),
+    },
 )
 def test_gpus_by_claim_bring_the_tolerations_that_are_certain(requests, keys):
     facts = knowing(t=requests)
@@ -216,19 +216,19 @@ def test_a_claim_by_name_counts_as_one_by_template():
     assert added(pod(container(), resourceClaims=[{"name": "c", "resourceClaimName": "t"}]), facts) == []
 
 
-@pytest.mark.parametrize(
-    ("resources", "requests", "is_added"),
-    [
-        pytest.param([], [[NVIDIA]], True, id="for every GPU"),
-        pytest.param([], [[NVIDIA, AMD]], True, id="for every GPU, whichever it is"),
-        pytest.param([], [[NVIDIA, Devices("nic")]], False, id="for every GPU, and perhaps it is none"),
-        pytest.param(["nvidia.com/gpu"], [[MIG]], True, id="by the name of the vendor's GPUs"),
-        pytest.param(["nvidia.com/*"], [[Devices("h100")]], True, id="by a glob of them"),
-        pytest.param([f"{DEVICE_CLASSES}mig.*"], [[MIG]], True, id="by the class"),
-        pytest.param([f"{DEVICE_CLASSES}mig.*"], [[NVIDIA]], False, id="by another class"),
-        pytest.param(["nvidia.com/mig-*"], [[MIG]], False, id="by a profile that no claim says"),
-        pytest.param(["nvidia.com/*", "amd.com/*"], [[NVIDIA, AMD]], True, id="of both alternatives"),
-    ],
+@each(
+    "resources, requests, is_added",
+    {
+        "for every GPU": ([], [[NVIDIA]], True),
+        "for every GPU, whichever it is": ([], [[NVIDIA, AMD]], True),
+        "for every GPU, and perhaps it is none": ([], [[NVIDIA, Devices("nic")]], False),
+        "by the name of the vendor's GPUs": (["nvidia.com/gpu"], [[MIG]], True),
+        "by a glob of them": (["nvidia.com/*"], [[Devices("h100")]], True),
+        "by the class": ([f"{DEVICE_CLASSES}mig.*"], [[MIG]], True),
+        "by another class": ([f"{DEVICE_CLASSES}mig.*"], [[NVIDIA]], False),
+        "by a profile that no claim says": (["nvidia.com/mig-*"], [[MIG]], False),
+        "of both alternatives": (["nvidia.com/*", "amd.com/*"], [[NVIDIA, AMD]], True),
+    },
 )
 def test_an_entry_is_for_the_resources_that_it_names(resources, requests, is_added):
     entry = {"key": "pool", "operator": "Exists", "resources": resources}

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.lab.fuzz.oracles import devices
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with
-from tests.rules.samples import container, is_left_alone, messages, mutated, pod
+from tests.rules.samples import container, each, is_left_alone, messages, mutated, pod
 from tests.rules.visible_devices_samples import IMAGES_MAY, PRIVILEGED, VOID, device
 from webhook.rules.visible_devices import RULE
 
@@ -41,38 +41,37 @@ def test_void_is_also_set_beside_env_from_because_it_wins_over_it():
     assert mutated(RULE, raw)["spec"]["containers"][1]["env"] == [VOID]
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(pod(container()), id="a pod without GPUs"),
-        pytest.param(pod(container(gpus=1), container("b", 2)), id="only containers with GPUs"),
-        pytest.param(pod(container(gpus=1), container("b", env=setting("all"))), id="the user sets it"),
-        pytest.param(pod(container(gpus=1), container("b", env=[FROM_FIELD])), id="the user sets it from a field"),
-        pytest.param(pod(container(gpus=1), container("b", resources={"claims": [{"name": "gpu"}]})), id="a claim"),
-        pytest.param(
-            pod(container(gpus=1), container("b", resources={"limits": {"nvidia.com/gpumem": 1000}})),
-            id="memory of a GPU, which another webhook turns into one",
+    {
+        "a pod without GPUs": pod(container()),
+        "only containers with GPUs": pod(container(gpus=1), container("b", 2)),
+        "the user sets it": pod(container(gpus=1), container("b", env=setting("all"))),
+        "the user sets it from a field": pod(container(gpus=1), container("b", env=[FROM_FIELD])),
+        "a claim": pod(container(gpus=1), container("b", resources={"claims": [{"name": "gpu"}]})),
+        "memory of a GPU, which another webhook turns into one": pod(
+            container(gpus=1), container("b", resources={"limits": {"nvidia.com/gpumem": 1000}})
         ),
-        pytest.param(pod(container(gpus=1, resource="amd.com/gpu"), container("b")), id="AMD"),
-        pytest.param(pod(container(gpus=1, resource="gpu.intel.com/xe"), container("b")), id="Intel"),
-        pytest.param(pod(container(gpus=1, resource="nvidia.com/pgpu"), container("b")), id="passthrough"),
-        pytest.param(pod(container(gpus=1), ephemeralContainers=[container("debug")]), id="an ephemeral container"),
-    ],
+        "AMD": pod(container(gpus=1, resource="amd.com/gpu"), container("b")),
+        "Intel": pod(container(gpus=1, resource="gpu.intel.com/xe"), container("b")),
+        "passthrough": pod(container(gpus=1, resource="nvidia.com/pgpu"), container("b")),
+        "an ephemeral container": pod(container(gpus=1), ephemeralContainers=[container("debug")]),
+    },
 )
 def test_other_containers_are_left_alone(raw):
     assert is_left_alone(RULE, raw)
 
 
-@pytest.mark.parametrize(
-    ("entry", "shown"),
-    [
-        pytest.param({"value": "all"}, '"all"', id="all"),
-        pytest.param({"value": "void"}, '"void"', id="void, which hides the GPUs that it asks for"),
-        pytest.param({"value": "0"}, '"0"', id="an index"),
-        pytest.param({}, '""', id="nothing"),
-        pytest.param({"valueFrom": FROM_FIELD["valueFrom"]}, "set by valueFrom", id="valueFrom"),
-        pytest.param({"value": "GPU-" + "f" * 80}, '"GPU-' + "f" * 53 + '..."', id="a long text"),
-    ],
+@each(
+    "entry, shown",
+    {
+        "all": ({"value": "all"}, '"all"'),
+        "void, which hides the GPUs that it asks for": ({"value": "void"}, '"void"'),
+        "an index": ({"value": "0"}, '"0"'),
+        "nothing": ({}, '""'),
+        "valueFrom": ({"valueFrom": FROM_FIELD["valueFrom"]}, "set by valueFrom"),
+        "a long text": ({"value": "GPU-" + "f" * 80}, '"GPU-' + "f" * 53 + '..."'),
+    },
 )
 def test_a_container_that_asks_for_gpus_must_not_set_it(entry, shown):
     raw = pod(container(gpus=1, env=[{"name": VARIABLE, **entry}]))
@@ -89,20 +88,20 @@ def test_A31_a_container_without_gpus_may_say_that_it_wants_none(harmless):
     assert messages(RULE, pod(container(gpus=1, resource="amd.com/gpu", env=setting(harmless)))) == []
 
 
-@pytest.mark.parametrize(
-    ("env", "shown"),
-    [
-        pytest.param(setting("all"), '"all"', id="all"),
-        pytest.param(setting("0,1"), '"0,1"', id="indexes"),
-        pytest.param(setting("void,all"), '"void,all"', id="void and all"),
-        pytest.param(setting(" void"), '" void"', id="a blank before"),
-        pytest.param(setting("VOID"), '"VOID"', id="capitals"),
-        pytest.param(setting("$(DEVICES)"), '"$(DEVICES)"', id="a reference"),
-        pytest.param(setting(0), '"0"', id="a number"),
-        pytest.param([FROM_FIELD], "set by valueFrom", id="valueFrom"),
-        pytest.param([VOID, *setting("all")], '"all"', id="void, then all"),
-        pytest.param([*setting("all"), VOID], '"all"', id="all, then void"),
-    ],
+@each(
+    "env, shown",
+    {
+        "all": (setting("all"), '"all"'),
+        "indexes": (setting("0,1"), '"0,1"'),
+        "void and all": (setting("void,all"), '"void,all"'),
+        "a blank before": (setting(" void"), '" void"'),
+        "capitals": (setting("VOID"), '"VOID"'),
+        "a reference": (setting("$(DEVICES)"), '"$(DEVICES)"'),
+        "a number": (setting(0), '"0"'),
+        "valueFrom": ([FROM_FIELD], "set by valueFrom"),
+        "void, then all": ([VOID, *setting("all")], '"all"'),
+        "all, then void": ([*setting("all"), VOID], '"all"'),
+    },
 )
 @pytest.mark.parametrize("list_name", ["containers", "initContainers", "ephemeralContainers"])
 def test_A31_a_container_without_gpus_must_not_obtain_them_through_it(list_name, env, shown):
@@ -159,14 +158,14 @@ def test_A31_a_pod_without_gpus_must_not_mount_device_files(path):
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     "resources",
-    [
-        pytest.param({"claims": [{"name": "nic"}]}, id="a claim of anything"),
-        pytest.param({"limits": {"nvidia.com/gpumem": "0"}}, id="no memory of a GPU"),
-        pytest.param({"limits": {"nvidia.com/gpumem": "10"}}, id="memory of a GPU"),
-        pytest.param({"limits": {"nvidia.com/gpu": "0"}}, id="no GPU"),
-    ],
+    {
+        "a claim of anything": {"claims": [{"name": "nic"}]},
+        "no memory of a GPU": {"limits": {"nvidia.com/gpumem": "0"}},
+        "memory of a GPU": {"limits": {"nvidia.com/gpumem": "10"}},
+        "no GPU": {"limits": {"nvidia.com/gpu": "0"}},
+    },
 )
 def test_A32_what_only_looks_like_a_gpu_opens_no_device(resources):
     """A name that costs nothing to write must not switch the rule off."""
@@ -175,19 +174,19 @@ def test_A32_what_only_looks_like_a_gpu_opens_no_device(resources):
     assert len(messages(RULE, raw, IMAGES_MAY)) == 2
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(pod(container(), volumes=[device("/dev/shm")]), id="another device"),
-        pytest.param(pod(container(), volumes=[device("/dev")]), id="the folder of all devices"),
-        pytest.param(pod(container(), volumes=[device("/dev/driver")]), id="a name that starts alike"),
-        pytest.param(pod(container(), volumes=[device("/opt/nvidia0")]), id="another folder"),
-        pytest.param(pod(container(), volumes=[{"name": "dev", "hostPath": None}]), id="null"),
-        pytest.param(pod(container(), volumes=[device("/run/nvidia/toolkit")]), id="another folder of the operator"),
-        pytest.param(pod(container(), volumes=[device("/dev/char")]), id="the folder of links to devices"),
-        pytest.param(pod(container(), volumes=[device("/data/dev/nvidia-models")]), id="somebody's own folder"),
-        pytest.param(pod(container(gpus=1), volumes=[device("/usr/local/nvidia")]), id="libraries in a pod with GPUs"),
-    ],
+    {
+        "another device": pod(container(), volumes=[device("/dev/shm")]),
+        "the folder of all devices": pod(container(), volumes=[device("/dev")]),
+        "a name that starts alike": pod(container(), volumes=[device("/dev/driver")]),
+        "another folder": pod(container(), volumes=[device("/opt/nvidia0")]),
+        "null": pod(container(), volumes=[{"name": "dev", "hostPath": None}]),
+        "another folder of the operator": pod(container(), volumes=[device("/run/nvidia/toolkit")]),
+        "the folder of links to devices": pod(container(), volumes=[device("/dev/char")]),
+        "somebody's own folder": pod(container(), volumes=[device("/data/dev/nvidia-models")]),
+        "libraries in a pod with GPUs": pod(container(gpus=1), volumes=[device("/usr/local/nvidia")]),
+    },
 )
 def test_other_volumes_are_nobodys_business(raw):
     assert messages(RULE, raw) == []
@@ -202,17 +201,15 @@ def test_A31_a_pod_without_gpus_must_not_be_privileged_under_the_toolkit(name):
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(pod(container(**PRIVILEGED)), id="no runtime class"),
-        pytest.param(pod(container(**PRIVILEGED), runtimeClassName=""), id="an empty runtime class"),
-        pytest.param(pod(container(**PRIVILEGED), runtimeClassName="kata"), id="another runtime class"),
-        pytest.param(pod(container(), runtimeClassName="nvidia"), id="not privileged"),
-        pytest.param(
-            pod(container(securityContext={"privileged": False}), runtimeClassName="nvidia"), id="privileged: false"
-        ),
-    ],
+    {
+        "no runtime class": pod(container(**PRIVILEGED)),
+        "an empty runtime class": pod(container(**PRIVILEGED), runtimeClassName=""),
+        "another runtime class": pod(container(**PRIVILEGED), runtimeClassName="kata"),
+        "not privileged": pod(container(), runtimeClassName="nvidia"),
+        "privileged: false": pod(container(securityContext={"privileged": False}), runtimeClassName="nvidia"),
+    },
 )
 def test_privileges_alone_or_the_runtime_class_alone_are_allowed(raw):
     assert messages(RULE, raw, IMAGES_MAY) == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.rules.samples import Cluster, container, messages, mutated, pod, settings_of
+from tests.rules.samples import Cluster, container, each, messages, mutated, pod, settings_of
 from tests.rules.visible_devices_samples import PRIVILEGED, VOID, device, told
 from webhook.model.node import NodeClass
 from webhook.model.pod_reader import pod_from_raw
@@ -45,18 +45,18 @@ CHECK = "spec.containers[health].env[NVIDIA_VISIBLE_DEVICES]"
 ANNOTATION = f"metadata.annotations[{DAEMON}]"
 
 
-@pytest.mark.parametrize(
-    ("gpus", "facts", "found"),
-    [
-        pytest.param(8, EIGHT, [], id="all of the node"),
-        pytest.param(4, EIGHT, [CHECK], id="half of the node"),
-        pytest.param(8, nodes({GPU: 8}, {GPU: 4}), [], id="a smaller node is too small"),
-        pytest.param(8, nodes({GPU: 8}, {GPU: 16}), [CHECK], id="it may land on a larger node"),
-        pytest.param(8, nodes({GPU: 8, SLICE: 7}), [CHECK], id="the node has slices besides"),
-        pytest.param(8, nodes({GPU: None}), [CHECK], id="nobody knows how many"),
-        pytest.param(8, nodes(), [CHECK], id="no node is known"),
-        pytest.param(8, BY_CLASS, [CHECK], id="a DeviceClass gives them, and nobody knows on which nodes"),
-    ],
+@each(
+    "gpus, facts, found",
+    {
+        "all of the node": (8, EIGHT, []),
+        "half of the node": (4, EIGHT, [CHECK]),
+        "a smaller node is too small": (8, nodes({GPU: 8}, {GPU: 4}), []),
+        "it may land on a larger node": (8, nodes({GPU: 8}, {GPU: 16}), [CHECK]),
+        "the node has slices besides": (8, nodes({GPU: 8, SLICE: 7}), [CHECK]),
+        "nobody knows how many": (8, nodes({GPU: None}), [CHECK]),
+        "no node is known": (8, nodes(), [CHECK]),
+        "a DeviceClass gives them, and nobody knows on which nodes": (8, BY_CLASS, [CHECK]),
+    },
 )
 def test_a_side_container_may_see_the_gpus_of_a_node_that_are_all_the_pods_own(gpus, facts, found):
     assert refused(with_a_check(gpus), facts) == found
@@ -66,17 +66,17 @@ def test_a_pod_without_gpus_has_no_node_of_its_own():
     assert refused(pod(container("health", **ALL)), nodes({"cpu": 8000})) == [CHECK]
 
 
-@pytest.mark.parametrize(
-    ("gpus", "named", "facts", "found"),
-    [
-        pytest.param(8, 8, EIGHT, [], id="all of the node"),
-        pytest.param(1, 8, EIGHT, [ANNOTATION], id="one is no key to eight"),
-        pytest.param(4, 4, EIGHT, [ANNOTATION], id="as many as it asks for, but whose"),
-        pytest.param(8, 8, nodes(), [], id="no node is known, and it names no more than it asks for"),
-        pytest.param(4, 8, nodes(), [ANNOTATION], id="no node is known, and it names more"),
-        pytest.param(None, 8, EIGHT, [ANNOTATION], id="no GPU"),
-        pytest.param(None, 0, nodes(), [ANNOTATION], id="no GPU, and it names none"),
-    ],
+@each(
+    "gpus, named, facts, found",
+    {
+        "all of the node": (8, 8, EIGHT, []),
+        "one is no key to eight": (1, 8, EIGHT, [ANNOTATION]),
+        "as many as it asks for, but whose": (4, 4, EIGHT, [ANNOTATION]),
+        "no node is known, and it names no more than it asks for": (8, 8, nodes(), []),
+        "no node is known, and it names more": (4, 8, nodes(), [ANNOTATION]),
+        "no GPU": (None, 8, EIGHT, [ANNOTATION]),
+        "no GPU, and it names none": (None, 0, nodes(), [ANNOTATION]),
+    },
 )
 def test_gkes_device_injector_gives_gpus_to_pods_that_have_them_all(gpus, named, facts, found):
     assert refused(with_a_daemon(gpus, named), facts) == found
@@ -113,12 +113,12 @@ def test_privileges_and_device_files_are_judged_in_every_pod(gpus):
     assert [where for where in refused(raw) if where != ANNOTATION] == places
 
 
-@pytest.mark.parametrize(
-    ("parts", "found"),
-    [
-        pytest.param(ALL, [], id="all, which it has anyway"),
-        pytest.param({"env": [VOID]}, ["spec.containers[trainer].env[NVIDIA_VISIBLE_DEVICES]"], id="none of them"),
-    ],
+@each(
+    "parts, found",
+    {
+        "all, which it has anyway": (ALL, []),
+        "none of them": ({"env": [VOID]}, ["spec.containers[trainer].env[NVIDIA_VISIBLE_DEVICES]"]),
+    },
 )
 def test_a_container_with_gpus_may_say_all_and_nothing_else(parts, found):
     assert refused(pod(container(gpus=8, **parts))) == found

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.rules.samples import Cluster, container, messages, mutated, pod, violations
+from tests.rules.samples import Cluster, container, each, messages, mutated, pod, violations
 from tests.rules.visible_devices_samples import IMAGES_MAY, PRIVILEGED, VOID, device, told
 from webhook.model.accelerators import DEVICE_CLASSES
 from webhook.model.claims import CLAIM, TEMPLATE, Devices
@@ -26,16 +26,16 @@ def test_A41_cuda_version_alone_makes_an_old_image_that_gets_all_gpus():
     assert len(messages(RULE, pod(legacy()), {"nvidiaIsDefaultRuntime": True})) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(pod(legacy()), id="another runtime"),
-        pytest.param(pod(legacy(VOID), runtimeClassName="nvidia"), id="void"),
-        pytest.param(pod(legacy({**VOID, "value": ""}), runtimeClassName="nvidia"), id="set and empty"),
-        pytest.param(pod(legacy(MODERN), runtimeClassName="nvidia"), id="not an old image"),
-        pytest.param(pod(legacy(value=""), runtimeClassName="nvidia"), id="no version"),
-        pytest.param(pod(container(gpus=1, env=[{"name": "CUDA_VERSION", "value": "1"}])), id="a GPU of its own"),
-    ],
+    {
+        "another runtime": pod(legacy()),
+        "void": pod(legacy(VOID), runtimeClassName="nvidia"),
+        "set and empty": pod(legacy({**VOID, "value": ""}), runtimeClassName="nvidia"),
+        "not an old image": pod(legacy(MODERN), runtimeClassName="nvidia"),
+        "no version": pod(legacy(value=""), runtimeClassName="nvidia"),
+        "a GPU of its own": pod(container(gpus=1, env=[{"name": "CUDA_VERSION", "value": "1"}])),
+    },
 )
 def test_cuda_version_is_harmless_elsewhere(raw):
     assert messages(RULE, raw, IMAGES_MAY) == []
@@ -46,12 +46,12 @@ def test_a_requirement_that_is_taken_back_makes_an_old_image_too():
     assert len(messages(RULE, raw)) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     "empty",
-    [
-        pytest.param({"value": "$(EMPTY)"}, id="made of another variable"),
-        pytest.param({"valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}, id="from elsewhere"),
-    ],
+    {
+        "made of another variable": {"value": "$(EMPTY)"},
+        "from elsewhere": {"valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}},
+    },
 )
 def test_A41_a_requirement_that_may_be_empty_makes_an_old_image_too(empty):
     raw = pod(legacy({"name": "NVIDIA_REQUIRE_CUDA", **empty}))
@@ -217,24 +217,22 @@ def test_A41_what_dra_gives_is_not_given_on_a_node_by_name(resource):
     assert violations(RULE, pod(container(gpus=1, resource=resource)), facts=GPU_NODE) == []
 
 
-@pytest.mark.parametrize(
-    ("raw", "facts"),
-    [
-        pytest.param(pod(container(gpus=1), nodeName="gpu-1"), GPU_NODE, id="the node has it"),
-        pytest.param(pod(container(gpus=1, resource="nvidia.com/X")), GPU_NODE, id="the scheduler finds the node"),
-        pytest.param(pod(container(), nodeName="gpu-1"), GPU_NODE, id="no GPU"),
-        pytest.param(pod(container(gpus=1, resource="nvidia.com/X"), nodeName="a"), Cluster(), id="no node is known"),
-        pytest.param(
+@each(
+    "raw, facts",
+    {
+        "the node has it": (pod(container(gpus=1), nodeName="gpu-1"), GPU_NODE),
+        "the scheduler finds the node": (pod(container(gpus=1, resource="nvidia.com/X")), GPU_NODE),
+        "no GPU": (pod(container(), nodeName="gpu-1"), GPU_NODE),
+        "no node is known": (pod(container(gpus=1, resource="nvidia.com/X"), nodeName="a"), Cluster()),
+        "nobody knows this node": (
             pod(container(gpus=1, resource="nvidia.com/X"), nodeName="other"),
             Cluster(nodes=GPU_NODE.nodes, selects=lambda pod: pod.node_name != "other"),
-            id="nobody knows this node",
         ),
-        pytest.param(
+        "a pod that runs": (
             {**pod(container(gpus=1, resource="nvidia.com/X"), nodeName="gpu-1"), "status": {"startTime": "now"}},
             GPU_NODE,
-            id="a pod that runs",
         ),
-    ],
+    },
 )
 def test_a_node_by_name_is_no_fault_otherwise(raw, facts):
     assert violations(RULE, raw, facts=facts) == []
@@ -254,18 +252,14 @@ ALL = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
 ON_PURPOSE = "If it sees every GPU on purpose, exempt its namespace or image (visibleDevices.exempt)."
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(with_owner(pod(container(env=[ALL])), "DaemonSet"), id="of a DaemonSet"),
-        pytest.param(pod(container(env=[ALL], image="nvcr.io/nvidia/k8s/dcgm-exporter:4.4.1")), id="by its image"),
-        pytest.param(
-            pod(container(env=[ALL, {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"}])), id="no compute"
-        ),
-        pytest.param(
-            with_owner(pod(container(), volumes=[device("/dev/nvidia0")]), "DaemonSet"), id="mounts device files"
-        ),
-    ],
+    {
+        "of a DaemonSet": with_owner(pod(container(env=[ALL])), "DaemonSet"),
+        "by its image": pod(container(env=[ALL], image="nvcr.io/nvidia/k8s/dcgm-exporter:4.4.1")),
+        "no compute": pod(container(env=[ALL, {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"}])),
+        "mounts device files": with_owner(pod(container(), volumes=[device("/dev/nvidia0")]), "DaemonSet"),
+    },
 )
 def test_an_agent_is_told_how_to_be_exempted(raw):
     (message,) = messages(RULE, raw)
