@@ -23,7 +23,7 @@ from webhook.model.wording import closest, hint
 from webhook.quota.amounts import MIG_RESOURCES, is_unknown_slice
 
 
-def bound(most: int, fits: str, what: str) -> Callable[[str], str]:
+def _bound(most: int, fits: str, what: str) -> Callable[[str], str]:
     """A check that a text matches a pattern as a whole, with at most `most` characters after its slash."""
     pattern = re.compile(fits)
 
@@ -49,55 +49,39 @@ def is_one_of(resource: str, globs: ResourceGlobs) -> bool:
 
 
 LabelKey = Annotated[
-    str, AfterValidator(bound(63, f"({_DOMAIN}/)?{_WORD}", "a label key; write one such as nvidia.com/gpu.present"))
+    str, AfterValidator(_bound(63, f"({_DOMAIN}/)?{_WORD}", "a label key; write one such as nvidia.com/gpu.present"))
 ]
 """A valid key of a label."""
 
 TaintKey = Annotated[
-    str, AfterValidator(bound(63, f"(({_DOMAIN}/)?{_WORD})?", "a taint key; write one such as nvidia.com/gpu"))
+    str, AfterValidator(_bound(63, f"(({_DOMAIN}/)?{_WORD})?", "a taint key; write one such as nvidia.com/gpu"))
 ]
 """A valid key of a taint; empty for every taint."""
 
-LabelValueGlob = Annotated[
-    str,
-    AfterValidator(
-        bound(63, "[A-Za-z0-9_.*?-]+", "a label value or glob; write letters, digits, - _ . and the wildcards * and ?")
-    ),
-]
+_VALUE_GLOB = "a label value or glob; write letters, digits, - _ . and the wildcards * and ?"
+LabelValueGlob = Annotated[str, AfterValidator(_bound(63, "[A-Za-z0-9_.*?-]+", _VALUE_GLOB))]
 """A glob of values of a label. A glob that no valid value can match is an error."""
 
 LabelValue = Annotated[
-    str, AfterValidator(bound(63, f"({_WORD})?", "a label value of letters, digits and inner - _ . up to 63 in all"))
+    str, AfterValidator(_bound(63, f"({_WORD})?", "a label value of letters, digits and inner - _ . up to 63 in all"))
 ]
 """A valid value of a label or taint; may be empty."""
 
 ObjectName = Annotated[
-    str, AfterValidator(bound(253, _DOMAIN, "the name of an object; write lower-case letters, digits, - and ."))
+    str, AfterValidator(_bound(253, _DOMAIN, "the name of an object; write lower-case letters, digits, - and ."))
 ]
 """A valid name of an object."""
 
-ObjectGlob = Annotated[
-    str,
-    AfterValidator(
-        bound(
-            253, "[a-z0-9.*?-]+", "the name of an object or a glob; write lower-case letters, digits, - . and * and ?"
-        )
-    ),
-]
+_OBJECT_GLOB = "the name of an object or a glob; write lower-case letters, digits, - . and * and ?"
+ObjectGlob = Annotated[str, AfterValidator(_bound(253, "[a-z0-9.*?-]+", _OBJECT_GLOB))]
 """A glob of names of objects. A glob that no valid name can match is an error."""
 
-KeyGlob = Annotated[
-    str,
-    AfterValidator(
-        bound(253, "[A-Za-z0-9._/*?-]+", "a key or a glob of keys; write letters, digits, - . _ / and * and ?")
-    ),
-]
+_KEY_GLOB = "a key or a glob of keys; write letters, digits, - . _ / and * and ?"
+KeyGlob = Annotated[str, AfterValidator(_bound(253, "[A-Za-z0-9._/*?-]+", _KEY_GLOB))]
 """A glob of keys of taints."""
 
-NamespaceGlob = Annotated[
-    str,
-    AfterValidator(bound(63, "[a-z0-9*?-]+", "a namespace or a glob; write lower-case letters, digits, - and * and ?")),
-]
+_NAMESPACE_GLOB = "a namespace or a glob; write lower-case letters, digits, - and * and ?"
+NamespaceGlob = Annotated[str, AfterValidator(_bound(63, "[a-z0-9*?-]+", _NAMESPACE_GLOB))]
 """What namespaces are compared with; one that no namespace can have would never match."""
 
 
@@ -141,19 +125,18 @@ def _read_positive(value: object) -> Fraction:
     return number
 
 
-def _written(number: Fraction) -> int | str:
-    return number.numerator if number.denominator == 1 else str(number)
-
-
 def _schema(least: int) -> dict[str, Any]:
     whole = {"type": "integer", "minimum": least}
     return {"anyOf": [whole, {"type": "string", "pattern": "^[0-9]{1,9}/[0-9]{1,9}$", "examples": ["1/4"]}]}
 
 
-Amount = Annotated[Fraction, PlainValidator(_read), PlainSerializer(_written), WithJsonSchema(_schema(0))]
+_WRITTEN = PlainSerializer(lambda number: number.numerator if number.denominator == 1 else str(number))
+
+
+Amount = Annotated[Fraction, PlainValidator(_read), _WRITTEN, WithJsonSchema(_schema(0))]
 """A number of GPUs, 0 included: a whole number, or a fraction in quotes."""
 
-Weight = Annotated[Fraction, PlainValidator(_read_positive), PlainSerializer(_written), WithJsonSchema(_schema(1))]
+Weight = Annotated[Fraction, PlainValidator(_read_positive), _WRITTEN, WithJsonSchema(_schema(1))]
 """The weight of one unit in GPUs, more than 0: a whole number, or a fraction in quotes."""
 
 
@@ -205,7 +188,6 @@ ModelName = Annotated[str, AfterValidator(_model_name)]
 
 
 def _known_model(name: str, info: ValidationInfo) -> str:
-    """Refuse a name that neither the catalogue nor `models` of the settings has."""
     declared = info.data.get("models") if _are_all_names_known(info) else None
     catalogue = catalogue_of(tables_in(info.context).gpus).extended(declared or {})
     if declared is not None and not catalogue.leaves(name):
@@ -244,7 +226,7 @@ _SAMPLES = (
 )
 """Names of GPU resources, of which a glob matches one if it is spelled right. Those of vGPU plugins are without end."""
 
-_check_resource_glob = bound(
+_check_resource_glob = _bound(
     253, "[A-Za-z0-9_./*?+-]+", "a glob of resource names; write letters, digits, - _ . / and the wildcards * and ?"
 )
 

@@ -74,13 +74,10 @@ class Advice:
 class Facts(Protocol):
     """What a rule may ask about the cluster. Answers come from memory and never wait."""
 
-    def runtime_class(self, name: str) -> RuntimeClass | None:
-        """The RuntimeClass of this name; None if the cluster has none."""
-        ...
+    def runtime_class(self, name: str) -> RuntimeClass | None: ...
 
     def runtime_class_names(self) -> Collection[str]:
-        """The names of the RuntimeClasses; empty where they are not known."""
-        ...
+        """Empty where RuntimeClasses are not known."""
 
     def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """Classes of the nodes that the pod, as it is, could be scheduled to; empty if none is known.
@@ -90,18 +87,15 @@ class Facts(Protocol):
         taints (`node.kubernetes.io/*`), cordons and free capacity are not. What the RuntimeClass that the pod names
         adds to it (node selector and tolerations) counts as if it stood in the pod.
         """
-        ...
 
     def divides_gpus(self) -> bool:
         """Whether any known node or node pool may divide its GPUs: in the MIG strategy single, by time-slicing or MPS.
 
         Asked before anything else about shares, because most clusters have none.
         """
-        ...
 
     def selected_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """Classes of the nodes that match the pod if their taints are left out: tolerations may come later."""
-        ...
 
     def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """Classes of the matching nodes with room for everything that the pod requests, if no other pod ran there.
@@ -110,104 +104,81 @@ class Facts(Protocol):
         what a node has (or once had, while its device plugin is away), cpu and memory with what pods may use. An
         unknown amount, as in a node pool, is enough.
         """
-        ...
 
     def knows_nodes(self) -> bool:
         """Whether any node, or node pool, is known at all."""
-        ...
 
     def gpu_resources(self) -> frozenset[str]:
         """The GPU resources that some node or node pool has."""
-        ...
 
     def largest(self, resource: str, pod: Pod | None = None) -> int | None:
         """The largest amount of a resource on one node: among the matching nodes of the pod, or among all nodes.
 
         cpu is in millicores, memory in bytes. 0 if no node has the resource, None if a node has an unknown amount.
         """
-        ...
 
     def amounts_on(self, pod: Pod, resources: tuple[str, ...]) -> Collection[tuple[int | None, ...]]:
         """What the feasible nodes of a pod have of these resources, each combination once; pools are left out.
 
-        cpu is in millicores, memory in bytes; None stands for an unknown amount.
+        Units are as in `largest`; None stands for an unknown amount.
         """
-        ...
 
     def changing_nodes(self, pod: Pod) -> Sequence[ChangingNodes]:
-        """The matching nodes of node pools whose driver will change one day, pool by pool; empty if none will.
+        """The matching nodes of node pools whose driver will change on a day to come, pool by pool.
 
-        They are the existing nodes with the labels of the pool, and the pool itself. A pool whose day has come is not
-        among them.
+        They are the existing nodes with the labels of the pool, and the pool itself.
         """
-        ...
 
     def label_values(self, key: str) -> Sequence[str]:
-        """The values that a label has on nodes and node pools, sorted; empty if none has it."""
-        ...
+        """The values that a label has on nodes and node pools, sorted."""
 
     def priority_classes(self) -> Mapping[str, PriorityClass]:
         """The PriorityClasses by name; empty where they are not known."""
-        ...
 
     def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:
         """What a resource claim requests that a pod of the namespace names; None where the claim is not known.
 
-        Claims and templates come and go, and replicas hear of them at different moments: a claim that is not known may
-        exist. So an injection that follows from claims is never missed, and only what a known claim says refuses a pod.
+        Replicas hear of claims at different moments: one that is not known may exist. So an injection that follows from
+        claims is never missed, and only what a known claim says refuses a pod.
         """
-        ...
 
     def claim_names(self, kind: str, namespace: str) -> Sequence[str] | None:
-        """The names of the ResourceClaims, or ResourceClaimTemplates, of a namespace, sorted; None where there may be
-        others. Asked only about a pod that names one which is not known.
+        """The names of the ResourceClaims, or ResourceClaimTemplates, of a namespace, sorted; None if there may be
+        others.
         """
-        ...
 
     def extended_resource(self, device_class: str) -> str:
         """The extended resource that a DeviceClass gives; empty if it gives none, or is not known."""
-        ...
 
     def device_classes(self) -> Sequence[str] | None:
         """The names of the DeviceClasses, sorted; None where there may be others."""
-        ...
 
     def most_devices(self, device_class: str) -> int | None:
-        """The largest number of devices of a DeviceClass that one node offers, or once offered.
+        """The largest number of devices of a DeviceClass that one node offers, or once offered; None if unknown.
 
-        Selectors that nobody reads are left out, so a node may have fewer, and never more. None where the number is
-        unknown. No node offers any at 0, but nodes that do may come.
+        Selectors that nobody reads are left out, so a node may have fewer, and never more. At 0, nodes may come.
         """
-        ...
 
     def part_of_device(self, device_class: str, memory: int) -> Fraction:
         """The largest part of a device of a DeviceClass that so many bytes of its memory are; 1 where nobody knows."""
-        ...
 
     def untainted_devices(self, device_class: str, tolerated: Collection[str]) -> tuple[int, Set[str]] | None:
         """As `most_devices`, but now, and of devices without other taints than `tolerated` ones; with all other taints.
 
         Taints are keys; an empty key tolerates all. None where the number is unknown, or no node offers any.
         """
-        ...
 
     def gpus_given(self, device_class: str, pod: Pod) -> Sequence[Mapping[str, str]]:
         """All GPUs that a DeviceClass can give a pod, each as labels of a node with it; empty where that is unknown."""
-        ...
 
     def nodes_offering(self, device_class: str, pod: Pod) -> Sequence[NodeClass]:
-        """Classes of the matching nodes of a pod that offer NVIDIA GPUs for containers by ResourceSlices.
+        """Classes of the matching nodes, and of pools, with NVIDIA GPUs for containers by ResourceSlices.
 
-        Node pools with NVIDIA GPUs are among them. Empty unless it is certain that the DeviceClass is for such GPUs,
-        and that no other node offers any.
+        Empty unless it is certain that the DeviceClass is for such GPUs, and that no other node offers any.
         """
-        ...
 
     def image(self, reference: str) -> ImageInfo:
-        """What is known about an image; `reference` is as in a container. If its registry may be asked, this question
-        has the image looked up.
-        """
-        ...
+        """What is known about an image, by its reference in a container; asking may have its registry asked."""
 
 
 NO_MEMORY_LIMIT = "no memory limit"
