@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 import yaml
 
+from tests.rules.validity import faults
 from webhook.rules import RULES
 from webhook.rules.rule import Example
 from webhook.rules.rule_settings import Mode
-from webhook.rules_page.examples import additions, as_yaml, examples, in_one_line, try_out
+from webhook.rules_page.page_of_rules import additions, as_yaml, in_one_line, shown_example, try_out
 from webhook.yaml_files.file_errors import FileErrors
 
 GPU_POD = """
@@ -54,26 +55,19 @@ def test_an_example_with_a_mistake_is_an_error(key, example, expected) -> None:
         try_out(rule_of(key), example)
 
 
-def shown(key, *tried):
-    return "".join(examples(replace(rule_of(key), examples=tried)))
+def shown(key, tried):
+    return "".join(shown_example(replace(rule_of(key), example=tried)))
 
 
-def test_what_is_applied_is_shown_once_with_both_policies() -> None:
-    text = shown("gpuLimits", Example(GPU_POD, {"maxPerPod": 0}), Example(GPU_POD, {"maxPerPod": 0}, Mode.WARN))
-    assert text.count("kind: Pod") == 1
-    refused, warned = text.split("Under ")[1:]
-    assert refused.startswith("`gpuLimits: {mode: enforce, maxPerPod: 0}` it is refused:\n\n```text\nError from server")
-    assert warned == (
+def test_a_refusal_and_a_warning_are_shown_as_kubectl_prints_them() -> None:
+    assert "`gpuLimits: {mode: enforce, maxPerPod: 0}` it is refused:\n\n```text\nError from server" in shown(
+        "gpuLimits", Example(GPU_POD, {"maxPerPod": 0})
+    )
+    assert shown("gpuLimits", Example(GPU_POD, {"maxPerPod": 0}, Mode.WARN)).partition("Under ")[2] == (
         "`gpuLimits: {mode: warn, maxPerPod: 0}` it is admitted with a warning:\n\n```text\n"
         "Warning: gpuLimits: spec: requests 1 GPU; GPUs are not enabled in namespace default. Ask the platform team to "
         "enable\nthem.\n```\n"
     )
-
-
-def test_something_else_that_is_applied_is_another_example() -> None:
-    text = shown("gpuLimits", Example(GPU_POD, {"maxPerPod": 0}), Example(DEPLOYMENT, {"maxPerPod": 0}))
-    assert "\nAn example:\n\n```yaml\napiVersion: v1\n" in text
-    assert "\nAnother example:\n\n```yaml\napiVersion: apps/v1\n" in text
 
 
 def test_an_example_that_nothing_becomes_of_says_so() -> None:
@@ -162,3 +156,26 @@ TRAINER = {"name": "trainer", "image": "train:1"}
 )
 def test_what_is_new_stands_at_its_place(before, after, expected) -> None:
     assert additions(before, after) == expected
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.key)
+def test_a_rule_says_in_one_sentence_what_goes_wrong_without_it_and_shows_itself_at_work(rule) -> None:
+    assert rule.problem[:1].isupper()
+    assert rule.problem.endswith(".")
+    assert ". " not in rule.problem.replace("\n", ". ")
+    trial = try_out(rule, rule.example)
+    assert trial.outcome.refusal or trial.added or trial.outcome.warnings
+    assert {finding.rule for finding in trial.outcome.findings} <= {rule.key}
+    assert not any("..." in warning for warning in trial.outcome.warnings)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.key)
+def test_an_example_is_one_short_object_that_kubernetes_takes_unless_the_rule_says_so(rule) -> None:
+    lines = rule.example.manifest.strip("\n").splitlines()
+    assert len(lines) <= 15
+    assert all(len(line) <= 100 and line == line.rstrip() for line in lines)
+    (raw,) = yaml.safe_load_all(rule.example.manifest)
+    assert {"apiVersion", "kind", "metadata", "spec"} == set(raw)
+    pod = raw if raw["kind"] == "Pod" else raw["spec"]["template"]
+    is_refused_anyway = any(finding.fails_validation for finding in try_out(rule, rule.example).outcome.findings)
+    assert bool(faults(pod)) == is_refused_anyway

@@ -1,18 +1,14 @@
 """GPU pods run only on nodes whose driver and GPU can run the CUDA of their images.
 
-A pod that some nodes cannot run is kept off these nodes. A pod is refused only if none of the nodes that it could run
-on can run its images. What an image needs is read from its name, its configuration in the registry, policies and
-annotations; [cuda.md](cuda.md) has the tables. An image or node of which too little is known is no reason to refuse a
-pod, unless `unknown` says otherwise. For a pod that waits in a queue or for a scheduling gate, all nodes are taken into
-account, whatever their taints, because the queue may still add tolerations.
+A pod is kept off nodes that cannot run it, and refused only if none of the nodes that it could run on can. What an
+image needs is read from its name, its configuration in the registry, policies and annotations; [cuda.md](cuda.md) has
+the tables. An image or node of which too little is known refuses no pod, unless `unknown` says otherwise. For a pod in
+a queue or behind a scheduling gate all nodes count, whatever their taints. An image for CUDA is refused on GPUs of AMD
+and Intel, as an image for ROCm is on NVIDIA's.
 
-If a node pool of the policy has a `next` driver ([node pools](#node-pools)), pods that its nodes could run now, but not
-with that driver, bring a warning until the day on which it is rolled out. They are never refused for it.
-
-An image for CUDA is refused on GPUs of AMD and Intel, as an image for ROCm is on NVIDIA's.
-
-GPUs that come by resource claims (DRA) are judged on the nodes whose ResourceSlices offer NVIDIA GPUs, where it is
-certain that the pod gets such a GPU ([dra.md](dra.md)).
+If a node pool has a `next` driver ([node pools](#node-pools)), pods that its nodes could run now, but not with that
+driver, bring a warning until that day. GPUs by resource claims (DRA) are judged on the nodes whose ResourceSlices offer
+NVIDIA GPUs, where it is certain that the pod gets one ([dra.md](dra.md)).
 """
 
 import re
@@ -71,23 +67,22 @@ class Settings(TableSettings):
 
     unknown: Unknown = "allow"
     """What happens to a pod if it is not known what its images need, or on which nodes it could run: `allow`, `warn` or
-    `deny`. A pod is never refused because the registry of its image has not answered yet."""
+    `deny`. A registry that has not answered yet refuses no pod."""
     steer: bool = True
     """Whether the pod gets a required node affinity that excludes the nodes which cannot run its images, while others
-    can. It excludes them by the coarsest label that they have and the others do not."""
+    can, by the coarsest label that tells them apart."""
     forward_compat: Literal["allow", "deny"] = "allow"
-    """Whether the pod may run on nodes whose driver runs the image only by forward compatibility, with the cuda-compat
-    package in the image: `allow` or `deny`."""
+    """Whether the pod may run on nodes whose driver runs the image only by forward compatibility, with cuda-compat in
+    the image: `allow` or `deny`."""
     forced_compat: ForcedCompat = "warn"
-    """What happens to a pod whose containers load the libcuda of cuda-compat before the driver's, by their image or by
-    their own LD_LIBRARY_PATH, where CUDA then fails: with error 803 if the driver is newer, with 804 if it is older and
-    the GPU has no forward compatibility ([cuda.md](cuda.md#which-libcuda-a-container-loads)): `warn`, `deny`, or
-    `allow`, which says nothing. Other risks with libcuda bring a warning, too, unless it is `allow`, and never refuse a
-    pod."""
+    """What happens to a pod whose containers load the libcuda of cuda-compat before the driver's, by their image or
+    LD_LIBRARY_PATH, where CUDA then fails: with error 803 if the driver is newer, with 804 if it is older and the GPU
+    has no forward compatibility ([cuda.md](cuda.md#which-libcuda-a-container-loads)): `warn`, `deny` or `allow`. Other
+    risks with libcuda only warn."""
     images: Mapping[ImageGlob, CudaVersion] = Field(default_factory=dict)
-    """What the platform team knows of images: globs of image names, with or without registry and tag (`*` stands for
-    any text, `?` for one character), each with the CUDA version that the images need, in quotes, or `none`. The longest
-    glob that matches an image takes precedence over everything else that is known of it."""
+    """What the platform team knows of images: globs of image names, with or without registry and tag, each with the
+    CUDA version that they need, in quotes, or `none`. The longest glob that matches takes precedence over everything
+    else."""
 
     @cached_property
     def mapping(self) -> tuple[tuple[str, str], ...]:
@@ -349,20 +344,12 @@ RULE = Rule(
     promise="GPU pods run only on nodes whose driver and GPU can run the CUDA of their images.",
     problem='A pod waits for its GPU, pulls gigabytes and fails with "CUDA driver version is insufficient for CUDA '
     'runtime version", on some nodes and not on others.',
-    examples=(
-        Example(
-            training_pod(
-                "nodeSelector: {nvidia.com/gpu.product: Tesla-T4}",
-                "tolerations: [{key: nvidia.com/gpu, operator: Exists}]",
-                image="pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime",
-            )
-        ),
-        Example(
-            training_pod(
-                "tolerations: [{key: nvidia.com/gpu, operator: Exists}]",
-                image="pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime",
-            )
-        ),
+    example=Example(
+        training_pod(
+            "nodeSelector: {nvidia.com/gpu.product: Tesla-T4}",
+            "tolerations: [{key: nvidia.com/gpu, operator: Exists}]",
+            image="pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime",
+        )
     ),
     settings=Settings,
     validate=validate,

@@ -82,7 +82,7 @@ RULE = Rule(
     promise="GPU containers get the driver libraries that they need.",
     problem="Which driver libraries a container finds depends on its image and on the container toolkit of its node: "
     "nvidia-smi works and CUDA does not, or graphics libraries are mounted that nobody needs.",
-    examples=(Example(training_pod()),),
+    example=Example(training_pod()),
     settings=Settings,
     mutate=mutate,
     depends_on_cluster_state=True,

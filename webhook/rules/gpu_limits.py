@@ -302,10 +302,7 @@ RULE = Rule(
     problem='Kubernetes refuses GPUs that stand in requests but not in limits with "Limit must be set for '
     'non overcommitable resources", which does not say what to do; and nothing keeps a pod from taking all GPUs of a '
     "node.",
-    examples=(
-        Example(training_pod(resources="{requests: {nvidia.com/gpu: 4}}")),
-        Example(training_pod(resources="{limits: {nvidia.com/gpu: 8}}"), {"maxPerPod": 4}),
-    ),
+    example=Example(training_pod(resources="{requests: {nvidia.com/gpu: 4}}")),
     settings=Settings,
     mutate=mutate,
     validate=validate,

@@ -154,7 +154,7 @@ RULE = Rule(
     key="gpuNodesForGpuPods",
     promise="GPU nodes are for GPU pods.",
     problem="Pods without GPUs fill the cpu and memory of a GPU node, and its GPUs stay free because no GPU pod fits.",
-    examples=(Example(mode=Mode.WARN, manifest=_ON_GPU_NODES),),
+    example=Example(mode=Mode.WARN, manifest=_ON_GPU_NODES),
     settings=Settings,
     validate=validate,
 )

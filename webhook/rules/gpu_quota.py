@@ -173,7 +173,7 @@ RULE = Rule(
     promise="A namespace uses no more GPUs than its quota.",
     problem="The team that comes first has all GPUs; a ResourceQuota knows neither GPU models nor what part of a GPU a "
     "MIG slice is, and its message does not say which pods use the GPUs.",
-    examples=(Example(_FOUR_MORE, {"gpus": 8}, beside=_SIX),),
+    example=Example(_FOUR_MORE, {"gpus": 8}, beside=_SIX),
     settings=Settings,
     validate=validate,
     can_validate=lambda settings: bool(settings.limits),

@@ -322,9 +322,7 @@ RULE = Rule(
     promise="GPU pods run only on the kinds of GPUs that their namespace may use, with the memory that they need.",
     problem="Small jobs take the largest GPUs, because nothing says which kinds a team may use, and people who need "
     "40 GB have to know the names of all GPUs that have them.",
-    examples=(
-        Example(training_pod("tolerations: [{key: nvidia.com/gpu, operator: Exists}]"), {"allowed": ["T4", "L4"]}),
-    ),
+    example=Example(training_pod("tolerations: [{key: nvidia.com/gpu, operator: Exists}]"), {"allowed": ["T4", "L4"]}),
     settings=Settings,
     mutate=mutate,
     validate=validate,

@@ -118,9 +118,7 @@ RULE = Rule(
     promise="GPU containers say which version of their image they run.",
     problem="A job that ran yesterday fails today, or computes something else, because another image was pushed under "
     "the same tag.",
-    examples=(
-        Example(training_pod(image="pytorch/pytorch"), {"registries": ["nvcr.io", "registry.example.com/team"]}),
-    ),
+    example=Example(training_pod(image="pytorch/pytorch"), {"registries": ["nvcr.io", "registry.example.com/team"]}),
     settings=Settings,
     validate=validate,
 )

@@ -165,7 +165,7 @@ RULE = Rule(
     promise="GPU containers say how much memory and CPU they need.",
     problem="One job without limits takes the memory or the CPU of a whole GPU node, and the jobs beside it are "
     "killed, or cannot keep their GPUs busy.",
-    examples=(Example(training_pod()),),
+    example=Example(training_pod()),
     settings=Settings,
     validate=validate,
     faults=frozenset({NO_MEMORY_LIMIT}),

@@ -123,11 +123,9 @@ RULE = Rule(
     promise="Containers with several GPUs, and those of jobs on several nodes, get the platform's NCCL environment.",
     problem="Everybody who trains on several GPUs or nodes has to find out what NCCL needs on this network; until then "
     "training is slow, or ends in a time-out that does not say why.",
-    examples=(
-        Example(
-            training_pod(container="env: [{name: NCCL_DEBUG, value: INFO}]", resources="{limits: {nvidia.com/gpu: 8}}"),
-            {"env": {"NCCL_DEBUG": "WARN", "NCCL_IB_TIMEOUT": "22"}},
-        ),
+    example=Example(
+        training_pod(container="env: [{name: NCCL_DEBUG, value: INFO}]", resources="{limits: {nvidia.com/gpu: 8}}"),
+        {"env": {"NCCL_DEBUG": "WARN", "NCCL_IB_TIMEOUT": "22"}},
     ),
     settings=Settings,
     mutate=mutate,

@@ -158,7 +158,7 @@ RULE = Rule(
     promise="GPU pods run only on the nodes that the platform names.",
     problem="GPU pods land wherever a GPU is free: training on the nodes that were kept for inference, and the other "
     "way round.",
-    examples=(Example(training_pod("nodeSelector: {example.com/pool: inference}"), _POOL),),
+    example=Example(training_pod("nodeSelector: {example.com/pool: inference}"), _POOL),
     settings=Settings,
     mutate=mutate,
     validate=validate,

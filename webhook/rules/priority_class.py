@@ -136,7 +136,7 @@ RULE = Rule(
     promise="GPU pods have a PriorityClass that their namespace may use.",
     problem="All GPU pods are equally important, so that an experiment keeps the GPUs that production waits for, or a "
     "team gives all of its pods the highest class there is.",
-    examples=(Example(training_pod("priorityClassName: production"), {"name": "training", "allowed": ["batch-*"]}),),
+    example=Example(training_pod("priorityClassName: production"), {"name": "training", "allowed": ["batch-*"]}),
     settings=Settings,
     mutate=mutate,
     validate=validate,

@@ -156,11 +156,9 @@ RULE = Rule(
     promise="Pods claim devices only of the classes that their namespace may use.",
     problem="Whoever may create a pod may claim devices of every DeviceClass of the cluster, and a claim with "
     "adminAccess reaches the devices that others use.",
-    examples=(
-        Example(
-            training_pod(resources="{limits: {deviceclass.resource.kubernetes.io/h200.example.com: 8}}"),
-            {"deviceClasses": {"allowed": ["gpu.nvidia.com", "mig.nvidia.com"]}},
-        ),
+    example=Example(
+        training_pod(resources="{limits: {deviceclass.resource.kubernetes.io/h200.example.com: 8}}"),
+        {"deviceClasses": {"allowed": ["gpu.nvidia.com", "mig.nvidia.com"]}},
     ),
     settings=Settings,
     validate=validate,

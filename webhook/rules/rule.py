@@ -273,8 +273,8 @@ class Rule:
     promise: str
     problem: str = ""
     """What goes wrong without the rule, in one sentence, as the administrator of the cluster sees it."""
-    examples: tuple[Example, ...] = ()
-    """Objects that the rule refuses or mutates, for the documents."""
+    example: Example | None = None
+    """An object that the rule refuses or mutates, for the documents."""
     settings: type[RuleSettings]
     mutate: Mutator | None = None
     validate: Validator | None = None

@@ -84,7 +84,7 @@ RULE = Rule(
     promise="Pods that request NVIDIA GPUs run under the RuntimeClass of NVIDIA's container toolkit.",
     problem="Where NVIDIA's runtime is not the default of the nodes, a container starts without the driver's "
     "libraries, and its program finds no GPU.",
-    examples=(Example(training_pod()),),
+    example=Example(training_pod()),
     settings=Settings,
     mutate=mutate,
     references=lambda settings: [ClassName(ClassKind.RUNTIME, settings.name)],

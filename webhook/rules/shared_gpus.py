@@ -211,8 +211,8 @@ RULE = Rule(
     promise="A container requests at most one unit of a shared GPU, and shares GPUs only where the policy allows it.",
     problem="People request several shares of a GPU to get more of it, do not get more, or find that their pod failed "
     "on its node with UnexpectedAdmissionError.",
-    examples=(
-        Example(training_pod(resources="{limits: {nvidia.com/gpu.shared: 4}}"), {"failRequestsGreaterThanOne": True}),
+    example=Example(
+        training_pod(resources="{limits: {nvidia.com/gpu.shared: 4}}"), {"failRequestsGreaterThanOne": True}
     ),
     settings=Settings,
     validate=validate,

@@ -256,7 +256,7 @@ RULE = Rule(
     promise="Containers with GPUs get a memory-backed /dev/shm.",
     problem='Data loaders of PyTorch die of a bus error and NCCL of "No space left on device", because processes share '
     "data in /dev/shm, which has only 64 MiB in a container.",
-    examples=(Example(training_pod(resources="{limits: {nvidia.com/gpu: 2, memory: 64Gi}}")),),
+    example=Example(training_pod(resources="{limits: {nvidia.com/gpu: 2, memory: 64Gi}}")),
     settings=Settings,
     mutate=mutate,
     validate=validate,

@@ -50,7 +50,7 @@ from webhook.rules.device_access import (
     sets_legacy,
 )
 from webhook.rules.names import NamespaceGlob, is_one_of
-from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
+from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
 from webhook.rules.rule_settings import InjectionSettings
 from webhook.yaml_files.camel_model import CamelModel
 
@@ -386,17 +386,13 @@ spec:
       image: registry.example.com/notebook:1
       env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]
 """
-_SIDECAR = """\
-    - name: upload
-      image: registry.example.com/upload:1
-"""
 
 RULE = Rule(
     key="visibleDevices",
     promise="No container uses a GPU that it did not request.",
     problem="A container that sets NVIDIA_VISIBLE_DEVICES to all, or whose image does, uses every GPU of its node, "
     "beside the containers that requested them, and no quota counts it.",
-    examples=(Example(_WITHOUT_ASKING), Example(training_pod() + _SIDECAR)),
+    example=Example(_WITHOUT_ASKING),
     settings=Settings,
     mutate=mutate,
     validate=validate,
