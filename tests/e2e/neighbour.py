@@ -1,4 +1,4 @@
-"""Another webhook beside ours, which answers what a test says."""
+"""Another webhook beside ours, which answers what a test says: one that is asked after ours, or at the same time."""
 
 import base64
 import http.server
@@ -9,7 +9,9 @@ from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import Any
 
+from tests.e2e.eventually import eventually
 from tests.e2e.installation import Installation
+from tests.e2e.objects import gpu_pod
 
 LABEL = "concerns-the-neighbour"
 """It is asked about pods with this label, and about no others."""
@@ -84,3 +86,51 @@ def registered(installation: Installation, phase: str, respond: Respond, name: s
         plane.raw("DELETE", f"{path}/{name}")
         server.shutdown()
         server.server_close()
+
+
+@contextmanager
+def changing(
+    installation: Installation, change: Callable[[dict[str, Any]], list[dict[str, Any]]], *, reinvoked: bool = False
+) -> Iterator[None]:
+    """Asked after ours until the block ends: `change` gives a JSON Patch for a pod. `reinvoked`: a second time too."""
+    asked: list[Any] = []
+
+    def respond(request: Mapping[str, Any]) -> Mapping[str, Any]:
+        asked.append(request)
+        patch = change(request["object"])
+        if not patch:
+            return {"allowed": True}
+        encoded = base64.b64encode(json.dumps(patch).encode()).decode()
+        return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+
+    policy = "IfNeeded" if reinvoked else "Never"
+    with registered(installation, "mutating", respond, "zz-neighbour", reinvocationPolicy=policy):
+        eventually(lambda: _ask(installation) and asked)
+        yield
+
+
+def _ask(installation: Installation) -> bool:
+    container = {"name": "a", "image": "registry.example/a:1"}
+    probe = {"metadata": {"name": "probe", "labels": {LABEL: "yes"}}, "spec": {"containers": [container]}}
+    return bool(installation.plane.raw("POST", "/api/v1/namespaces/default/pods?dryRun=All", probe))
+
+
+def concerning_pod(name: str) -> dict[str, Any]:
+    """A pod of one GPU about which it is asked."""
+    manifest = gpu_pod(name, 1)
+    manifest["metadata"]["labels"] = {LABEL: "yes"}
+    return manifest
+
+
+@contextmanager
+def deciding(installation: Installation, decide: Callable[[str], str]) -> Iterator[None]:
+    """Registered until the block ends, and asked at the same time as ours: `decide` takes its time over the pod of a
+    name, and gives the message of a refusal, or an empty one.
+    """
+
+    def respond(request: Mapping[str, Any]) -> Mapping[str, Any]:
+        refusal = decide(request["name"])
+        return {"allowed": False, "status": {"code": 403, "message": refusal}} if refusal else {"allowed": True}
+
+    with registered(installation, "validating", respond, "neighbour", timeoutSeconds=30):
+        yield

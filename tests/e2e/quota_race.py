@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
 from tests.e2e.eventually import eventually
+from tests.e2e.neighbour import deciding
 from tests.e2e.quota_cases import Contest
-from tests.e2e.quota_neighbour import neighbour
 from tests.e2e.quota_observer import Observer
 from tests.e2e.quota_site import QuotaSite
 from tests.e2e.quota_storm import Storm
@@ -35,7 +35,7 @@ class Race:
 
     def __enter__(self) -> "Race":
         with ExitStack() as stack:
-            stack.enter_context(neighbour(self.site.installation, self._dawdle))
+            stack.enter_context(deciding(self.site.installation, self._dawdle))
             stack.enter_context(self.observer)
             self._stack = stack.pop_all()
         return self

@@ -119,17 +119,3 @@ def shown(replica: Installation) -> dict[str, float]:
     """What a replica shows of audits as a whole; empty until it has read anything."""
     page = replica.get("/metrics")[1].encode()
     return {one.name: one.value for one in samples(page) if "_audit_" in one.name and not one.labels}
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        pytest.param(["--publish-status=here"], "--publish-status: 'here' is not of the form", id="no place"),
-        pytest.param(["--publish-status=default/nowhere"], "there is no ConfigMap default/nowhere", id="not there"),
-        pytest.param(["--publish=openreports"], "the cluster does not know reports of openreports.io", id="no kind"),
-    ],
-)
-def test_what_cannot_be_published_ends_with_status_2(site: ReportCluster, more: list[str], said: str) -> None:
-    command = ["audit", "--cluster", f"--policies={ROOT / 'policies'}", "--fail-on=never"]
-    result = gpu_policy(*command, f"--kubeconfig={site.plane.kubeconfig}", *more)
-    assert (result.exit_code, said in result.stderr) == (2, True), result.stderr

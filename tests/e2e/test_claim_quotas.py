@@ -131,29 +131,6 @@ def test_a_template_that_is_swapped_between_pod_and_claim_brings_nothing_more(te
     assert team.used() == 0
 
 
-def test_what_claims_for_monitoring_request_does_not_count(team: Team) -> None:
-    label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
-    assert team.plane.raw("PATCH", f"/api/v1/namespaces/{team.name}", label)[0] == 200
-    team.make(claim("monitor", requests(9, adminAccess=True)))
-    assert team.used() == 0
-    team.make(gpu_pod("all", 4))
-
-
-def test_a_dry_run_of_a_claim_is_judged_and_leaves_no_trace(team: Team) -> None:
-    raw = claim("tried", requests(4))
-    status, _ = team.plane.raw("POST", f"{path_of(team.name, raw)}?dryRun=All", raw)
-    assert (status, team.used()) == (201, 0)
-    team.make(gpu_pod("one", 1))
-    status, said = team.plane.raw("POST", f"{path_of(team.name, raw)}?dryRun=All", raw)
-    assert (status, "exceeded GPU quota" in said["message"]) == (403, True)
-
-
-def test_whoever_calls_a_claim_one_for_extended_resources_has_it_counted(team: Team) -> None:
-    raw = claim("forged", requests(5))
-    raw["metadata"]["annotations"] = {"resource.kubernetes.io/extended-resource-claim": "true"}
-    assert team.tried(raw)[0] == 403
-
-
 def test_the_annotations_of_a_template_exempt_its_claim_from_nothing(team: Team) -> None:
     """Kubernetes copies them into the claim. The template comes after the pod, so that the pod is admitted."""
     pod = claiming("early", resourceClaimTemplateName="late")

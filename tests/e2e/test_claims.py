@@ -126,16 +126,6 @@ def test_a_device_class_says_what_it_gives(team: Team) -> None:
         team.plane.raw("DELETE", f"{path}/claims-h100.example.com")
 
 
-def test_administrative_access_brings_no_toleration(team: Team) -> None:
-    status, said = team.plane.raw("PATCH", f"/api/v1/namespaces/{team.name}", ADMIN)
-    assert status == 200, said
-    team.make("watching", devices(exactly("gpu.nvidia.com", allocationMode="All", adminAccess=True)))
-    team.make("either", devices({"firstAvailable": [one(name) for name in ("gpu.nvidia.com", "gpu.amd.com")]}))
-    team.make("gpus", devices(exactly("gpu.nvidia.com")))
-    eventually(lambda: team.by_template("gpus") == NVIDIA)
-    assert team.by_template("watching") == team.by_template("either") == []
-
-
 def test_what_a_tenant_nests_too_deep_keeps_nothing_else_from_being_known(
     team: Team, installation: Installation
 ) -> None:

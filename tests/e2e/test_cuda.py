@@ -132,35 +132,6 @@ def test_draining_the_nodes_that_fit_turns_nobody_away(site: Installation, make_
     eventually(lambda: tried(plane, namespace, NO_COMPAT, nodeSelector={"marker": "1"})[0] == 403)
 
 
-def test_a_pool_that_scales_from_zero_is_a_candidate(site: Installation, make_namespace: Namespaces) -> None:
-    """Without a node in it, and only where the policy declares it."""
-    at_pool = {"nodeSelector": {"pool": "spot"}}
-    assert tried(site.plane, make_namespace("growing"), NEW, **at_pool)[0] == 201
-    assert tried(site.plane, make_namespace("knowing"), NEW, **at_pool)[0] == 403
-    status, message = tried(site.plane, make_namespace("growing"), "rocm/vllm:latest", **at_pool)
-    assert status == 403
-    assert "a pool with NVIDIA-H100-80GB-HBM3" in message
-
-
-def test_a_policy_that_warns_says_it_in_whole_warnings(site: Installation, make_namespace: Namespaces) -> None:
-    """One of what would be added, and one of why, each with what can be done."""
-    namespace = make_namespace("warnedcuda")
-
-    def warnings(image: str, on: str = "") -> list[str]:
-        _, printed = apply(site.plane, namespace, cuda_pod("warned", image, on), dry_run=True)
-        return [line.removeprefix("Warning: ") for line in printed.splitlines() if "cudaDriver: " in line]
-
-    added, why = warnings(NO_COMPAT)
-    assert "spec: would add required node affinity nvidia.com/" in added
-    assert why.endswith("Select nodes that run it by nodeSelector, or tell the platform team.")
-    (refused,) = warnings(NEW, "v100")
-    assert "needs CUDA 13.0.0" in refused
-    assert "Use nvidia/cuda:11.8.0-base-ubuntu22.04 or another image of CUDA 11.8 or older" in refused
-    (unknown,) = warnings("registry.example/team/app:1")
-    assert unknown.endswith("in the annotation cuda.gpupolicy.dev/main.")
-    assert warnings("nvidia/cuda:12.8.0-base-ubuntu24.04", "t4") == warnings("python:3.12") == []
-
-
 def test_another_image_for_a_pod_that_waits_is_judged_and_nothing_else_that_changes(
     site: Installation, make_namespace: Namespaces
 ) -> None:

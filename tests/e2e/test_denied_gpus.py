@@ -10,7 +10,6 @@ import yaml
 
 from tests.denied_gpus import LATER, NODES, RULES, attempts, is_forbidden
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.device_nodes import offered
 from tests.e2e.eventually import eventually
 from tests.e2e.gpu_nodes import change, remove_node
 from tests.e2e.installation import Installation
@@ -18,9 +17,6 @@ from tests.e2e.load_balancer import HAPROXY
 from tests.e2e.objects import JUDGED
 from tests.e2e.quota_site import QuotaSite
 from tests.e2e.scheduler import decided_pods
-from tests.e2e.test_claims import devices, exactly
-from tests.e2e.test_scheduler_agrees import bound_to, remove
-from tests.e2e.test_scheduler_agrees_on_claims import GPU, LARGE, Case, prepare, spec_of
 
 Namespaces = Callable[[str], str]
 PODS = 40
@@ -108,30 +104,6 @@ def test_no_pod_is_bound_to_a_gpu_that_its_policy_forbids(
     with bound(site, make_namespace(name), name) as nodes:
         assert [node for node in nodes.values() if is_forbidden(name, node)] == []
         assert len(nodes) > PODS // 8
-
-
-@pytest.mark.parametrize(("device_class", "node"), [(LARGE, ""), (GPU, "dra-large")], ids=["class", "node"])
-def test_no_replica_admits_a_claim_that_can_give_only_a_forbidden_gpu(
-    site: QuotaSite, make_namespace: Namespaces, device_class: str, node: str
-) -> None:
-    """The same claim on a node of allowed GPUs is admitted and bound there."""
-    plane, namespace = site.plane, make_namespace("allowing")
-    plane.start_controller_manager()
-    with offered(plane):
-        case, allowed = (Case(one, (devices(exactly(one)),)) for one in (device_class, GPU))
-        prepare(plane, namespace, case)
-
-        def answers(case: Case, node: str, query: str = "?dryRun=All") -> Counter[int]:
-            selector = {"kubernetes.io/hostname": node} if node else {}
-            pod = {"metadata": {"name": "p"}, "spec": {**spec_of(case), "nodeSelector": selector}}
-            path = f"/api/v1/namespaces/{namespace}/pods{query}"
-            return Counter(plane.raw("POST", path, pod)[0] for _ in range(12 if "dry" in query else 1))
-
-        eventually(lambda: answers(case, node) == {403: 12})
-        if device_class == GPU:
-            assert answers(allowed, "dra-small", "") == {201: 1}
-            assert eventually(lambda: bound_to(plane, namespace)) == "dra-small"
-            remove(plane, namespace)
 
 
 def _on_forbidden(policy: str) -> dict[str, Any]:

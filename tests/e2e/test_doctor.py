@@ -9,9 +9,7 @@ from tests.command_line import gpu_policy
 from tests.doctor.breaks import needs_address
 from tests.doctor.site import Site, said, wrong
 from tests.e2e.control_plane import TENANT_TOKEN
-from tests.e2e.eventually import eventually
 from webhook.doctor.cluster import DoctorCluster
-from webhook.doctor.doctor_report import Status
 from webhook.kubernetes.kubeconfig import find_server
 
 pytestmark = pytest.mark.e2e
@@ -72,12 +70,6 @@ def test_the_command_says_everything_in_text_and_json_and_in_its_exit_status(sit
     }
 
 
-def test_another_namespace_can_be_tried(site: Site) -> None:
-    (finding, *_) = said(site.examined(dry_run_namespace="nowhere"), "pods")
-    assert 'namespaces "nowhere" not found' in finding.found
-    assert "--dry-run-namespace" in finding.remedy
-
-
 def test_missing_rights_of_the_operator_are_skipped_each_with_its_reason(site: Site) -> None:
     """A tenant learns what anybody may know, and why the rest cannot be told."""
     report = site.examined(DoctorCluster(find_server(str(site.plane.kubeconfig_for(TENANT_TOKEN)))))
@@ -107,21 +99,3 @@ def test_missing_rights_of_the_operator_are_skipped_each_with_its_reason(site: S
     }
     assert 'cannot list resource "namespaces"' in said(report, "absent-namespaces")[0].found
     assert said(report, "absent-namespaces")[0].remedy == "look again with a kubeconfig that may"
-
-
-def test_whoever_may_only_create_pods_sees_whether_the_webhook_is_asked(site: Site) -> None:
-    """Without the policies it is not known what should become of a pod; that ours was asked still shows."""
-    plane, namespace = site.plane, site.place.dry_run_namespace
-    plane.kubectl("create", "role", "creator", "--verb=create", "--resource=pods", namespace=namespace)
-    plane.kubectl("create", "rolebinding", "creator", "--role=creator", "--user=tenant", namespace=namespace)
-    tenant = DoctorCluster(find_server(str(plane.kubeconfig_for(TENANT_TOKEN))))
-    try:
-        found = eventually(lambda: (f := said(site.examined(tenant), "pods")) and len(f) == 3 and f)
-        first = (Status.OK, "a pod with one GPU gets tolerations,nodeAffinity,runtimeClass")
-        assert (found[0].status, found[0].found[: len(first[1])]) == first
-        assert [finding.found for finding in found[1:]] == [
-            "a pod with a GPU in requests only is refused by mutate.gpupolicy.dev",
-            "a pod with 100000 GPUs is refused by validate.gpupolicy.dev",
-        ]
-    finally:
-        plane.kubectl("delete", "role,rolebinding", "creator", namespace=namespace)

@@ -33,19 +33,6 @@ def site(control_plane: ControlPlane, webhook: Installation) -> Iterator[Install
         remove_node(control_plane, name)
 
 
-def test_nodes_with_a_driver_of_an_ended_branch_are_counted_as_long_as_they_have_it(
-    control_plane: ControlPlane, site: Installation
-) -> None:
-    """535 ended in June 2026, by the API server's clock."""
-    ended = 'gpu_policy_nodes_of_ended_branch{branch="535"} 2.0'
-    for name in NODES:
-        change(control_plane, name, {"metadata": {"labels": labels("535.183.01", *VOLTA[1:])}})
-    eventually(lambda: ended in site.get("/metrics")[1])
-    for name in NODES:
-        change(control_plane, name, {"metadata": {"labels": labels(*VOLTA)}})
-    eventually(lambda: 'branch="535"' not in site.get("/metrics")[1])
-
-
 def test_an_upgrade_is_announced_and_then_judged_node_by_node(
     control_plane: ControlPlane, site: Installation, make_namespace: Callable[[str], str]
 ) -> None:

@@ -1,6 +1,5 @@
 """Replicas that share what they know of images, in a ConfigMap of a real API server, with the rights of replicas."""
 
-import base64
 import contextlib
 from collections.abc import Iterator
 from itertools import count
@@ -21,7 +20,7 @@ from tests.images import docker_registry, images
 from tests.images.replicas import EVERYBODY, Registries, config
 from webhook.images import shared_results
 from webhook.images.lookups import LookupService
-from webhook.images.shared_results import KEY, ConfigMapStore, unpack
+from webhook.images.shared_results import ConfigMapStore, unpack
 from webhook.kubernetes.api_server import ApiServer
 
 pytestmark = [pytest.mark.e2e, needs_helm]
@@ -45,10 +44,6 @@ class Site(KeptSite):
     def shared(self) -> set[str]:
         """The references in the ConfigMap."""
         return set(unpack(self.plane.raw("GET", self.results)[1]))
-
-    def apply_again(self) -> None:
-        """Apply what was installed once more, as an upgrade does."""
-        self.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(self._objects))
 
     def write(self, change: dict[str, Any]) -> None:
         """Change the ConfigMap as somebody else would."""
@@ -110,48 +105,6 @@ def test_replicas_that_write_at_the_same_time_lose_nothing_and_ask_for_each_imag
             }
         assert all(replica.is_shared for replica in replicas)
     assert sorted(text for client in clients for text in client.asked) == sorted(everything)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param({"binaryData": None}, id="emptied"),
-        pytest.param({"binaryData": {KEY: base64.b64encode(b"hello").decode()}}, id="overwritten"),
-    ],
-)
-def test_what_somebody_does_to_the_config_map_is_mended(change: dict[str, Any], site: Site) -> None:
-    replica = site.look_ups(Registries())
-    with running(replica):
-        replica.info("docker.io/team/app:1")
-        eventually(lambda: site.shared() == {"docker.io/team/app:1"})
-        site.write({"metadata": {"labels": {"team": "ours"}}, "data": {"note": "kept"}, **change})
-        eventually(lambda: site.plane.raw("GET", site.results)[1].get("binaryData") != change["binaryData"])
-        assert site.shared() == {"docker.io/team/app:1"}
-        found = site.plane.raw("GET", site.results)[1]
-        assert (found["metadata"]["labels"]["team"], found["data"]) == ("ours", {"note": "kept"})
-
-
-def test_without_the_config_map_look_ups_go_on_and_results_are_shared_when_it_is_back(site: Site) -> None:
-    document = site.plane.raw("GET", site.results)[1]
-    site.plane.raw("DELETE", site.results)
-    replica = site.look_ups(Registries())
-    with running(replica):
-        replica.info("docker.io/team/app:1")
-        eventually(lambda: replica.info("docker.io/team/app:1").config is not None)
-        assert replica.is_shared is False
-        document["metadata"] = {"name": NAME, "labels": document["metadata"]["labels"]}
-        status, answer = site.plane.raw("POST", site.results.rpartition("/")[0], document)
-        assert status == 201, answer
-        eventually(lambda: site.shared() == {"docker.io/team/app:1"} and replica.is_shared)
-
-
-def test_applying_the_release_again_leaves_the_results_alone(site: Site) -> None:
-    replica = site.look_ups(Registries())
-    with running(replica):
-        replica.info("docker.io/team/app:1")
-        eventually(site.shared)
-    site.apply_again()
-    assert site.shared() == {"docker.io/team/app:1"}
 
 
 def test_a_replica_may_write_no_other_config_map_and_create_none(site: Site) -> None:

@@ -74,28 +74,3 @@ def test_the_scheduler_puts_pods_on_nodes_that_suit_and_leaves_the_others_alone(
     assert placed == {**dict.fromkeys(ALLOWED[isolation], 4), None: 1}
     plane.raw("DELETE", f"{path}?gracePeriodSeconds=0")
     eventually(lambda: plane.raw("GET", path)[1]["items"] == [])
-
-
-def test_a_pod_to_which_each_rule_leaves_a_node_and_all_together_none_is_refused_with_all_reasons(
-    site: Installation, make_namespace: Namespaces
-) -> None:
-    """One node has a driver that is too old for the image, the other one shares its GPUs."""
-    namespace = make_namespace("exclusive")
-    images = {"containers": cuda_pod("p", "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime")["spec"]["containers"]}
-    only = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["old", NODES["shares"][0]]}
-    affinity = {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [only]}]}
-        }
-    }
-    found = labels("535.183.01", "old", "9.0") | {
-        "nvidia.com/gpu.replicas": "1",
-        "nvidia.com/gpu.sharing-strategy": "none",
-    }
-    add_node(site.plane, "old", found, gpus=4)
-    try:
-        pod = cuda_pod("p", IMAGE, **images, affinity=affinity)
-        reasons = "T4 is shared by time-slicing, old has driver 535"
-        eventually(lambda: reasons in str(answer(site.plane, namespace, pod, "?dryRun=All")[1].get("message", "")))
-    finally:
-        remove_node(site.plane, "old")

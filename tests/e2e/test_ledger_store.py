@@ -11,11 +11,11 @@ from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.objects import gpu_pod, pod
 from tests.facts.asking import is_gone, is_live
-from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, entries
+from tests.ledger.store_contract import KEY, SECONDS, StoreContract, entries
 from webhook.facts.pod_source import LivePods
 from webhook.kubernetes.api_errors import ConflictError
-from webhook.kubernetes.api_server import METADATA_LIST, ApiServer
-from webhook.ledger.entries import DATA, LABEL, PREFIX, SET_ASIDE, Entries
+from webhook.kubernetes.api_server import ApiServer
+from webhook.ledger.entries import LABEL, PREFIX
 from webhook.ledger.ledger_store import LedgerError, StoredLedger
 from webhook.replica.ledger_config_maps import ApiStore
 
@@ -39,13 +39,6 @@ class TestApiStore(StoreContract):
     def store(self, server: ApiServer, namespace: str) -> ApiStore:
         """An empty one."""
         return ApiStore(server, namespace)
-
-    def test_nothing_but_ledgers_is_read(self, control_plane, store, namespace):
-        path = f"/api/v1/namespaces/{namespace}/configmaps"
-        control_plane.raw("POST", path, {"metadata": {"name": "policies"}, "data": {"a": "b"}})
-        for key in (OTHER, KEY):
-            store.create(key, entries(1), SECONDS)
-        assert {KEY, OTHER} == set(store.read_all(SECONDS))
 
     def test_of_many_who_write_over_the_same_book_one_succeeds(self, store):
         held = store.create(KEY, entries(0), SECONDS)
@@ -89,34 +82,6 @@ class TestApiStore(StoreContract):
         metadata = control_plane.raw("GET", path)[1]["metadata"]
         assert metadata["labels"] == {LABEL: "true", "theirs": "label"}
         assert metadata["annotations"] == {"theirs": "annotation"}
-
-    def test_the_entries_of_a_book_that_somebody_broke_are_those_of_before(self, control_plane, store, namespace):
-        store.create(KEY, entries(1, 2), SECONDS)
-        store.create(OTHER, entries(2), SECONDS)
-        path = f"/api/v1/namespaces/{namespace}/configmaps/{PREFIX}{KEY}"
-        for text in ("{", "second"):
-            assert control_plane.raw("PATCH", path, {"data": {DATA: text}})[0] == 200
-        found = store.read_all(SECONDS)
-        assert (found[KEY].entries, found[OTHER].entries) == (Entries(entries(1, 2).by_uid), entries(2))
-        store.replace(KEY, entries(1), found[KEY], SECONDS)
-        assert control_plane.raw("GET", path)[1]["data"][SET_ASIDE] == f"{DATA}: second"
-
-    def test_an_immutable_book_is_deleted_and_created_anew(self, control_plane, store, namespace):
-        store.create(KEY, entries(1), SECONDS)
-        path = f"/api/v1/namespaces/{namespace}/configmaps/{PREFIX}{KEY}"
-        assert control_plane.raw("PATCH", path, {"immutable": True})[0] == 200
-        held = store.read(KEY, SECONDS)
-        assert held is not None
-        store.replace(KEY, entries(1, 2), held, SECONDS)
-        assert store.read_all(SECONDS)[KEY].entries == entries(1, 2)
-        with pytest.raises(ConflictError):
-            store.replace(KEY, entries(3), held, SECONDS)
-
-    def test_a_namespace_that_is_not_there_is_told(self, server):
-        store = ApiStore(server, "nowhere")
-        assert store.read(KEY, SECONDS) is None
-        with pytest.raises(LedgerError, match='namespaces "nowhere" not found; --quota-ledgers has to name'):
-            store.create(KEY, entries(1), SECONDS)
 
     def test_missing_rights_are_told_with_the_remedy(self, control_plane, namespace):
         store = ApiStore(ApiServer(control_plane.kubeconfig_for(TENANT_TOKEN)), namespace)
@@ -188,14 +153,6 @@ def test_a_deletion_that_nobody_confirms_ends_with_its_deadline(control_plane, p
     eventually(lambda: pods.live_now([namespace], SECONDS) == frozenset())
     assert control_plane.raw("GET", f"/api/v1/namespaces/{namespace}/pods/stuck")[0] == 200
     delete(control_plane, namespace, "stuck")
-
-
-def test_nothing_but_metadata_is_sent_for_live_pods(control_plane, server, namespace):
-
-    create(control_plane, namespace, gpu_pod("p"))
-    listed = server.get(f"/api/v1/namespaces/{namespace}/pods", {"limit": "10"}, SECONDS, METADATA_LIST)
-    assert listed["kind"] == "PartialObjectMetadataList"
-    assert [set(item) - {"kind", "apiVersion"} for item in listed["items"]] == [{"metadata"}]
 
 
 def test_pods_are_followed_until_they_are_gone(control_plane, server, namespace):

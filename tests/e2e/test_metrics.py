@@ -66,14 +66,6 @@ def test_a_running_replica_shows_everything_that_alerts_and_the_dashboard_ask_fo
     assert replica.metric("gpu_policy_namespace_decisions_total", *labels) >= 1
 
 
-def test_a_deleted_configuration_is_shown_as_missing(site: KeptSite) -> None:
-    (replica,) = site.replicas
-    eventually(lambda: replica.metric("gpu_policy_webhook_configuration_ok") == 2)
-    site.plane.kubectl("delete", "mutatingwebhookconfiguration", site.name)
-    eventually(lambda: replica.metric("gpu_policy_webhook_configuration_ok", 'configuration="mutating"') == 0)
-    assert replica.metric("gpu_policy_webhook_configuration_ok", 'configuration="validating"') == 1
-
-
 def said_of_calls(plane: ControlPlane, name: str) -> list[Sample]:
     """What the API server says of its calls to the webhook, by one of its metrics."""
     status, page = plane.raw("GET", "/metrics")

@@ -3,9 +3,8 @@
 The configurations are those that the chart makes for the server's version.
 """
 
-import base64
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -95,26 +94,6 @@ def test_what_was_stored_before_stays(plane: ControlPlane) -> None:
     plane.kubectl("delete", "configmap", OURS, namespace=NAMESPACE)
 
 
-def test_a_frozen_config_map_is_checked_when_it_is_made(plane: ControlPlane) -> None:
-    assert REFUSAL in written(plane, config_map(MISTAKEN, immutable=True))[1]
-    assert written(plane, config_map(SOUND, immutable=True)) == (0, "")
-
-
-def test_bytes_are_checked_like_texts(plane: ControlPlane) -> None:
-    coded = {name: base64.b64encode(text.encode()).decode() for name, text in MISTAKEN.items()}
-    assert REFUSAL in written(plane, config_map({}, binaryData=coded))[1]
-
-
-def test_what_is_no_certain_mistake_is_a_warning(plane: ControlPlane) -> None:
-    idle = TEAM.replace("    sharedMemory:", "    priorityClass: {mode: warn}\n    sharedMemory:")
-    status, stderr = written(plane, config_map({"team-vision.yaml": idle}))
-    assert (status, stderr) == (
-        0,
-        f"Warning: team-vision.yaml:{LINE - 1}: spec.rules.priorityClass: does nothing in mode warn; write name, "
-        "allowed or both, or disable the rule\n",
-    )
-
-
 def test_what_is_stored_with_a_mistake_can_be_labelled_and_deleted(plane: ControlPlane) -> None:
     of_another_release = {"app.kubernetes.io/name": "gpu-policy", "app.kubernetes.io/version": "99.0.0"}
     raw = config_map(MISTAKEN)
@@ -123,17 +102,6 @@ def test_what_is_stored_with_a_mistake_can_be_labelled_and_deleted(plane: Contro
     assert (status, "which runs here, a mistake: team-vision.yaml:" in stderr) == (0, True), stderr
     plane.kubectl("label", "configmap", OURS, "app.kubernetes.io/version-", "some=label", namespace=NAMESPACE)
     plane.kubectl("delete", "configmap", OURS, namespace=NAMESPACE)
-
-
-def test_no_other_config_map_is_sent(
-    plane: ControlPlane, webhook: Installation, make_namespace: Callable[[str], str]
-) -> None:
-    """Of another name, or in another namespace, whatever it is called."""
-    plane.kubectl("apply", "-f", "-", input=json.dumps(unanswered(webhook, failurePolicy="Fail")))
-    called = 'failed calling webhook "policies.gpupolicy.dev"'
-    eventually(lambda: called in written(plane, config_map(SOUND), dry_run=True)[1])
-    assert written(plane, config_map(MISTAKEN, THEIRS)) == (0, "")
-    assert apply(plane, make_namespace("elsewhere"), config_map(MISTAKEN)) == (0, "")
 
 
 @needs_helm

@@ -7,9 +7,8 @@ import pytest
 
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
-from tests.e2e.installation import ANNOTATION, Installation
-from tests.e2e.mutating_neighbour import neighbour
-from tests.e2e.neighbour import LABEL
+from tests.e2e.installation import Installation
+from tests.e2e.neighbour import LABEL, changing
 from tests.e2e.objects import JUDGED, deployment, gpu_pod, job
 
 Raw = dict[str, Any]
@@ -145,29 +144,16 @@ def test_a_pod_that_another_webhook_changed_gets_class_and_priority_once_more(
     timing: Installation, make_namespace: Namespaces
 ) -> None:
     """Ours is then the last to change it: Kubernetes computes nothing any more."""
-    with neighbour(timing, undo):
+    with changing(timing, undo):
         stored = create(timing.plane, make_namespace("timed"), labelled(gpu_pod("a"), **{LABEL: "yes"}))
     assert priority(stored) == (TRAINING, 1000, "Never")
-
-
-def test_what_another_webhook_adds_after_ours_leaves_the_class_as_it_is(
-    timing: Installation, make_namespace: Namespaces
-) -> None:
-    def annotate(raw: Raw) -> list[Raw]:
-        known = "neighbour" in raw["metadata"]["annotations"]
-        return [] if known else [{"op": "add", "path": "/metadata/annotations/neighbour", "value": "was here"}]
-
-    with neighbour(timing, annotate):
-        stored = create(timing.plane, make_namespace("timed"), labelled(gpu_pod("a"), **{LABEL: "yes"}))
-    assert priority(stored) == (TRAINING, 1000, "Never")
-    assert stored["metadata"]["annotations"].keys() >= {"neighbour", ANNOTATION}
 
 
 def test_a_pod_that_lost_its_class_for_good_is_refused_where_the_policy_says_so(
     timing: Installation, make_namespace: Namespaces
 ) -> None:
     path, manifest = pods_path(make_namespace("timed")), labelled(gpu_pod("a"), **{LABEL: "yes"})
-    with neighbour(timing, undo, reinvoked=True):
+    with changing(timing, undo, reinvoked=True):
         status, told = timing.plane.raw("POST", path, manifest)
     assert status == 403
     assert (

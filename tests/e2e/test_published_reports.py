@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReferen
 from webhook.audit.reports.policy_results import objects
 from webhook.kubernetes.api_server import ApiServer
 from webhook.outcome import FindingKind
-from webhook.replica.published_reports import CONTENT, FORMATS, LEVELS, PublishedReports, ReportKind, path, publish
+from webhook.replica.published_reports import FORMATS, LEVELS, PublishedReports, ReportKind, path, publish
 from webhook.replica.settings import ConfigMapPlace
 from webhook.replica.status_objects import INSTALLATION, MANAGED_BY
 from webhook.rules.rule_settings import Mode
@@ -108,34 +107,6 @@ def elsewhere(finding: AuditFinding, moved: dict[str, str]) -> AuditFinding:
     return replace(finding, object=move(finding.object), owner=move(finding.owner))
 
 
-def test_what_is_written_says_whose_it_is(site: ReportCluster, namespaces: Namespaces) -> None:
-    (here,) = namespaces(1)
-    published(site, found_in(here))
-    (raw,) = site.objects(POLICY_REPORTS)
-    assert raw["metadata"]["labels"] == {MANAGED_BY: "gpu-policy-webhook", INSTALLATION: "gpu-policy"}
-    assert set(raw["metadata"]["annotations"]) == {CONTENT}
-
-
-def test_pods_that_are_completed_are_not_written_into_the_cluster(site: ReportCluster, namespaces: Namespaces) -> None:
-    (here,) = namespaces(1)
-    assert published(site, found_in(here, level=Level.COMPLETE)) == PublishedReports("PolicyReport")
-    assert site.objects(POLICY_REPORTS) == []
-
-
-def test_kubectl_shows_the_counts(site: ReportCluster, namespaces: Namespaces) -> None:
-    (here,) = namespaces(1)
-    published(site, found_in(here))
-    heads, row = site.plane.kubectl("get", "policyreports", namespace=here).stdout.splitlines()
-    assert dict(zip(heads.split(), row.split(), strict=True)) == {
-        "NAME": NAME,
-        "PASS": "0",
-        "FAIL": "1",
-        "WARN": "0",
-        "ERROR": "0",
-        "SKIP": "0",
-    }
-
-
 def test_an_audit_that_finds_the_same_again_writes_nothing(site: ReportCluster, namespaces: Namespaces) -> None:
     here, there = namespaces(2)
     report = found_in("", here, there)
@@ -159,23 +130,7 @@ def test_only_what_has_changed_is_written_and_what_is_empty_goes(site: ReportClu
     assert after[1]["results"][0]["resources"][0]["name"] == "other"
 
 
-def test_a_namespace_with_more_than_fits_into_one_object_gets_more_and_later_fewer(
-    site: ReportCluster, namespaces: Namespaces
-) -> None:
-    (here,) = namespaces(1)
-    many = replace(found_in(), findings=tuple(one_in(here, Level.REFUSE, f"pod-{n}") for n in range(501)))
-    assert published(site, many).objects == 2
-    assert site.places(POLICY_REPORTS) == [(here, NAME), (here, "gpu-policy-audit.2")]
-    assert published(site, found_in(here)).removed == 1
-    assert site.places(POLICY_REPORTS) == [(here, NAME)]
-
-
 # Which kinds there are
-
-
-def test_a_cluster_that_knows_no_reports_is_none_to_complain_about(site: ReportCluster) -> None:
-    site.install()
-    assert published(site, found_in("default")) == PublishedReports()
 
 
 def test_a_kind_that_is_asked_for_and_not_known_is(site: ReportCluster) -> None:
@@ -251,14 +206,6 @@ def test_where_something_could_not_be_listed_nothing_is_removed(site: ReportClus
     assert site.places(POLICY_REPORTS) == [("", NAME), *((one, NAME) for one in sorted((here, there, new)))]
 
 
-def test_one_object_that_cannot_be_read_keeps_no_report_alive(site: ReportCluster, namespaces: Namespaces) -> None:
-    """Tenants can make such objects."""
-    here, there = namespaces(2)
-    published(site, found_in(here, there))
-    fault = DocumentError("", 7, 0, "spec.containers: found a number")
-    assert published(site, replace(found_in(here), errors=(fault,))).removed == 1
-
-
 # What goes wrong
 
 
@@ -269,13 +216,6 @@ def test_a_namespace_that_is_going_or_gone_is_no_error(site: ReportCluster, name
     result = published(site, found_in(here, going, "was-never-there"))
     assert result.errors == ()
     assert site.places(POLICY_REPORTS) == [(here, NAME)]
-
-
-def test_the_report_of_a_namespace_that_is_going_may_still_go(site: ReportCluster, namespaces: Namespaces) -> None:
-    (going,) = namespaces(1)
-    published(site, found_in(going))
-    site.plane.raw("DELETE", f"/api/v1/namespaces/{going}")
-    assert published(site, found_in()).removed == 1
 
 
 def test_what_may_not_be_written_in_one_namespace_is_said_and_the_others_are_written(
@@ -315,14 +255,3 @@ def test_audits_that_overlap_harm_nothing_and_the_next_one_has_the_last_word(
     assert published(site, found_in(*places, name="last")).errors == ()
     names = [raw["results"][0]["resources"][0]["name"] for raw in site.objects(POLICY_REPORTS)]
     assert names == ["last"] * len(places)
-
-
-def test_an_api_server_that_cannot_be_reached_is_said_once(tmp_path: Path) -> None:
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(
-        "{apiVersion: v1, kind: Config, current-context: a, users: [{name: a, user: {token: t}}],"
-        " clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}],"
-        " contexts: [{name: a, context: {cluster: a, user: a}}]}"
-    )
-    (error,) = publish(found_in("a", "b"), ApiServer(kubeconfig), ReportKind.AUTO, PLACE).errors
-    assert error.startswith("the kinds of reports in the cluster cannot be listed: ")

@@ -45,14 +45,6 @@ def test_dry_runs_are_judged_and_leave_no_trace(quotas: QuotaSite, make_namespac
     assert quotas.ledger(f"namespace.{namespace}") == before
 
 
-def test_pods_with_generated_names_count_once(quotas: QuotaSite, make_namespace: Namespaces) -> None:
-    namespace = make_namespace("few")
-    manifest = gpu_pod("", 1)
-    manifest["metadata"] = {"generateName": "worker-"}
-    assert [create(quotas, namespace, manifest)[0] for _ in range(6)] == [201, 201, 201, 201, 403, 403]
-    assert is_even(quotas, namespace)
-
-
 def test_a_replica_set_gets_as_many_pods_as_the_quota_has_room_for(
     quotas: QuotaSite, cluster: ControlPlane, make_namespace: Namespaces
 ) -> None:
@@ -104,25 +96,6 @@ def test_pods_that_have_ended_make_room(quotas: QuotaSite, make_namespace: Names
     assert quotas.plane.raw("PATCH", path, {"status": {"phase": phase}})[0] == 200
     eventually(lambda: create(quotas, namespace, gpu_pod("next", 1))[0] == 201)
     assert_full(quotas, namespace)
-
-
-def test_a_pod_that_is_stuck_in_its_deletion_counts_until_its_deadline(
-    quotas: QuotaSite, make_namespace: Namespaces
-) -> None:
-    """As the in-tree quota counts it: for its grace period, and as long again."""
-    namespace = make_namespace("few")
-    fill(quotas, namespace, 3)
-    stuck = gpu_pod("stuck", 1, nodeName="gone")
-    stuck["metadata"]["finalizers"] = ["example.com/stuck"]
-    assert create(quotas, namespace, stuck) == (201, "")
-    path = f"/api/v1/namespaces/{namespace}/pods/stuck"
-    deleted = quotas.plane.raw("DELETE", f"{path}?gracePeriodSeconds=2")[1]["metadata"]
-    assert deleted["deletionGracePeriodSeconds"] == 2
-    assert_full(quotas, namespace)
-    eventually(lambda: create(quotas, namespace, gpu_pod("next", 1))[0] == 201)
-    assert deleted["uid"] in uids(quotas, namespace)
-    assert deleted["uid"] not in quotas.entered(f"namespace.{namespace}")
-    quotas.plane.raw("PATCH", path, {"metadata": {"finalizers": None}})
 
 
 def test_a_running_replica_shows_what_alerts_and_the_dashboard_ask_of_quotas(

@@ -15,10 +15,10 @@ from tests.build import review
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import Installation
+from tests.e2e.neighbour import concerning_pod, deciding
 from tests.e2e.objects import gpu_pod
 from tests.e2e.quota_cases import POLICIES
 from tests.e2e.quota_fixtures import create
-from tests.e2e.quota_neighbour import concerning_pod, neighbour
 from tests.e2e.quota_site import CONFIG_MAPS, QuotaSite, shared_quotas_text
 
 Namespaces = Callable[[str], str]
@@ -125,7 +125,7 @@ def test_a_client_tries_again_by_itself_while_pods_before_its_own_are_not_stored
     slow, next_one = concerning_pod("slow"), concerning_pod("next")
     for manifest in (slow, next_one):
         manifest["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = 8
-    with neighbour(installation, decide), ThreadPoolExecutor(2) as pool:
+    with deciding(installation, decide), ThreadPoolExecutor(2) as pool:
         first = pool.submit(create, quotas, namespace, slow)
         eventually(lambda: len(quotas.entered(shared_quota)) == 1)
         status, headers, _ = quotas.plane.exchange("POST", path, next_one)
@@ -136,18 +136,6 @@ def test_a_client_tries_again_by_itself_while_pods_before_its_own_are_not_stored
         assert first.result() == (201, "")
         assert "created" in second.result().stdout
     quotas.plane.raw("DELETE", f"{path}?gracePeriodSeconds=0")
-
-
-def test_a_name_that_exists_is_refused_as_the_api_server_refuses_it(
-    quotas: QuotaSite, shared_quota: str, make_namespace: Namespaces
-) -> None:
-    namespace = make_namespace("contended")
-    assert create(quotas, namespace, gpu_pod("one", 1)) == (201, "")
-    eventually(lambda: quotas.metric("gpu_policy_quota_unconfirmed", f'quota="{shared_quota}"') == 0)
-    entered = quotas.entered(shared_quota)
-    status, said = create(quotas, namespace, gpu_pod("one", 1))
-    assert (status, said.endswith('pods "one" already exists')) == (409, True), said
-    assert quotas.entered(shared_quota) == entered
 
 
 def test_reviews_of_made_up_namespaces_leave_no_ledgers(quotas: QuotaSite) -> None:

@@ -14,7 +14,6 @@ import pytest
 from tests.e2e.eventually import eventually
 from tests.e2e.objects import gpu_pod
 from tests.e2e.quota_fixtures import assert_full, create, fill, is_even
-from tests.e2e.quota_neighbour import concerning_pod, neighbour
 from tests.e2e.quota_observer import Observer
 from tests.e2e.quota_proxy import ledger_calls, ledger_writes
 from tests.e2e.quota_site import QuotaSite, ledger_path
@@ -93,35 +92,6 @@ def test_a_ledger_that_somebody_broke_heals_by_itself_and_lets_nobody_beyond_the
     found = next(iter({**change.get("data", {}), **change.get("binaryData", {})}.values()), "")
     assert found in after["data"].get(SET_ASIDE, "")
     assert bool(found) is (SET_ASIDE in after["data"])
-
-
-def test_a_broken_ledger_heals_although_no_pod_asks(quotas: QuotaSite, make_namespace: Namespaces) -> None:
-    namespace, key = few(quotas, make_namespace, 2)
-    assert quotas.plane.raw("PATCH", ledger_path(key), {"data": {DATA: "hello"}})[0] == 200
-    eventually(lambda: SET_ASIDE in quotas.ledger(key)["data"])
-    assert is_even(quotas, namespace)
-
-
-def test_a_pod_that_is_on_its_way_while_its_ledger_is_broken_still_counts(
-    quotas: QuotaSite, make_namespace: Namespaces
-) -> None:
-    """It has its entry and is not stored yet, because another webhook takes its time over it."""
-    namespace, key = few(quotas, make_namespace, 3)
-    goes_on = threading.Event()
-
-    def dawdle(_name: str) -> str:
-        goes_on.wait(3)
-        return ""
-
-    with neighbour(quotas.installation, dawdle), ThreadPoolExecutor(1) as pool:
-        time.sleep(1)  # until the API server knows of it
-        under_way = pool.submit(create, quotas, namespace, concerning_pod("on-its-way"))
-        eventually(lambda: len(quotas.entered(key)) == 4)
-        assert quotas.plane.raw("PATCH", ledger_path(key), {"data": {DATA: "hello"}})[0] == 200
-        assert create(quotas, namespace, gpu_pod("beyond", 1))[0] == 403
-        goes_on.set()
-        assert under_way.result()[0] == 201
-    eventually(lambda: is_even(quotas, namespace))
 
 
 def test_a_ledger_that_is_broken_again_and_again_in_a_storm_lets_nobody_beyond(

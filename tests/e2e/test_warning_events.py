@@ -62,23 +62,6 @@ def test_a_job_is_told_itself_and_only_where_rules_warn(telling: ControlPlane, m
     assert told(telling, audited) == {}
 
 
-def test_a_dry_run_and_a_pod_of_nobody_tell_nothing(
-    telling: ControlPlane, installation: Installation, make_namespace: Any
-) -> None:
-    """A Job of the same namespace comes later, and its Event says that the others had their chance."""
-    namespace = make_namespace("warned")
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "dry", "uid": "d" * 8, "controller": True}
-    dry = gpu_pod("dry")
-    dry["metadata"]["ownerReferences"] = [owner]
-    path = f"/api/v1/namespaces/{namespace}/pods"
-    assert telling.raw("POST", f"{path}?dryRun=All", dry)[0] == 201
-    assert telling.raw("POST", path, gpu_pod("alone"))[0] == 201
-    telling.raw("POST", f"/apis/batch/v1/namespaces/{namespace}/jobs", job("train", gpu_pod("train")))
-    eventually(lambda: "gpuLimits" in told(telling, namespace), seconds=60)
-    assert {one["involvedObject"]["name"] for one in told(telling, namespace).values()} == {"train"}
-    assert 'gpu_policy_warning_events_total{result="written"}' in installation.get("/metrics")[1]
-
-
 def test_a_namespace_in_which_a_pod_was_admitted_can_see_its_policy(telling: ControlPlane, make_namespace: Any) -> None:
     """And no namespace has an object in which nobody asked for a pod, and which no policy names."""
     busy, quiet = make_namespace("warned"), make_namespace("warned")

@@ -91,27 +91,6 @@ def test_server_side_apply_twice_gives_the_same_pod(webhook: Installation, make_
     assert len(spec["containers"][0]["volumeMounts"]) == 1
 
 
-def test_a_server_side_dry_run_shows_the_completed_pod_and_leaves_nothing(
-    webhook: Installation, make_namespace: Namespaces
-) -> None:
-    """As of `kubectl apply --dry-run=server`, which passes through the webhook without a trace."""
-    namespace = make_namespace("enforced")
-    status, tried = webhook.plane.raw("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", gpu_pod("dry"))
-    assert status == 201, tried
-    assert ANNOTATION in tried["metadata"]["annotations"]
-    assert pods(webhook.plane, namespace) == []
-
-
-def test_a_pod_without_gpus_is_not_touched(webhook: Installation, make_namespace: Namespaces) -> None:
-    """The stored pod has no trace of the webhook."""
-    namespace = make_namespace("judged")
-    assert apply(webhook.plane, namespace, pod("web", {"limits": {"cpu": "1"}}))[0] == 0
-    stored = get(webhook.plane, namespace, "web")
-    assert ANNOTATION not in stored["metadata"]["annotations"]
-    assert "affinity" not in stored["spec"]
-    assert "volumes" not in stored["spec"]
-
-
 def test_gpus_in_requests_only_are_explained(webhook: Installation, make_namespace: Namespaces) -> None:
     """Our explanation comes before the API server's, and names the place and the remedy."""
     status, said = apply(webhook.plane, make_namespace("judged"), pod("a", REQUESTS_ONLY))
@@ -141,18 +120,6 @@ def test_pods_of_workloads_are_completed_when_controllers_create_them(
     made = eventually(lambda: pods(cluster, namespace))
     assert made[0]["metadata"]["annotations"][ANNOTATION].startswith("tolerations,nodeAffinity")
     assert made[0]["spec"]["containers"][0]["volumeMounts"][0]["mountPath"] == "/dev/shm"
-
-
-def test_violations_are_refused_all_at_once(webhook: Installation, make_namespace: Namespaces) -> None:
-    """One refusal names the contradiction, the maximum and the variable."""
-    manifest = gpu_pod("wrong", gpus=9, nodeSelector={"example.com/pool": "cpu"})
-    manifest["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
-    status, said = apply(webhook.plane, make_namespace("enforced"), manifest)
-    assert status == 1
-    assert "3 violations" in said
-    assert "requests 9 GPUs; the policy allows at most 8 per pod. Request 8 or fewer." in said
-    assert "example.com/pool In [cpu]; the policy requires example.com/pool In [gpu]" in said
-    assert 'NVIDIA_VISIBLE_DEVICES]: is "all" in a container that requests GPUs' in said
 
 
 def test_mode_warn_changes_nothing_and_says_everything(webhook: Installation, make_namespace: Namespaces) -> None:
@@ -240,13 +207,6 @@ def test_an_edited_policy_holds_within_seconds_and_a_broken_one_never(
     assert _refused(webhook.plane, namespace, gpu_pod("two"))
     (webhook.policies / f"{namespace}.yaml").unlink()
     eventually(lambda: not _refused(webhook.plane, namespace, gpu_pod("two")))
-
-
-def test_a_missing_runtime_class_is_not_injected(webhook: Installation, make_namespace: Namespaces) -> None:
-    """A pod with a RuntimeClass that does not exist would be refused by Kubernetes."""
-    namespace = make_namespace("enforced")
-    assert apply(webhook.plane, namespace, gpu_pod("plain"))[0] == 0
-    assert "runtimeClassName" not in get(webhook.plane, namespace, "plain")["spec"]
 
 
 def test_a_terminating_pod_loses_its_finalizer_although_the_policy_now_forbids_it(

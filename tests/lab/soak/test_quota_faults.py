@@ -10,9 +10,9 @@ import pytest
 
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import Installation
+from tests.e2e.neighbour import concerning_pod, deciding
 from tests.e2e.objects import gpu_pod
 from tests.e2e.quota_fixtures import assert_full, create, fill, is_even, uids
-from tests.e2e.quota_neighbour import concerning_pod, neighbour
 from tests.e2e.quota_proxy import ledger_calls, ledger_writes
 from tests.e2e.quota_site import CONFIG_MAPS, QuotaSite
 from webhook.ledger.entries import PREFIX
@@ -72,7 +72,7 @@ def haunted(quotas: QuotaSite, installation: Installation) -> dict[str, str]:
     namespaces = {sort: quotas.plane.namespace(f"few-{sort}") for sort in ("quota", "webhook", "kill")}
     with resource_quota(quotas, namespaces["quota"]):
         refused_by(quotas, namespaces["quota"], "exceeded quota: in-tree")
-    with neighbour(installation, lambda _: "not on my watch"):
+    with deciding(installation, lambda _: "not on my watch"):
         refused_by(quotas, namespaces["webhook"], "not on my watch")
     died_before_the_answer(quotas, namespaces["kill"])
     return namespaces
@@ -113,7 +113,7 @@ def test_an_entry_is_not_taken_from_a_pod_that_is_still_on_its_way(
         return ""
 
     path = f"/api/v1/namespaces/{namespace}/pods?dryRun=All"
-    with neighbour(installation, decide), ThreadPoolExecutor(1) as pool:
+    with deciding(installation, decide), ThreadPoolExecutor(1) as pool:
         eventually(lambda: quotas.plane.raw("POST", path, concerning_pod("probe")) and asked.is_set())
         slow = pool.submit(create, quotas, namespace, concerning_pod("slow"))
         eventually(lambda: len(quotas.entered(f"namespace.{namespace}")) == 4)
