@@ -78,20 +78,6 @@ spec:
   rules:
     cudaDriver: {{steer: false, unknown: deny}}
 {JUDGED}""",
-    "warnedcuda": f"""\
-spec:
-  namespaces: ["warnedcuda-*"]
-  rules:
-    cudaDriver: {{mode: warn, unknown: warn}}
-{JUDGED}""",
-    "growing": f"""\
-spec:
-  namespaces: ["growing-*"]
-  nodePools:
-    - {{name: spot, labels: {{pool: spot}}, driver: "580.95.05", product: NVIDIA-H100-80GB-HBM3}}
-  rules:
-    cudaDriver: {{steer: false}}
-{JUDGED}""",
     "held": f"""\
 spec:
   namespaces: ["held-*"]
@@ -133,16 +119,6 @@ spec:
   rules:
     cudaDriver: {{steer: false}}
     priorityClass: {{mode: enforce, allowed: ["practice-*"]}}
-{JUDGED}""",
-    "practised": f"""\
-spec:
-  namespaces: ["practised-*"]
-  rules:
-    cudaDriver: {{steer: false}}
-    driverCapabilities: {{mode: enforce}}
-    priorityClass: {{mode: enforce, name: practice-training}}
-    replicaSpread: {{mode: enforce, inject: preferred}}
-    timeLimit: {{mode: enforce, max: 8h, longer: cap}}
 {JUDGED}""",
     "placed": f"""\
 spec:
