@@ -15,8 +15,6 @@ from tests.lab.benchmarks import (
     apiserver_cases,
     cluster,
     direct,
-    gatekeeper,
-    injections,
     runs,
     through_apiserver,
     wrk,
@@ -108,28 +106,13 @@ def test_decisions_of_another_kind_are_an_error(after) -> None:
 
 
 def test_pods_that_are_stored_otherwise_are_an_error() -> None:
-    expected = injections.completed(POD, {"gpupolicy.dev/injected": "all"})
+    expected = apiserver_cases.completed(POD, {"gpupolicy.dev/injected": "all"})
     other = {**expected, "metadata": {**expected["metadata"], "name": "p-2", "uid": "2"}}
-    injections.demand_all([expected, other], expected, range(2, 3), "product")
+    apiserver_cases.demand_all([expected, other], expected, range(2, 3), "product")
     with pytest.raises(runs.WrongAnswerError, match="1 pods were stored; 2 to 4 are expected"):
-        injections.demand_all([expected], expected, range(2, 5), "product")
+        apiserver_cases.demand_all([expected], expected, range(2, 5), "product")
     with pytest.raises(runs.WrongAnswerError, match="p-1 is not as it should be: /metadata/annotations"):
-        injections.demand_all([expected, POD], expected, range(2, 3), "product")
-
-
-@pytest.mark.parametrize(
-    ("named", "reason"),
-    [
-        pytest.param(None, "the variable GATEKEEPER names no binary", id="not named"),
-        pytest.param("/nowhere", "/nowhere, which GATEKEEPER names, is no program", id="not there"),
-        pytest.param(sys.executable, None, id="a program"),
-    ],
-)
-def test_gatekeeper_is_left_out_with_a_reason(monkeypatch, named, reason) -> None:
-    monkeypatch.delenv("GATEKEEPER", raising=False)
-    if named is not None:
-        monkeypatch.setenv("GATEKEEPER", named)
-    assert gatekeeper.missing() == reason
+        apiserver_cases.demand_all([expected, POD], expected, range(2, 3), "product")
 
 
 @needs_wrk

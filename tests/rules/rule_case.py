@@ -7,7 +7,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.lab.fuzz.seen import Oracle
 from tests.rules.samples import mutations, settings_of
 from webhook.model.edits import apply
 from webhook.model.pod_reader import pod_from_raw
@@ -45,24 +44,19 @@ class RuleCase:
     - `values` generates any that a policy file may have;
     - `enforced` are those of the policies by which benchmarks enforce every rule;
     - `injecting` are those under which it injects into `tests.build.wanting_pod()`, None if it never injects;
-    - `fuzzed` are those of the fuzzer's policies, with every setting that `oracle` reads.
+    - `fuzzed` are those of the fuzzer's policies.
 
     `completes_every_gpu_pod`: under `injecting` it completes every pod that requests two NVIDIA GPUs, unless the
     author wrote the same things. `completes_when_enforced`: so it does under `enforced`.
-
-    `oracle` says a second time, from the JSON alone, what the rule must and must not do. Where `reads_claims`, it also
-    says it of pods that have resource claims.
     """
 
     pods: Callable[[Raw], RulePods]
     values: Settings
     enforced: Raw
     fuzzed: Raw
-    oracle: Oracle
     injecting: Raw | None = None
     completes_every_gpu_pod: bool = False
     completes_when_enforced: bool = True
-    reads_claims: bool = False
 
     def judging(self, rule: Rule, pods: RulePods) -> RuleSettings:
         """The settings under which its pods are judged."""

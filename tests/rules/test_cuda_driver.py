@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.facts.samples import device_class, node
-from tests.lab.fuzz.oracles import places
 from tests.rules.rule_case import RuleCase, RulePods, any_of, spec_with, tolerating_gpu_nodes
 from tests.rules.samples import container, mutated, pod, settings_of, term, terms, violations
 from webhook.facts.facts import ClusterFacts
@@ -440,6 +439,5 @@ CASE = RuleCase(
         "forwardCompat": "deny",
         "images": {"registry.example.com/new/*": "13.0", "registry.example.com/train:*": "none"},
     },
-    oracle=places.cuda_driver,
     completes_every_gpu_pod=True,
 )

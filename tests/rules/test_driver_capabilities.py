@@ -4,7 +4,6 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.lab.fuzz.oracles import containers
 from tests.rules.rule_case import RuleCase, RulePods, any_of
 from tests.rules.samples import Cluster, advice, asked, container, each, is_left_alone, mutated, pod, settings_of
 from webhook.model.image import ImageConfig, ImageInfo
@@ -184,6 +183,5 @@ CASE = RuleCase(
     enforced={},
     injecting={},
     fuzzed={"capabilities": ["compute", "utility"], "alsoWithEnvFrom": False},
-    oracle=containers.driver_capabilities,
     completes_every_gpu_pod=True,
 )

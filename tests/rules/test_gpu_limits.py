@@ -4,7 +4,6 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.lab.fuzz.oracles import amounts
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with
 from tests.rules.samples import container, each, is_left_alone, messages, mutated, pod, settings_of, violations
 from webhook.rules.gpu_limits import RULE
@@ -248,5 +247,4 @@ CASE = RuleCase(
     enforced={"maxPerPod": 8},
     injecting=REPAIR,
     fuzzed={"requestsOnly": "deny", "maxPerContainer": 8, "maxPerPod": 12},
-    oracle=amounts.gpu_limits,
 )

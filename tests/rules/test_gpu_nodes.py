@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.facts.samples import GPU_TAINT, node, runtime_class
-from tests.lab.fuzz.oracles import places
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with, tolerating_gpu_nodes
 from tests.rules.samples import NOTHING_KNOWN, container, each, pod, settings_of, violations
 from webhook.facts.facts import ClusterFacts
@@ -247,5 +246,4 @@ CASE = RuleCase(
     values=any_of(taints=st.lists(_TAINT, min_size=1)),
     enforced={},
     fuzzed={"taints": [{"key": "nvidia.com/gpu"}, {"key": "sku", "value": "gpu"}]},
-    oracle=places.gpu_nodes,
 )

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.lab.fuzz.oracles import amounts
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
 from tests.rules.samples import container, each, messages, pod, settings_of, term, terms
 from webhook.quota.amounts import MIG_RESOURCES
@@ -248,5 +247,4 @@ CASE = RuleCase(
     ),
     enforced={"gpus": 1000, "byModel": {"H100": 500, "T4": 500}},
     fuzzed={"gpus": 10},
-    oracle=amounts.gpu_quota,
 )

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from tests.build import policy
 from tests.facts.samples import node
-from tests.lab.fuzz.oracles import places
 from tests.rules.gpu_type_samples import (
     A100,
     GKE_T4,
@@ -415,7 +414,6 @@ CASE = RuleCase(
     enforced={"denied": ["H100"]},
     injecting={"prefer": ["RTX-3090"]},
     fuzzed={"denied": ["H100"]},
-    oracle=places.gpu_types,
     completes_every_gpu_pod=True,
     completes_when_enforced=False,
 )

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.lab.fuzz.oracles import containers
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with
 from tests.rules.samples import Cluster, container, each, messages, pod, settings_of, violations
 from webhook.rules.image_pinning import RULE
@@ -235,5 +234,4 @@ CASE = RuleCase(
     values=any_of(require=st.sampled_from(("tag", "digest")), registries=st.lists(_REGISTRIES, max_size=2)),
     enforced={"registries": ["nvcr.io", "registry.example.com"]},
     fuzzed={"require": "tag", "registries": []},
-    oracle=containers.image_pinning,
 )

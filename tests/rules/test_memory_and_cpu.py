@@ -2,7 +2,6 @@
 
 from hypothesis import strategies as st
 
-from tests.lab.fuzz.oracles import amounts
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
 from tests.rules.samples import Cluster, container, each, messages, pod, settings_of, violations
 from webhook.model.node import NodeClass
@@ -211,5 +210,4 @@ CASE = RuleCase(
     values=any_of(memoryLimit=st.booleans(), cpuRequest=st.booleans(), memoryRequestEqualsLimit=st.booleans()),
     enforced=EQUAL,
     fuzzed={"memoryLimit": True, "cpuRequest": True, "memoryRequestEqualsLimit": False},
-    oracle=amounts.memory_and_cpu,
 )

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.lab.fuzz.oracles import containers
 from tests.rules.rule_case import RuleCase, RulePods, any_of
 from tests.rules.samples import advice, container, each, is_left_alone, mutated, pod, settings_of
 from webhook.rules.nccl_env import RULE
@@ -332,6 +331,5 @@ CASE = RuleCase(
     enforced={"env": {"NCCL_DEBUG": "WARN", "NCCL_IB_DISABLE": "1"}},
     injecting={"env": {"NCCL_DEBUG": "WARN"}},
     fuzzed={"minGpus": 2, "env": {"NCCL_DEBUG": "WARN"}, "alsoWithEnvFrom": False},
-    oracle=containers.nccl_env,
     completes_every_gpu_pod=True,
 )

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.lab.fuzz.oracles import places
 from tests.rules.rule_case import RuleCase, RulePods, any_of, spec_with
 from tests.rules.samples import (
     container,
@@ -297,6 +296,5 @@ CASE = RuleCase(
         "required": [{"key": "pool", "operator": "In", "values": ["gpu"]}],
         "preferred": [{"key": "zone", "operator": "In", "values": ["a"], "weight": 10}],
     },
-    oracle=places.node_affinity,
     completes_every_gpu_pod=True,
 )

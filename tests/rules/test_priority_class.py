@@ -4,7 +4,6 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.lab.fuzz.oracles import times
 from tests.rules.rule_case import RuleCase, RulePods, spec_with
 from tests.rules.samples import Cluster, advice, container, each, is_left_alone, mutated, pod, settings_of, violations
 from webhook.model.node import PriorityClass
@@ -245,6 +244,5 @@ CASE = RuleCase(
     enforced={"name": "training", "allowed": ["training"]},
     injecting={"name": "training"},
     fuzzed={"name": "training", "allowed": ["urgent"], "whenMissing": "silent"},
-    oracle=times.priority_class,
     completes_every_gpu_pod=True,
 )

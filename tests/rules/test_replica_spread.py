@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import strategies as st
 
-from tests.lab.fuzz.oracles import places
 from tests.rules.rule_case import RuleCase, RulePods
 from tests.rules.samples import NOTHING_KNOWN, Cluster, container, each, is_left_alone, mutated, pod, settings_of
 from webhook.model.pod_reader import pod_from_raw
@@ -124,5 +123,4 @@ CASE = RuleCase(
     enforced={"inject": "preferred"},
     injecting={"inject": "preferred"},
     fuzzed={"inject": "preferred"},
-    oracle=places.replica_spread,
 )

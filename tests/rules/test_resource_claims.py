@@ -4,7 +4,6 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.lab.fuzz.oracles import claims
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
 from tests.rules.samples import Cluster, container, each, pod, settings_of, violations
 from webhook.model.claims import CLAIM, TEMPLATE, TOO_LARGE, ClaimObject, Devices, requested_classes, requests_of
@@ -205,6 +204,4 @@ CASE = RuleCase(
     ),
     enforced=WITHOUT_OTHER,
     fuzzed={"adminAccess": [], "deviceClasses": {"allowed": [], "denied": ["*.example.com"]}},
-    oracle=claims.resource_claims,
-    reads_claims=True,
 )

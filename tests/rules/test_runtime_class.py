@@ -4,7 +4,6 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.lab.fuzz.oracles import containers
 from tests.rules.rule_case import RuleCase, RulePods, any_of, tolerating_gpu_nodes
 from tests.rules.samples import (
     NVIDIA,
@@ -188,6 +187,5 @@ CASE = RuleCase(
     enforced={},
     injecting={},
     fuzzed={"name": "nvidia", "whenMissing": "silent"},
-    oracle=containers.runtime_class,
     completes_every_gpu_pod=True,
 )

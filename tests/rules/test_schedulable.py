@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from tests.facts.samples import device_class, node
 from tests.facts.test_matching_nodes_properties import NODES, PODS, RUNTIME_CLASSES
-from tests.lab.fuzz.oracles import places
 from tests.rules.gpu_cluster import CLUSTER, MIG, PLAIN, POOL, PRODUCT, T4, asking, told
 from tests.rules.rule_case import RuleCase, RulePods, requesting, tolerating_gpu_nodes
 from tests.rules.samples import NOTHING_KNOWN, Cluster, container, each, pod, settings_of, term, terms, violations
@@ -236,5 +235,4 @@ CASE = RuleCase(
     values=st.just({}),
     enforced={},
     fuzzed={},
-    oracle=places.schedulable,
 )

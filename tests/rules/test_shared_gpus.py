@@ -8,7 +8,6 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.gpus import discovered_labels as labels
-from tests.lab.fuzz.oracles import amounts
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting, tolerating_gpu_nodes
 from tests.rules.samples import Cluster, container, each, messages, pod, settings_of, violations
 from webhook.facts.facts import ClusterFacts
@@ -251,5 +250,4 @@ CASE = RuleCase(
     enforced=REFUSED,
     injecting={"isolation": "shared"},
     fuzzed=REFUSED,
-    oracle=amounts.shared_gpus,
 )

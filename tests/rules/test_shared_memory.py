@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.gpus import discovered_labels as labels
-from tests.lab.fuzz.oracles import containers
 from tests.rules.memory_volumes import AT_SHM, OURS, memory_volume, nodes, trainer
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with
 from tests.rules.samples import Cluster, advice, container, each, is_left_alone, mutated, pod, settings_of
@@ -380,6 +379,5 @@ CASE = RuleCase(
     enforced={},
     injecting={"size": "1Gi"},
     fuzzed={"minGpus": 2, "memoryFraction": 0.5},
-    oracle=containers.shared_memory,
     completes_every_gpu_pod=True,
 )

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.lab.fuzz.oracles import times
 from tests.rules.rule_case import RuleCase, RulePods, spec_with
 from tests.rules.samples import advice, container, each, is_left_alone, messages, mutated, pod, settings_of
 from webhook.rules.time_limit import RULE
@@ -223,5 +222,4 @@ CASE = RuleCase(
         "missing": "inject",
         "longer": "refuse",
     },
-    oracle=times.time_limit,
 )

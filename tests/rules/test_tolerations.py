@@ -7,7 +7,6 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.lab.fuzz.oracles import places
 from tests.rules.rule_case import RuleCase, RulePods, any_of
 from tests.rules.samples import Cluster, container, each, is_left_alone, mutated, pod, settings_of
 from tests.strategies import tolerations
@@ -264,6 +263,5 @@ CASE = RuleCase(
             {"key": "team", "operator": "Equal", "value": "ml", "resources": []},
         ]
     },
-    oracle=places.tolerations,
     completes_every_gpu_pod=True,
 )

@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import strategies as st
 
-from tests.lab.fuzz.oracles import devices
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with
 from tests.rules.samples import container, each, is_left_alone, messages, mutated, pod
 from tests.rules.visible_devices_samples import IMAGES_MAY, PRIVILEGED, VOID, device
@@ -257,5 +256,4 @@ CASE = RuleCase(
     enforced={},
     injecting={},
     fuzzed={"wholeNodes": "deny"},
-    oracle=devices.visible_devices,
 )

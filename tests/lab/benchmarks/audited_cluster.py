@@ -58,14 +58,6 @@ def expected() -> Counter[str]:
     return verdicts + Counter(pods=PODS, workloads=len(tops), read=PODS + len(tops))
 
 
-def gpu_workloads() -> tuple[int, int]:
-    """How many of the workloads that people made have GPUs, and how many GPUs their pods use."""
-    kinds = [kind for kind, count in _SHARES.items() for _ in range(count)]
-    makers = sorted(range(len(kinds)), key=lambda number: kinds[number] in _MAKE_MAKERS)
-    used = (_gpus(makers[number % len(makers)]) for number in range(PODS))
-    return sum(_gpus(number) > 0 for number in range(len(kinds))), sum(used)
-
-
 def _verdict(number: int, node: int | None = None) -> str:
     """What an audit says of a workload, or of a pod of it on a node: too many GPUs for their namespace, GPUs without
     asking, or GPUs of a model that is denied.

@@ -1,9 +1,9 @@
-"""Pods created per second through a real API server: with the product, without a webhook, and beside its peers.
+"""Pods created per second through a real API server: with the product, without a webhook, and beside CEL policies.
 
     python -m tests.lab.benchmarks.through_apiserver
 
-Needs wrk and a control plane (KUBEBUILDER_ASSETS); Gatekeeper is among the peers where the variable GATEKEEPER names
-its binary. Rounds are interleaved; medians are printed. After them the bursts: 500 creates at once, twice, then 32.
+Needs wrk and a control plane (KUBEBUILDER_ASSETS). Rounds are interleaved; medians are printed. After them the bursts:
+500 creates at once, twice, then 32.
 
 The product has the policies that it is shipped with, and no quota, since they have no number; to these come a hundred
 namespaces with a file of their own, nodes of which some cannot run the pod, and their RuntimeClass. Every create has to
@@ -21,11 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.control_plane import ControlPlane
-from tests.lab.benchmarks import gatekeeper
 from tests.lab.benchmarks.answers import counted, demand_counted
-from tests.lab.benchmarks.apiserver_cases import Case, cases_of
+from tests.lab.benchmarks.apiserver_cases import Case, Raw, cases_of, demand_all
 from tests.lab.benchmarks.cluster import SHIPPED, nodes, write_policies
-from tests.lab.benchmarks.injections import Raw, demand_all
 from tests.lab.benchmarks.planes import control_plane, named
 from tests.lab.benchmarks.runs import demand, head, need, row, sized
 from tests.lab.benchmarks.served import Served, minimal, product, serve
@@ -53,10 +51,6 @@ def main() -> None:
         write_policies(policies, 100, SHIPPED.read_text())
         started = {"product": product(policies, f"--kubeconfig={plane.kubeconfig}"), "minimal Flask": minimal}
         servers = {name: stack.enter_context(serve(Path(folder), name, one)) for name, one in started.items()}
-        if reason := gatekeeper.missing():
-            print(f"Gatekeeper is left out: {reason}\n")
-        else:
-            servers["Gatekeeper"] = stack.enter_context(gatekeeper.gatekeeper(plane, Path(folder)))
         bench = Bench(plane, Path(folder) / "pod.json", servers["product"])
         cases = cases_of(plane, servers, policies, bench.base)
         _table(bench, cases)

@@ -51,7 +51,6 @@ PRIORITIES = {
     one["metadata"]["name"]: (one["value"], one.get("preemptionPolicy", "PreemptLowerPriority"))
     for one in PRIORITY_CLASSES
 }
-DEFAULT_PRIORITY = "ordinary"
 
 
 def _template(name: str, request: Raw, namespace: str) -> Raw:

@@ -2,16 +2,14 @@
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import jsonpatch
 
-from tests.lab.fuzz.raw import Raw, is_uncertain, reserved
 from tests.lab.fuzz.reviews import Case
-from tests.lab.fuzz.seen import Seen
 from tests.lab.fuzz.world import SETTINGS, Reply, World
-from tests.rules.every_rule import CASES
 from tests.rules.validity import lost
 from webhook.outcome import MOST_WARNED, Finding, FindingKind, Outcome
 
@@ -26,7 +24,11 @@ REPLACEABLE = frozenset(
         "/metadata/annotations/gpupolicy.dev/policy",
     }
 )
-"""The only words of an author that are ever replaced: the oracles of two rules say when, the last is the stamp."""
+"""The only words of an author that are ever replaced, by two rules; the last is the stamp."""
+GPU = re.compile(r"(nvidia\.com|amd\.com|gpu\.intel\.com|deviceclass\.resource\.kubernetes\.io)/", re.ASCII)
+"""What names of GPUs begin with."""
+
+Raw = dict[str, Any]
 
 Complaint = tuple[str, str]
 """What it is about, the key of a rule or a word, and a sentence."""
@@ -104,14 +106,8 @@ def _create(world: World, case: Case, mutated: Reply) -> Iterator[Complaint]:
         yield from _violation(finding)
     if case.namespace == "warned" and (outcome.injections or not response["allowed"] or (judged and judged.refusals)):
         yield "mode", "changed or refused where rules only warn"
-    seen = Seen(case.object, after, settings, outcome, judged)
-    if case.is_sound and (judged or not response["allowed"]):
-        is_certain = not is_uncertain(case.object)
-        for key, rule_case in CASES.items():
-            if is_certain or rule_case.reads_claims:
-                yield from ((key, complaint) for complaint in rule_case.oracle(seen))
     if case.is_sound and case.number % 4 == 0:
-        yield from _as_a_job(world, case, seen)
+        yield from _as_a_job(world, case, repairs=settings["gpuLimits"]["requestsOnly"] == "repair")
 
 
 def _judged(world: World, case: Case, after: Raw) -> Any:
@@ -129,10 +125,16 @@ def _changes(before: Raw, after: Raw, outcome: Outcome) -> Iterator[Complaint]:
     for place in lost(before, after):
         if place not in REPLACEABLE:
             yield "author", f"{place} was changed or taken away"
-    if before != after and not is_uncertain(before):
-        gpus = reserved(before) if outcome.injected else True
-        if not gpus:
-            yield "without GPUs", f"changed by {outcome.injected}"
+    if outcome.injected and not _may_have_gpus(before):
+        yield "without GPUs", f"changed by {outcome.injected}"
+
+
+def _may_have_gpus(pod: Raw) -> bool:
+    """Whether a container asks for anything that is called like a GPU, or by a claim."""
+    spec = pod.get("spec")
+    found = [spec.get(key) for key in ("initContainers", "containers")] if isinstance(spec, dict) else []
+    asked = json.dumps([one.get("resources") for some in found if isinstance(some, list) for one in some if one])
+    return bool(GPU.search(asked)) or '"claims"' in asked or "resourceClaims" in json.dumps(spec)
 
 
 def _violation(finding: Finding) -> Iterator[Complaint]:
@@ -159,7 +161,7 @@ def _update(world: World, case: Case, judged: Reply) -> Iterator[Complaint]:
             yield "update", f"refused for {sorted(more)}, which a create is not"
 
 
-def _as_a_job(world: World, case: Case, seen: Seen) -> Iterator[Complaint]:
+def _as_a_job(world: World, case: Case, *, repairs: bool) -> Iterator[Complaint]:
     """A Job of one such pod is refused by the rules that refuse the pod, and by no others."""
     template = {"metadata": {**case.object["metadata"]}, "spec": case.object["spec"]}
     job = {
@@ -176,7 +178,7 @@ def _as_a_job(world: World, case: Case, seen: Seen) -> Iterator[Complaint]:
     of_pod = _refusals_of_pod(world, case, pod)
     outcome = reply.decision.outcome if reply.decision else None
     of_job = {finding.rule for finding in outcome.refusals} if outcome else set()
-    repaired = seen.settings["gpuLimits"]["requestsOnly"] == "repair" and "gpuLimits" in of_job - of_pod
+    repaired = repairs and "gpuLimits" in of_job - of_pod
     if of_pod != of_job - ({"gpuLimits"} if repaired else set()):
         yield "workloads", f"the pod is refused by {sorted(of_pod)}, a Job of it by {sorted(of_job)}"
 

@@ -4,9 +4,14 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.lab.fuzz.raw import GPUS, PASSTHROUGH, SHARED, SLICES, WHOLE
-
 Raw = dict[str, Any]
+
+WHOLE = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
+SHARED = ("nvidia.com/gpu.shared",)
+SLICES = ("nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb", "nvidia.com/mig-1g.10gb.shared", "amd.com/cpx_nps4")
+PASSTHROUGH = ("nvidia.com/pgpu", "nvidia.com/GA102GL_A10")
+GPUS = frozenset((*WHOLE, *SHARED, *SLICES, *PASSTHROUGH))
+"""The names of GPUs that are GPUs for certain."""
 Draw = random.Random
 
 IMAGES = {

@@ -1,7 +1,4 @@
-"""The world in which reviews are judged: one cluster, and namespaces whose policies turn every rule on.
-
-Policies stand here with every setting that an oracle reads, so that oracles need no defaults.
-"""
+"""The world in which reviews are judged: one cluster, and namespaces whose policies turn every rule on."""
 
 import json
 import tempfile
