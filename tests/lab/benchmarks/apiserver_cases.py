@@ -20,7 +20,6 @@ from tests.e2e.control_plane import ControlPlane
 from tests.lab.benchmarks.minimal import ANNOTATIONS
 from tests.lab.benchmarks.runs import demand
 from tests.lab.benchmarks.served import Served
-from webhook.engine.mutating import stamp_of
 from webhook.policy.loader import load
 
 Raw = dict[str, Any]
@@ -204,7 +203,7 @@ class Case:
 def cases_of(plane: ControlPlane, servers: Mapping[str, Served], policies: Path, base: Raw) -> list[Case]:
     """All ways; `servers` are the product and the minimal webhook."""
     (product, one), (minimal, other) = servers.items()
-    stamp = stamp_of(load(policies).for_namespace("bench"))
+    stamp = load(policies).for_namespace("bench").stamp
     pod = completed(base, {"gpupolicy.dev/injected": _RULES, "gpupolicy.dev/policy": stamp})
     return [
         Case("no webhook", base, base),
