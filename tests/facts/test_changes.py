@@ -154,23 +154,6 @@ def test_nothing_is_remembered_of_another_machine_with_the_same_name():
     assert facts_of(after).largest("nvidia.com/gpu") == 0
 
 
-def test_a_change_of_runtime_classes_keeps_the_nodes_and_what_is_known_about_them():
-    snapshot = Snapshot.of([gpu_node("a")], [runtime_class("runc")])
-    changed = snapshot.with_class("runtime_classes", runtime_class("nvidia"))
-    assert changed.nodes is snapshot.nodes
-    assert {"runc", "nvidia"} == set(changed.runtime_classes)
-    assert {"nvidia"} == set(changed.without_class("runtime_classes", "runc").runtime_classes)
-    assert {"runc"} == set(snapshot.runtime_classes)
-
-
-def test_runtime_classes_that_stay_as_they_are_give_the_same_snapshot():
-    snapshot = Snapshot.of((), [runtime_class("runc")])
-    assert snapshot.with_class("runtime_classes", runtime_class("runc")) is snapshot
-    assert snapshot.with_classes("runtime_classes", [runtime_class("runc")]) is snapshot
-    assert snapshot.without_class("runtime_classes", "nvidia") is snapshot
-    assert snapshot.with_class("runtime_classes", {"handler": "nameless"}) is snapshot
-
-
 def test_priority_classes_come_and_go_and_the_nodes_stay():
     snapshot = Snapshot.of([gpu_node("a")], [runtime_class("runc")], [priority_class("low", 10)])
     changed = snapshot.with_class("priority_classes", priority_class("high", 1000, is_default=True))
@@ -189,12 +172,3 @@ def test_priority_classes_that_stay_as_they_are_give_the_same_snapshot():
     assert snapshot.with_classes("priority_classes", [priority_class("low")]) is snapshot
     assert snapshot.without_class("priority_classes", "high") is snapshot
     assert snapshot.with_class("priority_classes", {"value": 1}) is snapshot
-
-
-def test_nodes_of_another_snapshot_leave_the_classes_as_they_are():
-    snapshot = Snapshot.of([gpu_node("a")], [runtime_class("runc")], [priority_class("low")])
-    others = Snapshot.of([gpu_node("b"), {}])
-    taken = snapshot.with_nodes_of(others)
-    assert (set(taken.nodes), taken.unreadable) == ({"b"}, 1)
-    assert (set(taken.runtime_classes), set(taken.priority_classes)) == ({"runc"}, {"low"})
-    assert snapshot.with_nodes_of(snapshot.with_classes("priority_classes", [])) is snapshot

@@ -143,16 +143,6 @@ def test_what_makes_no_sense_is_left_out(raw: Any) -> None:
     assert EMPTY.with_claim(TEMPLATE, raw) is EMPTY
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [None, [], {"spec": []}, {"spec": {"devices": {"requests": {}}}}, {"spec": {"devices": {"requests": [None, 7]}}}],
-)
-def test_a_claim_without_a_request_that_can_be_read_is_known_and_says_nothing(spec: Any) -> None:
-    found = of_templates({"metadata": {"name": "t", "namespace": "team"}, "spec": spec}).get("team", "t")
-    assert found
-    assert not any(found)
-
-
 def test_the_largest_claim_that_is_remembered_takes_a_few_kilobytes() -> None:
     classes = [f"{number:02d}" + "x" * 14 for number in range(MOST_DEVICES)]
     found = of_templates(template("t", *classes)).get("team", "t")

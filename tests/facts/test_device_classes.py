@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.facts.samples import GPU_TAINT, device_class, facts_of, node, pod
-from webhook.facts.snapshot import EMPTY, Snapshot
+from webhook.facts.snapshot import Snapshot
 from webhook.model.node import NodeClass
 
 GPU = "nvidia.com/gpu"
@@ -72,28 +72,3 @@ def test_changes_of_classes_are_followed() -> None:
     assert not facts_of(snapshot.without_class("device_classes", "b")).feasible_nodes(asking)
     assert snapshot.with_class("device_classes", device_class("b", GPU)) is snapshot
     assert not facts_of(UNKNOWN.with_classes("device_classes", [])).feasible_nodes(asking)
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        None,
-        {},
-        {"metadata": {"name": 7}, "spec": {"extendedResourceName": GPU}},
-        {"metadata": {"name": "a"}, "spec": []},
-        {"metadata": {"name": "a"}, "spec": {"extendedResourceName": [GPU]}},
-    ],
-    ids=["nothing", "empty", "no name", "no spec", "no text"],
-)
-def test_what_makes_no_sense_gives_nothing(raw: Any) -> None:
-    for snapshot in (EMPTY.with_classes("device_classes", [raw]), EMPTY.with_class("device_classes", raw)):
-        assert not facts_of(snapshot).feasible_nodes(pod(gpus={GPU: 1}))
-        assert not {one.extended for one in (snapshot.device_classes or {}).values()} - {""}
-
-
-def test_nodes_and_other_classes_change_without_it() -> None:
-    changed = (
-        BY_CLASS.with_node(node("another")).with_classes("runtime_classes", []).with_classes("priority_classes", [])
-    )
-    assert facts_of(changed.without_node("another")).feasible_nodes(pod(gpus={GPU: 8}))
-    assert facts_of(BY_CLASS.with_nodes_of(EMPTY)).feasible_nodes(pod(gpus={GPU: 8}))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.facts.samples import GPU_TAINT, expressions, fields, node, pod, priority_class, runtime_class
+from tests.facts.samples import node, pod, priority_class, runtime_class
 from tests.facts.test_matching_nodes_properties import GPUS, KEYS, PODS, RUNTIME_CLASSES, TAINTS, VALUES
 from tests.gpus import discovered_labels as labels
 from tests.images.replicas import Clock, Registries, config, looking_up
@@ -26,35 +26,11 @@ H100 = NodePool(
     8,
 )
 T4 = NodePool("t4", (("nvidia.com/gpu.product", "Tesla-T4"), ("pool", "t4"), ("zone", "b")), (), GPU)
-BOTH = {"NVIDIA-H100-80GB-HBM3", "Tesla-T4"}
-
-
-def products(facts: Facts, asking: Pod) -> set[str]:
-    return {candidate.labels["nvidia.com/gpu.product"] for candidate in facts.matching_nodes(asking)}
 
 
 def asking(**parts: object) -> Pod:
     """A pod with a GPU that tolerates GPU nodes."""
     return pod(gpus={"nvidia.com/gpu": 1}, **{"tolerations": [{"operator": "Exists"}], **parts})
-
-
-@pytest.mark.parametrize(
-    ("wanted", "expected"),
-    [
-        pytest.param(asking(), BOTH, id="all that it asks for"),
-        pytest.param(asking(tolerations=[]), {"Tesla-T4"}, id="a taint that it does not tolerate"),
-        pytest.param(asking(nodeSelector={"zone": "a"}), {"NVIDIA-H100-80GB-HBM3"}, id="nodeSelector"),
-        pytest.param(asking(nodeSelector={"rack": "1"}), set(), id="a label that no pool declares"),
-        pytest.param(asking(terms=[expressions(("pool", "NotIn", ["h100"]))]), {"Tesla-T4"}, id="required affinity"),
-        pytest.param(pod(gpus={"amd.com/gpu": 1}), set(), id="a GPU resource that no pool has"),
-        pytest.param(asking(nodeName="h100"), set(), id="bound to a node by name"),
-        pytest.param(asking(terms=[fields(("metadata.name", "In", ["h100", "n1"]))]), set(), id="to some by field"),
-        pytest.param(asking(terms=[fields(("metadata.name", "NotIn", ["n1"]))]), BOTH, id="kept off a node by name"),
-        pytest.param(asking(nodeSelector={"kubernetes.io/hostname": "h100"}), set(), id="bound by host name"),
-    ],
-)
-def test_a_pool_is_a_candidate_where_a_node_of_it_would_be(wanted: Pod, expected: set[str]) -> None:
-    assert expected == products(ClusterFacts().with_pools((H100, T4)), wanted)
 
 
 def test_candidates_are_those_of_the_nodes_and_then_the_pools_which_count_as_no_node() -> None:
@@ -66,18 +42,6 @@ def test_candidates_are_those_of_the_nodes_and_then_the_pools_which_count_as_no_
         NodeClass({"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}, H100.taints, GPU, None, count=0),
         NodeClass(shown, (), GPU, None, count=0),
     ]
-
-
-def test_without_pools_the_candidates_are_those_of_the_nodes() -> None:
-    nodes = ClusterFacts.of([node("n", taints=[GPU_TAINT], capacity={"nvidia.com/gpu": "1"})])
-    assert nodes.with_pools(()).matching_nodes(asking()) is nodes.matching_nodes(asking())
-
-
-def test_the_runtime_class_of_the_pod_selects_and_tolerates_among_pools_too() -> None:
-    scheduling = {"nodeSelector": {"zone": "a"}, "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}
-    facts = ClusterFacts.of((), [runtime_class("nvidia", scheduling=scheduling)]).with_pools((H100, T4))
-    assert products(facts, asking(tolerations=[], runtimeClassName="nvidia")) == {"NVIDIA-H100-80GB-HBM3"}
-    assert products(facts, asking(tolerations=[], runtimeClassName="unheard-of")) == {"Tesla-T4"}
 
 
 def test_pools_and_images_are_added_to_the_facts_in_any_order() -> None:
@@ -100,41 +64,6 @@ def test_asking_about_an_image_has_it_looked_up() -> None:
         assert facts.image("python").config == config("docker.io/library/python:latest")
 
 
-def rooms(facts: Facts, asking: Pod) -> set[str]:
-    return {home.labels["nvidia.com/gpu.product"] for home in facts.feasible_nodes(asking)}
-
-
-@pytest.mark.parametrize(
-    ("wanted", "expected"),
-    [
-        pytest.param(asking(), BOTH, id="one GPU"),
-        pytest.param(
-            pod(gpus={"nvidia.com/gpu": 8}, tolerations=[{"operator": "Exists"}]), BOTH, id="as many as it says"
-        ),
-        pytest.param(
-            pod(gpus={"nvidia.com/gpu": 9}, tolerations=[{"operator": "Exists"}]),
-            {"Tesla-T4"},
-            id="more than one pool says, and who knows what the other has",
-        ),
-        pytest.param(
-            pod(gpus={"nvidia.com/gpu": 1}, asks={"cpu": "500", "memory": "9Ti", "rdma/hca": "8"}),
-            {"Tesla-T4"},
-            id="what no pool says, where it could be scheduled to",
-        ),
-        pytest.param(asking(nodeName="h100"), set(), id="bound to a node by name"),
-    ],
-)
-def test_a_pool_has_room_unless_it_says_otherwise(wanted: Pod, expected: set[str]) -> None:
-    assert expected == rooms(ClusterFacts().with_pools((H100, T4)), wanted)
-
-
-def test_homes_are_those_of_the_nodes_and_then_the_pools() -> None:
-    nodes = ClusterFacts.of([node("n", labels=dict(T4.labels), capacity={"nvidia.com/gpu": "1"})])
-    assert [home.count for home in nodes.with_pools((T4,)).feasible_nodes(pod(gpus={"nvidia.com/gpu": 1}))] == [1, 0]
-    assert [home.count for home in nodes.with_pools((T4,)).feasible_nodes(pod(gpus={"nvidia.com/gpu": 2}))] == [0]
-    assert nodes.with_pools(()).feasible_nodes(pod()) is nodes.feasible_nodes(pod())
-
-
 AMD = NodePool("amd", (), (), frozenset({"amd.com/gpu"}), 4)
 
 
@@ -152,13 +81,6 @@ AMD = NodePool("amd", (), (), frozenset({"amd.com/gpu"}), 4)
 def test_the_most_counts_pools_too(pools: tuple[NodePool, ...], resource: str, expected: int | None) -> None:
     nodes = ClusterFacts.of([node("n", capacity={"cpu": "8", "nvidia.com/gpu": "2"})])
     assert nodes.with_pools(pools).largest(resource) == expected
-
-
-def test_the_most_of_the_pools_that_a_pod_could_be_scheduled_to() -> None:
-    facts = ClusterFacts().with_pools((H100, T4))
-    assert facts.largest("nvidia.com/gpu", asking(nodeSelector={"zone": "a"})) == 8
-    assert facts.largest("nvidia.com/gpu", asking(nodeSelector={"zone": "b"})) is None
-    assert facts.largest("nvidia.com/gpu", asking(nodeSelector={"zone": "c"})) == 0
 
 
 def test_what_is_known_of_the_cluster_is_known_of_pools_too() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.facts.samples import GPU_TAINT, counted, housed, node, pod, priority_class, runtime_class
+from tests.facts.samples import GPU_TAINT, counted, housed, node, pod, priority_class
 from webhook.facts.facts import ClusterFacts
 from webhook.model.node import PriorityClass
 from webhook.rules.rule import Facts
@@ -52,23 +52,11 @@ def test_a_candidate_is_a_home_if_it_has_enough_of_everything(asking, matching, 
     assert (matching, feasible) == (counted(CLUSTER, asking), housed(CLUSTER, asking))
 
 
-def test_what_the_runtime_class_adds_counts_for_homes_too():
-    scheduling = {"nodeSelector": {"zone": "b"}, "tolerations": [{"key": GPU, "operator": "Exists"}]}
-    facts = ClusterFacts(CLUSTER.cluster.with_class("runtime_classes", runtime_class("nvidia", scheduling=scheduling)))
-    assert housed(facts, pod(gpus={GPU: 1}, runtimeClassName="nvidia")) == 1
-    assert housed(facts, pod(gpus={GPU: 2}, runtimeClassName="nvidia")) == 0
-
-
 def test_an_unknown_amount_is_enough():
     unlabelled = ClusterFacts.of([node("new"), node("away", capacity={"cpu": "8", GPU: "0"})])
     assert housed(unlabelled, pod(asks={"cpu": "64", "memory": "1Ti"})) == 1
     assert housed(unlabelled, pod(asks={"rdma/hca": "1"})) == 1
     assert housed(unlabelled, pod(gpus={GPU: 64})) == 1
-
-
-def test_where_everything_fits_candidates_and_homes_are_one_answer():
-    asking = pod(asks={"cpu": "1", "memory": "1Gi"}, gpus={GPU: 1}, **ANYWHERE)
-    assert CLUSTER.feasible_nodes(asking) is CLUSTER.matching_nodes(asking)
 
 
 @pytest.mark.parametrize(
@@ -88,13 +76,6 @@ def test_the_most_of_a_resource_is_told_in_its_unit(resource, of_all, in_zone_b)
     assert CLUSTER.largest(resource) == of_all
     assert CLUSTER.largest(resource, pod(nodeSelector={"zone": "b"}, **ANYWHERE)) == in_zone_b
     assert CLUSTER.largest(resource, pod(nodeSelector={"zone": "c"})) == 0
-
-
-def test_the_most_is_not_known_where_one_of_the_nodes_does_not_tell():
-    facts = ClusterFacts(CLUSTER.cluster.with_node(node("new", labels={"zone": "b"})))
-    assert facts.largest("cpu") is None
-    assert facts.largest("cpu", pod(nodeSelector={"zone": "a"}, **ANYWHERE)) == 192_000
-    assert facts.largest(GPU) == 8
 
 
 def test_gpu_resources_are_those_of_all_nodes_also_of_those_whose_device_plugin_is_away():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.facts.pod_samples import cpu_pod, deleted, stored, uid, uid_text
+from tests.facts.pod_samples import deleted, stored, uid, uid_text
 from webhook.facts.gpu_pods import counting_uid, stored_from_raw, uid_of
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.pod import Pod
@@ -70,11 +70,6 @@ def test_what_decides_on_the_demand_is_as_in_the_whole_pod(raw):
         assert not found.pod.containers
 
 
-def test_pods_without_gpus_are_known_by_their_uid_only():
-    found = stored_from_raw(cpu_pod("web"))
-    assert (uid("web"), None) == (found.uid, found.gpu_pod)
-
-
 def test_equal_demands_and_placements_are_one_object():
     one, other = (stored(name, nodeSelector={"pool": "gpu"}, affinity=requiring("Tesla-T4")) for name in "ab")
     assert read(one) is read(other)
@@ -127,13 +122,6 @@ def test_what_people_say_of_their_nodes_is_never_too_much():
 )
 def test_a_pod_stops_counting_as_the_in_tree_quota_has_it(raw, ends):
     assert ends == stored_from_raw(raw).ends
-
-
-@pytest.mark.parametrize("part", ["deletionTimestamp", "deletionGracePeriodSeconds"])
-def test_without_both_time_and_grace_period_a_deletion_does_not_end(part):
-    raw = deleted(stored("p"), AT, 30)
-    del raw["metadata"][part]
-    assert math.inf == stored_from_raw(raw).ends
 
 
 @pytest.mark.parametrize(

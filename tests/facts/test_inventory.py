@@ -106,24 +106,6 @@ def test_what_is_no_inventory_is_refused_with_place_fault_and_expectation(tmp_pa
     assert f"{file}{fault}" == str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(b"\xff\xfe\xfa\x00garbage", id="no text at all"),
-        pytest.param(b"a: \x00", id="a control character"),
-        pytest.param(b"a: *nowhere", id="an alias without an anchor"),
-        pytest.param(b"!!python/object:os.system {}", id="a tag that makes objects"),
-        pytest.param(b"? {a: 1}\n: 2", id="a map as a key"),
-        pytest.param(b"[" * 5000, id="endlessly nested"),
-    ],
-)
-def test_no_file_is_too_strange_to_be_refused_politely(tmp_path, text):
-    file = tmp_path / "inventory.yaml"
-    file.write_bytes(text)
-    with pytest.raises(match=r"inventory\.yaml.*expected what"):
-        load_inventory(file)
-
-
 def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path):
     missing = tmp_path / "missing.yaml"
     with pytest.raises(FileErrors) as refused:
@@ -172,8 +154,3 @@ def test_a_key_that_stands_twice_is_told_and_its_last_value_counts(tmp_path):
     assert set(found.facts.cluster.nodes) == {"b"}
     told = "the key 'metadata' is set twice in one map, in line 3 and in line 5; the last value counts"
     assert found.left_out == (told,)
-
-
-def test_nothing_is_told_of_keys_that_stand_once(tmp_path):
-    (tmp_path / "inventory").write_text(TWICE.replace("spec: {}\nmetadata: {name: b}\n", ""))
-    assert read_inventory(tmp_path / "inventory").left_out == ()

@@ -72,23 +72,6 @@ def claimable(facts: LiveFacts) -> bool | None:
     return None if facts.facts is None else bool(facts.facts.feasible_nodes(ASKING))
 
 
-@pytest.mark.parametrize("version", ["v1", "v1beta2", "v1beta1"])
-def test_device_classes_are_found_in_whatever_version_the_api_server_has(server, tmp_path, version):
-    path = f"/apis/resource.k8s.io/{version}/deviceclasses"
-    server.under["/apis/resource.k8s.io/"] = ABSENT
-    server.instead[path] = server.answer
-    server.objects[path] = [device_class("gpu.nvidia.com", "nvidia.com/gpu")]
-    with following(server, tmp_path) as facts:
-        eventually(lambda: claimable(facts))
-        eventually(lambda: watched(facts))
-        server.tell_event(path, "MODIFIED", device_class("gpu.nvidia.com"), "105")
-        eventually(lambda: claimable(facts) is False)
-        server.tell_event(path, "ADDED", device_class("another", "nvidia.com/gpu"), "106")
-        eventually(lambda: claimable(facts))
-        server.tell_event(path, "DELETED", device_class("another"), "107")
-        eventually(lambda: claimable(facts) is False)
-
-
 def test_an_api_server_without_device_classes_has_none_and_is_asked_again(server, tmp_path):
     server.under["/apis/resource.k8s.io/"] = ABSENT
     server.objects[DEVICE_CLASSES] = [device_class("gpu.nvidia.com", "nvidia.com/gpu")]
@@ -171,16 +154,6 @@ def test_no_replica_waits_for_claims_that_cannot_be_listed_and_none_is_taken_out
         server.objects[TEMPLATES] = [claim("t", TEMPLATE, "gpu.nvidia.com")]
         server.instead.clear()
         eventually(lambda: claimed(facts) == GPU)
-
-
-def test_claims_that_may_no_longer_be_listed_are_forgotten(server, tmp_path):
-    server.objects[TEMPLATES] = [claim("t", TEMPLATE, "gpu.nvidia.com")]
-    with following(server, tmp_path) as facts:
-        eventually(lambda: claimed(facts) == GPU)
-        eventually(lambda: watched(facts))
-        server.instead[TEMPLATES] = always(403, STATUS)
-        server.break_off()
-        eventually(lambda: claimed(facts) is None)
 
 
 DEEP = b'{"a":' * 1600 + b"1" + b"}" * 1600

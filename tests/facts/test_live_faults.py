@@ -200,26 +200,6 @@ def test_nodes_that_must_not_be_listed_are_an_error_and_not_an_empty_cluster(ser
         eventually(lambda: nodes(facts) == {"a", "b"})
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        pytest.param(always(200, b"<html>not an API server</html>"), id="no JSON"),
-        pytest.param(always(200, []), id="a list"),
-        pytest.param(always(200, {"kind": "NodeList"}), id="no metadata"),
-        pytest.param(always(200, {"metadata": {"resourceVersion": "1"}, "items": {}}), id="items are a map"),
-        pytest.param(always(200, {"metadata": {}, "items": []}), id="no version"),
-        pytest.param(always(200, {"metadata": {"resourceVersion": "1"}, "items": "ab"}), id="items are a text"),
-    ],
-)
-def test_an_answer_that_is_no_list_is_never_taken_for_an_empty_cluster(server, tmp_path, answer):
-    server.instead[NODES] = answer
-    with following(server, tmp_path) as facts:
-        eventually(lambda: "nodes: " in facts.status(0).detail and "Error: " in facts.status(0).detail)
-        assert facts.facts is None
-        server.instead.clear()
-        assert {"a", "b"} == eventually(lambda: nodes(facts))
-
-
 def test_a_watch_that_ends_at_once_every_time_is_not_begun_again_without_a_pause(server, tmp_path):
     def end_at_once(request: Request, path: str, query: dict[str, str]) -> None:
         request.begin_stream()
@@ -291,6 +271,26 @@ BROKEN: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(always(200, b"<html>not an API server</html>"), id="no JSON"),
+        pytest.param(always(200, []), id="a list"),
+        pytest.param(always(200, {"kind": "NodeList"}), id="no metadata"),
+        pytest.param(always(200, {"metadata": {"resourceVersion": "1"}, "items": {}}), id="items are a map"),
+        pytest.param(always(200, {"metadata": {}, "items": []}), id="no version"),
+        pytest.param(always(200, {"metadata": {"resourceVersion": "1"}, "items": "ab"}), id="items are a text"),
+    ],
+)
+def test_an_answer_that_is_no_list_is_never_taken_for_an_empty_cluster(server, tmp_path, answer):
+    server.instead[NODES] = answer
+    with following(server, tmp_path) as facts:
+        eventually(lambda: "nodes: " in facts.status(0).detail and "Error: " in facts.status(0).detail)
+        assert facts.facts is None
+        server.instead.clear()
+        assert {"a", "b"} == eventually(lambda: nodes(facts))
+
+
 @pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
 def test_a_kubeconfig_that_leads_nowhere_is_named_with_its_fault(tmp_path, content):
     file = tmp_path / "kubeconfig"
@@ -298,10 +298,3 @@ def test_a_kubeconfig_that_leads_nowhere_is_named_with_its_fault(tmp_path, conte
         file.write_text(content)
     with pytest.raises(ClusterConfigError, match=r"kubeconfig .*kubeconfig: .*; name one that kubectl accepts"):
         LiveFacts(file)
-
-
-def test_outside_a_cluster_a_kubeconfig_must_be_named(monkeypatch):
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(ClusterConfigError) as refused:
-        LiveFacts()
-    assert str(refused.value) == "not in a cluster: Service host/port is not set; name a kubeconfig file"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.facts.samples import GPU_TAINT, counted, expressions, fields, names, node, pod, runtime_class
+from tests.facts.samples import GPU_TAINT, counted, expressions, fields, names, node, pod
 from webhook.facts.facts import ClusterFacts
 from webhook.model.node import NodeClass, Taint
 from webhook.rules.rule import Facts
@@ -70,28 +70,6 @@ def test_a_term_of_required_affinity_selects_as_the_scheduler_does(term, expecte
     assert expected == names(THREE.cluster, pod(terms=[term]))
 
 
-def test_terms_are_alternatives():
-    by_zone, by_name = expressions(("zone", "In", ["b"])), fields(("metadata.name", "In", ["small"]))
-    assert {"small", "large"} == names(THREE.cluster, pod(terms=[by_zone, by_name, {}]))
-
-
-def test_a_required_affinity_without_terms_matches_nothing():
-    assert set() == names(THREE.cluster, pod(terms=[]))
-
-
-def test_node_selector_and_required_affinity_must_both_match():
-    asking = pod(nodeSelector={"zone": "a"}, terms=[expressions(("gpu-memory", "Exists", []))])
-    assert {"small"} == names(THREE.cluster, asking)
-
-
-def test_a_pod_that_asks_for_nothing_may_go_anywhere():
-    assert counted(THREE, pod()) == 3
-
-
-def test_where_no_nodes_are_known_there_are_no_candidates():
-    assert ClusterFacts.of().matching_nodes(pod(nodeSelector={"zone": "a"}, tolerations=[{"operator": "Exists"}])) == ()
-
-
 TAINTED = ClusterFacts.of(
     [
         node("gpu", taints=[GPU_TAINT]),
@@ -153,12 +131,6 @@ def test_taints_keep_away_pods_that_do_not_tolerate_them(tolerations, expected):
     assert expected == names(TAINTED.cluster, pod(tolerations=tolerations))
 
 
-def test_a_pod_that_names_its_node_bypasses_taints_but_not_its_own_selection():
-    assert {"evicting"} == names(TAINTED.cluster, pod(nodeName="evicting"))
-    assert set() == names(TAINTED.cluster, pod(nodeName="unheard-of"))
-    assert set() == names(TAINTED.cluster, pod(nodeName="evicting", nodeSelector={"kubernetes.io/hostname": "gpu"}))
-
-
 def test_a_node_needs_every_gpu_resource_that_the_pod_asks_for():
     snapshot = ClusterFacts.of(
         [
@@ -172,18 +144,6 @@ def test_a_node_needs_every_gpu_resource_that_the_pod_asks_for():
     assert {"sliced"} == names(snapshot.cluster, pod(gpus={"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 1}))
     assert set() == names(snapshot.cluster, pod(gpus={"amd.com/gpu": 1}))
     assert counted(snapshot, pod(gpus={"nvidia.com/gpu": 0})) == 4
-
-
-def test_the_runtime_class_that_a_pod_names_selects_and_tolerates_for_it():
-    scheduling = {"nodeSelector": {"zone": "a"}, "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}
-    snapshot = ClusterFacts.of(
-        [node("here", labels={"zone": "a"}, taints=[GPU_TAINT]), node("there", labels={"zone": "b"})],
-        [runtime_class("nvidia", scheduling=scheduling), runtime_class("runc")],
-    )
-    assert {"here"} == names(snapshot.cluster, pod(runtimeClassName="nvidia"))
-    assert {"there"} == names(snapshot.cluster, pod(runtimeClassName="runc"))
-    assert {"there"} == names(snapshot.cluster, pod(runtimeClassName="unheard-of"))
-    assert {"there"} == names(snapshot.cluster, pod())
 
 
 def test_nodes_that_rules_cannot_tell_apart_are_one_class():
@@ -206,14 +166,6 @@ def test_nodes_that_rules_cannot_tell_apart_are_one_class():
         NodeClass(*shared, frozenset({"nvidia.com/gpu"}), frozenset({"", "nvidia"}), count=2),
         NodeClass(*shared, frozenset({"nvidia.com/gpu"}), None, count=1),
     ] == list(facts.matching_nodes(pod(gpus={"nvidia.com/gpu": 1}, tolerations=[{"operator": "Exists"}])))
-
-
-def test_runtime_classes_are_known_by_name():
-    facts: Facts = ClusterFacts.of((), [runtime_class("nvidia")])
-    found = facts.runtime_class("nvidia")
-    assert found is not None
-    assert found.handler == "nvidia-handler"
-    assert facts.runtime_class("kata") is None
 
 
 def test_answers_stay_right_when_more_questions_come_than_are_remembered():

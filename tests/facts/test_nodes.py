@@ -170,12 +170,6 @@ def test_of_what_every_node_has_counts_what_pods_may_use_and_of_extended_resourc
     }
 
 
-def test_where_only_one_of_capacity_and_allocatable_is_there_it_counts():
-    both = {"cpu": "2", "ephemeral-storage": "1Ki", "rdma/hca": "1"}
-    expected = {"cpu": 2000, "ephemeral-storage": 1024, "rdma/hca": 1}
-    assert expected == amounts(read(capacity=both)) == amounts(read(capacity={}, allocatable=both))
-
-
 def test_irrelevant_and_malformed_parts_are_left_out():
     left_out = {"pods": "110", "attachable-volumes-csi-ebs": "39", "kubernetes.io/batch-cpu": "5", "memory": "lots"}
     assert amounts(read(capacity={"cpu": "1", **left_out})) == {"cpu": 1000}

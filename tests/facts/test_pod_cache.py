@@ -8,7 +8,7 @@ import pytest
 
 from tests.clock import Clock
 from tests.facts.asking import is_gone, is_live
-from tests.facts.pod_samples import AT, AT_SECONDS, cpu_pod, deleted, live, stored, uid, uid_text
+from tests.facts.pod_samples import AT_SECONDS, cpu_pod, deleted, live, stored, uid, uid_text
 from webhook.facts.pod_cache import GonePods, PodCache
 
 
@@ -31,22 +31,6 @@ def cache(clock: Clock) -> PodCache:
     cache = PodCache(clock, clock)
     cache.replace([stored("a"), stored("b", "team-b"), cpu_pod("web")])
     return cache
-
-
-def test_gpu_pods_of_a_list_are_live_and_the_others_are_not(cache):
-    assert {"a", "b"} == live(cache)
-    assert {"b"} == live(cache, "team-b")
-    assert set() == live(cache, "team-z")
-    assert is_live(cache, uid("a"))
-    assert not is_live(cache, uid("web"))
-    assert not is_gone(cache, uid("web"))
-    assert not is_gone(cache, uid("never-cache-of"))
-
-
-@pytest.mark.parametrize("event", ["ADDED", "MODIFIED"])
-def test_a_pod_that_is_reported_is_live(cache, event):
-    assert not tells_of_gone(cache, cache.change, event, stored("c"))
-    assert {"a", "b", "c"} == live(cache)
 
 
 def test_a_pod_that_gets_a_node_is_seen_there(cache):
@@ -77,34 +61,11 @@ def test_a_pod_that_ends_is_gone_and_is_reported_once(cache, event, raw):
     assert is_gone(cache, uid("a"))
 
 
-def test_pods_without_gpus_leave_no_trace(cache):
-    assert not tells_of_gone(cache, cache.change, "DELETED", cpu_pod("web"))
-    assert not tells_of_gone(cache, cache.change, "ADDED", cpu_pod("web-2"))
-    assert not is_gone(cache, uid("web"))
-    assert {"a", "b"} == live(cache)
-
-
-def test_a_pod_that_runs_again_counts_again(cache):
-    cache.change("MODIFIED", stored("a", phase="Failed"))
-    cache.change("MODIFIED", stored("a", phase="Running"))
-    assert is_live(cache, uid("a"))
-    assert not is_gone(cache, uid("a"))
-
-
 def test_pods_that_a_later_list_lacks_are_gone(cache):
     assert tells_of_gone(cache, cache.replace, [stored("b", "team-b"), stored("c")])
     assert {"b", "c"} == live(cache)
     assert is_gone(cache, uid("a"))
     assert not tells_of_gone(cache, cache.replace, [stored("b", "team-b"), stored("c")])
-
-
-def test_who_has_ended_by_the_first_list_is_gone(clock):
-    cache = PodCache(clock, clock)
-    overdue = deleted(stored("c"), "2026-03-01T11:00:00Z", 30)
-    assert not tells_of_gone(cache, cache.replace, [stored("a"), stored("b", phase="Failed"), overdue])
-    assert {"a"} == live(cache)
-    assert is_gone(cache, uid("b"))
-    assert is_gone(cache, uid("c"))
 
 
 def test_an_incomplete_list_changes_nothing(cache):
@@ -115,27 +76,6 @@ def test_an_incomplete_list_changes_nothing(cache):
     with pytest.raises(OSError, match="broken off"):
         cache.replace(half_a_list())
     assert {"a", "b"} == live(cache)
-
-
-def test_a_pod_stops_counting_when_its_deletion_is_overdue_without_any_event(cache, clock):
-    assert not tells_of_gone(cache, cache.change, "MODIFIED", deleted(stored("a"), AT, 30))
-    clock.now = AT_SECONDS + 30
-    assert is_live(cache, uid("a"))
-    assert not is_gone(cache, uid("a"))
-    clock.now = AT_SECONDS + 31
-    assert not is_live(cache, uid("a"))
-    assert is_gone(cache, uid("a"))
-    assert {"b"} == live(cache)
-    assert set() == live(cache, "team-a")
-
-
-def test_a_shortened_deletion_counts_by_its_new_deadline(cache, clock):
-    cache.change("MODIFIED", deleted(stored("a"), AT, 30))
-    cache.change("MODIFIED", deleted(stored("a"), AT, 0))
-    clock.now = AT_SECONDS + 1
-    assert not is_live(cache, uid("a"))
-    cache.change("MODIFIED", stored("a"))
-    assert is_live(cache, uid("a"))
 
 
 UNREADABLE = [

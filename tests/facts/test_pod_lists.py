@@ -56,12 +56,6 @@ def test_nothing_but_metadata_is_asked_for_of_pods_that_have_not_finished(pods, 
     assert accepted == ["application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"]
 
 
-def test_a_long_list_of_live_pods_is_read_to_its_end(pods, server):
-    server.objects[PODS] = [cpu_pod(f"p{number}") for number in range(2500)]
-    assert len(pods.live_now(["team-a"], 10)) == 2500
-    assert len(server.lists(TEAM_A)) == 3
-
-
 @pytest.mark.parametrize(
     ("patterns", "names", "asked"),
     [
@@ -112,13 +106,6 @@ def test_pages_of_large_pods_have_fewer_of_them(pods, server, monkeypatch):
     assert min(limits) >= 4
 
 
-def test_one_object_beyond_all_bounds_is_an_error(pods, server, monkeypatch):
-    monkeypatch.setattr(api_server, "MOST_BYTES", 2**20)
-    server.objects[PODS] = [stored("a", hostname="x" * 2**21)]
-    with pytest.raises(LedgerError, match="the answer is longer than 1 MiB"):
-        list(pods.list_now(["team-a"], 5))
-
-
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
@@ -158,12 +145,3 @@ def test_an_api_server_that_is_away_or_silent_is_an_error_of_the_ledger(pods, se
     server.vanish()
     with pytest.raises(LedgerError, match="refused"):
         pods.live_now(["team-a"], 1)
-
-
-def test_odd_pods_in_a_list_are_passed_over(pods, server):
-    server.objects[PODS] = [stored("odd", nodeSelector=[]), {"metadata": []}, stored("a")]
-    server.instead[TEAM_A] = always(
-        200, {"metadata": {"resourceVersion": "1"}, "items": [None, *server.objects[PODS], 7]}
-    )
-    assert {"a"} == {pod.name for pod in pods.list_now(["team-a"], 5)}
-    assert {uid("a"), uid("odd")} == pods.live_now(["team-a"], 5)

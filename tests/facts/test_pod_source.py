@@ -1,6 +1,5 @@
 """GPU pods are followed from start to close, and are known to be gone however their watch fared."""
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ import pytest
 
 from tests.e2e.eventually import eventually
 from tests.facts.asking import is_gone, is_live
-from tests.facts.fake_api_server import PODS, FakeApiServer, Request, always, fake_api_server, first
+from tests.facts.fake_api_server import PODS, FakeApiServer, Request, fake_api_server, first
 from tests.facts.pod_samples import cpu_pod, deleted, live, stored, uid
 from webhook.facts.pod_source import LivePods
 from webhook.kubernetes.api_server import ApiServer
@@ -47,15 +46,6 @@ def following(
         pods.close()
 
 
-def test_nothing_is_sent_or_known_before_start(server, tmp_path):
-    pods = LivePods(ApiServer(server.kubeconfig(tmp_path)))
-    assert not pods.is_known()
-    assert set() == live(pods)
-    assert not pods.status(time.monotonic()).loaded
-    pods.close()
-    assert server.seen == []
-
-
 def test_nothing_is_known_before_the_list_is_whole(server, tmp_path):
     go_on = Event()
 
@@ -74,13 +64,6 @@ def test_nothing_is_known_before_the_list_is_whole(server, tmp_path):
     eventually(pods.is_known)
     assert len(live(pods)) == 400
     pods.close()
-
-
-def test_started_twice_it_lists_once(server, tmp_path):
-    with following(server, tmp_path) as pods:
-        pods.start()
-        assert {"a", "b"} == live(pods)
-    assert len(server.lists(PODS)) == 1
 
 
 def test_closed_before_it_was_started_it_never_starts(server, tmp_path):
@@ -145,31 +128,6 @@ def test_while_the_watch_is_lost_pods_are_not_known_and_those_last_heard_of_stay
         assert status.age_seconds >= 60
 
 
-def test_a_watch_that_is_refused_is_told_in_the_status(server, tmp_path):
-    server.instead[PODS] = always(403, {"kind": "Status", "message": "pods is forbidden"})
-    pods = LivePods(ApiServer(server.kubeconfig(tmp_path)), timing=QUICK)
-    pods.start()
-    eventually(lambda: "403: pods is forbidden" in pods.status(time.monotonic()).detail)
-    assert not pods.is_known()
-    del server.instead[PODS]
-    eventually(pods.is_known)
-    pods.close()
-
-
-def test_an_odd_pod_does_not_break_the_watch(server, tmp_path, caplog):
-    odd = [stored("odd", nodeSelector=["a"]), {"metadata": {"name": "odd", "uid": "pod-7"}}]
-    server.objects[PODS] += [*odd, {"metadata": []}, None]
-    with caplog.at_level(logging.WARNING, "gpu_policy.quota"), following(server, tmp_path) as pods:
-        for event in ("ADDED", "MODIFIED", "DELETED"):
-            for raw in odd:
-                server.tell_event(PODS, event, raw, "101")
-        server.tell_event(PODS, "ADDED", stored("c"), "102")
-        eventually(lambda: live(pods) == {"a", "b", "c"})
-        assert pods.is_known()
-    assert len(server.lists(PODS)) == 1
-    assert [record.name for record in caplog.records] == ["gpu_policy.quota"]
-
-
 @pytest.mark.parametrize("jump", [pytest.param(3600, id="ahead"), pytest.param(-3600, id="back")])
 def test_deletions_are_overdue_by_the_clock_of_the_api_server(server, tmp_path, monkeypatch, jump):
     """However the clock of this machine is set meanwhile."""
@@ -181,11 +139,3 @@ def test_deletions_are_overdue_by_the_clock_of_the_api_server(server, tmp_path, 
             patched.setattr(time, "time", lambda: true_time() + jump)
             assert {"b"} == live(pods)
             assert is_gone(pods, uid("a"))
-
-
-def test_closing_during_a_watch_takes_less_than_two_seconds_and_nothing_is_known_afterwards(server, tmp_path):
-    with following(server, tmp_path) as pods:
-        begun = time.monotonic()
-        pods.close()
-        assert time.monotonic() - begun < 2
-        assert not pods.is_known()

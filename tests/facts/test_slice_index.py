@@ -94,16 +94,6 @@ def test_a_driver_that_restarts_takes_nothing_from_the_largest_number() -> None:
     assert len(found.without(one).without(other)) == 0
 
 
-def test_what_changes_nothing_gives_the_same_snapshot() -> None:
-    one = resource_slice("a", "a", gpus=8)
-    snapshot = EMPTY.with_slices([one])
-    assert snapshot.with_slice({**one, "metadata": {"name": "a", "labels": {"x": "y"}}}) is snapshot
-    assert snapshot.without_slice(resource_slice("b", "a")) is snapshot
-    assert snapshot.with_slice(resource_slice("nic", "a", driver="dra.net")) is snapshot
-    assert snapshot.with_slices(None).slices is None
-    assert EMPTY.with_slice(one).slices is None, "without a list nobody knows whether there are others"
-
-
 def test_a_file_without_slices_need_not_have_all() -> None:
     assert Snapshot.of().slices is None
     found = Snapshot.of(slices=[resource_slice("a", "a", gpus=8)]).slices
@@ -173,13 +163,6 @@ def test_a_node_keeps_nothing_of_slices_that_are_gone() -> None:
     assert said(snapshot.with_slice(newer)) == SliceDriver("590.1.1")
 
 
-def test_a_device_plugin_that_restarts_takes_no_driver_away() -> None:
-    snapshot = EMPTY.with_slices([SLICE]).with_node(node("a", capacity={"nvidia.com/gpu": "8"}))
-    changed = snapshot.with_node(node("a"))
-    assert said(changed) == SAID
-    assert changed.nodes["a"].kind.gpu_resources == {"nvidia.com/gpu"}
-
-
 @pytest.mark.parametrize(
     ("slices", "driver"),
     [
@@ -235,13 +218,6 @@ def test_tainted_devices_are_not_offered_to_those_who_do_not_tolerate_them(slice
     assert facts.untainted_devices("gpu.nvidia.com", tolerated) == expected
     assert facts.most_devices("gpu.nvidia.com") == 2
     assert facts.untainted_devices("odd", tolerated) is None
-
-
-def test_taints_of_any_shape_are_read() -> None:
-    raw = resource_slice("a", "a", gpus=1)
-    raw["spec"]["devices"][0]["taints"] = [7, None, {"key": 7, "effect": "NoSchedule"}, {"effect": "NoSchedule"}]
-    facts = ClusterFacts.of(device_classes=CLASSES, slices=[raw])
-    assert facts.untainted_devices("gpu.nvidia.com", ()) == (1, set())
 
 
 def shared(name: str, memory: str, policy: Any = None, **device: Any) -> Any:

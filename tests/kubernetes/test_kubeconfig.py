@@ -66,17 +66,6 @@ def test_without_any_cluster_nothing_can_be_looked_at() -> None:
     assert "name a kubeconfig file" in text
 
 
-def test_the_variable_names_a_kubeconfig(control_plane: ControlPlane) -> None:
-    status, text = said("--namespace=nowhere", KUBECONFIG=str(control_plane.kubeconfig))
-    assert (status, "there is no Deployment nowhere/gpu-policy" in text) == (1, True)
-
-
-def test_a_kubeconfig_that_is_missing_is_named() -> None:
-    status, text = said("--kubeconfig=/nonexistent/config")
-    assert status == 2
-    assert "/nonexistent/config" in text
-
-
 def test_an_unknown_context_is_named(control_plane: ControlPlane) -> None:
     status, text = said(f"--kubeconfig={control_plane.kubeconfig}", "--context=other")
     assert (status, "other" in text) == (2, True)

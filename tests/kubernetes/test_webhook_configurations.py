@@ -10,7 +10,6 @@ import pytest
 from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import ControlPlane
 from webhook.kubernetes.webhook_configurations import (
-    Registration,
     RegistrationError,
     api_path,
     differences,
@@ -232,12 +231,6 @@ def test_a_field_that_kubernetes_gains_later_is_compared_where_it_was_installed(
     assert differences(newer, expected) == ["webhooks[mutate.gpupolicy.dev] differs in gainedLater"]
 
 
-def test_the_path_of_a_configuration_leads_to_it(control_plane: ControlPlane) -> None:
-    for phase in ("mutating", "validating"):
-        status, answer = control_plane.raw("GET", api_path(installed(MINIMAL, phase)))
-        assert (status, answer["details"]["kind"]) == (404, f"{phase}webhookconfigurations")
-
-
 MUTATING, VALIDATING = MINIMAL.split("---\n")
 KINDS = "MutatingWebhookConfiguration and one ValidatingWebhookConfiguration"
 EXPECTED = f"expected one {KINDS} of admissionregistration.k8s.io/v1"
@@ -301,10 +294,3 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes | 
     with pytest.raises(RegistrationError) as refused:
         load_registration(file)
     assert str(refused.value).startswith(f"{file}: {fault}")
-
-
-def test_both_configurations_are_found_by_their_short_names() -> None:
-    registration = read_registration(f"---\n{VALIDATING}---\n{MUTATING}", "sample")
-    assert registration.configurations == {"mutating": registration.mutating, "validating": registration.validating}
-    assert isinstance(registration, Registration)
-    assert registration.mutating["kind"] == "MutatingWebhookConfiguration"

@@ -102,11 +102,6 @@ def test_a_request_that_cannot_be_read_says_nothing(request_: Any) -> None:
     assert claim_from(claim("v1", request_)) == ResourceClaim(CLAIM, "gpus", ((),))
 
 
-def test_a_claim_of_classic_resource_allocation_says_nothing() -> None:
-    raw = {**claim("v1alpha2"), "spec": {"resourceClassName": "gpu.nvidia.com"}}
-    assert claim_from(raw) == ResourceClaim(CLAIM, "gpus", ((),))
-
-
 def test_a_compute_domain_leads_to_a_template_with_one_channel() -> None:
     channel = {"resourceClaimTemplate": {"name": "channel"}}
     raw = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "spec": {"channel": channel}}

@@ -12,7 +12,6 @@ from webhook.model.edits import (
     AddMount,
     AddToleration,
     Annotate,
-    Draft,
     PreferNodes,
     RequireNodes,
     SetActiveDeadline,
@@ -30,7 +29,6 @@ ZONE = Expression("zone~1", "Exists")
 TOLERATION = Toleration("nvidia.com/gpu", "Exists", "", "NoSchedule")
 SPREAD = SpreadOverNodes((("app", "chat"), ("tier", "gpu")))
 TRAINING, LAST = PriorityClass("training", 1000), PriorityClass("last", -1, preempts=False)
-REPLACED = {"priorityClassName", "priority", "preemptionPolicy", "activeDeadlineSeconds"}
 
 
 @pytest.mark.parametrize("env", [None, [], [{"name": "X", "value": "1"}]], ids=["null", "empty", "one"])
@@ -187,30 +185,6 @@ def test_several_required_expressions_for_a_pod_without_affinity_end_in_one_term
     selector = draft.object["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert selector == {"nodeSelectorTerms": [{"matchExpressions": [GPU.to_raw(), ZONE.to_raw()]}]}
     assert jsonpatch.apply_patch(bare(), draft.patch) == draft.object
-
-
-def test_a_term_with_fields_only_keeps_them():
-    fields = [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": fields}]}}
-    raw = bare(affinity={"nodeAffinity": required})
-    (patch,) = apply(raw, [RequireNodes(GPU, 0)]).patch
-    assert patch["path"].endswith("/nodeSelectorTerms/0/matchExpressions")
-
-
-@pytest.mark.parametrize("empty", [None, {}], ids=["null", "empty"])
-def test_a_limit_reaches_a_container_that_says_little(empty):
-    raw = bare(containers=[{"name": "a", "resources": {"limits": empty, "requests": {"nvidia.com/gpu": 1}}}])
-    draft = apply(raw, [AddGpuLimit(only_container(raw), "nvidia.com/gpu", "1")])
-    assert jsonpatch.apply_patch(raw, draft.patch) == draft.object
-    assert draft.object["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
-
-
-def test_a_draft_without_edits_is_the_object_without_a_patch():
-    draft = Draft(bare())
-    assert (draft.object, draft.patch) == (bare(), [])
-    assert draft.get(("spec", "containers", 0, "name")) == "a"
-    assert draft.get(("spec", "containers", 1, "name")) is None
-    assert draft.get(("spec", "containers", "x")) is None
 
 
 CONTAINER = only_container(bare())

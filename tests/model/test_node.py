@@ -45,29 +45,6 @@ def test_nothing_that_covers_is_missed(one, other):
     assert one.covers(other) == (tolerated(one) >= tolerated(other) and longer)
 
 
-WANTED = Toleration("nvidia.com/gpu", "Exists", "", "NoSchedule")
-
-
-@pytest.mark.parametrize(
-    ("raw", "covers"),
-    [
-        pytest.param({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}, True, id="equal"),
-        pytest.param({"key": "nvidia.com/gpu", "operator": "Exists"}, True, id="every effect"),
-        pytest.param({"operator": "Exists"}, True, id="every taint"),
-        pytest.param({"operator": "Exists", "effect": "NoSchedule"}, True, id="every taint of the effect"),
-        pytest.param({"operator": "Exists", "effect": "NoExecute"}, False, id="every taint of another effect"),
-        pytest.param({"key": "nvidia.com/gpu", "value": "present"}, False, id="one value only"),
-        pytest.param({"key": "nvidia.com/gpu"}, False, id="the empty value only"),
-        pytest.param({"key": "sku", "operator": "Exists"}, False, id="another key"),
-        pytest.param({"key": "nvidia.com/gpu", "operator": "Exists", "tolerationSeconds": 5}, False, id="for a while"),
-        pytest.param({"key": None, "operator": "Exists", "effect": None}, True, id="nulls"),
-        pytest.param({}, False, id="nothing"),
-    ],
-)
-def test_worked_examples_of_what_covers_the_default(raw, covers):
-    assert toleration_from_raw(raw).covers(WANTED) is covers
-
-
 @pytest.mark.parametrize(
     ("toleration", "raw"),
     [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import GPU_NAMES, checked, checked_on_pods, pods
+from tests.strategies import checked
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.quantity import parse_quantity
 from webhook.model.requirements import demand_of, is_compared
@@ -77,11 +77,6 @@ def test_the_peak_of_what_runs_together_is_reserved(init, apps, expected) -> Non
 
 def test_ephemeral_containers_reserve_nothing() -> None:
     assert demand(of_cpu(1), ephemeralContainers=[of_cpu(4)]) == {"cpu": 1000}
-
-
-def test_overhead_is_added_after_all_else() -> None:
-    overhead = {"cpu": "250m", "memory": "120Mi", "nonsense": "-"}
-    assert demand(of_cpu(1), initContainers=[of_cpu(2)], overhead=overhead) == {"cpu": 2250, "memory": 120 * 2**20}
 
 
 HUGE = {"hugepages-2Mi": "4Mi"}
@@ -231,10 +226,3 @@ def pod_requests(spec: dict[str, Any]) -> dict[str, int]:
 )
 def test_the_formula_is_the_schedulers(spec: dict[str, Any]) -> None:
     assert pod_requests(spec) == dict(demand_of(pod_from_raw({"spec": spec})))
-
-
-@checked_on_pods
-@given(pods(), st.sampled_from(GPU_NAMES))
-def test_of_gpus_a_pod_demands_what_it_is_known_to_ask_for(raw: dict[str, Any], resource: str) -> None:
-    found = pod_from_raw(raw)
-    assert found.gpus.get(resource, 0) == demand_of(found).get(resource, 0)

@@ -40,22 +40,6 @@ def satisfying(expressions):
     ]
 
 
-@checked
-@given(st.lists(EXPRESSIONS, max_size=3), EXPRESSIONS)
-def test_implies_is_never_said_of_a_node_that_could_fail_the_wanted(stated, wanted):
-    if implies(stated, wanted):
-        assert set(satisfying(stated)) == set(satisfying([*stated, wanted]))
-
-
-@checked
-@given(st.lists(EXPRESSIONS, max_size=3), EXPRESSIONS)
-def test_contradicts_is_never_said_while_a_node_satisfies_all(stated, wanted):
-    conflict = contradicts(stated, wanted)
-    if conflict:
-        assert satisfying([*stated, wanted]) == []
-        assert set(conflict) <= {expression for expression in stated if expression.key == wanted.key}
-
-
 WELL_FORMED = EXPRESSIONS.filter(
     lambda e: (
         e.operator != "Near"

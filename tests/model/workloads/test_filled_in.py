@@ -73,11 +73,6 @@ def test_only_the_first_container_is_completed_and_none_beside_a_model():
     assert "sidecar" in said
 
 
-def test_what_is_written_is_judged():
-    (said,) = told(kserve(limits={**ONE, "memory": "0"}))
-    assert "has no memory limit (0 is none)" in said
-
-
 def test_what_no_api_server_would_take_is_still_an_error():
     with pytest.raises(ShapeError, match=r"limits: found a list, expected a map"):
         told(kserve(limits=["nvidia.com/gpu"]))

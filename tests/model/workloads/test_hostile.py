@@ -6,14 +6,11 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.model.workloads.samples import OBJECTS, title
-from tests.strategies import checked, json_values
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
-from webhook.model.workloads import WORKLOADS, Template, templates_of
+from webhook.model.workloads import Template, templates_of
 from webhook.model.workloads.template import MOST_PODS
 
 DEEP: Any = []
@@ -29,7 +26,6 @@ HOSTILE = (
         DEEP,
     ),
 )
-KINDS = [{"apiVersion": f"{one.group}/v1".lstrip("/"), "kind": one.kind} for one in WORKLOADS.values()]
 
 
 def places(raw: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -68,19 +64,6 @@ CHANGES = [(raw, path) for raw in OBJECTS for path in places(raw) if path and pa
 def test_any_part_of_a_workload_may_be_anything(at: int) -> None:
     for raw, path in CHANGES:
         read(with_value(raw, path, HOSTILE[at]))
-
-
-@checked
-@given(st.sampled_from([*KINDS, {"apiVersion": "example.com/v1", "kind": "Thing"}]), json_values(20))
-def test_any_json_may_be_the_spec_of_any_kind(head: dict[str, str], spec: Any) -> None:
-    read({**head, "spec": spec, "template": spec})
-
-
-@checked
-@given(json_values(20))
-def test_any_map_may_be_an_object(raw: Any) -> None:
-    if isinstance(raw, dict):
-        read(raw)
 
 
 @pytest.mark.parametrize("key", ["apiVersion", "kind"])

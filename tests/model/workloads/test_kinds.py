@@ -8,7 +8,7 @@ import pytest
 
 from tests.model.workloads.samples import CASES, OBJECTS, title
 from webhook.model.pod_reader import pod_from_raw
-from webhook.model.workloads import WORKLOADS, Template, is_pod, templates_of, workload_of
+from webhook.model.workloads import WORKLOADS, Template, templates_of, workload_of
 
 OF_SLINKY = {"key": "nodeset.slinky.slurm.net/worker", "operator": "Equal", "effect": "NoExecute"}
 """What Slinky adds to the tolerations that the author wrote."""
@@ -74,31 +74,6 @@ def test_what_a_message_names_stands_there_in_the_object(raw: dict[str, Any]) ->
 def test_a_kind_is_known_in_every_version(group: str, kind: str) -> None:
     for version in ("v1", "v1beta1"):
         assert workload_of(f"{group}/{version}" if group else version, kind) is WORKLOADS[group, kind]
-
-
-def test_the_resource_of_a_kind_is_its_plural_in_small_letters() -> None:
-    assert {one.resource for one in WORKLOADS.values()} == {f"{one.kind.lower()}s" for one in WORKLOADS.values()}
-
-
-@pytest.mark.parametrize(
-    ("api_version", "kind"),
-    [
-        pytest.param("extensions/v1", "Deployment", id="another group"),
-        pytest.param("v1", "Service", id="another kind"),
-        pytest.param("serving.knative.dev/v1", "Job", id="the kind of another group"),
-        pytest.param(None, "Deployment", id="no version"),
-        pytest.param("apps/v1", 7, id="no text"),
-    ],
-)
-def test_what_is_not_in_the_table_is_not_known(api_version: object, kind: object) -> None:
-    assert workload_of(api_version, kind) is None
-
-
-@pytest.mark.parametrize(
-    ("api_version", "kind", "expected"), [("v1", "Pod", True), ("apps/v1", "Pod", False), ("v1", "pod", False)], ids=str
-)
-def test_only_v1_has_pods(api_version: str, kind: str, expected: bool) -> None:
-    assert is_pod(api_version, kind) is expected
 
 
 def test_a_pod_is_no_template() -> None:

@@ -56,36 +56,6 @@ def test_a_service_of_nvidia_is_a_deployment_where_nothing_else_makes_its_pods(s
     assert [service.owner_kind, pipeline.owner_kind] == [owner, owner]
 
 
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        pytest.param(None, id="null"),
-        pytest.param({}, id="empty"),
-        pytest.param({"labels": {"app": "a"}, "annotations": {"b": "c"}}, id="labels and annotations"),
-        pytest.param({"ownerReferences": [{"kind": "Job", "controller": True}]}, id="an owner that is not read"),
-    ],
-)
-def test_a_pod_that_is_made_has_its_owner_and_all_of_its_template(metadata: Any) -> None:
-    pod = {"metadata": metadata, "spec": SPEC}
-    (template,) = made("apps/v1", "Deployment", {"template": pod})
-    assert template.pod is pod
-    assert pod_from_raw(template.made).owner_kind == "ReplicaSet"
-    kept = {key: value for key, value in template.made["metadata"].items() if key != "ownerReferences"}
-    assert kept == {key: value for key, value in (metadata or {}).items() if key != "ownerReferences"}
-    assert template.made["spec"] is SPEC
-
-
-@pytest.mark.parametrize(
-    "template",
-    [
-        pytest.param(Template({"metadata": {"labels": {}}, "spec": SPEC}, "spec"), id="an owner that is not known"),
-        pytest.param(Template({"metadata": "x", "spec": SPEC}, "spec", owner_kind="Job"), id="metadata of no sense"),
-    ],
-)
-def test_other_pods_are_those_of_the_template(template: Template) -> None:
-    assert template.made is template.pod
-
-
 def test_a_notebook_has_the_labels_by_which_its_controller_knows_it_and_those_of_the_object() -> None:
     written = {"metadata": {"labels": {"lost": "yes"}}, "spec": SPEC}
     (notebook,) = made("kubeflow.org/v1", "Notebook", {"template": written}, labels={"team": "vision"})

@@ -104,11 +104,6 @@ def test_a_pod_that_is_placed_later_may_land_anywhere(key: str, value: Any) -> N
     assert [toleration.key for toleration in pod.tolerations] == ([""] if key == "tolerations" else [])
 
 
-def test_an_annotation_that_is_filled_in_later_is_none() -> None:
-    (template,) = of_workflow(container=container(), metadata={"annotations": {"a": "{{a}}", "b": "b"}})
-    assert dict(pod_from_raw(template.pod).annotations) == {"b": "b"}
-
-
 @pytest.mark.parametrize("amount", ["$GPU_PER_NODE", "{{ .Values.gpus }}", "$(params.gpus)"])
 def test_placeholders_are_recognised_in_unknown_kinds(amount: str) -> None:
     spec = {"containers": [{"name": "a", "image": "a", "resources": {"limits": {"nvidia.com/gpu": amount}}}]}

@@ -72,11 +72,6 @@ def test_a_found_template_is_a_pod_with_its_annotations_in_an_unknown_number() -
     assert (pod.gpu_count, dict(pod.annotations), template.pods) == (1, {"a": "b"}, None)
 
 
-def test_the_annotations_of_an_object_are_not_those_of_its_pods() -> None:
-    (template,) = templates_of(thing(SPEC, metadata={"annotations": {"a": "b"}}))
-    assert not pod_from_raw(template.pod).annotations
-
-
 @pytest.mark.parametrize(
     "spec",
     [

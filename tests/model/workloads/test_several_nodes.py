@@ -69,15 +69,6 @@ def test_the_labels_of_the_author_are_kept(metadata: Any) -> None:
     assert template.pod["metadata"] == metadata, "the object is not changed"
 
 
-@pytest.mark.parametrize("labels", ["a", 1, ["a"]], ids=["text", "number", "list"])
-def test_malformed_labels_stay_as_they_are(labels: object) -> None:
-    """So that a finding names the mistake."""
-    group = {"template": {**TEMPLATE, "metadata": {"labels": labels}}}
-    raw = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "a"}, "spec": {"headGroupSpec": group}}
-    (template,) = templates_of(raw)
-    assert template.made["metadata"]["labels"] == labels
-
-
 RUNNER = {"name": "a", "image": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}
 
 

@@ -136,15 +136,6 @@ def test_where_no_operator_mounts_one_it_is_foretold(name: str, spec: str) -> No
     assert given(kind(name, spec)) == [True]
 
 
-def test_a_group_that_shares_the_layers_of_a_model_has_no_preset() -> None:
-    """KServe brings none for it, so that leader and workers have only what the service says."""
-    raw = kind(
-        "LLMInferenceService",
-        f"parallelism: {{pipeline: 2}}, template: {{{CONTAINERS}}}, worker: {{{CONTAINERS}}}",
-    )
-    assert given(raw) == [True, True]
-
-
 def test_a_mount_of_the_author_is_kept() -> None:
     """Also where the volume of the author has the operator's name."""
     containers = CONTAINERS.replace("image: a,", "image: a, volumeMounts: [{name: shared-mem, mountPath: /dev/shm/}],")
@@ -166,13 +157,3 @@ def test_other_containers_with_gpus_share_the_volume_of_the_operator() -> None:
     (one,) = engine.template_outcomes(raw, NAMESPACE, POLICY, FACTS)
     (injection,) = one.injections
     assert [str(edit) for edit in injection.edits] == ["mount /dev/shm in second"]
-
-
-@pytest.mark.parametrize("volumes", ["a", 1, {"name": "b"}], ids=["text", "number", "map"])
-def test_malformed_volumes_stay_as_they_are(volumes: object) -> None:
-    """So that a finding names the mistake."""
-    raw = kind("RayCluster", f"headGroupSpec: {{{TEMPLATE}}}")
-    spec = raw["spec"]["headGroupSpec"]["template"]["spec"]
-    spec["volumes"] = volumes
-    (template,) = templates_of(raw)
-    assert template.pod["spec"] == spec
