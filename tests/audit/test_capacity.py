@@ -38,20 +38,6 @@ def test_nodes_with_other_drivers_are_other_rows() -> None:
     assert [(row.driver, row.cuda) for row in found] == [("535.183.01", "12.2"), ("580.95.05", "13.0")]
 
 
-def test_the_driver_s_own_word_on_cuda_counts() -> None:
-    labels = {**H100, "nvidia.com/cuda.runtime-version.full": "13.1"}
-    (row,) = rows(({"nvidia.com/gpu": "1"}, labels))
-    assert row.cuda == "13.1"
-
-
-def test_slices_of_several_sizes_are_rows_of_their_own() -> None:
-    found = rows(({"nvidia.com/mig-1g.10gb": "3", "nvidia.com/mig-3g.40gb": 1, "nvidia.com/gpu": "0"}, H100))
-    assert [(row.resource, row.nodes, row.gpus) for row in found] == [
-        ("nvidia.com/mig-1g.10gb", 1, 3),
-        ("nvidia.com/mig-3g.40gb", 1, 1),
-    ]
-
-
 @pytest.mark.parametrize(
     ("resource", "label", "model"),
     [
@@ -146,16 +132,6 @@ def test_units_are_counted_and_the_gpus_that_they_are_together(
 ) -> None:
     (row,) = rows(({resource: str(units)}, dict(found)))
     assert (row.gpus, row.unit, row.physical) == (units, unit, Fraction(physical))
-
-
-def test_nodes_with_other_shares_are_other_rows() -> None:
-    four = {"nvidia.com/gpu": "4"}
-    found = rows((four, dict(labels.WHOLE)), (four, dict(labels.TIME_SLICED)), (four, dict(labels.TIME_SLICED)))
-    assert [(row.unit, row.nodes, row.gpus, row.physical) for row in found] == [
-        ("", 1, 4, 4),
-        ("shared by 4 (time-slicing)", 2, 8, 2),
-    ]
-    assert {row.model for row in found} == {"Tesla-T4"}
 
 
 def test_gpus_for_claims_are_rows_of_their_own_by_device_class() -> None:

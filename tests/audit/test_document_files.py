@@ -53,21 +53,10 @@ def test_a_directory_that_cannot_be_read_is_an_error_and_not_passed_over(tmp_pat
     assert (first, error.rpartition(": ")[2]) == ("1@1 a", "File name too long")
 
 
-def test_a_path_that_nobody_can_look_at_is_an_error() -> None:
-    path = "d" * 5000
-    assert seen(read_paths(Path(path))) == [f"0 {path}: cannot be read: File name too long"]
-
-
 def test_half_an_object_in_a_directory_is_not_passed_over(tmp_path: Path) -> None:
     (tmp_path / "pod.yaml").write_text("apiversion: v1\nkind: Pod\n")
     (tmp_path / "Chart.yaml").write_text("apiVersion: v2\nname: chart\n")
     assert seen(read_paths(tmp_path)) == [f"1 {tmp_path}/pod.yaml:1: {EXPECTED.replace('not a', 'an incomplete', 1)}"]
-
-
-def test_a_hidden_file_or_directory_that_is_named_is_read(tmp_path: Path) -> None:
-    (tmp_path / ".hidden").mkdir()
-    (tmp_path / ".hidden" / "a.yaml").write_text(POD % "a")
-    assert seen(read_paths(tmp_path / ".hidden")) == ["1@1 a"]
 
 
 def test_a_broken_file_in_a_directory_spoils_no_other(tmp_path: Path) -> None:
@@ -97,12 +86,6 @@ def test_a_directory_without_manifests_is_an_error(tmp_path: Path) -> None:
     assert seen(read_paths(tmp_path)) == [f"0 {tmp_path}: no .yaml, .yml or .json file in this directory"]
 
 
-def test_a_missing_file_is_an_error_and_the_next_is_read(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text(POD % "a")
-    found = seen(read_paths(tmp_path / "missing", tmp_path / "a"))
-    assert found == [f"0 {tmp_path}/missing: cannot be read: No such file or directory", "1@1 a"]
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
 def test_a_file_without_permission_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a").write_text(POD % "a")
@@ -125,13 +108,6 @@ def test_a_binary_file_is_an_error_with_its_line(tmp_path: Path, content: bytes,
     assert isinstance(error, DocumentError)
     assert (error.source, error.line) == (str(tmp_path / "a.yaml"), line)
     assert message in error.message
-
-
-def test_a_file_of_ten_megabytes_is_read() -> None:
-    text = '{"apiVersion": "v1", "kind": "List", "items": [%s]}'
-    item = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s"}}' % ("x" * 1000)
-    found = read(text % ", ".join([item] * 10_000))
-    assert len(found) == 10_000
 
 
 @pytest.mark.parametrize(

@@ -64,12 +64,6 @@ def test_the_line_of_a_fault_is_that_of_the_file() -> None:
     assert seen(read(text)) == ["1@1 a", broken, "3@11 c"]
 
 
-@pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["LF", "CRLF"])
-def test_lines_are_counted_alike_with_either_newline(newline: str) -> None:
-    text = (POD % "a" + "---\n" + POD % "b" + "x: {{ y }}\n").replace("\n", newline)
-    assert [each.line for each in read(text)] == [1, 8]
-
-
 @pytest.mark.parametrize("text", ["", "\n\n", "---\n---\n", "# only a comment\n", "%YAML 1.2\n", "\ufeff", "...\n"])
 def test_an_empty_file_is_an_error_in_line_one(text: str) -> None:
     assert seen(read_paths("-", stdin=text.encode())) == ["0 -:1: contains no YAML or JSON document"]
@@ -78,17 +72,6 @@ def test_an_empty_file_is_an_error_in_line_one(text: str) -> None:
 @pytest.mark.parametrize("text", ["hello", "- a\n- b", "7", "a: b", "apiVersion: v1", "{}", "~"])
 def test_what_is_no_object_is_an_error(text: str) -> None:
     assert seen(read(text)) == [f"1 file:1: {EXPECTED}"]
-
-
-@pytest.mark.parametrize("kind", ["7", "null", "[Pod]"])
-def test_a_kind_that_is_no_text_is_an_error(kind: str) -> None:
-    assert seen(read(f"apiVersion: v1\nkind: {kind}")) == [f"1 file:1: {EXPECTED.replace('not a', 'an incomplete', 1)}"]
-
-
-def test_a_pod_of_a_wrong_api_version_is_an_error() -> None:
-    assert seen(read("apiVersion: apps/v1\nkind: Pod")) == [
-        "1 file:1: apiVersion: found 'apps/v1', but a Pod's is 'v1'"
-    ]
 
 
 def test_the_items_of_a_list_are_documents() -> None:
@@ -167,14 +150,6 @@ def test_the_last_of_repeated_keys_counts_where_somebody_hears_of_them() -> None
     assert seen(found) == ["1@1 a", "2@6 c"]
     place = "file:9: the key 'metadata' is set twice in one map, in line 8 and in line 9"
     assert heard == [f"{place}; kubectl uses the last value, and so does this command; keep one of them"]
-
-
-def test_of_many_repeated_keys_the_first_are_told_and_how_many_more_there_are() -> None:
-    heard: list[str] = []
-    many = "".join(f"k{number}: 1\nk{number}: 2\n" for number in range(30))
-    assert len(list(read_text(POD % "a" + many, "file", heard.append))) == 1
-    assert len(heard) == 21
-    assert heard[-1] == "file:1: 10 more keys are set more than once in one map; keep one of each"
 
 
 @pytest.mark.parametrize(

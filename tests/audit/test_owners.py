@@ -84,23 +84,10 @@ def test_nobody_hides_behind_an_object_of_another_namespace() -> None:
     assert owners(elsewhere).root_of(REPLICA_SET).namespace == "team"
 
 
-def test_the_same_uid_in_two_namespaces_is_two_objects() -> None:
-    mine, others = made("Deployment", "web"), made("Deployment", "web", namespace="other")
-    found = owners(mine, others)
-    assert found.root_of(made("ReplicaSet", "r", mine)).namespace == "team"
-    assert found.root_of(made("ReplicaSet", "r", mine, namespace="other")).namespace == "other"
-
-
 def test_an_owner_that_is_in_no_namespace_owns_objects_of_all() -> None:
     everywhere = made("Deployment", "web", namespace=None)
     assert owners(everywhere).root_of(REPLICA_SET).namespace == ""
     assert owners(everywhere).is_owned_by_known(REPLICA_SET)
-
-
-def test_an_object_made_anew_under_its_name_replaces_nothing_that_others_say() -> None:
-    anew = made("Deployment", "web", uid="made-anew")
-    assert owners(anew).root_of(REPLICA_SET) == ObjectReference("team", "Deployment", "web", "apps/v1")
-    assert not owners(anew).is_owned_by_known(REPLICA_SET)
 
 
 def test_a_static_pod_is_not_owned_by_its_node() -> None:
@@ -183,11 +170,6 @@ def test_a_deployment_is_found_by_the_hash_where_its_replica_set_is_missing() ->
     found = Owners("team")
     found.learn(manifest)
     assert found.root_of(BY_HASH).title == "Deployment web"
-
-
-def test_a_deployment_found_by_the_hash_leads_to_its_own_owner() -> None:
-    rollout = {**made("Widget", "w"), "apiVersion": "example.com/v1"}
-    assert owners(rollout, made("Deployment", "web", rollout)).root_of(BY_HASH).title == "Widget team/w"
 
 
 @pytest.mark.parametrize(

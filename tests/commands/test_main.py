@@ -105,9 +105,3 @@ def test_a_misspelled_command_is_answered_with_the_one_that_was_meant(written: l
     done = gpu_policy(*written)
     assert done.exit_code == 2
     assert re.search(rf"Did you mean .*{meant}", done.stderr)
-
-
-def test_help_keeps_lines_that_belong_apart() -> None:
-    lines = gpu_policy("completion", "--help").stdout.splitlines()
-    named = [line.split()[0] for line in lines if ": gpu-policy completion " in " ".join(line.split())]
-    assert named == ["bash:", "zsh:", "fish:"]

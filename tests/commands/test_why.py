@@ -3,21 +3,19 @@
 import json
 import subprocess
 import sys
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from rich.console import Console
 
 from tests.command_line import ROOT, gpu_policy
 from tests.facts.fake_api_server import always, fake_api_server
 from tests.facts.served_kinds import aggregated
+from tests.why.samples import printed
 from webhook.audit.report import ObjectReference
 from webhook.kubernetes.kubeconfig import namespace_of
 from webhook.why.explanation import Answer, Clue, Explanation, MissingAnswer, ReasonCode
-from webhook.why.why_report import render
 
 POD = "/api/v1/namespaces/default/pods/train-0"
 SERVED = {
@@ -128,9 +126,7 @@ def test_the_namespace_is_that_of_the_context(tmp_path: Path, context: str | Non
 def test_texts_of_tenants_do_not_control_the_terminal() -> None:
     found = Explanation(ReasonCode.UNSCHEDULABLE, "a\x1b[2Jb\n[bold]c", "d\x07", (Clue("e\x1b", "f"),))
     answer = Answer(ObjectReference("team", "Pod", "p\x1b", "v1"), found, (MissingAnswer("list", "nodes", "", "x"),))
-    console = Console(record=True, width=80, file=StringIO())
-    render(answer, console)
-    text = console.export_text()
+    text = printed(answer)
     assert "\x1b" not in text
     assert "[bold]c" in text
     assert "Not known: to know x, you need `list nodes` in the cluster" in text

@@ -1,16 +1,19 @@
 """Pods, nodes and surroundings, as `gpu-policy why` has read them."""
 
+from contextlib import redirect_stdout
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from webhook.audit.owners import reference_of
+from webhook.commands.why import print_answer
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
 from webhook.model.pod_reader import pod_from_raw
 from webhook.policy.loader import load
 from webhook.policy.policy_set import Policy
-from webhook.why.explanation import Explanation
+from webhook.why.explanation import Answer, Explanation
 from webhook.why.observed import NodeUsage, ObservedPod, ObservedWorkload, SeenEvent, Surroundings, node_state
 from webhook.why.pod_reasons import why_pod
 
@@ -93,3 +96,10 @@ def workload(kind: str = "Job", **parts: Any) -> Raw:
 def observed(raw: Raw, *events: SeenEvent, pods: int = 0, desired: int | None = 1, **more: Any) -> ObservedWorkload:
     """The workload with these events."""
     return ObservedWorkload(raw, reference_of(raw), events=events, pods=pods, desired=desired, **more)
+
+
+def printed(answer: Answer) -> str:
+    """The answer as people read it."""
+    with redirect_stdout(StringIO()) as shown:
+        print_answer(answer)
+    return shown.getvalue()

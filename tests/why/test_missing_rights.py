@@ -1,21 +1,18 @@
 """Rights that somebody lacks: what is asked for, how it is said, and that nothing uncertain is told as a fact."""
 
 from collections.abc import Iterator
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from tests.facts.fake_api_server import always
 from tests.facts.served_kinds import aggregated
-from tests.why.samples import node, pod, workload
+from tests.why.samples import node, pod, printed, workload
 from tests.why.small_cluster import SERVED, SmallCluster, named, small_cluster
 from webhook.audit.report import ObjectReference
 from webhook.policy.loader import load
 from webhook.policy.policy_set import PolicySet
 from webhook.why.explanation import Answer, Explanation, MissingAnswer, ReasonCode
-from webhook.why.why_report import render
 
 CLASSES = {
     "node.k8s.io": [("v1", {"RuntimeClass": "runtimeclasses"})],
@@ -47,9 +44,8 @@ def forbid(cluster: SmallCluster, *paths: str) -> None:
 
 def shown(answer: Answer) -> list[str]:
     """The lines about what is not known."""
-    console = Console(record=True, file=StringIO(), highlight=False)
-    render(answer, console)
-    return [line.strip() for line in console.export_text().splitlines() if "Not known" in line]
+    text = printed(answer)
+    return [line.strip() for line in text.splitlines() if "Not known" in line]
 
 
 def priorities(directory: Path) -> PolicySet:

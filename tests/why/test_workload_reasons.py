@@ -1,17 +1,14 @@
 """The reason of a workload: why it lacks pods, or the gravest of its pods."""
 
-from io import StringIO
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from tests.why.samples import POLICY, event, observed, workload
+from tests.why.samples import POLICY, event, observed, printed, workload
 from webhook.audit.owners import reference_of
 from webhook.audit.quota_report import LimitUsage, ReportedQuota
 from webhook.why.explanation import Answer, Explanation, PodsAlike, ReasonCode, gravest
 from webhook.why.observed import ObservedWorkload, Surroundings
-from webhook.why.why_report import render
 from webhook.why.workload_reasons import why_workload
 
 OURS = 'Error creating: admission webhook "validate.gpupolicy.dev" denied the request: '
@@ -268,9 +265,8 @@ def test_a_command_can_be_copied(raw: dict[str, Any], command: str) -> None:
     """Whole, with the namespace, on a line of its own, and without a full stop behind it."""
     found = why_workload(observed(raw), (), Surroundings())
     assert found.remedy.splitlines()[1:] == [command]
-    console = Console(record=True, width=200, file=StringIO())
-    render(Answer(reference_of(raw), found), console)
-    assert f"    {command}\n" in console.export_text()
+    text = printed(Answer(reference_of(raw), found))
+    assert f"    {command}\n" in text
 
 
 def test_the_place_of_suspend_is_the_evidence() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.audit.writing import FORMATS, fault_of, rendered, summary_of, write_file, write_output
+from webhook.audit.writing import FORMATS, rendered, summary_of
 from webhook.commands.inputs import (
     UNUSABLE,
     fail,
@@ -17,14 +17,12 @@ from webhook.commands.inputs import (
     load_policies,
     manifests_of,
     registries_of,
-    scope_of,
-    server_of,
     shown_progress,
 )
-from webhook.commands.options import CONTEXT, INVENTORY, PATH, POLICIES, STRICT, registry_options
+from webhook.commands.options import PATH, POLICIES, STRICT, SourceOptions, registry_options, source_options
 
 if TYPE_CHECKING:
-    from webhook.audit.cluster_objects import NamespaceScope, Progress
+    from webhook.audit.cluster_objects import Progress
     from webhook.audit.object_sources import Background, ObjectSource
     from webhook.audit.report import AuditReport
     from webhook.model.accelerators import Accelerators
@@ -35,8 +33,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="[FILE|DIR|- ...]")
-@click.option("--cluster", is_flag=True, help="Audit the pods and workloads of a live cluster instead of files.")
+@source_options
 @POLICIES
 @click.option(
     "--against",
@@ -44,46 +41,7 @@ if TYPE_CHECKING:
     metavar="PATH",
     help="Directory of the policies in force. The report then says what --policies would change.",
 )
-@INVENTORY
-@click.option(
-    "--kubeconfig",
-    metavar="PATH",
-    help="With --cluster, kubeconfig of that cluster [default: $KUBECONFIG, ~/.kube/config, or the cluster that the "
-    "process runs in]. For files, kubeconfig of the cluster that they are meant for.",
-)
-@CONTEXT
-@click.option(
-    "--namespace",
-    "-n",
-    "namespaces",
-    envvar="GPU_POLICY_AUDIT_NAMESPACE",
-    multiple=True,
-    help="For files, the namespace of objects that name none [default: default]. With --cluster, audit only this "
-    "namespace; repeatable.",
-)
-@click.option(
-    "--exclude-namespace",
-    "excluded",
-    envvar="GPU_POLICY_AUDIT_EXCLUDE_NAMESPACE",
-    multiple=True,
-    metavar="NAME|GLOB",
-    help="With --cluster, leave this namespace out; repeatable [default: those that the chart excludes].",
-)
-@click.option(
-    "--format",
-    "form",
-    envvar="GPU_POLICY_AUDIT_FORMAT",
-    type=click.Choice(list(FORMATS)),
-    default="text",
-    help="Format of the report.",
-)
-@click.option(
-    "--output",
-    "-o",
-    type=PATH,
-    help="Write the report to this file instead of standard output, and a summary to standard error. The file is "
-    "written whole or not at all.",
-)
+@click.option("--format", type=click.Choice(list(FORMATS)), default="text", help="Format of the report.")
 @click.option(
     "--fail-on",
     type=click.Choice(["refuse", "warn", "never"]),
@@ -114,15 +72,15 @@ def audit(**options: Any) -> None:
 
     asked = AuditOptions(**options)
     place = asked.status_place
-    if asked.output is not None and (fault := fault_of(asked.output)):
-        fail(fault)
     ask = registries_of(asked.resolve, asked.registries, asked.registry_credentials, None, None)
     directories = filter(None, (asked.policies, asked.against))
     sets = [(str(directory), load_policies(directory)) for directory in directories]
     with shown_progress(is_shown=asked.cluster) as on_progress:
         waiting = WaitingPods(sets[0][1], asked.scope) if asked.cluster else None
         report = _report(asked.source(on_progress, sets[0][1].accelerators, waiting), sets, ask, waiting)
-    _write(report, asked.form, asked.output)
+    asked.write(rendered(report, asked.format, is_for_a_terminal=asked.output is None and sys.stdout.isatty()))
+    if asked.output is not None:
+        click.echo(summary_of(report, asked.output), err=True)
     status = report.exit_status(FailOn(asked.fail_on))
     if (asked.publish or place) and not _publish(report, asked, place):
         status = UNUSABLE
@@ -130,20 +88,12 @@ def audit(**options: Any) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditOptions:
+class AuditOptions(SourceOptions):
     """The options by their parameters. Exits with status 2 where they contradict each other."""
 
-    paths: tuple[str, ...]
-    cluster: bool
     policies: Path
     against: Path | None
-    inventory: Path | None
-    kubeconfig: str | None
-    context: str | None
-    namespaces: tuple[str, ...]
-    excluded: tuple[str, ...]
-    form: str
-    output: Path | None
+    format: str
     fail_on: str
     strict: bool
     resolve: bool
@@ -157,22 +107,15 @@ class AuditOptions:
             fail("name either files, directories or - (standard input), or --cluster")
         if self.inventory is not None and not self.cluster and self.asks_a_server:
             fail("--inventory and --kubeconfig exclude each other; name one source of facts")
-        if not self.cluster and len(self.namespaces) > 1:
-            fail("several --namespace need --cluster; for files, name one: the namespace of objects that name none")
-        if not self.cluster and self.excluded:
-            fail("--exclude-namespace needs --cluster; for files, name only the files to audit")
         if self.cluster and self.strict:
             fail("--strict is for files, because objects of a cluster have each key once; leave it out")
         if not self.cluster and (self.publish or self.publish_status):
             fail("--publish and --publish-status need --cluster")
+        SourceOptions.__post_init__(self)
 
     @property
     def asks_a_server(self) -> bool:
         return self.cluster or self.kubeconfig is not None or self.context is not None
-
-    @property
-    def scope(self) -> "NamespaceScope":
-        return scope_of(self.namespaces, self.excluded)
 
     @property
     def status_place(self) -> "ConfigMapPlace | None":
@@ -193,11 +136,9 @@ class AuditOptions:
         if self.cluster:
             facts = None if self.inventory is None else inventory_of(self.inventory, accelerators).facts
             on_node = waiting.add_node if waiting is not None else lambda _node: None
-            server = server_of(self.kubeconfig, self.context)
-            return object_sources.of_cluster(server, self.scope, on_progress, facts, accelerators, on_node=on_node)
+            return object_sources.of_cluster(self.server, self.scope, on_progress, facts, accelerators, on_node=on_node)
         documents = manifests_of(self.paths, is_strict=self.strict)
-        namespace = next(iter(self.namespaces), "default")
-        return object_sources.of_files(documents, namespace, self._background(accelerators))
+        return object_sources.of_files(documents, self.default_namespace, self._background(accelerators))
 
     def _background(self, accelerators: "Accelerators") -> "Background":
         """What is known about the cluster that files are meant for."""
@@ -208,7 +149,7 @@ class AuditOptions:
             return Background(found.facts, found.pods, tuple(found.pods.seen()))
         if not self.asks_a_server:
             return Background()
-        background, errors = read_background(server_of(self.kubeconfig, self.context), accelerators)
+        background, errors = read_background(self.server, accelerators)
         if errors:
             fail("\n".join(map(str, errors)))
         return background
@@ -241,16 +182,6 @@ def _report(
     return report if waiting is None else replace(report, pending=waiting.explained(facts, proposed.now))
 
 
-def _write(report: "AuditReport", form: str, output: Path | None) -> None:
-    text = rendered(report, form, is_for_a_terminal=output is None and sys.stdout.isatty())
-    try:
-        write_output(text) if output is None else write_file(text, output)
-    except OSError as error:
-        fail(f"{output or 'standard output'} cannot be written: {error.strerror}")
-    if output is not None:
-        click.echo(summary_of(report, output), err=True)
-
-
 def _publish(report: "AuditReport", asked: AuditOptions, place: "ConfigMapPlace | None") -> bool:
     """Write reports and the status into the cluster; returns whether all could be written."""
     from certs.cluster import ClusterError
@@ -258,7 +189,7 @@ def _publish(report: "AuditReport", asked: AuditOptions, place: "ConfigMapPlace 
     from webhook.replica.kubernetes_cluster import KubernetesCluster
     from webhook.replica.published_reports import PublishedReports, ReportKind, publish
 
-    server, published = server_of(asked.kubeconfig, asked.context), PublishedReports()
+    server, published = asked.server, PublishedReports()
     if asked.publish is not None:
         published = publish(report, server, ReportKind(asked.publish), place, asked.scope)
     errors = list(published.errors)

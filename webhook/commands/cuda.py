@@ -11,7 +11,7 @@ import click
 
 from webhook.commands.cuda_plan import plan
 from webhook.commands.inputs import facts_of, fail, load_policies, registries_of
-from webhook.commands.options import INVENTORY, KUBECONFIG, OUTPUT, PATH, policy_of, registry_options
+from webhook.commands.options import IMAGE_RESULTS, INVENTORY, KUBECONFIG, OUTPUT, PATH, policy_of, registry_options
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
 if TYPE_CHECKING:
@@ -54,11 +54,7 @@ cuda.add_command(plan)
 @KUBECONFIG
 @policy_of
 @registry_options
-@click.option(
-    "--image-results",
-    metavar="NAMESPACE/NAME",
-    help="ConfigMap in which the replicas share the results of look-ups; the result of this command is added.",
-)
+@IMAGE_RESULTS
 @OUTPUT
 def check(
     image: str | None,

@@ -20,11 +20,9 @@ from webhook.commands.inputs import (
     load_policies,
     manifests_of,
     registries_of,
-    scope_of,
-    server_of,
     shown_progress,
 )
-from webhook.commands.options import INVENTORY, registry_options
+from webhook.commands.options import IMAGE_RESULTS, PATH, SourceOptions, registry_options, source_options
 
 if TYPE_CHECKING:
     from webhook.audit.cluster_objects import Progress
@@ -38,59 +36,37 @@ if TYPE_CHECKING:
 PLAN_FORMATS = ("text", "json", "html", "markdown", "sarif")
 
 
-@dataclass(frozen=True, slots=True)
-class PlanOptions:
-    """The arguments and options of the command."""
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(SourceOptions):
+    """The arguments and options of the command. Exits with status 2 where they contradict each other."""
 
-    paths: tuple[str, ...]
-    cluster: bool
-    inventory: Path | None
     set: tuple[str, ...]
     retire: tuple[str, ...]
     add: Path | None
     matrix: bool
     policies: Path | None
-    kubeconfig: str | None
-    context: str | None
-    namespace: tuple[str, ...]
     format: str
-    output: Path | None
     strict: bool
     fail_on: str
-    exclude_namespace: tuple[str, ...]
     resolve: bool
     registries: Path | None
     registry_credentials: Path | None
     image_results: str | None
 
-    def check(self) -> None:
-        """Exit with status 2 if options contradict each other."""
-        from webhook.audit.writing import fault_of
-
+    def __post_init__(self) -> None:
         if self.cluster == (self.inventory is not None):
             fail("name either --cluster or an --inventory")
         if not (self.set or self.retire or self.add or self.matrix):
             fail("say what changes: --set, --retire or --add; or ask for --matrix")
         if (self.kubeconfig or self.context) and not self.cluster:
             fail("--kubeconfig and --context need --cluster")
-        if len(self.namespace) > 1 and not self.cluster:
-            fail("several --namespace need --cluster; for manifests, name one: the namespace of objects that name none")
-        if self.exclude_namespace and not self.cluster:
-            fail("--exclude-namespace needs --cluster")
         if self.strict and self.fail_on == "never":
             fail("--strict and --fail-on never contradict each other; leave one of them out")
-        if self.output is not None and (fault := fault_of(self.output)):
-            fail(fault)
-
-    @property
-    def default_namespace(self) -> str:
-        return next(iter(self.namespace), "default")
+        SourceOptions.__post_init__(self)
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="[FILE|DIR|- ...]")
-@click.option("--cluster", is_flag=True, help="Plan for the nodes, pods and workloads of a live cluster.")
-@INVENTORY
+@source_options
 @click.option(
     "--set",
     multiple=True,
@@ -106,7 +82,7 @@ class PlanOptions:
 )
 @click.option(
     "--add",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="File with nodes that will come, as `kubectl get nodes -o yaml` prints them.",
 )
@@ -117,18 +93,9 @@ class PlanOptions:
 )
 @click.option(
     "--policies",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Directory of policy files, for settings of cudaDriver, node pools, exceptions and rows of CUDA tables. "
     "Without it the defaults of cudaDriver apply everywhere.",
-)
-@click.option("--kubeconfig", metavar="PATH", help="With --cluster, kubeconfig of that cluster.")
-@click.option("--context", help="Context in the kubeconfig.")
-@click.option(
-    "--namespace",
-    "-n",
-    multiple=True,
-    help="Of manifests, the namespace of objects that name none [default: default]. With --cluster, plan only for this "
-    "namespace; repeatable.",
 )
 @click.option(
     "--format",
@@ -136,12 +103,6 @@ class PlanOptions:
     default="text",
     show_default=True,
     help="Format of the plan.",
-)
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(path_type=Path),
-    help="Write the plan to this file instead of standard output. The file is written whole or not at all.",
 )
 @click.option("--strict", is_flag=True, help="The same as --fail-on unknown.")
 @click.option(
@@ -151,18 +112,8 @@ class PlanOptions:
     show_default=True,
     help="Exit with status 1 if a workload breaks; also if it may (unknown); also if it loses nodes (loses); or never.",
 )
-@click.option(
-    "--exclude-namespace",
-    multiple=True,
-    help="With --cluster, leave out this namespace, a name or a glob; repeatable [default: those that the chart "
-    "excludes].",
-)
 @registry_options
-@click.option(
-    "--image-results",
-    metavar="NAMESPACE/NAME",
-    help="ConfigMap in which the replicas share the results of look-ups, which are reused.",
-)
+@IMAGE_RESULTS
 def plan(**options: Any) -> None:
     """Say what other drivers on nodes would break, and what they would open.
 
@@ -173,18 +124,13 @@ def plan(**options: Any) -> None:
     Exit status: 0 nothing breaks, 1 something does (or what --fail-on says), 2 some input cannot be used (2 takes
     precedence over 1).
     """
-    from webhook.audit.writing import write_file, write_output
     from webhook.upgrades.driver_plan import WorkloadChange
     from webhook.upgrades.plan_report import rendered_plan
 
     asked = PlanOptions(**options)
-    asked.check()
-    found, output = _plan(asked), asked.output
-    text = rendered_plan(found, asked.format, is_for_a_terminal=output is None and sys.stdout.isatty())
-    try:
-        write_output(text) if output is None else write_file(text, output)
-    except OSError as error:
-        fail(f"{output or 'standard output'} cannot be written: {error.strerror}")
+    found = _plan(asked)
+    is_for_a_terminal = asked.output is None and sys.stdout.isatty()
+    asked.write(rendered_plan(found, asked.format, is_for_a_terminal=is_for_a_terminal))
     for fault in found.errors:
         click.echo(str(fault), err=True)
     least = {"breaks": WorkloadChange.BREAKS, "unknown": WorkloadChange.UNKNOWN, "loses": WorkloadChange.LOSES_NODES}
@@ -241,8 +187,7 @@ def _of_cluster(
 ) -> "ObjectSource":
     from webhook.audit.object_sources import of_cluster
 
-    scope = scope_of(asked.namespace, asked.exclude_namespace)
-    source = of_cluster(server_of(asked.kubeconfig, asked.context), scope, on_progress, None, policies.accelerators)
+    source = of_cluster(asked.server, asked.scope, on_progress, None, policies.accelerators)
     documents = chain(manifests, _unreplaced(source.documents, manifests, asked.default_namespace))
     return replace(source, documents=documents)
 

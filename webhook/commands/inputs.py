@@ -13,7 +13,7 @@ import click
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
 if TYPE_CHECKING:
-    from webhook.audit.cluster_objects import NamespaceScope, Progress
+    from webhook.audit.cluster_objects import Progress
     from webhook.audit.documents import Document, DocumentError
     from webhook.facts.facts import ClusterFacts
     from webhook.facts.inventory import Inventory
@@ -64,15 +64,6 @@ def shown_progress(*, is_shown: bool) -> "Iterator[Callable[[Progress], None]]":
             bar.update(task, description=made.kind, completed=made.objects, total=total)
 
         yield on_progress
-
-
-def scope_of(namespaces: tuple[str, ...], excluded: tuple[str, ...]) -> "NamespaceScope":
-    """The namespaces of a cluster by these options: without any, all that the shipped registration sends."""
-    from webhook.audit.cluster_objects import NamespaceScope
-    from webhook.audit.review_objects import NEVER_SENT
-
-    without = excluded or (() if namespaces else NEVER_SENT)
-    return NamespaceScope(namespaces, tuple(filter(None, without)))
 
 
 def server_of(kubeconfig: str | None, context: str | None) -> "ApiServer":

@@ -9,7 +9,6 @@ import click
 
 from webhook.commands.audit import audit
 from webhook.commands.certs import certs
-from webhook.commands.completion import completion
 from webhook.commands.cuda import cuda
 from webhook.commands.doctor import doctor
 from webhook.commands.policy import policy
@@ -21,7 +20,7 @@ from webhook.commands.why import why
 
 
 @click.group(
-    commands=[serve, review, audit, test, policy, cuda, quota, why, doctor, certs, completion],
+    commands=[serve, review, audit, test, policy, cuda, quota, why, doctor, certs],
     context_settings={
         "auto_envvar_prefix": "GPU_POLICY",
         "help_option_names": ["-h", "--help"],

@@ -1,10 +1,17 @@
 """Options that several commands take."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from webhook.commands.inputs import fail, server_of
+
+if TYPE_CHECKING:
+    from webhook.audit.cluster_objects import NamespaceScope
+    from webhook.kubernetes.api_server import ApiServer
 
 PATH = click.Path(path_type=Path)
 
@@ -24,9 +31,102 @@ STRICT = click.option(
     "kubectl, and a warning names both lines.",
 )
 CONTEXT = click.option("--context", help="Context in the kubeconfig.")
+IMAGE_RESULTS = click.option(
+    "--image-results",
+    metavar="NAMESPACE/NAME",
+    help="ConfigMap in which the replicas share the results of look-ups; the results of this command are added.",
+)
 OUTPUT = click.option(
     "--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Format of standard output."
 )
+
+
+def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say which objects a command looks at, files or those of a cluster, and where it writes."""
+    options = (
+        click.argument("paths", nargs=-1, metavar="[FILE|DIR|- ...]"),
+        click.option("--cluster", is_flag=True, help="Look at the nodes, pods and workloads of a live cluster."),
+        INVENTORY,
+        click.option(
+            "--kubeconfig",
+            metavar="PATH",
+            help="With --cluster, kubeconfig of that cluster [default: $KUBECONFIG, ~/.kube/config, or the cluster "
+            "that the process runs in]. For an audit of files, kubeconfig of the cluster that they are meant for.",
+        ),
+        CONTEXT,
+        click.option(
+            "--namespace",
+            "-n",
+            multiple=True,
+            help="Namespace for manifests that name none [default: default]. With --cluster, only objects of this "
+            "namespace; repeatable.",
+        ),
+        click.option(
+            "--exclude-namespace",
+            multiple=True,
+            metavar="NAME|GLOB",
+            help="With --cluster, leave this namespace out; repeatable [default: those that the chart excludes].",
+        ),
+        click.option(
+            "--output",
+            "-o",
+            type=PATH,
+            help="Write to this file instead of standard output. The file is written whole or not at all.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceOptions:
+    """The options of `source_options` by their parameters. Exits with status 2 where they contradict each other."""
+
+    paths: tuple[str, ...]
+    cluster: bool
+    inventory: Path | None
+    kubeconfig: str | None
+    context: str | None
+    namespace: tuple[str, ...]
+    exclude_namespace: tuple[str, ...]
+    output: Path | None
+
+    def __post_init__(self) -> None:
+        from webhook.audit.writing import fault_of
+
+        if not self.cluster and len(self.namespace) > 1:
+            fail("several --namespace need --cluster; for files, name one: the namespace of objects that name none")
+        if not self.cluster and self.exclude_namespace:
+            fail("--exclude-namespace needs --cluster; for files, name only the files to look at")
+        if self.output is not None and (fault := fault_of(self.output)):
+            fail(fault)
+
+    @property
+    def default_namespace(self) -> str:
+        return next(iter(self.namespace), "default")
+
+    @property
+    def scope(self) -> "NamespaceScope":
+        """The namespaces of a cluster: without options, all that the shipped registration sends."""
+        from webhook.audit.cluster_objects import NamespaceScope
+        from webhook.audit.review_objects import NEVER_SENT
+
+        without = self.exclude_namespace or (() if self.namespace else NEVER_SENT)
+        return NamespaceScope(self.namespace, tuple(filter(None, without)))
+
+    @property
+    def server(self) -> "ApiServer":
+        return server_of(self.kubeconfig, self.context)
+
+    def write(self, text: str) -> None:
+        """Write to the file, or to standard output. Exits with status 2 where that is impossible."""
+        from webhook.audit.writing import write_file, write_output
+
+        try:
+            write_output(text) if self.output is None else write_file(text, self.output)
+        except OSError as error:
+            fail(f"{self.output or 'standard output'} cannot be written: {error.strerror}")
 
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:

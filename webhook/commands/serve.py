@@ -10,8 +10,7 @@ import click
 
 from webhook.commands.inputs import fail
 from webhook.commands.options import INVENTORY, KUBECONFIG, PATH, POLICIES
-from webhook.commands.serve_settings import ServeSettings
-from webhook.commands.starting import check, check_source_of_facts, prepare, replica, run_apart
+from webhook.commands.starting import ServeSettings, check, check_source_of_facts, prepare, replica, run_apart
 
 
 @click.command()

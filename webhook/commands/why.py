@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from webhook.commands.options import OUTPUT, PATH, cluster_options
 if TYPE_CHECKING:
     from webhook.kubernetes.api_server import ApiServer
     from webhook.policy.policy_set import PolicySet
-    from webhook.why.explanation import MissingAnswer
+    from webhook.why.explanation import Answer, MissingAnswer
 
 
 @click.command()
@@ -68,11 +69,53 @@ def why(
     if output == "json":
         click.echo(json.dumps(answer.to_json(), indent=2))
     else:
-        from rich.console import Console
+        print_answer(answer)
 
-        from webhook.why.why_report import render
 
-        render(answer, Console(highlight=False))
+def print_answer(answer: "Answer") -> None:
+    """The reason, the remedy, the evidence and what could not be read, in this order."""
+    from webhook.model.wording import counted, ended
+    from webhook.outcome import printable
+    from webhook.why.explanation import ReasonCode
+
+    def line(text: str, *, dim: bool = False) -> None:
+        click.secho(f"  {printable(text)}", dim=dim)
+
+    found = answer.explanation
+    is_grave = found.code.rank <= ReasonCode.UNSCHEDULABLE.rank
+    click.secho(f"{answer.object.title}: ", bold=True, nl=False)
+    click.secho(found.code, fg="green" if found.code.is_good else "red" if is_grave else "yellow", bold=is_grave)
+    for text in ended(found.message).splitlines():
+        line(text)
+    if found.remedy:
+        what, *commands = found.remedy.splitlines()
+        line(f"What to do: {what if commands else ended(what)}")
+        for command in commands:
+            line(f"  {command}")
+    if len(answer.pods) > 1:
+        line("Pods:")
+        for one in answer.pods:
+            names = f" ({', '.join(one.names)}{', ...' if one.count > len(one.names) else ''})" if one.names else ""
+            line(f"  {one.explanation.code}: {counted(one.count, 'pod')}{names}: {one.explanation.message}")
+    if found.evidence:
+        line("Evidence:")
+        for clue in found.evidence:
+            line(f"  {clue.source}: {clue.message}")
+    for unknown in _not_known(answer.missing):
+        line(f"Not known: {unknown}", dim=True)
+
+
+def _not_known(missing: "Sequence[MissingAnswer]") -> Iterator[str]:
+    """What could not be read: all missing rights in one line, then one line for each fault."""
+    lacking = [one for one in missing if not one.fault]
+    if len(lacking) == 1:
+        yield str(lacking[0])
+    elif lacking:
+        yield "; ".join(f"{one.unknown} (you need {one.right})" for one in lacking)
+    for fault in dict.fromkeys(one.fault for one in missing if one.fault):
+        first, *others = [one for one in missing if one.fault == fault]
+        also = f"; nor is known {'; nor '.join(one.unknown for one in others)}" if others else ""
+        yield f"{first}{also}"
 
 
 def _installed(server: "ApiServer", namespace: str, name: str) -> "PolicySet | MissingAnswer":

@@ -60,11 +60,6 @@ def shown(value: str) -> str:
     return " ".join(printable(value).split())
 
 
-@pytest.mark.parametrize("report", OF_ALL_SORTS)
-def test_the_same_report_is_the_same_page(report: Callable[[], AuditReport]) -> None:
-    assert render(report()) == render(report())
-
-
 @given(report=REPORTS)
 @SOME
 @example(report=everywhere("\ud800", sample()))

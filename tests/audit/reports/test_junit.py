@@ -8,9 +8,9 @@ from hypothesis import given
 from junitparser import Failure, JUnitXml, Skipped, TestCase
 
 from tests.audit.reports.any_report import REPORTS, SOME
-from tests.audit.sample_report import FROM_A_FILE, TRAINER, empty, sample, sample_of_files
+from tests.audit.sample_report import FROM_A_FILE, empty, sample, sample_of_files
 from webhook.audit.documents import DocumentError
-from webhook.audit.report import AuditFinding, AuditReport, Level, SourceLine
+from webhook.audit.report import AuditFinding, AuditReport, Level
 from webhook.audit.reports import as_junit
 
 
@@ -58,11 +58,6 @@ def test_a_case_names_object_rule_and_place() -> None:
     assert place_of(case) == ("manifests/nightly.yaml", "14")
 
 
-def test_an_object_of_a_cluster_has_no_file() -> None:
-    case = case_of(replace(REFUSED, source=SourceLine()))
-    assert (case.name, place_of(case)) == ("gpuLimits", (None, None))
-
-
 def test_several_findings_of_a_rule_are_one_failure_with_all_of_them() -> None:
     others = (replace(REFUSED, message="asks for 9"), replace(REFUSED, level=Level.WARN, message="has no limit"))
     case = case_of(REFUSED, *others)
@@ -76,12 +71,6 @@ def test_several_findings_of_a_rule_are_one_failure_with_all_of_them() -> None:
 def test_each_namespace_is_a_suite_after_the_input() -> None:
     names = [suite.name for suite in read(sample())]
     assert names == ["input", "team-nlp", "default", "team-<b>", "(no namespace)", "team-vision"]
-
-
-def test_the_same_object_in_two_files_is_two_cases() -> None:
-    elsewhere = replace(REFUSED, source=SourceLine("other.yaml", 1))
-    found = [(case.classname, case.name) for case in cases(replace(empty(), findings=(REFUSED, elsewhere)))]
-    assert len(set(found)) == len(found) == 3
 
 
 def test_jobs_of_two_groups_are_two_classes() -> None:
@@ -120,17 +109,6 @@ def test_every_entry_that_could_not_be_read_is_a_case_of_its_own() -> None:
 def test_a_report_without_findings_has_a_case_since_some_take_none_for_a_fault() -> None:
     (case,) = cases(empty())
     assert (case.is_passed, case.name) == (True, "everything could be read")
-
-
-def test_pods_that_run_are_told() -> None:
-    case = next(case for case in cases(sample()) if case.classname == "PyTorchJob team-nlp/bert (kubeflow.org)")
-    assert "4 running pods: bert-worker-0, bert-worker-1, bert-worker-2 and 1 more" in case.result[0].text
-
-
-def test_what_is_recorded_of_a_workload_passes() -> None:
-    found = [case for case in cases(sample()) if case.classname == f"{TRAINER.title} (apps)"]
-    assert [case.name for case in found] == ["ncclEnv", "cudaDriver", "runtimeClass"]
-    assert all(case.is_passed for case in found)
 
 
 @SOME

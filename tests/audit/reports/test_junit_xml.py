@@ -50,32 +50,12 @@ def test_a_consumer_sees_what_became_of_a_case(name: str, results: list[type]) -
     assert [type(result) for result in case(name).result] == results
 
 
-def test_a_consumer_sees_the_texts_of_a_failure() -> None:
-    failure = case("failed").result[0]
-    assert (failure.type, failure.message, failure.text) == (WRONG.type, WRONG.message, WRONG.text)
-
-
-def test_a_remark_is_told_as_message_and_as_text() -> None:
-    skipped = case("remarked").result[0]
-    assert (skipped.message, skipped.text) == ("would warn about it", "would warn\nabout it")
-
-
-def test_output_is_told_of_a_case_that_passed() -> None:
-    assert case("passed").system_out == "looked at 3 pods"
-
-
 def test_counts_are_of_cases_and_each_case_counts_once() -> None:
     root = parsed(JUnitSuite("one", tuple(CASES.values())), JUnitSuite("none", ()))
     counts = {"tests": "6", "failures": "2", "errors": "2", "skipped": "1", "time": "0"}
     assert root.attrib == {"name": "all", **counts}
     assert root[0].attrib == {"name": "one", **counts}
     assert root[1].attrib == {"name": "none", **dict.fromkeys(counts, "0")}
-
-
-def test_file_and_line_stand_where_they_are_known() -> None:
-    failed, passed = parsed(JUnitSuite("s", (CASES["failed"], CASES["passed"])))[0]
-    assert (failed.get("file"), failed.get("line")) == ("a.yaml", "7")
-    assert (passed.get("file"), passed.get("line")) == (None, None)
 
 
 def test_a_timestamp_is_in_utc_without_saying_so() -> None:

@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from tests.audit.reports.any_report import NASTY, REPORTS, SOME
-from tests.audit.sample_report import HOSTILE, TRAINER, empty, sample, sample_of_files
+from tests.audit.sample_report import HOSTILE, TRAINER, empty, sample
 from webhook.audit.report import AuditFinding, AuditReport, ChangedInjection, Comparison, Level, SourceLine
 from webhook.audit.reports import as_markdown
 from webhook.audit.reports.as_markdown import MOST, code
@@ -41,18 +41,6 @@ def assert_harmless(text: str) -> None:
             assert all(OURS.fullmatch(line) for line in token.content.split("\n") if line)
         elif token.type == "text":
             assert PLAIN.fullmatch(token.content), token.content
-
-
-@pytest.mark.parametrize(
-    "report",
-    [
-        pytest.param(sample(), id="a cluster"),
-        pytest.param(sample_of_files(), id="files"),
-        pytest.param(empty(), id="nothing at all"),
-    ],
-)
-def test_hostile_texts_are_nothing_but_text(report: AuditReport) -> None:
-    assert_harmless(as_markdown.render(report))
 
 
 @SOME
@@ -99,25 +87,6 @@ def test_an_audit_that_found_nothing_is_short() -> None:
     )
 
 
-def test_what_changes_stands_before_what_is_found() -> None:
-    text = as_markdown.render(sample())
-    heads = [
-        "**Against** `policies-in-force`: 1 newly refused",
-        "Newly refused: 1 finding",
-        "No longer refused: 1 finding",
-    ]
-    heads += ["Changed injections: 2", "| Namespace | Rule |", "Could not be read: 3", "Would be refused: 4 findings"]
-    heads += [
-        "Would be warned about: 3 findings",
-        "Would only be recorded: 2 findings",
-        "Would be injected",
-        "Pending GPU pods: 13",
-        "GPU capacity",
-    ]
-    places = [text.index(head) for head in [*heads, "GPU quotas"]]
-    assert places == sorted(places)
-
-
 def test_a_finding_is_a_row() -> None:
     rows = as_markdown.render(with_findings(FOUND)).split("\n")
     assert (
@@ -126,17 +95,6 @@ def test_a_finding_is_a_row() -> None:
         "is 4 in requests but missing in limits; GPUs are allocated from limits.` | `Move the 4 to resources.limits.` "
         "| `policy _default, _default.yaml:9` |"
     ) in rows
-
-
-def test_the_usage_of_a_quota_has_what_claims_count_beside_it() -> None:
-    rows = as_markdown.render(sample()).split("\n")
-    assert "| `namespace team-nlp` | `GPUs` | `10` | `8` | `125%` | `2 over` | `3` | `10` | `enforce` |" in rows
-    assert "| `namespace team-nlp` | `H100` | `8` | `8` | `100%` | `full` | `0` | `8` | `enforce` |" in rows
-
-
-def test_details_are_folded_and_every_fold_is_closed() -> None:
-    text = as_markdown.render(sample())
-    assert text.count("<details>") == text.count("</details>") == 11
 
 
 def test_a_report_that_is_too_long_is_cut_and_says_how_much_is_left_out() -> None:

@@ -22,7 +22,6 @@ from webhook.audit.reports.policy_results import (
     OPEN_REPORTS,
     POLICY_REPORTS,
     SOURCE,
-    Naming,
     ResultLimits,
     objects,
     render_open_reports,
@@ -198,16 +197,6 @@ def test_the_report_of_a_namespace_names_no_other_namespace_and_nothing_in_one()
     assert not re.search("team-secret|their-trainer|node-of-others", json.dumps(raw))
 
 
-def test_what_an_audit_knows_of_the_cluster_and_of_shared_quotas_is_in_no_report_of_a_namespace() -> None:
-    report = sample()
-    for raw in objects(report, FORM):
-        if "namespace" in raw["metadata"]:
-            text = json.dumps(raw)
-            assert not re.search("'research'|forbidden|Tesla-T4", text)
-            others = {"team-vision", "team-nlp", "default"} - {raw["metadata"]["namespace"]}
-            assert not [name for name in others if f'"{name}"' in text]
-
-
 def test_what_is_said_about_a_namespace_as_a_whole_is_in_its_own_report() -> None:
     namespace = ObjectReference("", "Namespace", "team-a", "v1")
     (raw,) = of("team-a", report_of(finding(1, object=namespace, owner=namespace)))
@@ -263,27 +252,11 @@ def test_no_object_is_too_large_for_etcd_whatever_tenants_write() -> None:
         assert len(orjson.dumps(raw)) < ROOMY.size + 4096
 
 
-def test_one_result_that_is_larger_than_an_object_may_be_still_gets_one() -> None:
-    found = of("team-a", report_of(*map(finding, range(3))), ResultLimits(size=10))
-    assert [len(raw["results"]) for raw in found] == [1, 1, 1]
-
-
 @pytest.mark.parametrize("hostile", ["\ud800", "\x00\x1b[2J", "\u202e", "\u2028"], ids=ascii)
 def test_texts_are_written_on_one_line_and_can_be_encoded(hostile: str) -> None:
     owner = ObjectReference("team-a", "Pod", f"a{hostile}", "v1")
     text = render_policy_reports(report_of(finding(1, message=hostile, policy=hostile, owner=owner, object=owner)))
     assert hostile not in str(yaml.safe_load(text))
-
-
-def test_the_order_in_which_things_were_found_changes_nothing() -> None:
-    findings = [finding(n, level=list(Level)[n % 4], rule=f"rule{n % 3}") for n in range(40)]
-    assert of("team-a", report_of(*findings)) == of("team-a", report_of(*reversed(findings)))
-
-
-def test_names_and_labels_are_those_that_are_asked_for() -> None:
-    naming = Naming("staging-audit", {"team": "platform"})
-    (raw,) = objects(report_of(finding(1)), FORM, naming=naming)
-    assert (raw["metadata"]["name"], raw["metadata"]["labels"]) == ("staging-audit.1", {"team": "platform"})
 
 
 def test_only_the_levels_that_are_asked_for_are_written() -> None:
