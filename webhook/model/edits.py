@@ -87,7 +87,8 @@ class Draft:
         part = self._copied
         for depth, key in enumerate(path):
             if key not in part.below:
-                found = part.value[key] if isinstance(part.value, list) or key in part.value else None
+                value: Any = part.value
+                found = value[key] if not isinstance(value, dict) or key in value else None
                 if found is None:
                     return part, depth
                 part.below[key] = _Copy(found)
