@@ -12,7 +12,6 @@ from typing import NamedTuple
 from webhook.engine.running_rules import findings_of, would_add
 from webhook.model.edits import RequireNodes
 from webhook.model.pod import Pod
-from webhook.model.requirements import placed
 from webhook.model.selectors import Operator
 from webhook.model.wording import PLATFORM_TEAM
 from webhook.outcome import Finding, Injection
@@ -95,14 +94,21 @@ def _without_room(
     edits: Sequence[RequireNodes], steering: Sequence[_Opinion], pod: Pod, facts: Facts
 ) -> Iterator[Finding]:
     """Advice about a pod that is kept off every node which has room for it, while nodes are left that are too small."""
-    roomy = set() if pod.is_held else {id(nodes.labels) for nodes in facts.feasible_nodes(pod)}
-    if not roomy or facts.feasible_nodes(placed(pod, edits)):
+    expressions = {edit.expression for edit in edits}
+    roomy = () if pod.is_held else facts.feasible_nodes(pod)
+    if not roomy or any(
+        nodes.by_claim
+        or nodes.made_by
+        or all(expression.accepts(nodes.labels.get(expression.key)) for expression in expressions)
+        for nodes in roomy
+    ):
         return
+    labels = {id(nodes.labels) for nodes in roomy}
     reasons = [
         unsuited.reason
         for _, judged in steering
         for nodes, unsuited in zip(judged.nodes, judged.found, strict=True)
-        if unsuited is not None and id(nodes.labels) in roomy
+        if unsuited is not None and id(nodes.labels) in labels
     ]
     shortage = f"no node that suits it has room for all that it requests; others do not suit it: {_distinct(reasons)}"
     remedy = f"Request less, or select nodes that suit it, or tell {PLATFORM_TEAM}"

@@ -9,7 +9,7 @@ A `FactsSource` gives the facts of this moment and says how far to trust them: a
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Protocol
 
@@ -44,6 +44,11 @@ class ImageSource(Protocol):
         ...
 
 
+_NodesFor = Callable[[NodeTable, Pod, RuntimeClass | None], Mask]
+_MOST_ASKED = 16
+"""Answers about pods that are kept: those of one review."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """Implements `webhook.rules.rule.Facts`, where each question is explained.
@@ -62,6 +67,10 @@ class ClusterFacts:
     is_still: bool = False
     changing: tuple[NodePool, ...] = ()
     """The node pools that will get another driver."""
+    _asked: dict[tuple[object, int], tuple[Pod, tuple[NodeClass, ...]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """The last answers about pods, by question and id of the pod: several rules ask the same of one pod."""
 
     @property
     def table(self) -> NodeTable:
@@ -203,9 +212,16 @@ class ClusterFacts:
     def image(self, reference: str) -> ImageInfo:
         return NOT_LOOKED_UP if self.images is None else self.images.info(reference, self.asker)
 
-    def _classes(
-        self, nodes_for: Callable[[NodeTable, Pod, RuntimeClass | None], Mask], pod: Pod
-    ) -> tuple[NodeClass, ...]:
+    def _classes(self, nodes_for: _NodesFor, pod: Pod) -> tuple[NodeClass, ...]:
+        question = nodes_for, id(pod)
+        known = self._asked.get(question)
+        if known is None:
+            if len(self._asked) >= _MOST_ASKED:
+                self._asked.clear()
+            known = self._asked[question] = pod, self._found(nodes_for, pod)
+        return known[1]
+
+    def _found(self, nodes_for: _NodesFor, pod: Pod) -> tuple[NodeClass, ...]:
         table = self.table if self.transient else self.cluster.table
         runtime_class = self.cluster.runtime_classes.get(pod.runtime_class) if pod.runtime_class else None
         found = table.classes(nodes_for(table, pod, runtime_class))
