@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from ipaddress import ip_address
 
 from cryptography import x509
@@ -43,12 +44,17 @@ class CertificateError(ValueError):
     """Certificates cannot be read, made or written; the message says which and why, and for files what to do."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeyPair:
     """A certificate and its private key, both PEM. The key is unencrypted PKCS #8 and stays out of repr()."""
 
     certificate_pem: bytes
     key_pem: bytes = field(repr=False)
+
+    @cached_property
+    def certificate(self) -> x509.Certificate:
+        """The certificate, read. Raises CertificateError."""
+        return read_certificate(self.certificate_pem)
 
 
 def new_authority(now: datetime, lifetime: timedelta = AUTHORITY_LIFETIME) -> KeyPair:
@@ -74,7 +80,7 @@ def issue(authority: KeyPair, names: Iterable[str], now: datetime, lifetime: tim
     something other than DNS names and IP addresses, and where the authority cannot be read.
     """
     subject_names = general_names(names)
-    issuer = read_certificate(authority.certificate_pem)
+    issuer = authority.certificate
     key = ec.generate_private_key(ec.SECP256R1())
     shown = next((text for name in subject_names if len(text := str(name.value)) <= 64), "gpu-policy")
     builder = (
@@ -145,37 +151,31 @@ def not_after(certificate_pem: bytes) -> datetime:
     return read_certificate(certificate_pem).not_valid_after_utc
 
 
-def _names_in(certificate_pem: bytes) -> tuple[x509.GeneralName, ...]:
+def names_of(certificate_pem: bytes) -> tuple[str, ...]:
+    """The DNS names and IP addresses in the certificate."""
     try:
         extension = read_certificate(certificate_pem).extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
         return ()
-    return tuple(extension.value)
+    return tuple(str(name.value) for name in extension.value if isinstance(name, x509.DNSName | x509.IPAddress))
 
 
 def covers(certificate_pem: bytes, names: Iterable[str]) -> bool:
     """Whether the certificate has each of `names` literally; wildcards are not expanded."""
-    return set(general_names(names)) <= set(_names_in(certificate_pem))
-
-
-def names_of(certificate_pem: bytes) -> tuple[str, ...]:
-    """The DNS names and IP addresses in the certificate."""
-    names = _names_in(certificate_pem)
-    return tuple(str(name.value) for name in names if isinstance(name, x509.DNSName | x509.IPAddress))
+    return {str(name.value) for name in general_names(names)} <= set(names_of(certificate_pem))
 
 
 def belong_together(pair: KeyPair) -> bool:
     """Whether the key belongs to the certificate. Raises CertificateError."""
-    return read_certificate(pair.certificate_pem).public_key() == read_key(pair.key_pem).public_key()
+    return pair.certificate.public_key() == read_key(pair.key_pem).public_key()
 
 
-def is_authority(certificate_pem: bytes) -> bool:
+def is_authority(certificate: x509.Certificate) -> bool:
     """Whether the certificate may sign other certificates."""
     try:
-        extension = read_certificate(certificate_pem).extensions.get_extension_for_class(x509.BasicConstraints)
+        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except x509.ExtensionNotFound:
         return False
-    return extension.value.ca
 
 
 def issued_by(certificate_pem: bytes, authority_pem: bytes) -> bool:
@@ -248,12 +248,11 @@ def join_bundle(certificates: tuple[x509.Certificate, ...]) -> bytes:
     return b"".join(dict.fromkeys(one.public_bytes(Encoding.PEM) for one in certificates))
 
 
-def trusted_until(certificate_pem: bytes, bundle_pem: bytes) -> datetime | None:
+def trusted_until(certificate: x509.Certificate, bundle: Iterable[x509.Certificate]) -> datetime | None:
     """When a client that trusts the bundle stops accepting the certificate, in UTC; None where no authority signed it.
 
     That is the end of the certificate, or of the last authority that signed it, whichever comes first. It may be in the
-    past. Names and beginnings are not checked. Raises CertificateError where a text cannot be read.
+    past. Names and beginnings are not checked.
     """
-    certificate = read_certificate(certificate_pem)
-    ends = [authority.not_valid_after_utc for authority in read_bundle(bundle_pem) if signed(certificate, authority)]
+    ends = [authority.not_valid_after_utc for authority in bundle if signed(certificate, authority)]
     return min(certificate.not_valid_after_utc, max(ends)) if ends else None

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from certs.authority import CertificateError, KeyPair, not_before, read_bundle
+from certs.authority import CertificateError, KeyPair
 from certs.material import Situation, Terms, material_of, plan
 
 RENEW_BEFORE = timedelta(days=30)
@@ -57,10 +57,10 @@ def ensure_files(directory: Path, names: Sequence[str], *, now: datetime | None 
                 f"{directory}: {'; '.join(found.faults)}; put the right file back, or move ca.crt and ca.key away to "
                 "get a new authority, whose ca.crt every webhook configuration then needs as its caBundle"
             )
-        if found.authority is not None and (start := not_before(found.authority.certificate_pem)) > situation.now:
+        if found.authority is not None and (start := found.authority.certificate.not_valid_before_utc) > situation.now:
             raise CertificateError(f"{files['ca.crt']} is valid from {start:%Y-%m-%d %H:%M} UTC on; set the clock")
         for _ in range(2):  # a new authority issues at once: nobody announces files
-            trusted = read_bundle(material.authority.certificate_pem) if material.authority is not None else ()
+            trusted = (material.authority.certificate,) if material.authority is not None else ()
             made = plan(replace(material, bundle=trusted), terms, situation)
             material = made.material
             reasons += made.reasons

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from certs.authority import CertificateError, not_after, read_certificate, signed
+from certs.authority import CertificateError, signed
 from certs.cluster import ChangedError, Cluster, ClusterError, Json, SecretPlace
 from certs.files import replace_pair
 from certs.material import SPREAD, Material, Plan, Situation, Terms, data_of, material_of, plan
@@ -116,13 +116,12 @@ class CertificateKeeper:
             return found
         remembered = self._remembered
         if found.bundle and remembered.authority is not None:
-            certificate = read_certificate(remembered.authority.certificate_pem)
-            remembered = replace(remembered, authority=remembered.authority if certificate in found.bundle else None)
+            is_trusted = remembered.authority.certificate in found.bundle
+            remembered = replace(remembered, authority=remembered.authority if is_trusted else None)
         known = found.or_else(remembered)
         if remembered.serving is None:
             return known
-        serving = read_certificate(remembered.serving.certificate_pem)
-        signers = (one for one in remembered.bundle if signed(serving, one))
+        signers = (one for one in remembered.bundle if signed(remembered.serving.certificate, one))
         return replace(known, bundle=tuple(dict.fromkeys((*known.bundle, *signers))))
 
     def _write(self, secret: Json | None, made: Plan) -> None:
@@ -149,8 +148,8 @@ class CertificateKeeper:
         """Whether every caBundle has had the newest authority for long enough. It has, if there is no configuration."""
         if known.authority is None:
             return False
-        certificate = read_certificate(known.authority.certificate_pem)
-        if not all(certificate in trusted_by(entry) for entry in entries(configurations)):
+        certificate = known.authority.certificate
+        if not all(certificate in trusted_by(entry) for entry in entries(*configurations.values())):
             self._announced_since = None
             return False
         now = self._clock()
@@ -160,7 +159,7 @@ class CertificateKeeper:
 
     def _serve(self, material: Material) -> None:
         if material.serving is not None and replace_pair(self._kept.directory, "tls", material.serving):
-            end = not_after(material.serving.certificate_pem)
+            end = material.serving.certificate.not_valid_after_utc
             _log.info("serving a certificate that is valid until %s UTC", f"{end:%Y-%m-%d %H:%M}")
 
     def _repair(self, configurations: Configurations, material: Material) -> None:
@@ -172,8 +171,8 @@ class CertificateKeeper:
 
     def _report(self, material: Material, configurations: Configurations) -> None:
         if material.authority is not None and material.serving is not None:
-            ends = ends_of(material.serving.certificate_pem, configurations, self._cluster.now())
-            self.status = CertificateStatus({**ends, "ca": not_after(material.authority.certificate_pem)})
+            ends = ends_of(material.serving.certificate, configurations, self._cluster.now())
+            self.status = CertificateStatus({**ends, "ca": material.authority.certificate.not_valid_after_utc})
 
 
 def _data(secret: Json | None) -> dict[str, str]:

@@ -15,9 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs.authority import (
-    AUTHORITY_LIFETIME,
     BACKDATE,
-    SERVING_LIFETIME,
     CertificateError,
     KeyPair,
     belong_together,
@@ -25,14 +23,10 @@ from certs.authority import (
     general_names,
     is_authority,
     issue,
-    issued_by,
     join_bundle,
     names_of,
     new_authority,
-    not_after,
-    not_before,
     read_bundle,
-    read_certificate,
     signed,
 )
 
@@ -51,23 +45,18 @@ SPREAD = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The names of the serving certificate, its validity, and how long before its end it is replaced."""
+    """The names of the serving certificate, and how long before their end it and its authority are replaced.
+
+    Raises CertificateError for names that no certificate can have.
+    """
 
     names: tuple[str, ...]
-    serving_lifetime: timedelta = SERVING_LIFETIME
     serving_renewal: timedelta = timedelta(days=90)
-    authority_lifetime: timedelta = AUTHORITY_LIFETIME
     authority_renewal: timedelta = timedelta(days=730)
     """Longer than the validity of a serving certificate, so that no authority ends before its certificate."""
 
     def __post_init__(self) -> None:
         general_names(self.names)
-        for what, lifetime, renewal in (
-            ("serving certificate", self.serving_lifetime, self.serving_renewal),
-            ("authority", self.authority_lifetime, self.authority_renewal),
-        ):
-            if not timedelta(0) <= renewal < lifetime:
-                raise CertificateError(f"{what}: renewing {renewal} before the end of a lifetime of {lifetime}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +105,7 @@ def material_of(data: Mapping[str, str]) -> Material:
     """The material in the data of a Secret (values in base64). Unusable parts are left out and named in `faults`."""
     faults: list[str] = []
     authority = _pair_of(data, "ca", faults)
-    if authority and not is_authority(authority.certificate_pem):
+    if authority and not is_authority(authority.certificate):
         faults.append("ca.crt is not the certificate of an authority")
         authority = None
     serving = _pair_of(data, "tls", faults)
@@ -148,15 +137,15 @@ def plan(found: Material, terms: Terms, situation: Situation) -> Plan:
     authority, news = _authority(found, terms, situation)
     if news:
         situation = replace(situation, is_announced=False)
-    certificate = read_certificate(authority.certificate_pem)
+    certificate = authority.certificate
     bundle = (certificate, *_others(found, certificate, situation.now))
     reasons = [news] if news else []
     serving = found.serving
     fault = _serving_fault(serving, certificate, bundle, terms, situation)
     if serving is None or fault:
-        serving = issue(authority, _names(serving, fault, terms), situation.now, terms.serving_lifetime)
+        serving = issue(authority, _names(serving, fault, terms), situation.now)
         reasons.append(fault)
-    issued = read_certificate(serving.certificate_pem).not_valid_before_utc + BACKDATE
+    issued = serving.certificate.not_valid_before_utc + BACKDATE
     is_settled = situation.is_announced and not fault and issued + SPREAD <= situation.now
     if situation.request == "retire" and is_settled and len(bundle) > 1:
         bundle = (certificate,)
@@ -168,23 +157,27 @@ def plan(found: Material, terms: Terms, situation: Situation) -> Plan:
 
 
 def _authority(found: Material, terms: Terms, situation: Situation) -> tuple[KeyPair, str]:
-    """The authority to issue with, and why it was made; an empty text where it existed."""
-    if found.authority is None:
+    """The authority to issue with, and why it was made; an empty text where it existed.
+
+    An authority is not replaced on request before it has issued.
+    """
+    authority, serving = found.authority, found.serving
+    if authority is None:
         news = "there was no usable authority"
-    elif situation.request == "authority" and situation.is_announced and _issued_by(found.serving, found.authority):
+    elif (
+        situation.request == "authority"
+        and situation.is_announced
+        and serving is not None
+        and signed(serving.certificate, authority.certificate)
+    ):
         news = "a new authority was asked for"
-    elif (end := not_after(found.authority.certificate_pem)) <= situation.now + terms.authority_renewal:
+    elif (end := authority.certificate.not_valid_after_utc) <= situation.now + terms.authority_renewal:
         news = f"the authority {'ended' if end <= situation.now else 'ends'} {end:%Y-%m-%d}"
-    elif not_before(found.authority.certificate_pem) > situation.now:
+    elif authority.certificate.not_valid_before_utc > situation.now:
         news = "the authority was not valid yet"
     else:
-        return found.authority, ""
-    return new_authority(situation.now, terms.authority_lifetime), news
-
-
-def _issued_by(serving: KeyPair | None, authority: KeyPair) -> bool:
-    """Whether the authority is in use. Until then it is not replaced by another one."""
-    return serving is not None and issued_by(serving.certificate_pem, authority.certificate_pem)
+        return authority, ""
+    return new_authority(situation.now), news
 
 
 def _serving_fault(
@@ -197,7 +190,7 @@ def _serving_fault(
     """Why a serving certificate has to be issued now; an empty text where the present one is kept."""
     if serving is None:
         return "there was no usable serving certificate"
-    certificate = read_certificate(serving.certificate_pem)
+    certificate = serving.certificate
     end = certificate.not_valid_after_utc
     unusable = {
         f"the serving certificate ended {end:%Y-%m-%d}": end <= situation.now,
@@ -227,7 +220,7 @@ def _names(serving: KeyPair | None, fault: str, terms: Terms) -> tuple[str, ...]
 
 def _others(found: Material, authority: x509.Certificate, now: datetime) -> tuple[x509.Certificate, ...]:
     """The other authorities that have not ended, each once: issuers of the served certificate, then the newest."""
-    serving = found.serving and read_certificate(found.serving.certificate_pem)
+    serving = found.serving and found.serving.certificate
     alive = dict.fromkeys(one for one in found.bundle if one != authority and one.not_valid_after_utc > now)
     newest_first = sorted(alive, key=lambda one: one.not_valid_before_utc, reverse=True)
     in_use_first = sorted(newest_first, key=lambda one: not (serving and signed(serving, one)))
@@ -245,8 +238,7 @@ def _pair_of(data: Mapping[str, str], stem: str, faults: list[str]) -> KeyPair |
         pair = KeyPair(_decoded(data, names[0]), _decoded(data, names[1]))
         if belong_together(pair):
             # only the first certificate counts: the rest of the text was never checked
-            pem = read_certificate(pair.certificate_pem).public_bytes(Encoding.PEM)
-            return KeyPair(pem, pair.key_pem)
+            return KeyPair(pair.certificate.public_bytes(Encoding.PEM), pair.key_pem)
         faults.append(f"{names[1]} is not the key of {names[0]}")
     except CertificateError as error:
         faults.append(f"{' or '.join(names)}: {error}")

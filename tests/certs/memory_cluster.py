@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from certs.authority import join_bundle
+from cryptography.x509 import Certificate
+
 from certs.cluster import ChangedError, ClusterError, Json, SecretPlace
 from certs.trust import trusted_by
 
@@ -36,12 +37,10 @@ class MemoryCluster:
         self.objects[path] = stored
 
     def get(self, path: str) -> Json | None:
-        """The object as it is now."""
         self._begin()
         return copy.deepcopy(self.objects.get(path))
 
     def create(self, path: str, body: Mapping[str, Any]) -> None:
-        """Create it unless it is there."""
         self._begin(path)
         place = f"{path}/{body['metadata']['name']}"
         if place in self.objects:
@@ -50,7 +49,6 @@ class MemoryCluster:
         self.put(place, body)
 
     def replace(self, path: str, body: Mapping[str, Any]) -> None:
-        """Replace it if it still is of the body's resourceVersion."""
         self._begin(path)
         stored = self.objects.get(path)
         if stored is None or stored["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]:
@@ -59,15 +57,12 @@ class MemoryCluster:
         self.put(path, body)
 
     def now(self) -> datetime:
-        """The time that the test sets."""
         return self.time
 
     def monotonic(self) -> float:
-        """The clock in seconds."""
         return self.time.timestamp()
 
     def pass_time(self, step: timedelta) -> None:
-        """Let time go by."""
         self.time += step
 
     def annotate(self, value: str) -> None:
@@ -76,10 +71,9 @@ class MemoryCluster:
         secret["metadata"].setdefault("annotations", {})["gpupolicy.dev/rotate"] = value
         self.put(SECRET.path, secret)
 
-    def bundles(self) -> list[bytes]:
-        """What every entry of every configuration trusts, as PEM."""
-        entries = [entry for path in CONFIGURATIONS for entry in self.objects[path]["webhooks"]]
-        return [join_bundle(trusted_by(entry)) for entry in entries]
+    def bundles(self) -> list[tuple[Certificate, ...]]:
+        """What every entry of every configuration trusts."""
+        return [trusted_by(entry) for path in CONFIGURATIONS for entry in self.objects[path]["webhooks"]]
 
     def _begin(self, written: str = "") -> None:
         self.before_call()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certs.authority import issued_by, new_authority, read_bundle, trusted_until
+from certs.authority import issued_by, new_authority, read_certificate, trusted_until
 from certs.cluster import ClusterError
 from certs.keeper import CertificateKeeper, Kept
 from certs.material import Terms, material_of
@@ -32,6 +32,21 @@ class Keeper(CertificateKeeper):
         return (self.directory / "tls.crt").read_bytes()
 
 
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    return MemoryCluster(NOW)
+
+
+@pytest.fixture
+def keeper(cluster: MemoryCluster, tmp_path: Path) -> Keeper:
+    """A replica that has looked twice, so that nothing is left to do."""
+    keeper = Keeper(cluster, tmp_path)
+    keeper.look()
+    keeper.look()
+    cluster.writes.clear()
+    return keeper
+
+
 def material(cluster: MemoryCluster) -> dict[str, str]:
     data: dict[str, str] = cluster.objects[SECRET.path]["data"]
     return data
@@ -44,7 +59,7 @@ def authority_of(cluster: MemoryCluster) -> bytes:
 def assert_trusted(cluster: MemoryCluster, *keepers: Keeper) -> None:
     for keeper in keepers:
         for bundle in cluster.bundles():
-            end = trusted_until(keeper.served(), bundle)
+            end = trusted_until(read_certificate(keeper.served()), bundle)
             assert end is not None
             assert end > cluster.time
 
@@ -75,11 +90,7 @@ def test_A21_replicas_that_start_at_the_same_instant_make_one_authority(
     assert_trusted(cluster, first, second)
 
 
-def test_looking_again_writes_nothing(tmp_path: Path) -> None:
-    cluster = MemoryCluster(NOW)
-    keeper = Keeper(cluster, tmp_path)
-    keeper.look()
-    cluster.writes.clear()
+def test_looking_again_writes_nothing(cluster: MemoryCluster, keeper: Keeper) -> None:
     keeper.look()
     assert cluster.writes == []
     assert set(keeper.status.ends) == {"ca", "leaf", "ca_bundle"}
@@ -95,10 +106,7 @@ def test_looking_again_writes_nothing(tmp_path: Path) -> None:
         pytest.param(base64.b64encode(new_authority(NOW).certificate_pem).decode(), id="a stranger's"),
     ],
 )
-def test_an_edited_bundle_is_set_right(bundle: str | None, tmp_path: Path) -> None:
-    cluster = MemoryCluster(NOW)
-    keeper = Keeper(cluster, tmp_path)
-    keeper.look()
+def test_an_edited_bundle_is_set_right(bundle: str | None, cluster: MemoryCluster, keeper: Keeper) -> None:
     edited = cluster.objects[CONFIGURATIONS[1]]
     edited["webhooks"][0]["clientConfig"] = {} if bundle is None else {"caBundle": bundle}
     cluster.put(CONFIGURATIONS[1], edited)
@@ -106,10 +114,9 @@ def test_an_edited_bundle_is_set_right(bundle: str | None, tmp_path: Path) -> No
     assert_trusted(cluster, keeper)
 
 
-def test_an_entry_that_an_upgrade_adds_gets_the_bundle_and_nothing_is_issued_for_it(tmp_path: Path) -> None:
-    cluster = MemoryCluster(NOW)
-    keeper = Keeper(cluster, tmp_path)
-    keeper.look()
+def test_an_entry_that_an_upgrade_adds_gets_the_bundle_and_nothing_is_issued_for_it(
+    cluster: MemoryCluster, keeper: Keeper
+) -> None:
     before = dict(material(cluster))
     upgraded = cluster.objects[CONFIGURATIONS[1]]
     upgraded["webhooks"].append({"name": "b", "clientConfig": {"service": {"path": "/b"}}})
@@ -120,11 +127,9 @@ def test_an_entry_that_an_upgrade_adds_gets_the_bundle_and_nothing_is_issued_for
     assert (len(cluster.bundles()), cluster.writes, material(cluster)) == (3, [CONFIGURATIONS[1]], before)
 
 
-def test_a_rotated_authority_issues_only_after_it_has_settled_in_every_bundle(tmp_path: Path) -> None:
-    cluster = MemoryCluster(NOW)
-    keeper = Keeper(cluster, tmp_path)
-    keeper.look()
-    keeper.look()
+def test_a_rotated_authority_issues_only_after_it_has_settled_in_every_bundle(
+    cluster: MemoryCluster, keeper: Keeper
+) -> None:
     before = keeper.served()
     cluster.pass_time(timedelta(seconds=SETTLE))
     cluster.annotate("authority")
@@ -140,12 +145,8 @@ def test_a_rotated_authority_issues_only_after_it_has_settled_in_every_bundle(tm
     assert issued_by(keeper.served(), authority_of(cluster))
 
 
-def test_an_authority_that_cannot_be_announced_does_not_issue(tmp_path: Path) -> None:
+def test_an_authority_that_cannot_be_announced_does_not_issue(cluster: MemoryCluster, keeper: Keeper) -> None:
     """One configuration cannot be written: what is trusted there goes on being served, and the fault is shown."""
-    cluster = MemoryCluster(NOW)
-    keeper = Keeper(cluster, tmp_path)
-    keeper.look()
-    keeper.look()
     before = keeper.served()
     cluster.pass_time(timedelta(hours=2))
     cluster.annotate("authority")
@@ -169,11 +170,7 @@ def test_a_bundle_that_cannot_be_mended_is_shown_as_ended(tmp_path: Path) -> Non
     assert keeper.status.ends["ca_bundle"] == cluster.time
 
 
-def test_a_deleted_secret_comes_back_as_it_was(tmp_path: Path) -> None:
-    cluster = MemoryCluster(NOW)
-    keeper = Keeper(cluster, tmp_path)
-    keeper.look()
-    keeper.look()
+def test_a_deleted_secret_comes_back_as_it_was(cluster: MemoryCluster, keeper: Keeper) -> None:
     before = material(cluster)
     del cluster.objects[SECRET.path]
     keeper.look()
@@ -217,10 +214,7 @@ def test_without_configurations_no_api_server_is_waited_for(tmp_path: Path) -> N
     assert "ca_bundle" not in keeper.status.ends
 
 
-def test_an_unreachable_cluster_leaves_what_is_served(tmp_path: Path) -> None:
-    cluster = MemoryCluster(NOW)
-    keeper = Keeper(cluster, tmp_path)
-    keeper.look()
+def test_an_unreachable_cluster_leaves_what_is_served(cluster: MemoryCluster, keeper: Keeper) -> None:
     ends = keeper.status.ends
     cluster.unreachable = True
     with pytest.raises(ClusterError):
@@ -253,7 +247,7 @@ def test_A20_in_thirty_years_nothing_ends_that_is_served_and_no_authority_before
             assert ends["ca"] >= ends["leaf"] == ends["ca_bundle"]
         authorities.add(authority_of(cluster))
     assert len(authorities) == 2
-    assert all(len(read_bundle(bundle)) <= 2 for bundle in cluster.bundles())
+    assert all(len(bundle) <= 2 for bundle in cluster.bundles())
 
 
 EVENTS = st.sampled_from(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.authority import CertificateError, issue, new_authority, not_after, read_bundle, trusted_until
+from certs.authority import CertificateError, issue, new_authority, not_after, trusted_until
 from certs.cluster import ClusterError
 from certs.trust import CertificateWitness
 from tests.certs.memory_cluster import CONFIGURATIONS, MemoryCluster
@@ -91,27 +91,10 @@ def test_a_missing_file_is_named(cluster: MemoryCluster, tmp_path: Path) -> None
         witness.look()
 
 
-@pytest.mark.parametrize(
-    ("bundle", "end"),
-    [
-        pytest.param(AUTHORITY.certificate_pem, not_after(SERVING.certificate_pem), id="its authority"),
-        pytest.param(STRANGER.certificate_pem, None, id="another"),
-        pytest.param(
-            STRANGER.certificate_pem + AUTHORITY.certificate_pem, not_after(SERVING.certificate_pem), id="both"
-        ),
-    ],
-)
-def test_a_bundle_accepts_what_one_of_its_authorities_signed(bundle: bytes, end: datetime | None) -> None:
-    assert trusted_until(SERVING.certificate_pem, bundle) == end
-
-
-def test_trust_ends_with_the_authority_where_that_ends_first() -> None:
+def test_a_bundle_accepts_what_one_of_its_authorities_signed_until_either_ends() -> None:
+    end = not_after(SERVING.certificate_pem)
+    assert trusted_until(SERVING.certificate, [AUTHORITY.certificate]) == end
+    assert trusted_until(SERVING.certificate, [STRANGER.certificate, AUTHORITY.certificate]) == end
+    assert trusted_until(SERVING.certificate, [STRANGER.certificate]) is None
     short = new_authority(NOW, lifetime=10 * DAY)
-    serving = issue(short, ["a.svc"], NOW, lifetime=9 * DAY)
-    assert trusted_until(serving.certificate_pem, short.certificate_pem) == NOW + 9 * DAY
-    assert trusted_until(issue(short, ["a.svc"], NOW).certificate_pem, short.certificate_pem) == NOW + 10 * DAY
-
-
-def test_what_is_no_bundle_is_an_error() -> None:
-    with pytest.raises(CertificateError, match="not a PEM bundle"):
-        read_bundle(b"nothing")
+    assert trusted_until(issue(short, ["a.svc"], NOW).certificate, [short.certificate]) == NOW + 10 * DAY

@@ -30,7 +30,7 @@ from webhook.replica.audit_status import (
 )
 from webhook.replica.kubernetes_cluster import KubernetesCluster
 from webhook.replica.published_reports import PublishedReports
-from webhook.replica.settings import AuditSettings, ConfigMapPlace
+from webhook.replica.settings import ConfigMapPlace
 
 FINISHED = CREATED.replace(microsecond=0) + timedelta(seconds=42)
 PUBLISHED = PublishedReports("PolicyReport", 3, 4096, 2, 1, ("team-a: the API server answered 403: no",))
@@ -162,7 +162,7 @@ def replica(control_plane: ControlPlane, place: ConfigMapPlace) -> Iterator[Call
     made: list[AuditWatch] = []
 
     def make(namespace_series: int = 200) -> tuple[AuditWatch, Metrics]:
-        watch, metrics = AuditWatch(AuditSettings(place, namespace_series, control_plane.kubeconfig)), Metrics()
+        watch, metrics = AuditWatch(place, namespace_series, control_plane.kubeconfig), Metrics()
         made.append(watch)
         watch.start(metrics)
         return watch, metrics
@@ -255,8 +255,7 @@ def test_a_status_that_cannot_be_read_leaves_what_was_shown_and_one_that_is_gone
 
 
 def test_what_is_wrong_is_in_the_log(control_plane: ControlPlane, caplog: pytest.LogCaptureFixture) -> None:
-    settings = AuditSettings(ConfigMapPlace("default", "nowhere"), 200, control_plane.kubeconfig)
-    watch = AuditWatch(settings)
+    watch = AuditWatch(ConfigMapPlace("default", "nowhere"), 200, control_plane.kubeconfig)
     with caplog.at_level(logging.WARNING, logger="gpu_policy.audit"):
         watch.start(Metrics())
         eventually(lambda: "there is no ConfigMap default/nowhere" in caplog.text)

@@ -20,7 +20,6 @@ from webhook.outcome import Outcome
 from webhook.policy.policy_set import NO_POLICY
 from webhook.policy.policy_store import PolicyStore
 from webhook.replica.policy_objects import MOST_HEARD, NAME, PolicyObjects
-from webhook.replica.settings import PolicyObjectSettings
 
 UNUSED = itertools.count()
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: %s}\n"
@@ -60,11 +59,8 @@ class Site:
 
     def replica(self, installation: str = "gpu-policy") -> tuple[PolicyObjects, PolicyStore]:
         """One replica that follows the API server; its rounds are made by the test."""
-        settings = PolicyObjectSettings(installation, self.plane.kubeconfig)
-        one, store = (
-            PolicyObjects(settings, clock=Clock(), timing=replace(AT_ONCE, settle=3600.0)),
-            PolicyStore(self.directory),
-        )
+        timing, store = replace(AT_ONCE, settle=3600.0), PolicyStore(self.directory)
+        one = PolicyObjects(installation, self.plane.kubeconfig, clock=Clock(), timing=timing)
         one.follow(store)
         one.start(None)  # type: ignore[arg-type]  # it has no metrics
         self._started.append(one)

@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from webhook.commands.inputs import UNUSABLE, fail, inventory_of, load_policies, refuse_two_sources
 from webhook.periodic_task import Attempts
-from webhook.replica.settings import (
-    AuditSettings,
-    ConfigMapPlace,
-    ImageSettings,
-    InstallationSettings,
-    KeptCertificates,
-    PolicyObjectSettings,
-    QuotaSettings,
-)
+from webhook.replica.settings import ConfigMapPlace, ImageSettings, InstallationSettings, KeptCertificates
 
 if TYPE_CHECKING:
     from webhook.admission.quota_service import QuotaParts
@@ -129,11 +121,9 @@ class ServeSettings:
         return ImageSettings.of(self.registries, self.registry_credentials, self.image_results, self.kubeconfig)
 
     @property
-    def audits(self) -> AuditSettings | None:
-        if self.audit_status is None:
-            return None
-        place = ConfigMapPlace.of("--audit-status", self.audit_status)
-        return AuditSettings(place, self.namespace_series, self.kubeconfig)
+    def audits(self) -> ConfigMapPlace | None:
+        """Where the status of audits is; None without --audit-status."""
+        return None if self.audit_status is None else ConfigMapPlace.of("--audit-status", self.audit_status)
 
 
 def run_apart(check: Callable[[], None]) -> None:
@@ -229,7 +219,7 @@ def replica(settings: ServeSettings) -> "Replica":
     if settings.audits is not None:
         from webhook.replica.audit_status import AuditWatch
 
-        companions.append(AuditWatch(settings.audits))
+        companions.append(AuditWatch(settings.audits, settings.namespace_series, settings.kubeconfig))
     if settings.images is not None:
         from webhook.replica.image_lookups import lookups_of
 
@@ -241,7 +231,7 @@ def replica(settings: ServeSettings) -> "Replica":
     if settings.policy_objects is not None:
         from webhook.replica.policy_objects import PolicyObjects
 
-        shown = PolicyObjects(PolicyObjectSettings(settings.policy_objects, settings.kubeconfig))
+        shown = PolicyObjects(settings.policy_objects, settings.kubeconfig)
     return Replica(
         ReplicaSources(settings.policies, settings.inventory, settings.kubeconfig),
         namespace_series=settings.namespace_series,
@@ -256,13 +246,14 @@ def replica(settings: ServeSettings) -> "Replica":
 
 def _quota_parts(settings: ServeSettings) -> "QuotaParts | None":
     """The ledgers of quotas in the cluster, or in memory with the pods of an inventory."""
+    from webhook.kubernetes.api_server import ApiServer
     from webhook.replica.ledger_config_maps import quota_parts_from, quota_parts_of
 
     accelerators = load_policies(settings.policies, judges_ends=False).accelerators
     tells_usage = settings.quota_names == "own"
     if settings.quota_ledgers is not None:
-        quotas = QuotaSettings(settings.quota_ledgers, settings.quota_in_flight_seconds, settings.kubeconfig)
-        return quota_parts_of(quotas, accelerators, tells_usage=tells_usage)
+        server, in_flight = ApiServer(settings.kubeconfig), settings.quota_in_flight_seconds
+        return quota_parts_of(server, settings.quota_ledgers, in_flight, accelerators, tells_usage=tells_usage)
     if settings.inventory is None:
         return None
     return quota_parts_from(inventory_of(settings.inventory, accelerators).pods, tells_usage=tells_usage)

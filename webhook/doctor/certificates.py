@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
-from certs.authority import CertificateError, covers, not_after, not_before, trusted_until
+from certs.authority import (
+    CertificateError,
+    covers,
+    not_after,
+    not_before,
+    read_bundle,
+    read_certificate,
+    trusted_until,
+)
 from webhook.doctor.cluster import Object, UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation, decoded
@@ -49,7 +57,7 @@ def _entry(entry: Object, pem: bytes, installation: Installation) -> DoctorFindi
         return problem(found, f"a certificate for {host}", _remedy(installation))
     try:
         bundle = base64.b64decode(client.get("caBundle") or "")
-        end = trusted_until(pem, bundle) if bundle else None
+        end = trusted_until(read_certificate(pem), read_bundle(bundle)) if bundle else None
     except (CertificateError, binascii.Error) as error:
         return problem(f"the caBundle of {name} is {error}", "the authorities to trust", _remedy(installation))
     if end is not None:

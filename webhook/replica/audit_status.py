@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -19,10 +21,11 @@ from webhook.admission.metrics import Metrics
 from webhook.admission.series import OTHER, Labels, ScrapedGauge, Values
 from webhook.audit.report import AuditReport, Level
 from webhook.kubernetes.api_server import ApiServer
+from webhook.model.wording import cut
 from webhook.periodic_task import Attempts, PeriodicTask
 from webhook.replica.kubernetes_cluster import KubernetesCluster
 from webhook.replica.published_reports import PublishedReports
-from webhook.replica.settings import AuditSettings, ConfigMapPlace
+from webhook.replica.settings import ConfigMapPlace
 
 KEY = "audit.json"
 """The key that the audit writes; it leaves other keys alone."""
@@ -30,10 +33,8 @@ STALE_KEY = "staleAfterSeconds"
 """The key that the chart writes: the age in seconds from which the last audit is too old."""
 
 MOST_NAMESPACES = 200
-"""Most namespaces that are listed by name, the worst ones; the others are counted together."""
-_MOST_RULES = 100
+"""Most namespaces that are listed by name, the worst ones; the others are counted together. A ConfigMap has a limit."""
 _MOST_ERRORS = 20
-_LONGEST_ERROR = 500
 _ATTEMPTS = 3
 
 Counts = Mapping[tuple[str, Level], int]
@@ -60,14 +61,15 @@ def written(report: AuditReport, published: PublishedReports, finished: datetime
     """The status as JSON; `finished` is in UTC. Findings without a namespace are counted by rule only."""
     errors = [*map(str, report.errors), *published.errors]
     counts = report.counts
+    by_namespace = ((one.object.home, one.level) for one in report.findings if one.object.home)
     content: dict[str, Any] = {
         "version": 1,
         "finished": f"{finished:%Y-%m-%dT%H:%M:%SZ}",
         "seconds": round((finished - report.created).total_seconds(), 1),
         "policies": report.hash,
         "objects": {"pods": counts.pods, "workloads": counts.workloads, "others": counts.others},
-        "findings": _listed("rule", Counter((one.rule, one.level) for one in report.findings), _MOST_RULES),
-        "namespaces": _listed("namespace", _by_namespace(report), MOST_NAMESPACES),
+        "findings": _rows("rule", Counter((one.rule, one.level) for one in report.findings), len(report.findings)),
+        "namespaces": _rows("namespace", Counter(by_namespace), MOST_NAMESPACES),
         "reports": {
             "kind": published.kind,
             "objects": published.objects,
@@ -76,28 +78,21 @@ def written(report: AuditReport, published: PublishedReports, finished: datetime
             "removed": published.removed,
         },
         "errors": len(errors),
-        "firstErrors": [error[:_LONGEST_ERROR] for error in errors[:_MOST_ERRORS]],
+        "firstErrors": [cut(error, 500) for error in errors[:_MOST_ERRORS]],
     }
     return orjson.dumps(content, option=orjson.OPT_INDENT_2).decode()
 
 
-def _by_namespace(report: AuditReport) -> Counter[tuple[str, Level]]:
-    found = Counter((finding.object.home, finding.level) for finding in report.findings)
-    return Counter({key: count for key, count in found.items() if key[0]})
-
-
-def _listed(label: str, counts: Counts, most: int) -> list[dict[str, Any]]:
+def _rows(label: str, counts: Counts, most: int) -> list[dict[str, Any]]:
     """One entry for each name, the worst first; names beyond `most` are counted together in the last entry."""
     names = sorted(
         {name for name, _ in counts}, key=lambda name: (*(-counts.get((name, one), 0) for one in Level), name)
     )
-    rows = [_row(label, name, [name], counts) for name in names[:most]]
-    return rows + ([_row(label, OTHER, names[most:], counts)] if names[most:] else [])
-
-
-def _row(label: str, shown: str, names: Sequence[str], counts: Counts) -> dict[str, Any]:
-    by_level = {level.value: sum(counts.get((name, level), 0) for name in names) for level in Level}
-    return {label: shown, **by_level}
+    grouped = [(name, [name]) for name in names[:most]] + ([(OTHER, names[most:])] if names[most:] else [])
+    return [
+        {label: shown, **{level.value: sum(counts.get((name, level), 0) for name in meant) for level in Level}}
+        for shown, meant in grouped
+    ]
 
 
 def store(cluster: KubernetesCluster, place: ConfigMapPlace, content: str) -> None:
@@ -134,17 +129,17 @@ def status_in(found: Mapping[str, Any]) -> AuditStatus | None:
             finished.timestamp(),
             float(raw["seconds"]),
             {kind: int(raw["objects"][kind]) for kind in ("pods", "workloads", "others")},
-            _read(raw["findings"], "rule", _MOST_RULES),
-            _read(raw["namespaces"], "namespace", MOST_NAMESPACES),
+            _read(raw["findings"], "rule"),
+            _read(raw["namespaces"], "namespace"),
             int(raw["errors"]),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise ClusterError(f"{KEY} is not the status of an audit ({error!r}); the next audit writes it anew") from error
 
 
-def _read(rows: Any, label: str, most: int) -> Counts:
+def _read(rows: Any, label: str) -> Counts:
     """The counts; those of levels that an older release did not write are 0."""
-    return {(str(row[label]), level): int(row.get(level, 0)) for row in rows[: most + 1] for level in Level}
+    return {(str(row[label]), level): int(row.get(level, 0)) for row in rows for level in Level}
 
 
 def stale_after(found: Mapping[str, Any]) -> float | None:
@@ -155,6 +150,38 @@ def stale_after(found: Mapping[str, Any]) -> float | None:
         return None
 
 
+_GAUGES: Sequence[tuple[str, str, Callable[[AuditStatus, int], Values], tuple[str, ...]]] = (
+    ("timestamp_seconds", "When the last audit of the cluster ended, Unix time.", lambda one, _: one.finished, ()),
+    ("duration_seconds", "Time that the last audit took.", lambda one, _: one.seconds, ()),
+    (
+        "errors",
+        "Objects that the last audit could not look at, and reports that it could not publish.",
+        lambda one, _: one.errors,
+        (),
+    ),
+    (
+        "objects",
+        "Objects that the last audit looked at, by kind (pods, workloads, others).",
+        lambda one, _: one.objects,
+        ("kind",),
+    ),
+    (
+        "findings",
+        "Findings of the last audit, by rule and level (refuse, warn, skip, audit, complete).",
+        lambda one, _: _series(one.by_rule),
+        ("rule", "level"),
+    ),
+    (
+        "namespace_findings",
+        "Findings of the last audit, by namespace and level; _other stands for all namespaces that have no series of "
+        "their own.",
+        lambda one, most: _series(_bounded(one.by_namespace, most)),
+        ("namespace", "level"),
+    ),
+)
+"""The metrics: name after `gpu_policy_audit_`, help, values of a status with so many namespaces at most, and labels."""
+
+
 def show(
     registry: CollectorRegistry,
     status: Callable[[], AuditStatus | None],
@@ -163,41 +190,13 @@ def show(
 ) -> None:
     """Show the status in the metrics, read at each scrape; without an audit there are no series."""
 
-    def watch(name: str, text: str, read: Callable[[AuditStatus], Values], *labels: str) -> None:
-        def values() -> Values:
-            return None if (one := status()) is None else read(one)
+    def values(read: Callable[[AuditStatus, int], Values]) -> Values:
+        return None if (one := status()) is None else read(one, most_namespaces)
 
-        ScrapedGauge(f"gpu_policy_audit_{name}", text, labels, values, registry=registry)
-
-    watch("timestamp_seconds", "When the last audit of the cluster ended, Unix time.", lambda one: one.finished)
-    watch("duration_seconds", "Time that the last audit took.", lambda one: one.seconds)
-    watch(
-        "errors",
-        "Objects that the last audit could not look at, and reports that it could not publish.",
-        lambda one: one.errors,
-    )
-    text = "Objects that the last audit looked at, by kind (pods, workloads, others)."
-    watch("objects", text, lambda one: one.objects, "kind")
-    text = "Findings of the last audit, by rule and level (refuse, warn, skip, audit, complete)."
-    watch("findings", text, lambda one: _series(one.by_rule), "rule", "level")
-    text = (
-        "Findings of the last audit, by namespace and level; _other stands for all namespaces that have no series of "
-        "their own."
-    )
-    watch(
-        "namespace_findings",
-        text,
-        lambda one: _series(_bounded(one.by_namespace, most_namespaces)),
-        "namespace",
-        "level",
-    )
-    ScrapedGauge(
-        "gpu_policy_audit_stale_after_seconds",
-        "Age of the last audit from which it is too old, as installed.",
-        (),
-        stale_after,
-        registry=registry,
-    )
+    for name, text, read, labels in _GAUGES:
+        ScrapedGauge(f"gpu_policy_audit_{name}", text, labels, partial(values, read), registry=registry)
+    text = "Age of the last audit from which it is too old, as installed."
+    ScrapedGauge("gpu_policy_audit_stale_after_seconds", text, (), stale_after, registry=registry)
 
 
 def _series(counts: Counts) -> Mapping[Labels, float]:
@@ -225,10 +224,11 @@ class AuditWatch:
     While the status cannot be read, the last one is shown, with its age.
     """
 
-    def __init__(self, settings: AuditSettings) -> None:
-        self._cluster = KubernetesCluster(ApiServer(settings.kubeconfig))
-        self._place = settings.status
-        self._most = settings.namespace_series
+    def __init__(self, place: ConfigMapPlace, namespace_series: int, kubeconfig: Path | None = None) -> None:
+        """`kubeconfig` is None inside the cluster."""
+        self._cluster = KubernetesCluster(ApiServer(kubeconfig))
+        self._place = place
+        self._most = namespace_series
         self._status: AuditStatus | None = None
         self._stale_after: float | None = None
         attempts = Attempts(_log, "the status of audits", (ClusterError,), logging.WARNING)

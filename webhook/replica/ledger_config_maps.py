@@ -21,7 +21,6 @@ from webhook.ledger.entries import LABEL, PREFIX, SET_ASIDE, Entries, content, e
 from webhook.ledger.ledger_store import LedgerError, MemoryStore, StoredLedger
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.json_parts import listed, mapped, part
-from webhook.replica.settings import QuotaSettings
 from webhook.replica.status_objects import QuotaStatus
 
 _PAGE = 50
@@ -191,15 +190,22 @@ def _remedy(error: ApiServerError) -> str:
 
 
 def quota_parts_of(
-    settings: QuotaSettings, accelerators: Accelerators = BUILT_IN, *, tells_usage: bool = True
+    server: ApiServer,
+    namespace: str,
+    in_flight_seconds: float,
+    accelerators: Accelerators = BUILT_IN,
+    *,
+    tells_usage: bool = True,
 ) -> QuotaParts:
-    """Ledgers in the API server, and what is shown of them. Raises ClusterConfigError."""
-    server = ApiServer(settings.kubeconfig)
+    """Ledgers in a namespace of the API server, and what is shown of them.
+
+    Any admission takes less than `in_flight_seconds` from our answer to the stored pod.
+    """
     return QuotaParts(
-        ApiStore(server, settings.namespace),
+        ApiStore(server, namespace),
         PodsAndClaims(server, accelerators=accelerators),
-        QuotaStatus(server, settings.namespace),
-        LedgerTiming(in_flight=settings.in_flight_seconds),
+        QuotaStatus(server, namespace),
+        LedgerTiming(in_flight=in_flight_seconds),
         is_bounded=True,
         tells_usage=tells_usage,
     )

@@ -9,6 +9,7 @@ whatever policy the namespace has.
 import logging
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from threading import Lock
 
 from webhook.admission.admission_review import AdmissionRequest
@@ -18,7 +19,6 @@ from webhook.kubernetes.api_server import ApiServer
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.policy_status import PolicyStatuses
 from webhook.policy.policy_store import PolicyStore
-from webhook.replica.settings import PolicyObjectSettings
 from webhook.replica.status_objects import StatusObjects, StatusTiming, StoredStatus, content_of
 
 NAME = "effective"
@@ -38,13 +38,14 @@ class PolicyObjects(StatusObjects):
 
     def __init__(
         self,
-        settings: PolicyObjectSettings,
+        namespace: str,
+        kubeconfig: Path | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         timing: StatusTiming = TIMING,
     ) -> None:
-        log = logging.getLogger("gpu_policy.policies")
-        super().__init__(ApiServer(settings.kubeconfig), settings.namespace, log, timing, clock)
+        """`namespace` is that of the installation. `kubeconfig` is None in the cluster."""
+        super().__init__(ApiServer(kubeconfig), namespace, logging.getLogger("gpu_policy.policies"), timing, clock)
         self._policies: PolicyStore | None = None
         self._heard: dict[str, float] = {}
         self._hearing = Lock()

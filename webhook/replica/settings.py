@@ -86,34 +86,6 @@ class ImageSettings:
         return cls(registries, credentials, place, kubeconfig)
 
 
-@dataclass(frozen=True, slots=True)
-class AuditSettings:
-    """The status of audits of the cluster; `kubeconfig` is None inside the cluster."""
-
-    status: ConfigMapPlace
-    namespace_series: int
-    """Most namespaces with series of their own."""
-    kubeconfig: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyObjectSettings:
-    """The objects that show policies; `namespace` is that of the installation. `kubeconfig` is None in the cluster."""
-
-    namespace: str
-    kubeconfig: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaSettings:
-    """The ledgers of quotas; `kubeconfig` is None inside the cluster."""
-
-    namespace: str
-    in_flight_seconds: float
-    """Longer than any admission takes from our answer to the stored pod, in seconds."""
-    kubeconfig: Path | None = None
-
-
 def _place(option: str, text: str) -> tuple[str, str]:
     namespace, _, name = text.partition("/")
     if not namespace or not name or "/" in name:

@@ -76,14 +76,6 @@ class StoredStatus:
     updated: str
 
 
-class _RoundOverError(Exception):
-    """Nothing more can be written in this round; if it `rests`, nor in the next rounds."""
-
-    def __init__(self, why: Exception, *, rests: bool = False) -> None:
-        super().__init__(str(why))
-        self.rests = rests
-
-
 class StatusObjects:
     """Writes objects of one kind for the installation in the namespace `installation`. Make it after the fork.
 
@@ -110,7 +102,6 @@ class StatusObjects:
         self._lock = Lock()
         self._since: dict[Place, float] = {}
         """Objects that differ from what is wanted -> from when on they may be written."""
-        self._resting_until = 0.0
         self._complaint = ""
         resource = WatchedResource(self.plural, self._path(None), self._replace, self._change, optional=True)
         self._watch = Watch(resource, server, clock)
@@ -155,7 +146,7 @@ class StatusObjects:
     def write_some(self) -> None:
         """One round: write some of the objects that differ from what is wanted."""
         now = self._clock()
-        if self.known is None or now < self._resting_until or (wanted := self._wanted()) is None:
+        if self.known is None or (wanted := self._wanted()) is None:
             return
         with self._lock:
             seen = dict(self._seen)
@@ -164,14 +155,12 @@ class StatusObjects:
             try:
                 self._write(place, wanted.get(place), seen.get(place))
                 del self._since[place]  # the watch will tell what was written
-            except _RoundOverError as end:
-                self._resting_until = now + self._timing.rest if end.rests else 0.0
-                complaint = str(end)
-                break
             except ApiServerError as error:
                 self._since[place] = now + self._timing.rest
                 if not (isinstance(error, RefusedError) and error.is_about_ending(place[0])):
                     complaint = f"{place[0]}/{place[1]}: {error}"
+                if _is_about_all(error, place[0]):
+                    break
         if complaint and not self._complaint:  # once, until a round without complaints
             self._log.warning("%s objects cannot be brought up to date: %s", self.kind, complaint)
         self._complaint = complaint
@@ -193,38 +182,25 @@ class StatusObjects:
         return sorted(due, key=lambda place: self._since[place])
 
     def _write(self, place: Place, status: Status | None, found: StoredStatus | None) -> None:
-        """Create, replace or delete one object. Raises _RoundOverError, RefusedError and AnswerError."""
-        try:
-            self._send(place, status, found)
-        except UnreachableError as error:
-            raise _RoundOverError(error) from error
-        except RefusedError as error:
-            if error.status == 409 or (error.status == 404 and found is not None):
-                return  # another writer was faster, and the watch will tell what it wrote
-            if error.status == 404 and error.about != place[0]:
-                raise _RoundOverError(error, rests=True) from error  # the kind is missing, not the namespace
-            if error.status in (401, 429) or error.status >= 500:
-                raise _RoundOverError(error) from error
-            raise
-
-    def _send(self, place: Place, status: Status | None, found: StoredStatus | None) -> None:
-        if status is None:
-            if found is not None:
-                options = delete_options(found.version, found.uid)
-                self._server.send("DELETE", self._path(*place), options, _ANSWER_SECONDS)
-            return
-        metadata: dict[str, Any] = {"namespace": place[0], "name": place[1], "labels": dict(self._labels)}
-        body = {
+        """Create, replace or delete one object. Raises ApiServerError."""
+        body: Mapping[str, Any] = {
             "apiVersion": API,
             "kind": self.kind,
-            "metadata": metadata,
-            "status": {**status, "updated": self._now()},
+            "metadata": {"namespace": place[0], "name": place[1], "labels": dict(self._labels)},
+            "status": {**(status or {}), "updated": self._now()},
         }
         if found is None:
-            self._server.send("POST", self._path(place[0]), body, _ANSWER_SECONDS)
+            method, path = "POST", self._path(place[0])
+        elif status is None:
+            method, path, body = "DELETE", self._path(*place), delete_options(found.version, found.uid)
         else:
-            metadata["resourceVersion"] = found.version
-            self._server.send("PUT", self._path(*place), body, _ANSWER_SECONDS)
+            method, path = "PUT", self._path(*place)
+            body = {**body, "metadata": {**body["metadata"], "resourceVersion": found.version}}
+        try:
+            self._server.send(method, path, body, _ANSWER_SECONDS)
+        except RefusedError as error:
+            if not (error.status == 409 or (error.status == 404 and found is not None)):
+                raise  # else another writer was faster, and the watch will tell what it wrote
 
     def _path(self, namespace: str | None, name: str = "") -> str:
         return path_of(f"/apis/{API}", self.plural, namespace=namespace, name=name)
@@ -259,6 +235,13 @@ class StatusObjects:
             str(status.get("ledger", "")),
             str(status.get("updated", "")),
         )
+
+
+def _is_about_all(error: ApiServerError, namespace: str) -> bool:
+    """Whether the next object would meet the same error: the kind is missing, or the API server fails."""
+    if not isinstance(error, RefusedError):
+        return isinstance(error, UnreachableError)
+    return error.status in (401, 429) or error.status >= 500 or (error.status == 404 and error.about != namespace)
 
 
 def _different(wanted: Mapping[Place, Status | None], seen: Mapping[Place, StoredStatus]) -> Iterator[Place]:

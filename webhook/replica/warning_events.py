@@ -46,14 +46,10 @@ _LOOKED_FOR = 5
 MOST_WAITING = 200
 MOST_OF_A_NAMESPACE = 20
 """Most warnings about pods of one namespace that wait: a storm in it delays the others by a minute."""
-MOST_TOLD = 20_000
-"""Most warnings that are remembered as told; one more makes room by forgetting all of them."""
 SETTLE_SECONDS = 3.0
 """Seconds from the answer about a pod until it is looked for: by then the API server has usually stored it."""
 LONGEST_MESSAGE = 1024
 """Most bytes of a message in UTF-8; `events.k8s.io/v1` allows no longer ones."""
-_LEAST_TEXT = 256
-"""Bytes that are left for the warning itself, whatever names the pod and the policy have."""
 _LONGEST_NAME = 253
 _ANSWER_SECONDS = 5.0
 _CLOSE_SECONDS = 0.7
@@ -103,7 +99,7 @@ def warnings_in(request: AdmissionRequest, decision: Decision) -> list[PodWarnin
         more = sum(one.number for one in findings if one.rule == rule) - 1
         others = f", and {more} more warning{'s' * (more > 1)}" if more else ""
         about = printable(f" (Pod {pod}, mode warn of policy {outcome.policy.name}{others})")
-        text = cut_to_bytes(printable(texts[0]), max(LONGEST_MESSAGE - len(about.encode()), _LEAST_TEXT))
+        text = cut_to_bytes(printable(texts[0]), max(LONGEST_MESSAGE - len(about.encode()), 0))
         message = cut_to_bytes(f"{text}{about}", LONGEST_MESSAGE)
         warnings.append(PodWarning(request.namespace, pod, uid, owner, rule, message))
     return warnings
@@ -153,7 +149,7 @@ class WarningEvents:
     def _add(self, warning: PodWarning) -> None:
         with self._lock:
             hour = self._hour_now()
-            if hour != self._hour or len(self._told) >= MOST_TOLD:
+            if hour != self._hour:
                 self._hour, self._told = hour, set()
             if warning.key in self._told:
                 return
