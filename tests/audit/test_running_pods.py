@@ -33,7 +33,7 @@ def with_shared_quota(mode: str = "enforce", **limits: Any) -> PolicySet:
     raw = {"name": "shared", "namespaces": [NAMESPACE, "other"], "mode": mode, **limits}
     settings = SharedQuotaSettings.model_validate_json(json.dumps(raw), by_alias=True, by_name=False)
     bound = BoundQuota.of(QuotaScope.SHARED, settings.name, tuple(settings.namespaces), settings, "_quotas.yaml", 5)
-    return PolicySet.of(policy({}), {}, shared_quotas=SharedQuotas((bound,), ({},)))
+    return PolicySet.of(policy({}), {}, shared=SharedQuotas((bound,), ({},)))
 
 
 def running(*gpus: int, namespace: str = NAMESPACE, **changes: Any) -> list[dict[str, Any]]:

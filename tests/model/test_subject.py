@@ -7,7 +7,7 @@ import pytest
 from tests.build import pod, workload
 from webhook.model.subject import PodSubject, subject_of, subject_of_template
 from webhook.model.workloads import templates_of
-from webhook.policy.exception_match import Match
+from webhook.policy.exceptions import Match
 
 
 def owned(kind: str, name: str, **labels: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def test_an_exception_is_read_as_it_is_written(directory) -> None:
     directory.exceptions(SOUND)
     (found,) = directory.load(NOW).exceptions.all
     assert (found.name, found.namespaces, found.match.names) == ("bert-legacy", ("team-nlp",), ("bert-*",))
-    assert (found.rules, found.mode, found.ticket, found.line) == (("gpuLimits",), "audit", "OPS-123", 6)
+    assert (found.rules, found.mode, found.ticket, found.node.line) == (("gpuLimits",), "audit", "OPS-123", 6)
     assert found.period.ends == datetime(2027, 1, 16, tzinfo=UTC).timestamp()
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.policy.exception_settings import policies_of
+from webhook.policy.exception_file import policies_of
 from webhook.policy.policy_set import Policy, PolicySet
 
 NOW = 1_796_000_000.0

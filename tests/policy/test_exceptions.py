@@ -11,7 +11,7 @@ import pytest
 from tests.policy.conftest import PolicyDirectory
 from webhook.model.globs import matcher
 from webhook.model.subject import PodSubject
-from webhook.policy.exception_match import Match
+from webhook.policy.exceptions import Match
 from webhook.policy.policy_set import PolicySet
 
 NOW = 1_800_000_000.0

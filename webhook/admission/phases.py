@@ -90,7 +90,7 @@ def workloads(request: AdmissionRequest, policies: PolicySet, facts: ClusterFact
         return UNCONCERNED
     namespace = request.namespace
     policy, quotas = policies.for_namespace(namespace).at(now), policies.quotas_for(namespace)
-    excepting = partial(policies.in_force, namespace, now=now) if policies.exceptions.are_in(namespace) else None
+    excepting = partial(policies.in_force, namespace, now=now) if policies.exceptions.of(namespace) else None
     return decide(engine.validate_workload(raw, namespace, policy, facts, quotas, old=old, excepting=excepting))
 
 
@@ -114,7 +114,7 @@ def validate(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts
     if request.operation == "UPDATE":
         old = old if old is not None else {}
         of_old = None
-        if policies.exceptions.are_in(request.namespace):
+        if policies.exceptions.of(request.namespace):
             of_old = policies.in_force(request.namespace, lambda: subject_of(old, "Pod"), now).policy
         return decide(engine.validate(raw, policy, facts, old=old, namespace=request.namespace, of_old=of_old))
     decision = decide(outcome := engine.validate(raw, policy, facts, namespace=request.namespace))

@@ -177,7 +177,7 @@ class ReviewContext:
 
     def learn(self, namespace: str, pod: Mapping[str, Any]) -> None:
         """Remember a pod for which exceptions hold, before the claims that were made for it come."""
-        if self.policies.exceptions.are_in(namespace):
+        if self.policies.exceptions.of(namespace):
             subject = subject_of(pod)
             if self.policies.in_force(namespace, lambda: subject, self.now).policy.exceptions:
                 self.excepted_pods.learn(namespace, pod, subject)
@@ -254,7 +254,7 @@ def review_object(
         found = engine.validate_claim(document.object, where, policy, context.facts).findings
         return ReviewedObject(document, where, name, policy, found)
     policy, bound = context.policies.for_namespace(where).at(context.now), context.policies.quotas_for(where)
-    has_exceptions = context.policies.exceptions.are_in(where)
+    has_exceptions = context.policies.exceptions.of(where)
     excepting = partial(context.policies.in_force, where, now=context.now) if has_exceptions else None
     pods = engine.template_outcomes(document.object, where, policy, context.facts, bound, excepting=excepting)
     if not pods:

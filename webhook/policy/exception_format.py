@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field, model_validator
 from webhook.model.globs import is_glob
 from webhook.model.shape import spelled
 from webhook.model.workloads import WORKLOADS
-from webhook.policy.exception_match import Match
 from webhook.policy.exception_times import DAYS, Weekly, read_clock, read_day, read_instant, read_zone
+from webhook.policy.exceptions import Match
 from webhook.policy.namespaces import MAX_NAME, NamespaceGlob
 from webhook.policy.schema import EXCEPTIONS_KIND, ReservedMetadata, Schema, WrittenFile, optional, schema_of
 from webhook.rules import RULES

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from webhook.policy.exception_file import PolicyException
 from webhook.policy.exception_times import DAYS, Weekly, told
+from webhook.policy.exceptions import PolicyException
 
 
 def listed(exceptions: Iterable[PolicyException], now: float, within: float | None = None) -> list[PolicyException]:
@@ -46,7 +46,7 @@ def as_json(one: PolicyException, now: float) -> dict[str, Any]:
         "reason": one.reason,
         "ticket": one.ticket,
         "owner": one.owner,
-        "line": one.line,
+        "line": one.node.line,
     }
 
 

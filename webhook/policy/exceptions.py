@@ -1,24 +1,143 @@
-"""Which exceptions hold for a pod at a moment, and the policy that it has by them. This is the only place that decides.
+"""Exceptions as values: which pods they are about, and which of them hold for a pod at a moment.
 
 Of several exceptions about one rule, the first in the file that holds for the pod holds alone.
 """
 
-import json
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import repeat
 from typing import Any
 
-from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.accelerators import BUILT_IN, GPU_ATTRIBUTES, Accelerators
+from webhook.model.globs import glob_tester, is_glob
+from webhook.model.image import parse_reference
 from webhook.model.pod import Container
-from webhook.model.subject import PodSubject
-from webhook.policy.exception_file import PolicyException
-from webhook.policy.exception_match import Patterns
-from webhook.rules.rule import Rule
-from webhook.rules.rule_settings import RuleSettings
+from webhook.model.shape import FormatError
+from webhook.model.subject import CLAIMS, PodSubject
+from webhook.policy.exception_times import Period
+from webhook.rules.rule_settings import Mode, RuleSettings
+from webhook.yaml_files.file_errors import KeyPath
+from webhook.yaml_files.yaml_lines import YamlNode
 
 REMEMBERED = 10_000
-"""Namespaces whose exceptions are remembered after globs were compared with their names."""
+"""Namespaces of which is remembered what holds in them, after globs were compared with their names."""
+_NO_DEVICES: frozenset[str] = frozenset()
+
+
+class Patterns:
+    """Names and globs that are compared with many texts. Globs are read once, because texts come from tenants.
+
+    In globs `in_parts`, of images, `**` alone takes slashes.
+    """
+
+    __slots__ = ("_exact", "_globs", "_is_empty")
+
+    def __init__(self, patterns: Sequence[str], *, in_parts: bool = False) -> None:
+        self._exact = frozenset(pattern for pattern in patterns if not is_glob(pattern))
+        self._globs = tuple(glob_tester(glob, in_parts=in_parts) for glob in patterns if is_glob(glob))
+        self._is_empty = not patterns
+
+    def match(self, texts: Sequence[str], *whole: str) -> bool:
+        """Whether one of the texts has one of the patterns, if there are any. Globs are not compared with `whole`."""
+        if self._is_empty or not self._exact.isdisjoint((*texts, *whole)):
+            return True
+        return any(matches(text) for matches in self._globs for text in texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What has to hold of a pod; an empty part always holds. `names` and `kinds` hold of one object: the pod, or a
+    workload that makes it. `containers` and `images` hold of one container.
+    """
+
+    kinds: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    containers: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    _patterns: Mapping[str, Patterns] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        lists = {"kinds": self.kinds, "names": self.names, "containers": self.containers}
+        patterns = {key: Patterns(one) for key, one in lists.items()}
+        object.__setattr__(self, "_patterns", {**patterns, "images": Patterns(self.images, in_parts=True)})
+
+    def holds(self, subject: PodSubject) -> bool:
+        """Whether it holds for a pod, or for some of its containers."""
+        if any(subject.labels.get(key) != value for key, value in self.labels.items()):
+            return False
+        names, kinds = self._patterns["names"], self._patterns["kinds"]
+        if not any(names.match((name,)) and kinds.match((kind,)) for kind, name in subject.members):
+            return False
+        return not self.is_about_containers or any(self.is_about(*one) for one in subject.containers)
+
+    @property
+    def is_about_containers(self) -> bool:
+        """Whether it says which containers are meant."""
+        return bool(self.containers or self.images)
+
+    def is_about(self, name: str, image: str) -> bool:
+        """Whether this container is meant."""
+        images, names = self._patterns["images"], self._patterns["containers"]
+        return images.match(*image_texts(image)) and names.match((name,))
+
+    def is_about_all_of(self, subject: PodSubject, accelerators: Accelerators) -> bool:
+        """Whether a pod for which it holds is meant as a whole: all of its containers with GPUs, by resources or by
+        claims; all of its containers if none has GPUs.
+        """
+        if not self.is_about_containers:
+            return True
+        devices = (*subject.devices, *repeat(_NO_DEVICES, len(subject.containers) - len(subject.devices)))
+        pairs = zip(subject.containers, devices, strict=True)
+        using = [one for one, names in pairs if any(_is_gpu(name, accelerators) for name in names)]
+        return all(self.is_about(*one) for one in using or subject.containers)
+
+
+def _is_gpu(device: str, accelerators: Accelerators) -> bool:
+    """Whether a resource is a GPU, or may be one. Another webhook may turn attributes of GPUs into a GPU."""
+    is_known = device == CLAIMS or device in GPU_ATTRIBUTES or accelerators.of(device) is not None
+    return is_known or accelerators.may_be_gpus(device)
+
+
+def image_texts(image: str) -> tuple[tuple[str, ...], str]:
+    """The texts of an image that globs are compared with, as written and in full, and one for exact patterns alone: its
+    digest, or what is no reference, and so has any length.
+
+    >>> image_texts("nginx")
+    (('nginx', 'docker.io/library/nginx:latest'), '')
+    """
+    try:
+        reference = parse_reference(image)
+    except FormatError:
+        return (), image
+    return (image, str(reference)), reference.digest
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyException:
+    """An exception as the file has it. `rules` are the rules that it excepts from; `settings` are by rule, as written.
+
+    `node` is the exception in the file, and `key` its place.
+    """
+
+    name: str
+    namespaces: tuple[str, ...]
+    match: Match
+    rules: tuple[str, ...]
+    mode: Mode
+    settings: Mapping[str, Mapping[str, Any]] = field(hash=False)
+    period: Period
+    reason: str
+    ticket: str
+    owner: str
+    node: YamlNode = field(compare=False, repr=False)
+    key: KeyPath = field(compare=False, repr=False)
+
+    @property
+    def concerned(self) -> tuple[str, ...]:
+        """The rules that it is about."""
+        return (*self.rules, *self.settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +161,6 @@ class AppliedException:
 
     @property
     def name(self) -> str:
-        """Name of the exception."""
         return self.exception.name
 
     def told(self, what: str = "admitted") -> str:
@@ -54,43 +172,26 @@ class AppliedException:
         return f"{what} until {self.until} by exception {self.name}{ticket}"
 
 
-ReadSettings = Callable[[str, Rule, Mapping[str, Any]], RuleSettings]
-"""Validates settings of a rule as written, under the policy with this name. Raises pydantic's ValidationError."""
-
-
-def _no_settings(policy: str, rule: Rule, written: Mapping[str, Any]) -> RuleSettings:  # noqa: ARG001  # as ReadSettings
-    raise AssertionError(f"no exception has settings of {rule.key}")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PolicyExceptions:
-    """The exceptions of a set of policies, in the order of the file, and how their settings are read."""
+    """The exceptions of a set of policies, in the order of the file.
+
+    `settings` are those of rules under exceptions, by the names of policy and exception and the key of the rule.
+    """
 
     all: tuple[PolicyException, ...] = ()
-    written: tuple[Any, ...] = ()
-    read: ReadSettings = _no_settings
-    _of: Callable[[str], tuple[PolicyException, ...]] = field(init=False)
+    settings: Mapping[tuple[str, str, str], RuleSettings] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        about = [(one, Patterns(one.namespaces)) for one in self.all]
+        object.__setattr__(self, "of", lru_cache(maxsize=REMEMBERED)(self.of))
 
-        @lru_cache(maxsize=REMEMBERED)
-        def of(namespace: str) -> tuple[PolicyException, ...]:
-            return tuple(one for one, patterns in about if namespace and patterns.match((namespace,)))
-
-        object.__setattr__(self, "_of", of)
-
-    def are_in(self, namespace: str) -> bool:
-        """Whether there are exceptions for a namespace, at whatever time."""
-        return bool(self.all and self._of(namespace))
+    def of(self, namespace: str) -> tuple[PolicyException, ...]:
+        """The exceptions for a namespace, at whatever time; none for an object without a namespace."""
+        return tuple(one for one in self.all if namespace and Patterns(one.namespaces).match((namespace,)))
 
     def may_hold(self, namespace: str, rules: Set[str], now: float) -> bool:
         """Whether an exception about one of these rules is in force in a namespace, for whatever pods."""
-        return any(not rules.isdisjoint(one.concerned) and one.period.until(now) for one in self._of(namespace))
-
-    def is_in(self, namespace: str, exception: PolicyException) -> bool:
-        """Whether an exception is for a namespace."""
-        return any(one is exception for one in self._of(namespace))
+        return any(not rules.isdisjoint(one.concerned) and one.period.until(now) for one in self.of(namespace))
 
     def applied(
         self, namespace: str, subject: PodSubject, now: float, accelerators: Accelerators = BUILT_IN
@@ -98,48 +199,13 @@ class PolicyExceptions:
         """The exceptions that hold for a pod at a moment, in seconds since 1970. `accelerators` says what GPUs are."""
         taken: set[str] = set()
         applied = []
-        for one in self._of(namespace):
+        for one in self.of(namespace):
             rules = tuple(rule for rule in one.concerned if rule not in taken)
             if rules and (until := one.period.until(now)) and one.match.holds(subject):
                 taken.update(rules)
                 is_whole = one.match.is_about_all_of(subject, accelerators)
                 applied.append(AppliedException(one, rules, until, is_whole))
         return tuple(applied)
-
-
-def merged(rule: Rule, base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as written, merged as `webhook.policy.document.merge_rule` merges them."""
-    dropped = {key for group in rule.settings.exclusive if group & over.keys() for key in group - over.keys()}
-    return _merged({key: value for key, value in base.items() if key not in dropped}, over)
-
-
-def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(base)
-    for key, value in over.items():
-        below = found.get(key)
-        is_merged = isinstance(below, Mapping) and isinstance(value, Mapping)
-        found[key] = _merged(below or {}, value) if is_merged else value
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class ExceptionSettingsReader:
-    """Reads settings under exceptions, each text once. `contexts` are by name of a policy; others have `context`."""
-
-    context: Mapping[str, Any] = field(hash=False)
-    contexts: Mapping[str, Mapping[str, Any]] = field(hash=False)
-    _known: dict[tuple[str, str, int], RuleSettings] = field(default_factory=dict, hash=False)
-
-    def __call__(self, policy: str, rule: Rule, written: Mapping[str, Any]) -> RuleSettings:
-        """The settings as values. Raises ValidationError."""
-        context = self.contexts.get(policy, self.context)
-        text = json.dumps(written, sort_keys=True)
-        key = rule.key, text, id(context)
-        known = self._known.get(key)
-        if known is None:
-            known = rule.settings.model_validate_json(text, by_alias=True, by_name=False, context=dict(context))
-            self._known[key] = known
-        return known
 
 
 NO_EXCEPTIONS = PolicyExceptions()

@@ -17,7 +17,7 @@ from webhook.policy.device_class_settings import DeclaredClasses
 from webhook.policy.directory import Contents, read_directory
 from webhook.policy.document import RULES_PATH, merge_rule
 from webhook.policy.error_wording import MODES, mistakes_in
-from webhook.policy.exception_settings import ExceptionFile, load_exceptions
+from webhook.policy.exception_file import ExceptionFile, load_exceptions
 from webhook.policy.namespaces import ClaimedNamespaces
 from webhook.policy.policy_quotas import NO_SHARED_QUOTAS, read_shared_quotas
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
@@ -93,13 +93,14 @@ def build(
     notices += [*shared_quotas.remarks, *binder.notices]
     notices += [] if now is None else _begun_changes(contents, loaded, now)
     notices += dict.fromkeys(_limits_without_use(contents, loaded))
-    policy_set = PolicySet.of(binder.default, policies, notices, shared_quotas, cuda, max_days=max_days)
+    policy_set = PolicySet.of(
+        binder.default, policies, notices=tuple(notices), shared=shared_quotas, cuda=cuda, max_days=max_days
+    )
     if written_exceptions is not None:
         known_now = None if is_default_unknown else now
         file_ = ExceptionFile(paths[EXCEPTIONS_FILE], written_exceptions, tuple(rules), known_now)
-        exceptions, remarks = load_exceptions(file_, policy_set, binder.context, binder.contexts, faults)
-        notices += remarks
-        policy_set = PolicySet.of(binder.default, policies, notices, shared_quotas, cuda, exceptions, max_days)
+        exceptions, remarks = load_exceptions(file_, policy_set, binder.context_of, faults)
+        policy_set = replace(policy_set, notices=(*notices, *remarks), exceptions=exceptions)
     faults.raise_if_any()
     return policy_set
 
@@ -154,7 +155,7 @@ class _Binder:
         self._shared = {CONTEXT: accelerators, **context_of(cuda.tables, has_others=has_other_rows)}
         self.context: Mapping[str, Any] = self._shared | self._besides.classes.context
         """The context with which settings of the default are validated."""
-        self.contexts: dict[str, Mapping[str, Any]] = {}
+        self._contexts: dict[str, Mapping[str, Any]] = {}
         """Name of a policy -> the context with which its settings are validated, if it has one of its own."""
         self.nodes: Mapping[str, YamlNode] = default.rules if default is not None else {}
         """The settings of the default, by rule."""
@@ -166,13 +167,16 @@ class _Binder:
         self._files = (DEFAULT_FILE,) if default is not None else ()
         self.default = None if default is None else self._policy(default.name, self._files, self._bound, self._besides)
 
+    def context_of(self, policy: str) -> Mapping[str, Any]:
+        return self._contexts.get(policy, self.context)
+
     def bind(self, source: PolicySource) -> Policy:
         """The policy of a namespace's file, merged over the default. Faulty rules are left out, and recorded."""
         bound = dict(self._bound)
         besides = source.besides.over(self._besides)
         own_classes = bool(source.besides.classes)
         if own_classes:
-            self.contexts[source.name] = self._shared | besides.classes.context
+            self._contexts[source.name] = self._shared | besides.classes.context
         for rule in self._rules:
             own, inherited = source.rules.get(rule.key), self.nodes.get(rule.key)
             if own is not None:
@@ -196,7 +200,7 @@ class _Binder:
             "contact": besides.contact,
         }
         parts = {key: part for key, part in parts.items() if part}
-        content = {one.rule.key: one.written for one in rules}
+        content = {one.rule.key: one.node.plain() for one in rules}
         contact = besides.contact or ""
         weights = [one.settings.counting.weights for one in rules if isinstance(one.settings, gpu_quota.Settings)]
         for index, one in enumerate(rules):
@@ -220,8 +224,7 @@ class _Binder:
 
     def _rule(self, rule: Rule, node: YamlNode, origin: str, classes: DeclaredClasses) -> BoundRule | None:
         """A rule with its settings, as they are merged; None if it is disabled or faulty."""
-        written = node.plain()
-        key = (rule.key, json.dumps(written, sort_keys=True), classes.text if rule is gpu_quota.RULE else "")
+        key = (rule.key, json.dumps(node.plain(), sort_keys=True), classes.text if rule is gpu_quota.RULE else "")
         settings = self._settings.get(key) or self._validated(rule, node, classes)
         if settings is None:
             return None
@@ -231,7 +234,7 @@ class _Binder:
         remedy = rule.why_no_effect(settings)
         if message := (f"does nothing in mode {settings.mode}; {remedy}" if remedy else rule.out_of_reach(settings)):
             self.notices.append(f"{node.file}:{node.line}: spec.rules.{rule.key}: {message}")
-        return BoundRule(rule, settings.mode, settings, origin, node.line, written=written)
+        return BoundRule(rule, settings.mode, settings, origin, node)
 
     def _validated(self, rule: Rule, node: YamlNode, classes: DeclaredClasses) -> RuleSettings | None:
         context, text = self._shared | classes.context, json.dumps(node.plain())

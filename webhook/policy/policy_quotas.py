@@ -5,14 +5,13 @@ them how GPUs are counted.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from webhook.model.globs import is_glob, matcher
 from webhook.model.shape import spelled
 from webhook.policy.document import RULES_PATH, check_names_differ, merge, read_as, read_document
 from webhook.policy.exceptions import AppliedException
@@ -77,24 +76,6 @@ class SharedQuotas:
 
 NO_SHARED_QUOTAS = SharedQuotas()
 """Those of an empty file, or of no file."""
-
-
-def shared_quota_finder(quotas: Sequence[BoundQuota]) -> Callable[[str], tuple[BoundQuota, ...]]:
-    """A function that finds the shared quotas of a namespace, in their order. Globs are compiled once."""
-    named: dict[str, set[int]] = {}
-    globs = []
-    for index, shared in enumerate(quotas):
-        for pattern in shared.quota.patterns:
-            if is_glob(pattern):
-                globs.append((matcher(pattern), index))
-            else:
-                named.setdefault(pattern, set()).add(index)
-
-    def find(namespace: str) -> tuple[BoundQuota, ...]:
-        found = named.get(namespace, set()) | {index for glob, index in globs if glob.fullmatch(namespace)}
-        return tuple(quotas[index] for index in sorted(found))
-
-    return find
 
 
 INHERITED = frozenset({"claims", "models", "onLedgerFailure", "unspecifiedModel", "weights"})

@@ -7,10 +7,11 @@ namespace at the same rank, so the order of files makes no difference.
 
 import hashlib
 import json
+import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import Any
 
 from webhook.model.accelerators import BUILT_IN, Accelerators
@@ -19,16 +20,15 @@ from webhook.model.node import NodePool
 from webhook.model.pod import Container
 from webhook.model.subject import PodSubject
 from webhook.policy.cuda_file import SHIPPED_ONLY, PlatformTables
-from webhook.policy.exceptions import NO_EXCEPTIONS, AppliedException, PolicyExceptions, ReadSettings, merged
-from webhook.policy.policy_quotas import NO_SHARED_QUOTAS, BoundQuota, SharedQuotas, shared_quota_finder
+from webhook.policy.exceptions import NO_EXCEPTIONS, REMEMBERED, AppliedException, PolicyExceptions
+from webhook.policy.policy_quotas import NO_SHARED_QUOTAS, BoundQuota, SharedQuotas
 from webhook.policy.schema import CUDA_KIND, DEFAULT_FILE, EXCEPTIONS_FILE, EXCEPTIONS_KIND, MOST_DAYS, WorkloadsMode
 from webhook.quota.quotas import QuotaScope
-from webhook.rules import gpu_limits, gpu_quota
+from webhook.rules import gpu_quota
 from webhook.rules.rule import Rule, Stage
 from webhook.rules.rule_settings import Mode, RuleSettings
+from webhook.yaml_files.yaml_lines import YamlNode
 
-REMEMBERED = 10_000
-"""Namespaces whose policy and quotas are remembered after globs were compared with their names."""
 _EXCEPTED = 4_096
 """Policies under exceptions that are remembered."""
 _STRICTNESS = {Mode.ENFORCE: 3, Mode.WARN: 2, Mode.AUDIT: 1, Mode.DISABLED: 0}
@@ -42,19 +42,17 @@ def content_hash(content: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BoundRule:
-    """A rule with its settings in one policy. `origin` is the file that sets the rule last, and `line` the line in it,
-    from 1; 0 if not known.
+    """A rule with its settings in one policy. `origin` is the file that sets the rule last, and `node` what it and the
+    default say there, merged.
     """
 
     rule: Rule
     mode: Mode
     settings: RuleSettings
     origin: str
-    line: int = field(default=0, compare=False)
+    node: YamlNode = field(default=YamlNode({}, "", 0), compare=False, repr=False)
     contact: str = ""
     """Whom users should ask; empty if the policy names nobody."""
-    written: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)
-    """The settings as written, after merging; None in a set without exceptions."""
     exception: AppliedException | None = None
     """The exception by which its mode or its settings are others."""
     is_lifted: bool = False
@@ -63,38 +61,29 @@ class BoundRule:
     """The exception to some containers, by which the rule stands in the policy twice: under the exception for these,
     and without it for all others."""
 
+    @property
+    def line(self) -> int:
+        """Its line in the file, from 1; 0 if not known."""
+        return self.node.line
+
     def holds_for(self, container: Container | None) -> bool:
         """Whether it is about a container of a pod; None asks about the pod as a whole."""
         return self.split_by is None or self.split_by.covers(container) is (self.exception is not None)
 
-    def _under(self, held: AppliedException, policy: str, read: ReadSettings) -> "BoundRule":
-        """The rule as the policy of this name has it under an exception.
+    def under(self, held: AppliedException, settings: RuleSettings | None) -> Iterator["BoundRule"]:
+        """The rule under an exception, and for the containers that the exception is not about.
 
-        Raises pydantic's ValidationError for settings that the rule refuses; the loader has tried all of them.
+        `settings` are those that it has by the exception; None if it is excepted from.
         """
         exception = held.exception
-        if self.rule.key in exception.rules:
+        split_by = held if exception.match.is_about_containers else None
+        if settings is None:
             mode = min(self.mode, exception.mode, key=_STRICTNESS.__getitem__)
+            changed = replace(self, is_lifted=self.mode is Mode.ENFORCE)
             settings = self.settings.model_copy(update={"mode": mode})
-            return replace(self, mode=mode, settings=settings, exception=held, is_lifted=self.mode is Mode.ENFORCE)
-        written = merged(self.rule, self.written or {}, exception.settings[self.rule.key])
-        settings = read(policy, self.rule, written)
-        if isinstance(settings, gpu_limits.Settings) and isinstance(self.settings, gpu_limits.Settings):
-            settings = settings.weighing(self.settings.weights)
-        return replace(
-            self,
-            mode=settings.mode,
-            settings=settings,
-            origin=EXCEPTIONS_FILE,
-            line=exception.line,
-            written=written,
-            exception=held,
-        )
-
-    def parts(self, held: AppliedException, policy: str, read: ReadSettings) -> Iterator["BoundRule"]:
-        """The rule under an exception, and for the containers that the exception is not about."""
-        split_by = held if held.exception.match.is_about_containers else None
-        yield replace(self._under(held, policy, read), split_by=split_by)
+        else:
+            changed = replace(self, origin=EXCEPTIONS_FILE, node=exception.node)
+        yield replace(changed, mode=settings.mode, settings=settings, exception=held, split_by=split_by)
         if split_by is not None:
             yield replace(self, split_by=split_by)
 
@@ -212,7 +201,10 @@ class Policy:
         rules: list[BoundRule] = []
         for bound in self.rules:
             held = by_rule.get(bound.rule.key)
-            rules += [bound] if held is None else bound.parts(held, self.name, exceptions.read)
+            if held is None:
+                rules.append(bound)
+            else:
+                rules += bound.under(held, exceptions.settings.get((self.name, held.name, bound.rule.key)))
         parts = [[one.name, one.rules, one.is_whole, repr(one.exception)] for one in applied]
         return replace(self, rules=tuple(rules), hash=content_hash([self.hash, parts]), exceptions=applied)
 
@@ -239,96 +231,64 @@ class InForce:
         return self if policy is self.policy else InForce(policy, self.quotas)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PolicySet:
-    """The policies of all namespaces. `hash` is the hex SHA-256 of everything in them that can change a verdict."""
+    """The policies of all namespaces."""
 
     default: Policy
     """The policy of namespaces without a file of their own. It has no rules if there is no default file."""
     has_default: bool
-    policies: tuple[Policy, ...]
-    """Every policy once: the default, then all others by name."""
-    notices: tuple[str, ...]
-    """Remarks about the files that are no mistakes."""
-    shared_quotas: tuple[BoundQuota, ...]
-    """The quotas that namespaces share, by name, without disabled ones."""
     claims: Mapping[str, Policy]
     """The policy of each name and glob of namespaces that a file claims."""
-    names: tuple[str, ...]
-    """The namespaces that files claim by an exact name."""
-    cuda: PlatformTables
+    notices: tuple[str, ...] = ()
+    """Remarks about the files that are no mistakes."""
+    shared: SharedQuotas = NO_SHARED_QUOTAS
+    cuda: PlatformTables = SHIPPED_ONLY
     """The tables by which images are judged in all namespaces."""
-    hash: str
-    exceptions: PolicyExceptions
+    exceptions: PolicyExceptions = NO_EXCEPTIONS
     """The exceptions, whether or not they hold now."""
-    max_days: int
+    max_days: int = MOST_DAYS
     """How many days ahead exceptions may end."""
-    _policy: Callable[[str], Policy]
-    _quotas: Callable[[str], tuple[BoundQuota, ...]]
-    _excepted: Callable[[str, tuple[AppliedException, ...]], InForce]
 
     @classmethod
-    def of(  # noqa: PLR0913, PLR0917  # all parts of a set
-        cls,
-        default: Policy | None,
-        claims: Mapping[str, Policy],
-        notices: Sequence[str] = (),
-        shared_quotas: SharedQuotas = NO_SHARED_QUOTAS,
-        cuda: PlatformTables = SHIPPED_ONLY,
-        exceptions: PolicyExceptions = NO_EXCEPTIONS,
-        max_days: int = MOST_DAYS,
-    ) -> "PolicySet":
+    def of(cls, default: Policy | None, claims: Mapping[str, Policy], **parts: Any) -> "PolicySet":
         """The set with the policies of the names and globs in `claims`. All other namespaces have `default`."""
-        fallback = default or NO_POLICY
-        named = {policy.name: policy for policy in claims.values()}
-        content = [default is not None, fallback.hash, {key: [p.name, p.hash] for key, p in claims.items()}]
-        content += shared_quotas.written
-        content += [{CUDA_KIND: cuda.written}] if cuda.written else []
-        content += [{EXCEPTIONS_KIND: [*exceptions.written, max_days]}] if exceptions.written else []
-        find = policy_finder(claims, fallback)
-        quotas = _quota_finder(find, shared_quotas.quotas)
-        return cls(
-            default=fallback,
-            has_default=default is not None,
-            policies=(fallback, *(named[name] for name in sorted(named))),
-            notices=tuple(notices),
-            shared_quotas=shared_quotas.quotas,
-            claims=dict(claims),
-            names=tuple(sorted(pattern for pattern in claims if not is_glob(pattern))),
-            cuda=cuda,
-            hash=content_hash(content),
-            exceptions=exceptions,
-            max_days=max_days,
-            _policy=find,
-            _quotas=quotas,
-            _excepted=lru_cache(maxsize=_EXCEPTED)(partial(_excepted, find, quotas, exceptions)),
-        )
+        return cls(default or NO_POLICY, default is not None, claims, **parts)
 
-    def in_force(self, namespace: str, subject: Callable[[], PodSubject], now: float) -> InForce:
-        """What holds for a pod at a moment, in seconds since 1970, with the exceptions that hold for it.
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_usual", lru_cache(maxsize=REMEMBERED)(self._usual))
+        object.__setattr__(self, "_excepted", lru_cache(maxsize=_EXCEPTED)(self._excepted))
 
-        `subject` says which pod it is; it is called only if there are exceptions for the namespace.
-        """
-        if self.exceptions.are_in(namespace):
-            applied = self.exceptions.applied(namespace, subject(), now, self.accelerators)
-            if applied:
-                return self._excepted(namespace, applied).at(now)
-        policy = self._policy(namespace)
-        return InForce(policy.at(now) if policy.changes else policy, self._quotas(namespace))
+    @cached_property
+    def policies(self) -> tuple[Policy, ...]:
+        """Every policy once: the default, then all others by name."""
+        named = {policy.name: policy for policy in self.claims.values()}
+        return (self.default, *(named[name] for name in sorted(named)))
 
-    def for_namespace(self, name: str) -> Policy:
-        """The policy of a namespace: one look-up, after globs were compared with its name once.
+    @property
+    def names(self) -> list[str]:
+        """The namespaces that files claim by an exact name."""
+        return sorted(pattern for pattern in self.claims if not is_glob(pattern))
 
-        An object without a namespace, whose name is empty, has the default.
-        """
-        return self._policy(name)
+    @cached_property
+    def hash(self) -> str:
+        """The hex SHA-256 of everything in the policies that can change a verdict."""
+        claims = {key: [policy.name, policy.hash] for key, policy in self.claims.items()}
+        content = [self.has_default, self.default.hash, claims, *self.shared.written]
+        content += [{CUDA_KIND: self.cuda.written}] if self.cuda.written else []
+        written = [one.node.plain() for one in self.exceptions.all]
+        content += [{EXCEPTIONS_KIND: [*written, self.max_days]}] if written else []
+        return content_hash(content)
 
-    def quotas_for(self, namespace: str) -> tuple[BoundQuota, ...]:
-        """The quotas of a namespace: its own, then its shared quotas by name. One look-up, as for its policy.
+    @property
+    def short_hash(self) -> str:
+        """The first 12 characters of the hash."""
+        return self.hash[:12]
 
-        Disabled quotas and quotas without a limit are left out. An object without a namespace has no quota.
-        """
-        return self._quotas(namespace)
+    @property
+    def shared_quotas(self) -> tuple[BoundQuota, ...]:
+        """The quotas that namespaces share, by name, without disabled ones."""
+        return self.shared.quotas
 
     @property
     def accelerators(self) -> Accelerators:
@@ -340,59 +300,56 @@ class PolicySet:
         """Whether any namespace has a quota."""
         return bool(self.shared_quotas) or any(policy.quota_of("") is not None for policy in self.policies)
 
-    @property
-    def short_hash(self) -> str:
-        """The first 12 characters of the hash."""
-        return self.hash[:12]
+    def in_force(self, namespace: str, subject: Callable[[], PodSubject], now: float) -> InForce:
+        """What holds for a pod at a moment, in seconds since 1970, with the exceptions that hold for it.
 
+        `subject` says which pod it is; it is called only if there are exceptions for the namespace.
+        """
+        if self.exceptions.all and self.exceptions.of(namespace):
+            applied = self.exceptions.applied(namespace, subject(), now, self.accelerators)
+            if applied:
+                return self._excepted(namespace, applied).at(now)
+        return self._usual(namespace).at(now)
 
-def policy_finder(claims: Mapping[str, Policy], fallback: Policy) -> Callable[[str], Policy]:
-    """A function that finds the policy of a namespace by name, or by the first glob that matches, and remembers it."""
-    exact = {pattern: policy for pattern, policy in claims.items() if not is_glob(pattern)}
-    ranked = sorted((pattern for pattern in claims if is_glob(pattern)), key=lambda glob: (-len(glob), glob))
-    globs = tuple((matcher(glob), claims[glob]) for glob in ranked)
+    def for_namespace(self, name: str) -> Policy:
+        """The policy of a namespace. An object without a namespace, whose name is empty, has the default."""
+        return self._usual(name).policy
 
-    @lru_cache(maxsize=REMEMBERED)
-    def resolve(name: str) -> Policy:
-        return next((policy for glob, policy in globs if name and glob.fullmatch(name)), fallback)
+    def quotas_for(self, namespace: str) -> tuple[BoundQuota, ...]:
+        """The quotas of a namespace: its own, then its shared quotas by name.
 
-    return lambda name: exact.get(name) or resolve(name)
+        Disabled quotas and quotas without a limit are left out. An object without a namespace has no quota.
+        """
+        return self._usual(namespace).quotas
 
+    @cached_property
+    def _globs(self) -> list[tuple[re.Pattern[str], Policy]]:
+        """The globs of namespaces and their policies; the first that matches a name counts."""
+        ranked = sorted((pattern for pattern in self.claims if is_glob(pattern)), key=lambda glob: (-len(glob), glob))
+        return [(matcher(glob), self.claims[glob]) for glob in ranked]
 
-def _excepted(
-    policy_of: Callable[[str], Policy],
-    quotas_of: Callable[[str], tuple[BoundQuota, ...]],
-    exceptions: PolicyExceptions,
-    namespace: str,
-    applied: tuple[AppliedException, ...],
-) -> InForce:
-    """What holds in a namespace for pods for which exceptions hold."""
-    policy = policy_of(namespace).under(applied, exceptions)
-    key = gpu_quota.RULE.key
-    lifted = next((one for one in applied if one.is_whole and key in one.rules and key in one.exception.rules), None)
-    quotas: list[BoundQuota] = []
-    for bound in quotas_of(namespace):  # a quota that only an exception sets would count in a new ledger
-        if bound.quota.scope is not QuotaScope.SHARED:
-            quotas += filter(None, [policy.quota_of(namespace)])
-        elif lifted is not None and bound.mode is Mode.ENFORCE:
-            quotas.append(replace(bound, mode=lifted.exception.mode, exception=lifted))
-        else:
-            quotas.append(bound)
-    return InForce(policy, tuple(quotas))
-
-
-def _quota_finder(
-    policy_of: Callable[[str], Policy], shared_quotas: tuple[BoundQuota, ...]
-) -> Callable[[str], tuple[BoundQuota, ...]]:
-    """A function that finds the quotas of a namespace, and remembers them."""
-    shared_quotas_of = shared_quota_finder(shared_quotas)
-
-    @lru_cache(maxsize=REMEMBERED)
-    def resolve(namespace: str) -> tuple[BoundQuota, ...]:
+    def _usual(self, namespace: str) -> InForce:
+        """What holds in a namespace without exceptions."""
         if not namespace:
-            return ()
-        own = policy_of(namespace).quota_of(namespace)
-        shared = shared_quotas_of(namespace)
-        return shared if own is None else (own, *shared)
+            return InForce(self.default, ())
+        matching = (policy for glob, policy in self._globs if glob.fullmatch(namespace))
+        policy = self.claims.get(namespace) or next(matching, self.default)
+        own = policy.quota_of(namespace)
+        shared = (bound for bound in self.shared_quotas if bound.quota.covers(namespace))
+        return InForce(policy, (*(() if own is None else (own,)), *shared))
 
-    return resolve
+    def _excepted(self, namespace: str, applied: tuple[AppliedException, ...]) -> InForce:
+        """What holds in a namespace for pods for which exceptions hold."""
+        policy, before = self.for_namespace(namespace).under(applied, self.exceptions), self.quotas_for(namespace)
+        quota = gpu_quota.RULE.key
+        of_quota = (one for one in applied if one.is_whole and quota in one.rules and quota in one.exception.rules)
+        lifted = next(of_quota, None)
+        quotas: list[BoundQuota] = []
+        for bound in before:  # a quota that only an exception sets would count in a new ledger
+            if bound.quota.scope is not QuotaScope.SHARED:
+                quotas += filter(None, [policy.quota_of(namespace)])
+            elif lifted is not None and bound.mode is Mode.ENFORCE:
+                quotas.append(replace(bound, mode=lifted.exception.mode, exception=lifted))
+            else:
+                quotas.append(bound)
+        return InForce(policy, tuple(quotas))

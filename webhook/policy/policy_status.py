@@ -49,10 +49,7 @@ class PolicyStatuses:
 
     def _exceptions(self, namespace: str) -> list[Mapping[str, Any]]:
         """The exceptions for a namespace, whether or not they hold at the moment."""
-        every = self._policies.exceptions
-        if not every.are_in(namespace):
-            return []
-        found = [one for one in every.all if every.is_in(namespace, one)]
+        found = self._policies.exceptions.of(namespace)
         return [{"name": one.name, "rules": list(one.concerned), "until": one.period.text} for one in found]
 
 

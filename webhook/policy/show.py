@@ -105,7 +105,7 @@ def _quotas(policies: PolicySet, namespace: str) -> list[str]:
 
 def _exceptions(policies: PolicySet, namespace: str) -> Iterator[str]:
     """The exceptions for a namespace, one line for each, whether or not they hold now."""
-    found = [one for one in policies.exceptions.all if policies.exceptions.is_in(namespace, one)]
+    found = policies.exceptions.of(namespace)
     if found:
         yield f"exceptions, from {EXCEPTIONS_FILE}:"
     for one in found:
