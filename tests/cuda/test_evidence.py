@@ -4,10 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import golden
 from tests.strategies import checked
-from webhook.cuda.evidence import ImageContext, need_of
+from webhook.cuda.evidence import ImageContext, cuda_version, need_of, toolkit_env
 from webhook.cuda.need import BuiltFor, Compat, ImageEnv
 from webhook.model.image import ImageConfig, ImageInfo
+from webhook.model.shape import FormatError
 
 IMAGE = "nvcr.io/nvidia/pytorch:24.09-py3"
 SILENT = "registry.corp.example/team/app:3"
@@ -87,19 +89,7 @@ def test_a_configuration_without_cuda_leaves_the_answer_to_the_tables():
     assert need_of(SILENT, ImageContext(info=info({}))).kind is BuiltFor.UNKNOWN
 
 
-@pytest.mark.parametrize(
-    ("mapping", "expected"),
-    [
-        pytest.param(
-            {"registry.corp.example/*": "11.1", "registry.corp.example/team/*": "11.2"}, "11.2", id="the longer"
-        ),
-        pytest.param({"*": "11.1", SILENT: "11.2"}, "11.2", id="the image itself"),
-        pytest.param({"registry.corp.example/team/app": "11.2"}, "11.2", id="any tag of it"),
-        pytest.param({"registry.corp.example/team/app:?": "11.2"}, "11.2", id="one character"),
-        pytest.param({"team/app*": "11.2"}, "unknown", id="another registry"),
-        pytest.param({"registry.corp.example/*": "none"}, "none", id="an image without CUDA"),
-    ],
-)
+@golden
 def test_the_policys_longest_glob_decides(mapping, expected):
     assert need_of(SILENT, ImageContext(tuple(mapping.items()))).spelled == expected
 
@@ -121,48 +111,7 @@ def test_an_annotation_may_say_that_there_is_no_cuda(word):
     assert need_of(IMAGE, ImageContext(annotation=word)).kind is BuiltFor.NONE
 
 
-@pytest.mark.parametrize(
-    ("image", "env", "expected", "compat", "gate"),
-    [
-        pytest.param(
-            SILENT,
-            {"CUDA_VERSION": "13.0.1", "NVIDIA_REQUIRE_CUDA": "cuda>=13.0"},
-            "13.0.1",
-            Compat.YES,
-            {"CUDA_VERSION": "13.0.1", "NVIDIA_REQUIRE_CUDA": "cuda>=13.0"},
-            id="a child of nvidia/cuda",
-        ),
-        pytest.param(
-            SILENT,
-            {"NVIDIA_REQUIRE_CUDA": "cuda>=12.0 arch>=8.0"},
-            "12.0",
-            Compat.UNKNOWN,
-            {"NVIDIA_REQUIRE_CUDA": "cuda>=12.0 arch>=8.0"},
-            id="a requirement alone",
-        ),
-        pytest.param(
-            SILENT,
-            {
-                "CUDA_VERSION": "13.0.2.006",
-                "NVIDIA_REQUIRE_CUDA": "cuda>=9.0",
-                "_CUDA_COMPAT_PATH": "/usr/local/cuda/compat",
-                "CUDA_DRIVER_VERSION": "580.95.05",
-            },
-            "13.0.2",
-            Compat.YES,
-            {"CUDA_VERSION": "13.0.2.006", "NVIDIA_REQUIRE_CUDA": "cuda>=9.0"},
-            id="a child of NVIDIA's framework containers",
-        ),
-        pytest.param(
-            "nvcr.io/nim/meta/llama:1.8.6",
-            {"NVIDIA_TRITON_SERVER_VERSION": "24.09", "TRITON_SERVER_VERSION": "2.50.0"},
-            "12.6.1",
-            Compat.UNKNOWN,
-            None,
-            id="a month behind a NIM",
-        ),
-    ],
-)
+@golden
 def test_the_environment_alone_tells_need_compat_and_gate(image, env, expected, compat, gate):
     """Variables of the container and of the registry count alike."""
     need = need_of(image, ImageContext(env=tuple(env.items())))
@@ -248,6 +197,53 @@ def test_a_text_that_is_no_image_is_unknown_and_noted(image):
     assert (need.kind, need.evidence) == (BuiltFor.UNKNOWN, "none")
     assert need.notes[0].startswith(f'"{image[:50]}')
     assert str(need_of(image, ImageContext(annotation="12.4")).cuda) == "12.4"
+
+
+@golden
+def test_three_numbers_of_a_version_count(text, expected):
+    assert str(cuda_version(text)) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["latest", "", "118", "0", "12-4", "12.4.1-1", "$(CUDA)", "12..4", "\u0661\u0662.4", "9" * 100_000, "12.4\x00"],
+)
+def test_a_text_that_is_no_version_of_cuda_is_refused(text):
+    with pytest.raises(FormatError, match="version") as caught:
+        cuda_version(text)
+    assert len(str(caught.value)) < 250
+
+
+def of_container(env):
+    return need_of(SILENT, ImageContext(env=tuple(env.items())))
+
+
+@golden
+def test_the_strongest_variable_decides(env, expected, variable):
+    need = of_container(env)
+    assert (str(need.cuda), need.evidence) == (expected, f"env {variable}" if variable else "none")
+
+
+@golden
+def test_variables_that_cannot_be_read_are_noted(env, note):
+    assert [text[: len(note)] for text in of_container(env).notes] == [note]
+
+
+def test_a_hostile_requirement_leaves_few_notes():
+    assert len(of_container({"NVIDIA_REQUIRE_CUDA": ",".join(["cuda>=x"] * 10_000)}).notes) < 10
+
+
+@golden
+def test_the_variables_of_nvidia_cuda_stand_for_its_packages(env, expected):
+    assert of_container(env).compat == expected
+
+
+@golden
+def test_variables_of_the_container_override_those_of_the_image(image, container, expected):
+    def env(said):
+        return None if said is None else ImageEnv.of(*said["variants"], is_complete=said["is_complete"])
+
+    assert toolkit_env(env(image), container) == env(expected)
 
 
 IMAGES = st.sampled_from(

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import golden
 from tests.strategies import checked
 from webhook.cuda.offer import LABELS, Offer, offer_from, offer_of
 from webhook.model.node import GPU_LABELS
@@ -51,96 +52,18 @@ def test_a_node_with_gpu_feature_discovery_is_fully_known():
     assert str(offer_of(H100_NODE).driver) == "595.71.05"
 
 
-@pytest.mark.parametrize(
-    ("labels", "driver", "is_exact"),
-    [
-        pytest.param({f"{DRIVER}.full": "550.54.15"}, "550.54.15", True, id="in one text"),
-        pytest.param({f"{DRIVER}.full": "570.26"}, "570.26", True, id="of two numbers"),
-        pytest.param({f"{DRIVER}.full": "570"}, "570", False, id="of one number"),
-        pytest.param(
-            {f"{DRIVER}.major": "550", f"{DRIVER}.minor": "54", f"{DRIVER}.revision": "05"},
-            "550.54.05",
-            True,
-            id="number by number",
-        ),
-        pytest.param(
-            {f"{DRIVER}.major": "570", f"{DRIVER}.minor": "26", f"{DRIVER}.revision": ""},
-            "570.26",
-            True,
-            id="without a third number",
-        ),
-        pytest.param({f"{DRIVER}.major": "570", f"{DRIVER}.minor": "26"}, "570.26", False, id="the third not said"),
-        pytest.param({f"{DRIVER}.major": "570"}, "570", False, id="the branch only"),
-        pytest.param({f"{DRIVER}.major": "570", f"{DRIVER}.revision": "05"}, "570", False, id="the second not said"),
-        pytest.param(
-            {
-                "nvidia.com/cuda.driver.major": "470",
-                "nvidia.com/cuda.driver.minor": "82",
-                "nvidia.com/cuda.driver.rev": "01",
-            },
-            "470.82.01",
-            True,
-            id="deprecated labels",
-        ),
-        pytest.param({f"{DRIVER}.full": "none", f"{DRIVER}.major": "570"}, "570", False, id="the text is no version"),
-        pytest.param({}, "None", True, id="not said"),
-        pytest.param({f"{DRIVER}.full": "", f"{DRIVER}.minor": "54"}, "None", True, id="said with nothing"),
-        pytest.param(
-            {"nvidia.com/vgpu.host-driver-version": "550.54.16"}, "None", True, id="the host of a virtual GPU"
-        ),
-    ],
-)
+@golden
 def test_a_driver_is_read_from_new_and_deprecated_labels(labels, driver, is_exact):
     offer = offer_of(labels)
     assert (str(offer.driver), offer.is_driver_exact) == (driver, is_exact)
 
 
-@pytest.mark.parametrize(
-    ("labels", "cuda"),
-    [
-        pytest.param({f"{RUNTIME}.full": "13.2"}, "13.2", id="in one text"),
-        pytest.param({f"{RUNTIME}.major": "12", f"{RUNTIME}.minor": "4"}, "12.4", id="number by number"),
-        pytest.param(
-            {"nvidia.com/cuda.runtime.major": "12", "nvidia.com/cuda.runtime.minor": "4"}, "12.4", id="deprecated"
-        ),
-        pytest.param({f"{RUNTIME}.major": "12"}, "12", id="the major version only"),
-        pytest.param({}, "None", id="not said"),
-    ],
-)
+@golden
 def test_the_newest_cuda_of_the_driver_is_read_too(labels, cuda):
     assert str(offer_of(labels).cuda) == cuda
 
 
-@pytest.mark.parametrize(
-    ("labels", "problem"),
-    [
-        pytest.param({f"{DRIVER}.full": "latest"}, f'{DRIVER}.full: "latest" is not a version', id="no version"),
-        pytest.param(
-            {f"{DRIVER}.full": "550.54.15", f"{DRIVER}.major": "535"},
-            f"{DRIVER}.major says 535 and another label 550.54.15",
-            id="the branch differs",
-        ),
-        pytest.param(
-            {
-                f"{DRIVER}.full": "550.54.15",
-                "nvidia.com/cuda.driver.major": "550",
-                "nvidia.com/cuda.driver.minor": "90",
-            },
-            "nvidia.com/cuda.driver.major says 550.90 and another label 550.54.15",
-            id="a deprecated label differs",
-        ),
-        pytest.param(
-            {PRODUCT: "Tesla-T4", "nvidia.com/gpu.compute.major": "8", "nvidia.com/gpu.compute.minor": "0"},
-            "Tesla-T4 has compute capability 7.5, the node says 8.0",
-            id="the GPU differs",
-        ),
-        pytest.param(
-            {"nvidia.com/gpu.compute.major": "8"},
-            "compute capability 8 lacks its second number",
-            id="half a compute capability",
-        ),
-    ],
-)
+@golden
 def test_labels_that_cannot_be_read_or_differ_are_problems(labels, problem):
     (found,) = offer_of(labels).problems
     assert found.startswith(problem)
@@ -155,56 +78,7 @@ def test_labels_that_agree_are_no_problem():
     assert offer_of(H100_NODE).problems == ()
 
 
-@pytest.mark.parametrize(
-    ("labels", "product", "compute", "server"),
-    [
-        pytest.param({PRODUCT: "Tesla-T4-SHARED"}, "Tesla-T4", "7.5", True, id="shared"),
-        pytest.param(
-            {PRODUCT: "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED"}, "NVIDIA-A100-SXM4-40GB", "8.0", True, id="a slice"
-        ),
-        pytest.param(
-            {PRODUCT: "NVIDIA-R100", "nvidia.com/gpu.compute.major": "13", "nvidia.com/gpu.compute.minor": "0"},
-            "NVIDIA-R100",
-            "13.0",
-            None,
-            id="a GPU to come",
-        ),
-        pytest.param(
-            {"nvidia.com/gpu.compute.major": "9", "nvidia.com/gpu.compute.minor": "0"}, "", "9.0", True, id="no name"
-        ),
-        pytest.param(
-            {"nvidia.com/gpu.compute.major": "8", "nvidia.com/gpu.compute.minor": "6"},
-            "",
-            "8.6",
-            None,
-            id="A40 or 3090",
-        ),
-        pytest.param({"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}, "nvidia-tesla-t4", "7.5", True, id="GKE"),
-        pytest.param(
-            {"cloud.google.com/gke-accelerator": "nvidia-rtx-pro-6000"},
-            "nvidia-rtx-pro-6000",
-            "12.0",
-            True,
-            id="clouds rent data-centre GPUs",
-        ),
-        pytest.param({"k8s.amazonaws.com/accelerator": "nvidia-l40s"}, "nvidia-l40s", "8.9", True, id="AWS"),
-        pytest.param({"karpenter.k8s.aws/instance-gpu-name": "a10g"}, "a10g", "8.6", True, id="Karpenter on AWS"),
-        pytest.param({"eks.amazonaws.com/instance-gpu-name": "h200"}, "h200", "9.0", True, id="EKS"),
-        pytest.param({"karpenter.azure.com/sku-gpu-name": "A100"}, "A100", "8.0", True, id="Karpenter on Azure"),
-        pytest.param({"gpu.nvidia.com/class": "RTX_A5000"}, "RTX_A5000", "8.6", False, id="CoreWeave"),
-        pytest.param(
-            {PRODUCT: "NVIDIA-L4", "cloud.google.com/gke-accelerator": "nvidia-tesla-t4"},
-            "NVIDIA-L4",
-            "8.9",
-            True,
-            id="discovery wins over the cloud",
-        ),
-        pytest.param(
-            {"karpenter.k8s.aws/instance-gpu-name": "gaudi-hl-205"}, "gaudi-hl-205", "None", None, id="another"
-        ),
-        pytest.param({}, "", "None", None, id="not said"),
-    ],
-)
+@golden
 def test_the_gpu_is_known_by_discovery_or_by_the_cloud(labels, product, compute, server):
     offer = offer_of(labels)
     assert (offer.product, str(offer.compute), offer.is_data_center) == (product, compute, server)
@@ -311,19 +185,7 @@ def test_labels_come_before_resource_slices_that_agree():
     assert (str(half.driver), half.is_driver_exact) == ("580.65.6", True)
 
 
-@pytest.mark.parametrize(
-    ("labels", "problem"),
-    [
-        pytest.param(
-            {f"{DRIVER}.full": "570.1.2"}, "labels say driver 570.1.2, and ResourceSlices 580.65.6", id="driver"
-        ),
-        pytest.param(
-            {f"{DRIVER}.full": "580.65.06", "nvidia.com/cuda.runtime-version.full": "12.4"},
-            "labels say CUDA 12.4, and ResourceSlices 13.0.0",
-            id="its CUDA",
-        ),
-    ],
-)
+@golden
 def test_neither_is_believed_where_labels_and_resource_slices_differ(labels, problem):
     offer = offer_of(labels, by_slices=SAID)
     assert (offer.driver, offer.cuda) == (None, None)

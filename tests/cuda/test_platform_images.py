@@ -4,10 +4,10 @@ import time
 
 import pytest
 
+from tests.golden import golden
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.evidence import ImageContext, need_of
-from webhook.cuda.kernels import Kernels
-from webhook.cuda.need import BuiltFor, Compat
+from webhook.cuda.need import BuiltFor
 
 WHO = {"source": "me", "date": "unknown"}
 
@@ -16,17 +16,7 @@ def table_of(*images: tuple[str, str]) -> CudaTables:
     return SHIPPED.merged({"images": [{"image": glob, "cuda": cuda, **WHO} for glob, cuda in images]})
 
 
-@pytest.mark.parametrize(
-    ("glob", "image"),
-    [
-        pytest.param("team/app", "team/app:7", id="the repository"),
-        pytest.param("team/app:7", "team/app:7", id="the repository with its tag"),
-        pytest.param("docker.io/team/app", "team/app:7", id="with the registry that is left out"),
-        pytest.param("registry.corp/team/*", "registry.corp/team/app:7", id="a glob of a registry"),
-        pytest.param("*:7-cuda", "registry.corp/team/app:7-cuda", id="a glob of tags"),
-        pytest.param("team/ap?", "team/app@sha256:" + "0" * 64, id="an image by its digest"),
-    ],
-)
+@golden
 def test_a_glob_is_compared_with_every_name_of_an_image(glob, image):
     need = need_of(image, ImageContext(tables=table_of((glob, "14.0"))))
     assert (str(need.cuda), need.evidence) == ("14.0", f"_cuda.yaml images: {glob}")
@@ -60,15 +50,7 @@ def test_a_row_may_say_that_images_need_no_cuda():
     assert (need.kind, need.cuda) == (BuiltFor.NONE, None)
 
 
-@pytest.mark.parametrize(
-    ("row", "compat", "kernels"),
-    [
-        pytest.param({"compat": False}, Compat.NO, Kernels.NONE, id="without cuda-compat"),
-        pytest.param({"compat": True}, Compat.YES, Kernels.NONE, id="with cuda-compat"),
-        pytest.param({"ptx": True}, Compat.YES, Kernels.WITH_PTX, id="with PTX"),
-        pytest.param({"ptx": False}, Compat.YES, Kernels.WITHOUT_PTX, id="without PTX"),
-    ],
-)
+@golden
 def test_a_row_may_say_only_what_images_contain(row, compat, kernels):
     known = SHIPPED.merged({"images": [{"image": "nvidia/cuda", **row, **WHO}]})
     need = need_of("nvidia/cuda:12.4.1-base-ubuntu22.04", ImageContext(tables=known))

@@ -6,9 +6,9 @@ import pytest
 
 from tests import quick_yaml
 from webhook.cuda.checks import Verdict, gpu_too_new
+from webhook.cuda.compiled_code import Kernels
 from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.evidence import ImageContext, need_of
-from webhook.cuda.kernels import Kernels
 from webhook.cuda.offer import offer_from
 from webhook.cuda.verdict import judge
 from webhook.model.versions import parse_version

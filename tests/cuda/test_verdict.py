@@ -155,7 +155,7 @@ NUMBERS = [branch.number for branch in BRANCHES] + [340, 540, 620, 700]
 DRIVERS = st.one_of(
     st.builds(lambda *numbers: Version(numbers), _some(NUMBERS), st.integers(10, 130)),
     st.builds(lambda *numbers: Version(numbers), _some(NUMBERS), st.integers(10, 130), st.integers(0, 10)),
-    _some([toolkit.driver for toolkit in TOOLKITS.rows if toolkit.driver is not None]),
+    _some([toolkit.driver for toolkit in TOOLKITS.rows if toolkit.has_exact_driver]),
 )
 NAMES = _some(["", *sorted({" ".join(sorted(model.words)) for model in GPUS.models if model.traits})])
 COMPUTES = st.none() | _some([row.compute for row in CAPABILITIES.rows])
@@ -246,7 +246,9 @@ def test_a_verdict_about_an_unverified_cuda_holds_for_its_whole_major_version(ne
 def test_a_verdict_by_the_reported_cuda_holds_for_the_driver_of_that_cuda(need, offer, reported):
     shipped = TOOLKITS.toolkits_of(reported)[-1]
     told = replace(offer, driver=None, cuda=reported)
-    exact = replace(offer, driver=shipped.driver or Version((shipped.branch, 71, 9)))
+    exact = replace(
+        offer, driver=shipped.driver if shipped.has_exact_driver else Version((shipped.driver.major, 71, 9))
+    )
     assert judge(need, told).verdict in (Verdict.UNKNOWN, judge(need, exact).verdict)
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.golden import golden
 from webhook.gpus.gpu_memory import AMD_PARTITION, GPU_MEMORY, UNKNOWN, UnitMemory, memory_of, profile_of
 from webhook.gpus.gpu_shares import GPU, SHARED_GPU, share_of
 
@@ -65,19 +66,7 @@ def test_a_unit_has_the_memory_that_is_certain(resource, labels, models, expecte
     assert memory_of(resource, labels, share_of(labels), models) == expected
 
 
-@pytest.mark.parametrize(
-    ("reported", "name", "size"),
-    [
-        pytest.param(15360, "T4", 16, id="T4"),
-        pytest.param(15109, "T4", 16, id="T4 with an older driver"),
-        pytest.param(23034, "L4", 24, id="L4"),
-        pytest.param(39538, "A100-40GB", 40, id="A100 of 40 GB, with an older driver"),
-        pytest.param(40960, "A100-40GB", 40, id="A100 of 40 GB"),
-        pytest.param(81559, "H100-80GB", 80, id="H100"),
-        pytest.param(143771, "H200", 141, id="H200"),
-        pytest.param(183359, "B200", 192, id="B200"),
-    ],
-)
+@golden
 def test_a_gpu_has_the_memory_in_its_name_and_not_that_of_the_next_size(reported, name, size):
     """The reported sizes are labels of nodes with these GPUs."""
     found = memory_of(GPU, {GPU_MEMORY: str(reported)}, share_of({}), (name,))
@@ -94,16 +83,6 @@ def test_what_is_not_known_is_neither_too_small_nor_too_large():
     assert not UnitMemory(None, 10 * GIB).is_above(GIB)
 
 
-@pytest.mark.parametrize(
-    ("resource", "profile"),
-    [
-        ("nvidia.com/mig-1g.10gb", "1g.10gb"),
-        ("nvidia.com/mig-1g.10gb.shared", "1g.10gb"),
-        ("nvidia.com/mig-1g.10gb.me", "1g.10gb+me"),
-        ("nvidia.com/mig-1c.3g.40gb", "1c.3g.40gb"),
-        ("nvidia.com/gpu", ""),
-        ("nvidia.com/mig-", ""),
-    ],
-)
+@golden
 def test_a_profile_is_read_from_a_resource_as_nvidia_spells_it(resource, profile):
     assert profile_of(resource) == profile

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import golden
 from tests.strategies import checked
 from webhook.gpus.gpu_table import GPUS
 
@@ -191,16 +192,7 @@ def test_a_gpu_is_known_by_the_name_that_nvidia_smi_prints():
     assert GPUS.traits_of("NVIDIA A100-SXM4-80GB") == GPUS.traits_of("NVIDIA-A100-SXM4-80GB")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("radeon-pro-v520", id="another vendor"),
-        pytest.param("NVIDIA-R100", id="a GPU to come"),
-        pytest.param("A1000", id="a number that only looks like one"),
-        pytest.param("", id="nothing"),
-        pytest.param("-", id="no word"),
-    ],
-)
+@golden
 def test_names_of_no_known_gpu_say_nothing(name):
     assert GPUS.traits_of(name) is None
 
@@ -240,14 +232,6 @@ def test_any_text_may_be_looked_up(text):
     assert GPUS.models_in(text) <= GPUS.vendors.keys()
 
 
-@pytest.mark.parametrize(
-    ("profile", "models", "fewest"),
-    [
-        pytest.param("1g.10gb", ("A100-80GB",), 7, id="of one model"),
-        pytest.param("1g.10gb", ("T4",), 4, id="of any where no model has it"),
-        pytest.param("cpx", ("MI300A",), 6, id="partitions"),
-        pytest.param("9g.9gb", None, None, id="a profile that no GPU has"),
-    ],
-)
+@golden
 def test_a_slice_is_one_of_the_fewest_that_a_gpu_may_be_cut_into(profile, models, fewest):
     assert GPUS.fewest_slices(profile, models) == fewest

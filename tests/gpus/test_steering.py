@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import golden
 from webhook.gpus.steering import Cause, steer
 from webhook.model.selectors import Expression
 
@@ -65,27 +66,7 @@ SLICED = {**A100_80, PARTITION: "1g.10gb"}
 SHARED = {PRODUCT: "NVIDIA-A100-SXM4-80GB-SHARED", REPLICAS: "8", MEMORY: "81920"}
 
 
-@pytest.mark.parametrize(
-    ("cause", "unfit", "others", "expected"),
-    [
-        pytest.param(Cause.PROFILE, SLICED, [], (PARTITION, "1g.10gb"), id="a profile, where whole GPUs may come"),
-        pytest.param(Cause.PART_MEMORY, SLICED, [A100_80], (PARTITION, "1g.10gb"), id="a slice that is too small"),
-        pytest.param(
-            Cause.PART_MEMORY,
-            {ACCELERATOR: "nvidia-tesla-t4", CLIENTS: "4"},
-            [{ACCELERATOR: "nvidia-tesla-t4"}],
-            (CLIENTS, "4"),
-            id="a share on GKE that is too small",
-        ),
-        pytest.param(
-            Cause.PART_MEMORY, SHARED, [], (PRODUCT, SHARED[PRODUCT]), id="a share, whose GPU is not too small"
-        ),
-        pytest.param(Cause.MODEL, {TYPE: "p4d.24xlarge"}, [{TYPE: "g4dn.xlarge"}], (TYPE, "p4d.24xlarge"), id="a type"),
-        pytest.param(
-            Cause.MODEL, {TYPE: "p4d.24xlarge"}, [{PRODUCT: "Tesla-T4"}], None, id="types that others may have"
-        ),
-    ],
-)
+@golden
 def test_what_is_excluded_stays_true_of_nodes_that_come_later(cause, unfit, others, expected):
     exclusions = steer([(unfit, cause)], others).exclusions
     wanted = () if expected is None else (Expression(expected[0], "NotIn", (expected[1],)),)

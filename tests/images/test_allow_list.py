@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden import golden
 from tests.images import private_authority
 from webhook.images.allowlist import PRESETS, AllowList
 from webhook.images.hosts import Host, HostPattern, split_pattern
@@ -66,26 +67,7 @@ def test_the_documented_items_for_well_known_products_are_read(tmp_path):
         assert admits(allowed, f"{host}/team/image:1"), host
 
 
-@pytest.mark.parametrize(
-    ("image", "expected"),
-    [
-        pytest.param("nvidia/cuda:12.4.1-base", True, id="Docker Hub, unsaid"),
-        pytest.param("docker.io/library/python", True, id="Docker Hub"),
-        pytest.param("us-docker.pkg.dev/project/images/app", True, id="a host of a domain"),
-        pytest.param("Registry.Corp.example:5000/app", True, id="a host in capitals"),
-        pytest.param("registry.corp.example/app", False, id="a host at another port"),
-        pytest.param("registry.corp.example:443/app", False, id="a host at another port, said"),
-        pytest.param("quay.io/app/app", False, id="a preset that is not named"),
-        pytest.param("pkg.dev/project/app", False, id="the domain itself"),
-        pytest.param("evil-docker.io/app", False, id="a name with the same end"),
-        pytest.param("docker.io.evil.test/app", False, id="a name with the same beginning"),
-        pytest.param("10.0.0.1:5000/app", False, id="an address"),
-        pytest.param("127.1:5000/app", False, id="an address in an odd spelling"),
-        pytest.param("plain.example/app", True, id="a host without TLS"),
-        pytest.param("plain.example:80/app", True, id="a host without TLS, with its port"),
-        pytest.param("plain.example:443/app", False, id="a host without TLS at the port of those with"),
-    ],
-)
+@golden
 def test_only_images_of_listed_registries_are_allowed(tmp_path, image, expected):
     spec = """\
 spec:
@@ -162,80 +144,7 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
         assert not registry.plain_http
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        pytest.param(
-            "spec:\n  presets: [dockerio]\n",
-            'registries.yaml:4: spec.presets[0]: "dockerio" is not a preset; presets are docker.io, nvcr.io, ghcr.io, '
-            "quay.io, registry.k8s.io, gcr.io, pkg.dev, mcr.microsoft.com, public.ecr.aws, registry.gitlab.com; "
-            "did you mean docker.io?",
-            id="an unknown preset",
-        ),
-        pytest.param(
-            "spec:\n  registries:\n    - host: a.example\n      tokenHost: [b]\n",
-            "registries.yaml:6: spec.registries[0].tokenHost: unknown key; known keys are blobHosts, caFile, host, "
-            "namespaces, plainHTTP, tokenHosts; did you mean tokenHosts?",
-            id="an unknown key",
-        ),
-        pytest.param(
-            "spec:\n  registries:\n    - blobHosts: [b.example]\n",
-            "registries.yaml:5: spec.registries[0].host: missing; write a string such as registry.corp.example:5000",
-            id="no host",
-        ),
-        pytest.param(
-            "spec:\n  registries:\n    - {host: a.example, namespaces: [7]}\n",
-            "registries.yaml:5: spec.registries[0].namespaces[0]: 7 is a number; put it in quotes",
-            id="a namespace that is none",
-        ),
-        pytest.param(
-            "spec:\n  registries:\n    - {host: 'https://a.example/v2'}\n",
-            'registries.yaml:5: spec.registries[0].host: "https://a.example/v2" is not a host; write a DNS '
-            "name or an IP address, with :port if it needs one",
-            id="a URL",
-        ),
-        pytest.param(
-            "spec:\n  registries:\n    - {host: a.example, blobHosts: ['*.com']}\n",
-            'registries.yaml:5: spec.registries[0].blobHosts[0]: "*.com" matches too many hosts; write *. and a domain '
-            "of at least two labels",
-            id="a domain that is too large",
-        ),
-        pytest.param(
-            "spec:\n  registries:\n    - {host: a.example, caFile: none.pem}\n",
-            "registries.yaml:5: spec.registries[0].caFile: none.pem cannot be read (No such file or directory); name a "
-            "file with certificates in PEM",
-            id="no such file",
-        ),
-        pytest.param(
-            "spec:\n  registries:\n    - {host: a.example, caFile: registries.yaml}\n",
-            "registries.yaml:5: spec.registries[0].caFile: registries.yaml holds no certificate; name a file with "
-            "certificates in PEM",
-            id="no certificate",
-        ),
-        pytest.param(
-            "spec:\n  registries:\n    - {host: a.example}\n    - {host: a.example}\n",
-            "registries.yaml:6: spec.registries[1]: a.example is also listed by spec.registries[0]; keep one of the "
-            "two",
-            id="twice",
-        ),
-        pytest.param(
-            "spec:\n  presets: [docker.io]\n  registries:\n    - {host: docker.io}\n",
-            "registries.yaml:6: spec.registries[0]: docker.io is also listed by a preset; keep one of the two",
-            id="a preset once more",
-        ),
-        pytest.param(
-            "spec: {}\n",
-            "registries.yaml:3: spec: lists no registry; name presets (docker.io, nvcr.io, ghcr.io, quay.io, "
-            "registry.k8s.io, gcr.io, pkg.dev, mcr.microsoft.com, public.ecr.aws, registry.gitlab.com) or registries",
-            id="nothing",
-        ),
-        pytest.param(
-            "spec:\n  presets:\n",
-            "registries.yaml:4: spec.presets: found nothing; write a list of strings",
-            id="an empty key",
-        ),
-    ],
-)
+@golden
 def test_a_mistake_is_reported_with_place_and_remedy(tmp_path, spec, expected):
     assert [expected] == faults(tmp_path, HEAD + spec)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.golden import golden
 from webhook.images.credentials import Credentials, Login
 from webhook.yaml_files.file_errors import FileErrors
 
@@ -27,17 +28,7 @@ def auth(text: str) -> dict[str, str]:
     return {"auth": base64.b64encode(text.encode()).decode()}
 
 
-@pytest.mark.parametrize(
-    ("key", "registry"),
-    [
-        pytest.param("registry.corp:5000", "registry.corp:5000", id="a host with a port"),
-        pytest.param("https://registry.corp", "registry.corp", id="a URL"),
-        pytest.param("https://registry.corp/v2/", "registry.corp:443", id="a URL with the path of the protocol"),
-        pytest.param("https://index.docker.io/v1/", "docker.io", id="Docker Hub as docker writes it"),
-        pytest.param("registry-1.docker.io", "docker.io", id="Docker Hub as it answers"),
-        pytest.param("NVCR.io", "nvcr.io", id="capitals"),
-    ],
-)
+@golden
 def test_a_login_is_found_under_the_names_that_docker_knows(tmp_path, key, registry):
     credentials = known(tmp_path, **{key: auth("$oauthtoken:a:b")})
     assert Login("$oauthtoken", "a:b") == credentials.of(registry)
@@ -65,21 +56,7 @@ def test_an_entry_is_read(tmp_path, entry, expected):
     assert credentials.warnings == ()
 
 
-@pytest.mark.parametrize(
-    ("key", "entry", "said"),
-    [
-        pytest.param(
-            "a.b/team", auth("a:b"), "credentials for a path within a registry are not supported", id="a path"
-        ),
-        pytest.param("*.corp", auth("a:b"), "is not a host", id="a glob"),
-        pytest.param(
-            "a.b", {"auth": "%%%"}, "auth is not valid base64; write the base64 of user:password", id="no base64"
-        ),
-        pytest.param("a.b", auth("nobody"), "auth is not the base64 of user:password", id="no colon"),
-        pytest.param("a.b", {"auth": 5}, "username, password, auth and identitytoken must be strings", id="a number"),
-        pytest.param("a.b", "secret", "the entry is not a map", id="a text"),
-    ],
-)
+@golden
 def test_an_unusable_entry_is_reported_and_the_others_are_used(tmp_path, key, entry, said):
     credentials = known(tmp_path, **{key: entry, "good.corp": auth("a:b")})
     (warning,) = credentials.warnings

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import golden
 from tests.images import images, private_authority
 from tests.images.scripted import (
     REPOSITORY,
@@ -119,27 +120,14 @@ def test_a_token_that_is_no_longer_accepted_is_replaced_once(server, tokens):
     assert asking.look_up(reference(server.port)).digest == MANIFEST.digest
 
 
-@pytest.mark.parametrize(
-    "scope",
-    [
-        pytest.param("aws", id="a scope that is no repository"),
-        pytest.param("registry:catalog:*", id="a scope of another kind"),
-    ],
-)
+@golden
 def test_another_scope_than_a_repository_is_requested_as_it_is(server, tokens, scope):
     demand(server, "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token", f'scope="{scope}"'))
     client(with_tokens(server, tokens)).look_up(reference(server.port))
     assert query(tokens.heard[0])["scope"] == [scope]
 
 
-@pytest.mark.parametrize(
-    "scope",
-    [
-        pytest.param("aws repository:other/secret:pull,push", id="behind a scope of another kind"),
-        pytest.param("repository(plugin):other:pull", id="of a class"),
-        pytest.param("repository:other:pull repository:team/image:pull", id="before our own"),
-    ],
-)
+@golden
 def test_a_token_for_another_repository_is_never_requested(server, tokens, scope):
     demand(server, "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token", f'scope="{scope}"'))
     client(with_tokens(server, tokens)).look_up(reference(server.port))
@@ -216,15 +204,7 @@ def test_a_demand_that_cannot_be_met_is_reported(server, challenge, said):
     assert error.is_lasting
 
 
-@pytest.mark.parametrize(
-    "realm",
-    [
-        pytest.param("https://elsewhere.example:{tokens}/token", id="a host that is not listed"),
-        pytest.param("https://blobs.example:{tokens}/token", id="a host that is listed for blobs"),
-        pytest.param("http://169.254.169.254/latest/api/token", id="metadata of clouds"),
-        pytest.param("https://tokens.example/token", id="a listed host at another port"),
-    ],
-)
+@golden
 def test_a_token_is_requested_from_listed_hosts_only(server, tokens, tmp_path, realm):
     demand(server, "never", bearer(realm.format(tokens=tokens.port)))
     registry = listed(

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.golden import golden
 from webhook.images.lookups import LookupQueue
 from webhook.model.image import ImageReference
 
@@ -63,14 +64,7 @@ def test_an_asker_of_one_image_does_not_wait_for_an_asker_of_many() -> None:
     assert (first, second) == (reference("x", "flood-0"), reference("x", "app"))
 
 
-@pytest.mark.parametrize(
-    ("registries", "asker"),
-    [
-        pytest.param(["x"], "mallory", id="one registry"),
-        pytest.param(["x", "y", "z"], "mallory", id="several registries"),
-        pytest.param(["x", "y"], "", id="nobody knows for whom"),
-    ],
-)
+@golden
 def test_a_full_queue_drops_from_the_longest_lane(registries: list[str], asker: str) -> None:
     waiting = LookupQueue(registry_of, 60)
     for number in range(200):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import golden
 from tests.images import images
 from webhook.images.http_request import ImageLookupError
 from webhook.images.registry_documents import (
@@ -117,22 +118,7 @@ def test_a_malformed_index_is_refused(index, said):
         read_manifest(index.body, index.media_type)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        pytest.param({"config": None}, "config is not a JSON object", id="no configuration"),
-        pytest.param({"config": []}, "config is not a JSON object", id="a list"),
-        pytest.param({"config": {}}, "an artifact that is not a container image", id="an empty one"),
-        pytest.param(
-            {"config": {"mediaType": "application/vnd.cncf.helm.config.v1+json"}}, "not a container", id="a chart"
-        ),
-        pytest.param({"config": {"mediaType": images.OCI_CONFIG}}, "has no sha256 digest", id="no digest"),
-        pytest.param(
-            {"mediaType": images.OCI_INDEX}, "the manifest's content contradicts its media type", id="another type"
-        ),
-        pytest.param({"mediaType": 7}, "the manifest's content contradicts its media type", id="a type that is none"),
-    ],
-)
+@golden
 def test_a_malformed_document_is_refused(changes, said):
     with pytest.raises(ImageLookupError, match=said):
         read_manifest(images.manifest(images.config(), **changes).body, images.OCI_MANIFEST)
@@ -157,15 +143,7 @@ def test_what_is_no_document_is_refused(body, said):
         read_manifest(body, images.OCI_MANIFEST)
 
 
-@pytest.mark.parametrize(
-    ("content_type", "said"),
-    [
-        pytest.param("text/html", "unsupported media type; supported are image manifests", id="a web page"),
-        pytest.param("", "unsupported media type; supported are image manifests", id="no type"),
-        pytest.param(images.OCI_INDEX, "the manifest's content contradicts its media type", id="another type"),
-        pytest.param("application/vnd.docker.distribution.manifest.v1+prettyjws", "Docker's schema 1", id="schema 1"),
-    ],
-)
+@golden
 def test_a_manifest_of_the_wrong_type_is_refused(content_type, said):
     with pytest.raises(ImageLookupError, match=said):
         read_manifest(AMD64.body, content_type)
@@ -218,15 +196,7 @@ def test_the_last_value_of_a_variable_counts():
     assert read_config(body)[0] == {"CUDA_VERSION": "12.4=x"}
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        pytest.param({"config": None}, id="no config"),
-        pytest.param({"config": {}}, id="no Env"),
-        pytest.param({"config": {"Env": None}}, id="an Env that is null"),
-        pytest.param({"config": {"Env": []}, "architecture": None}, id="no architecture"),
-    ],
-)
+@golden
 def test_a_configuration_may_say_nothing(changes):
     assert read_config(images.config(**changes).body)[0] == {}
 

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from webhook.cuda.compiled_code import Library, Way
+from webhook.cuda.compiled_code import Kernels, Library, Way
 from webhook.cuda.cuda_tables import CudaTables
 from webhook.cuda.drivers import Threshold
-from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import Compat, Need
 from webhook.cuda.offer import Offer
 from webhook.gpus.steering import Cause
@@ -191,7 +190,7 @@ def driver_for_gpu(offer: Offer, tables: CudaTables) -> CudaFinding | None:
         return None
     first, last = generation.first_branch, generation.last_branch
     if first is not None and min(branches) < first:
-        is_certain = generation.is_first_verified and max(branches) < first
+        is_certain = generation.is_verified and max(branches) < first
         return _too_old(offer, f"driver branch {first}", is_certain=is_certain)
     if last is not None and max(branches) > last:
         verdict = Verdict.INCOMPATIBLE if min(branches) > last else Verdict.UNKNOWN

@@ -1,19 +1,67 @@
-"""Which GPUs the code in an image runs on, by release: an image may bring several libraries, and needs one that serves.
+"""Which GPUs the code in an image runs on.
 
-The rows are in `data/compiled.yaml`. Machine code for X.Y runs on X.Z where Z is not less. PTX runs on every newer GPU,
-but only with the driver of its own CUDA, because minor-version compatibility does not cover it.
+Of a release that somebody has read, `data/compiled.yaml` has the libraries, one of which has to serve. Machine code
+for X.Y runs on X.Z where Z is not less. PTX runs on every newer GPU, but only with the driver of its own CUDA, because
+minor-version compatibility does not cover it. Of all others, `data/kernels.yaml` has who builds the code, whether it
+has PTX, and whose code is in which family of images.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import Enum, auto
-from typing import Any
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum, auto
+from functools import cached_property
 
 from webhook.cuda import DATA
 from webhook.cuda.releases import is_between, version_of
 from webhook.model.versions import Version, parse_version
 from webhook.yaml_files.shipped_tables import read_rows, read_table
+
+
+class Kernels(StrEnum):
+    """What an image brings for GPUs that are newer than its CUDA."""
+
+    WITHOUT_PTX = "without PTX"
+    WITH_PTX = "with PTX"
+    NONE = "none"
+    """The image has CUDA libraries only; images that are built on it add the kernels."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """Who builds code, and what it brings, for CUDA versions from `first` on and before `before`, if these are set."""
+
+    build: str
+    brings: Kernels
+    first: Version | None = None
+    before: Version | None = None
+
+
+_TABLE = read_table(DATA / "kernels.yaml")
+_BUILDS = {row.build: row for row in read_rows(_Build, _TABLE["builds"], "kernels.yaml")}
+_BUILD_OF: Mapping[str, str] = {
+    image: row["build"] for row in _TABLE["origins"] if not row.get("byTag") for image in row["images"]
+}
+
+
+def build_of(parts: tuple[str, ...]) -> str:
+    """Who built the code in an image, by the parts of its path alone; `unknown` if that does not tell."""
+    places = ("/".join(parts[-2:]), parts[-1], *(f"{part}/*" for part in reversed(parts[-3:-1])))
+    return next((_BUILD_OF[place] for place in places if place in _BUILD_OF), "unknown")
+
+
+def kernels_of(build: str, cuda: Version | None) -> Kernels:
+    """What an image brings that is of this build and of this CUDA, None if its version is not known.
+
+    >>> kernels_of("pytorch-of-pip", Version((12, 4)))
+    <Kernels.WITHOUT_PTX: 'without PTX'>
+    """
+    row = _BUILDS[build]
+    is_late = row.first is None or (cuda is not None and cuda.reaches(row.first) is True)
+    is_early = row.before is None or (cuda is not None and cuda.reaches(row.before) is False)
+    return row.brings if is_late and is_early else Kernels.UNKNOWN
+
 
 _ON_BOARDS = frozenset(map(parse_version, ("5.3", "6.2", "7.2", "8.7", "10.1", "11.0")))
 """Compute capabilities of Jetson and Drive, to which the rule about X.Z does not apply."""
@@ -28,60 +76,50 @@ class Way(Enum):
     NONE = auto()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Library:
     """The GPU code of one build, and the images that have it: from release `first` to `last`, with a tag like `tags`.
 
-    `code` are the compute capabilities with machine code, `exact` those whose code runs on no other GPU. `ptx` is None
-    if it is not known whether there is PTX. `least` is the least compute capability of all code. `driver` is the least
-    driver because the code is compressed, `ptx_driver` the least one that compiles its PTX. `cudas` are the CUDA
-    versions of the images, `cuda` that of the library if it is another one, `cpu` the processor; empty and None stand
-    for any. With `is_on_cpu`, the program computes on the CPU if no library serves; with `is_for_others`, it also
-    brings code for GPUs of other vendors.
+    `written` are the compute capabilities with machine code; an "a" means that the code runs on no other GPU, which is
+    true of all in `only`. `written_ptx` is None if nobody has read whether there is PTX. `driver` is the least driver
+    because the code is compressed, `ptx_driver` the least one that compiles its PTX. `cudas` are the CUDA versions of
+    the images, `cuda` that of the library if it is another one, `cpu` the processor; empty and None stand for any. With
+    `is_on_cpu`, the program computes on the CPU if no library serves; with `is_for_others`, it also brings code for
+    GPUs of other vendors.
     """
 
-    tags: re.Pattern[str]
-    first: Version | None
-    last: Version | None
-    cudas: frozenset[Version]
-    code: tuple[Version, ...]
-    exact: frozenset[Version]
-    ptx: tuple[Version, ...] | None
-    least: Version | None
-    cuda: Version | None
-    driver: Version | None
-    ptx_driver: Version | None
-    cpu: str
-    is_verified: bool
-    is_on_cpu: bool
-    is_for_others: bool
+    tags: re.Pattern[str] = re.compile(".*")
+    first: Version | None = field(default=None, metadata={"key": "from"})
+    last: Version | None = field(default=None, metadata={"key": "to"})
+    cudas: tuple[Version, ...] = field(default=(), metadata={"key": "cuda"})
+    written: tuple[str, ...] = field(default=(), metadata={"key": "code"})
+    only: tuple[Version, ...] = ()
+    written_ptx: tuple[Version, ...] | None = field(default=None, metadata={"key": "ptx"})
+    written_least: Version | None = field(default=None, metadata={"key": "least"})
+    cuda: Version | None = field(default=None, metadata={"key": "library"})
+    driver: Version | None = None
+    ptx_driver: Version | None = None
+    cpu: str = ""
+    is_verified: bool = True
+    is_on_cpu: bool = False
+    is_for_others: bool = field(default=False, metadata={"key": "others"})
 
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "Library":
-        """Read a row of the table, with what its list says for all rows."""
-        written = row.get("only", row.get("code", "")).split()
-        code = tuple(parse_version(one.rstrip("a")) for one in written)
-        exact = code if "only" in row else [one for one, text in zip(code, written, strict=True) if text.endswith("a")]
-        ptx = tuple(map(parse_version, row["ptx"].split())) if "ptx" in row else () if "only" in row else None
-        keys = ("from", "to", "library", "driver", "ptxDriver", "least")
-        first, last, cuda, driver, ptx_driver, least = (parse_version(row[key]) if key in row else None for key in keys)
-        return cls(
-            re.compile(row.get("tags", ".*"), re.ASCII),
-            first,
-            last,
-            frozenset(map(parse_version, row.get("cuda", "").split())),
-            code,
-            frozenset(exact),
-            ptx,
-            least or min((*code, *(ptx or ())), default=None),
-            cuda,
-            driver,
-            ptx_driver,
-            row.get("cpu", ""),
-            row.get("verified", True),
-            row.get("onCpu", False),
-            row.get("others", False),
-        )
+    @cached_property
+    def code(self) -> tuple[Version, ...]:
+        return self.only or tuple(parse_version(text.rstrip("a")) for text in self.written)
+
+    @cached_property
+    def exact(self) -> tuple[Version, ...]:
+        return self.only or tuple(parse_version(text[:-1]) for text in self.written if text.endswith("a"))
+
+    @cached_property
+    def ptx(self) -> tuple[Version, ...] | None:
+        return () if self.only else self.written_ptx
+
+    @cached_property
+    def least(self) -> Version | None:
+        """The least compute capability of all its code; None if that is not known."""
+        return self.written_least or min((*self.code, *(self.ptx or ())), default=None)
 
     def is_in(self, tag: str, cuda: Version | None) -> bool:
         """Whether an image with this tag has it, whose name says this CUDA."""
@@ -110,20 +148,14 @@ def _is_served(compute: Version, code: Version) -> bool:
     return compute.major == code.major and compute.at_least(code) and _ON_BOARDS.isdisjoint((compute, code))
 
 
-def _built() -> Mapping[str, tuple[Library, ...]]:
-    """The last two parts of a path -> the libraries of all releases."""
-    found: dict[str, tuple[Library, ...]] = {}
-    for group in read_table(DATA / "compiled.yaml")["compiled"]:
-        common = {key: group[key] for key in ("tags", "cpu") if key in group}
-        rows = read_rows(Library.of, [{**common, **row} for row in group["releases"]], "compiled.yaml")
-        found |= {image: found.get(image, ()) + rows for image in group["images"]}
-    return found
-
-
-BUILT: Mapping[str, tuple[Library, ...]] = _built()
-"""The libraries of every image that the table has, by the last two parts of its path."""
+BUILT: dict[str, tuple[Library, ...]] = {}
+"""The libraries of all releases of every image that the table has, by the last two parts of its path."""
+for _group in read_table(DATA / "compiled.yaml")["compiled"]:
+    _common = {key: _group[key] for key in ("tags", "cpu") if key in _group}
+    _rows = read_rows(Library, [{**_common, **row} for row in _group["releases"]], "compiled.yaml")
+    BUILT |= {image: BUILT.get(image, ()) + _rows for image in _group["images"]}
 
 
 def libraries_in(parts: tuple[str, ...], tag: str, cuda: Version | None) -> tuple[Library, ...]:
-    """The libraries with GPU code in an image, by its name; empty if the table lacks its release."""
-    return tuple([library for library in BUILT.get("/".join(parts[-2:]), ()) if library.is_in(tag, cuda)])
+    """The libraries of an image, by the parts of its path, its tag and the CUDA that these say; empty if not known."""
+    return tuple(one for one in BUILT.get("/".join(parts[-2:]), ()) if one.is_in(tag, cuda))

@@ -4,22 +4,19 @@ Functions that judge take the tables as a value, so the tables of two policies n
 a table are kept in the table itself.
 """
 
-import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.cuda import DATA
-from webhook.cuda.compute_capabilities import ComputeCapabilities, FirstCuda, Generation
-from webhook.cuda.drivers import Branch, Drivers, Floor, Toolkit, Toolkits
+from webhook.cuda.compiled_code import Kernels
+from webhook.cuda.drivers import Branch, ComputeCapabilities, Drivers, FirstCuda, Floor, Generation, Toolkit, Toolkits
 from webhook.cuda.forward_compat import CompatListings
-from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import Compat
 from webhook.gpus.gpu_model import models_from
 from webhook.gpus.gpu_table import GPUS, GpuTable
-from webhook.model.globs import is_glob, matcher
-from webhook.model.versions import Version, parse_version
-from webhook.yaml_files.shipped_tables import read_table
+from webhook.model.versions import Version
+from webhook.yaml_files.shipped_tables import Row, read_rows, read_table
 
 PLATFORM_FILE = "_cuda.yaml"
 """Name of the file with the platform's own rows."""
@@ -33,73 +30,29 @@ _OTHERS = "otherCudaRows"
 class PlatformImage:
     """A platform's row about the images that a glob matches. None stands for what the row leaves out.
 
-    `cuda` is the CUDA version that the images need; `is_cpu_only` is true if they need none. `compat` says whether they
-    have the cuda-compat package, `kernels` whether their code has PTX.
+    `cuda` is the CUDA version that the images need; `is_cpu_only` is true if they need none. `has_compat` says whether
+    they have the cuda-compat package, `has_ptx` whether their code has PTX.
     """
 
-    glob: str
+    glob: str = field(metadata={"key": "image"})
     cuda: Version | None = None
     is_cpu_only: bool = False
-    compat: Compat | None = None
-    kernels: Kernels | None = None
+    has_compat: bool | None = None
+    has_ptx: bool | None = None
     source: str = ""
 
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "PlatformImage":
-        """Read a row of the platform's file."""
-        cuda, compat, ptx = row.get("cuda"), row.get("compat"), row.get("ptx")
-        return cls(
-            row["image"],
-            None if cuda is None else parse_version(cuda),
-            row.get("cpuOnly", False),
-            None if compat is None else Compat.YES if compat else Compat.NO,
-            None if ptx is None else Kernels.WITH_PTX if ptx else Kernels.WITHOUT_PTX,
-            row["source"],
-        )
+    @property
+    def compat(self) -> Compat | None:
+        return None if self.has_compat is None else Compat.YES if self.has_compat else Compat.NO
+
+    @property
+    def kernels(self) -> Kernels | None:
+        return None if self.has_ptx is None else Kernels.WITH_PTX if self.has_ptx else Kernels.WITHOUT_PTX
 
     @property
     def needs(self) -> str:
         """The CUDA version that the images need, `none`, or an empty text if the row does not say."""
         return "none" if self.is_cpu_only else str(self.cuda or "")
-
-
-@dataclass(frozen=True, eq=False)
-class PlatformImages:
-    """The rows of a platform about images. A name itself beats every glob, and a longer glob a shorter one.
-
-    Tenants choose the names that are compared, so a look-up takes a time that is linear in the length of the name and
-    in the number of globs.
-    """
-
-    rows: tuple[PlatformImage, ...] = ()
-    _exact: Mapping[str, PlatformImage] = field(init=False, repr=False)
-    _globs: tuple[tuple[str, re.Pattern[str], PlatformImage], ...] = field(init=False, repr=False)
-    _beginnings: tuple[str, ...] = field(init=False, repr=False)
-    """The text before the first wildcard of each glob."""
-
-    def __post_init__(self) -> None:
-        exact = {row.glob: row for row in self.rows if not is_glob(row.glob)}
-        ranked = sorted((row for row in self.rows if is_glob(row.glob)), key=lambda row: (-len(row.glob), row.glob))
-        globs = ((re.split(r"[*?]", row.glob, maxsplit=1)[0], matcher(row.glob), row) for row in ranked)
-        object.__setattr__(self, "_exact", exact)
-        object.__setattr__(self, "_globs", tuple(globs))
-        object.__setattr__(self, "_beginnings", tuple({beginning for beginning, _, _ in self._globs}))
-
-    def named(self, names: Collection[str]) -> PlatformImage | None:
-        """The row about an image with all these names; None if no row matches."""
-        exact = [row for name in sorted(names) if (row := self._exact.get(name)) is not None]
-        if exact:
-            return max(exact, key=lambda row: len(row.glob))
-        eligible = [name for name in names if name.startswith(self._beginnings)]
-        for beginning, glob, row in self._globs if eligible else ():
-            for name in eligible:
-                if name.startswith(beginning) and glob.fullmatch(name):
-                    return row
-        return None
-
-
-NO_IMAGES = PlatformImages()
-"""No rows about images."""
 
 
 Rows = Mapping[str, Iterable[Mapping[str, Any]]]
@@ -115,22 +68,25 @@ class CudaTables:
     capabilities: ComputeCapabilities
     forward_compat: CompatListings
     gpus: GpuTable = GPUS
-    images: PlatformImages = NO_IMAGES
+    images: Mapping[str, PlatformImage] = field(default_factory=dict)
+    """By glob. A name itself beats every glob, and a longer glob a shorter one."""
 
     def merged(self, rows: Rows) -> "CudaTables":
         """A copy with the rows of a platform, which replace rows with the same key.
 
         The lists are `toolkits`, `floors`, `drivers`, `computeCapabilities`, `gpus` and `images`; each may be left out.
         """
-        floors = {row["major"]: Floor.of(row) for row in rows.get("floors", ())}
-        capabilities = ((Generation.of(row), FirstCuda.of_generation(row)) for row in rows.get(CAPABILITIES, ()))
+
+        def read(kind: type[Row], key: str) -> tuple[Row, ...]:
+            return read_rows(kind, rows.get(key, ()), PLATFORM_FILE)
+
         return CudaTables(
-            self.toolkits.merged(map(Toolkit.of, rows.get("toolkits", ())), floors),
-            self.drivers.merged(map(Branch.of, rows.get("drivers", ()))),
-            self.capabilities.merged(capabilities),
+            self.toolkits.merged(read(Toolkit, "toolkits"), read(Floor, "floors")),
+            self.drivers.merged(read(Branch, "drivers")),
+            self.capabilities.merged(read(Generation, CAPABILITIES)),
             self.forward_compat,
             self.gpus.merged(models_from(rows.get("gpus", ()))),
-            PlatformImages(tuple(map(PlatformImage.of, rows.get("images", ())))),
+            {row.glob: row for row in read(PlatformImage, "images")},
         )
 
     def first_cuda(self, compute: Version) -> FirstCuda | None:
@@ -150,12 +106,18 @@ class CudaTables:
         return self.forward_compat.is_base(cuda, branch, self.toolkits, arch)
 
 
-SHIPPED = CudaTables(
-    Toolkits.of(read_table(DATA / "toolkits.yaml")),
-    Drivers.of(read_table(DATA / "drivers.yaml")),
-    ComputeCapabilities.of(read_table(DATA / "compute_capabilities.yaml")),
-    CompatListings.of(read_table(DATA / "forward_compat.yaml")),
-)
+def _shipped() -> CudaTables:
+    toolkits = read_table(DATA / "toolkits.yaml")
+    floors = {row.major: row for row in read_rows(Floor, toolkits["floors"], "toolkits.yaml")}
+    return CudaTables(
+        Toolkits(read_rows(Toolkit, toolkits["toolkits"], "toolkits.yaml"), floors),
+        Drivers(read_rows(Branch, read_table(DATA / "drivers.yaml")["drivers"], "drivers.yaml")),
+        ComputeCapabilities.of(read_table(DATA / "compute_capabilities.yaml")),
+        CompatListings.of(read_table(DATA / "forward_compat.yaml")),
+    )
+
+
+SHIPPED = _shipped()
 """The tables of this release."""
 
 

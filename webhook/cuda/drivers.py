@@ -1,42 +1,41 @@
-"""Which driver each CUDA toolkit needs on Linux, and which CUDA the drivers of each branch report.
+"""Which driver each CUDA toolkit needs on Linux, what the drivers of each branch report, and which GPUs both know.
 
-The rows are in `data/toolkits.yaml` and `data/drivers.yaml`, each with its source.
+The rows are in `data/toolkits.yaml`, `data/drivers.yaml` and `data/compute_capabilities.yaml`, each with its source.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import lru_cache
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 from webhook.model.versions import Version, parse_version
+from webhook.yaml_files.shipped_tables import read_rows
 
-_KEPT = 1024
-"""Versions for which a table keeps its answer. Tenants write versions, so the number is bounded."""
+_Row = TypeVar("_Row")
+
+
+def _merged(known: Iterable[_Row], added: Iterable[_Row], key: Callable[[_Row], Any]) -> tuple[_Row, ...]:
+    """The rows of both in order; an added row replaces the known row with its key."""
+    rows = {key(row): row for rows in (known, added) for row in rows}
+    return tuple(rows[at] for at in sorted(rows))
 
 
 @dataclass(frozen=True, slots=True)
 class Toolkit:
-    """A release of CUDA, and the driver from which it runs with all its features.
+    """A release of CUDA, and the driver from which it runs with all its features, which may be a branch alone.
 
-    `driver` is None if only the branch is known. `build` is the third number that NVIDIA's own containers use for early
-    releases, such as 11.0.167 for 11.0.1.
+    `build` is the third number that NVIDIA's own containers use for early releases, such as 11.0.167 for 11.0.1.
     """
 
     cuda: Version
-    driver: Version | None
-    branch: int
-    source: str
+    driver: Version
     is_verified: bool = True
     build: int | None = None
 
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "Toolkit":
-        """Read a row of the table. A driver with one number is a branch."""
-        least = parse_version(row["driver"])
-        driver = least if len(least.parts) > 1 else None
-        cuda, is_verified = parse_version(row["cuda"]), row.get("verified", True)
-        return cls(cuda, driver, least.major, row["source"], is_verified, row.get("build"))
+    @property
+    def has_exact_driver(self) -> bool:
+        return len(self.driver.parts) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +45,9 @@ class Floor:
     Every driver that reports CUDA `reported` or newer is at least `driver`.
     """
 
+    major: int
     driver: Version
     reported: Version
-    source: str
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "Floor":
-        """Read a row of the table."""
-        return cls(parse_version(row["driver"]), parse_version(row["reported"]), row["source"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,40 +70,26 @@ class Toolkits:
 
     rows: tuple[Toolkit, ...]
     floors: Mapping[int, Floor]
-    newest: Version = field(init=False)
-    """The newest known release."""
-    minors: tuple[Version, ...] = field(init=False)
-    """The known versions as two numbers, in order."""
-    released: frozenset[str] = field(init=False)
-    """The known releases as texts."""
-    toolkits_of: Callable[[Version], tuple[Toolkit, ...]] = field(init=False, repr=False)
-    """The releases that a CUDA version may stand for: 11.0.194 is 11.0.2. An unknown release counts as the nearest
-    older release of its minor version."""
-    threshold_of: Callable[[Version], Threshold | None] = field(init=False, repr=False)
-    """The drivers that run a CUDA version without cuda-compat: from 525.60.13 on for 12.4.1. None for CUDA 11 or newer
-    if the table lacks the major version."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "newest", self.rows[-1].cuda)
-        minors = dict.fromkeys(toolkit.cuda.cut(2) for toolkit in self.rows)
-        object.__setattr__(self, "minors", tuple(minors))
-        object.__setattr__(self, "released", frozenset(str(toolkit.cuda) for toolkit in self.rows))
-        object.__setattr__(self, "toolkits_of", lru_cache(_KEPT)(self._toolkits_of))
-        object.__setattr__(self, "threshold_of", lru_cache(_KEPT)(self._threshold_of))
-
-    @classmethod
-    def of(cls, table: Mapping[str, Any]) -> "Toolkits":
-        """The content of `data/toolkits.yaml`."""
-        floors = {row["major"]: Floor.of(row) for row in table["floors"]}
-        return cls(tuple(map(Toolkit.of, table["toolkits"])), floors)
-
-    def merged(self, rows: Iterable[Toolkit], floors: Mapping[int, Floor]) -> "Toolkits":
+    def merged(self, rows: Iterable[Toolkit], floors: Iterable[Floor]) -> "Toolkits":
         """A copy with these rows and floors, which replace the known rows of the same releases and major versions."""
-        by_release = {row.cuda.parts: row for row in self.rows}
-        for row in rows:
-            known = by_release.get(row.cuda.parts)
-            by_release[row.cuda.parts] = row if known is None or row.build else replace(row, build=known.build)
-        return Toolkits(tuple(by_release[parts] for parts in sorted(by_release)), {**self.floors, **floors})
+        builds = {row.cuda.parts: row.build for row in self.rows}
+        added = (replace(row, build=row.build or builds.get(row.cuda.parts)) for row in rows)
+        together = _merged(self.rows, added, lambda row: row.cuda.parts)
+        return Toolkits(together, {**self.floors, **{floor.major: floor for floor in floors}})
+
+    @property
+    def newest(self) -> Version:
+        return self.rows[-1].cuda
+
+    @cached_property
+    def minors(self) -> tuple[Version, ...]:
+        """The known versions as two numbers, in order."""
+        return tuple(dict.fromkeys(toolkit.cuda.cut(2) for toolkit in self.rows))
+
+    @cached_property
+    def released(self) -> frozenset[str]:
+        return frozenset(str(toolkit.cuda) for toolkit in self.rows)
 
     def native_driver(self, cuda: Version) -> Version | None:
         """The driver from which all features of a CUDA version work; None for a version that the table lacks.
@@ -117,9 +97,13 @@ class Toolkits:
         The first of several releases counts. The result is a bare branch if no more is known.
         """
         rows = self.toolkits_of(cuda)
-        return (rows[0].driver or Version((rows[0].branch,))) if rows else None
+        return rows[0].driver if rows else None
 
-    def _toolkits_of(self, cuda: Version) -> tuple[Toolkit, ...]:
+    def toolkits_of(self, cuda: Version) -> tuple[Toolkit, ...]:
+        """The releases that a CUDA version may stand for: 11.0.194 is 11.0.2.
+
+        An unknown release counts as the nearest older release of its minor version.
+        """
         known = cuda.parts[:2]
         rows = tuple(toolkit for toolkit in self.rows if toolkit.cuda.parts[: len(known)] == known)
         if len(cuda.parts) < 3:
@@ -129,8 +113,12 @@ class Toolkits:
         older = tuple(toolkit for toolkit in rows if toolkit.cuda.parts[2] < patch)
         return named or older[-1:] or rows
 
-    def _threshold_of(self, cuda: Version) -> Threshold | None:
-        own = [toolkit.driver for toolkit in self.toolkits_of(cuda) if toolkit.driver is not None]
+    def threshold_of(self, cuda: Version) -> Threshold | None:
+        """The drivers that run a CUDA version without cuda-compat: from 525.60.13 on for 12.4.1.
+
+        None for CUDA 11 or newer if the table lacks the major version.
+        """
+        own = [toolkit.driver for toolkit in self.toolkits_of(cuda) if toolkit.has_exact_driver]
         floor = self.floors.get(cuda.major)
         if floor is not None:
             enough = [min(driver, floor.driver) for driver in own] or [floor.driver]
@@ -150,8 +138,7 @@ class Toolkits:
         if not own:
             return None
         first = next(toolkit for toolkit in self.rows if toolkit.cuda.major == major)
-        is_first = first.cuda.minor == 0 and first.driver is not None
-        low = first.driver if is_first and first.driver is not None else Version((0,))
+        low = first.driver if first.cuda.minor == 0 and first.has_exact_driver else Version((0,))
         return Threshold(min(low, *own), max(own))
 
     def _enough_for_the_next(self, cuda: Version) -> list[Version]:
@@ -159,7 +146,7 @@ class Toolkits:
 
         For a version that is older than the table, no driver is too old.
         """
-        after = next(toolkit.driver for toolkit in self.rows if toolkit.driver is not None and cuda < toolkit.cuda)
+        after = next(toolkit.driver for toolkit in self.rows if toolkit.has_exact_driver and cuda < toolkit.cuda)
         return [after] if cuda.at_least(self.rows[0].cuda) else [Version((0,)), after]
 
 
@@ -175,18 +162,12 @@ class Branch:
     unknown, ENDED if only that is known. `note` is a remark for people.
     """
 
-    number: int
+    number: int = field(metadata={"key": "branch"})
     cuda: Version
-    support: str
-    end: str
-    source: str
+    support: str = ""
+    end: str = field(default="", metadata={"key": "ends"})
+    source: str = ""
     note: str = ""
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "Branch":
-        """Read a row of the table."""
-        support, end, note = row.get("support", ""), row.get("ends", ""), row.get("note", "")
-        return cls(row["branch"], parse_version(row["cuda"]), support, end, row["source"], note)
 
     def has_ended(self, now: float) -> bool | None:
         """Whether the branch gets no more releases at a moment in seconds since 1970; None if that is not known.
@@ -203,41 +184,36 @@ class Drivers:
     """The known driver branches, in order."""
 
     rows: tuple[Branch, ...]
-    newest: int = field(init=False)
-    """The newest known branch."""
-    _by_number: Mapping[int, Branch] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "newest", self.rows[-1].number)
-        object.__setattr__(self, "_by_number", {branch.number: branch for branch in self.rows})
-
-    @classmethod
-    def of(cls, table: Mapping[str, Any]) -> "Drivers":
-        """The content of `data/drivers.yaml`."""
-        return cls(tuple(map(Branch.of, table["drivers"])))
 
     def merged(self, rows: Iterable[Branch]) -> "Drivers":
         """A copy with these rows, which replace the known rows of the same branches."""
-        by_number = {**self._by_number, **{row.number: row for row in rows}}
-        return Drivers(tuple(by_number[number] for number in sorted(by_number)))
+        return Drivers(_merged(self.rows, rows, lambda row: row.number))
+
+    @property
+    def newest(self) -> int:
+        return self.rows[-1].number
 
     def reported_by(self, driver: Version) -> Version | None:
         """The newest CUDA that a driver reports, such as 12.4 for 550.54.15; None for a branch that the table lacks."""
-        branch = self._by_number.get(driver.major)
+        branch = self.branch(driver.major)
         return None if branch is None else branch.cuda
 
     def branch(self, number: int) -> Branch | None:
         """The branch of this number, such as 535; None if the table lacks it."""
         return self._by_number.get(number)
 
+    @cached_property
+    def _by_number(self) -> Mapping[int, Branch]:
+        return {branch.number: branch for branch in self.rows}
+
     def has_ended(self, number: int, now: float) -> bool | None:
         """Whether a branch gets no more releases at a moment in seconds since 1970; None if that is not known."""
-        known = self._by_number.get(number)
+        known = self.branch(number)
         return None if known is None else known.has_ended(now)
 
     def is_before(self, driver: Version, major: int) -> bool:
         """Whether a driver certainly reports an older CUDA than this major version, because a newer branch does."""
-        return any(row.number >= driver.major and row.cuda.major < major for row in reversed(self.rows))
+        return any(row.number >= driver.major and row.cuda.major < major for row in self.rows)
 
     def branches_reporting(self, cuda: Version) -> tuple[int, ...]:
         """The branches whose drivers report this CUDA, such as 418 and 430 for 10.1; empty if the table lacks it.
@@ -247,3 +223,79 @@ class Drivers:
         if not self.rows[-1].cuda.at_least(cuda):
             return (self.newest + 1,)
         return tuple(branch.number for branch in self.rows if branch.cuda.parts == cuda.parts[:2])
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """GPUs of one compute capability, and the driver branches that support them. None stands for no bound.
+
+    `first_cuda` is the first CUDA with code for them; only rows of platforms say it here.
+    """
+
+    compute: Version
+    family: str
+    first_branch: int | None = None
+    last_branch: int | None = None
+    is_verified: bool = True
+    first_cuda: Version | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FirstCuda:
+    """The first CUDA with code for a GPU: not before `possible`, and not after `sure`, which is None if not known."""
+
+    possible: Version
+    sure: Version | None
+
+
+@dataclass(frozen=True, eq=False)
+class ComputeCapabilities:
+    """The known compute capabilities, in order, and what CUDA has code for them.
+
+    `firsts` has the first CUDA by the numbers of a compute capability, or by its major number alone. `least_by_cuda` is
+    the least compute capability for which each major version of CUDA has code.
+    """
+
+    rows: tuple[Generation, ...]
+    firsts: Mapping[tuple[int, ...], FirstCuda]
+    least_by_cuda: Mapping[int, Version]
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> "ComputeCapabilities":
+        """The content of `data/compute_capabilities.yaml`."""
+        firsts = {
+            (row["major"],) if "major" in row else parse_version(row["compute"]).parts: FirstCuda(
+                parse_version(row["cuda"]), parse_version(row.get("sure", row["cuda"]))
+            )
+            for row in (*table["firstCuda"], *table["firstCudaOf"])
+        }
+        least = {row["cuda"]: parse_version(row["compute"]) for row in table["leastCompute"]}
+        return cls(read_rows(Generation, table["capabilities"], "compute_capabilities.yaml"), firsts, least)
+
+    def merged(self, rows: Iterable[Generation]) -> "ComputeCapabilities":
+        """A copy with these rows and their first CUDA, which replace the rows of equal compute capabilities."""
+        added = tuple(rows)
+        firsts = {row.compute.parts: FirstCuda(row.first_cuda, row.first_cuda) for row in added if row.first_cuda}
+        together = _merged(self.rows, added, lambda row: row.compute.parts)
+        return ComputeCapabilities(together, {**self.firsts, **firsts}, self.least_by_cuda)
+
+    def generation_of(self, compute: Version) -> Generation | None:
+        """The row of a compute capability; None if the table lacks it."""
+        return next((row for row in self.rows if row.compute == compute), None)
+
+    def least_compute(self, cuda: Version) -> Version | None:
+        """The least compute capability that a CUDA version supports; None for a version older than the table.
+
+        CUDA only ever drops support, so a newer major version needs at least what the newest known one needs.
+        """
+        return self.least_by_cuda.get(min(cuda.major, max(self.least_by_cuda)))
+
+    def first_cuda(self, compute: Version, newest: Version) -> FirstCuda | None:
+        """The first CUDA with code for a GPU; None for old GPUs that the table lacks.
+
+        No known toolkit, up to `newest`, has code for GPUs that are newer than the table.
+        """
+        known = self.firsts.get(compute.parts)
+        if known is None and compute.major > max(parts[0] for parts in self.firsts if len(parts) == 1):
+            return FirstCuda(newest.cut(2), None)
+        return known or self.firsts.get((compute.major,))

@@ -3,42 +3,66 @@
 From strong to weak, the evidence is: the policy and the platform's table, the container's environment, the pod's
 annotation, the image's configuration in its registry, and the tables of image names. Each answer names its evidence.
 Tenants choose names, variables and annotations, so none of them raises. A false claim harms only the pod that makes it.
+
+Of the variables of a container or image, CUDA_VERSION comes first, then the month of NVIDIA's framework containers,
+which images built on them inherit. The lower bound in NVIDIA_REQUIRE_CUDA comes last, because images may need more than
+it says.
 """
 
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from webhook.cuda import environment, families
+from webhook.cuda import families
+from webhook.cuda.compiled_code import kernels_of
 from webhook.cuda.cuda_tables import PLATFORM_FILE, SHIPPED, CudaTables, PlatformImage
-from webhook.cuda.environment import Pairs
-from webhook.cuda.forward_compat import Base
+from webhook.cuda.forward_compat import NGC_REQUIREMENT, Base
 from webhook.cuda.image_reading import Reading
-from webhook.cuda.libcuda import PATH, Start, libcuda_of
+from webhook.cuda.libcuda import PATH, SWITCHES, Start, libcuda_of
 from webhook.cuda.need import BuiltFor, Compat, ImageEnv, Need
+from webhook.cuda.releases import MONTHS, MonthlyRelease, month_of
 from webhook.model.globs import closest
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo, ImageReference, parse_reference
-from webhook.model.shape import FormatError
-from webhook.model.versions import Version
+from webhook.model.shape import FormatError, spelled
+from webhook.model.versions import Version, parse_version
 
-_NO_CUDA = "none"
-"""Value in a policy or an annotation for an image without CUDA."""
+REQUIRE_CUDA, REQUIRE, DISABLE = "NVIDIA_REQUIRE_CUDA", "NVIDIA_REQUIRE_", "NVIDIA_DISABLE_REQUIRE"
+NOT_EVALUATED = "NVIDIA_REQUIRE_JETPACK"
+TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
+"""The texts that Go parses as true."""
+_MONTHS = (
+    "NVIDIA_PYTORCH_VERSION",
+    "NVIDIA_TENSORFLOW_VERSION",
+    "TRITON_SERVER_VERSION",
+    "NVIDIA_TRITON_SERVER_VERSION",
+)
+_COMPAT = ("_CUDA_COMPAT_PATH", "NV_CUDA_COMPAT_PACKAGE")
+_OF_NVIDIA_CUDA = ("NVARCH", "NV_CUDA_CUDART_VERSION", REQUIRE_CUDA)
+_READ = frozenset(("CUDA_VERSION", DISABLE, *_MONTHS, *_COMPAT, *_OF_NVIDIA_CUDA, PATH, *SWITCHES))
+_NGC_BOUND = parse_version(NGC_REQUIREMENT[REQUIRE_CUDA].removeprefix("cuda>="))
+_LOWER_BOUND = re.compile(r"cuda>=(.*)", re.IGNORECASE | re.DOTALL)
+
 _LONGEST_IMAGE = 1024
 """Most characters of an image that is compared with the globs of policies and platforms."""
 _LONGEST_KEY = 5120
-"""Most characters of a question whose answer is kept. With `_ANSWERS`, this bounds the memory that tenants can use."""
-_ANSWERS = 2048
+"""Most characters of a question whose answer is kept. With the number of answers, this bounds the memory that tenants
+can use."""
+_LONGEST_VARIABLES = 4608
+"""Most characters of the variables of a container that the toolkit reads; NVIDIA's own have 4,000. Verdicts are kept
+together with the variables, so this bounds the memory that tenants can use."""
 
-_NOTHING_KNOWN = Reading(BuiltFor.UNKNOWN)
+Pairs = tuple[tuple[str, str | None], ...]
+"""Variables in order; None stands for a value from another source, such as a Secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageContext:
     """What is known about an image besides its name.
 
-    `mapping` has the policy's globs of images, each with a CUDA version or `none`. `env` has the container's variables
-    in order; None stands for a value from another source, such as a Secret. `annotation` is what the pod says about
-    this container.
+    `mapping` has the policy's globs of images, each with a CUDA version or `none`. `env` has the container's variables.
+    `annotation` is what the pod says about this container.
     """
 
     mapping: tuple[tuple[str, str], ...] = ()
@@ -47,27 +71,6 @@ class ImageContext:
     info: ImageInfo = field(default=NOT_LOOKED_UP)
     tables: CudaTables = SHIPPED
     start: Start = Start.ENTRY_POINT
-
-
-class _Config(NamedTuple):
-    """An image's configuration, hashable."""
-
-    env: tuple[tuple[str, str], ...]
-    architectures: tuple[str, ...]
-
-
-class _Question(NamedTuple):
-    """Everything that an answer depends on."""
-
-    image: str
-    mapping: tuple[tuple[str, str], ...]
-    env: Pairs
-    annotation: str | None
-    start: Start
-    config: _Config | None
-    is_pending: bool
-    problem: str
-    tables: CudaTables
 
 
 class _Answer(NamedTuple):
@@ -86,83 +89,61 @@ def need_of(image: str, context: ImageContext) -> Need:
     >>> str(need.cuda), need.evidence
     ('12.4.1', 'tag 12.4.1-base-ubuntu22.04 of mirror/nvidia/cuda')
     """
-    env = environment.cuda_variables(context.env)
-    info = context.info
-    found = info.config
-    config = None if found is None else _Config(tuple(found.env.items()), found.architectures)
-    question = _Question(
-        image,
-        context.mapping,
-        env,
-        context.annotation,
-        context.start,
-        config,
-        info.is_pending,
-        info.problem,
-        context.tables,
-    )
+    env = context.env
+    if env:
+        read = [pair for pair in env if pair[0] in _READ or pair[0].startswith(REQUIRE)]
+        env = tuple([pair for pair in read if not pair[0].startswith(NOT_EVALUATED)])
+        context = replace(context, env=env)
     size = len(image) + len(context.annotation or "") + sum([len(name) + len(value or "") for name, value in env])
-    return _answered(question) if size <= _LONGEST_KEY else _answer(question)
+    return _answered(image, context) if size <= _LONGEST_KEY else _answered.__wrapped__(image, context)
 
 
-def _answer(question: _Question) -> Need:
+@lru_cache(maxsize=2048)
+def _answered(image: str, context: ImageContext) -> Need:
     notes: list[str] = []
-    reference = _reference(question.image, notes)
-    reading = families.look_up(reference, question.tables) if reference is not None else _NOTHING_KNOWN
-    image_env = {} if question.config is None else dict(question.config.env)
-    said = _of_platform(question, reference)
+    reference: ImageReference | None = None
+    reading = Reading(BuiltFor.UNKNOWN)
+    try:
+        reference = parse_reference(image)
+        reading = families.look_up(reference, context.tables)
+    except FormatError as error:
+        notes.append(str(error))
+    config, images = context.info.config, context.tables.images
+    image_env = {} if config is None else dict(config.env)
+    own_env = {name: value for name, value in dict(context.env).items() if value is not None}
+    names = _names(image, reference) if (context.mapping or images) and len(image) <= _LONGEST_IMAGE else set()
+    glob = _closest(images, names)
+    row = None if glob is None else images[glob]
     stronger = (
-        _mapped(question, reference, notes)
-        or (_of_row(said) if said is not None else None)
-        or _container(question, notes)
-        or _annotated(question, notes)
+        _mapped(dict(context.mapping), names, notes)
+        or (_of_row(row) if row is not None else None)
+        or _declared(own_env, "env", notes)
+        or _said((context.annotation or "").strip(), "annotation", notes)
     )
-    if stronger is None and question.is_pending and question.config is None:
+    if stronger is None and context.info.is_pending and config is None:
         return Need(BuiltFor.UNKNOWN, None, "none", notes=tuple(notes), is_pending=True)
-    if question.problem:
-        notes.append(f"the look-up in its registry failed: {question.problem}")
-    answer = stronger or (None if reading.outweighs_configuration else _configured(image_env, notes))
+    if context.info.problem:
+        notes.append(f"the look-up in its registry failed: {context.info.problem}")
+    answer = stronger
+    if answer is None and not reading.outweighs_configuration:
+        answer = _declared(image_env, "image configuration:", notes)
     if answer is None:
         answer = _Answer(reading.kind, reading.cuda, reading.evidence, reading.is_verified)
         notes.extend(reading.notes)
-    need = _detailed(answer, question, image_env, reading, tuple(notes))
+    need = _detailed(answer, context, image_env, reading, tuple(notes))
     if reference is not None and need.kind is BuiltFor.CUDA:
         own = libcuda_of(
             (reference.repository, reference.tag.lower()),
             need.cuda,
             path=image_env.get(PATH),
-            env=dict(question.env),
-            start=question.start,
+            env=dict(context.env),
+            start=context.start,
             is_checked=reading.base is Base.NGC or "_CUDA_COMPAT_PATH" in image_env,
         )
         need = replace(need, libcuda=own)
-    return (
-        need if said is None else replace(need, compat=said.compat or need.compat, kernels=said.kernels or need.kernels)
-    )
-
-
-_answered = lru_cache(maxsize=_ANSWERS)(_answer)
-
-
-def _reference(image: str, notes: list[str]) -> ImageReference | None:
-    try:
-        return parse_reference(image)
-    except FormatError as error:
-        notes.append(str(error))
-        return None
-
-
-def _mapped(question: _Question, reference: ImageReference | None, notes: list[str]) -> _Answer | None:
-    """What the policy says about the image. A glob may match any of its names."""
-    if not question.mapping or len(question.image) > _LONGEST_IMAGE:
-        return None
-    texts = _names(question.image, reference)
-    mapping = dict(question.mapping)
-    globs = [glob for text in texts if (glob := closest(mapping, text)) is not None]
-    if not globs:
-        return None
-    glob = min(globs, key=lambda glob: (glob not in texts, -len(glob), glob))
-    return _said(mapping[glob], f"policy images: {glob}", notes)
+    if row is None:
+        return need
+    return replace(need, compat=row.compat or need.compat, kernels=row.kernels or need.kernels)
 
 
 def _names(image: str, reference: ImageReference | None) -> set[str]:
@@ -174,12 +155,16 @@ def _names(image: str, reference: ImageReference | None) -> set[str]:
     return names
 
 
-def _of_platform(question: _Question, reference: ImageReference | None) -> PlatformImage | None:
-    """The row of the platform's table about the image; None if it has none."""
-    images = question.tables.images
-    if not images.rows or len(question.image) > _LONGEST_IMAGE:
-        return None
-    return images.named(_names(question.image, reference))
+def _closest(globs: Iterable[str], names: set[str]) -> str | None:
+    """The most specific glob that matches any of these names: a name itself before globs, long globs before short."""
+    found = [glob for name in names if (glob := closest(globs, name)) is not None]
+    return min(found, key=lambda glob: (glob not in names, -len(glob), glob), default=None)
+
+
+def _mapped(mapping: Mapping[str, str], names: set[str], notes: list[str]) -> _Answer | None:
+    """What the policy says about the image."""
+    glob = _closest(mapping, names)
+    return None if glob is None else _said(mapping[glob], f"policy images: {glob}", notes)
 
 
 def _of_row(row: PlatformImage) -> _Answer | None:
@@ -190,38 +175,101 @@ def _of_row(row: PlatformImage) -> _Answer | None:
     return None if row.cuda is None else _Answer(BuiltFor.CUDA, row.cuda, evidence)
 
 
-def _container(question: _Question, notes: list[str]) -> _Answer | None:
-    """What the container's environment says. The last value of a variable counts."""
-    if not question.env:
-        return None
-    known = {name: value for name, value in dict(question.env).items() if value is not None}
-    found = environment.read(known)
-    notes.extend(found.notes)
-    return _Answer(BuiltFor.CUDA, found.cuda, f"env {found.variable}", found.is_verified) if found.cuda else None
-
-
-def _annotated(question: _Question, notes: list[str]) -> _Answer | None:
-    text = (question.annotation or "").strip()
-    return _said(text, "annotation", notes) if text else None
-
-
-def _configured(env: dict[str, str], notes: list[str]) -> _Answer | None:
-    """What the image's configuration in its registry says."""
-    found = environment.read(env)
-    notes.extend(found.notes)
-    evidence = f"image configuration: {found.variable}"
-    return _Answer(BuiltFor.CUDA, found.cuda, evidence, found.is_verified) if found.cuda else None
-
-
 def _said(text: str, evidence: str, notes: list[str]) -> _Answer | None:
-    """The CUDA version in a policy or an annotation. A text that is no version becomes a note."""
-    if text == _NO_CUDA:
+    """The CUDA version, or `none`, in a policy or an annotation. A text that is no version becomes a note."""
+    if not text:
+        return None
+    if text == "none":
         return _Answer(BuiltFor.NONE, None, evidence)
     try:
-        return _Answer(BuiltFor.CUDA, environment.cuda_version(text), evidence)
+        return _Answer(BuiltFor.CUDA, cuda_version(text), evidence)
     except FormatError as error:
         notes.append(f"{evidence}: {error}")
         return None
+
+
+def cuda_version(text: str) -> Version:
+    """The first three numbers of a version of CUDA, such as 13.0.2.006 or v12.4. Raises FormatError.
+
+    >>> str(cuda_version(" 13.0.2.006 "))
+    '13.0.2'
+    """
+    version = parse_version(text.strip().removeprefix("v"))
+    if not 0 < version.major < 100:
+        raise FormatError(f"{spelled(text)} is no version of CUDA; write numbers with dots, such as 12.4")
+    return Version(version.parts[:3])
+
+
+def _declared(env: Mapping[str, str], where: str, notes: list[str]) -> _Answer | None:
+    """The CUDA version that variables say, and which one says it. Values that cannot be read become notes."""
+
+    def answer(cuda: Version, name: str, *, is_verified: bool = True) -> _Answer:
+        value = env[name].strip() if name == "CUDA_VERSION" else env[name]
+        shown = value if len(value) <= 60 else f"{value[:57]}..."
+        return _Answer(BuiltFor.CUDA, cuda, f"{where} {name}={shown}", is_verified)
+
+    if not env:
+        return None
+    if text := env.get("CUDA_VERSION", "").strip():
+        try:
+            return answer(cuda_version(text), "CUDA_VERSION")
+        except FormatError as error:
+            notes.append(f"CUDA_VERSION: {error}")
+    for name in _MONTHS:
+        if (release := _release(env.get(name, ""))) is not None:
+            return answer(release.cuda, name, is_verified=release.is_verified)
+    bound = _lower_bound(env.get(REQUIRE_CUDA, ""), notes)
+    return None if bound is None else answer(bound, REQUIRE_CUDA)
+
+
+def _release(text: str) -> MonthlyRelease | None:
+    month = month_of(text.strip())
+    return MONTHS.get(month) if month else None
+
+
+def _lower_bound(require: str, notes: list[str]) -> Version | None:
+    """The largest lower bound in the first alternative, unless it is the one of all NVIDIA framework containers."""
+    bounds = []
+    for factor in require.strip(" ").partition(" ")[0].split(",")[:8]:
+        if found := _LOWER_BOUND.fullmatch(factor):
+            try:
+                bounds.append(cuda_version(found[1]))
+            except FormatError as error:
+                notes.append(f"{REQUIRE_CUDA}: {error}")
+    largest = max(bounds, key=lambda bound: (*bound.parts, 0, 0)[:3], default=None)
+    return None if largest is None or largest.cut(2).parts == _NGC_BOUND.parts else largest
+
+
+def _detailed(
+    answer: _Answer, context: ImageContext, image_env: dict[str, str], reading: Reading, notes: tuple[str, ...]
+) -> Need:
+    """The need: the answer, with base, framework and architectures, which other evidence tells."""
+    known = {name: value for name, value in {**image_env, **dict(context.env)}.items() if value is not None}
+    config, compat = context.info.config, reading.base.compat
+    is_built_on_cuda = "CUDA_VERSION" in known and any(name in known for name in _OF_NVIDIA_CUDA)
+    if is_built_on_cuda or any(name in known for name in _COMPAT):
+        compat = Compat.YES
+    floor: Reading | MonthlyRelease = reading
+    if reading.floor is None and known:
+        floor = next((release for name in _MONTHS if (release := _release(known.get(name, "")))), reading)
+    of_base = reading.base.env(reading.cuda, reading.architectures, context.tables.forward_compat)
+    return Need(
+        answer.kind,
+        answer.cuda,
+        answer.evidence if answer.is_verified else f"{answer.evidence}, unverified",
+        compat=compat,
+        compute_floor=floor.floor,
+        is_floor_verified=floor.is_floor_verified,
+        certain_floor=floor.certain_floor,
+        architectures=(config.architectures if config else ()) or reading.architectures,
+        env=toolkit_env(of_base if config is None else ImageEnv.of(image_env), context.env),
+        notes=notes,
+        platform=reading.platform if answer.kind is BuiltFor.OTHER else "",
+        is_cuda_verified=answer.is_verified,
+        kernels=kernels_of(reading.build, answer.cuda),
+        is_of_project=reading.is_of_project,
+        libraries=reading.libraries if _agree(answer.cuda, reading.cuda) else (),
+    )
 
 
 def _agree(said: Version | None, named: Version | None) -> bool:
@@ -232,37 +280,31 @@ def _agree(said: Version | None, named: Version | None) -> bool:
     return said.parts[:length] == named.parts[:length]
 
 
-def _toolkit_env(question: _Question, image_env: dict[str, str], reading: Reading) -> ImageEnv | None:
-    """The environment that the container toolkit will read."""
-    if question.config is not None:
-        of_image: ImageEnv | None = ImageEnv.of(image_env)
+def toolkit_env(image: ImageEnv | None, container: Pairs) -> ImageEnv | None:
+    """What the container toolkit reads: the container's variables over those of its image. None if that is unknown.
+
+    A variable with the value None may have any value. The result is None for more variables than people set. The
+    toolkit checks CUDA_VERSION only if NVIDIA_REQUIRE_CUDA is not set; an unknown image may set that, perhaps to a
+    requirement that any driver meets.
+    """
+    own = {
+        name: value
+        for name, value in container
+        if name in (DISABLE, "CUDA_VERSION") or (name.startswith(REQUIRE) and not name.startswith(NOT_EVALUATED))
+    }
+    known = {name: value for name, value in own.items() if value is not None}
+    if known.get(DISABLE) in TRUE:
+        return ImageEnv.of({DISABLE: known[DISABLE]})
+    if not own:
+        return image
+    unknown = own.keys() - known.keys()
+    if sum(map(len, (*own, *known.values()))) > _LONGEST_VARIABLES or any(name.startswith(REQUIRE) for name in unknown):
+        return None
+    if image is not None:
+        variants = [{**dict(variant), **known} for variant in image.variants]
+        is_open = "CUDA_VERSION" in unknown and not all(variant.get(REQUIRE_CUDA) for variant in variants)
     else:
-        of_image = reading.base.env(reading.cuda, reading.architectures, question.tables.forward_compat)
-    return environment.toolkit_env(of_image, question.env)
-
-
-def _detailed(
-    answer: _Answer, question: _Question, image_env: dict[str, str], reading: Reading, notes: tuple[str, ...]
-) -> Need:
-    """The need: the answer, with base, framework and architectures, which other evidence tells."""
-    known = {name: value for name, value in {**image_env, **dict(question.env)}.items() if value is not None}
-    compat = environment.compat_in(known)
-    release = environment.release_in(known) if reading.floor is None else None
-    floor = release or reading
-    return Need(
-        answer.kind,
-        answer.cuda,
-        answer.evidence if answer.is_verified else f"{answer.evidence}, unverified",
-        compat=reading.base.compat if compat is Compat.UNKNOWN else compat,
-        compute_floor=floor.floor,
-        is_floor_verified=floor.is_floor_verified,
-        certain_floor=floor.certain_floor,
-        architectures=(question.config.architectures if question.config else ()) or reading.architectures,
-        env=_toolkit_env(question, image_env, reading),
-        notes=notes,
-        platform=reading.platform if answer.kind is BuiltFor.OTHER else "",
-        is_cuda_verified=answer.is_verified,
-        kernels=reading.build.kernels(answer.cuda),
-        is_of_project=reading.is_of_project,
-        libraries=reading.libraries if _agree(answer.cuda, reading.cuda) else (),
-    )
+        variants = [known] if REQUIRE_CUDA in known else [known, {**NGC_REQUIREMENT, **known}]
+        is_open = not known.get(REQUIRE_CUDA) and not known.get("CUDA_VERSION")
+    is_complete = (image is None or image.is_complete) and DISABLE not in unknown
+    return None if is_open else ImageEnv.of(*variants, is_complete=is_complete)

@@ -2,113 +2,199 @@
 
 A family is found by the end of the repository's path, whatever registry or mirror is in front of it:
 registry.corp/nvcr-proxy/nvidia/cuda is nvidia/cuda. For an image of no known family, the words in its tag and name
-count; a bare version there means nothing. The families are in `data/images.yaml`, whose rows name their readers.
+count; a bare version there means nothing. The rows of `data/images.yaml` say how the images of each family are read;
+the few families whose tags need code have a reader here.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
-from webhook.cuda import DATA, readers, release_readers
-from webhook.cuda.compiled_code import libraries_in
+from webhook.cuda import DATA
+from webhook.cuda.compiled_code import build_of, libraries_in
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.forward_compat import Base
-from webhook.cuda.image_reading import ImageName, Reader, Reading, Words, read_words, without_cuda
-from webhook.cuda.kernels import KernelBuild, build_of
+from webhook.cuda.image_reading import ImageName, Reading, Words, read_words, without_cuda
 from webhook.cuda.need import BuiltFor
-from webhook.cuda.release_readers import AT_THE_BEGINNING, RELEASE, of_gpu_tags, released, released_by, tags_like
-from webhook.cuda.releases import releases_of
+from webhook.cuda.releases import MONTHS, RAPIDS, RELEASES, ReleaseRange, built_with, month_of, monthly_cuda, version_of
 from webhook.model.image import ImageReference
-from webhook.yaml_files.shipped_tables import read_table
+from webhook.model.versions import Version, parse_version
+from webhook.yaml_files.shipped_tables import read_rows, read_table
 
-_ARCHITECTURES: Mapping[str, tuple[str, ...]] = {"amd64": ("amd64",), "arm64v8": ("arm64",)}
-"""Docker Hub's namespaces of images for one architecture."""
+_RELEASE = r"v?[0-9]+\.[0-9]+\.[0-9]+(?:\.post[0-9]+)?"
+_VERSION = r"v?[0-9]{1,4}(?:\.[0-9]{1,4}){1,2}"
+_MONTHLY = r"[12][0-9]\.[01][0-9](?:\.[0-9]{1,2})?-(?:tf[12]-)?py3(?![a-z0-9]).*"
 
-READERS: Mapping[str, Reader] = {
-    "nvidia-cuda": readers.nvidia_cuda,
-    "like-nvidia-cuda": readers.like_nvidia_cuda,
-    "ngc-month": readers.ngc_release,
-    "like-ngc-month": readers.like_ngc_release,
-    "cuda-samples": readers.cuda_samples,
-    "cuda-vector-add": readers.cuda_vector_add,
-    "infrastructure": readers.infrastructure,
-    "driver-only": readers.driver_only,
-    "merlin": readers.merlin,
-    "nim": readers.nim,
-    "nccl-tests": readers.nccl_tests,
-    "pytorch": readers.pytorch,
-    "tensorflow-benchmarks": readers.tensorflow_benchmarks,
-    "rapids": readers.rapids,
-    "google": readers.google,
-    "azure": readers.azure,
-    "vllm": release_readers.vllm,
-    "like-vllm": release_readers.like_vllm,
-    "on-vllm": release_readers.on_vllm,
-    "sglang": release_readers.sglang,
-    "text-generation-inference": release_readers.text_generation_inference,
-    "kaito": release_readers.kaito,
-    "huggingface-server": release_readers.huggingface_server,
-    "kubeflow-images-public": release_readers.kubeflow_images_public,
+
+@cache
+def _form(text: str) -> re.Pattern[str]:
+    """The pattern of a form of names or tags."""
+    for name, pattern in (("{release}", _RELEASE), ("{version}", _VERSION), ("{monthly}", _MONTHLY)):
+        text = text.replace(name, pattern)
+    return re.compile(text, re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """A row of `data/images.yaml`, which says what its fields mean."""
+
+    within: str = ""
+    named: str = ".*"
+    like: str = ".*"
+    words: bool = True
+    reader: str = ""
+    kind: BuiltFor | None = None
+    base: str = "foreign"
+    cuda: re.Pattern[str] | None = None
+    releases: str = ""
+    tags: str = "{release}"
+    by_tag: Mapping[str, str] = field(default_factory=dict)
+    by_name: Mapping[str, str] = field(default_factory=dict)
+    floor: Version | None = None
+    build: str = "unknown"
+    architectures: tuple[str, ...] = field(default=(), metadata={"key": "arch"})
+
+    def fits(self, name: ImageName) -> bool:
+        """Whether the row is about this image, which has the part of the path that identifies the family."""
+        is_there = not self.within or "/".join(("", *name.parts[:-1])).endswith(f"/{self.within}")
+        return is_there and all(
+            _form(form).fullmatch(text) for form, text in ((self.named, name.last), (self.like, name.tag))
+        )
+
+    def read(self, name: ImageName) -> Reading:
+        found = self._of_release(READERS[self.reader](name) if self.reader else self._said(name), name)
+        own: dict[str, Any] = {"floor": self.floor, "build": self.build, "architectures": self.architectures}
+        return replace(found, **{key: value for key, value in own.items() if value not in (None, "unknown", ())})
+
+    def _said(self, name: ImageName) -> Reading:
+        """What the tag and the words of the name say."""
+        kind = self.kind or (BuiltFor.CUDA if self.releases else BuiltFor.UNKNOWN)
+        base = Base[self.base.upper()]
+        if not self.words:
+            return _without_words(name, kind).on(base)
+        if self.cuda is not None and (tag := self.cuda.match(name.tag)):
+            return Reading(BuiltFor.CUDA, parse_version(tag[1]), name.tag_evidence, base)
+        found = read_words(name, kind)
+        is_of_base = found.cuda is not None or not self.releases or base is Base.NGC
+        return found.on(base if is_of_base else Base.FOREIGN)
+
+    def _of_release(self, found: Reading, name: ImageName) -> Reading:
+        """The reading with what tables say: the CUDA where the words say none, or its major number alone."""
+        if found.kind in (BuiltFor.NONE, BuiltFor.OTHER) or found.notes:
+            return found
+        own = ((self.tags, self.releases),) if self.releases else ()
+        by_tag = [(name.tag, name.tag_evidence, *form) for form in (*own, *self.by_tag.items())]
+        by_name = [(name.last, name.repository_evidence, *form) for form in self.by_name.items()]
+        for text, evidence, form, product in (*by_tag, *by_name):
+            match = _form(form).fullmatch(text)
+            row = _row_of(product, match.groupdict().get("release") or text) if match else None
+            if row is not None:
+                if found.cuda is None or (found.cuda.minor is None and found.cuda.major == row.cuda.major):
+                    row_base = Base[self.base.upper()]
+                    found = Reading(BuiltFor.CUDA, row.cuda, evidence, row_base, is_verified=row.is_verified)
+                return replace(found, architectures=row.architectures)
+        return found
+
+
+def _row_of(product: str, release: str) -> ReleaseRange | None:
+    """The row of a product's release; a product that is a number stands for that CUDA itself."""
+    if product[0].isdigit():
+        cuda = parse_version(product)
+        return ReleaseRange(cuda, cuda, cuda, "")
+    return built_with(RELEASES[product], release)
+
+
+def _without_words(name: ImageName, kind: BuiltFor) -> Reading:
+    """What is known of a family whose words mean nothing."""
+    if kind is BuiltFor.NONE:  # whatever CUDA their base has
+        return replace(without_cuda(name.tag_evidence), outweighs_configuration=True)
+    if kind is BuiltFor.UNKNOWN:
+        return Reading(kind, notes=(f"the version in {name.tag_evidence} is none of CUDA's",))
+    return Reading(kind, evidence=name.tag_evidence)
+
+
+def _ngc_month(name: ImageName) -> Reading:
+    """A monthly release of NVIDIA: the tag tells the CUDA, or else the month. Clients (-sdk) have no kernels."""
+    found = read_words(name, BuiltFor.CUDA).on(Base.NGC)
+    month = month_of(name.tag)
+    if month is None or found.kind is not BuiltFor.CUDA:
+        return found
+    if found.cuda is None:
+        cuda, is_verified = monthly_cuda(month, name.tag)
+        notes = () if cuda else (f"no table knows the CUDA of {name.tag_evidence}",)
+        found = replace(found, cuda=cuda, evidence=name.tag_evidence, is_verified=is_verified, notes=notes)
+    if name.last == "tensorrt":
+        found = replace(found, is_verified=False)
+    release = MONTHS.get(month)
+    if release is None or name.tag.endswith("-sdk"):
+        return found
+    if name.last in ("cuda-dl-base", "tensorrt"):  # nobody has read theirs
+        return replace(found, floor=release.floor, is_floor_verified=False)
+    return replace(
+        found,
+        floor=release.floor,
+        is_floor_verified=release.is_floor_verified,
+        certain_floor=release.certain_floor,
+    )
+
+
+def _pytorch(name: ImageName) -> Reading:
+    """pytorch/pytorch: the tag has the CUDA. Runtime images have theirs from pip, older ones from conda.
+
+    Images since 2.6 certainly have wheels (pytorch/pytorch pull request 134274).
+    """
+    words = name.tag.replace("_", "-").split("-")
+    base = Base.CUDA if "devel" in words else Base.PLAIN if "runtime" in words else Base.UNKNOWN
+    torch = version_of(name.tag)
+    has_wheels = torch is not None and torch.at_least(Version((2, 6)))
+    build = "pytorch-of-pip" if has_wheels else "pytorch-of-conda"
+    return replace(read_words(name, BuiltFor.CUDA).on(base), build=build)
+
+
+_RAPIDS = re.compile(r"([0-9]{2}\.[0-9]{2})-cuda", re.ASCII)
+"""Not 26.04a, which is built every night."""
+
+
+def _rapids(name: ImageName) -> Reading:
+    """rapidsai/*: built on nvidia/cuda. Tags have its minor version up to 25.10; later the release tells it.
+
+    Since 24.02 its libraries begin at compute capability 7.0 (rapidsai/rapids-cmake, set_architectures.cmake).
+    """
+    found = read_words(name, BuiltFor.CUDA)
+    release = _RAPIDS.match(name.tag) if name.last in ("base", "notebooks") else None
+    if found.cuda is not None and found.cuda.minor is None and release:
+        known = map(parse_version, RAPIDS.get(release[1], ()))
+        found = replace(found, cuda=next((cuda for cuda in known if cuda.major == found.cuda.major), found.cuda))
+    if release and release[1] >= "24.02":
+        found = replace(found, floor=Version((7, 0)))
+    return found.on(Base.RELATED if found.cuda is not None and found.cuda.minor is not None else Base.UNKNOWN)
+
+
+READERS: Mapping[str, Callable[[ImageName], Reading]] = {
+    "ngc-month": _ngc_month,
+    "pytorch": _pytorch,
+    "rapids": _rapids,
 }
-"""Readers without parameters, by their names in the rows."""
+"""Readers by their names in rows. None is called for a name whose tag says a CPU build or another vendor."""
 
 
-def _reader_of(row: Mapping[str, Any]) -> Reader:
-    """The reader that a row names, with the parameters of the row. Raises KeyError for an unknown reader."""
-    name, base = row["reader"], Base[row.get("base", "foreign").upper()]
-    if name == "cpu":
-        reader: Reader = _word_reader(BuiltFor.NONE, Base.FOREIGN)
-    elif name == "words":
-        reader = _word_reader(BuiltFor(row.get("kind", BuiltFor.UNKNOWN)), base)
-    elif name == "gpu-tags":
-        reader = of_gpu_tags(releases_of(row["releases"]), _tags(row, AT_THE_BEGINNING))
-    elif name == "releases":
-        kind = BuiltFor(row.get("kind", BuiltFor.CUDA))
-        reader = released(releases_of(row["releases"]), base, _tags(row, RELEASE), kind)
-    else:
-        reader = READERS[name]
-    if "byTag" in row:
-        forms = [(tags_like(form), releases_of(product)) for form, product in row["byTag"].items()]
-        reader = released_by(forms, base, reader)
-    return _within(tuple(row["within"].split("/")), reader) if "within" in row else reader
-
-
-def _tags(row: Mapping[str, Any], otherwise: re.Pattern[str]) -> re.Pattern[str]:
-    return tags_like(row["tags"]) if "tags" in row else otherwise
-
-
-def _word_reader(otherwise: BuiltFor, base: Base) -> Reader:
-    """A reader of words. `otherwise` is the kind of an image whose words say nothing."""
-
-    def read(name: ImageName) -> Reading:
-        return read_words(name, otherwise).on(base)
-
-    return read
-
-
-def _within(place: tuple[str, ...], reader: Reader) -> Reader:
-    """The reader for images below this path. Elsewhere only the words of a name are read."""
-
-    def read(name: ImageName) -> Reading:
-        return reader(name) if name.parts[-1 - len(place) : -1] == place else read_words(name)
-
-    return read
-
-
-def _families() -> Mapping[str, Mapping[str, Reader]]:
-    """The families of `data/images.yaml`: part of the path that identifies a family -> its text -> its reader."""
-    found: dict[str, dict[str, Reader]] = {by: {} for by in ("end", "name", "namespace", "service", "anywhere")}
-    for row in read_table(DATA / "images.yaml")["families"]:
-        reader = _reader_of(row)
-        places = ["" if place == "." else f"{place}/" for place in row.get("under", (".",))]
-        found[row["by"]] |= {f"{place}{image}": reader for place in places for image in row["images"]}
+def _families() -> dict[str, dict[str, list[Family]]]:
+    found: dict[str, dict[str, list[Family]]] = {by: {} for by in ("end", "name", "namespace", "service", "anywhere")}
+    table = read_table(DATA / "images.yaml")["families"]
+    for row, family in zip(table, read_rows(Family, table, "images.yaml"), strict=True):
+        for place in row.get("under", (".",)):
+            for image in row["images"]:
+                found[row["by"]].setdefault(image if place == "." else f"{place}/{image}", []).append(family)
     return found
 
 
 _FAMILIES = _families()
-_BY_END, _BY_NAME = _FAMILIES["end"], _FAMILIES["name"]
-_BY_NAMESPACE, _BY_SERVICE, _ANYWHERE = _FAMILIES["namespace"], _FAMILIES["service"], _FAMILIES["anywhere"]
+"""Part of the path that identifies a family -> its text -> the rows about the family. The first that fits counts."""
+
+_ARCHITECTURES: Mapping[str, tuple[str, ...]] = {"amd64": ("amd64",), "arm64v8": ("arm64",)}
+"""Docker Hub's namespaces of images for one architecture."""
 
 _NOTHING = Words()
 """The words of a tag that looks like the name of a branch, for an image of no known family."""
@@ -145,24 +231,45 @@ def look_up(reference: ImageReference, tables: CudaTables = SHIPPED) -> Reading:
     '12.4.1'
     """
     name = ImageName.of(reference)
-    reader = _reader(name)
-    is_believed = reader is not None or name.tag_words.is_plain
-    words = name.tag_words if is_believed else _NOTHING
+    rows = _rows_about(name)
+    words = name.tag_words if rows or name.tag_words.is_plain else _NOTHING
     platform = _platform(name, words)
     if platform:
         return Reading(BuiltFor.OTHER, None, name.tag_evidence, Base.PLAIN, platform=_PLATFORMS[platform])
     if name.tag_words.says_cpu:
         return without_cuda(name.tag_evidence)
     if words.is_tegra or name.repository_words.is_tegra:
-        return Reading(
-            BuiltFor.CUDA, None, name.tag_evidence, architectures=("arm64",), notes=("it is built for Jetson",)
-        )
-    found = reader(name) if reader is not None else readers.of_no_family(name, tables.toolkits.released)
-    build = build_of(name.parts) if found.build is KernelBuild.UNKNOWN and found.kind is BuiltFor.CUDA else found.build
-    libraries = libraries_in(name.parts, name.tag, found.cuda) if found.kind is BuiltFor.CUDA else ()
-    architectures = _architectures(name, words) or found.architectures
-    is_own = "/".join(name.parts[-2:]) in _BY_END
-    return replace(found, architectures=architectures, build=build, libraries=libraries, is_of_project=is_own)
+        notes = ("it is built for Jetson",)
+        return Reading(BuiltFor.CUDA, None, name.tag_evidence, architectures=("arm64",), notes=notes)
+    row = next((row for row in rows if row.fits(name)), None)
+    found = row.read(name) if row else read_words(name) if rows else _of_no_family(name, tables.toolkits.released)
+    is_for_cuda = found.kind is BuiltFor.CUDA
+    return replace(
+        found,
+        architectures=_architectures(name, words) or found.architectures,
+        build=build_of(name.parts) if found.build == "unknown" and is_for_cuda else found.build,
+        libraries=libraries_in(name.parts, name.tag, found.cuda) if is_for_cuda else (),
+        is_of_project="/".join(name.parts[-2:]) in _FAMILIES["end"],
+    )
+
+
+_LIKE_NVIDIA_CUDA = re.compile(
+    r"([0-9]{1,2}\.[0-9]\.[0-9])(?:-cudnn[0-9.]*)?(?:-tensorrt)?-(?:base|runtime|devel)"
+    r"-(?:ubuntu|ubi|rockylinux|centos|opensuse|oraclelinux|amzn|azl|cm)[0-9.]+(?![a-z0-9])",
+    re.ASCII,
+)
+"""Tags of nvidia/cuda in full: X.Y.Z-[cudnn-]{base,runtime,devel}-distribution."""
+
+
+def _of_no_family(name: ImageName, toolkits: frozenset[str]) -> Reading:
+    """An image of no known family: its words, and a tag in the full form of nvidia/cuda's tags.
+
+    Such a tag is that of the base if its CUDA is among the known `toolkits`. What was added to the base is not known.
+    """
+    found = _LIKE_NVIDIA_CUDA.match(name.tag)
+    if found is not None and found[1] in toolkits:
+        return Reading(BuiltFor.CUDA, parse_version(found[1]), name.tag_evidence, Base.RELATED)
+    return read_words(name)
 
 
 def _architectures(name: ImageName, words: Words) -> tuple[str, ...]:
@@ -179,13 +286,11 @@ def _platform(name: ImageName, words: Words) -> str:
     return found or next((_OTHER_VENDORS[part] for part in name.parts[:-1] if part in _OTHER_VENDORS), "")
 
 
-def _reader(name: ImageName) -> Reader | None:
-    """The reader of the image; None if its family is not known."""
+def _rows_about(name: ImageName) -> Sequence[Family]:
+    """The rows about the family of an image; none if it is not known."""
     parts = name.parts
-    found = _BY_END.get("/".join(parts[-2:])) or _BY_NAME.get(parts[-1])
-    if found is None and len(parts) > 1:
-        namespaces = (part for part in reversed(parts[-3:-1]) if part in _BY_NAMESPACE)
-        found = next((_BY_NAMESPACE[part] for part in namespaces), None)
-    if found is None and len(parts) > 2:
-        found = _BY_SERVICE.get(parts[-3])
-    return found or _ANYWHERE.get(parts[-1])
+    places = [("end", "/".join(parts[-2:])), ("name", parts[-1])]
+    places += [("namespace", part) for part in reversed(parts[-3:-1])]
+    places += [("service", part) for part in parts[-3:-2]]
+    places.append(("anywhere", parts[-1]))
+    return next((_FAMILIES[by][text] for by, text in places if text in _FAMILIES[by]), ())

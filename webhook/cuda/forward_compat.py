@@ -5,7 +5,7 @@ the driver branches that a build was made for, by brand of GPU. What an image is
 brings the package, and what the container toolkit reads in it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import lru_cache
@@ -13,43 +13,41 @@ from typing import Any
 
 from webhook.cuda.drivers import Toolkits
 from webhook.cuda.need import Compat, ImageEnv
-from webhook.model.versions import Version, parse_version
+from webhook.model.versions import Version
+from webhook.yaml_files.shipped_tables import read_rows
 
-Brands = tuple[str, ...]
-Terms = tuple[tuple[Brands, tuple[int, ...]], ...]
+Brands = Mapping[str, tuple[str, ...]]
+"""Brands of GPUs by the names that the table uses for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """The drivers that a build of nvidia/cuda accepts for forward compatibility, by brand of GPU.
+    """The driver branches that a build of nvidia/cuda accepts for forward compatibility, by brands of GPUs.
 
     It also accepts any driver of branch `any_from` or newer. `patches` are the third numbers of the CUDA versions that
     were built so; empty means all.
     """
 
-    terms: Terms
+    tesla: tuple[int, ...] = ()
+    others: tuple[int, ...] = ()
+    all: tuple[int, ...] = ()
+    server: tuple[int, ...] = ()
     any_from: int | None = None
     patches: tuple[int, ...] = ()
 
-    @classmethod
-    def of(cls, row: Mapping[str, Any], brands: Mapping[str, Brands]) -> "Build":
-        """Read a build of the table. `brands` has the brands by the names that the table uses for them."""
-        terms = tuple((brands[name], tuple(branches)) for name, branches in row.items() if name in brands)
-        return cls(terms, row.get("anyFrom"), tuple(row.get("patches", ())))
-
     @property
     def branches(self) -> frozenset[int]:
-        """Every branch that the build names."""
-        return frozenset(branch for _, branches in self.terms for branch in branches)
+        return frozenset((*self.tesla, *self.others, *self.all, *self.server))
 
-    def require(self, cuda: Version) -> str:
+    def require(self, cuda: Version, brands: Brands) -> str:
         """The text of NVIDIA_REQUIRE_CUDA."""
+        named = (("tesla", self.tesla), ("others", self.others), ("all", self.all), ("server", self.server))
         terms = [f"cuda>={cuda.cut(2)}"]
         terms += [
             f"brand={brand},driver>={branch},driver<{branch + 1}"
-            for brands, branches in self.terms
+            for name, branches in named
             for branch in branches
-            for brand in brands
+            for brand in brands[name]
         ]
         terms += [] if self.any_from is None else [f"driver>={self.any_from}"]
         return " ".join(terms)
@@ -66,7 +64,7 @@ class CompatBuilds:
     cuda: Version
     builds: tuple[Build, ...]
     is_verified: bool = True
-    is_on_arm: bool = True
+    is_on_arm: bool = field(default=True, metadata={"key": "arm"})
 
     def builds_of(self, cuda: Version) -> tuple[Build, ...]:
         """The builds of a release of this version; all builds if `cuda` names no release."""
@@ -87,33 +85,17 @@ class CompatBuilds:
 
 @dataclass(frozen=True, eq=False)
 class CompatListings:
-    """The builds of every known CUDA version, in order, and the brands of GPUs by the names that the table uses."""
+    """The builds of every known CUDA version, in order, and the brands of GPUs."""
 
     rows: tuple[CompatBuilds, ...]
-    brands: Mapping[str, Brands]
-    requirements: Callable[[Version], tuple[tuple[str, str], ...]] = field(init=False, repr=False)
-    """NVIDIA_REQUIRE_CUDA in images of a CUDA version, each with the NVARCH of the image; an empty one means any."""
-    _by_minor: Mapping[tuple[int, ...], CompatBuilds] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_by_minor", {row.cuda.parts: row for row in self.rows})
-        object.__setattr__(self, "requirements", lru_cache(256)(self._requirements))
+    brands: Brands
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> "CompatListings":
         """The content of `data/forward_compat.yaml`."""
         brands = {name: tuple(them) for name, them in table["brands"].items()}
         brands["all"] = brands["tesla"] + brands["others"]
-        rows = (
-            CompatBuilds(
-                parse_version(row["cuda"]),
-                tuple(Build.of(build, brands) for build in row["builds"]),
-                row.get("verified", True),
-                row.get("arm", True),
-            )
-            for row in table["listings"]
-        )
-        return cls(tuple(rows), brands)
+        return cls(read_rows(CompatBuilds, table["listings"], "forward_compat.yaml"), brands)
 
     def is_base(self, cuda: Version, branch: int, toolkits: Toolkits, arch: str = "") -> bool | None:
         """Whether the cuda-compat package of a CUDA version runs on drivers of a branch; None if that is not known.
@@ -123,29 +105,30 @@ class CompatListings:
         """
         if not cuda.at_least(self.rows[0].cuda):
             return False
-        releases = toolkits.toolkits_of(cuda) if len(cuda.parts) < 3 else ()
-        answers = {self._is_base_of(release.cuda, branch, arch) for release in releases}
-        answers = answers or {self._is_base_of(cuda, branch, arch)}
+        releases = [toolkit.cuda for toolkit in toolkits.toolkits_of(cuda)] if len(cuda.parts) < 3 else []
+        answers = {self._is_base_of(release, branch, arch) for release in releases or [cuda]}
         return answers.pop() if len(answers) == 1 else None
 
     def _is_base_of(self, release: Version, branch: int, arch: str) -> bool | None:
         """Answer for one release. A release that is not listed certainly lacks the branches that were never listed."""
-        row = self._by_minor.get(release.parts[:2])
+        row = self._row(release)
         if row is not None:
             return row.has(branch, release, arch)
         listed = self._listed(release)
         return None if branch in listed or branch > max(listed) else False
 
+    def _row(self, cuda: Version) -> CompatBuilds | None:
+        return next((row for row in self.rows if row.cuda.parts == cuda.parts[:2]), None)
+
     def _listed(self, cuda: Version) -> frozenset[int]:
         """Every branch listed for any CUDA of this major version, or of the newest known major version."""
         major = min(cuda.major, self.rows[-1].cuda.major)
-        return frozenset(
-            branch for row in self.rows if row.cuda.major == major for build in row.builds for branch in build.branches
-        )
+        builds = [build for row in self.rows if row.cuda.major == major for build in row.builds]
+        return frozenset().union(*(build.branches for build in builds))
 
     def base_branches(self, cuda: Version) -> tuple[int, ...]:
         """The branches that the first build of a CUDA version lists; empty if no build is known."""
-        row = self._by_minor.get(cuda.parts[:2])
+        row = self._row(cuda)
         builds = row.builds_of(cuda) if row is not None else ()
         return tuple(sorted(builds[0].branches)) if builds else ()
 
@@ -156,31 +139,29 @@ class CompatListings:
         between which its environment lies. NVARCH tells builds for different architectures apart if they differ;
         `arch` selects one architecture.
         """
-        wanted = ("", "x86_64", "sbsa") if arch is None else ("", "sbsa" if arch == "arm64" else "x86_64")
-        return tuple(
-            {"CUDA_VERSION": str(cuda), "NVIDIA_REQUIRE_CUDA": text, **({"NVARCH": built_for} if built_for else {})}
-            for text, built_for in self.requirements(cuda)
-            if built_for in wanted
-        )
-
-    def _requirements(self, cuda: Version) -> tuple[tuple[str, str], ...]:
         if cuda.minor is None:
             return ()
-        own = Build(())
-        row = self._by_minor.get(cuda.parts[:2])
+        own, row = Build(), self._row(cuda)
         if row is None:
-            newest = Build(((self.brands["server"], tuple(sorted(self._listed(cuda)))),))
-            return ((own.require(cuda), ""), (newest.require(cuda), ""))
-        built_for = "" if row.is_on_arm else "x86_64"
-        found = tuple((build.require(cuda), built_for) for build in row.builds_of(cuda) or row.builds)
-        return found if row.is_on_arm else (*found, (own.require(cuda), "sbsa"))
+            found = [(own, ""), (Build(server=tuple(sorted(self._listed(cuda)))), "")]
+        elif row.is_on_arm:
+            found = [(build, "") for build in row.builds_of(cuda) or row.builds]
+        else:
+            found = [*((build, "x86_64") for build in row.builds_of(cuda) or row.builds), (own, "sbsa")]
+        left_out = "" if arch is None else "x86_64" if arch == "arm64" else "sbsa"
+        return tuple(
+            {
+                "CUDA_VERSION": str(cuda),
+                "NVIDIA_REQUIRE_CUDA": build.require(cuda, self.brands),
+                **({"NVARCH": built_for} if built_for else {}),
+            }
+            for build, built_for in found
+            if not built_for or built_for != left_out
+        )
 
 
 NGC_REQUIREMENT = {"NVIDIA_REQUIRE_CUDA": "cuda>=9.0"}
 """Every framework container of NVIDIA from 20.06 to 26.x has this, whatever its CUDA. So it says nothing about CUDA."""
-
-_NOTHING = ImageEnv.of({})
-_NGC = ImageEnv.of(NGC_REQUIREMENT)
 
 
 class Base(Enum):
@@ -209,9 +190,9 @@ class Base(Enum):
     def env(self, cuda: Version | None, architectures: tuple[str, ...], known: CompatListings) -> ImageEnv | None:
         """What the container toolkit reads in an image with this base and CUDA; None if that is not known."""
         if self is Base.PLAIN:
-            return _NOTHING
+            return ImageEnv.of({})
         if self is Base.NGC:
-            return _NGC
+            return ImageEnv.of(NGC_REQUIREMENT)
         if self is Base.FOREIGN or cuda is None or cuda.minor is None:
             return None
         if self is Base.CUDA:
@@ -219,7 +200,7 @@ class Base(Enum):
         return ImageEnv.of({"NVIDIA_REQUIRE_CUDA": f"cuda>={cuda.cut(2)}"}, is_complete=False)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # the texts have up to 4 KiB, which many needs share
 def _of_nvidia_cuda(cuda: Version, architectures: tuple[str, ...], known: CompatListings) -> ImageEnv | None:
     variants = known.base_image_env(cuda, architectures[0] if len(architectures) == 1 else None)
     return ImageEnv.of(*variants) if variants else None

@@ -6,13 +6,11 @@ and distributions (ubuntu22.04) are not CUDA versions.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from webhook.cuda.compiled_code import Library
 from webhook.cuda.forward_compat import Base
-from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import BuiltFor
 from webhook.model.image import ImageReference
 from webhook.model.versions import Version
@@ -206,7 +204,7 @@ class Reading:
     notes: tuple[str, ...] = ()
     architectures: tuple[str, ...] = ()
     platform: str = ""
-    build: KernelBuild = KernelBuild.UNKNOWN
+    build: str = "unknown"
     libraries: tuple[Library, ...] = ()
     is_of_project: bool = False
     """Whether the end of its path is that of a known project's own images."""
@@ -216,9 +214,6 @@ class Reading:
     def on(self, base: Base) -> "Reading":
         """A copy with this base; no change for an image that is not for CUDA."""
         return replace(self, base=base) if self.kind is BuiltFor.CUDA else self
-
-
-Reader = Callable[[ImageName], Reading]
 
 
 def read_words(name: ImageName, otherwise: BuiltFor = BuiltFor.UNKNOWN) -> Reading:

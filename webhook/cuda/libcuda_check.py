@@ -154,7 +154,7 @@ def _by_toolkit(need: Need, offer: Offer, tables: CudaTables) -> LibcudaFinding 
     if need.compat is not Compat.YES or offer.is_data_center is not False or driver is None or cuda is None:
         return None
     known = _branch(cuda, tables)
-    branch = known or max((row.branch for row in tables.toolkits.rows if row.cuda.major == cuda.major), default=0)
+    branch = known or max((row.driver.major for row in tables.toolkits.rows if row.cuda.major == cuda.major), default=0)
     if driver.major >= branch:
         return None
     of = f"of branch {branch}," if known else f"if that is newer (it is of a branch up to {branch}),"

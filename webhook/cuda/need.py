@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from webhook.cuda.compiled_code import Library
-from webhook.cuda.kernels import Kernels
+from webhook.cuda.compiled_code import Kernels, Library
 from webhook.cuda.libcuda import NO_LIBCUDA, Libcuda
 from webhook.model.versions import Version
 

@@ -115,12 +115,12 @@ def _range(compute: Version, tables: CudaTables) -> str:
         return ""
     first = f"from {row.first_branch}" if row.first_branch else ""
     last = f"to {row.last_branch}" if row.last_branch else ""
-    return " ".join(filter(None, (first, last, "" if row.is_first_verified else "(unverified)")))
+    return " ".join(filter(None, (first, last, "" if row.is_verified else "(unverified)")))
 
 
 def _images(tables: CudaTables) -> Iterator[str]:
     """The rows of a platform about images; nothing if it has none."""
-    if not tables.images.rows:
+    if not tables.images:
         return
     yield "\n### Images of the platform\n\nWhat `_cuda.yaml` says of images.\n"
     yield from _table(
@@ -133,7 +133,7 @@ def _images(tables: CudaTables) -> Iterator[str]:
                 row.kernels or "",
                 row.source,
             ]
-            for row in tables.images.rows
+            for row in tables.images.values()
         ),
     )
 

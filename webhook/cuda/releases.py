@@ -7,74 +7,42 @@ lacks there is no answer: neither its CUDA nor its compute capabilities follow f
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass, field
 
 from webhook.cuda import DATA, UNVERIFIED
 from webhook.model.versions import Version, parse_version
 from webhook.yaml_files.shipped_tables import read_rows, read_table
 
-_OLDEST_FLOOR = "6.0"
-"""The least compute capability of a month whose row has no floor."""
-
 _MONTH = re.compile(r"([12][0-9]\.(?:0[1-9]|1[0-2]))(?:\.[0-9]{1,2})?(?![0-9.])", re.ASCII)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MonthlyRelease:
     """NVIDIA's framework containers of one month: their CUDA, and the least compute capability that they support.
 
-    `floor_source` is UNVERIFIED if nobody has read the floor in the release notes. The floor then lies between
-    `certain_floor` and `floor`.
+    If nobody has read the `floor` in the release notes, it lies between `certain_floor`, if that is set, and `floor`.
     """
 
     month: str
-    cuda_text: str
+    cuda: Version
     source: str
-    floor_text: str
-    floor_source: str
-    certain_floor_text: str
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "MonthlyRelease":
-        """Read a row of the table."""
-        floor_source = "" if row.get("floorVerified", True) else UNVERIFIED
-        source = _NGC_SOURCES.get(row["source"], row["source"])
-        floor, certain = row.get("floor", _OLDEST_FLOOR), row.get("certainFloor", "")
-        return cls(row["month"], row["cuda"], source, floor, floor_source, certain)
-
-    @cached_property
-    def cuda(self) -> Version:
-        """The CUDA version."""
-        return parse_version(self.cuda_text)
-
-    @cached_property
-    def floor(self) -> Version:
-        """The least compute capability."""
-        return parse_version(self.floor_text)
-
-    @cached_property
-    def certain_floor(self) -> Version | None:
-        """A compute capability below which the images certainly do not run; only set if `floor` is in doubt."""
-        return parse_version(self.certain_floor_text) if self.certain_floor_text else None
+    floor: Version = Version((6, 0))  # noqa: RUF009  # a frozen value
+    floor_verified: bool = True
+    certain_floor: Version | None = None
 
     @property
     def is_verified(self) -> bool:
-        """Whether somebody has read its CUDA version in a source."""
         return self.source != UNVERIFIED
 
     @property
     def is_floor_verified(self) -> bool:
-        """Whether somebody has read its least compute capability in a source."""
-        return UNVERIFIED not in (self.source, self.floor_source)
+        return self.is_verified and self.floor_verified
 
 
 _NGC = read_table(DATA / "ngc.yaml")
-_NGC_SOURCES: Mapping[str, str] = _NGC["sources"]
 
-MONTHLY_RELEASES: tuple[MonthlyRelease, ...] = tuple(map(MonthlyRelease.of, _NGC["months"]))
-"""Every known month, in order."""
+MONTHS = {row.month: row for row in read_rows(MonthlyRelease, _NGC["months"], "ngc.yaml")}
+"""The releases of all known months such as 24.09, in order."""
 
 TRITON_TRTLLM: Mapping[str, str] = {row["month"]: row["cuda"] for row in _NGC["tritonTrtllm"]}
 """CUDA of tritonserver:YY.MM-trtllm-python-py3, whose base is its own. The CUDA of other months is unknown."""
@@ -85,8 +53,6 @@ TRITON_VLLM: Mapping[str, str] = {row["month"]: row["cuda"] for row in _NGC["tri
 _LAST_READ: str = _NGC["lastRead"]
 """The last month for which somebody has read whether the vLLM variant differs."""
 
-_BY_MONTH: Mapping[str, MonthlyRelease] = {release.month: release for release in MONTHLY_RELEASES}
-
 
 def month_of(text: str) -> str | None:
     """The month at the beginning of a tag or of a variable of an image; None if the text begins with no month.
@@ -96,11 +62,6 @@ def month_of(text: str) -> str | None:
     """
     found = _MONTH.match(text)
     return found[1] if found else None
-
-
-def monthly_release(month: str) -> MonthlyRelease | None:
-    """The release of a month such as 24.09; None if the table lacks the month."""
-    return _BY_MONTH.get(month)
 
 
 def monthly_cuda(month: str, tag: str) -> tuple[Version | None, bool]:
@@ -116,7 +77,7 @@ def monthly_cuda(month: str, tag: str) -> tuple[Version | None, bool]:
         return parse_version(text) if text else None, True
     if "-vllm" in tag and month in TRITON_VLLM:
         return parse_version(TRITON_VLLM[month]), True
-    release = _BY_MONTH.get(month)
+    release = MONTHS.get(month)
     is_read = "-vllm" not in tag or month <= _LAST_READ
     return (release.cuda, release.is_verified and is_read) if release else (None, True)
 
@@ -137,25 +98,17 @@ class ReleaseRange:
     `architectures` are the CPU architectures of the images, empty if not known.
     """
 
-    first: Version
-    last: Version
+    first: Version = field(metadata={"key": "from"})
+    last: Version = field(metadata={"key": "to"})
     cuda: Version
     source: str
-    architectures: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "ReleaseRange":
-        """Read a row of the table."""
-        first, last, cuda = (parse_version(row[key]) for key in ("from", "to", "cuda"))
-        return cls(first, last, cuda, _SOURCES.get(row["source"], row["source"]), tuple(row.get("arch", ())))
+    architectures: tuple[str, ...] = field(default=(), metadata={"key": "arch"})
 
     def covers(self, version: Version) -> bool:
-        """Whether the version is in this range."""
         return is_between(version, self.first, self.last)
 
     @property
     def is_verified(self) -> bool:
-        """Whether somebody has read the CUDA version in a source."""
         return self.source != UNVERIFIED
 
 
@@ -176,23 +129,18 @@ def built_with(table: tuple[ReleaseRange, ...], tag: str) -> ReleaseRange | None
 
 
 _TABLE = read_table(DATA / "releases.yaml")
-_SOURCES: Mapping[str, str] = _TABLE["sources"]
 RELEASES: Mapping[str, tuple[ReleaseRange, ...]] = {
     row["product"]: read_rows(
-        ReleaseRange.of,
+        ReleaseRange,
         [{"arch": row.get("arch", ()), **one} for one in row["releases"]],
         f"releases.yaml {row['product']}",
     )
     for row in _TABLE["products"]
 }
+"""The releases of each product, in order."""
 
 TORCH: Mapping[str, tuple[str, ...]] = {row["release"]: tuple(row["cuda"]) for row in _TABLE["torch"]}
 """The CUDA versions for which each PyTorch release is built; pytorch/pytorch has an image for each."""
 
 RAPIDS: Mapping[str, tuple[str, ...]] = {row["release"]: tuple(row["cuda"]) for row in _TABLE["rapids"]}
 """The CUDA versions of rapidsai/base and rapidsai/notebooks by release. Their tags name the major version alone."""
-
-
-def releases_of(product: str) -> tuple[ReleaseRange, ...]:
-    """The releases of a product, in order. Raises KeyError if the table lacks the product."""
-    return RELEASES[product]

@@ -11,7 +11,7 @@ from itertools import groupby, islice
 from typing import Any
 
 from webhook.cuda import DATA
-from webhook.cuda.releases import MONTHLY_RELEASES, TORCH, built_with, is_between, monthly_cuda, releases_of, version_of
+from webhook.cuda.releases import MONTHS, RELEASES, TORCH, built_with, is_between, monthly_cuda, version_of
 from webhook.model.image import parse_reference
 from webhook.model.shape import FormatError
 from webhook.model.versions import Version, parse_version
@@ -136,7 +136,7 @@ def _of_ngc(framework: str) -> Suggest:
         if found is None or found[2] not in series:
             return
         first, last = series[found[2]]
-        for release in reversed(MONTHLY_RELEASES):
+        for release in reversed(MONTHS.values()):
             if first <= release.month <= min(last, found[1]):
                 proposed = f"{release.month}-{found[2]}"
                 cuda, is_verified = monthly_cuda(release.month, proposed)
@@ -157,7 +157,7 @@ def _tensorflow(tag: str, newest: Version) -> Iterator[str]:
     found, version = _TENSORFLOW.fullmatch(tag), version_of(tag)
     if found is None or version is None:
         return
-    for row in reversed(releases_of("tensorflow")):
+    for row in reversed(RELEASES["tensorflow"]):
         last = row.last
         if last.major == 2 and not last.at_least(version.cut(2)) and _needs_at_most(row.cuda, newest):
             yield f"{last}.0{found[1]}"
@@ -170,7 +170,7 @@ def _vllm(tag: str, newest: Version) -> Iterator[str]:
     if _needs_at_most(_CU_129, newest):
         if is_between(version, *_VLLM_CU_129):
             yield f"{found[1]}-cu129"
-        row = built_with(releases_of("vllm"), tag)
+        row = built_with(RELEASES["vllm"], tag)
         if found[2] and row is not None and row.cuda == _CU_129:
             yield found[1]
     for older, cuda in _VLLM_BEFORE:

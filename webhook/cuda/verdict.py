@@ -10,10 +10,9 @@ from functools import lru_cache
 
 from webhook.cuda import checks
 from webhook.cuda.checks import CudaFinding, Verdict
-from webhook.cuda.compiled_code import Way
+from webhook.cuda.compiled_code import Kernels, Way
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.gate import Gate, legacy_gate
-from webhook.cuda.kernels import Kernels
 from webhook.cuda.libcuda_check import Effect, LibcudaFinding, libcuda
 from webhook.cuda.need import BuiltFor, Need
 from webhook.cuda.offer import Offer

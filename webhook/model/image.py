@@ -103,7 +103,7 @@ class ImageConfig:
     """
 
     digest: str
-    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     architectures: tuple[str, ...] = ()
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from webhook.cuda.cuda_tables import CAPABILITIES, SHIPPED, CudaTables
-from webhook.cuda.environment import cuda_version
+from webhook.cuda.evidence import cuda_version
 from webhook.gpus.gpu_model import GpuRow
 from webhook.model.shape import FormatError, spelled
 from webhook.model.versions import parse_version

@@ -23,8 +23,7 @@ from webhook.cuda import cuda_messages, libcuda
 from webhook.cuda.assessment import Assessment, ForcedCompat, NodeVerdict, assess
 from webhook.cuda.checks import Verdict, driver_for_gpu
 from webhook.cuda.cuda_messages import remedy_for
-from webhook.cuda.environment import cuda_version
-from webhook.cuda.evidence import ImageContext, need_of
+from webhook.cuda.evidence import ImageContext, cuda_version, need_of
 from webhook.cuda.gate import Gate
 from webhook.cuda.need import BuiltFor, Need
 from webhook.model.accelerators import Share, Vendor
