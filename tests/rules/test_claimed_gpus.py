@@ -158,13 +158,13 @@ def naming(*requests):
         "two alternatives of one": (["a/x", "a/y"], (one(number=3), one(number=3)), 0),
     },
 )
-def test_A56_a_container_that_names_requests_of_a_claim_gets_what_the_smallest_have(named, requests, found):
+def test_a_container_that_names_requests_of_a_claim_gets_what_the_smallest_have(named, requests, found):
     told = said(claiming(naming(*named), gpu="t"), {"maxPerContainer": 4}, knowing(t=requests))
     expected = f"spec.containers[trainer].resources.claims: requests {found} GPUs by resource claims; "
     assert [one.startswith(expected) for one in told] == [True] * bool(found)
 
 
-def test_A56_what_is_too_large_to_be_counted_is_refused_where_there_is_a_maximum():
+def test_what_is_too_large_to_be_counted_is_refused_where_there_is_a_maximum():
     raw = claiming(using("gpu"), gpu="t")
     facts = knowing(t=TOO_LARGE)
     assert said(raw, {"maxPerPod": 4}, facts) == [

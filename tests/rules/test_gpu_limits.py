@@ -4,9 +4,13 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.facts.samples import node
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with
 from tests.rules.samples import container, each, is_left_alone, messages, mutated, pod, settings_of, violations
+from webhook.facts.facts import ClusterFacts
+from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.gpu_limits import RULE
+from webhook.rules.rule import Violation
 
 GPU = "nvidia.com/gpu"
 MISSING = object()
@@ -45,109 +49,50 @@ def test_whole_numbers_in_limits_are_fine(raw):
     assert is_left_alone(RULE, raw, REPAIR)
 
 
+WHOLE = "Write a whole number such as 1"
+WHY = {
+    "limits": "GPUs are allocated from limits. Move the {} to resources.limits.",
+    "zero": "Kubernetes refuses that, even for 0. Remove {} from requests.",
+    "equal": "GPUs cannot be overcommitted, so both must be equal. "
+    "Write the same number in both, or in resources.limits only.",
+    "fraction": f"GPUs are allocated whole. {WHOLE}, or request a shared GPU or a MIG slice instead of {GPU}.",
+    "negative": f"GPUs are counted in whole numbers from 0. {WHOLE}.",
+    "no number": f"GPUs are counted in whole numbers. {WHOLE}.",
+    "template": "it is a placeholder of a template. Fill in the template first.",
+}
+MIG = "nvidia.com/mig-1g.10gb"
+
+
 @each(
-    "raw, message",
+    "raw, found, why",
     {
-        "requests only": (
-            asking(4),
-            "nvidia.com/gpu is 4 in requests but missing in limits; GPUs are allocated from limits. "
-            "Move the 4 to resources.limits.",
-        ),
-        "slices in requests only": (
-            asking("2", resource="nvidia.com/mig-1g.10gb"),
-            "nvidia.com/mig-1g.10gb is 2 in requests but missing in limits; GPUs are allocated from limits. "
-            "Move the 2 to resources.limits.",
-        ),
-        "zero in requests only": (
-            asking(0),
-            "nvidia.com/gpu is 0 in requests but missing in limits; Kubernetes refuses that, even for 0. "
-            "Remove nvidia.com/gpu from requests.",
-        ),
-        "null in requests only": (
-            asking(None),
-            "nvidia.com/gpu is null in requests but missing in limits; Kubernetes refuses that, even for 0. "
-            "Remove nvidia.com/gpu from requests.",
-        ),
-        "unequal": (
-            asking(4, "2"),
-            "nvidia.com/gpu is 4 in requests and 2 in limits; GPUs cannot be overcommitted, so both must be equal. "
-            "Write the same number in both, or in resources.limits only.",
-        ),
-        "limits zero": (
-            asking(2, 0),
-            "nvidia.com/gpu is 2 in requests and 0 in limits; GPUs cannot be overcommitted, so both must be equal. "
-            "Write the same number in both, or in resources.limits only.",
-        ),
-        "limits null": (
-            asking(2, None),
-            "nvidia.com/gpu is 2 in requests and null in limits; GPUs cannot be overcommitted, so both must be equal. "
-            "Write the same number in both, or in resources.limits only.",
-        ),
-        "requests zero": (
-            asking(0, 2),
-            "nvidia.com/gpu is 0 in requests and 2 in limits; GPUs cannot be overcommitted, so both must be equal. "
-            "Write the same number in both, or in resources.limits only.",
-        ),
-        "half a GPU in milli": (
-            asking("500m", "500m"),
-            "nvidia.com/gpu is 500m in requests, a fraction of a GPU; GPUs are allocated whole. "
-            "Write a whole number such as 1, or request a shared GPU or a MIG slice instead of nvidia.com/gpu.",
-        ),
-        "half a GPU in limits": (
-            asking(limits=0.5),
-            "nvidia.com/gpu is 0.5 in limits, a fraction of a GPU; GPUs are allocated whole. "
-            "Write a whole number such as 1, or request a shared GPU or a MIG slice instead of nvidia.com/gpu.",
-        ),
-        "a fraction in limits beside a whole request": (
-            asking(1, "1n"),
-            "nvidia.com/gpu is 1n in limits, a fraction of a GPU; GPUs are allocated whole. "
-            "Write a whole number such as 1, or request a shared GPU or a MIG slice instead of nvidia.com/gpu.",
-        ),
-        "negative": (
-            asking(-1, -1),
-            "nvidia.com/gpu is -1 in requests, a negative number; GPUs are counted in whole numbers from 0. "
-            "Write a whole number such as 1.",
-        ),
+        "requests only": (asking(4), f"{GPU} is 4 in requests but missing in limits", WHY["limits"].format(4)),
+        "slices": (asking("2", resource=MIG), f"{MIG} is 2 in requests but missing in limits", WHY["limits"].format(2)),
+        "zero": (asking(0), f"{GPU} is 0 in requests but missing in limits", WHY["zero"].format(GPU)),
+        "null": (asking(None), f"{GPU} is null in requests but missing in limits", WHY["zero"].format(GPU)),
+        "unequal": (asking(4, "2"), f"{GPU} is 4 in requests and 2 in limits", WHY["equal"]),
+        "limits zero": (asking(2, 0), f"{GPU} is 2 in requests and 0 in limits", WHY["equal"]),
+        "limits null": (asking(2, None), f"{GPU} is 2 in requests and null in limits", WHY["equal"]),
+        "requests zero": (asking(0, 2), f"{GPU} is 0 in requests and 2 in limits", WHY["equal"]),
+        "half in milli": (asking("500m", "500m"), f"{GPU} is 500m in requests, a fraction of a GPU", WHY["fraction"]),
+        "half in limits": (asking(limits=0.5), f"{GPU} is 0.5 in limits, a fraction of a GPU", WHY["fraction"]),
+        "beside a whole request": (asking(1, "1n"), f"{GPU} is 1n in limits, a fraction of a GPU", WHY["fraction"]),
+        "negative": (asking(-1, -1), f"{GPU} is -1 in requests, a negative number", WHY["negative"]),
         "a negative fraction": (
             asking(limits="-500m"),
-            "nvidia.com/gpu is -500m in limits, a negative number; GPUs are counted in whole numbers from 0. "
-            "Write a whole number such as 1.",
+            f"{GPU} is -500m in limits, a negative number",
+            WHY["negative"],
         ),
-        "a placeholder": (
-            asking(limits="$GPU_PER_NODE"),
-            'nvidia.com/gpu in limits: "$GPU_PER_NODE" is not a quantity; it is a placeholder of a template. '
-            "Fill in the template first.",
-        ),
-        "a placeholder in both": (
-            asking("${GPUS}", "${GPUS}"),
-            'nvidia.com/gpu in requests: "${GPUS}" is not a quantity; it is a placeholder of a template. '
-            "Fill in the template first.",
-        ),
-        "a slip that is no placeholder": (
-            asking(limits="8$"),
-            'nvidia.com/gpu in limits: "8$" is not a quantity; GPUs are counted in whole numbers. '
-            "Write a whole number such as 1.",
-        ),
-        "a template in requests": (
-            asking("{{ gpus }}", 1),
-            'nvidia.com/gpu in requests: "{{ gpus }}" is not a quantity; it is a placeholder of a template. '
-            "Fill in the template first.",
-        ),
-        "a boolean": (
-            asking(True, True),
-            "nvidia.com/gpu in requests: true is not a quantity; GPUs are counted in whole numbers. "
-            "Write a whole number such as 1.",
-        ),
-        "a map": (
-            asking(limits={"count": 1}),
-            "nvidia.com/gpu in limits: a map is not a quantity; GPUs are counted in whole numbers. "
-            "Write a whole number such as 1.",
-        ),
+        "a placeholder": (asking(limits="$GPUS"), f'{GPU} in limits: "$GPUS" is not a quantity', WHY["template"]),
+        "in requests": (asking("{{ n }}", 1), f'{GPU} in requests: "{{{{ n }}}}" is not a quantity', WHY["template"]),
+        "a slip": (asking(limits="8$"), f'{GPU} in limits: "8$" is not a quantity', WHY["no number"]),
+        "a boolean": (asking(True, True), f"{GPU} in requests: true is not a quantity", WHY["no number"]),
+        "a map": (asking(limits={"count": 1}), f"{GPU} in limits: a map is not a quantity", WHY["no number"]),
     },
 )
-def test_what_the_api_server_refuses_is_explained_with_place_finding_and_remedy(raw, message):
+def test_what_the_api_server_refuses_is_explained_with_place_finding_and_remedy(raw, found, why):
     (violation,) = violations(RULE, raw)
-    assert str(violation) == f"spec.containers[trainer].resources: {message}"
+    assert str(violation) == f"spec.containers[trainer].resources: {found}; {why}"
     assert violation.fails_validation
 
 
@@ -222,8 +167,134 @@ def test_repair_leaves_ephemeral_containers_alone():
     assert is_left_alone(RULE, raw, REPAIR)
 
 
-def test_A32_requests_only_count_for_the_maximum_too():
+def test_requests_only_count_for_the_maximum_too():
     assert len(messages(RULE, asking(9), {"maxPerPod": 8, "maxPerContainer": 8})) == 3
+
+
+@pytest.mark.parametrize(
+    ("gpus", "most", "message"),
+    [
+        (8, 8, None),
+        (0, 0, None),
+        (9, 8, "requests 9 GPUs; the policy allows at most 8 per container. Request 8 or fewer."),
+        (2, 1, "requests 2 GPUs; the policy allows at most 1 per container. Request 1 or fewer."),
+        (1, 0, "requests 1 GPU; the policy allows none for a container. Remove it."),
+        (2, 0, "requests 2 GPUs; the policy allows none for a container. Remove them."),
+        (
+            "1e19",
+            8,
+            "requests 9223372036854775807 GPUs; the policy allows at most 8 per container. Request 8 or fewer.",
+        ),
+    ],
+)
+def test_a_container_may_ask_for_the_maximum_and_not_for_one_more(gpus, most, message):
+    found = messages(RULE, pod(container(gpus=gpus)), {"maxPerContainer": most})
+    assert found == ([f"spec.containers[trainer].resources: {message}"] if message else [])
+
+
+@pytest.mark.parametrize(("namespace", "where"), [("web", "namespace web"), ("", "this namespace")])
+def test_a_namespace_whose_pods_may_have_no_gpu_is_told_that_gpus_are_not_enabled(namespace, where):
+    raw = {**pod(container(gpus=2)), "metadata": {"name": "p", "namespace": namespace}}
+    assert messages(RULE, raw, {"maxPerPod": 0}) == [
+        f"spec: requests 2 GPUs; GPUs are not enabled in {where}. Ask the platform team to enable them."
+    ]
+
+
+@pytest.mark.parametrize("parts", [{}, {"restartPolicy": "Always"}], ids=["an init container", "a sidecar"])
+def test_the_maximum_of_a_container_holds_for_init_containers_and_sidecars(parts):
+    raw = pod(container(gpus=1), initContainers=[container("warm", 3, **parts)])
+    (message,) = messages(RULE, raw, {"maxPerContainer": 2})
+    assert message.startswith("spec.initContainers[warm].resources: requests 3 GPUs")
+
+
+def test_gpus_of_all_names_count_for_the_maximum_of_a_container():
+    amounts = {"nvidia.com/mig-1g.10gb": 2, "nvidia.com/mig-2g.20gb": 1}
+    (message,) = messages(RULE, pod(container(resources={"limits": amounts})), {"maxPerContainer": 2})
+    assert "requests 3 GPUs" in message
+
+
+@each(
+    "init, apps, most, asked",
+    {
+        "exactly full": ([], [4, 4], 8, None),
+        "one over": ([], [4, 5], 8, 9),
+        "an init container runs before": ([(8, {})], [4], 8, None),
+        "an init container alone is over": ([(9, {})], [4], 8, 9),
+        "a sidecar runs beside": ([(4, {"restartPolicy": "Always"})], [5], 8, 9),
+        "init beside an earlier sidecar": ([(2, {"restartPolicy": "Always"}), (7, {})], [1], 8, 9),
+        "init before a later sidecar": ([(7, {}), (2, {"restartPolicy": "Always"})], [1], 8, None),
+    },
+)
+def test_the_maximum_of_a_pod_is_of_what_the_scheduler_reserves(init, apps, most, asked):
+    raw = pod(
+        *(container(f"a{index}", gpus) for index, gpus in enumerate(apps)),
+        initContainers=[container(f"i{index}", gpus, **parts) for index, (gpus, parts) in enumerate(init)],
+    )
+    assert messages(RULE, raw, {"maxPerPod": most}) == (
+        [f"spec: requests {asked} GPUs; the policy allows at most {most} per pod. Request {most} or fewer."]
+        if asked
+        else []
+    )
+
+
+def intel(*amounts):
+    """Nodes with so many Intel GPUs each."""
+    return ClusterFacts.of([node(f"n{at}", capacity={"gpu.intel.com/i915": str(n)}) for at, n in enumerate(amounts)])
+
+
+@pytest.mark.parametrize("most", ["maxPerPod", "maxPerContainer"])
+@each(
+    "resource, facts, number, may_be",
+    {
+        "more than the maximum on the largest node": ("gpu.intel.com/i915_monitoring", intel(2, 6), 4, 6),
+        "no node has more": ("gpu.intel.com/i915_monitoring", intel(2, 4), 4, 0),
+        "no node lists any": ("gpu.intel.com/i915_monitoring", intel(), 7, 8),
+        "no node lists any of this driver": ("gpu.intel.com/xe_monitoring", intel(2), 7, 8),
+        "no node lists any, and the maximum is large": ("gpu.intel.com/xe_monitoring", intel(), 8, 0),
+    },
+)
+def test_a_maximum_counts_what_opens_all_gpus_of_a_node(resource, facts, number, may_be, most):
+    found = list(
+        RULE.validate(pod_from_raw(pod(container(gpus=1, resource=resource))), settings_of(RULE, {most: number}), facts)
+    )
+    opens = f"spec.containers[trainer].resources: requests {resource}, which gives access to all GPUs of a node; "
+    refusal = (
+        f"these may be {may_be}, and the policy allows at most {number}. Request single GPUs, or ask the platform team."
+    )
+    warning = f"the maximum of {number} counts it as 1. Request single GPUs, unless the container monitors the node."
+    assert [str(one) for one in found] == [opens + (refusal if may_be else warning)]
+    assert isinstance(found[0], Violation) is bool(may_be)
+
+
+def test_where_gpus_are_not_enabled_what_opens_a_node_is_no_more_than_that():
+    raw = pod(container(gpus=1, resource="gpu.intel.com/i915_monitoring"))
+    (message,) = messages(RULE, raw, {"maxPerPod": 0})
+    assert "GPUs are not enabled" in message
+
+
+@pytest.mark.parametrize("whole", [GPU, "nvidia.com/gpu.shared"])
+def test_a_slice_and_a_whole_gpu_in_one_container_are_refused(whole):
+    raw = pod(container(resources={"limits": {whole: 1, "nvidia.com/mig-1g.10gb": 1}}))
+    assert messages(RULE, raw) == [
+        f"spec.containers[trainer].resources: requests nvidia.com/mig-1g.10gb and {whole} together; "
+        "a CUDA process uses either slices or whole GPUs, never both. "
+        "Request one of them, or use two containers."
+    ]
+
+
+@each(
+    "raw",
+    {
+        "in two containers of a pod": pod(container("a", 1), container("b", 1, "nvidia.com/mig-1g.10gb")),
+        "zero whole GPUs": pod(container(resources={"limits": {GPU: 0, "nvidia.com/mig-1g.10gb": 1}})),
+        "two kinds of slices": pod(
+            container(resources={"limits": {"nvidia.com/mig-2g.20gb": 1, "nvidia.com/mig-1g.10gb": 1}})
+        ),
+        "AMD": pod(container(resources={"limits": {"amd.com/gpu": 1, "amd.com/cpx_nps4": 1}})),
+    },
+)
+def test_other_mixtures_are_allowed(raw):
+    assert messages(RULE, raw) == []
 
 
 @pytest.mark.parametrize("values", [{"maxPerPod": -1}, {"maxPerContainer": -1}], ids=str)

@@ -201,7 +201,7 @@ def test_nothing_is_said_of_claims_that_exist_or_may_exist(raw, facts):
     assert advised(raw, facts) == []
 
 
-def test_A57_names_that_are_slow_to_compare_are_compared_in_one_pass_each(monkeypatch):
+def test_names_that_are_slow_to_compare_are_compared_in_one_pass_each(monkeypatch):
     monkeypatch.setattr(wording, "get_close_matches", lambda *_, **__: pytest.fail("takes seconds for such names"))
     compared = []
     monkeypatch.setattr(wording, "_is_slip", lambda _, value: compared.append(value))

@@ -116,7 +116,7 @@ def test_a_container_without_limit_beside_one_with_a_limit_takes_its_part():
         "the container has the only one": (None, "6Gi"),
     },
 )
-def test_A7_the_smaller_of_two_limits_holds_wherever_it_stands(of_pod, of_container):
+def test_the_smaller_of_two_limits_holds_wherever_it_stands(of_pod, of_container):
     raw = pod(trainer(memory=of_container), resources={"limits": {"memory": of_pod} if of_pod else {}})
     assert mutated(RULE, raw)["spec"]["volumes"] == [memory_volume("3Gi")]
 

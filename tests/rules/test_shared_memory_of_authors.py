@@ -169,7 +169,7 @@ def test_a_volume_is_told_once_however_many_containers_mount_it():
     assert len(told(own(trainer("a"), trainer("b")))) == 1
 
 
-def test_A37_thousands_of_containers_that_mount_volumes_are_judged_in_a_second():
+def test_thousands_of_containers_that_mount_volumes_are_judged_in_a_second():
     volumes = [{"name": f"v{at}", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}} for at in range(2000)]
     many = [trainer(f"c{at}", volumeMounts=[{"name": f"v{at}", "mountPath": "/dev/shm"}]) for at in range(2000)]
     crowd = [trainer(f"d{at}", volumeMounts=[{"name": "v0", "mountPath": "/dev/shm"}]) for at in range(2000)]

@@ -17,7 +17,7 @@ def setting(value):
 
 
 @pytest.mark.parametrize("env", [{}, {"env": None}, {"env": []}], ids=["absent", "null", "empty"])
-def test_A31_the_containers_of_a_gpu_pod_that_ask_for_none_get_void(env):
+def test_the_containers_of_a_gpu_pod_that_ask_for_none_get_void(env):
     raw = pod(
         container(gpus=1),
         container("proxy", **env),
@@ -81,7 +81,7 @@ def test_a_container_that_asks_for_gpus_must_not_set_it(entry, shown):
 
 
 @pytest.mark.parametrize("harmless", ["void", "none", "", None], ids=repr)
-def test_A31_a_container_without_gpus_may_say_that_it_wants_none(harmless):
+def test_a_container_without_gpus_may_say_that_it_wants_none(harmless):
     assert messages(RULE, pod(container(env=setting(harmless)))) == []
     assert messages(RULE, pod(container(gpus=1), container("launcher", env=setting(harmless)))) == []
     assert messages(RULE, pod(container(gpus=1, resource="amd.com/gpu", env=setting(harmless)))) == []
@@ -103,7 +103,7 @@ def test_A31_a_container_without_gpus_may_say_that_it_wants_none(harmless):
     },
 )
 @pytest.mark.parametrize("list_name", ["containers", "initContainers", "ephemeralContainers"])
-def test_A31_a_container_without_gpus_must_not_obtain_them_through_it(list_name, env, shown):
+def test_a_container_without_gpus_must_not_obtain_them_through_it(list_name, env, shown):
     raw = pod(container("a"))
     raw["spec"][list_name] = [container("b", env=env)]
     expected = (
@@ -148,7 +148,7 @@ def test_a_container_with_gpus_of_another_vendor_must_not_either():
         "/proc/driver/nvidia/capabilities/gpu0/mig",
     ],
 )
-def test_A31_a_pod_without_gpus_must_not_mount_device_files(path):
+def test_a_pod_without_gpus_must_not_mount_device_files(path):
     raw = pod(container(), volumes=[device(path)])
     assert messages(RULE, raw) == [
         f"spec.volumes[dev].hostPath: mounts {path} in a pod that requests no GPU; "
@@ -166,7 +166,7 @@ def test_A31_a_pod_without_gpus_must_not_mount_device_files(path):
         "no GPU": {"limits": {"nvidia.com/gpu": "0"}},
     },
 )
-def test_A32_what_only_looks_like_a_gpu_opens_no_device(resources):
+def test_what_only_looks_like_a_gpu_opens_no_device(resources):
     """A name that costs nothing to write must not switch the rule off."""
     raw = pod(container(resources=resources, securityContext={"privileged": True}), volumes=[device("/dev/nvidia0")])
     raw["spec"]["runtimeClassName"] = "nvidia"
@@ -192,7 +192,7 @@ def test_other_volumes_are_nobodys_business(raw):
 
 
 @pytest.mark.parametrize("name", ["nvidia", "nvidia-cdi", "nvidia-legacy"])
-def test_A31_a_pod_without_gpus_must_not_be_privileged_under_the_toolkit(name):
+def test_a_pod_without_gpus_must_not_be_privileged_under_the_toolkit(name):
     raw = pod(container(**PRIVILEGED), container("b"), runtimeClassName=name)
     assert messages(RULE, raw, IMAGES_MAY) == [
         f"spec.containers[trainer].securityContext.privileged: is privileged under runtimeClassName {name} and "

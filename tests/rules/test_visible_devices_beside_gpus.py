@@ -1,4 +1,4 @@
-"""visibleDevices in pods with GPUs: one of them is no key to the others (A40)."""
+"""visibleDevices in pods with GPUs: one of them is no key to the others."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from webhook.rules.visible_devices import RULE
 
 @pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "amd.com/gpu", "gpu.intel.com/xe"])
 @pytest.mark.parametrize("spec", [{}, {"runtimeClassName": "nvidia"}, {"runtimeClassName": "kata"}], ids=str)
-def test_A40_a_privileged_container_in_a_pod_with_a_gpu_is_refused(resource, spec):
+def test_a_privileged_container_in_a_pod_with_a_gpu_is_refused(resource, spec):
     raw = pod(container(gpus=1, resource=resource), container("shell", **PRIVILEGED), **spec)
     assert messages(RULE, raw, IMAGES_MAY) == [
         "spec.containers[shell].securityContext.privileged: is privileged in a pod that requests GPUs; "
@@ -17,7 +17,7 @@ def test_A40_a_privileged_container_in_a_pod_with_a_gpu_is_refused(resource, spe
     ]
 
 
-def test_A40_kubectl_debug_with_the_profile_sysadmin_is_refused():
+def test_kubectl_debug_with_the_profile_sysadmin_is_refused():
     raw = pod(container(gpus=1), ephemeralContainers=[container("debugger-x2k", **PRIVILEGED)])
     assert messages(RULE, raw) == [
         "spec.ephemeralContainers[debugger-x2k].securityContext.privileged: is privileged in a pod that requests GPUs; "
@@ -26,7 +26,7 @@ def test_A40_kubectl_debug_with_the_profile_sysadmin_is_refused():
 
 
 @pytest.mark.parametrize("path", ["/dev/nvidia7", "/dev/dri", "/dev/char/195:7", "/run/nvidia/driver"])
-def test_A40_a_pod_with_a_gpu_must_not_mount_the_device_files_of_others(path):
+def test_a_pod_with_a_gpu_must_not_mount_the_device_files_of_others(path):
     raw = pod(container(gpus=1), volumes=[device(path)])
     assert messages(RULE, raw) == [
         f"spec.volumes[dev].hostPath: mounts {path} in a pod that requests GPUs; a container gets the device files of "
@@ -39,7 +39,7 @@ def env_from(*prefixes):
 
 
 @pytest.mark.parametrize("prefixes", [("",), ("N",), ("NVIDIA_",), ("APP_", "")], ids=str)
-def test_A40_a_config_map_that_may_set_the_variable_of_a_gpu_is_refused_where_the_policy_says_so(prefixes):
+def test_a_config_map_that_may_set_the_variable_of_a_gpu_is_refused_where_the_policy_says_so(prefixes):
     raw = pod(container(gpus=1, **env_from(*prefixes)))
     expected = (
         "spec.containers[trainer].envFrom: may set NVIDIA_VISIBLE_DEVICES, which the ConfigMap or Secret decides; "
@@ -58,7 +58,7 @@ def test_a_prefix_that_cannot_make_the_variable_is_harmless(prefixes):
 
 
 @pytest.mark.parametrize("prefix", ["", "CUDA_"])
-def test_A40_the_same_holds_without_gpus_under_the_toolkit_until_env_says_void(prefix):
+def test_the_same_holds_without_gpus_under_the_toolkit_until_env_says_void(prefix):
     raw = pod(container(**env_from(prefix)), runtimeClassName="nvidia")
     (message,) = messages(RULE, raw, {"envFrom": "deny", "images": "allow"})
     assert message.endswith("Set NVIDIA_VISIBLE_DEVICES to void in env, which beats envFrom.")
@@ -78,7 +78,7 @@ DEBUGGED = {"ephemeralContainers": [container("debugger", image="nvcr.io/nvidia/
 
 
 @pytest.mark.parametrize("gpus", [1, None], ids=["beside a GPU", "without any"])
-def test_A40_a_debug_container_under_the_toolkit_says_that_it_wants_no_gpu(gpus):
+def test_a_debug_container_under_the_toolkit_says_that_it_wants_no_gpu(gpus):
     raw = pod(container(gpus=gpus, env=[] if gpus else [VOID]), runtimeClassName="nvidia", **DEBUGGED)
     assert messages(RULE, raw) == [
         "spec.ephemeralContainers[debugger].env: has no NVIDIA_VISIBLE_DEVICES under runtimeClassName nvidia, and the "

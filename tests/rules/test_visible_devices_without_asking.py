@@ -1,4 +1,4 @@
-"""visibleDevices in pods that ask for no GPU, or for a made-up one (A41)."""
+"""visibleDevices in pods that ask for no GPU, or for a made-up one."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def legacy(*more, value="11.8"):
     return container(env=[{"name": "CUDA_VERSION", "value": value}, *more])
 
 
-def test_A41_cuda_version_alone_makes_an_old_image_that_gets_all_gpus():
+def test_cuda_version_alone_makes_an_old_image_that_gets_all_gpus():
     assert messages(RULE, pod(legacy(), runtimeClassName="nvidia")) == [
         "spec.containers[trainer].env[CUDA_VERSION]: is set under runtimeClassName nvidia without "
         "NVIDIA_VISIBLE_DEVICES, in a container that requests no NVIDIA GPU; the container toolkit takes that for an "
@@ -53,12 +53,12 @@ def test_a_requirement_that_is_taken_back_makes_an_old_image_too():
         "from elsewhere": {"valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}},
     },
 )
-def test_A41_a_requirement_that_may_be_empty_makes_an_old_image_too(empty):
+def test_a_requirement_that_may_be_empty_makes_an_old_image_too(empty):
     raw = pod(legacy({"name": "NVIDIA_REQUIRE_CUDA", **empty}))
     assert len(messages(RULE, raw, {"nvidiaIsDefaultRuntime": True})) == 1
 
 
-def test_A41_an_image_may_decide_only_where_the_policy_lets_it():
+def test_an_image_may_decide_only_where_the_policy_lets_it():
     raw = pod(container(), runtimeClassName="nvidia")
     (message,) = messages(RULE, raw)
     assert message.endswith("Request a GPU in resources.limits, or set NVIDIA_VISIBLE_DEVICES to void.")
@@ -78,7 +78,7 @@ def test_a_container_with_a_gpu_of_another_vendor_gets_void_beside_one_of_nvidia
     assert mutated(RULE, beside)["spec"]["containers"][1]["env"] == [VOID]
 
 
-def test_A41_a_config_map_gives_no_gpu_to_a_container_without_any_unless_the_policy_lets_images_decide():
+def test_a_config_map_gives_no_gpu_to_a_container_without_any_unless_the_policy_lets_images_decide():
     raw = pod(container(envFrom=[{"configMapRef": {"name": "settings"}}]), runtimeClassName="nvidia")
     (message,) = messages(RULE, raw, {"envFrom": "allow"})
     assert message.startswith(
@@ -105,7 +105,7 @@ def test_A41_a_config_map_gives_no_gpu_to_a_container_without_any_unless_the_pol
 )
 @pytest.mark.parametrize("gpus", [1, None], ids=["beside a GPU", "without any"])
 @pytest.mark.parametrize("list_name", ["containers", "initContainers", "ephemeralContainers"])
-def test_A41_nothing_is_mounted_on_the_device_list_of_the_toolkit(list_name, gpus, path):
+def test_nothing_is_mounted_on_the_device_list_of_the_toolkit(list_name, gpus, path):
     """Whatever the volume is: a claim of a volume may be /dev/null as well."""
     one = container("b", volumeMounts=[{"name": "any", "mountPath": path, "subPath": "a"}])
     raw = pod(container("a", gpus))
@@ -147,7 +147,7 @@ def test_other_mounts_are_nobodys_business(path):
     ],
 )
 @pytest.mark.parametrize("gpus", [1, None], ids=["beside a GPU", "without any"])
-def test_A41_annotations_ask_no_container_runtime_for_gpus(gpus, key, value):
+def test_annotations_ask_no_container_runtime_for_gpus(gpus, key, value):
     raw = pod(container(gpus=gpus))
     raw["metadata"]["annotations"] = {"team": "a", key: value}
     remedy = "Remove the annotation, and request a GPU where the pod needs one."
@@ -175,7 +175,7 @@ def test_other_annotations_are_nobodys_business(key, value):
     assert messages(RULE, raw) == []
 
 
-def test_A41_privileged_pods_are_judged_where_the_toolkit_is_the_default_runtime():
+def test_privileged_pods_are_judged_where_the_toolkit_is_the_default_runtime():
     raw = pod(container(**PRIVILEGED))
     assert messages(RULE, raw, {"nvidiaIsDefaultRuntime": True}) == [
         "spec.containers[trainer].securityContext.privileged: is privileged under the NVIDIA runtime, the default one "
@@ -187,7 +187,7 @@ def test_A41_privileged_pods_are_judged_where_the_toolkit_is_the_default_runtime
     )
 
 
-def test_A41_a_runtime_class_of_another_name_is_known_by_its_handler():
+def test_a_runtime_class_of_another_name_is_known_by_its_handler():
     raw = pod(container(**PRIVILEGED), runtimeClassName="fast")
     facts = Cluster(runtime_classes={"fast": RuntimeClass("fast", "nvidia")})
     assert [one.where for one in violations(RULE, raw, IMAGES_MAY, facts)] == [
@@ -199,7 +199,7 @@ def test_A41_a_runtime_class_of_another_name_is_known_by_its_handler():
 GPU_NODE = Cluster(nodes=[NodeClass(labels={}, gpu_resources=frozenset({"nvidia.com/gpu"}))])
 
 
-def test_A41_a_made_up_resource_on_a_node_by_name_is_no_gpu():
+def test_a_made_up_resource_on_a_node_by_name_is_no_gpu():
     """Its kubelet drops what the node does not have, and starts the containers that then count as asking for GPUs."""
     raw = pod(container(gpus=1, resource="nvidia.com/X"), nodeName="gpu-1")
     assert [str(one) for one in violations(RULE, raw, facts=GPU_NODE)] == [
@@ -210,7 +210,7 @@ def test_A41_a_made_up_resource_on_a_node_by_name_is_no_gpu():
 
 
 @pytest.mark.parametrize("resource", [DEVICE_CLASSES + "gpu.nvidia.com", "intel.com/gpu"])
-def test_A41_what_dra_gives_is_not_given_on_a_node_by_name(resource):
+def test_what_dra_gives_is_not_given_on_a_node_by_name(resource):
     """Nobody but the scheduler makes the claim; under the NVIDIA runtime the image then decides on all GPUs."""
     raw = pod(container(gpus=1, resource=resource), nodeName="gpu-1")
     assert [one.where for one in violations(RULE, raw, facts=GPU_NODE)] == ["spec.nodeName"]

@@ -61,7 +61,7 @@ PLAIN = Rule(key="plain", promise="It promises.", settings=RuleSettings, validat
 def test_a_rule_without_settings_of_its_own_says_so() -> None:
     text = rules_reference({"Plain": [PLAIN]})
     assert "This rule has no settings of its own." in text
-    assert "| [`plain`](#plain) | It promises. | validates pods |" in text
+    assert "- [`plain`](#plain) validates pods. It promises." in text
 
 
 class OfItsOwn(RuleSettings):

@@ -1,22 +1,18 @@
 """Containers request GPUs in whole numbers, in `resources.limits`, and no more of them than the policy allows.
 
-GPUs in `spec.resources`, of the pod as a whole, are a violation: Kubernetes takes only cpu, memory and huge pages
-there.
+GPUs in `spec.resources` are a violation: Kubernetes takes only cpu, memory and huge pages there. GPUs by a resource
+claim (DRA) count against both maxima, if it is known when the pod is created: of alternatives the one with most GPUs,
+and all GPUs of a node (`allocationMode: All`) as one, with a warning unless ResourceSlices show that no node has too
+many. Of single requests of a claim only the smallest count for a container. A pod may have 128 claims, and a claim 32
+different alternatives with 512 characters of device classes; more is a violation. Claims and templates with more GPUs
+than a pod may have are refused when they are applied.
 
-GPUs by a resource claim (DRA) count against both maxima, if the claim is known when the pod is created: of alternatives
-the one with most GPUs, and all GPUs of a node (`allocationMode: All`) as one, with a warning unless ResourceSlices show
-that no node has too many. Of a container that names single requests of a claim only the smallest are certain. A pod may
-have 128 claims, and a claim 32 different alternatives with 512 characters of device classes; more is a violation.
-Claims and templates with more GPUs than a pod may have are refused when they are applied. A resource that opens all
-GPUs of a node, such as `gpu.intel.com/i915_monitoring`, may be as many GPUs as the largest node has, or 8 where no node
-lists any: more than the maximum is a violation, and less a warning.
+A resource that opens all GPUs of a node, such as `gpu.intel.com/i915_monitoring`, may be as many as the largest node
+has, or 8 where no node lists any: more than the maximum is a violation, and less a warning. Units count by `weights` of
+`gpuQuota`, and a share by time-slicing or MPS as its part of a GPU, if all nodes that the pod could run on say so: 9 of
+24 shares are 3/8.
 
-Units count by `weights` of `gpuQuota`, here too. Where the labels of all nodes that the pod could run on say that GPUs
-are shared by time-slicing or MPS, a share counts as its part of a GPU: 9 of 24 shares are 3/8. Where some of these
-nodes have whole GPUs, or do not say how many pods share one, it counts as a whole GPU.
-
-Not counted are claims beyond the first 4,096 of a namespace, and device classes of unknown names that a container
-requests as extended resources.
+Not counted are claims beyond the first 4,096 of a namespace, and device classes of unknown names in `resources`.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,19 +1,18 @@
 """A namespace never uses more GPUs than its quota, which may limit GPUs of all kinds, each model and each resource.
 
 Usage is counted in an object of the API server, so it is exact with any number of replicas. A MIG slice counts as a
-part of its GPU: the smallest slice of an H100 is 1/7. Where the labels of nodes say that `nvidia.com/gpu` is a MIG
-slice (strategy `single`) or a share (time-slicing, MPS), a unit counts as this part of a GPU.
+part of its GPU (the smallest slice of an H100 is 1/7), and so does a unit of `nvidia.com/gpu` that the labels of nodes
+call a MIG slice or a share.
 
 The model of a pod follows from its nodeSelector and required node affinity, or else from the labels of the nodes that
 it could be scheduled to, whatever their taints. A pod that could run on several models counts against the limit of
-each, and its units as the largest part that they could be: `nvidia.com/mig-1g.10gb` is 1/7 of an H100, and 1/4 if it
-may be one of an A100 of 40 GB. A pod keeps what it counted when it was created until it is on a node; from then on it
-counts what its node has. A node whose labels are missing or contradict each other leaves the model open, and has whole
-GPUs. Declare pools of whole GPUs that may have no node under `nodePools`: nobody else knows of them.
+each, and its units as the largest part that they could be: `nvidia.com/mig-1g.10gb` is 1/4 if it may be one of an A100
+of 40 GB. Once the pod is on a node, it counts what this node has. A node whose labels are missing or contradict each
+other leaves the model open, and has whole GPUs; so declare pools that may have no node under `nodePools`.
 
 GPUs by resource claims count as well: a pod brings what its templates request, and a claim that somebody makes counts
-until it is deleted. [GPUs by DRA](dra.md#quotas) has the details. A [quota that several namespaces
-share](#shared-quotas) is declared in `_quotas.yaml`.
+until it is deleted ([GPUs by DRA](dra.md#quotas)). `_quotas.yaml` declares [quotas that several namespaces
+share](#shared-quotas).
 """
 
 import re
@@ -84,8 +83,8 @@ class Settings(TableSettings):
     """Settings of `gpuQuota`."""
 
     models: Mapping[ModelName, Labels] = Field(default_factory=dict)
-    """Which of the platform's own node labels stand for which GPU model: names of models, each with label keys and
-    lists of values or globs. Built-in models also keep their known labels; any other name becomes a new model."""
+    """Which node labels of the platform stand for which GPU model: names, each with label keys and lists of values or
+    globs. Built-in models also keep their known labels; any other name becomes a new model."""
     weights: Mapping[GpuResource, Weight] = Field(default_factory=dict)
     """How many GPUs one unit of a resource counts as: `{"nvidia.com/gpu.shared": "1/4"}`. Unset: a MIG slice is 1/(most
     slices of its profile on one GPU), an AMD partition 1/(partitions in its mode), a share 1/(replicas) if the labels

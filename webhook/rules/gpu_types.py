@@ -1,25 +1,20 @@
 """GPU pods run only on GPUs of the kinds that their namespace may use, with as much memory as they need.
 
 `allowed` and `denied` name models such as `T4`, families such as `A100`, MIG profiles such as `1g.10gb`, and resources
-such as `nvidia.com/mig-*`. A pod that selects a model, or requests a resource, which it may not use is refused. A pod
-that leaves its model open is kept off all nodes whose GPUs it may not use, whatever their taints, and is refused if it
-could land on no others, or if no label tells these nodes from others. Where `allowed` is set and a label names the GPU
-of every suitable node, the pod is held to these values, so that nodes which come later are no way around the policy;
-autoscalers make no nodes for labels that they do not know, so where they make nodes only a label of theirs holds pods.
-
-Nodes say their model by the labels of GPU Feature Discovery, of AMD's and Intel's device plugins, and of clouds, or
-else by people's own labels and the machine type. Nodes that say none, or one that no table knows, stay eligible:
-declare pools that scale from zero in `nodePools`.
+such as `nvidia.com/mig-*`. A pod that selects or requests what it may not use is refused. A pod that leaves its model
+open is kept off nodes whose GPUs it may not use, whatever their taints, and is refused if it could land on no others,
+or if no label tells these apart. Where `allowed` is set and a label names the GPU of every suitable node, the pod is
+held to these values, so that nodes which come later are no way around it; where autoscalers make nodes, only a label
+that they know holds pods. Nodes that say no model, by a label or their machine type, stay eligible: declare pools that
+scale from zero in `nodePools`.
 
 The annotation `gpupolicy.dev/gpu-memory: 40Gi` on a pod asks for GPUs with so much memory, and `memory` bounds it for
-all pods. What counts is what the pod gets: the size of a MIG profile, a GPU's size in `nvidia.com/gpu.memory` or else
-of its model, and a share's part of that. GPUs report less than their name says, so 8 percent less, or more, is the same
-size: a GPU of 40 GB has 40Gi. Nodes with less than the annotation asks for, which no label tells apart, only warn.
+all pods. What counts is what the pod gets: the size of a MIG profile, of a GPU by `nvidia.com/gpu.memory` or its model,
+or a share's part of it. GPUs report less than their name says: 8 percent are no difference, and one of 40 GB has 40Gi.
+Nodes with less than the annotation asks for, which no label tells apart, only warn.
 
-A resource claim (DRA) is refused with its pods if it can give only models that pods may not use: by the `productName`
-that it or its DeviceClass selects, or because ResourceSlices show no other GPU of the class. So is a pod that requests
-such a class in `resources`. No claim is steered. Labels of `gpuQuota.models`, and models of `deviceClasses`, are not
-read here.
+A resource claim (DRA), or a device class in `resources`, is refused if it can give only models that pods may not use:
+by the `productName` that it or its DeviceClass selects, or by ResourceSlices. No claim is steered.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -77,24 +72,24 @@ class MemorySettings(CamelModel):
     """How much memory one unit of a GPU resource may have."""
 
     min: GpuMemorySize | None = None
-    """The least memory, such as 16Gi; a pod may ask for more by its annotation. Unset: any."""
+    """The least; a pod may ask for more by its annotation. Unset: any."""
     max: GpuMemorySize | None = None
-    """The most memory, such as 24Gi; a pod may not ask for more. Unset: any."""
+    """The most; a pod may not ask for more. Unset: any."""
 
 
 class Settings(TableSettings):
     """Settings of `gpuTypes`."""
 
     allowed: Annotated[tuple[GpuKind, ...] | None, Field(examples=[["T4", "L4"]])] = None
-    """The only GPUs that pods may use: names of models or families, MIG profiles, and globs of resource names, such as
-    `[T4, L4, 1g.10gb, "amd.com/*"]`. Unset: all. `["*"]` allows all where the default file names some."""
+    """The only GPUs that pods may use: models or families, MIG profiles, and globs of resource names, such as `[T4, L4,
+    1g.10gb, "amd.com/*"]`. Unset: all; `["*"]` where the default file names some."""
     denied: tuple[GpuKind, ...] = ()
-    """GPUs that pods may not use, in the same words. A GPU that is both allowed and denied is denied."""
+    """GPUs that pods may not use, in the same words; it takes precedence."""
     memory: MemorySettings = Field(default_factory=MemorySettings)
     """How much memory the GPUs, slices or shares of pods may have: `{min: 16Gi, max: 24Gi}`."""
     prefer: tuple[GpuModelName, ...] = ()
-    """Models and families that pods get preferably if they name and prefer none, the best one first: `[T4, L4]`.
-    Karpenter treats preferences as requirements, and drops them where no node satisfies them."""
+    """Models and families that pods prefer if they name none, the best one first: `[T4, L4]`. Karpenter treats
+    preferences as requirements, and drops them where no node satisfies them."""
 
     @model_validator(mode="after")
     def _leaves_gpus(self) -> "Settings":

@@ -1,25 +1,22 @@
 """A GPU pod that no node could ever run is reported with the reason, instead of staying Pending for ever.
 
 What the pod wants is compared with the labels, taints and allocatable resources of all nodes, and of `nodePools`, as if
-they were empty. What is in use does not matter, nor do cordons and the taints of nodes that start, are not ready or
-will be removed. Where an autoscaler makes nodes of new kinds (Karpenter, EKS Auto Mode, GKE Autopilot and
-auto-provisioning, AKS node auto-provisioning, Cast AI), and where nodes start, the pod gets one sentence of advice
-instead. Another value, label or resource is suggested only if the pod would then fit, and a GPU that is selected by the
-label of another cloud is called by its name on these nodes.
+they were empty. What is in use does not matter, nor do cordons and taints of nodes that start, are not ready or will be
+removed. Where an autoscaler makes nodes of new kinds (Karpenter, EKS Auto Mode, GKE Autopilot and auto-provisioning,
+AKS node auto-provisioning, Cast AI), and where nodes start, there is one sentence of advice instead. Another value,
+label or resource is suggested only if the pod would then fit.
 
-Claims by template, and device classes in resources (`deviceclass.resource.kubernetes.io/...`), are impossible if the
-cluster does not have their DeviceClass, if a claim is for more than 32 devices, or if the pod requests more devices of
-a class than any node offers by its ResourceSlices. A DeviceClass that is missing is told when a claim or template is
-applied, too.
+Claims by template, and device classes in resources, are impossible if the cluster does not have their DeviceClass, if a
+claim is for more than 32 devices, or if the pod requests more devices of a class than any node offers by its
+ResourceSlices. A missing DeviceClass is told when a claim or template is applied, too.
 
-These bring a warning in every mode: a claim or template that does not exist yet, if others of its kind are known; a
-claim that cannot be allocated, but may have been allocated earlier; a RuntimeClass or PriorityClass that the cluster
-does not have, if it has others; a RuntimeClass whose handler some of the nodes lack (`status.runtimeHandlers`).
+These warn in every mode: a claim or template that does not exist yet, if others do; a claim that cannot be allocated
+now; a RuntimeClass or PriorityClass that the cluster does not have, if it has others; a RuntimeClass whose handler some
+nodes lack.
 
-Nothing is said where no node and no pool is known, of pods in a queue or behind a scheduling gate, which may still get
-a nodeSelector and tolerations, and of a resource that a DeviceClass gives (`extendedResourceName`), unless
-ResourceSlices show that no node offers so much. Devices by a device class, or by a name with `dra: true`, are not
-compared with what nodes list.
+Nothing is said where no node and no pool is known, of pods in a queue or behind a scheduling gate, and of a resource
+that a DeviceClass gives (`extendedResourceName`), unless ResourceSlices show that no node offers so much. Devices by a
+device class, or by a name with `dra: true`, are not compared with what nodes list.
 """
 
 from collections.abc import Collection, Iterator, Sequence

@@ -1,20 +1,17 @@
 """A container requests at most one unit of a shared GPU, because more units do not give more compute. A policy can keep
 pods off shared GPUs, or small work off whole GPUs.
 
-Shared GPUs and MIG slices are known by their resource (`nvidia.com/gpu.shared`, with `renameByDefault` of NVIDIA's
-device plugin) or by the labels of nodes: those of GPU Feature Discovery, and of Google Kubernetes Engine. Labels that
-are missing or contradict each other are no reason for anything.
+Shared GPUs and MIG slices are known by their resource (`nvidia.com/gpu.shared`) or by labels of GPU Feature Discovery
+and of Google Kubernetes Engine. Labels that are missing or contradict each other decide nothing.
 
-With `failRequestsGreaterThanOne` the plugin refuses more than one unit after the pod is scheduled: it fails with
-`UnexpectedAdmissionError` and stays. So more than one unit is refused where every node that the pod could run on
-refuses it: NVIDIA's plugin does for MPS, unless it is configured otherwise, and GKE's for time-sharing. For other
-time-slicing the pod gets a warning, unless the policy knows the setting. For a pod in a queue or behind a scheduling
-gate all nodes count, whatever their taints.
+More than one unit is refused where the device plugin of every node that the pod could run on refuses it, after the pod
+is scheduled (`UnexpectedAdmissionError`): NVIDIA's does for MPS, unless it is configured otherwise, and GKE's for
+time-sharing. For other time-slicing the pod gets a warning, unless the policy knows the setting. For a pod in a queue
+or behind a scheduling gate all nodes count, whatever their taints.
 
 `isolation` says which units of `nvidia.com/gpu` pods may get: GPUs of their own (`exclusive`), or shares and slices
-(`shared`). A pod is kept off nodes with other units as long as nodes are left, and refused if none is, or if it
-requests a `.shared` resource under `exclusive`. A MIG slice that is not shared is allowed by both. Not judged are GPUs
-by resource claims, of other vendors, and MIG profiles by name.
+(`shared`). A pod is kept off other nodes, and refused if no nodes are left, or if it requests a `.shared` resource
+under `exclusive`. A MIG slice that is not shared is allowed by both. GPUs by resource claims are not judged.
 
 Sources: README.md, api/config/v1/config.go and internal/rm/rm.go of NVIDIA/k8s-device-plugin;
 pkg/gpu/nvidia/gpusharing of GoogleCloudPlatform/container-engine-accelerators, whose plugin allows several units of a

@@ -1,18 +1,13 @@
 """Containers with GPUs get a memory-backed /dev/shm, no larger than the memory that they may use.
 
-GPUs by a resource claim (DRA) count for the containers that use the claim, in the largest number that it may bring, if
-the claim is known when the pod is created. The size follows the largest memory limit of a GPU container that lasts. A
-container that mounts something at /dev/shm, or the node's `/dev` or `/dev/shm`, keeps it.
+GPUs by a resource claim (DRA) count, in the largest number that it may bring, if it is known when the pod is created. A
+container that mounts something at /dev/shm, or the node's `/dev`, keeps it. There is no volume for Windows, nor where
+all nodes that the pod could run on, or its claims, share GPUs by MPS, which has its own /dev/shm; where only some nodes
+do, there is a volume, and a warning. On Google Kubernetes Engine a pod is told that it needs `hostIPC` to reach MPS.
 
-MPS has its own shared memory at /dev/shm. So there is no volume where all nodes that the pod could run on share GPUs by
-MPS, by their labels or by its own node selector, and none for claims whose parameters say so; where only some nodes do,
-there is a volume, and a warning. On Google Kubernetes Engine a pod needs `hostIPC` to reach MPS, which it is told.
-Windows has no memory volumes.
-
-Volumes of authors bring warnings, and never a refusal: one that may hold more than the memory limits of the containers
-which mount it, because what is written to it counts against them; one without any limit, which may take the memory of
-the node (calculateEmptyDirMemorySize in pkg/volume/emptydir of Kubernetes); one on disk; and less than 1Gi for two GPUs
-or more.
+Volumes of authors at /dev/shm bring warnings, and never a refusal: one that may hold more than the memory limits of the
+containers which mount it, one without any limit (calculateEmptyDirMemorySize in pkg/volume/emptydir of Kubernetes), one
+on disk, and less than 1Gi for two GPUs or more.
 
 Sources: internal/plugin/mps.go of NVIDIA/k8s-device-plugin, cmd/gpu-kubelet-plugin/sharing.go of
 NVIDIA/k8s-dra-driver-gpu, Google's guide to MPS, and "Windows storage" of Kubernetes' documentation.

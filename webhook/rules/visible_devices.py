@@ -4,18 +4,14 @@ Looked at is everything by which a container gets GPUs past the device plugin: t
 device files, the container toolkit's list of devices, annotations for container runtimes, and privileges; in pods with
 GPUs as well, because one GPU is easily the key to all GPUs of the node.
 
-In a pod that requests NVIDIA GPUs, containers without such get `NVIDIA_VISIBLE_DEVICES=void`, unless they set the
-variable. So do containers under the NVIDIA runtime with a claim that does not exist yet, or that others may replace
-until the pod starts. Debug containers get none, because nothing can be added to them. Mode `warn` only records a `void`
-that it would add.
-
-A claim that gives GPUs, or that nobody knows yet, requests them as well. Agents that see every GPU on purpose, such as
-exporters, belong into `exempt`; findings about pods that look like agents say so.
+In a pod that requests NVIDIA GPUs, containers without such get `NVIDIA_VISIBLE_DEVICES=void`, unless they set it. So do
+containers under the NVIDIA runtime with a claim that does not exist yet, or may be replaced until the pod starts. Debug
+containers get none. A claim that gives GPUs, or that nobody knows yet, requests them. Agents that see every GPU on
+purpose, such as exporters, belong into `exempt`.
 
 In a pod that requests all GPUs of its node, side containers may see them (`wholeNodes`): a health check by
 NVIDIA_VISIBLE_DEVICES=all, a GPUDirect daemon on GKE by its annotation. Privileged containers and device files are
-violations there, too, because they can outlive the pod, or reach more than GPUs. What an image is called decides
-nothing, because anybody can choose its name.
+violations there, too, because they can outlive the pod, or reach more than GPUs.
 """
 
 import re
@@ -84,9 +80,8 @@ class ExemptAgents(CamelModel):
     namespaces: tuple[NamespaceGlob, ...] = ()
     """Globs of their namespaces."""
     images: tuple[Annotated[str, Field(min_length=1, max_length=512)], ...] = ()
-    """Globs of their images as pods name them, with or without tag, such as `nvcr.io/nvidia/k8s/dcgm-exporter`. `*`
-    takes no slash, and `**` does. Name a registry that tenants cannot write to: a container with such an image may use
-    every GPU."""
+    """Globs of their images as pods name them, such as `nvcr.io/nvidia/k8s/dcgm-exporter`; `*` takes no slash, `**`
+    does. Name a registry that tenants cannot write to."""
 
     @cached_property
     def _testers(self) -> tuple[Callable[[str], object], ...]:
@@ -103,34 +98,28 @@ class Settings(InjectionSettings):
     """Settings of `visibleDevices`. If a reaction is `deny`, the rule's mode decides what happens to the pod."""
 
     runtime_classes: tuple[Annotated[str, Field(min_length=1)], ...] = ("nvidia", "nvidia-cdi", "nvidia-legacy")
-    """Globs of names or handlers of the RuntimeClasses of NVIDIA's container toolkit, under which a variable of the pod
-    or of its image decides which GPUs a container sees."""
+    """Globs of names or handlers of the RuntimeClasses of NVIDIA's container toolkit."""
     nvidia_is_default_runtime: bool = False
     """Whether the toolkit also runs for pods without runtimeClassName, as after `nvidia-ctk runtime configure
     --set-as-default`. Set webhook.nvidiaIsDefaultRuntime of the chart alike; otherwise such pods are not sent."""
     privileged: Reaction = Reaction.DENY
-    """Privileged containers, debug containers included, in pods that request GPUs or are under the NVIDIA runtime: they
-    see every GPU of their node. `deny`, `warn` or `allow`."""
+    """Privileged containers, debug containers included, in pods that request GPUs or are under the NVIDIA runtime."""
     device_files: Reaction = Reaction.DENY
-    """Volumes of GPU device files, or of the root directory of a driver that runs in a container: `deny`, `warn` or
-    `allow`."""
+    """Volumes of GPU device files, or of the root directory of a driver that runs in a container."""
     annotations: Reaction = Reaction.DENY
-    """Annotations that ask a container runtime or its plugins for devices, such as cdi.k8s.io/*: `deny`, `warn` or
-    `allow`."""
+    """Annotations that ask a container runtime or its plugins for devices, such as cdi.k8s.io/*."""
     env_from: Reaction = Reaction.WARN
     """ConfigMaps and Secrets in envFrom that may set NVIDIA_VISIBLE_DEVICES, in containers with GPUs, and in others
-    under the NVIDIA runtime that do not set it in env; nobody sees what they hold. `deny`, `warn` or `allow`."""
+    under the NVIDIA runtime that do not set it in env; nobody sees what they hold."""
     debug_containers: Reaction = Reaction.DENY
-    """Debug containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image: `deny`, `warn` or
-    `allow`."""
+    """Debug containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image."""
     images: Reaction = Reaction.DENY
     """Other containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image and request no GPU, in
-    pods that get no `void`. With a CUDA image they see every GPU, unless the toolkit accepts the variable from
-    privileged containers only. `deny`, `warn` or `allow`."""
+    pods that get no `void`. With a CUDA image they see every GPU, unless the toolkit takes the variable from privileged
+    containers only."""
     whole_nodes: Reaction = Reaction.ALLOW
-    """NVIDIA_VISIBLE_DEVICES and devices.gke.io/* in pods that request all GPUs of every node that they could run on:
-    `allow`, `warn`, or `deny`, which treats them as in other pods. Write `deny` if nodes with more GPUs may join that
-    `nodePools` does not declare."""
+    """NVIDIA_VISIBLE_DEVICES and devices.gke.io/* in pods that request all GPUs of every node that they could run on;
+    `deny` treats them as in other pods. Write it if nodes with more GPUs may join that `nodePools` does not declare."""
     exempt: ExemptAgents = Field(default_factory=ExemptAgents)
     """What this rule leaves alone: `{namespaces: [monitoring], images: [nvcr.io/nvidia/k8s/dcgm-exporter]}`."""
 

@@ -79,11 +79,11 @@ def _page() -> str:
 
 
 def _overview(groups: Groups) -> str:
-    """A table of all rules, in the order in which messages and patches name them."""
-    lines = ["| Rule | Promise | What the rule does |\n|---|---|---|\n"]
+    """A list of all rules, in the order in which messages and patches name them."""
+    lines = []
     for title, rules in groups.items():
-        lines.append(f"| **{title}** | | |\n")
-        lines += (f"| [`{rule.key}`](#{rule.key.lower()}) | {rule.promise} | {_ways(rule)} |\n" for rule in rules)
+        lines.append(f"- **{title}**\n")
+        lines += (f"  - [`{rule.key}`](#{rule.key.lower()}) {_ways(rule)}. {rule.promise}\n" for rule in rules)
     return "".join(lines)
 
 
@@ -165,7 +165,7 @@ def _list(schema: Schema, keys: Sequence[str]) -> str:
     for key in keys:
         part = schema["properties"][key]
         values = _value(part) + (", required" if key in required else "")
-        values += f"; default {_code(part['default'])}" if "default" in part else ""
+        values += f"; default {_code(part['default'])}" if part.get("default", "") not in ("", [], {}) else ""
         lines.append(f"- `{key}` ({values}): {part.get('description', '')}")
     return "\n".join(lines) + "\n"
 
@@ -181,8 +181,6 @@ def _value(part: Schema) -> str:
 
 
 def _code(value: Any) -> str:
-    if value in ("", [], {}):
-        return "empty"
     if isinstance(value, str):
         return f"`{value}`"
     return f"`{in_one_line(value) if isinstance(value, list | dict) else json.dumps(value)}`"
