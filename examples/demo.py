@@ -125,6 +125,7 @@ def _show(file: Path, client: Client, console: Console) -> None:
     console.rule(Text(f"kubectl apply -f examples/{file.name}", style="bold"), align="left")
     console.print(Text(text.splitlines()[0], style="dim"))
     before = copy.deepcopy(manifest)
+    changed: list[str] = []
     warnings: list[str] = []
     for path in ("/mutate", "/validate") if manifest["kind"] == "Pod" else ("/workloads",):
         response = client.ask(path, manifest)
@@ -132,14 +133,16 @@ def _show(file: Path, client: Client, console: Console) -> None:
         if not response["allowed"]:
             break
         if "patch" in response:
-            manifest = jsonpatch.apply_patch(manifest, json.loads(base64.b64decode(response["patch"])))
+            patch = json.loads(base64.b64decode(response["patch"]))
+            changed += [operation["path"] for operation in patch]
+            manifest = jsonpatch.apply_patch(manifest, patch)
     for warning in warnings:
         console.print(Text(f"Warning: {warning}", style="yellow"))
     name = f"{manifest['kind']} {manifest['metadata']['namespace']}/{manifest['metadata']['name']}"
     if not response["allowed"]:
         console.print(Text(f"{name} refused\n{response['status']['message']}", style="red"))
-    elif manifest == before:
-        console.print(Text(f"{name} created, unchanged", style="green"))
+    elif all(path.startswith("/metadata/annotations") for path in changed):
+        console.print(Text(f"{name} created, unchanged{' but for its annotation' * bool(changed)}", style="green"))
     else:
         console.print(Text(f"{name} created, completed:", style="green"))
         _diff(before, manifest, console)

@@ -180,7 +180,7 @@ def test_the_demo_shows_every_example_and_ends_by_itself() -> None:
     assert [file.name for file in FILES if f"kubectl apply -f examples/{file.name} " not in done.stdout] == []
     became = [line for line in done.stdout.splitlines() if line.startswith(("Pod ", "Deployment "))]
     assert became == [
-        "Pod research/needs-nothing created, unchanged",
+        "Pod research/needs-nothing created, unchanged but for its annotation",
         "Pod team-vision/finetune created, completed:",
         "Pod research/requests-only refused",
         "Pod team-notebooks/too-many refused",
