@@ -13,7 +13,7 @@ from tests.facts.fake_api_server import CLAIMS, PODS, FakeApiServer, always, fak
 from tests.facts.pod_samples import AT, deleted, stored, uid
 from tests.facts.test_pod_source import QUICK
 from tests.quota.claim_samples import Classes
-from webhook.facts.claim_source import PodsAndClaims
+from webhook.facts.pod_source import PodsAndClaims
 from webhook.kubernetes.api_server import ApiServer
 from webhook.ledger.entries import reservation_key
 from webhook.ledger.ledger_store import LedgerError, entered_demand

@@ -10,8 +10,8 @@ from webhook.commands.inputs import facts_of, inventory_of, load_policies, manif
 from webhook.commands.options import INVENTORY, KUBECONFIG, POLICIES, STRICT
 
 if TYPE_CHECKING:
-    from webhook.facts.claim_source import PodsAndClaims
     from webhook.facts.facts import ClusterFacts
+    from webhook.facts.pod_source import PodsAndClaims
     from webhook.facts.static_pods import StaticPods
     from webhook.model.accelerators import Accelerators
 
@@ -80,7 +80,7 @@ def _facts_and_pods(
     facts = facts_of(None, kubeconfig, accelerators)
     if kubeconfig is None:
         return facts, StaticPods()
-    from webhook.facts.claim_source import PodsAndClaims
+    from webhook.facts.pod_source import PodsAndClaims
     from webhook.kubernetes.api_server import ApiServer
 
     return facts, PodsAndClaims(ApiServer(kubeconfig), accelerators=accelerators)

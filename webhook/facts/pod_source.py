@@ -1,18 +1,31 @@
-"""The GPU pods of a cluster: a watch keeps them current, and consistent lists read them at one moment.
+"""The GPU pods and the resource claims of a cluster, as ledgers see them.
 
-Events of the watch may be late, so they admit no pod: they say which entries of a ledger may go, and the names of pods
+Watches keep them current, and consistent lists read them at one moment: the API server answers these lists from its
+storage, not from its caches.
+
+Events of a watch may be late, so they admit no pod: they say which entries of a ledger may go, and the names of pods
 for messages.
 """
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from functools import partial
 from typing import Any
 
-from webhook.facts.facts import FactsStatus
-from webhook.facts.gpu_pods import COUNTING, counting_uid, stored_from_raw, uid_of
-from webhook.facts.live import STALE_AFTER_SECONDS, status_of
+from webhook.facts.facts import ClusterFacts, FactsStatus
+from webhook.facts.gpu_pods import (
+    COUNTING,
+    StoredPod,
+    counted_once,
+    counting_uid,
+    placed,
+    stored_claim,
+    stored_from_raw,
+    uid_of,
+    uid_or_none,
+)
+from webhook.facts.live import CLAIMS, STALE_AFTER_SECONDS, claim_paths, status_of
 from webhook.facts.pod_cache import PodCache, is_covered
 from webhook.kubernetes.api_errors import AnswerError, ApiServerError
 from webhook.kubernetes.api_paths import CORE, path_of
@@ -21,6 +34,7 @@ from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList
 from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
 from webhook.ledger.ledger_store import GpuPod, LedgerError
 from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.claims import CLAIM
 from webhook.model.globs import is_glob
 
 PODS = path_of(CORE, "pods")
@@ -133,31 +147,25 @@ _UNCERTAIN_SECONDS = 2.0
 """The API server reports its time in whole seconds, and answers take time."""
 
 
-class LivePods(PodCache):
-    """Implements `webhook.ledger.ledger_store.Pods` for a cluster. Threads may share it.
+class _Followed(PodCache):
+    """Objects that a watch keeps current. Threads may share it. Before `start` only the consistent lists send requests.
 
-    Before `start` only the consistent lists send requests.
+    `now` is the API server's clock.
     """
+
+    watch: Watch
 
     def __init__(
         self,
         server: ApiServer,
-        *,
-        accelerators: Accelerators = BUILT_IN,
-        timing: WatchTiming | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float],
+        clock: Callable[[], float],
+        accelerators: Accelerators,
+        read: Callable[..., StoredPod],
     ) -> None:
-        def now() -> float:
-            """The API server's clock or a little behind it, so that no pod stops counting too early."""
-            return server.now() - _UNCERTAIN_SECONDS
-
-        super().__init__(now, clock, partial(stored_from_raw, accelerators=accelerators))
-        lists = PodLists(server, now, accelerators)
-        self.stored_now, self.has_namespace = lists.stored, lists.has_namespace
-        self.live_now, self.list_now = lists.live, lists.gpu_pods
+        super().__init__(now, clock, partial(read, accelerators=accelerators))
+        self._lists = PodLists(server, now, accelerators)
         self._started = self._closed = False
-        resource = WatchedResource("pods", PODS, self.replace, self.change, page=PAGE, selector=COUNTING)
-        self.watch = Watch(resource, server, clock, timing)
 
     def start(self) -> None:
         """Begin to follow, in a new thread. Call it after the process has forked; another call does nothing."""
@@ -177,6 +185,164 @@ class LivePods(PodCache):
     def status(self, now: float) -> FactsStatus:
         return status_of((self.watch,), now, STALE_AFTER_SECONDS)
 
+
+class LivePods(_Followed):
+    """Implements `webhook.ledger.ledger_store.Pods` for the pods of a cluster."""
+
+    def __init__(
+        self,
+        server: ApiServer,
+        *,
+        accelerators: Accelerators = BUILT_IN,
+        timing: WatchTiming | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        def now() -> float:
+            """The API server's clock or a little behind it, so that no pod stops counting too early."""
+            return server.now() - _UNCERTAIN_SECONDS
+
+        super().__init__(server, now, clock, accelerators, stored_from_raw)
+        self.stored_now, self.has_namespace = self._lists.stored, self._lists.has_namespace
+        self.live_now, self.list_now = self._lists.live, self._lists.gpu_pods
+        resource = WatchedResource("pods", PODS, self.replace, self.change, page=PAGE, selector=COUNTING)
+        self.watch = Watch(resource, server, clock, timing)
+
     def is_known(self) -> bool:
         health = self.watch.health
         return health.loaded and health.following and not self._closed
+
+
+class LiveClaims(_Followed):
+    """The resource claims of a cluster that may give GPUs, as last reported.
+
+    A claim counts from its creation until it is deleted: its devices may be reserved all that time.
+    """
+
+    def __init__(
+        self, server: ApiServer, accelerators: Accelerators, timing: WatchTiming | None, clock: Callable[[], float]
+    ) -> None:
+        super().__init__(server, server.now, clock, accelerators, stored_claim)
+        path, *elsewhere = claim_paths(CLAIMS[CLAIM])
+        resource = WatchedResource(
+            CLAIMS[CLAIM],
+            path,
+            self.replace,
+            self.change,
+            optional=True,
+            page=PAGE,
+            elsewhere=tuple(elsewhere),
+            refused=lambda: None,
+            is_dispensable=True,
+        )
+        self.watch = Watch(resource, server, clock, timing)
+
+    def is_known(self) -> bool:
+        """Whether claims are followed now, or cannot be: the API server does not have them, or does not show them."""
+        health = self.watch.health
+        return health.loaded and (health.following or not health.is_served)
+
+    def live_now(self, namespaces: Collection[str], seconds: float) -> Set[bytes]:
+        """The uids of the claims in these namespaces, read after the call began. Raises LedgerError.
+
+        A claim that is being deleted exists, however long that takes: its devices are reserved. Where claims cannot be
+        read, all that were seen are taken to exist.
+        """
+        if not self.watch.health.is_served:
+            return {one.uid for name in namespaces for one in self.seen(name)}
+        found = self._lists.metadata(self.watch.path, namespaces, seconds)
+        return {uid for raw in found if (uid := uid_or_none(raw)) is not None}
+
+    def list_now(self, patterns: Collection[str], seconds: float) -> Iterator[GpuPod]:
+        """The claims in namespaces with these names and globs, read after the call began. Raises LedgerError."""
+        if not self.watch.health.is_served:
+            yield from (claim for claim in self.seen() if is_covered(claim.namespace, patterns))
+            return
+        for raw in self._lists.objects(self.watch.path, patterns, seconds):
+            try:
+                claim = self._read_object(raw).gpu_pod
+            except ValueError:
+                continue
+            if claim is not None and is_covered(claim.namespace, patterns):
+                yield claim
+
+
+class PodsAndClaims:
+    """Implements `webhook.ledger.ledger_store.Pods` for the pods and the resource claims of a cluster.
+
+    Before `start` only the consistent lists send requests. Threads may share it.
+    """
+
+    def __init__(
+        self,
+        server: ApiServer,
+        *,
+        accelerators: Accelerators = BUILT_IN,
+        timing: WatchTiming | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._pods = pods = LivePods(server, accelerators=accelerators, timing=timing, clock=clock)
+        self._claims = LiveClaims(server, accelerators, timing, clock)
+        self._cluster: Callable[[], ClusterFacts | None] = lambda: None
+        self.named, self.stored_now, self.has_namespace = pods.named, pods.stored_now, pods.has_namespace
+
+    def know(self, cluster: Callable[[], ClusterFacts | None]) -> None:
+        self._cluster = cluster
+
+    def listen(self, gone: Callable[[], None]) -> None:
+        """Call `gone` in the thread of a watch after pods or claims are gone. It has to be quick."""
+        self._pods.listen(gone)
+        self._claims.listen(gone)
+
+    def start(self) -> None:
+        self._pods.start()
+        self._claims.start()
+
+    def close(self) -> None:
+        self._claims.watch.stop()
+        self._pods.close()
+        self._claims.close()
+
+    def status(self, now: float) -> FactsStatus:
+        return status_of((self._pods.watch, self._claims.watch), now, STALE_AFTER_SECONDS)
+
+    def is_known(self) -> bool:
+        return self._pods.is_known() and self._claims.is_known() and self._cluster() is not None
+
+    def live_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """The uids of pods and claims that counted when they were last reported, and of reservations still needed."""
+        return (self._pods.live_among(uids) | self._claims.live_among(uids)) - self._taken_over(uids)
+
+    def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """The uids of pods and claims that no longer count, and of reservations that are not needed any more."""
+        return self._pods.gone_among(uids) | self._claims.gone_among(uids) | self._taken_over(uids)
+
+    def has_any_in(self, namespace: str) -> bool:
+        return self._pods.has_any_in(namespace) or self._claims.has_any_in(namespace)
+
+    def seen(self, namespace: str | None = None) -> Iterable[GpuPod]:
+        return list(self._counted(self._pods.seen(namespace), self._claims.seen(namespace)))
+
+    def live_now(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:
+        """The uids of all that counts in these namespaces, read after the call began. Raises LedgerError."""
+        until = self._clock() + seconds
+        pods = self._pods.live_now(namespaces, seconds)
+        claims = self._claims.live_now(namespaces, max(0.0, until - self._clock()))
+        reserved = self._pods.reserved_by(pods)
+        return pods | claims | (reserved - self._claims.taken_over(reserved))
+
+    def list_now(self, patterns: Collection[str], seconds: float) -> Iterable[GpuPod]:
+        """All that counts in these namespaces, read after the call began. Raises LedgerError, also in the middle."""
+        until = self._clock() + seconds
+        pods = list(self._pods.list_now(patterns, seconds))
+        return self._counted(pods, self._claims.list_now(patterns, max(0.0, until - self._clock())))
+
+    def _taken_over(self, uids: Set[bytes]) -> Set[bytes]:
+        """Those of these entries whose room a claim has taken over, so that the claim counts in their place."""
+        standing = self._claims.standing_for(uids)
+        pods = {one.extends for one in standing if one.uid in uids and self._pods.is_in(one.extends, one.namespace)}
+        return self._claims.taken_over(uids) | pods
+
+    def _counted(self, pods: Iterable[GpuPod], claims: Iterable[GpuPod]) -> Iterator[GpuPod]:
+        cluster = self._cluster()
+        return counted_once(placed(pods, cluster), claims, cluster)

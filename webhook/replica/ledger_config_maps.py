@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.admission.quota_service import QuotaParts
-from webhook.facts.claim_source import PodsAndClaims
+from webhook.facts.pod_source import PodsAndClaims
 from webhook.facts.static_pods import StaticPods
 from webhook.kubernetes.api_errors import ApiServerError, ConflictError
 from webhook.kubernetes.api_paths import CORE, delete_options, path_of
