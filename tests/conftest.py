@@ -2,7 +2,9 @@
 
 import gc
 import os
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,8 @@ from tests.shared_servers import SharingScheduler, shared_by
 
 os.environ.setdefault("GOGC", "400")
 """Commands written in Go, such as kubectl, helm and promtool, end before their garbage is worth looking for."""
+os.environ.update(re.findall(r"\b(MALLOC_\w+)=(\d+)", Path(__file__).parents[1].joinpath("Dockerfile").read_text()))
+"""Replicas give freed memory back as those of the image do."""
 
 settings.register_profile("without a clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("without a clock")

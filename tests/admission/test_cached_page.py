@@ -19,7 +19,7 @@ class Maker:
         return b"%d" % self.made
 
 
-def test_A38_a_page_is_made_once_a_second():
+def test_a_page_is_made_once_a_second():
     make, clock = Maker(), Clock()
     page = CachedPage(make, clock)
     assert [page.get() for _ in range(1000)] == [b"1"] * 1000

@@ -94,7 +94,7 @@ def test_a_claim_for_extended_resources_takes_the_entry_of_its_pod_over(site: Si
         pytest.param(BY_SCHEDULER, extending(6, 2), id="of a pod that has no entry"),
     ],
 )
-def test_A58_any_other_claim_for_extended_resources_has_to_fit(
+def test_any_other_claim_for_extended_resources_has_to_fit(
     site: Site, user: dict[str, Any], raw: dict[str, Any]
 ) -> None:
     assert site.validate(2, 5) == ""

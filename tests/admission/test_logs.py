@@ -91,7 +91,7 @@ def test_a_pod_cannot_make_a_line_of_any_length_it_likes(lines: Any) -> None:
     assert len(json.dumps(line)) < 50_000
 
 
-def test_A48_what_a_caller_writes_is_cut(lines: Any) -> None:
+def test_what_a_caller_writes_is_cut(lines: Any) -> None:
     long = "x" * 1_000_000
     asked = replace(request(pod(1)), uid=long, operation=long, kind=long, namespace=long, name=long)
     logs.log_decision("mutate", asked, UNCONCERNED, 0.001)

@@ -60,7 +60,7 @@ def taken(body: bytes) -> int:
         *(pytest.param(keyed(width), id=f"maps of {width} keys") for width in (1, 5, 6, 11, 22, 43, 40_000)),
     ],
 )
-def test_A39_no_body_takes_more_memory_than_was_thought(body: bytes) -> None:
+def test_no_body_takes_more_memory_than_was_thought(body: bytes) -> None:
     assert taken(body) <= memory_of(body) + 2 * SMALL
 
 
@@ -99,7 +99,7 @@ def heavy() -> bytes:
     return before + of('{"":0}', 600_000) + after
 
 
-def test_A39_a_review_that_would_take_too_much_memory_is_refused_before_it_is_parsed(
+def test_a_review_that_would_take_too_much_memory_is_refused_before_it_is_parsed(
     replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("webhook.admission.endpoint.parse", None)
@@ -113,7 +113,7 @@ def test_A39_a_review_that_would_take_too_much_memory_is_refused_before_it_is_pa
     assert replica.count("gpu_policy_errors_total", reason="bad_request") == 1
 
 
-def test_A39_900000_containers_are_counted_in_the_answer(replica: Replica) -> None:
+def test_900000_containers_are_counted_in_the_answer(replica: Replica) -> None:
     body = json.dumps(review(pod(spec={"containers": [{}] * 900_000})), separators=(",", ":")).encode()
     answer = replica.client.post("/mutate", data=body, content_type="application/json").json["response"]
     assert (answer["allowed"], answer["status"]["code"]) == (False, 422)

@@ -98,7 +98,7 @@ def decide(metrics: Metrics, namespace: str, operation: str = "CREATE") -> None:
         metrics.count(phase, asked, replace(UNCONCERNED, answer=replace(UNCONCERNED.answer, is_allowed=False)), 9.0)
 
 
-def test_A28_the_number_of_series_is_bounded_whatever_is_thrown_at_a_replica() -> None:
+def test_the_number_of_series_is_bounded_whatever_is_thrown_at_a_replica() -> None:
     metrics = counted()
     for number in range(10_000):
         decide(metrics, f"namespace-{number}", f"operation-{number}")
@@ -178,7 +178,7 @@ def test_namespaces_beyond_the_bound_are_counted_together() -> None:
     assert found == [4, 2, None, None, 4]
 
 
-def test_A48_only_namespaces_that_exist_have_series() -> None:
+def test_only_namespaces_that_exist_have_series() -> None:
     metrics = Metrics(namespace_series=10)
     metrics.know_namespaces(lambda namespace: namespace.startswith("team-"))
     for namespace in (*(f"made-up-{number}" for number in range(1000)), *(f"team-{number}" for number in range(12))):

@@ -71,7 +71,7 @@ def test_requests_that_concern_no_rule_pass(phase: Any, args: Any, kwargs: Any) 
 
 
 @pytest.mark.parametrize("subresource", ["", "ephemeralcontainers", "resize", "status"])
-def test_A14_pods_are_mutated_on_create_only(subresource: str) -> None:
+def test_pods_are_mutated_on_create_only(subresource: str) -> None:
     assert mutate(pod(2), "UPDATE", old=pod(2), subResource=subresource) is UNCONCERNED
 
 
@@ -82,7 +82,7 @@ def test_workloads_are_left_to_a_phase_of_their_own(phase: Any, kind: str) -> No
 
 
 @pytest.mark.parametrize("phase", [mutate, validate])
-def test_A34_a_mirror_pod_is_skipped_when_the_kubelet_shows_it(phase: Any) -> None:
+def test_a_mirror_pod_is_skipped_when_the_kubelet_shows_it(phase: Any) -> None:
     assert phase(pod(9, annotations=MIRROR), groups=NODES) is UNCONCERNED
 
 
@@ -96,7 +96,7 @@ def test_A34_a_mirror_pod_is_skipped_when_the_kubelet_shows_it(phase: Any) -> No
         pytest.param(NODES, {"mirror": "kubernetes.io/config.mirror"}, id="another annotation"),
     ],
 )
-def test_A34_a_pod_is_not_skipped_for_less(phase: Any, groups: Any, annotations: Any) -> None:
+def test_a_pod_is_not_skipped_for_less(phase: Any, groups: Any, annotations: Any) -> None:
     decision = phase(pod(9, annotations=annotations), groups=groups)
     assert decision.answer.patch or not decision.answer.is_allowed
 
@@ -110,7 +110,7 @@ def test_a_gpu_pod_is_completed() -> None:
     assert patched(pod(2), decision) == decision.outcome.object  # type: ignore[union-attr]  # a pod has an outcome
 
 
-def test_A34_a_pod_with_a_generated_name_is_completed_and_judged_alike() -> None:
+def test_a_pod_with_a_generated_name_is_completed_and_judged_alike() -> None:
     raw = pod(2, generateName="trainer-", uid="")
     del raw["metadata"]["name"]
     decision = mutate(raw, name="")
@@ -119,7 +119,7 @@ def test_A34_a_pod_with_a_generated_name_is_completed_and_judged_alike() -> None
 
 
 @pytest.mark.parametrize("phase", [mutate, validate])
-def test_A34_a_dry_run_is_answered_like_any_other(phase: Any) -> None:
+def test_a_dry_run_is_answered_like_any_other(phase: Any) -> None:
     assert phase(pod(2), dryRun=True) == phase(pod(2))
 
 
@@ -178,14 +178,14 @@ def test_an_update_is_refused_only_for_what_is_new(subresource: str) -> None:
     assert validate(changed, "UPDATE", old=changed, subResource=subresource).result == "allowed"
 
 
-def test_A6_A14_a_pod_being_deleted_can_lose_its_finalizers_while_the_policy_forbids_it() -> None:
+def test_a_pod_being_deleted_can_lose_its_finalizers_while_the_policy_forbids_it() -> None:
     old = pod(9, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["example.com/hold"])
     new = pod(9, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=[])
     assert validate(new, "UPDATE", old=old).result == "allowed"
 
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
-def test_A6_a_pod_being_deleted_is_judged_like_any_other(operation: str) -> None:
+def test_a_pod_being_deleted_is_judged_like_any_other(operation: str) -> None:
     old = pod(2, deletionTimestamp="2026-01-01T00:00:00Z") if operation == "UPDATE" else None
     raw = with_debug_container(pod(2, deletionTimestamp="2026-01-01T00:00:00Z"), env=EXPOSED)
     assert validate(raw, operation, old=old).result == "refused"

@@ -183,7 +183,7 @@ def test_what_no_api_server_would_send_is_refused_and_no_bug(replica: Replica, p
 
 
 @pytest.mark.parametrize("lists", ["[" * 1000 + "]" * 1000, '{"a":' * 1000 + "1" + "}" * 1000], ids=["lists", "maps"])
-def test_A54_what_is_too_deep_to_be_compared_is_refused_and_no_bug(replica: Replica, lists: str) -> None:
+def test_what_is_too_deep_to_be_compared_is_refused_and_no_bug(replica: Replica, lists: str) -> None:
     body = json.dumps(review(config_map() | {"data": "DEEP"}, "UPDATE", old=config_map() | {"data": "DEEP"}))
     deep = body.replace('"DEEP"', f'{{"a.yaml": {lists}}}')
     answer = replica.client.post("/policies", data=deep, content_type="application/json")
@@ -220,7 +220,7 @@ def test_control_characters_of_a_config_map_reach_no_terminal(replica: Replica) 
 
 @pytest.mark.untraced
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in Hypothesis's look at gc
-def test_A24_a_check_that_takes_too_long_is_ended_and_pods_are_answered(replica: Replica) -> None:
+def test_a_check_that_takes_too_long_is_ended_and_pods_are_answered(replica: Replica) -> None:
     """Every two of these globs can claim one namespace, which takes minutes to find out."""
     replica.service.decision_seconds = 0.1
     files = {
@@ -235,7 +235,7 @@ def test_A24_a_check_that_takes_too_long_is_ended_and_pods_are_answered(replica:
     assert replica.ask("/validate", pod(1))["allowed"]
 
 
-def test_A24_policies_are_checked_one_at_a_time_and_no_pod_waits_for_them(
+def test_policies_are_checked_one_at_a_time_and_no_pod_waits_for_them(
     replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_disk, answers = replica.store.on_disk, []

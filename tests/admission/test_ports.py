@@ -23,7 +23,7 @@ def replica(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
         yield running
 
 
-def test_A46_metrics_are_on_their_own_port_alone(replica: Operated) -> None:
+def test_metrics_are_on_their_own_port_alone(replica: Operated) -> None:
     status, text = replica.page("/metrics", METRICS_PORT)
     assert (status, "\ngpu_policy_ready 1.0\n" in text) == (200, True)
     status, text = replica.page("/metrics")
@@ -34,7 +34,7 @@ def test_A46_metrics_are_on_their_own_port_alone(replica: Operated) -> None:
 
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate", "/workloads"])
-def test_A46_who_reaches_the_port_of_metrics_gets_no_review_answered(replica: Operated, path: str) -> None:
+def test_who_reaches_the_port_of_metrics_gets_no_review_answered(replica: Operated, path: str) -> None:
     assert ask(replica.connect(port=METRICS_PORT), path, review(pod(9)))[0] == 404
     assert replica.ask(path, review(pod(9)))[0] == 200
 

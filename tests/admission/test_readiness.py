@@ -107,7 +107,7 @@ def test_what_the_server_answers_itself_is_counted_too(replica: Replica, status:
     assert replica.count("gpu_policy_errors_total", reason=reason) == 1
 
 
-def test_A16_a_stale_watch_of_an_api_server_that_answers_turns_unready_and_goes_on_answering(replica: Replica) -> None:
+def test_a_stale_watch_of_an_api_server_that_answers_turns_unready_and_goes_on_answering(replica: Replica) -> None:
     """Readiness steers the traffic away; what still arrives is better answered on the last known facts than refused."""
     replica.facts.state = FactsStatus(True, True, 300.0, True, "nodes: 300 s behind")
     answer = replica.client.get("/readyz")
@@ -128,7 +128,7 @@ def test_an_unreachable_api_server_leaves_the_replica_ready_and_is_shown(replica
     assert "gpu_policy_facts_age_seconds 600.0" in page
 
 
-def test_A15_a_bad_policy_file_leaves_the_replica_ready_on_the_last_good_set_and_is_shown(replica: Replica) -> None:
+def test_a_bad_policy_file_leaves_the_replica_ready_on_the_last_good_set_and_is_shown(replica: Replica) -> None:
     before = replica.store.current.hash
     replica.write(POLICY.replace("maxPerPod", "maxPerPot"))
     replica.store.check()

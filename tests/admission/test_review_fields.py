@@ -48,7 +48,7 @@ def _kind(**parts: str) -> dict[str, Any]:
         pytest.param(_kind(group="g" * 254), "kind.group", id="group of 254 characters"),
     ],
 )
-def test_A45_a_text_that_no_api_server_sends_is_refused_with_place_found_and_allowed(change, place):
+def test_a_text_that_no_api_server_sends_is_refused_with_place_found_and_allowed(change, place):
     with pytest.raises(UnansweredError, match=rf"^request\.{place}: found .*, expected ") as caught:
         _parsed(change)
     assert len(str(caught.value)) < 400
@@ -75,6 +75,6 @@ def test_what_api_servers_send_is_read(change):
     assert _parsed(change) is not None
 
 
-def test_A45_the_number_of_groups_is_bounded():
+def test_the_number_of_groups_is_bounded():
     with pytest.raises(UnansweredError, match=f"found {MOST_GROUPS + 1} groups, expected {MOST_GROUPS} at most"):
         _parsed({"userInfo": {"groups": ["g"] * (MOST_GROUPS + 1)}})

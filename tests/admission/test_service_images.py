@@ -51,7 +51,7 @@ def test_both_phases_ask_about_the_images_of_a_gpu_pod_for_its_namespace(phase: 
 
 
 @pytest.mark.parametrize("phase", ["mutate", "validate", "workloads"])
-def test_A48_a_dry_run_goes_by_what_is_known_of_images_and_has_none_looked_up(phase: str) -> None:
+def test_a_dry_run_goes_by_what_is_known_of_images_and_has_none_looked_up(phase: str) -> None:
     images = Remembering()
     service = Service(PolicyStore(ROOT / "policies"), StaticFacts(FACTS), Metrics(), images)
     asked: Any = getattr(service, phase)

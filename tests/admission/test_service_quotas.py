@@ -36,7 +36,7 @@ def test_a_refusal_names_pods_of_the_namespace_and_of_no_other(site: Site) -> No
     )
 
 
-def test_A46_a_refusal_that_names_nobody_says_what_was_asked_and_what_the_limit_is(tmp_path: Path) -> None:
+def test_a_refusal_that_names_nobody_says_what_was_asked_and_what_the_limit_is(tmp_path: Path) -> None:
     site = Site(tmp_path, tells_usage=False)
     shared_quotas_file(site.directory, {"name": "all", "namespaces": ["*"], "gpus": 67})
     site.policies.check()
@@ -50,7 +50,7 @@ def test_A46_a_refusal_that_names_nobody_says_what_was_asked_and_what_the_limit_
     assert not [word for word in ("running", "foreign", "other", "used", "66", "(") if word in said]
 
 
-def test_A48_a_namespace_with_a_stored_pod_is_known(site: Site) -> None:
+def test_a_namespace_with_a_stored_pod_is_known(site: Site) -> None:
     assert [site.desk.has_pods_in(name) for name in (NAMESPACE, "other", "made-up")] == [True, True, False]
 
 
@@ -68,7 +68,7 @@ def test_a_pod_without_a_uid_goes_by_that_of_its_request(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("gpus", "message"), [(2, ""), (3, FULL)], ids=["fits", "does not"])
-def test_A34_a_dry_run_gets_the_same_answer_and_leaves_nothing(site: Site, gpus: int, message: str) -> None:
+def test_a_dry_run_gets_the_same_answer_and_leaves_nothing(site: Site, gpus: int, message: str) -> None:
     assert site.validate(gpus, 1, dryRun=True) == message
     assert MemoryStore.read_all(site.store, 1) == {}, "not even a ledger is begun"
     assert site.validate(gpus, 2) == message

@@ -75,7 +75,7 @@ def test_a_template_of_claims_is_warned_of_or_refused_as_a_workload_is() -> None
 
 
 @pytest.mark.parametrize("deep", ["[" * 1000 + "]" * 1000, '{"a":' * 1000 + "1" + "}" * 1000], ids=["lists", "maps"])
-def test_A54_what_is_too_deep_to_be_compared_with_what_it_was_is_judged(deep: str) -> None:
+def test_what_is_too_deep_to_be_compared_with_what_it_was_is_judged(deep: str) -> None:
     """Custom resources may hold anything, and an answer that is none would have let this one through."""
     raw, old = (custom(spec={"deep": "DEEP", "template": {"spec": pod(gpus)["spec"]}}) for gpus in (9, 1))
     body = json.dumps(review(raw, "UPDATE", old=old)).replace('"DEEP"', deep).encode()

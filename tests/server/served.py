@@ -3,7 +3,6 @@
 Usage: python served.py '{"port": 8443, "cert_file": ..., ...}'; the keys are those of ServerSettings.
 """
 
-import itertools
 import json
 import logging
 import sys
@@ -21,7 +20,6 @@ class Echo:
         self.readiness = b"ready"
         self.working = 0
         self.most = 0
-        self.numbers = itertools.count(1)
         self.lock = threading.Lock()
 
     def __call__(self, environ, start_response):
@@ -42,18 +40,10 @@ class Echo:
         raise RuntimeError("a bug")
 
     def large(self, _environ):
-        return b"x" * 4_000_000
+        return b"x" * 12_000_000
 
     def waited(self, environ):
         return str(environ["webhook.waited"]()).encode()
-
-    def number(self, _environ):
-        """How many have asked for their number so far."""
-        return b"%d" % next(self.numbers)
-
-    def nap(self, _environ):
-        time.sleep(0.1)
-        return b"rested"
 
     def objection(self, environ):
         return environ["webhook.objection"].encode()
@@ -65,11 +55,10 @@ class Echo:
 
     def sleep(self, environ):
         """Sleep, and answer with the largest number of requests that slept at the same time."""
+        environ["webhook.may_block"]()
         with self.lock:
             self.working += 1
             self.most = max(self.most, self.working)
-        if environ["QUERY_STRING"] == "announced":
-            environ["webhook.may_block"]()
         time.sleep(0.5)
         with self.lock:
             self.working -= 1

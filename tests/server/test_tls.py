@@ -186,7 +186,7 @@ def test_a_new_authority_for_clients_is_taken_up_under_connections_that_go_on(tm
         assert kept.ask("/objection")[2] == b""
         authorities.write_bytes(new[0].read_bytes())
         assert server.tls(trusting(server.cert_file, *new)).ask("/objection")[2] == b""
-        with pytest.raises(OSError, match=r"alert|EOF|reset"):  # whichever arrives first
+        with pytest.raises((OSError, EOFError)):  # whichever arrives first
             server.tls(trusting(server.cert_file, *old)).ask("/objection")
         assert kept.ask("/objection")[2] == b""
 

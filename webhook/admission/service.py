@@ -180,6 +180,8 @@ class Service:
 
     def validate(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
         """Answer the validating phase; the only answer that may have to wait, for the ledgers of quotas."""
+        if review.operation == "CREATE" and self.policies.current.quotas_for(review.namespace):
+            budget.may_block()  # before the decision is made, which the server would have made anew
         known = self._with_images(facts, review, budget)
         decision = phases.validate(review, self.policies.current, known, self._clock())
         return reserve(decision, review, self._ledgers, budget)

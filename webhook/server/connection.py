@@ -1,258 +1,366 @@
-"""One connection of a client, and what a client may take: time, memory, and one of a number of connections.
+"""One connection of a client, on the event loop: bytes become requests (httptools), requests become answers.
 
-No step of a connection waits: each does what can be done now, and says what it would wait for. The poller drives
-handshake, request, answer and end of a connection (see `webhook.server.worker`). The API server opens connections ahead
-and leaves them idle, and clients may be slow on purpose; neither may hold a thread.
+Nothing here waits. A client may take time and memory only within bounds: the API server opens connections ahead and
+leaves them idle, and other clients may be slow on purpose.
 """
 
+import asyncio
 import contextlib
+import enum
+import io
 import math
 import socket
 import ssl
 import sys
 import time
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import unquote_to_bytes
 
-from webhook.server.framing import RequestReader
+import httptools
 
-_RECORD = 16_384
-"""Bytes of the largest TLS record; a read of this size never leaves bytes inside OpenSSL, where no poller sees them."""
+from webhook.server.answers import Refusal, unavailable
 
-_READS_PER_TURN = 16
-"""Records read from one connection before the others get their turn."""
+if TYPE_CHECKING:
+    from webhook.server.worker import Clients
 
-_MOST_DRAINED = 16 * 2**20
-"""Most bytes of a client that are thrown away so that it still gets its answer."""
-
+SMALL = 65_536
+"""Most bytes of a body that is decided on the event loop; small bodies and answers share no memory with large ones."""
+_MAX_HEAD = 16_384
+"""Bytes of request line and headers."""
+_PARSED = 3
+"""A parsed head takes about this many times its bytes in memory."""
+_MOST_READ = 2**18
+GOODBYE_SECONDS = 2.0
+"""Time for a client to end its side, and for a request that begins when the server stops."""
+FAREWELL = unavailable("this connection ends; a request that was on its way was not read, send it again")
+"""For a request that crosses with the end of an idle connection. The API server takes it for the answer, and asks
+again; where no request is on its way, it logs it."""
 _LAST_DATA_RECEIVED = slice(52, 56)
 """Bytes of Linux's `struct tcp_info` with the milliseconds since data last arrived."""
 
 
-class Response(NamedTuple):
-    """What to send, and whether the connection ends with it."""
+class _State(enum.Enum):
+    """What a connection waits for."""
 
-    data: bytes
-    last: bool
+    HANDSHAKE = enum.auto()
+    IDLE = enum.auto()
+    RECEIVING = enum.auto()
+    """The rest of a request."""
+    DECIDING = enum.auto()
+    """Its answer. What the client sends meanwhile is thrown away, and ends the connection after the answer."""
+    ENDING = enum.auto()
+    """The client's end. A reset would destroy an answer, so what it still sends is received and thrown away."""
 
 
-class Closed(Exception):  # noqa: N818  it is how connections end, not an error
-    """The client has ended the connection, or nothing is left to be sent."""
+class _NotReceived(io.RawIOBase):
+    """Stands for a body that is too large and was not read. The application has to refuse it; reading fails."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, _buffer: Any) -> int:
+        raise OSError("the body is over the limit and was not received")
 
 
-class Connection:
-    """A client's connection, from the TLS handshake to the last byte.
+class Connection(asyncio.Protocol):
+    """A client's connection. The `on_` methods are httptools' callbacks; a Refusal raised there is the answer.
 
-    The methods raise `ssl.SSLWantReadError` or `ssl.SSLWantWriteError` when they have to wait, `Closed` at the end,
-    and `OSError` (of which `ssl.SSLError` is one) when the connection is broken.
+    A request that begins before the last one is answered ends the connection after that answer: the API server never
+    sends ahead, and somebody who does must not be served before others.
     """
 
-    __slots__ = (
-        "busy",
-        "closing",
-        "counted",
-        "drained",
-        "draining",
-        "fd",
-        "held",
-        "interest",
-        "objection",
-        "peer",
-        "port",
-        "queued",
-        "reader",
-        "receiving",
-        "secured",
-        "since",
-        "sock",
-        "timeout",
-        "unsent",
-    )
+    transport: asyncio.Transport
+    peer: tuple[Any, ...]
+    port: int
+    """The port of the server that the client has reached."""
+    objection = ""
+    """Why this client's reviews are not answered; empty where they are."""
 
-    def __init__(self, sock: socket.socket, peer: Any, context: ssl.SSLContext, reader: RequestReader) -> None:
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.sock = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
-        self.fd = self.sock.fileno()
-        self.peer = peer
-        self.port: int = self.sock.getsockname()[1]
-        """The port of the server that the client has reached."""
-        self.reader = reader
-        self.since = 0.0
-        """Monotonic time at which the client's turn began: to shake hands, to send, to take the answer, to end."""
-        self.timeout = math.inf
-        """Seconds that its turn may last."""
-        self.interest = 0
-        """What the poller waits for: a mask of `select.EPOLL*`."""
-        self.secured = False
-        self.objection = ""
-        """Why this client's reviews are not answered; empty where they are."""
-        self.receiving = False
-        """Whether a request has begun to arrive and has a deadline."""
-        self.busy = False
-        """Whether the application works on a request of this connection."""
-        self.queued = False
-        """Whether the connection waits for its turn."""
-        self.closing = False
-        """Whether the connection ends after `unsent` is sent; no request follows."""
-        self.draining = False
-        """Whether only the end of the client's data is awaited; what arrives until then is thrown away."""
-        self.drained = 0
-        """Bytes that were thrown away so far."""
-        self.held = 0
-        """Bytes that `ClientMemory` has set aside for the answer."""
-        self.unsent = memoryview(b"")
-        self.counted = 0
-        """Bytes of the client's requests that `ClientMemory` has counted."""
+    def __init__(self, clients: "Clients") -> None:
+        self._clients = clients
+        self._settings = clients.settings
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = clients.context().wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._parser = httptools.HttpRequestParser(self)
+        self._sends_ahead = False
+        self._await(_State.HANDSHAKE, self._settings.handshake_seconds)
+        self._forget()
+
+    def _await(self, state: _State, seconds: float) -> None:
+        """Begin to wait for the client, or for its answer if `seconds` are infinite."""
+        now = time.monotonic()
+        self._state = state
+        self.since = now if seconds < math.inf else math.inf
+        """Monotonic time at which the client's turn began; infinite while the client waits for an answer."""
+        self.until = now + seconds
+        """Monotonic time at which that turn ends."""
+
+    def _forget(self) -> None:
+        """Get ready for the next request."""
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._body: list[bytes] = []
+        self._length = self._head_size = self._head_received = 0
+        self._has_head = False
+        self._keeps_alive = True
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.peer = transport.get_extra_info("peername") or ("", 0)
+        self.port = (transport.get_extra_info("sockname") or ("", 0))[1]
+        self._clients.enter(self)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._clients.leave(self, is_answered=self._state is not _State.DECIDING)
+
+    def eof_received(self) -> bool:
+        return self._state is _State.DECIDING  # an answer that is under way is still sent
+
+    def pause_writing(self) -> None:
+        """The client does not take its answer; what it sends can wait."""
+        self.until = time.monotonic() + self._clients.patience
+        self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._clients.release(self)
+        if self._state is _State.IDLE:
+            self.until = time.monotonic() + self._settings.keepalive_seconds
+        if not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        if self._state is _State.ENDING:
+            return
+        try:
+            self._incoming.write(data)
+            if self._state is not _State.HANDSHAKE or self._shake_hands():
+                self._read()
+        except ssl.SSLError as error:
+            if self._state is _State.HANDSHAKE:
+                self._clients.complain(self.peer, error)
+            self.transport.abort()
+
+    def _shake_hands(self) -> bool:
+        """Go on with the handshake; return whether it has ended. Raises `ssl.SSLError` where it fails."""
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        finally:
+            self._flush()
+        self.objection = self._clients.objection(self._tls)
+        self._await(_State.IDLE, self._settings.keepalive_seconds)
+        return True
+
+    def _read(self) -> None:
+        """Take what the client has sent."""
+        while self._state is not _State.ENDING:
+            try:
+                data = self._tls.read(_MOST_READ)
+            except ssl.SSLWantReadError:
+                return
+            if not data:  # the client has ended its side
+                if self._state is not _State.DECIDING:
+                    self.transport.close()
+                return
+            if self._state is _State.DECIDING:
+                self._sends_ahead = True
+            else:
+                self._receive(data)
+
+    def _receive(self, data: bytes) -> None:
+        if self._state is _State.IDLE:
+            self._await(_State.RECEIVING, self._clients.patience)
+        if not self._has_head:
+            self._head_received += len(data)
+        try:
+            self._parser.feed_data(data)
+            if not self._has_head and self._head_received > _MAX_HEAD:
+                raise _head_too_large()
+        except Refusal as refusal:
+            self.refuse(refusal)
+        except httptools.HttpParserUpgrade:
+            self.refuse(Refusal("400 Bad Request", "Upgrade: found in a request, expected none"))
+        except httptools.HttpParserError as error:
+            raised = error.__context__
+            text = str(error)[:300] or "the bytes are not an HTTP request"
+            self.refuse(raised if isinstance(raised, Refusal) else Refusal("400 Bad Request", text))
+        else:
+            if self._state is _State.DECIDING:
+                self._clients.decide(self)
+
+    # httptools
+
+    def on_message_begin(self) -> None:
+        self._sends_ahead |= self._state is _State.DECIDING
+
+    def on_url(self, url: bytes) -> None:
+        if self._state is _State.RECEIVING:
+            self._url += url
+            self._head_size += len(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._state is _State.RECEIVING:
+            self._headers.append((name.lower(), value))
+            self._head_size += len(name) + len(value) + 4
+
+    def on_headers_complete(self) -> None:
+        if self._state is not _State.RECEIVING:
+            return
+        self._has_head = True
+        self._keeps_alive = self._parser.should_keep_alive()
+        if self._head_size > _MAX_HEAD:
+            raise _head_too_large()
+        expects = False
+        for name, value in self._headers:
+            if name == b"content-length":
+                self._length = int(value)
+            elif name == b"transfer-encoding":
+                text = (
+                    "Transfer-Encoding: found chunked, expected a body with its length in Content-Length, as the API "
+                    "server sends it; send Content-Length in place of Transfer-Encoding"
+                )
+                raise Refusal("411 Length Required", text)
+            elif name == b"expect":
+                expects = value.lower() == b"100-continue"
+        if not self._length:
+            return
+        if self.objection:
+            raise Refusal("403 Forbidden", self.objection)
+        if not self._is_received:
+            self._sends_ahead = True
+            self._await(_State.DECIDING, math.inf)
+        elif not self._clients.reserve(self, self._length, _PARSED * self._head_size):
+            raise unavailable("too many large requests are being received, try again")
+        elif expects:
+            self._send(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        if self._state is _State.RECEIVING:
+            self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        if self._state is _State.RECEIVING:
+            self._await(_State.DECIDING, math.inf)
+
+    # Answers
 
     @property
-    def idle(self) -> bool:
-        """Whether a request may come and none has begun to arrive."""
-        return self.secured and not (self.receiving or self.busy or self.closing or self.unsent)
+    def _is_received(self) -> bool:
+        return self._length <= self._settings.max_body_bytes
 
-    def wait(self, seconds: float) -> None:
-        """Begin the client's next turn, which may last this many seconds."""
-        self.since = time.monotonic()
-        self.timeout = seconds
+    @property
+    def is_small(self) -> bool:
+        """Whether the request is decided on the event loop."""
+        return self._length <= SMALL or not self._is_received
+
+    @property
+    def wants_end(self) -> bool:
+        """Whether the client wants the connection to end with the answer, or it has to."""
+        return self._sends_ahead or not self._keeps_alive
+
+    def environ(self) -> dict[str, Any]:
+        """The WSGI environment of the request, without the keys of `webhook.server.worker`. It takes the body over."""
+        body, self._body = b"".join(self._body), []
+        path, _, query = self._url.decode("latin-1").partition("?")
+        found: dict[str, Any] = {
+            "REQUEST_METHOD": self._parser.get_method().decode("latin-1"),
+            "SCRIPT_NAME": "",
+            "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
+            "QUERY_STRING": query,
+            "SERVER_NAME": self._settings.host,
+            "SERVER_PORT": str(self.port),
+            "SERVER_PROTOCOL": f"HTTP/{self._parser.get_http_version()}",
+            "REMOTE_ADDR": self.peer[0],
+            "REMOTE_PORT": str(self.peer[1]),
+            "CONTENT_LENGTH": str(self._length),
+            "wsgi.version": (1, 0),
+            "wsgi.url_scheme": "https",
+            "wsgi.input": io.BytesIO(body) if self._is_received else _NotReceived(),
+            "wsgi.errors": sys.stderr,
+            "wsgi.multithread": True,
+            "wsgi.multiprocess": False,
+            "wsgi.run_once": False,
+        }
+        for name, value in self._headers:
+            if name == b"content-length" or b"_" in name:
+                continue
+            key = name.decode("latin-1").upper().replace("-", "_")
+            key = key if key == "CONTENT_TYPE" else f"HTTP_{key}"
+            text = value.decode("latin-1")
+            found[key] = f"{found[key]},{text}" if key in found else text
+        return found
 
     def unread_seconds(self) -> float:
         """Seconds since the last data of the client arrived, which is how long its request has waited to be read.
 
-        The kernel measures it in milliseconds, because waiting requests are still in the kernel. 0 where the kernel
-        does not tell.
+        The kernel measures it in milliseconds. 0 where the kernel does not tell.
         """
-        info = self.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_DATA_RECEIVED.stop)
+        sock = self.transport.get_extra_info("socket")
+        info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_DATA_RECEIVED.stop)
         return int.from_bytes(info[_LAST_DATA_RECEIVED], sys.byteorder) / 1000
 
-    def complete_handshake(self) -> bool:
-        """Continue the TLS handshake; return whether this call completed it."""
-        if self.secured:
-            return False
-        self.sock.do_handshake()
-        self.secured = True
-        return True
+    def say(self, data: bytes, *, is_last: bool) -> None:
+        """Send an answer, and end the connection or wait for the next request."""
+        self._clients.release(self)
+        if self.transport.is_closing():
+            return
+        if len(data) > SMALL and not self._clients.reserve(self, len(data)):
+            refusal = unavailable("too many large answers are not being taken")
+            data, is_last = self._clients.refused(self.peer, refusal), True
+        is_sending = self._sends_ahead or self._state is _State.RECEIVING
+        self._forget()
+        self._await(_State.IDLE, self._settings.keepalive_seconds)
+        self._send(data)
+        if is_last or self._sends_ahead:
+            self._end(self._clients.patience if is_sending or self.is_unsent else GOODBYE_SECONDS)
 
-    def receive(self) -> bool:
-        """Read what has arrived; return whether a request is complete."""
-        reader = self.reader
-        for _ in range(_READS_PER_TURN):
-            data = self.sock.recv(_RECORD)
-            if not data:
-                raise Closed
-            if reader.feed(data):
-                return True
-            if reader.interim:  # 100 Continue: a few bytes on a connection that owes nothing, they always fit
-                self.sock.send(reader.take_interim())
-        return False
+    def _send(self, data: bytes) -> None:
+        self._tls.write(data)
+        self._flush()
 
-    def take(self, answer: Response) -> None:
-        """Get ready to send the answer of the application."""
-        self.busy = self.receiving = False
-        self.closing = answer.last
-        self.unsent = memoryview(answer.data)
-        self.reader.release()
+    def _flush(self) -> None:
+        """Send what TLS has to send."""
+        if (data := self._outgoing.read()) and not self.transport.is_closing():
+            self.transport.write(data)
 
-    def send(self) -> None:
-        """Send what is unsent."""
-        while self.unsent:
-            sent = self.sock.send(self.unsent)
-            self.unsent = self.unsent[sent:]
+    def refuse(self, refusal: Refusal) -> None:
+        """Answer without the application, and end."""
+        self.say(self._clients.refused(self.peer, refusal), is_last=True)
 
-    def say_goodbye(self) -> None:
-        """End our side cleanly (TLS close_notify, then FIN); raise `Closed` unless the client is still sending.
-
-        Closing a socket with unread bytes sends a reset, which can destroy the answer on its way: a client that has
-        not been read to the end is drained first.
-        """
-        with contextlib.suppress(OSError, ValueError):
-            self.sock.unwrap()
-        with contextlib.suppress(OSError):
-            self.sock.shutdown(socket.SHUT_WR)
-        if not self.reader.pending:
-            raise Closed
-        self.draining = True
-
-    def drain(self) -> None:
-        """Throw away what the client still sends; raise `Closed` when it has ended, or has sent too much."""
-        for _ in range(_READS_PER_TURN):
-            data = socket.socket.recv(self.sock, _RECORD)  # undecrypted: nobody reads it
-            self.drained += len(data)
-            if not data or self.drained > _MOST_DRAINED:
-                raise Closed
-
-
-_SMALL_ANSWER = 65_536
-"""Most bytes of an answer that is not counted."""
-_LARGE_ANSWERS = 16 * 2**20
-"""Most bytes of larger answers that wait together for clients to take them: a client may ask and never read."""
-_HALF_SENT = 32 * 2**20
-"""Most bytes of requests that are half sent, or wait for their turn, on all connections together."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerLimits:
-    """What a client may take. Times are in seconds and kept to within one second."""
-
-    connections: int
-    """Most connections at the same time. Further ones wait in the backlog until idle connections are ended."""
-    quiet: float = 2.0
-    """At that limit, connections are ended whose clients have done nothing for this long."""
-    handshake: float
-    """Time from the connection to the end of the TLS handshake."""
-    request: float
-    """Time from the first byte of a request to its last; also for a request that will not be read."""
-    idle: float
-    """Time between requests. The API server keeps idle connections for 90 s, and closing first risks a reset."""
-    stop: float
-    """Time for everything that has begun when the server stops, except for idle connections."""
-    answer: float = 10.0
-    """Time for taking an answer."""
-    goodbye: float = 2.0
-    """When the server stops: time for a last request on an idle connection, or the rest of a request."""
-
-
-class ClientMemory:
-    """Counts the bytes that clients hold: of requests without an answer, and of large answers that are not taken.
-
-    Used by one thread at a time.
-    """
-
-    def __init__(self) -> None:
-        self._room_for_answers = _LARGE_ANSWERS
-        self._half_sent = 0
-        self._senders: dict[Connection, None] = {}  # connections with counted bytes, in the order in which they began
+    def _end(self, seconds: float) -> None:
+        """End our side (TLS close_notify, then FIN), and give the client so much time for its own."""
+        self._await(_State.ENDING, seconds)
+        with contextlib.suppress(ssl.SSLError):
+            self._tls.unwrap()
+        self._flush()
+        self.transport.write_eof()
 
     @property
-    def is_short(self) -> bool:
-        """Whether the half-sent requests of all clients have more bytes than allowed."""
-        return self._half_sent > _HALF_SENT
+    def is_unsent(self) -> bool:
+        """Whether the client has not taken its answer yet."""
+        return self.transport.get_write_buffer_size() > 0
 
-    def senders(self) -> list[Connection]:
-        """The connections with requests that have no answer yet; the one that began first comes first."""
-        return list(self._senders)
+    def expire(self, why: str = "") -> None:
+        """End the client's turn: its time is over, unless there is another reason."""
+        why = why or ("this server is stopping" if self._clients.is_stopping else "")
+        if self._state in {_State.HANDSHAKE, _State.ENDING} or self.is_unsent:
+            self.transport.abort()
+        elif self._state is _State.RECEIVING and not why:
+            text = f"the request took longer than {self._settings.request_seconds:g} s to arrive"
+            self.refuse(Refusal("408 Request Timeout", text))
+        elif self._state is _State.RECEIVING:
+            self.refuse(unavailable(why))
+        elif self._state is _State.IDLE:
+            self.say(FAREWELL.response(), is_last=True)
 
-    def count(self, connection: Connection, size: int) -> None:
-        """Take note that `size` bytes of the client's requests have no answer yet."""
-        if size == connection.counted:
-            return
-        self._half_sent += size - connection.counted
-        connection.counted = size
-        if size:
-            self._senders.setdefault(connection)
-        else:
-            self._senders.pop(connection, None)
+    def finish(self) -> None:
+        """The server stops: give a client some more time to send its request."""
+        if self._state in {_State.IDLE, _State.RECEIVING}:
+            self.until = min(self.until, time.monotonic() + self._clients.patience)
 
-    def reserve(self, connection: Connection, size: int) -> bool:
-        """Set bytes aside for an answer, until `let_go`; return whether there was room for the answer."""
-        if size <= _SMALL_ANSWER:
-            return True
-        if size > self._room_for_answers:
-            return False
-        connection.held = size
-        self._room_for_answers -= size
-        return True
 
-    def let_go(self, connection: Connection) -> None:
-        """Give back the bytes of an answer that is sent, or never will be."""
-        self._room_for_answers += connection.held
-        connection.held = 0
+def _head_too_large() -> Refusal:
+    return Refusal("431 Request Header Fields Too Large", f"the head is larger than {_MAX_HEAD} bytes")

@@ -13,8 +13,6 @@ from typing import Any, Protocol
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 
-from webhook.server.worker import PollingWorker
-
 _STUCK_SECONDS = 30
 """Seconds without serving after which a worker is killed and replaced."""
 
@@ -23,7 +21,7 @@ class Application(Protocol):
     """The application that is served."""
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Answer one request (WSGI); `webhook.server.responder` says what else is in its environment."""
+        """Answer one request (WSGI); `webhook.server.worker.Clients` says what else is in its environment."""
 
     def refused(self, status: int) -> None:
         """Count a request that the server has answered itself with this status. Called from any thread."""
@@ -103,7 +101,7 @@ def _gunicorn_settings(settings: ServerSettings) -> dict[str, Any]:
     shared_memory = Path("/dev/shm")  # noqa: S108  only for files that are unlinked at once, with unguessable names
     return {
         "bind": [f"{host}:{port}" for port in (settings.port, settings.metrics_port) if port is not None],
-        "worker_class": PollingWorker,
+        "worker_class": "webhook.server.worker.LoopWorker",
         "workers": 1,
         "threads": settings.threads,
         "preload_app": False,

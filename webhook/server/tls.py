@@ -53,7 +53,7 @@ class ServingCertificate:
             self._refresh()
         return self._context
 
-    def objection(self, sock: ssl.SSLSocket) -> str:
+    def objection(self, sock: ssl.SSLObject) -> str:
         """Why this client's reviews are not answered, after its handshake; empty where they are."""
         if self._client_ca_file is None:
             return ""

@@ -1,131 +1,214 @@
 """The gunicorn worker, made for the way in which the API server calls webhooks.
 
-The API server opens connections ahead and leaves the surplus idle after the TLS handshake. A worker in which a thread
-waits for the first request of a connection stops as soon as there are as many such connections as threads. Here no
-thread waits for a client: connections wait in a poller until a whole request has arrived, and answers leave by it.
-
-One thread at a time polls, reads, answers and writes: the holder of the `LeaderLock`. Threads that work at the same
-time contend for the interpreter lock at every system call: with requests this short, four threads answer a third fewer
-of them than one. When the application keeps the holder waiting, the lock passes to the next thread, which serves the
-other connections.
-
-The C library is told to keep as little freed memory as possible. Bodies and what parses them are buffers of megabytes,
-made and freed by whichever thread holds the lock. By default glibc keeps freed buffers for each of its arenas, eight
-for every processor, and with each freed buffer raises the size from which it maps a buffer by itself, up to 32 MiB. So
-a replica would stay as large as all threads have ever been together.
+The API server opens connections ahead and leaves the surplus idle after the TLS handshake. So no thread waits for a
+client: one event loop (uvloop) has all connections. Small requests are answered on the loop, because threads that work
+at the same time contend for the interpreter lock. Requests that are large, or that would have to wait, are answered in
+a pool of threads.
 """
 
-import ctypes
+import asyncio
+import contextlib
 import logging
 import os
 import resource
-import select
-import threading
+import signal
+import socket
+import ssl
 import time
-from functools import partial
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import uvloop
 from gunicorn.workers.base import Worker
 
-from webhook.server.connection import Connection, Response, ServerLimits
-from webhook.server.framing import BodyBudget, HeadReader, RequestReader
-from webhook.server.poller import Poller
-from webhook.server.responder import Responder
+from webhook.server.answers import Refusal, written
+from webhook.server.connection import GOODBYE_SECONDS, SMALL, Connection
+from webhook.server.process import ServerSettings
 from webhook.server.tls import ServingCertificate
 
 log = logging.getLogger("gpu_policy.server")
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
-"""Parameters of mallopt(3)."""
-
-_SETTINGS = ((_ARENA_MAX, 2), (_MMAP_THRESHOLD, 256 * 1024), (_TRIM_THRESHOLD, 1024 * 1024))
-"""Number of arenas; bytes from which a buffer is mapped by itself and given back when it is freed; unused bytes at the
-end of an arena from which they are given back."""
-
-
-def give_back_freed_memory() -> bool:
-    """Set the parameters for this process, before it starts threads; return whether the C library accepts them."""
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError):
-        log.info(
-            "this C library takes no settings for freed memory: the process may stay as large as it was at its peak"
-        )
-        return False
-    return not [name for name, value in _SETTINGS if not mallopt(name, value)]
-
-
-class Call:
-    """One call of the application, during which the leader lock may change hands."""
-
-    __slots__ = ("lost",)
-
-    def __init__(self) -> None:
-        self.lost = False
-
-
-class LeaderLock:
-    """Held by the thread that serves. It passes to another thread only during a `Call`."""
-
-    def __init__(self) -> None:
-        self._held = threading.Lock()
-        self._guard = threading.Lock()
-        self.call: Call | None = None
-        """The call of the application that the holder makes now; None where it makes none."""
-
-    def acquire(self) -> None:
-        """Wait until no other thread holds the lock, and take it."""
-        self._held.acquire()
-
-    def release(self) -> None:
-        """Let another thread serve."""
-        self._held.release()
-
-    def begin_call(self) -> Call:
-        """Begin a call of the application, in which the holder may have to wait."""
-        call = Call()
-        self.call = call
-        return call
-
-    def end_call(self, call: Call) -> bool:
-        """End a call; return whether its thread still has the leader lock."""
-        with self._guard:
-            if call.lost:
-                return False
-            self.call = None
-            return True
-
-    def take_from(self, call: Call) -> None:
-        """Take the leader lock from the thread of this call, unless the call has ended or has lost the lock."""
-        with self._guard:
-            if self.call is not call:
-                return
-            call.lost = True
-            self.call = None
-            self._held.release()
-
-
-_LOCK_SECONDS = 0.005
-"""Seconds of a call after which it loses the leader lock; at most twice as many."""
-
-_QUIET_TICKS = 20
-"""Looks without a new call after which the main thread sleeps for longer."""
-
 _LARGE_BODIES_AT_ONCE = 4
-"""Most bodies of the largest size in memory at a time, half received or not answered yet."""
-
+"""Large bodies that are received or decided, and large answers that are not taken, are together no more bytes than so
+many bodies of the largest size."""
+_SMALL_BODIES = 32 * 2**20
+"""Most bytes of small bodies that are half received, on all connections together."""
+_COMPLAINT_SECONDS = 10.0
 _OTHER_DESCRIPTORS = 100
+_QUIET_SECONDS = 2.0
+"""Time without a request after which a connection may be ended in favour of a new one."""
 
-_LAST_WORDS_SECONDS = 2.0
-"""Last part of a graceful stop, in which clients are told that they are not served any more."""
+
+class MovesError(BaseException):
+    """A request that is answered on the event loop would have to wait. It is answered anew in a thread."""
 
 
-class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
-    """Serves `app.settings` (`webhook.server.process.ServerSettings`) until SIGTERM.
+def _move() -> None:
+    raise MovesError
 
-    The main thread only watches: it passes the leader lock on when a call of the application takes long, and ends the
-    worker. `webhook.server.responder` describes what the application finds in its WSGI environment.
+
+class Clients:
+    """All connections, what they may take together, and who answers them.
+
+    Besides what WSGI demands, the environment that the application gets has
+
+    - `webhook.may_block`: a function to call before waiting, so that other requests are served meanwhile,
+    - `webhook.waited`: a function that returns the seconds that this request waited to be read,
+    - `webhook.is_metrics_port`: whether the client has reached the port for metrics; None where there is no such port,
+    - `webhook.objection`: why this client's reviews are not answered; empty where they are.
+
+    An answer with status 503 ends its connection, so that the next attempt may reach another replica.
     """
+
+    def __init__(self, application: Any, settings: ServerSettings, certificates: ServingCertificate) -> None:
+        self.settings = settings
+        self.is_leaving = False
+        """Whether every answer ends its connection, because the server is stopping."""
+        self.is_stopping = False
+        """Whether no connection is accepted any more."""
+        self._application = application
+        self._certificates = certificates
+        self._next_complaint = 0.0
+        self._pool = ThreadPoolExecutor(settings.threads, "decide")
+        self._connections: dict[Connection, None] = {}
+        self._most = _affordable(settings.max_connections)
+        self._small: dict[Connection, int] = {}
+        self._large: dict[Connection, int] = {}
+        """Bytes that are set aside for each connection."""
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(list(self._connections))
+
+    @property
+    def patience(self) -> float:
+        """Seconds for a request that begins now, and for taking an answer."""
+        return GOODBYE_SECONDS if self.is_stopping else self.settings.request_seconds
+
+    def context(self) -> ssl.SSLContext:
+        """The TLS context for a new connection."""
+        return self._certificates.context()
+
+    def complain(self, peer: Any, error: Exception) -> None:
+        """Log why a handshake failed, at most every 10 s: most often the caBundle does not fit the certificate."""
+        now = time.monotonic()
+        if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError) and now >= self._next_complaint:
+            self._next_complaint = now + _COMPLAINT_SECONDS
+            log.warning("TLS handshake with %s failed: %s", peer, error)
+
+    def objection(self, tls: ssl.SSLObject) -> str:
+        """Why this client's reviews are not answered; looked at once for all requests of a connection."""
+        return self._certificates.objection(tls)
+
+    def enter(self, connection: Connection) -> None:
+        """Take a new connection up."""
+        self._connections[connection] = None
+        self.make_room()
+
+    def make_room(self) -> None:
+        """Where there are too many connections, end those whose clients have done nothing for the longest time."""
+        if (excess := len(self) - self._most) > 0:
+            latest = time.monotonic() - _QUIET_SECONDS
+            for connection in sorted(self._connections, key=lambda one: one.since)[:excess]:
+                if connection.since <= latest:
+                    connection.expire("there are too many connections")
+
+    def leave(self, connection: Connection, *, is_answered: bool) -> None:
+        """Forget a connection that has ended. The body of a request that is not answered yet is still in memory."""
+        self._connections.pop(connection, None)
+        if is_answered:
+            self.release(connection)
+
+    def look_after(self) -> None:
+        """End the turns of clients that took too long."""
+        now = time.monotonic()
+        for connection in self:
+            if now >= connection.until:
+                connection.expire()
+        self.make_room()
+
+    def reserve(self, connection: Connection, size: int, head: int = 0) -> bool:
+        """Set memory aside for a body or an answer, until `release`; return whether there was room for it.
+
+        For small bodies there always is: where too much is half received, the oldest requests are ended, because the
+        API server sends a request in one piece.
+        """
+        if size > SMALL:
+            most = self.settings.max_body_bytes * _LARGE_BODIES_AT_ONCE
+            has_room = sum(self._large.values()) + size <= most
+            if has_room:
+                self._large[connection] = size
+            return has_room
+        self._small[connection] = size + head
+        while sum(self._small.values()) > _SMALL_BODIES:
+            next(iter(self._small)).expire("too many requests are half sent")
+        return True
+
+    def release(self, connection: Connection) -> None:
+        """Give back the memory of a body that is answered or never will be, and of an answer that is taken."""
+        self._small.pop(connection, None)
+        self._large.pop(connection, None)
+
+    def refused(self, peer: Any, refusal: Refusal) -> bytes:
+        """The answer to a request that cannot be received."""
+        log.info("%s for %s: %s", refusal.status, peer, refusal.message)
+        self._application.refused(refusal.code)
+        return refusal.response()
+
+    def decide(self, connection: Connection) -> None:
+        """Answer a request: on the loop, or in a thread if it is large or has to wait."""
+        metrics_port = self.settings.metrics_port
+        environ = {
+            **connection.environ(),
+            "webhook.waited": connection.unread_seconds,
+            "webhook.is_metrics_port": metrics_port and connection.port == metrics_port,
+            "webhook.objection": connection.objection,
+        }
+        if connection.is_small:
+            try:
+                data, is_last = self._answer(connection, {**environ, "webhook.may_block": _move})
+            except MovesError:
+                environ["wsgi.input"].seek(0)
+            else:
+                connection.say(data, is_last=is_last)
+                return
+        loop = asyncio.get_running_loop()
+
+        def in_thread() -> None:
+            data, is_last = self._answer(connection, {**environ, "webhook.may_block": lambda: None})
+            loop.call_soon_threadsafe(lambda: connection.say(data, is_last=is_last))
+
+        self._pool.submit(in_thread)
+
+    def _answer(self, connection: Connection, environ: dict[str, Any]) -> tuple[bytes, bool]:
+        """The answer of the application, and whether the connection ends with it; 500 where the application fails."""
+        status, headers = "", []
+
+        def start_response(one: str, others: list[tuple[str, str]], _exc_info: Any = None) -> None:
+            nonlocal status, headers
+            status, headers = one, others
+
+        method = environ["REQUEST_METHOD"]
+        try:
+            body = self._application(environ, start_response)
+            try:
+                content = b"".join(body)
+            finally:
+                if hasattr(body, "close"):
+                    body.close()
+            is_last = connection.wants_end or self.is_leaving or status.startswith("503")
+            return written(status, headers, content, is_last=is_last, is_to_head=method == "HEAD"), is_last
+        except Exception:  # a bug in the application is an answer: 500
+            log.exception("the application failed at %s %s", method, environ["PATH_INFO"])
+            failed = Refusal("500 Internal Server Error", "no answer because of a bug; the log says more")
+            return self.refused(connection.peer, failed), True
+
+
+class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
+    """Serves `app.settings` (`webhook.server.process.ServerSettings`) until SIGTERM."""
 
     def load_wsgi(self) -> None:
         """Load what the server cannot run without. A failure here ends the server; it is not tried again."""
@@ -139,128 +222,93 @@ class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         )
         super().load_wsgi()
 
+    def init_signals(self) -> None:
+        """Signals wait until there is a loop for them."""
+        signal.signal(signal.SIGTERM, lambda *_: setattr(self, "alive", False))
+
     def run(self) -> None:
         """Serve; the application exists by now."""
-        settings = self._settings
-        give_back_freed_memory()
-        self._budget = BodyBudget(settings.max_body_bytes * _LARGE_BODIES_AT_ONCE)
-        self._heads = HeadReader(self.cfg, self.sockets[0].getsockname())
-        self._responder = Responder(self.wsgi, settings.metrics_port)
-        for listener in self.sockets:
-            listener.setblocking(False)
-        limits = ServerLimits(
-            connections=_affordable(settings.max_connections),
-            handshake=settings.handshake_seconds,
-            request=settings.request_seconds,
-            idle=settings.keepalive_seconds,
-            stop=max(0.0, settings.graceful_seconds - _LAST_WORDS_SECONDS),
-        )
-        self._poller = Poller([listener.sock for listener in self.sockets], limits, self)
-        self._leader_lock = LeaderLock()
-        self._watch_sleeps = False
-        for number in range(settings.threads):
-            threading.Thread(target=self._serve, name=f"serve-{number}", daemon=True).start()
-        try:
-            self._watch(until=self._asked_to_stop)
-            self._stop()
-        finally:
-            self.wsgi.close()
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            try:
+                runner.run(self._serve())
+            finally:
+                self.wsgi.close()
 
-    def handle_exit(self, _sig: int, _frame: Any) -> None:
-        """SIGTERM: stop gracefully."""
-        self.alive = False  # the main thread is woken up by the signal itself, see Worker.init_signals
+    async def _serve(self) -> None:
+        settings, loop = self._settings, asyncio.get_running_loop()
+        leaving = asyncio.Event()
+        for one in (signal.SIGTERM, signal.SIGQUIT, signal.SIGINT):
+            loop.add_signal_handler(one, leaving.set)
+        if not self.alive:
+            leaving.set()
+        clients = Clients(self.wsgi, settings, self._certificates)
+        servers = [
+            await loop.create_server(lambda: Connection(clients), sock=listener.sock.dup(), backlog=2048)
+            for listener in self.sockets
+        ]
+        while not leaving.is_set():
+            self._tick(clients)
+            if os.getppid() != self.ppid:
+                log.warning("stopping: the parent process has ended")
+                break
+            await _within(1.0, leaving)
+        await self._stop(clients, servers)
 
-    # Threads
-
-    def _serve(self) -> None:
-        while True:
-            self._leader_lock.acquire()
-            while self._poller.turn():
-                pass
-
-    def _watch(self, until: Any) -> None:
-        """Pass the leader lock on whenever a call takes long; sleep while there are no calls."""
-        seen: Call | None = None
-        quiet = 0
-        while not until():
-            call = self._leader_lock.call
-            if call is not None and call is seen:
-                self._leader_lock.take_from(call)
-            quiet = quiet + 1 if call is seen else 0
-            seen = call
-            self._watch_sleeps = quiet >= _QUIET_TICKS
-            if self._leader_lock.call is not None:  # after the flag, or a call that begins just now would wake nobody
-                self._watch_sleeps = False
-            self._sleep(1.0 if self._watch_sleeps else _LOCK_SECONDS)
-
-    def _sleep(self, seconds: float) -> None:
-        """Sleep until a signal comes, or `_wake_watch`."""
-        if select.select([self.PIPE[0]], [], [], seconds)[0]:
-            os.read(self.PIPE[0], 4096)
-
-    def _asked_to_stop(self) -> bool:
-        if os.getppid() != self.ppid:
-            log.warning("stopping: the parent process has ended")
-            self.alive = False
-        return not self.alive
-
-    def _stop(self) -> None:
+    async def _stop(self, clients: Clients, servers: list[asyncio.Server]) -> None:
         """Turn unready, serve on for a while, then answer what is in flight and end.
 
         Every answer from now on ends its connection, so that the API server opens its next ones to other replicas.
         """
         log.info("stopping: this replica is unready now, and serves for another %g s", self._settings.drain_seconds)
-        self._responder.leaving = True
+        clients.is_leaving = True
         try:
             self.wsgi.drain()
         except Exception:  # stopping goes on
             log.exception("the application failed to turn unready")
-        self._watch(until=partial(_past, time.monotonic() + self._settings.drain_seconds))
-        self._poller.finish()
+        await self._until(time.monotonic() + self._settings.drain_seconds, clients)
+        clients.is_stopping = True
+        for server in servers:
+            server.close()
+        for sock in _backlog(self.sockets):
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: Connection(clients), sock)
+        for connection in clients:
+            connection.finish()
         deadline = time.monotonic() + self._settings.graceful_seconds
-        self._watch(until=lambda: (self._poller.finishing and not len(self._poller)) or _past(deadline))
-        log.info("stopped with %d connections left", len(self._poller))
+        while len(clients) and time.monotonic() < deadline:
+            await self._until(min(deadline, time.monotonic() + 0.05), clients)
+        log.info("stopped with %d connections left", len(clients))
 
-    # webhook.server.poller.PollerHost
+    async def _until(self, deadline: float, clients: Clients) -> None:
+        while (left := deadline - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, 1.0))
+            self._tick(clients)
 
-    def tick(self) -> None:
-        """Tell the parent that this process is well, and look after the certificate."""
+    def _tick(self, clients: Clients) -> None:
+        """Tell the parent that this process is well, look after the certificate, and end turns that took too long."""
         self.notify()
         self._certificates.context()
+        clients.look_after()
 
-    def secure(self) -> Any:
-        """Return the TLS context for a new connection."""
-        return self._certificates.context()
 
-    def reader(self, peer: Any) -> RequestReader:
-        """Return what makes requests of the bytes of a new connection."""
-        return RequestReader(self._heads, peer, self._settings.max_body_bytes, self._budget)
+async def _within(seconds: float, event: asyncio.Event) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass
 
-    def secured(self, connection: Connection) -> None:
-        """Look at the client's certificate, once for all requests of the connection."""
-        connection.objection = connection.reader.objection = self._certificates.objection(connection.sock)
 
-    def answer(self, connection: Connection, request: Any) -> Response | None:
-        """Call the application; return None when that took so long that the answer was delivered in another way."""
-        call = self._leader_lock.begin_call()
-        if self._watch_sleeps:
-            self._watch_sleeps = False
-            os.write(self.PIPE[1], b".")
-        answer = self._responder.respond(connection, request, partial(self._leader_lock.take_from, call))
-        if self._leader_lock.end_call(call):
-            return answer
-        self._poller.deliver(connection, answer)
-        return None
-
-    def refuse(self, peer: Any, error: Exception) -> Response:
-        """Answer, without the application, a request that cannot be received."""
-        return self._responder.refuse(peer, error)
+def _backlog(listeners: list[Any]) -> list[socket.socket]:
+    """Close the port; return the connections that were not accepted yet, which would be reset."""
+    found = []
+    for listener in listeners:
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                found.append(listener.sock.accept()[0])
+        listener.sock.close()
+    return found
 
 
 def _affordable(connections: int) -> int:
     """Return as many connections as the process may have file descriptors for, leaving some for everything else."""
     return max(1, min(connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OTHER_DESCRIPTORS))
-
-
-def _past(deadline: float) -> bool:
-    return time.monotonic() >= deadline
