@@ -96,35 +96,27 @@ TWICE = (
 """A pod with too many GPUs whose last spec, which counts, has one."""
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_key_that_stands_twice_is_judged_by_its_last_value_and_told_in_every_format(here: Path, form: str) -> None:
+def test_a_key_that_stands_twice_is_judged_by_its_last_value_and_told(here: Path) -> None:
     (here / "twice.yaml").write_text(TWICE)
-    result = run("twice.yaml", "--format", form)
+    result = run("twice.yaml")
     lines = [number for number, line in enumerate(TWICE.splitlines(), 1) if line == "spec:"]
     told = f"the key 'spec' is set twice in one map, in line {lines[0]} and in line {lines[1]}"
     assert result.exit_code == 0
     assert result.stderr.startswith(f"warning: twice.yaml:{lines[1]}: {told}; kubectl uses the last value")
     assert "warning: twice.yaml" not in result.stdout
+    strict = run("twice.yaml", "good.yaml", "--strict")
+    assert (strict.exit_code, strict.stderr) == (2, "")
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_strict_refuses_a_key_that_stands_twice(here: Path, form: str) -> None:
-    (here / "twice.yaml").write_text(TWICE)
-    result = run("twice.yaml", "good.yaml", "--strict", "--format", form)
-    assert (result.exit_code, result.stderr) == (2, "")
-
-
-def test_standard_input_is_read_alike(here: Path) -> None:
-    result = run("-", stdin=TWICE.replace("1}}}]", "9}}}]"))
-    assert result.exit_code == 1
-    assert result.stderr.startswith("warning: -:")
-
-
-@pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize(("args", "status"), STATUSES)
-def test_the_exit_status_is_the_same_whatever_the_format(here: Path, args: list[str], status: int, form: str) -> None:
-    result = run(*args, "--format", form)
+def test_the_exit_status_says_what_was_found(here: Path, args: list[str], status: int) -> None:
+    result = run(*args)
     assert (result.exit_code, bool(result.stdout)) == (status, True)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_exit_status_is_the_same_whatever_the_format(here: Path, form: str) -> None:
+    assert [run(*args, "--format", form).exit_code for args in (["good.yaml"], ["bad.yaml"], ["."])] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -223,11 +215,6 @@ def test_a_link_to_a_report_stays_one(here: Path) -> None:
     assert "1 pod" in (here / "real").read_text()
 
 
-def test_what_is_no_file_is_written_to_and_not_replaced(here: Path) -> None:
-    assert run("bad.yaml", "--output", "/dev/null").exit_code == 1
-    assert Path("/dev/null").is_char_device()
-
-
 def status_in_a_shell(here: Path, redirected: str, **environment: str) -> tuple[int, str]:
     """Status and standard error of an audit of bad.yaml in a process of its own."""
     command = f"{sys.executable} -m webhook audit bad.yaml {redirected}"
@@ -257,21 +244,6 @@ def test_the_status_tells_of_findings_whatever_becomes_of_the_output(
     assert status_in_a_shell(here, redirected) == expected
 
 
-def test_standard_input_is_audited_as_helm_or_kustomize_print_it(here: Path) -> None:
-    both = f"{yaml.safe_dump(pod(1))}---\n{yaml.safe_dump(pod(9))}"
-    found = report("-", stdin=both)
-    assert (found["counts"]["pods"], found["counts"]["refused"]) == (2, 1)
-    assert {one["source"]["file"] for one in found["findings"]} == {"-"}
-
-
-def test_the_namespace_given_is_that_of_objects_that_name_none(here: Path) -> None:
-    raw = pod(9)
-    del raw["metadata"]["namespace"]
-    text = yaml.safe_dump(raw)
-    assert report("-", stdin=text)["findings"][0]["owner"]["namespace"] == "default"
-    assert report("-", "-n", "lax", stdin=text)["findings"][0]["owner"]["namespace"] == "lax"
-
-
 def test_the_inventory_tells_of_capacity_and_of_what_quotas_are_used(here: Path) -> None:
     found = report("good.yaml", "--inventory", "inventory.yaml")
     assert {row["driver"]: row["cuda"] for row in found["capacity"]}["580.95.05"] == "13.0"
@@ -282,11 +254,6 @@ def test_pods_of_a_file_come_on_top_of_those_of_the_inventory(here: Path) -> Non
     (here / "two.yaml").write_text(yaml.safe_dump(pod(3, name="one-too-many")))
     assert run("two.yaml").exit_code == 0
     assert run("two.yaml", "--inventory", "inventory.yaml").exit_code == 1
-
-
-def test_a_comparison_says_what_a_change_of_policies_would_refuse(here: Path) -> None:
-    found = report("good.yaml", "bad.yaml", "--policies", "strict", "--against", "policies")
-    assert [one["owner"]["name"] for one in found["comparison"]["newlyRefused"]] == ["trainer"]
 
 
 # A live cluster; tests/e2e/test_audit.py has a real one.
@@ -312,12 +279,6 @@ def test_a_cluster_is_audited_with_its_nodes_and_its_quotas(here: Path, cluster:
     assert (found["counts"]["pods"], found["counts"]["workloads"]) == (3, 1)
     assert [row["nodes"] for row in found["capacity"]] == [1, 1, 1]
     assert [quota["gpus"]["used"] for quota in found["quotas"]] == ["6"]
-
-
-def test_who_may_not_list_nodes_can_say_what_they_are(here: Path, cluster: Cluster) -> None:
-    cluster.server.instead[NODES] = always(403, {"kind": "Status", "message": "forbidden"})
-    result = audit(here, cluster, "--inventory", "inventory.yaml")
-    assert (result.exit_code, len(json.loads(result.stdout)["capacity"])) == (1, 3)
 
 
 @pytest.mark.parametrize("path", [NODES, PODS, DEPLOYMENTS], ids=["nodes", "pods", "deployments"])

@@ -175,13 +175,6 @@ def test_nodes_that_share_otherwise_are_another_kind_and_nodes_without_labels_ar
     ]
 
 
-def test_nodes_that_say_that_units_are_gpus_and_nodes_that_say_nothing_are_one_kind(tmp_path: Path) -> None:
-    by_cloud = {"k8s.amazonaws.com/accelerator": "nvidia-tesla-t4"}
-    saying = {**by_cloud, "nvidia.com/gpu.sharing-strategy": "none"}
-    nodes = [node(f"n{at}", labels=by, capacity={"nvidia.com/gpu": "1"}) for at, by in enumerate((by_cloud, saying))]
-    assert [kind["count"] for kind in kinds_of(tmp_path, *nodes)] == [2]
-
-
 def test_a_declared_pool_is_a_kind_without_nodes(inventory: Path, policies: Path) -> None:
     found = run("nodes", "--inventory", inventory, "--policies", policies).stdout
     assert ["NVIDIA-H100-80GB-HBM3", "580.65.06", "13.0", "amd64", "0", "0"] in map(str.split, found.splitlines())
@@ -214,12 +207,6 @@ def test_people_are_told_about_each_kind_of_node(inventory: Path, policies: Path
         "compatible           a pool with NVIDIA-H100-80GB-HBM3, driver 580.65.06",
         "incompatible         1 node with Tesla-V100-SXM2-32GB, shared by 4 (time-slicing), driver 580.65.06",
     ]
-
-
-def test_a_cluster_without_gpus_is_told_as_such(tmp_path: Path) -> None:
-    found = run("check", CUDA_13, "--inventory", written(tmp_path, node("cpu-0")))
-    assert "no node with an NVIDIA GPU is known" in found.stdout
-    assert found.exit_code == 0
 
 
 def test_what_the_policy_knows_of_an_image_counts(policies: Path) -> None:

@@ -123,19 +123,6 @@ def test_programs_get_the_same_as_exact_texts(policies: Path, inventory: Path) -
     ]
 
 
-def test_what_claims_count_is_told_beside_what_all_count(policies: Path, inventory: Path) -> None:
-    objects = json.loads(inventory.read_text())
-    spec = {"devices": {"requests": [{"name": "gpus", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 2}}]}}
-    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "spec": spec}
-    uid = str(uuid5(NAMESPACE_URL, "claim"))
-    objects["items"].append({**claim, "metadata": {"name": "two", "namespace": "research-b", "uid": uid}})
-    inventory.write_text(json.dumps(objects))
-    found = run("research-b", "--policies", policies, "--inventory", inventory)
-    assert found.stdout.splitlines()[1].split("]  ")[1] == "3 over, 2 by claims", found.stdout
-    found = run("research-b", "--policies", policies, "--inventory", inventory, "--output", "json")
-    assert json.loads(found.stdout)[0]["gpus"] == {"hard": "4", "used": "7", "byClaims": "2"}
-
-
 def test_where_nothing_is_limited_it_says_what_would_limit_it(policies: Path, inventory: Path) -> None:
     found = run("elsewhere", "--policies", policies, "--inventory", inventory)
     assert found.exit_code == 0
@@ -256,16 +243,6 @@ def test_a_cluster_that_does_not_tell_is_explained(
     server.instead[path] = always(status, {"message": "no"})
     found = run("--kubeconfig", kubeconfig)
     assert (found.exit_code, said in found.stderr) == (2, True), found.output
-
-
-@pytest.mark.parametrize("used", ["0", "1/1000", "9999/1000", "10", "11"])
-def test_only_a_full_bar_looks_full_and_only_an_unused_one_empty(
-    cluster: tuple[FakeApiServer, Path], used: str
-) -> None:
-    server, kubeconfig = cluster
-    server.objects[f"{GROUP}/gpuquotas"] = [shown("a", "namespace.a", gpus={"hard": "10", "used": used})]
-    bar = run("--kubeconfig", kubeconfig).stdout.partition("[")[2].partition("]")[0]
-    assert ("#" in bar, "-" in bar) == (used != "0", used not in {"10", "11"})
 
 
 def test_a_line_fits_into_80_columns(cluster: tuple[FakeApiServer, Path]) -> None:

@@ -41,12 +41,6 @@ def test_the_shipped_policies_have_the_lines_that_are_printed() -> None:
     assert (ROOT / "policies" / "_default.yaml").read_text().splitlines()[0] in lines
 
 
-def test_a_written_schema_accepts_the_shipped_policies(tmp_path: Path) -> None:
-    write_schemas(tmp_path)
-    schema = json.loads((tmp_path / "policy-schema.json").read_text())
-    jsonschema.validate(yaml.safe_load((ROOT / "policies" / "_default.yaml").read_text()), schema)
-
-
 def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = gpu_policy("policy", "schema", "--write", str(tmp_path / "file"))
@@ -71,11 +65,3 @@ def test_a_directory_that_no_editor_would_find_is_refused_before_anything_is_wri
     assert done.exit_code == 2
     assert said in done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_space_above_both_directories_is_no_matter(tmp_path: Path) -> None:
-    """The path in a file leads from its folder, so it does not have the space."""
-    home = tmp_path / "my repository"
-    done = gpu_policy("policy", "schema", "--write", str(home / "schemas"), "--policies", str(home / "policies"))
-    assert done.exit_code == 0, done.stderr
-    assert "$schema=../schemas/policy-schema.json" in done.stdout

@@ -26,13 +26,6 @@ def mixed(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_all_cases_that_pass_end_with_status_0_and_a_total(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.yaml", suite(case([pod()], {"allowed": True}, "a pod is admitted")))
-    done = gpu_policy_test(tmp_path)
-    assert (done.exit_code, done.stderr) == (0, "")
-    assert done.stdout == f"{file}  sample\n  passed    a pod is admitted\n1 case: 1 passed, 0 failed\n"
-
-
 def test_a_failure_is_shown_as_a_small_difference_and_ends_with_status_1(tmp_path: Path) -> None:
     expect = {
         "injected": {"spec": {"containers": [{"name": "main", "env": [{"name": "NCCL_DEBUG", "value": "INFO"}]}]}}
@@ -138,12 +131,6 @@ def test_junit_that_cannot_be_written_is_an_error_after_the_results(mixed: Path)
     assert "junit.xml: cannot be written: No such file or directory" in done.stderr
 
 
-def test_the_same_tests_always_give_the_same_words(mixed: Path) -> None:
-    runs = [gpu_policy_test(mixed, "-v", "--junit", mixed / f"{n}.xml").stdout for n in range(2)]
-    assert runs[0] == runs[1]
-    assert (mixed / "0.xml").read_bytes() == (mixed / "1.xml").read_bytes()
-
-
 def test_policies_and_inventory_of_the_command_line_are_for_tests_that_name_none(tmp_path: Path) -> None:
     head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUPolicy", "metadata": {"name": "_default"}}
     rules = {"gpuLimits": {"mode": "enforce", "maxPerPod": 1}, "gpuQuota": {"mode": "enforce", "gpus": 1}}
@@ -167,20 +154,10 @@ def test_what_a_terminal_would_obey_is_not_printed(tmp_path: Path) -> None:
     assert "\x1b" not in gpu_policy_test(tmp_path, "-v").stdout
 
 
-def test_a_single_file_can_be_named(mixed: Path) -> None:
-    write(mixed / "good.yaml", suite(case([pod()], {"allowed": True})))
-    assert gpu_policy_test(mixed / "good.yaml").exit_code == 0
-
-
 def test_the_schema_for_editors_is_up_to_date() -> None:
     """`make docs` writes it."""
     done = gpu_policy("policy", "schema", "--kind", "GPUPolicyTest")
     assert done.stdout == (ROOT / "docs" / "policy-test-schema.json").read_text(encoding="utf-8")
-
-
-def test_gpu_policy_knows_the_command() -> None:
-    done = gpu_policy("test", ROOT / "policies" / "tests", "-q", "--run", "as it is")
-    assert (done.exit_code, done.stdout) == (0, "1 case: 1 passed, 0 failed\n")
 
 
 def test_messages_about_replicas_are_not_printed() -> None:

@@ -23,13 +23,6 @@ def dead(control_plane: ControlPlane, tmp_path: Path) -> DoctorCluster:
     return DoctorCluster(ApiServer(file))
 
 
-def test_what_is_there_is_found_and_what_is_not_is_none(cluster: DoctorCluster) -> None:
-    found = cluster.find("/api/v1/namespaces/default")
-    assert found is not None
-    assert found["metadata"]["name"] == "default"
-    assert cluster.find("/api/v1/namespaces/nowhere") is None
-
-
 def test_lists_are_read_page_by_page(cluster: DoctorCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = [one["metadata"]["name"] for one in cluster.items("/api/v1/namespaces")]
     monkeypatch.setattr(module, "PAGE", "1")

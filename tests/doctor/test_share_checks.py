@@ -147,12 +147,6 @@ def test_labels_that_contradict_each_other_are_told_and_not_compared(found: Mapp
     assert fault in one.found
 
 
-def test_a_few_of_many_nodes_are_named() -> None:
-    (one,) = findings(*(node(f"n{at}", labels.TIME_SLICED, gpu=1) for at in range(9)))
-    assert one.found.startswith("9 of 9 GPU nodes have another capacity than labels about GPUs and shares say: n0, n1")
-    assert " and 6 more; on n0, nvidia.com/gpu is 1 in capacity" in one.found
-
-
 TEXTS = st.sampled_from(
     ["", "0", "1", "4", "7", "x", "99999", "none", "mps", "time-slicing", "single", "mixed", T4, SLICE]
 )

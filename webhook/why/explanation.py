@@ -17,8 +17,6 @@ LONGEST_TEXT = 2_000
 """Characters of a message, a remedy or a piece of evidence."""
 LONGEST_PART = 300
 """Characters of one of several texts that a sentence names, such as the fault of a node."""
-MOST_EVIDENCE = 12
-"""Pieces of evidence in one answer."""
 
 
 class ReasonCode(StrEnum):
@@ -110,13 +108,14 @@ class Explanation:
 
     def with_evidence(self, *clues: Clue) -> "Explanation":
         """The reason with further evidence, without repeats."""
-        return replace(self, evidence=tuple(dict.fromkeys((*self.evidence, *clues)))[:MOST_EVIDENCE])
+        return replace(self, evidence=tuple(dict.fromkeys((*self.evidence, *clues))))
 
     @property
     def bounded(self) -> "Explanation":
         """The reason with all texts cut to 2,000 characters."""
-        clues = (Clue(shortened(one.source, 300), _cut(one.message)) for one in self.evidence[:MOST_EVIDENCE])
-        return Explanation(self.code, _cut(self.message), _cut(self.remedy), tuple(clues))
+        clues = (Clue(shortened(one.source, 300), cut_at_a_word(one.message, LONGEST_TEXT)) for one in self.evidence)
+        message, remedy = (cut_at_a_word(one, LONGEST_TEXT) for one in (self.message, self.remedy))
+        return Explanation(self.code, message, remedy, tuple(clues))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +174,3 @@ def by_command(what: str, *words: str) -> str:
 def gravest(found: Iterable[PodsAlike]) -> tuple[PodsAlike, ...]:
     """Pods by reason, the gravest first; of one reason the most pods first. Pods that are over come last."""
     return tuple(sorted(found, key=lambda one: (one.is_over, one.explanation.code.rank, -one.count, one.names)))
-
-
-def _cut(text: str) -> str:
-    return cut_at_a_word(text, LONGEST_TEXT)

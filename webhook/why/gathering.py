@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
 
 from webhook.audit.documents import Document
 from webhook.audit.owners import reference_of
@@ -43,8 +42,6 @@ from webhook.yaml_files.file_errors import FileErrors
 
 _MOST_GROUPS = 24
 """Groups of pods whose events and queues are read; pods of further groups are explained by status and nodes alone."""
-_MOST_OWNERS = 3
-"""Objects that make others, such as the JobSet of a TrainJob, whose events are read."""
 _GROUPS = {
     KAI: ("scheduling.run.ai", "pod-group-name"),
     VOLCANO: ("scheduling.volcano.sh", "scheduling.k8s.io/group-name"),
@@ -115,7 +112,7 @@ class _Gatherer:
         makers = {owner_of(one) for one in parts}
         between = (one for one in parts if uid_of(one) in makers)
         lacking = [one for one in parts if uid_of(one) not in makers and lacks_pods(one, found)]
-        abouts = dict.fromkeys(map(reference_of, (raw, *islice(between, _MOST_OWNERS), *lacking)))
+        abouts = dict.fromkeys(map(reference_of, (raw, *between, *lacking)))
         seen = ObservedWorkload(
             raw,
             reference_of(raw),

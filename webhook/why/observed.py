@@ -17,7 +17,6 @@ from webhook.model.json_parts import listed, mapped, part, text
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.requirements import demand_of, is_compared, is_extended, rounded_up, thousandths_of
-from webhook.model.shape import shortened
 from webhook.policy.policy_set import Policy
 
 FINISHED = ("Succeeded", "Failed")
@@ -118,10 +117,6 @@ def fitting_names(pod: Pod, facts: ClusterFacts) -> tuple[str, ...]:
 Raw = Mapping[str, Any]
 """An object as JSON has it."""
 
-_LONGEST_MESSAGE = 3_000
-"""Characters of an event's message that are kept. Refusals of the webhook may be longer than the 1,024 of an event."""
-
-
 def condition(raw: object, kind: str, *path: str) -> Raw:
     """The condition of a type in `status.conditions`, or in the list at `path`; empty if there is none."""
     found = (one for one in listed(raw, *(path or ("status", "conditions"))) if part(one, "type") == kind)
@@ -173,8 +168,8 @@ class SeenEvent:
         )
         return cls(
             about,
-            shortened(text(raw, "reason"), 128),
-            shortened(" ".join(text(raw, "message").split(" ")), _LONGEST_MESSAGE),
+            text(raw, "reason"),
+            text(raw, "message"),
             next(filter(None, times), ""),
             count if isinstance(count, int) else 1,
             is_warning=text(raw, "type") == "Warning",

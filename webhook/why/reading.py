@@ -4,7 +4,6 @@ Lists are read in pages, and never kept whole unless the caller keeps them.
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from time import sleep
 from typing import Any
 
@@ -21,8 +20,6 @@ from webhook.why.observed import SeenEvent
 SECONDS = 15.0
 """Longest pause within an answer."""
 _PAGE = 250
-MOST_EVENTS = 5_000
-"""Events about one object that are read; of each reason the newest is kept."""
 _EVENTS = ApiResource("", "v1", "Event", "events", is_namespaced=True)
 _BUSY_SECONDS = 2.0
 """Longest wait before a request is repeated: somebody waits at a terminal."""
@@ -98,7 +95,7 @@ class ClusterReader:
         for about in abouts:
             selector = f"involvedObject.uid={about.uid}" if about.uid else f"involvedObject.name={about.name}"
             found = self.items(_EVENTS, about.namespace, "what controllers and nodes said of it", selector=selector)
-            for raw in islice(found, MOST_EVENTS):
+            for raw in found:
                 event = SeenEvent.of(raw, about)
                 known = newest.setdefault((about.uid, event.reason), event)
                 if event.last >= known.last:

@@ -137,8 +137,6 @@ def _without_pods(seen: ObservedWorkload) -> Explanation:
 
 # Refusals.
 
-_LOOKED_AT = 30_000
-"""Characters of a text that are searched: more than the longest refusal of the webhook."""
 _DENIED = re.compile(r'admission webhook "([^"\s]{1,253})" denied the request: ?', re.IGNORECASE)
 _NO_ANSWER = re.compile(r'failed calling webhook "([^"\s]{1,253})"')
 _EXCEEDED = re.compile(r"exceeded quota: ([^\s,]{1,253}), ?")
@@ -193,7 +191,7 @@ def _refusal(message: str, source: str, around: Surroundings, kind: str) -> Expl
 
     `source` is where the text stood, `kind` that of the workload that people change.
     """
-    message = message[:_LOOKED_AT].removeprefix("Error creating: ").strip()
+    message = message.removeprefix("Error creating: ").strip()
     clue = Clue(source, message)
     if found := _DENIED.search(message):
         said = message[found.end() :]

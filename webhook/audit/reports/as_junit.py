@@ -9,17 +9,19 @@ Some readers show the attribute `message` and others the text of an element, so 
 because Ant's schema demands a time. Timestamps are in UTC without a time zone, as that schema demands.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference, SourceLine
+from webhook.audit.report import AuditFinding, AuditReport, Level, SourceLine
 from webhook.audit.reports import report_wording
 from webhook.outcome import printable
 
-_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_FORBIDDEN = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What is no character of XML (production 2 of the specification)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,28 +98,21 @@ def _case(suite: Element, case: JUnitCase) -> None:
     if case.line > 0:
         element.set("line", str(case.line))
     if case.result == "skipped":
-        text = _carried(case.skipped)
-        SubElement(element, "skipped", {"message": _one_line(text)}).text = text
+        SubElement(element, "skipped", {"message": _one_line(case.skipped)}).text = _carried(case.skipped)
     for problem in sorted(case.problems, key=lambda problem: not problem.is_error):
-        head = {"type": _carried(problem.type), "message": _one_line(_carried(problem.message))}
+        head = {"type": _carried(problem.type), "message": _one_line(problem.message)}
         SubElement(element, "error" if problem.is_error else "failure", head).text = _carried(problem.text)
     if case.output:
         SubElement(element, "system-out").text = _carried(case.output)
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.splitlines())
+    return " ".join(_carried(text).splitlines())
 
 
 def _carried(text: str) -> str:
     """`text` without characters that XML 1.0 forbids even when escaped, and with the line ends of XML parsers."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text if text.isprintable() else "".join(c if _is_character(c) else _REPLACEMENT for c in text)
-
-
-def _is_character(c: str) -> bool:
-    """Whether XML 1.0 allows the character (production 2 of the specification)."""
-    return c in "\t\n" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c >= "\U00010000"
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 _SHOWN = (Level.REFUSE, Level.WARN, Level.SKIP)
@@ -127,7 +122,10 @@ _SHOWN = (Level.REFUSE, Level.WARN, Level.SKIP)
 def render(report: AuditReport) -> str:
     """One suite for the input, so that every report has a case; then one for each namespace with findings."""
     suites = [JUnitSuite("input", tuple(_input(report)), report.created)]
-    for namespace, findings in report_wording.by_namespace(report.findings).items():
+    by_namespace: dict[str, list[AuditFinding]] = {}
+    for finding in report.findings:
+        by_namespace.setdefault(report_wording.namespace_of(finding.owner), []).append(finding)
+    for namespace, findings in by_namespace.items():
         suites.append(JUnitSuite(namespace, tuple(_cases(findings)), report.created))
     return junit_xml("gpu-policy audit", suites)
 
@@ -152,29 +150,21 @@ def _cases(findings: Iterable[AuditFinding]) -> Iterator[JUnitCase]:
     for finding in findings:
         grouped.setdefault((finding.rule, finding.source.file, *finding.owner.identity), []).append(finding)
     for (rule, source, *_), group in grouped.items():
-        file = "" if source == report_wording.STDIN else source
+        owner, file = group[0].owner, "" if source == report_wording.STDIN else source
+        api_group = owner.identity[0]  # several groups have a Job
         gravest = min((finding.level for finding in group), key=lambda level: level.rank)
         shown = [finding for finding in group if finding.level is gravest]
+        more = f" (and {len(shown) - 1:,} more)" if len(shown) > 1 else ""
+        problem = Problem(rule, f"{report_wording.found(shown[0])}{more}", _text(shown))
         yield JUnitCase(
-            _class_of(group[0].owner),
+            f"{owner.title} ({api_group})" if api_group else owner.title,
             rule + (f" in {file}" if file else ""),
             file,
             group[0].source.line or 0 if file else 0,
-            problems=(_failure(rule, shown),) if gravest is Level.REFUSE else (),
+            problems=(problem,) if gravest is Level.REFUSE else (),
             skipped=_text(shown) if gravest in (Level.WARN, Level.SKIP) else "",
             output=_text(finding for finding in group if finding.level is not gravest or gravest not in _SHOWN),
         )
-
-
-def _class_of(owner: ObjectReference) -> str:
-    """The object, with its API group: several groups have a Job."""
-    group = owner.api_version.rpartition("/")[0]
-    return f"{owner.title} ({group})" if group else owner.title
-
-
-def _failure(rule: str, findings: Sequence[AuditFinding]) -> Problem:
-    more = f" (and {len(findings) - 1:,} more)" if len(findings) > 1 else ""
-    return Problem(rule, f"{report_wording.found(findings[0])}{more}", _text(findings))
 
 
 def _text(findings: Iterable[AuditFinding]) -> str:

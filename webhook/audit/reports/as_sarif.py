@@ -13,7 +13,7 @@ The report also describes the rules that have results, by their promises and doc
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from os.path import join
 from typing import Any
 from urllib.parse import quote
@@ -66,16 +66,10 @@ def _region(line: int | None) -> dict[str, int]:
 
 def _artifact(path: str) -> dict[str, str]:
     """A file below the working directory by its path from there, any other by its absolute path."""
-    relative = os.path.normpath(path)
-    if os.path.isabs(relative) or _leaves(relative):
-        relative = os.path.relpath(relative)
-    if _leaves(relative):
+    relative = os.path.relpath(path)
+    if relative.split(os.sep)[0] == os.pardir:
         return {"uri": f"file://{_quoted(os.path.abspath(path), '/')}"}
     return {"uri": _quoted(relative, "/"), "uriBaseId": ROOT}
-
-
-def _leaves(relative: str) -> bool:
-    return relative == os.pardir or relative.startswith(os.pardir + os.sep)
 
 
 def _quoted(text: str, safe: str = "") -> str:
@@ -93,27 +87,23 @@ _MODES = (
 
 def _described(key: str, report: AuditReport) -> dict[str, Any]:
     """The descriptor of a rule: its promise, what goes wrong without it, and the docstring of its module."""
-    if report.subject is not None:
-        return descriptor(key, *[report.subject.rules.get(key, key)] * 3)
     rule = next((rule for rule in RULES if rule.key == key), None)
-    if rule is None:
-        return descriptor(key, key or "unnamed", key or "unnamed", _MODES)
-    text = (sys.modules[rule.settings.__module__].__doc__ or rule.promise).strip()
-    story = "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
-    return descriptor(key, rule.promise, rule.problem or rule.promise, f"{story}\n\n{_MODES}")
-
-
-def descriptor(key: str, short: str, full: str, story: str, level: str = "error") -> dict[str, Any]:
-    """A rule of the tool, in texts of increasing length; `level` is that of its results unless they say otherwise."""
-    severity = {"error": "error", "warning": "warning"}.get(level, "recommendation")
+    short = full = key or "unnamed"
+    story = _MODES
+    if report.subject is not None:
+        short = full = story = report.subject.rules.get(key, key)
+    elif rule is not None:
+        text = (sys.modules[rule.settings.__module__].__doc__ or rule.promise).strip()
+        short, full = rule.promise, rule.problem or rule.promise
+        story = "\n\n".join(" ".join(paragraph.split()) for paragraph in (*text.split("\n\n"), _MODES))
     return {
         "id": key,
         "name": key[:255],
         "shortDescription": {"text": short[:_LONGEST]},
         "fullDescription": {"text": full[:_LONGEST]},
         "help": {"text": story},
-        "defaultConfiguration": {"level": level},
-        "properties": {"tags": ["gpu", "kubernetes"], "precision": "very-high", "problem.severity": severity},
+        "defaultConfiguration": {"level": "error"},
+        "properties": {"tags": ["gpu", "kubernetes"], "precision": "very-high", "problem.severity": "error"},
     }
 
 
@@ -143,8 +133,14 @@ def render(report: AuditReport) -> str:
     kept = ordered[:MOST_RESULTS]
     rules = sorted({finding.rule for finding in kept})
     newly = frozenset(finding.id for finding in report.comparison.newly_refused) if report.comparison else frozenset()
+    driver = {
+        "name": "gpu-policy",
+        **({"version": version()} if version() else {}),
+        "rules": [_described(rule, report) for rule in rules],
+        "notifications": [{"id": key, "shortDescription": {"text": text}} for key, text in _NOTICES.items()],
+    }
     run = {
-        "tool": {"driver": _driver([_described(rule, report) for rule in rules])},
+        "tool": {"driver": driver},
         "invocations": [
             {
                 "executionSuccessful": not report.errors,
@@ -161,12 +157,6 @@ def render(report: AuditReport) -> str:
     return dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
-def _driver(rules: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    notices = [{"id": key, "shortDescription": {"text": text}} for key, text in _NOTICES.items()]
-    known = {"version": version()} if version() else {}
-    return {"name": "gpu-policy", **known, "rules": rules, "notifications": notices}
-
-
 def _result(finding: AuditFinding, directory: str, number: int, *, is_new: bool) -> dict[str, Any]:
     references = [finding.owner] if finding.object == finding.owner else [finding.owner, finding.object]
     location = {
@@ -174,6 +164,9 @@ def _result(finding: AuditFinding, directory: str, number: int, *, is_new: bool)
         "logicalLocations": [logical(reference) for reference in references],
     }
     text = f"{finding.owner.title}: {report_wording.found(finding)} {report_wording.remedy(finding)}".rstrip()
+    # That an exception admits the pods, in the file of exceptions (3.27.23 and 3.35 of the specification).
+    justification = message(f"Exception {finding.exception}.")
+    suppressed = {"kind": "external", "status": "accepted", "justification": justification}
     return {
         "ruleId": finding.rule,
         "ruleIndex": number,
@@ -183,7 +176,7 @@ def _result(finding: AuditFinding, directory: str, number: int, *, is_new: bool)
         **({"relatedLocations": [_policy(finding, directory)]} if finding.file else {}),
         # All findings about a document have its first line, so GitHub needs an identity that tells them apart.
         "partialFingerprints": {"primaryLocationLineHash": f"{finding.id}:1", "gpuPolicyFinding/v1": finding.id},
-        **_suppressed(finding),
+        **({"suppressions": [suppressed]} if finding.level is Level.SKIP else {}),
         "properties": {
             "meaning": finding.level,
             "mode": finding.mode,
@@ -193,14 +186,6 @@ def _result(finding: AuditFinding, directory: str, number: int, *, is_new: bool)
             **({"runningPods": finding.running.count} if finding.running is not None else {}),
         },
     }
-
-
-def _suppressed(finding: AuditFinding) -> dict[str, Any]:
-    """That an exception admits the pods, in the file of exceptions (3.27.23 and 3.35 of the specification)."""
-    if finding.level is not Level.SKIP:
-        return {}
-    justification = message(f"Exception {finding.exception}.")
-    return {"suppressions": [{"kind": "external", "status": "accepted", "justification": justification}]}
 
 
 def _policy(finding: AuditFinding, directory: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ that Policy Reporter and similar tools read. `properties.resultID` identifies a 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import PurePath
 from typing import Any
@@ -89,19 +90,15 @@ class Naming:
     labels: Mapping[str, str] = field(default_factory=lambda: LABELS)
 
 
-def render_policy_reports(report: AuditReport) -> str:
-    """The report as a `kind: List` of PolicyReport and ClusterPolicyReport objects, in JSON."""
-    return _listed(report, POLICY_REPORTS)
-
-
-def render_open_reports(report: AuditReport) -> str:
-    """The report as a `kind: List` of Report and ClusterReport objects, in JSON."""
-    return _listed(report, OPEN_REPORTS)
-
-
-def _listed(report: AuditReport, form: Format) -> str:
+def _listed(form: Format, report: AuditReport) -> str:
     document = {"apiVersion": "v1", "kind": "List", "items": list(objects(report, form))}
     return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
+
+
+render_policy_reports = partial(_listed, POLICY_REPORTS)
+"""The report as a `kind: List` of PolicyReport and ClusterPolicyReport objects, in JSON."""
+render_open_reports = partial(_listed, OPEN_REPORTS)
+"""The report as a `kind: List` of Report and ClusterReport objects, in JSON."""
 
 
 def objects(
@@ -135,19 +132,22 @@ def _result(finding: AuditFinding, namespace: str, report: AuditReport) -> Raw:
     # People change the owner, unless it is outside the namespace, such as a node that owns a pod.
     subject = finding.owner if finding.owner.namespace == namespace else finding.object
     remedy = f" {finding.remedy}." if finding.remedy else ""
-    return {
-        "source": SOURCE,
-        "policy": _text(finding.policy),
-        "rule": finding.rule,
-        "category": CATEGORY,
-        "severity": finding.level.severity,
-        "result": RESULTS[finding.level],
-        "scored": finding.level is Level.REFUSE,
-        "message": _text(f"{finding.field}: {finding.message}.{remedy}", _LONGEST_MESSAGE),
-        "resources": [{key: _text(value) for key, value in plain(subject).items() if value}],
-        "timestamp": _timestamp(report),
-        "properties": _properties(finding),
-    }
+    return _raw(
+        report,
+        policy=_text(finding.policy),
+        rule=finding.rule,
+        severity=finding.level.severity,
+        result=RESULTS[finding.level],
+        scored=finding.level is Level.REFUSE,
+        message=_text(f"{finding.field}: {finding.message}.{remedy}", _LONGEST_MESSAGE),
+        resources=[{key: _text(value) for key, value in plain(subject).items() if value}],
+        properties=_properties(finding),
+    )
+
+
+def _raw(report: AuditReport, **fields: Any) -> Raw:
+    when = {"seconds": int(report.created.timestamp()), "nanos": report.created.microsecond * 1000}
+    return {"source": SOURCE, "category": CATEGORY, "timestamp": when, **fields}
 
 
 def _properties(finding: AuditFinding) -> dict[str, str]:
@@ -172,10 +172,6 @@ def _place(file: str, line: int | None) -> str:
     return f"{file}:{line}" if file and line else file
 
 
-def _timestamp(report: AuditReport) -> dict[str, int]:
-    return {"seconds": int(report.created.timestamp()), "nanos": report.created.microsecond * 1000}
-
-
 def _text(text: str, most: int = _LONGEST_NAME) -> str:
     """A text that tenants may have written, on one line and shortened."""
     return printable(shortened(text, most))
@@ -197,18 +193,16 @@ def _left_out(results: Sequence[Raw], namespace: str, report: AuditReport) -> Ra
 
 def _remark(result: str, severity: str, message: str, report: AuditReport, about: str) -> Raw:
     identity = sha256(f"{'error' if result == 'error' else 'left out'}\0{about}".encode(errors="surrogatepass"))
-    return {
-        "source": SOURCE,
-        "policy": SOURCE,
-        "rule": "audit",
-        "category": CATEGORY,
-        "severity": severity,
-        "result": result,
-        "scored": False,
-        "message": _text(message, _LONGEST_MESSAGE),
-        "timestamp": _timestamp(report),
-        "properties": {"resultID": identity.hexdigest()[:32]},
-    }
+    return _raw(
+        report,
+        policy=SOURCE,
+        rule="audit",
+        severity=severity,
+        result=result,
+        scored=False,
+        message=_text(message, _LONGEST_MESSAGE),
+        properties={"resultID": identity.hexdigest()[:32]},
+    )
 
 
 def _parts(

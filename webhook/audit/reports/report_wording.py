@@ -1,6 +1,7 @@
 """The order, grouping and wording of findings, which all reports for people share."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from webhook.audit.report import (
@@ -39,43 +40,20 @@ def instant(when: datetime) -> str:
     return when.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
-def home(reference: ObjectReference) -> str:
-    """The namespace that an object is in, or is, as text for people; empty for cluster-scoped objects."""
-    return printable(reference.home)
-
-
 def namespace_of(reference: ObjectReference) -> str:
-    """The namespace as in `home`; NOWHERE for cluster-scoped objects."""
-    return home(reference) or NOWHERE
+    """The namespace that an object is in, or is; NOWHERE for cluster-scoped objects."""
+    return printable(reference.home) or NOWHERE
 
 
-def by_namespace(findings: Iterable[AuditFinding]) -> Mapping[str, Sequence[AuditFinding]]:
-    """Namespace of the owner -> its findings, in their order."""
-    grouped: dict[str, list[AuditFinding]] = {}
+def objects_by(
+    key: Callable[[AuditFinding], tuple[str, ...]], findings: Iterable[AuditFinding]
+) -> list[tuple[str | int, ...]]:
+    """Each key with the number of objects that have such findings; the largest number first."""
+    objects: defaultdict[tuple[str, ...], set[tuple[object, ...]]] = defaultdict(set)
     for finding in findings:
-        grouped.setdefault(namespace_of(finding.owner), []).append(finding)
-    return grouped
-
-
-def by_namespace_and_rule(findings: Iterable[AuditFinding]) -> Sequence[tuple[str, str, int]]:
-    """Namespace, rule and number of objects with such a finding; the largest number first."""
-    objects: dict[tuple[str, str], set[tuple[object, ...]]] = {}
-    for finding in findings:
-        key = namespace_of(finding.owner), printable(finding.rule)
-        objects.setdefault(key, set()).add(_identity(finding))
-    return sorted(((*key, len(found)) for key, found in objects.items()), key=lambda row: (-row[2], row[0], row[1]))
-
-
-def by_rule(findings: Iterable[AuditFinding]) -> Sequence[tuple[str, int]]:
-    """Rule and number of objects with such a finding; the largest number first."""
-    objects: dict[str, set[tuple[object, ...]]] = {}
-    for finding in findings:
-        objects.setdefault(printable(finding.rule), set()).add(_identity(finding))
-    return sorted(((rule, len(found)) for rule, found in objects.items()), key=lambda row: (-row[1], row[0]))
-
-
-def _identity(finding: AuditFinding) -> tuple[object, ...]:
-    return finding.owner, finding.source.file
+        objects[key(finding)].add((finding.owner, finding.source.file))
+    found = sorted(((key, len(those)) for key, those in objects.items()), key=lambda one: (-one[1], one[0]))
+    return [(*key, count) for key, count in found]
 
 
 def about(pod_group: PodGroup | None) -> str:

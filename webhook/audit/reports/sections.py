@@ -41,13 +41,14 @@ def _sections(report: AuditReport) -> Iterator[Section]:
         yield Section("changed", f"Changed injections: {len(changed):,}", injections, changed, heads=3)
     if (subject := report.subject) is not None:
         yield from subject.sections
-    rows = wording.by_namespace_and_rule(report.at(Level.REFUSE)) if subject is None else ()
+    refused = report.at(Level.REFUSE) if subject is None else ()
+    rows = wording.objects_by(lambda one: (wording.namespace_of(one.owner), one.rule), refused)
     yield Section("refusals", "Refusals", ("Namespace", "Rule", "Objects refused"), rows)
     errors = [(str(error),) for error in report.errors]
     yield Section("errors", f"Could not be read: {len(errors):,}", ("What",), errors, heads=1)
     for level, title in (FINDINGS if subject is None else subject.levels).items():
         yield findings(level, title, tuple(report.at(level)))
-    rules = wording.by_rule(report.at(Level.COMPLETE))
+    rules = wording.objects_by(lambda one: (one.rule,), report.at(Level.COMPLETE))
     yield Section("injected", "Would be injected", ("Rule", "Objects"), rules)
     pods = sum(one.pods.count for one in report.pending)
     pending = [_pending(one) for one in report.pending]

@@ -46,7 +46,7 @@ def _row(finding: AuditFinding, *, is_new: bool) -> Row:
     texts = (
         finding.level,
         finding.rule,
-        wording.home(finding.owner),
+        finding.owner.home,
         finding.owner.kind,
         finding.owner.name,
         finding.message,
