@@ -59,10 +59,8 @@ def stored(raw: Object, number: int, owner: Object | None = None, **metadata: An
 
 
 def titles(findings: Sequence[AuditFinding]) -> list[tuple[str, str, str]]:
-    """Level, rule and owner of findings."""
     return [(finding.level.value, finding.rule, finding.owner.title) for finding in findings]
 
 
 def messages(report: AuditReport, level: Level) -> list[str]:
-    """What was found at one level."""
     return [finding.message for finding in report.at(level)]

@@ -14,7 +14,6 @@ def made(kind: str, name: str, owner: dict[str, Any] | None = None, **metadata: 
 
 
 def reference_to(owner: dict[str, Any], **changed: Any) -> dict[str, Any]:
-    """What stands in the ownerReferences of what `owner` controls."""
     metadata = owner["metadata"]
     head = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": metadata["name"]}
     return {**head, "uid": metadata.get("uid"), "controller": True, **changed}

@@ -33,11 +33,9 @@ class Cluster:
             server.objects[path] = []
 
     def objects(self, *namespaces: str, excluded: Sequence[str] = ()) -> ClusterObjects:
-        """What an audit reads of it."""
         return ClusterObjects(self._api, NamespaceScope(namespaces, tuple(excluded)), self.told.append)
 
     def lists(self, path: str) -> list[dict[str, str]]:
-        """The queries of the lists so far."""
         return self.server.lists(path)
 
 
@@ -53,17 +51,14 @@ def names(found: ClusterObjects | Sequence[Document | DocumentError]) -> list[st
 
 
 def errors(found: ClusterObjects | Sequence[Document | DocumentError]) -> list[str]:
-    """What could not be read."""
     return [one.message for one in found if isinstance(one, DocumentError)]
 
 
 def many(count: int, kind: str = "Pod") -> list[dict[str, Any]]:
-    """So many objects, in the order of their names."""
     return [made(kind, f"p{number:05}") for number in range(count)]
 
 
 @contextmanager
 def pretended(directory: Path) -> Iterator[Cluster]:
-    """A cluster that is gone afterwards."""
     with fake_api_server() as server:
         yield Cluster(server, directory)

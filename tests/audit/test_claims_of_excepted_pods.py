@@ -20,7 +20,6 @@ POD = {**BERT, "metadata": {**BERT["metadata"], "namespace": "team"}}
 
 
 def changed(**metadata: Any) -> dict[str, Any]:
-    """The pod with other metadata."""
     return {**POD, "metadata": {**POD["metadata"], **metadata}}
 
 
@@ -32,7 +31,6 @@ def audited(directory: Path, *objects: Mapping[str, Any]) -> AuditReport:
 
 
 def levels(report: AuditReport) -> list[tuple[str, str]]:
-    """Kind and level of what was found in claims."""
     return [(one.object.kind, one.level.value) for one in report.findings if one.object.kind == "ResourceClaim"]
 
 

@@ -141,7 +141,6 @@ def limited(**settings: Any) -> PolicySet:
 
 
 def allowed(*objects: Any, using: PolicySet, running: Sequence[GpuPod] = ()) -> list[bool]:
-    """Which of the objects of one file are allowed."""
     documents = [Document("f", number, number, obj) for number, obj in enumerate(objects, start=1)]
     return [item.is_allowed for item in review(documents, "default", against(using, pods=running)).items]
 

@@ -26,7 +26,6 @@ def exactly(device_class: str = "gpu.nvidia.com", **fields: Any) -> dict[str, An
 
 
 def asking(*templates: str, **spec: Any) -> dict[str, Any]:
-    """A pod whose only GPUs are by claim."""
     claims = [{"name": f"c{i}", "resourceClaimTemplateName": name} for i, name in enumerate(templates)]
     own = {"tolerations": [TOLERATION], "resourceClaims": claims, **spec}
     return pod(0, spec=own)

@@ -29,7 +29,6 @@ def limited(**settings: Any) -> PolicySet:
 
 
 def with_shared_quota(mode: str = "enforce", **limits: Any) -> PolicySet:
-    """Two namespaces that share a quota."""
     raw = {"name": "shared", "namespaces": [NAMESPACE, "other"], "mode": mode, **limits}
     settings = SharedQuotaSettings.model_validate_json(json.dumps(raw), by_alias=True, by_name=False)
     bound = BoundQuota.of(QuotaScope.SHARED, settings.name, tuple(settings.namespaces), settings, "_quotas.yaml", 5)
@@ -37,7 +36,6 @@ def with_shared_quota(mode: str = "enforce", **limits: Any) -> PolicySet:
 
 
 def running(*gpus: int, namespace: str = NAMESPACE, **changes: Any) -> list[dict[str, Any]]:
-    """Pods of a cluster."""
     pods = (stored(pod(count, name=f"p{i}", namespace=namespace), i) for i, count in enumerate(gpus, start=1))
     return [{**raw, "status": {"phase": "Running"}, **changes} for raw in pods]
 

@@ -15,7 +15,6 @@ from tests.gpus import discovered_labels as labels
 
 
 def gpu_node(name: str, driver: str, product: str, gpus: int, **labels: str) -> dict[str, Any]:
-    """A node as GPU Feature Discovery labels it."""
     of_gpu = {"nvidia.com/cuda.driver-version.full": driver, "nvidia.com/gpu.product": product}
     capacity = {"nvidia.com/gpu": str(gpus)}
     return node(name, labels={**of_gpu, "kubernetes.io/arch": "amd64", **labels}, taints=[GPU_TAINT], capacity=capacity)
@@ -30,14 +29,12 @@ V100 = {
 
 
 def written(directory: Path, *nodes: dict[str, Any]) -> Path:
-    """An inventory of these nodes."""
     path = directory / "inventory.yaml"
     path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": nodes}))
     return path
 
 
 def kinds_of(directory: Path, *nodes: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the command says of these nodes, as JSON."""
     found: list[dict[str, Any]] = json.loads(
         run("nodes", "--inventory", written(directory, *nodes), "--output", "json").stdout
     )

@@ -29,7 +29,6 @@ def inventory(tmp_path: Path) -> Path:
 
 
 def plan(inventory: Path, *arguments: object) -> Any:
-    """The plan as JSON."""
     return json.loads(gpu_policy("cuda", "plan", "--inventory", inventory, "--format", "json", *arguments).stdout)
 
 

@@ -16,7 +16,6 @@ from webhook.images.shared_results import unpack
 
 @pytest.fixture
 def registry() -> Iterator[ScriptedServer]:
-    """A registry with one image, for CUDA 12.4.1."""
     with scripted() as server:
         config = images.config({"CUDA_VERSION": "12.4.1"})
         server.holds("1", images.manifest(config), config)
@@ -25,7 +24,6 @@ def registry() -> Iterator[ScriptedServer]:
 
 @pytest.fixture
 def registries(registry: ScriptedServer, tmp_path: Path) -> Path:
-    """The list that allows it to be asked."""
     listed = {"host": f"{LOOPBACK}:{registry.port}", "plainHTTP": True}
     path = tmp_path / "registries.yaml"
     document = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "Registries", "spec": {"registries": [listed]}}

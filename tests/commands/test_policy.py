@@ -1,6 +1,5 @@
 """`gpu-policy policy`: policies are checked, shown and documented."""
 
-import json
 from pathlib import Path
 
 import pytest

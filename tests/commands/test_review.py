@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.build import pod, requests_only
+from tests.build import pod
 from tests.command_line import POLICY, gpu_policy
 
 ROOT = Path(__file__).parents[2]

@@ -4,9 +4,7 @@ import json
 import re
 from pathlib import Path
 
-import jsonschema
 import pytest
-import yaml
 
 from tests.command_line import ROOT, gpu_policy
 from webhook.commands.schema_files import SCHEMAS, lines_for_editors, write_schemas

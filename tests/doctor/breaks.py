@@ -21,7 +21,6 @@ needs_address = pytest.mark.skipif(
 
 
 def entry(kind: str, field: str, value: Any) -> Break:
-    """Change one field of the webhook in a configuration."""
     path = f"/webhooks/0/{field}"
     return lambda site: site.patch(kind, "gpu-policy", [{"op": "add", "path": path, "value": value}])
 

@@ -30,7 +30,6 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture
 def site(standing: Site) -> Site:
-    """The installation, whole, and asked by the API server."""
     standing.heal()
     eventually(lambda: all(finding.status is not Status.PROBLEM for finding in standing.tried()))
     return standing

@@ -90,11 +90,9 @@ class Site:
         self.webhook.start("--host=0.0.0.0", f"--registration={file}", f"--metrics-port={self.metrics_port}", *extra)
 
     def stop(self) -> None:
-        """End it."""
         self.webhook.stop()
 
     def heal(self) -> None:
-        """Make every object what it should be."""
         for pod in self.all("Pod"):
             self.delete("Pod", pod["metadata"]["name"])
         for manifest in self.objects():
@@ -120,7 +118,6 @@ class Site:
             yield {"kind": "Node", "metadata": {"name": node, "labels": LABELS}, "spec": {"taints": [*TAINTS, SPOT]}}
 
     def certificates(self) -> dict[str, str]:
-        """The data of the Secret."""
         files = self.webhook.files
         contents = {"ca.crt": files.ca_file, "ca-bundle.crt": files.ca_file, "tls.crt": files.cert_file}
         return {key: base64.b64encode(file.read_bytes()).decode() for key, file in contents.items()}
@@ -143,7 +140,6 @@ class Site:
         return yaml.safe_dump_all(found)
 
     def endpoints(self, count: int) -> Raw:
-        """So many ready endpoints of the Service."""
         addresses = [f"10.1.0.{number + 1}" for number in range(count)]
         labels = {"kubernetes.io/service-name": SERVICE}
         found = [{"addresses": [one], "conditions": {"ready": True}} for one in addresses]
@@ -161,7 +157,6 @@ class Site:
         self.status("Pod", name, {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]})
 
     def put(self, manifest: Raw) -> None:
-        """Create an object or replace it."""
         api = COLLECTIONS[manifest["kind"]].split("/")
         version = "v1" if api[1] == "api" else "/".join(api[2:4])
         body = {"apiVersion": version, **deepcopy(manifest)}
@@ -181,24 +176,20 @@ class Site:
         assert status == 200, answer
 
     def status(self, kind: str, name: str, status: Raw) -> None:
-        """Set the status of an object."""
         path = f"{self.path(kind, name)}/status"
         code, answer = self.plane.raw("PATCH", path, {"status": status})
         assert code == 200, answer
 
     def delete(self, kind: str, name: str) -> None:
-        """Delete an object at once."""
         status, answer = self.plane.raw("DELETE", f"{self.path(kind, name)}?gracePeriodSeconds=0")
         assert status == 200, answer
 
     def all(self, kind: str) -> list[Raw]:
-        """The objects of a kind."""
         found: list[Raw] = self.plane.raw("GET", COLLECTIONS[kind])[1]["items"]
         return found
 
     @staticmethod
     def path(kind: str, name: str) -> str:
-        """The API path of an object."""
         return f"{COLLECTIONS[kind]}/{quote(name)}"
 
     def examined(self, cluster: DoctorCluster | None = None, **place: Any) -> DoctorReport:
@@ -207,12 +198,10 @@ class Site:
         return examine(Examined(asked, Place(**{"dry_run_namespace": self.place.dry_run_namespace, **place})))
 
     def tried(self) -> list[DoctorFinding]:
-        """What becomes of the pods of dry runs."""
         asked = Examined(DoctorCluster(find_server(str(self.plane.kubeconfig))), self.place)
         return said(examine(asked, [check for check in CHECKS if check.key == "pods"]), "pods")
 
     def _adapted(self, manifest: Raw) -> Raw:
-        """A manifest as it has to be here."""
         kind, name = manifest["kind"], manifest["metadata"]["name"]
         if kind.endswith("WebhookConfiguration"):
             (manifest,) = [one for one in self.configurations() if one["kind"] == kind]

@@ -118,5 +118,4 @@ def said(look: Any, objects: Mapping[str, Any], *, denied: tuple[str, ...] = (),
 
 
 def wrong(findings: list[DoctorFinding]) -> list[DoctorFinding]:
-    """The findings that something is not well."""
     return [finding for finding in findings if finding.status is not Status.OK]

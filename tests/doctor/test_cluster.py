@@ -17,7 +17,6 @@ def cluster(control_plane: ControlPlane) -> DoctorCluster:
 
 @pytest.fixture
 def dead(control_plane: ControlPlane, tmp_path: Path) -> DoctorCluster:
-    """A cluster whose API server has gone."""
     file = tmp_path / "config"
     file.write_text(control_plane.kubeconfig.read_text().replace(control_plane.url, "https://127.0.0.1:1"))
     return DoctorCluster(ApiServer(file))

@@ -69,8 +69,6 @@ def test_an_installation_of_another_name_is_looked_for_there() -> None:
 
 
 def put(path: str, *keys: Any, value: Any) -> Change:
-    """Change one value of an object."""
-
     def change(objects: dict[str, Any]) -> None:
         found = objects[path]
         for key in keys[:-1]:
@@ -101,7 +99,6 @@ def ready(count: int) -> Change:
 
 
 def named(rules: str) -> Change:
-    """A default policy with these rules."""
     head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: _default}\n"
     return put(POLICIES, "data", value={"_default.yaml": f"{head}spec: {{rules: {{{rules}}}}}\n"})
 

@@ -42,7 +42,6 @@ def ledger(text: str) -> dict[str, Any]:
 
 
 def well() -> dict[str, Any]:
-    """A cluster in which quotas hold."""
     return {
         GROUP: KNOWN,
         f"{GROUP}/gpuquotas": [{"metadata": {"namespace": "team-vision", "name": "namespace.team-vision"}}],

@@ -73,7 +73,6 @@ class Cluster:
 
     @property
     def facts(self) -> ClusterFacts:
-        """What rules may ask about it."""
         templates = [claim("gpu", "ResourceClaimTemplate", "gpu.nvidia.com", namespace="team")]
         classes = [device_class("gpu.nvidia.com", selector=SELECTOR)]
         return ClusterFacts.of(self.nodes, [], [], classes, [], templates, self.slices)
@@ -118,7 +117,6 @@ def _with_driver(raw: Raw, drivers: Mapping[str, str]) -> Raw:
 
 
 def gpu_node(name: str, product: str, driver: str, families: Sequence[str], **labels: str) -> Raw:
-    """A node with eight GPUs."""
     major, minor = PRODUCTS[product].split(".")
     known = {
         "nvidia.com/gpu.product": product,
@@ -133,7 +131,6 @@ def gpu_node(name: str, product: str, driver: str, families: Sequence[str], **la
 
 
 def slice_of(name: str, product: str, driver: str) -> Raw:
-    """What NVIDIA's DRA driver says of a node."""
     attributes = {
         "type": {"string": "gpu"},
         "productName": {"string": product.replace("-", " ")},

@@ -26,7 +26,6 @@ def changed(
     added: ClusterFacts | None = None,
     policies: PolicySet = DEFAULTS,
 ) -> ChangedCluster:
-    """The cluster with what the options say. Raises UnusableChangesError."""
     pools = declared_pools(policy.at(CREATED.timestamp()) for policy in policies.policies)
     known = KnownNodes(facts.cluster.nodes, pools, policies.accelerators, policies.cuda.tables)
     return ChangedCluster(

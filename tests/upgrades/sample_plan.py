@@ -27,7 +27,6 @@ BEFORE, AFTER = Reach(RunsOn.RUNS, 1_200, 1_500), Reach(RunsOn.RUNS, 700, 1_500,
 
 
 def workload(number: int, change: WorkloadChange, text: str = "as it is") -> PlannedWorkload:
-    """One workload; every third is in a manifest."""
     owner = ObjectReference(f"team-{number}", "Job", f"train-{number}", "batch/v1")
     source = SourceLine() if number % 3 else SourceLine("manifests/train.yaml", number + 1)
     return PlannedWorkload(owner, number * 7, change, BEFORE, AFTER, text, f"mend {text}", source)

@@ -40,7 +40,6 @@ def pod(name: str, image: str, pool: str = "", *, gpus: int = 1, node: str = "",
 
 
 def plan_for(raw: Raw, facts: ClusterFacts, *sets: str, **how: Any) -> PlannedWorkload:
-    """What a plan says of one object."""
     using: PolicySet = how.pop("using", DEFAULTS)
     plan = planned([raw], changed(facts, sets, policies=using, **how), using)
     assert plan.errors == ()
@@ -215,7 +214,6 @@ def test_what_a_policy_says_counts(
 
 
 def halved(raws: list[Raw], **capacity: str) -> list[Raw]:
-    """Nodes with 4 GPUs, or other amounts."""
     for raw in raws:
         raw["status"]["capacity"] |= {"nvidia.com/gpu": "4", **capacity}
     return raws

@@ -33,12 +33,10 @@ POOL = NodePool(
 
 
 def declaring(*pools: NodePool) -> PolicySet:
-    """Policies that declare these pools."""
     return PolicySet.of(Policy("p", (), content_hash("p"), DEFAULTS.default.rules, pools), {})
 
 
 def faults(*sets: str, retired: Any = (), policies: PolicySet | None = None) -> list[str]:
-    """What is wrong with options."""
     with pytest.raises(UnusableChangesError) as error:
         changed(FACTS, sets, retired, policies=policies or DEFAULTS)
     return list(error.value.messages)

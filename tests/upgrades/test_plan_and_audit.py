@@ -57,7 +57,6 @@ def _named(before: Cluster, selector: str) -> list[str]:
 
 
 def told(plan: DriverPlan) -> dict[str, tuple[object, ...]]:
-    """Where each workload runs after a plan."""
     return {
         name: (one.after.verdict, one.after.nodes, one.after.of, one.after.unknown)
         for name, one in by_name(plan).items()
@@ -75,7 +74,6 @@ def unplaced(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def driver_findings(objects: list[dict[str, Any]], facts: ClusterFacts, rules: dict[str, Any]) -> list[AuditFinding]:
-    """What an audit refuses because of drivers and nodes."""
     report = audited(*unplaced(objects), using=policies(rules), facts=facts)
     assert report.errors == ()
     return [one for one in report.findings if one.level is Level.REFUSE]

@@ -18,7 +18,6 @@ VALIDATOR = Draft202012Validator(closed(SCHEMA))
 
 
 def sample(*, has_matrix: bool) -> DriverPlan:
-    """A plan with all kinds of entries."""
     now = cluster(3)
     new = ClusterFacts.of([gpu_node("new", "NVIDIA-B200", DRIVERS[4], ("driver-version",))])
     whole = changed(now.facts, ["pool in (a,b)=590.44.01"], ["pool=c"], new)

@@ -24,7 +24,6 @@ TOLERATED = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
 
 
 def pod(gpus: int = 1, name: str = "train-0", status: Raw | None = None, **spec: Any) -> Raw:
-    """A GPU pod in namespace team."""
     resources = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
     containers = [{"name": "main", "image": "registry.example/trainer:1", "resources": resources}]
     metadata = {"name": name, "namespace": "team", "uid": f"0b8ef7a2-9a35-4d3e-8d0d-{abs(hash(name)) % 10**12:012}"}
@@ -39,7 +38,6 @@ def pod(gpus: int = 1, name: str = "train-0", status: Raw | None = None, **spec:
 
 
 def node(name: str, gpus: int = 8, ready: str = "True", allocatable: int | None = None, **spec: Any) -> Raw:
-    """A node with H100s and their labels."""
     labels = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "kubernetes.io/hostname": name}
     amounts = {"cpu": "64", "memory": "512Gi", "pods": "110", "nvidia.com/gpu": str(gpus)}
     usable = {**amounts, "nvidia.com/gpu": str(gpus if allocatable is None else allocatable)}
@@ -62,7 +60,6 @@ def around(
 
 
 def seen(raw: Raw, *events: SeenEvent) -> ObservedPod:
-    """The pod with these events."""
     return ObservedPod(raw, pod_from_raw(raw), events=events)
 
 
@@ -70,17 +67,14 @@ NOTHING_AROUND = Surroundings()
 
 
 def why(observed: ObservedPod, known: Surroundings = NOTHING_AROUND) -> Explanation:
-    """The reason of a pod with this around it."""
     return why_pod(replace(observed, around=known))
 
 
 def event(reason: str, message: str = "", last: str = "2026-11-01T10:00:00Z", *, warns: bool = True) -> SeenEvent:
-    """An event about train-0."""
     return SeenEvent(reference_of(pod()), reason, message, last, is_warning=warns)
 
 
 def workload(kind: str = "Job", **parts: Any) -> Raw:
-    """A workload called train."""
     version = "batch/v1" if kind == "Job" else "apps/v1"
     template = {"spec": pod()["spec"]}
     spec = {"template": template, **parts.pop("spec", {})}
@@ -94,12 +88,10 @@ def workload(kind: str = "Job", **parts: Any) -> Raw:
 
 
 def observed(raw: Raw, *events: SeenEvent, pods: int = 0, desired: int | None = 1, **more: Any) -> ObservedWorkload:
-    """The workload with these events."""
     return ObservedWorkload(raw, reference_of(raw), events=events, pods=pods, desired=desired, **more)
 
 
 def printed(answer: Answer) -> str:
-    """The answer as people read it."""
     with redirect_stdout(StringIO()) as shown:
         print_answer(answer)
     return shown.getvalue()

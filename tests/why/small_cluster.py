@@ -37,7 +37,6 @@ class SmallCluster:
         server.under["/"] = self._answer
 
     def add(self, *raws: Raw) -> None:
-        """Objects as they are stored."""
         for raw in raws:
             version, kind = raw.get("apiVersion", "v1"), raw.get("kind", "Node")
             api = f"/api/{version}" if "/" not in version else f"/apis/{version}"
@@ -45,7 +44,6 @@ class SmallCluster:
             self._by_path.setdefault(api + place, []).append(raw)
 
     def say(self, about: Raw, reason: str, message: str, last: str = "2026-11-01T10:00:00Z") -> None:
-        """An event about an object."""
         kind = "Normal" if reason.startswith("Success") else "Warning"
         self.events.append(
             {
@@ -59,7 +57,6 @@ class SmallCluster:
         )
 
     def why(self, target: str, policies: PolicySet | MissingAnswer) -> Answer:
-        """What `gpu-policy why` answers."""
         return explain(ApiServer(self.server.kubeconfig(self._directory)), target, "team", policies)
 
     def asked(self, part: str) -> int:
@@ -87,13 +84,11 @@ class SmallCluster:
 
 @contextmanager
 def small_cluster(directory: Path) -> Iterator[SmallCluster]:
-    """The cluster, as long as the block runs."""
     with fake_api_server() as server:
         yield SmallCluster(server, directory)
 
 
 def owned_by(owner: Raw, raw: Raw) -> Raw:
-    """The object, made by another one."""
     reference = {key: owner[key] for key in ("apiVersion", "kind")}
     reference |= {key: owner["metadata"][key] for key in ("name", "uid")}
     return {**raw, "metadata": {**raw["metadata"], "ownerReferences": [{**reference, "controller": True}]}}

@@ -31,7 +31,6 @@ def pulls(reason: str) -> Raw:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[SmallCluster]:
-    """A cluster with one node that has GPUs."""
     with small_cluster(tmp_path) as cluster:
         cluster.add(node("n"))
         yield cluster
@@ -52,7 +51,6 @@ def job_set(cluster: SmallCluster, jobs: int) -> list[Raw]:
 
 
 def run(cluster: SmallCluster, owner: Raw, name: str, gpus: int = 1, status: Raw = RUNS, *, on: str = "n") -> None:
-    """A pod of an owner."""
     cluster.add(owned_by(owner, named(pod(gpus, status=status, nodeName=on), name)))
 
 

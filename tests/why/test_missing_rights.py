@@ -37,13 +37,11 @@ def cluster(tmp_path: Path) -> Iterator[SmallCluster]:
 
 
 def forbid(cluster: SmallCluster, *paths: str) -> None:
-    """No right to read anything at these paths."""
     refused = always(403, {"message": "forbidden"})
     cluster.server.under = {**dict.fromkeys(paths, refused), **cluster.server.under}
 
 
 def shown(answer: Answer) -> list[str]:
-    """The lines about what is not known."""
     text = printed(answer)
     return [line.strip() for line in text.splitlines() if "Not known" in line]
 

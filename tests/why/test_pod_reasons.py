@@ -18,12 +18,10 @@ def said(message: str) -> dict[str, Any]:
 
 
 def not_ready(message: str) -> dict[str, Any]:
-    """The status of a pod that is not ready."""
     return {"conditions": [{"type": "Ready", "status": "False", "message": message}]}
 
 
 def waits(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
-    """The status of a pod whose container waits."""
     state = {"waiting": {"reason": reason, "message": message}}
     return {"containerStatuses": [{"name": "main", "image": "trainer:1", "state": state, **more}]}
 

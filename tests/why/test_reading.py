@@ -19,7 +19,6 @@ EVENTS = "/api/v1/namespaces/team/events"
 
 @pytest.fixture
 def server(tmp_path: Path) -> Any:
-    """An API server that answers as the test says."""
     with fake_api_server() as server:
         yield server
 
@@ -29,7 +28,6 @@ def reader(server: FakeApiServer, directory: Path) -> ClusterReader:
 
 
 def seen(number: int, reason: str) -> dict[str, Any]:
-    """An event; the later, the larger its number."""
     metadata = {"name": f"e{number:05}", "namespace": "team"}
     return {
         "metadata": metadata,

@@ -15,7 +15,6 @@ NODES = (node("a", 4),)
 
 
 def explained(raws: Iterable[dict[str, Any]], scope: NamespaceScope = NamespaceScope()) -> tuple[PendingPods, ...]:  # noqa: B008  # a value
-    """The Pending pods among these."""
     waiting, facts = WaitingPods(POLICIES, scope), ClusterFacts.of(NODES)
     for one in NODES:
         waiting.add_node(one)
@@ -25,7 +24,6 @@ def explained(raws: Iterable[dict[str, Any]], scope: NamespaceScope = NamespaceS
 
 
 def owned(name: str, namespace: str = "team", **more: Any) -> dict[str, Any]:
-    """A pod of Job train."""
     raw = pod(2, name, **more)
     reference = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
     raw["metadata"] |= {"namespace": namespace, "ownerReferences": [reference]}

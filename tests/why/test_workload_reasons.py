@@ -158,7 +158,6 @@ def test_a_workload_without_pods_has_one_reason(seen: ObservedWorkload, reason: 
 
 
 def pods(code: ReasonCode, count: int, *names: str, is_over: bool = False) -> PodsAlike:
-    """Pods with one reason."""
     return PodsAlike(Explanation(code, f"it is {code}"), count, names, is_over)
 
 

@@ -47,7 +47,6 @@ class NamespaceScope:
         return not any(pattern == namespace or matcher(pattern).fullmatch(namespace) for pattern in self.excluded)
 
     def holds_all(self, patterns: Iterable[str]) -> bool:
-        """Whether all namespaces with these names or globs are read."""
         patterns = set(patterns)
         return all(map(self.holds, patterns)) and (not self.namespaces or patterns.issubset(self.namespaces))
 

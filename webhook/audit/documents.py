@@ -235,7 +235,6 @@ def _objects(document: Document, lines: Mapping[int, int]) -> Iterator[Document 
 
 
 def _are_objects(items: object) -> bool:
-    """Whether these items are objects, all with a name."""
     return isinstance(items, list) and bool(items) and all(map(_has_name, items))
 
 

@@ -189,7 +189,6 @@ def capacity_of(
 def _by_plugin(
     node: Node, accelerators: Accelerators, tables: CudaTables, counting: Counting
 ) -> Iterator[tuple[Row, int]]:
-    """What the device plugins of a node offer."""
     offer = offer_of(node.kind.labels, tables.gpus, node.kind.by_slices)
     for resource, count in node.capacity:
         gpu = accelerators.of(resource)

@@ -78,7 +78,6 @@ def read_facts(
 
 
 def _watched(raws: Iterable[dict[str, Any]], look: Callable[[Mapping[str, Any]], object]) -> Iterator[dict[str, Any]]:
-    """The objects, each after a look at it."""
     for raw in raws:
         look(raw)
         yield raw

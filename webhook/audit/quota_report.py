@@ -60,7 +60,6 @@ class LimitUsage:
         return f"{number(hard - used)} free" if used < hard else f"{number(used - hard)} over"
 
     def to_json(self) -> dict[str, str]:
-        """The limit as a GPUQuota object shows it."""
         return {key: text for key, text in zip(_KEYS, astuple(self), strict=True) if text or key in ("hard", "used")}
 
 

@@ -76,7 +76,6 @@ class ObjectReference:
 
     @property
     def title(self) -> str:
-        """Kind, namespace and name, for messages."""
         place = f"{self.namespace}/" if self.namespace else ""
         return printable(f"{self.kind} {place}{self.name}")
 
@@ -219,12 +218,10 @@ class Capacity:
 
     @property
     def physical(self) -> Fraction:
-        """The GPUs that all units are together."""
         return self.gpus * self.part
 
     @property
     def one_unit(self) -> str:
-        """What one unit is, for people."""
         if self.unit:
             return self.unit
         return "a GPU" if self.part == 1 else f"{self.part} GPU"
@@ -326,7 +323,6 @@ class AuditReport:
         return f"{'gpu-policy audit' if self.subject is None else self.subject.command} --format json"
 
     def at(self, level: Level) -> Iterator[AuditFinding]:
-        """The findings of one level."""
         return (finding for finding in self.findings if finding.level is level)
 
     def exit_status(self, fail_on: FailOn = FailOn.REFUSE) -> int:

@@ -151,5 +151,4 @@ class WithoutAliases(yaml.SafeDumper):
     """YAML without aliases, which would hide a value that is added twice."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  # the base class's signature
-        """Never write an alias."""
         return True

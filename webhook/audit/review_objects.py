@@ -68,7 +68,6 @@ class ReviewedObject:
 
     @property
     def patch(self) -> tuple[Mapping[str, Any], ...]:
-        """The JSON Patch that mutates a pod; empty for other objects."""
         return self.outcome.patch if self.outcome is not None else ()
 
     @property
@@ -81,7 +80,6 @@ class ReviewedObject:
 
     @property
     def title(self) -> str:
-        """Kind, namespace and name, for people."""
         place = f"{self.namespace}/" if self.namespace else ""
         return printable(f"{self.document.kind} {place}{self.name}")
 
@@ -329,7 +327,6 @@ class LookedUpImages:
         return ImageInfo(is_pending=True)
 
     def look_up(self) -> None:
-        """Look up the images that were asked about and are not known yet."""
         if self._wanted:
             self._known.update(self._ask(list(self._wanted)))
             self._wanted.clear()

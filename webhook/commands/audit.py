@@ -119,7 +119,6 @@ class AuditOptions(SourceOptions):
 
     @property
     def status_place(self) -> "ConfigMapPlace | None":
-        """The ConfigMap for the totals, if one is named."""
         from webhook.replica.settings import ConfigMapPlace
 
         try:
@@ -141,7 +140,6 @@ class AuditOptions(SourceOptions):
         return object_sources.of_files(documents, self.default_namespace, self._background(accelerators))
 
     def _background(self, accelerators: "Accelerators") -> "Background":
-        """What is known about the cluster that files are meant for."""
         from webhook.audit.object_sources import Background, read_background
 
         if self.inventory is not None:

@@ -152,7 +152,6 @@ def nodes(inventory: Path | None, kubeconfig: Path | None, policies: Path | None
 
 
 def _answer(question: "Question", knowledge: "Knowledge", output: str) -> int:
-    """Answer about one node; returns the exit status."""
     need, offer = knowledge.need(question), question.offer(knowledge.tables)
     answer = knowledge.fit(question, need, offer)
     if output == "json":
@@ -164,7 +163,6 @@ def _answer(question: "Question", knowledge: "Knowledge", output: str) -> int:
 
 
 def _answer_by_kind(question: "Question", knowledge: "Knowledge", kinds: "list[NodeKind]", output: str) -> int:
-    """Answer about each kind of node; returns the exit status."""
     need = knowledge.need(question)
     found = [(kind, knowledge.fit(question, need, kind.offer)) for kind in kinds]
     status = max((answer.exit_status for _, answer in found), default=0)
@@ -279,7 +277,6 @@ def _of_policy(policies: Path | None, namespace: str) -> _OfPolicy:
 
 
 def _kinds(inventory: Path | None, kubeconfig: Path | None, policy: _OfPolicy) -> "list[NodeKind]":
-    """The kinds of GPU nodes of a cluster and of declared pools."""
     from webhook.audit.node_kinds import node_kinds
 
     facts = facts_of(inventory, kubeconfig, policy.accelerators)

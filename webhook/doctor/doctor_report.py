@@ -84,7 +84,6 @@ class DoctorReport:
 
     @property
     def exit_status(self) -> int:
-        """1 where there is a problem, else 0."""
         return 1 if self.count(Status.PROBLEM) else 0
 
 

@@ -238,7 +238,6 @@ def _result_of(pod: Object, installation: Installation) -> tuple[DryRunResult, s
 
 
 def _expected(pod: Object, installation: Installation) -> DryRunResult:
-    """The result by the policies."""
     policy = installation.sound_policies.for_namespace(installation.place.dry_run_namespace)
     completed = engine.mutate(pod, policy, installation.facts)
     if completed.refusals:

@@ -81,7 +81,6 @@ class WebhookDeployment:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels by which the Deployment selects its pods."""
         return dict(self.raw["spec"]["selector"].get("matchLabels", {}))
 
     @property
@@ -108,12 +107,10 @@ class WebhookDeployment:
 
     @property
     def keeps_certificates(self) -> bool:
-        """Whether the replicas make and renew their certificates."""
         return "certificate-secret" in self.arguments
 
     @property
     def certificate_secret(self) -> str:
-        """The Secret with the serving certificate; empty where none is named or mounted."""
         if self.keeps_certificates:
             return self.arguments["certificate-secret"].rpartition("/")[2]
         place = PurePosixPath(self.arguments.get("cert", "/")).parent
@@ -183,7 +180,6 @@ class Installation:
 
     @property
     def kubectl(self) -> str:
-        """The beginning of a kubectl command in the namespace of the installation."""
         return f"kubectl -n {self.place.namespace}"
 
     @property
@@ -247,7 +243,6 @@ class Installation:
 
     @property
     def validating(self) -> Object:
-        """The validating configuration; UnavailableError where there is none."""
         live = self.configurations["validating"]
         if live is None:
             raise UnavailableError(f"there is no validating webhook configuration {self.place.name}")
@@ -259,7 +254,6 @@ class Installation:
 
     @cached_property
     def certificate_secret(self) -> Object | None:
-        """The Secret with the serving certificate, None where there is none."""
         try:
             name = self.workload.certificate_secret
         except UnavailableError:

@@ -218,7 +218,6 @@ def served_policies(installation: Installation) -> Iterator[DoctorFinding]:
 
 
 def _agreement(serving: dict[str, list[str]], installation: Installation) -> DoctorFinding:
-    """Whether all replicas serve the policies of the ConfigMaps."""
     try:
         held = installation.policies.hash
     except (FileErrors, UnavailableError):

@@ -121,7 +121,6 @@ def _reason(
     moves: Sequence[Move],
     reaches: tuple[Reach, Reach],
 ) -> tuple[str, str]:
-    """Why, and what would make it run, or would make it known."""
     now, then = reaches
     waits = after.is_released and not before.is_released
     unknown = [one for one in moves if one.after is Verdict.UNKNOWN]
@@ -187,7 +186,6 @@ def _why_it_loses(after: PodPlacement, moves: Sequence[Move]) -> str:
 
 
 def _because(after: PodPlacement, moves: Iterable[Move]) -> str:
-    """Why each kind of these nodes runs the pods as it does."""
     found = after.verdicts(moves)
     for at, (container, need) in enumerate(after.uses):
         verdicts = [one for one in found if one.result.judgements[at].reason]
@@ -199,7 +197,6 @@ def _because(after: PodPlacement, moves: Iterable[Move]) -> str:
 
 
 def _doubt(after: PodPlacement, moves: Iterable[Move]) -> tuple[str, str]:
-    """What is not known about these nodes, and what would make it known."""
     verdicts = after.verdicts(moves)
     for at, (container, need) in enumerate(after.uses):
         if doubt := cuda_messages.doubt(container.image, need, at, verdicts):

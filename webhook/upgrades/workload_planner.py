@@ -153,7 +153,6 @@ class _Row:
 
     @property
     def found(self) -> list[PlacesCompared]:
-        """What decides about it."""
         return self.of_pods if self.of_pods and self.needs_pods else self.of_templates or self.of_pods
 
 
@@ -172,7 +171,6 @@ class WorkloadPlanner:
         self._errors: list[DocumentError] = []
 
     def add(self, document: Document | DocumentError) -> None:
-        """Look at an object."""
         if isinstance(document, DocumentError):
             self._errors.append(document)
             return

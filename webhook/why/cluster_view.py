@@ -50,7 +50,6 @@ class ClusterView:
         self._is_read = False
 
     def around(self, pods: Iterable[Raw]) -> Surroundings:
-        """What is known around these pods, as far as it matters to them."""
         pods = list(pods)
         policy = self.policy
         if self.policies is not None and pods:  # an exception may be about pods by their labels and images
@@ -85,7 +84,6 @@ class ClusterView:
         return None if self._reader.is_missing("list", "pods") else usage
 
     def has_gpus(self, raw: Raw) -> bool:
-        """Whether a pod may request GPUs, as far as it can be read."""
         with suppress(ValueError):
             return may_have_gpus(pod_from_raw(raw, self.accelerators, self._namespace), self.policy)
         return True
@@ -168,6 +166,5 @@ def policy_for(raw: Raw, namespace: str, policies: PolicySet, now: float) -> Pol
 
 
 def _owner(raw: Mapping[str, object]) -> str:
-    """The controller of a pod, or the pod itself, for people."""
     owner = controller_of(raw)
     return reference_of(raw).title if owner is None else f"{text(owner, 'kind')} {text(owner, 'name')}"

@@ -107,12 +107,10 @@ class Explanation:
     evidence: tuple[Clue, ...] = ()
 
     def with_evidence(self, *clues: Clue) -> "Explanation":
-        """The reason with further evidence, without repeats."""
         return replace(self, evidence=tuple(dict.fromkeys((*self.evidence, *clues))))
 
     @property
     def bounded(self) -> "Explanation":
-        """The reason with all texts cut to 2,000 characters."""
         clues = (Clue(shortened(one.source, 300), cut_at_a_word(one.message, LONGEST_TEXT)) for one in self.evidence)
         message, remedy = (cut_at_a_word(one, LONGEST_TEXT) for one in (self.message, self.remedy))
         return Explanation(self.code, message, remedy, tuple(clues))

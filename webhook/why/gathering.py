@@ -159,7 +159,6 @@ class _Gatherer:
 
 
 def _kept_for(workload: Raw) -> set[str]:
-    """The uids of what a Workload of Kueue stands for."""
     owners = {text(owner, "uid") for owner in listed(workload, "metadata", "ownerReferences")}
     return owners | {text(workload, "metadata", "labels", "kueue.x-k8s.io/job-uid")}
 

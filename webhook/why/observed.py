@@ -117,6 +117,7 @@ def fitting_names(pod: Pod, facts: ClusterFacts) -> tuple[str, ...]:
 Raw = Mapping[str, Any]
 """An object as JSON has it."""
 
+
 def condition(raw: object, kind: str, *path: str) -> Raw:
     """The condition of a type in `status.conditions`, or in the list at `path`; empty if there is none."""
     found = (one for one in listed(raw, *(path or ("status", "conditions"))) if part(one, "type") == kind)
@@ -229,7 +230,6 @@ class ObservedPod:
 
     @property
     def node(self) -> str:
-        """The node that it is bound to; empty if none."""
         return text(self.raw, "spec", "nodeName")
 
     @property

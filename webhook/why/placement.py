@@ -49,7 +49,6 @@ def unplaced(seen: ObservedPod) -> Explanation:
 
 
 def _said(seen: ObservedPod) -> Iterator[Clue]:
-    """What schedulers and autoscalers have said of the pod."""
     if said := said_by_scheduler(seen.raw):
         yield Clue("condition PodScheduled", said)
     for reason in ("NotTriggerScaleUp", "TriggeredScaleUp", "FailedScaleUp", "FailedScheduling"):
@@ -176,14 +175,12 @@ def _amount(name: str, wanted: int, usable: Sequence[NodeState], usage: NodeUsag
 
 
 def _free_by_node(names: Sequence[str], usable: Sequence[NodeState], usage: NodeUsage) -> str:
-    """The free GPUs of each node, those with the most first."""
     free = {one.name: sum(usage.free(one, name) for name in names) for one in usable}
     ordered = sorted(free, key=lambda name: (-free[name], name))
     return few([f"{name} has {free[name]} free" for name in ordered])
 
 
 def _by_scheduler(seen: ObservedPod) -> Explanation:
-    """The reason as the scheduler says it."""
     if said := said_by_scheduler(seen.raw):
         name = seen.scheduler if seen.scheduler != "default-scheduler" else "the scheduler"
         hint = "Correct what it names"

@@ -83,7 +83,6 @@ def _meant(reader: ClusterReader, written: str) -> Iterator[ApiResource]:
 
 
 def _served(reader: ClusterReader) -> list[ApiResource]:
-    """The kinds of workloads that the cluster serves, in the order of the table."""
     rows = [one for one in WORKLOADS.values() if one.is_namespaced and one.kind not in _NOT_RUNNING]
     found = (reader.find(one.group, one.kind) for one in rows)
     return [one for one in found if one is not None and one.is_namespaced]

@@ -58,7 +58,6 @@ class WaitingPods:
     def passing(
         self, documents: Iterable[Document | DocumentError], owners: Owners, facts: ClusterFacts
     ) -> Iterator[Document | DocumentError]:
-        """The documents, each after a look at it."""
         for document in documents:
             if isinstance(document, Document) and is_pod(document.api_version, document.kind):
                 self._add(document.object, owners, facts)

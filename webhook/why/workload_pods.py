@@ -163,7 +163,6 @@ def _containers(pod: Raw) -> list[object]:
 
 
 def _wishes(pod: Raw) -> bytes:
-    """What decides where a pod may run: requests, images, and the fields about nodes."""
     containers = [{key: part(one, key) for key in ("image", "resources")} for one in _containers(pod)]
     wishes = [part(pod, "spec", key) for key in _ABOUT_NODES]
     affinity = part(pod, "spec", "affinity", "nodeAffinity")

@@ -36,7 +36,6 @@ def why_workload(seen: ObservedWorkload, pods: Sequence[PodsAlike], around: Surr
 
 
 def _unmade(seen: ObservedWorkload, around: Surroundings) -> Explanation | None:
-    """Why the workload has fewer pods than it wants; None if it has all."""
     if not seen.has_gpus:
         message = "its pods request no GPU; gpu-policy why explains GPU workloads"
         refused = _refused(seen, around) if seen.is_short else None

@@ -59,7 +59,6 @@ WEIGHTS = (9, 2, 7, 1, 12, 4, 14, 24, 16, 11)
 
 
 def large(findings: int = 10_000, *, is_compared: bool = True) -> AuditReport:
-    """The report of a cluster with that many findings."""
     chance = Random(7)
     found = [_finding(chance, number) for number in range(findings)]
     levels = list(Level)

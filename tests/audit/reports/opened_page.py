@@ -33,28 +33,23 @@ class Opened:
         self.reopen()
 
     def reopen(self, fragment: str = "") -> None:
-        """Load it anew, with another fragment."""
         self.window.open("about:blank")
         self.window.open(f"{self.url}{fragment}")
 
     @property
     def owners(self) -> list[str]:
-        """Kind and name in every row that there is."""
         return list(self.window.run(ROWS))
 
     @property
     def messages(self) -> list[str]:
-        """What was found, in every row that there is."""
         return list(self.window.run(MESSAGES))
 
     @property
     def status(self) -> str:
-        """How many findings are shown, and of what kind."""
         return self.window.text("#status")
 
     @property
     def state(self) -> dict[str, list[str]]:
-        """What the fragment of the URL asks for."""
         place, _, query = str(self.window.run("return location.hash")).partition("?")
         return parse_qs(query, keep_blank_values=True) if place == "#findings" else {}
 

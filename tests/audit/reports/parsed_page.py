@@ -43,16 +43,13 @@ class ParsedPage(HTMLParser):
             element.text += data
 
     def all(self, tag: str, **attributes: str) -> list[Element]:
-        """The elements of a tag that have these attributes."""
         return [one for one in self.elements if one.tag == tag and attributes.items() <= one.attributes.items()]
 
     def one(self, tag: str, **attributes: str) -> Element:
-        """The only one of those."""
         (found,) = self.all(tag, **attributes)
         return found
 
     @property
     def data(self) -> list[dict[str, str]]:
-        """The rows that the script reads."""
         data: dict[str, Any] = json.loads(self.one("script", type="application/json").text)
         return [dict(zip(data["columns"], (data["texts"][at] for at in row), strict=True)) for row in data["rows"]]

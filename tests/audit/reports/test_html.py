@@ -43,7 +43,6 @@ OF_ALL_SORTS = [
 
 
 def everywhere(text: str, value: Any) -> Any:
-    """The same value with `text` wherever it has one."""
     if isinstance(value, Enum):
         return value
     if isinstance(value, str):

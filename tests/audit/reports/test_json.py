@@ -53,7 +53,6 @@ def test_the_schema_is_a_schema_and_describes_every_key() -> None:
 
 
 def parts(schema: Any, path: str) -> Any:
-    """Every property with its path."""
     for key, part in schema.get("properties", {}).items():
         yield f"{path}.{key}", part
         yield from parts(part, f"{path}.{key}")

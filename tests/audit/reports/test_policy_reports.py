@@ -49,7 +49,6 @@ def items(form: Render, report: AuditReport) -> list[Raw]:
 
 
 def of(namespace: str, report: AuditReport, limits: ResultLimits = ROOMY) -> list[Raw]:
-    """The objects of one namespace."""
     return [raw for raw in objects(report, FORM, limits=limits) if raw["metadata"].get("namespace", "") == namespace]
 
 

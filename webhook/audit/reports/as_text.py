@@ -58,7 +58,6 @@ def render(report: AuditReport, console: Console) -> None:
 
 
 def _head(report: AuditReport, console: Console) -> None:
-    """Print what was audited, under which policies, and the totals."""
     if report.subject is not None:
         _line(f"{report.subject.title}, {report_wording.moment(report.created)}", console, "bold")
         return
@@ -81,7 +80,6 @@ def _head(report: AuditReport, console: Console) -> None:
 
 
 def _entries(section: Section, console: Console) -> None:
-    """Print each row as a line with its heads, and its other cells below."""
     for row in section.rows[:MOST]:
         heads = "  ".join(text for cell in row[: section.heads] for text in lines(cell))
         _line(heads, console, _STYLES.get(section.key, ""), depth=1)

@@ -178,7 +178,6 @@ def _text(text: str, most: int = _LONGEST_NAME) -> str:
 
 
 def _errors(report: AuditReport) -> Iterator[Raw]:
-    """Results about what could not be audited."""
     for error in dict.fromkeys(map(str, report.errors)):
         yield _remark("error", Level.REFUSE.severity, error, report, error)
 
