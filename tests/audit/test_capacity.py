@@ -65,66 +65,35 @@ def test_slices_of_several_sizes_have_a_part_of_a_gpu_each() -> None:
     ]
 
 
+GPU, SHARED, MIG = "nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.5gb"
+FOUR_SLICED, TWO_MPS = "shared by 4 (time-slicing)", "shared by 2 (mps)"
+
+
+def mixed(**said: str) -> dict[str, str]:
+    """Labels of the strategy mixed, with what GPU Feature Discovery says of the slices."""
+    return {**labels.MIXED, **{f"{MIG}.{key.replace('_', '-')}": value for key, value in said.items()}}
+
+
 @pytest.mark.parametrize(
     ("found", "resource", "units", "unit", "physical"),
     [
-        pytest.param(labels.UNLABELLED, "nvidia.com/gpu", 4, "", "4", id="unlabelled"),
-        pytest.param(labels.WHOLE, "nvidia.com/gpu", 4, "", "4", id="whole GPUs"),
-        pytest.param(labels.TIME_SLICED, "nvidia.com/gpu", 4, "shared by 4 (time-slicing)", "1", id="time-slicing"),
-        pytest.param(
-            labels.TIME_SLICED_RENAMED, "nvidia.com/gpu.shared", 4, "shared by 4 (time-slicing)", "1", id="renamed"
-        ),
-        pytest.param(
-            labels.TIME_SLICED_RENAMED, "nvidia.com/gpu", 4, "", "4", id="the plain name beside a renamed one"
-        ),
-        pytest.param(labels.MPS, "nvidia.com/gpu", 2, "shared by 2 (mps)", "1", id="MPS"),
-        pytest.param(labels.MPS_RENAMED, "nvidia.com/gpu.shared", 2, "shared by 2 (mps)", "1", id="MPS, renamed"),
-        pytest.param(labels.SINGLE, "nvidia.com/gpu", 7, "1g.5gb", "1", id="MIG, single"),
-        pytest.param(
-            labels.SINGLE_TIME_SLICED, "nvidia.com/gpu", 14, "1g.5gb, shared by 2 (time-slicing)", "1", id="both"
-        ),
-        pytest.param(labels.MIXED, "nvidia.com/mig-1g.5gb", 7, "1g.5gb", "1", id="MIG, mixed"),
-        pytest.param(
-            {**labels.MIXED, "nvidia.com/mig-1g.5gb.replicas": "2", "nvidia.com/mig-1g.5gb.sharing-strategy": "mps"},
-            "nvidia.com/mig-1g.5gb.shared",
-            14,
-            "1g.5gb, shared by 2 (mps)",
-            "1",
-            id="MIG, mixed, MPS, renamed",
-        ),
-        pytest.param(
-            {
-                **labels.MIXED,
-                "nvidia.com/mig-1g.5gb.replicas": "2",
-                "nvidia.com/mig-1g.5gb.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED",
-            },
-            "nvidia.com/mig-1g.5gb",
-            14,
-            "1g.5gb, shared by 2 (time-slicing)",
-            "1",
-            id="MIG, mixed, time-slicing",
-        ),
-        pytest.param(
-            {**labels.MIXED, "nvidia.com/mig-1g.5gb.replicas": "0"},
-            "nvidia.com/mig-1g.5gb.shared",
-            14,
-            "1g.5gb",
-            "2",
-            id="MIG, mixed, renamed, shared by nobody",
-        ),
-        pytest.param(
-            {**labels.MIXED, "nvidia.com/mig-1g.5gb.replicas": "2"},
-            "nvidia.com/mig-1g.5gb",
-            7,
-            "1g.5gb",
-            "1",
-            id="MIG, mixed, the plain name beside a renamed one",
-        ),
-        pytest.param(labels.CONTRADICTING, "nvidia.com/gpu", 4, "", "4", id="labels that contradict each other"),
-        pytest.param(labels.GKE_TIME_SHARING, "nvidia.com/gpu", 8, "shared by 8 (time-slicing)", "1", id="GKE"),
-        pytest.param(
-            {"amd.com/gpu.product-name": "AMD_Instinct_MI300X"}, "amd.com/cpx_nps4", 8, "", "1", id="AMD's partitions"
-        ),
+        (labels.UNLABELLED, GPU, 4, "", "4"),
+        (labels.WHOLE, GPU, 4, "", "4"),
+        (labels.TIME_SLICED, GPU, 4, FOUR_SLICED, "1"),
+        (labels.TIME_SLICED_RENAMED, SHARED, 4, FOUR_SLICED, "1"),
+        (labels.TIME_SLICED_RENAMED, GPU, 4, "", "4"),
+        (labels.MPS, GPU, 2, TWO_MPS, "1"),
+        (labels.MPS_RENAMED, SHARED, 2, TWO_MPS, "1"),
+        (labels.SINGLE, GPU, 7, "1g.5gb", "1"),
+        (labels.SINGLE_TIME_SLICED, GPU, 14, "1g.5gb, shared by 2 (time-slicing)", "1"),
+        (labels.MIXED, MIG, 7, "1g.5gb", "1"),
+        (mixed(replicas="2", sharing_strategy="mps"), f"{MIG}.shared", 14, f"1g.5gb, {TWO_MPS}", "1"),
+        (mixed(replicas="2", product="A100-MIG-1g.5gb-SHARED"), MIG, 14, "1g.5gb, shared by 2 (time-slicing)", "1"),
+        (mixed(replicas="0"), f"{MIG}.shared", 14, "1g.5gb", "2"),
+        (mixed(replicas="2"), MIG, 7, "1g.5gb", "1"),
+        (labels.CONTRADICTING, GPU, 4, "", "4"),
+        (labels.GKE_TIME_SHARING, GPU, 8, "shared by 8 (time-slicing)", "1"),
+        ({"amd.com/gpu.product-name": "AMD_Instinct_MI300X"}, "amd.com/cpx_nps4", 8, "", "1"),
     ],
 )
 def test_units_are_counted_and_the_gpus_that_they_are_together(

@@ -54,12 +54,7 @@ def test_what_kubectl_reads_is_read(text: str, expected: Any) -> None:
     [
         pytest.param(HEAD + "<<<<<<< HEAD\na: 1\n=======\n", 2, "a git conflict marker; resolve the", id="conflict"),
         pytest.param('{\n=======\n"a": 1}', 1, "a git conflict marker; resolve the", id="conflict in JSON"),
-        pytest.param(
-            HEAD + "x: {1: 1, '1': 2}",
-            2,
-            "the key '1' is set twice in one map",
-            id="keys that are one once they are texts",
-        ),
+        pytest.param(HEAD + "x: {1: 1, '1': 2}", 2, "the key '1' is set twice in one map", id="keys as texts"),
         pytest.param(HEAD + "x: {{ .Values.x }}", 2, "; render the template first", id="template"),
         pytest.param(HEAD + "{{- if .x }}\na: 1", 2, "; render the template first", id="template block"),
         pytest.param('{{- if .x }}\n{"a": 1}', 0, "; render the template first", id="template block before JSON"),
@@ -69,15 +64,8 @@ def test_what_kubectl_reads_is_read(text: str, expected: Any) -> None:
         pytest.param(HEAD + 'x: "a\n\n', 4, "unexpected end of stream", id="open quote"),
         pytest.param(HEAD + " x: 1", 2, "mapping values are not allowed", id="indentation"),
         pytest.param(HEAD + "? [a]\n: b", 2, "a key must be a string", id="key that is a list"),
-        pytest.param(
-            HEAD + "x: *nothing", 2, "the alias *nothing refers to an anchor that is not defined", id="alias of nothing"
-        ),
-        pytest.param(
-            HEAD + "x: &x [*x]",
-            2,
-            "the alias *x refers to an anchor that is not defined, or that contains",
-            id="endless alias",
-        ),
+        pytest.param(HEAD + "x: *nothing", 2, "the alias *nothing refers to an anchor", id="alias of nothing"),
+        pytest.param(HEAD + "x: &x [*x]", 2, "the alias *x refers to an anchor that", id="endless alias"),
         pytest.param(HEAD + "x: !!python/object/apply:os.system [ls]", 2, "could not determine", id="python tag"),
         pytest.param(HEAD + "x: !custom y", 2, "could not determine a constructor", id="custom tag"),
         pytest.param(HEAD + "x: !!set {a}", 2, "could not determine a constructor", id="set"),

@@ -9,7 +9,7 @@ from webhook.audit.auditing import Audit
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.object_sources import Background, of_files
 from webhook.audit.report import AuditReport, Level
-from webhook.audit.review_objects import MOST_IMAGES, LookedUpImages, with_images_looked_up
+from webhook.audit.review_objects import MOST_IMAGES, LookedUpImages, review_object
 from webhook.model.image import ImageConfig, ImageInfo
 from webhook.policy.policy_set import PolicySet
 
@@ -36,7 +36,7 @@ def audited(registry: Registry, *objects: Any, told: str = "") -> AuditReport:
     images = LookedUpImages(registry, lambda _image, asker: private if told not in ("", asker) else None)
     context = source.context(USING, "policies", images)
     audit = Audit(source, context, CREATED)
-    for document in with_images_looked_up(source.documents, "default", [context], images):
+    for document in images.before(source.documents, lambda one: review_object(one, "default", context)):
         audit.add(document)
     return audit.report()
 

@@ -1,6 +1,6 @@
 """What the webhook would answer for an object: both phases, one after the other, as the API server runs them.
 
-`with_images_looked_up` asks registries about the images of objects before the objects are reviewed.
+`LookedUpImages` asks registries about the images of objects before the objects are reviewed.
 """
 
 import time
@@ -326,29 +326,20 @@ class LookedUpImages:
         self._wanted[text] = None
         return ImageInfo(is_pending=True)
 
-    def look_up(self) -> None:
-        if self._wanted:
-            self._known.update(self._ask(list(self._wanted)))
-            self._wanted.clear()
+    def before(
+        self, documents: Iterable[Document | DocumentError], ask_about: Callable[[Document], object]
+    ) -> Iterator[Document | DocumentError]:
+        """The documents, in batches, each after a look-up of the images that `ask_about` has asked for.
 
-
-def with_images_looked_up(
-    documents: Iterable[Document | DocumentError],
-    namespace: str,
-    contexts: Sequence[ReviewContext],
-    images: LookedUpImages,
-) -> Iterator[Document | DocumentError]:
-    """Yield the documents after the images that rules ask about were looked up, in batches.
-
-    The facts of all `contexts` ask `images`.
-    """
-    documents = iter(documents)
-    while batch := list(islice(documents, _AT_A_TIME)):
-        for document in batch:
-            if isinstance(document, DocumentError):
-                continue
-            for context in contexts:
-                with suppress(ValueError):  # reported when it is reviewed
-                    review_object(document, namespace, context, is_running=True)
-        images.look_up()
-        yield from batch
+        A ValueError of `ask_about` is left to those who judge the document.
+        """
+        documents = iter(documents)
+        while batch := list(islice(documents, _AT_A_TIME)):
+            for document in batch:
+                if isinstance(document, Document):
+                    with suppress(ValueError):
+                        ask_about(document)
+            if self._wanted:
+                self._known.update(self._ask(list(self._wanted)))
+                self._wanted.clear()
+            yield from batch

@@ -164,7 +164,7 @@ def _report(
     `waiting` explains the pods of a cluster that are Pending.
     """
     from webhook.audit.auditing import Audit
-    from webhook.audit.review_objects import LookedUpImages, with_images_looked_up
+    from webhook.audit.review_objects import LookedUpImages, review_object
 
     images = None if ask is None else LookedUpImages(ask, ask.withheld)
     proposed, *others = [source.context(policies, directory, images) for directory, policies in sets]
@@ -173,7 +173,10 @@ def _report(
     if waiting is not None:
         documents = waiting.passing(documents, source.owners, facts)
     if images is not None:
-        documents = with_images_looked_up(documents, source.namespace, [proposed, *others], images)
+        contexts = (proposed, *others)
+        documents = images.before(
+            documents, lambda one: [review_object(one, source.namespace, each, is_running=True) for each in contexts]
+        )
     for document in documents:
         audit.add(document)
     report = audit.report()

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
-from itertools import islice
 from typing import Any
 
 from webhook.audit.auditing import error_about, is_passed_over
@@ -41,7 +40,6 @@ from webhook.upgrades.pod_placement import NO_CUDA, NOWHERE, PolicyView, moves_o
 
 Raw = Mapping[str, Any]
 
-_AT_A_TIME = 200
 _NOTHING_KNOWN = "neither its name nor anything else says which CUDA version it needs"
 
 
@@ -73,23 +71,11 @@ def plan_of(
     """
     if images is not None:
         request = replace(request, cluster=replace(request.cluster, facts=request.cluster.facts.with_images(images)))
-        documents = _looked_up(documents, WorkloadPlanner(request, owners), images)
+        documents = images.before(documents, WorkloadPlanner(request, owners).add)
     planner = WorkloadPlanner(request, owners)
     for document in documents:
         planner.add(document)
     return planner.plan()
-
-
-def _looked_up(
-    documents: Iterable[Document | DocumentError], asking: "WorkloadPlanner", images: LookedUpImages
-) -> Iterator[Document | DocumentError]:
-    """The documents, each after the images were looked up that judging it asks about."""
-    documents = iter(documents)
-    while batch := list(islice(documents, _AT_A_TIME)):
-        for document in batch:
-            asking.add(document)
-        images.look_up()
-        yield from batch
 
 
 def policies_without_files() -> PolicySet:

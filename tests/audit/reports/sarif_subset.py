@@ -1,7 +1,7 @@
 """What reports use of SARIF 2.1.0, as a JSON schema that allows nothing else, with what GitHub's code scanning demands.
 
 GitHub takes no empty text for a property that it requires, wants a place in a file of every result with all four ends
-of its region, and limits the lengths of descriptions. The whole schema of the standard is asked where it is at hand.
+of its region, and limits the lengths of descriptions.
 """
 
 from typing import Any
