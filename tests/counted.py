@@ -15,7 +15,7 @@ from webhook.admission.quota_metrics import QuotaMetrics
 from webhook.audit.report import Level
 from webhook.cuda.cuda_tables import SHIPPED
 from webhook.facts.snapshot import Snapshot
-from webhook.ledger.reconciler import Usage
+from webhook.quota.amounts import Usage
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 from webhook.replica.audit_status import AuditStatus, show
 from webhook.replica.warning_events import RESULTS
@@ -69,7 +69,7 @@ def counted() -> Metrics:
         metrics.image_lookup(result)
     quota = Quota(QuotaScope.NAMESPACE, "team-one", ("team-one",), LIMITS)
     in_use, by_claims = (dict.fromkeys(LIMITS, Fraction(number, 7)) for number in (17, 3))
-    usage = {quota.key: Usage(quota, in_use, entries=3, by_claims=by_claims)}
+    usage = {quota.key: Usage(quota, in_use, by_claims, units=3, entries=3, namespaces=frozenset())}
     quotas = QuotaMetrics(metrics.registry, lambda: usage, lambda: 5.0)
     quotas.reserved(quota.key, 0.004)
     quotas.looked_up(0.02)

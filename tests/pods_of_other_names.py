@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.build import against, container, pod
 from webhook import engine
-from webhook.engine.quota_claims import reserved
-from webhook.ledger.verdicts import Claim, Granted, Verdict
+from webhook.engine.quota_requests import reserved
+from webhook.ledger.verdicts import Granted, QuotaRequest, Verdict
 from webhook.outcome import Outcome
 from webhook.policy.loader import load
 from webhook.policy.policy_set import PolicySet
@@ -39,7 +39,7 @@ def claiming() -> dict[str, Any]:
 def said_of(raw: Mapping[str, Any], policy_set: PolicySet, namespace: str) -> Outcome:
     """What becomes of a pod that is created, its quotas included."""
 
-    def ask(claims: list[Claim]) -> list[Verdict]:
+    def ask(claims: list[QuotaRequest]) -> list[Verdict]:
         return [Granted()] * len(claims)
 
     policy = policy_set.for_namespace(namespace)

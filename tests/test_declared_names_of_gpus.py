@@ -19,11 +19,11 @@ from tests.pods_of_other_names import (
 )
 from webhook.admission import phases
 from webhook.audit.node_kinds import capacity_of
-from webhook.engine.quota_claims import reserved
+from webhook.engine.quota_requests import reserved
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import EMPTY
 from webhook.facts.static_pods import StaticPods
-from webhook.ledger.verdicts import Claim, Granted, Verdict
+from webhook.ledger.verdicts import Granted, QuotaRequest, Verdict
 from webhook.model.accelerators import Accelerators, Declared, Vendor
 from webhook.model.pod_reader import pod_from_raw
 from webhook.outcome import FindingKind, Outcome
@@ -56,9 +56,9 @@ def test_stored_pods_with_declared_names_count_against_a_shared_quota(tmp_path: 
         tmp_path, f"{{accelerators: {EXTRA}, rules: {{}}}}", "{quotas: [{name: a, namespaces: [team], gpus: 4}]}"
     )
     (quota,) = policy_set.quotas_for("team")
-    asked: list[Claim] = []
+    asked: list[QuotaRequest] = []
 
-    def ask(claims: list[Claim]) -> list[Verdict]:
+    def ask(claims: list[QuotaRequest]) -> list[Verdict]:
         asked.extend(claims)
         return [Granted()] * len(claims)
 

@@ -13,8 +13,8 @@ from webhook.admission.metrics import LATENCY_BUCKETS, REASONS, Metrics
 from webhook.admission.phases import UNCONCERNED
 from webhook.admission.quota_metrics import MOST_QUOTAS, QuotaMetrics
 from webhook.engine.workloads import KEY
-from webhook.ledger.reconciler import Usage
 from webhook.outcome import Finding, FindingKind, Outcome
+from webhook.quota.amounts import Usage
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 from webhook.rules import RULES
 from webhook.rules.rule_settings import Mode
@@ -144,8 +144,10 @@ def used_up(name: str) -> Usage:
     return Usage(
         Quota(QuotaScope.SHARED, name, ("*",), (limit,)),
         {limit: Fraction(2)},
+        {limit: Fraction(1)},
+        units=2,
         entries=2,
-        by_claims={limit: Fraction(1)},
+        namespaces=frozenset(),
     )
 
 

@@ -11,7 +11,7 @@ from tests.bound_quotas import TEAM, own
 from tests.build import pod, request
 from tests.quota.test_unit_parts import FOUR, WHOLE, node
 from webhook.admission import phases
-from webhook.engine.quota_findings import finding_for
+from webhook.engine.quota_requests import finding_for
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.gpu_pods import placed, stored_from_raw
 from webhook.ledger.ledger_store import GpuPod
@@ -38,7 +38,7 @@ def test_a_pool_of_the_policy_counts_as_a_node_that_a_pod_could_get(
     (tmp_path / "_default.yaml").write_text(yaml.safe_dump(default))
     (tmp_path / "team.yaml").write_text(yaml.safe_dump({**HEAD, "metadata": {"name": "team"}, "spec": team}))
     decision = phases.validate(request(pod(8)), load(tmp_path), ClusterFacts.of([node("four", FOUR)]))
-    assert [one.claim.demand.gpus for one in decision.claims.claims] == [((entered, 8),)]
+    assert [one.demand.gpus for _, one in decision.requests.requests] == [((entered, 8),)]
 
 
 def test_a_refusal_names_pods_that_are_alike_with_what_each_has_on_its_node() -> None:

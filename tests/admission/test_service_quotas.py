@@ -173,15 +173,15 @@ def test_tenants_are_shown_every_quota_of_their_namespaces(site: Site) -> None:
     site.policies.check()
     site.desk.start()
     eventually(lambda: bool(site.shown.standings))
-    shown = {one.quota.key: (one.mode, *one.used.values()) for one in site.shown.standings[0] if one.used}
-    assert shown == {KEY: ("enforce", 2), "shared.shared": ("enforce", 2)}
+    shown = {key: (one["mode"], one["gpus"]["used"]) for (_, key), one in site.shown.standings[0].items()}
+    assert shown == {KEY: ("enforce", "2"), "shared.shared": ("enforce", "2")}
 
 
 def test_a_quota_that_comes_with_a_reload_is_kept_from_then_on(tmp_path: Path) -> None:
     site = Site(tmp_path, mode="disabled")
     assert site.validate(8) == ""
     site.desk.start()
-    eventually(lambda: site.shown.standings == [[]])
+    eventually(lambda: site.shown.standings == [{}])
     assert site.store.calls == []
     policy_file(tmp_path, NAMESPACE, gpuQuota={"mode": "enforce", "gpus": 4})
     site.policies.check()

@@ -15,7 +15,7 @@ from tests.e2e.objects import gpu_pod
 from tests.e2e.quota_fixtures import PATIENCE
 from tests.e2e.quota_site import QuotaSite
 from webhook.ledger.entries import entries_in
-from webhook.quota.amounts import units_in_use
+from webhook.quota.amounts import Usage
 from webhook.quota.quotas import Quota, QuotaScope
 
 
@@ -45,7 +45,7 @@ class Team:
         """The GPUs that the ledger has."""
         ledger = self.quotas.ledger(f"namespace.{self.name}")
         counts = entries_in(ledger).counts if ledger else {}
-        return units_in_use(counts, Quota(QuotaScope.NAMESPACE, self.name, (self.name,), ()))
+        return Usage.of(counts, Quota(QuotaScope.NAMESPACE, self.name, (self.name,), ())).units
 
 
 @pytest.fixture

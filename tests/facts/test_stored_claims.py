@@ -11,7 +11,7 @@ from webhook.facts.gpu_pods import counted_once, owner_of, reservation_of, store
 from webhook.facts.gpu_pods import stored_claim as read
 from webhook.ledger.entries import reservation_key
 from webhook.ledger.ledger_store import GpuPod, entered_demand
-from webhook.quota.amounts import units_in_use
+from webhook.quota.amounts import Usage
 from webhook.quota.quotas import Counting, Quota, QuotaScope
 
 
@@ -29,7 +29,7 @@ def claim(raw: dict[str, Any]) -> GpuPod:
 
 def units(found: GpuPod) -> int:
     demand = entered_demand(found, Counting())
-    return units_in_use({demand: 1}, Quota(QuotaScope.NAMESPACE, "", ("*",), ())) if demand else 0
+    return Usage.of({demand: 1}, Quota(QuotaScope.NAMESPACE, "", ("*",), ())).units if demand else 0
 
 
 def test_a_claim_is_read_with_its_owner_and_what_it_requests() -> None:

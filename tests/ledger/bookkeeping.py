@@ -14,7 +14,7 @@ from webhook.ledger.context import LedgerContext, LedgerTiming
 from webhook.ledger.entries import Entries
 from webhook.ledger.ledger_store import GpuPod, LedgerError, MemoryStore, StoredLedger
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.verdicts import Claim, Exceeded, PendingEntry, Verdict
+from webhook.ledger.verdicts import Exceeded, PendingEntry, QuotaRequest, Verdict
 from webhook.quota.quotas import Demand, Excess, Limit, Measure, Quota, QuotaScope
 
 IN_FLIGHT = 90.0
@@ -195,17 +195,17 @@ class Replica:
         """One more replica of the same cluster."""
         return Replica(self.truth, self.store, self.clock, self.timing, self.is_bounded)
 
-    def ask(self, pod: int, *claims: Claim, is_dry_run: bool = False) -> tuple[Verdict, ...]:
+    def ask(self, pod: int, *claims: QuotaRequest, is_dry_run: bool = False) -> tuple[Verdict, ...]:
         """Have a pod entered."""
         return self.ledgers.reserve(uid(pod), claims, self.clock() + SECONDS, is_dry_run=is_dry_run)
 
     def enter(self, pod: int, quota: Quota, count: int = 1, *, enforced: bool = True) -> Verdict:
         """Have a pod of the first namespace of a quota entered there."""
-        return self.ask(pod, Claim(quota, demand(count, quota.patterns[0]), enforced))[0]
+        return self.ask(pod, QuotaRequest(quota, demand(count, quota.patterns[0]), enforced))[0]
 
     def pending(self, pod: int, quota: Quota, count: int = 1) -> PendingEntry:
         """A pending entry for a pod of the first namespace of a quota, not asked yet."""
-        return PendingEntry(uid(pod), Claim(quota, demand(count, quota.patterns[0])), self.clock() + SECONDS)
+        return PendingEntry(uid(pod), QuotaRequest(quota, demand(count, quota.patterns[0])), self.clock() + SECONDS)
 
     def entered(self, quota: Quota) -> set[int]:
         """The pods in the stored ledger of a quota."""

@@ -6,7 +6,7 @@ from tests.ledger.bookkeeping import IN_FLIGHT, demand, shared_quota, uid
 from tests.ledger.small_cluster import seen_pod
 from webhook.ledger.context import LedgerTiming
 from webhook.ledger.reconciler import QuotasInForce
-from webhook.ledger.verdicts import Claim
+from webhook.ledger.verdicts import QuotaRequest
 from webhook.quota.quotas import Quota
 
 SHARED_QUOTA = shared_quota(16, "vision", "speech")
@@ -19,7 +19,7 @@ def enter(replica, number, gpus, namespace="vision", quota=SHARED_QUOTA, *, reso
     """Have a pod entered in the shared quota."""
     name = f"pod-{number}"
     deadline = replica.clock() + 5
-    claims = [Claim(quota, demand(gpus, namespace, resource))]
+    claims = [QuotaRequest(quota, demand(gpus, namespace, resource))]
     return replica.ledgers.reserve(uid(number), claims, deadline, name=name, **how)[0]
 
 

@@ -64,7 +64,7 @@ def test_a_dry_run_is_judged_by_all_pods_and_writes_nothing(replica: Replica) ->
     replica.truth.store(seen_pod(9, "vision", 1))
     replica.store.break_down(KEY)
     version = replica.store.read(KEY, 1).version
-    assert replica.ask(2, replica.pending(2, VISION).claim, is_dry_run=True)[0] == exceeded(1, 4)
+    assert replica.ask(2, replica.pending(2, VISION).request, is_dry_run=True)[0] == exceeded(1, 4)
     assert replica.store.read(KEY, 1).version == version
 
 

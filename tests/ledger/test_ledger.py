@@ -18,7 +18,7 @@ from tests.ledger.bookkeeping import (
     shared_quota,
 )
 from webhook.ledger.ledger_store import LedgerError
-from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered
+from webhook.ledger.verdicts import Exceeded, Granted, QuotaRequest, Unanswered
 
 VISION, SPEECH = of_namespace(4), of_namespace(4, "speech")
 KEY = VISION.key
@@ -59,9 +59,9 @@ def test_a_pod_that_is_asked_about_again_counts_once_whichever_replica_answers(r
 
 def test_a_pod_without_gpus_that_a_limit_counts_passes_a_full_quota(replica):
     quota = replace(VISION, limits=(replace(VISION.limits[0], measure="resource", name="amd.com/gpu"),))
-    full = Claim(quota, replace(demand(), gpus=(("amd.com/gpu", 4),)))
+    full = QuotaRequest(quota, replace(demand(), gpus=(("amd.com/gpu", 4),)))
     assert replica.ask(1, full) == (GRANTED,)
-    assert replica.ask(2, Claim(quota, demand(9))) == (GRANTED,)
+    assert replica.ask(2, QuotaRequest(quota, demand(9))) == (GRANTED,)
 
 
 def test_one_write_is_made_for_all_that_wait(replica):
@@ -106,7 +106,7 @@ def test_those_that_are_written_together_by_two_versions_of_a_quota_are_added_up
 def test_what_an_earlier_version_of_a_shared_quota_covers_uses_nothing_of_a_later_one_that_does_not(replica):
     earlier, later = shared_quota(4, "speech", "vision"), shared_quota(4, "vision")
     batch = [replica.pending(1, later), replica.pending(2, earlier, 3), replica.pending(3, later, 3)]
-    assert batch[1].claim.demand.namespace == "speech"
+    assert batch[1].request.demand.namespace == "speech"
     replica.ledgers.of(later.key).settle(batch)
     assert [one.verdict for one in batch] == [GRANTED] * 3
 
@@ -115,7 +115,7 @@ def test_what_an_earlier_version_of_a_shared_quota_covers_uses_nothing_of_a_late
 
 
 def test_a_dry_run_is_judged_alike_and_leaves_nothing(replica):
-    claim = Claim(VISION, demand(4))
+    claim = QuotaRequest(VISION, demand(4))
     assert replica.ask(1, claim, is_dry_run=True) == (GRANTED,)
     assert replica.entered(VISION) == set()
     replica.enter(2, VISION)
@@ -128,7 +128,7 @@ def test_a_dry_run_is_judged_by_what_other_replicas_have_entered_since(replica):
     other = replica.another()
     other.enter(1, VISION)
     replica.enter(2, VISION, 3)
-    assert other.ask(3, Claim(VISION, demand()), is_dry_run=True) == (exceeded(1, 4),)
+    assert other.ask(3, QuotaRequest(VISION, demand()), is_dry_run=True) == (exceeded(1, 4),)
 
 
 def test_a_claim_that_is_not_enforced_is_entered_and_said_to_pass_the_limit(replica):
@@ -144,7 +144,11 @@ def test_a_claim_that_is_not_enforced_is_entered_and_said_to_pass_the_limit(repl
 
 def test_the_verdicts_are_in_the_order_of_the_claims(replica):
     shared = shared_quota(2, "vision")
-    claims = [Claim(VISION, demand(3)), Claim(shared, demand(3)), Claim(shared_quota(9, "*", name="all"), demand(3))]
+    claims = [
+        QuotaRequest(VISION, demand(3)),
+        QuotaRequest(shared, demand(3)),
+        QuotaRequest(shared_quota(9, "*", name="all"), demand(3)),
+    ]
     assert replica.ask(1, *claims) == (GRANTED, exceeded(3, 0, hard=2), GRANTED)
 
 
@@ -152,7 +156,10 @@ def test_the_quota_that_seems_full_is_asked_first_and_the_others_are_then_only_a
     shared = shared_quota(2, "vision")
     replica.enter(1, VISION)
     replica.enter(1, shared, 2)
-    assert replica.ask(2, Claim(VISION, demand()), Claim(shared, demand())) == (GRANTED, exceeded(1, 2, hard=2))
+    assert replica.ask(2, QuotaRequest(VISION, demand()), QuotaRequest(shared, demand())) == (
+        GRANTED,
+        exceeded(1, 2, hard=2),
+    )
     assert replica.entered(VISION) == {1}
 
 
@@ -161,7 +168,10 @@ def test_what_was_entered_before_another_quota_refused_stays_for_as_long_as_an_a
     shared = shared_quota(2, "vision")
     replica.enter(9, of_namespace(1, "other"))
     replica.another().enter(1, shared, 2)
-    assert replica.ask(2, Claim(VISION, demand(4)), Claim(shared, demand())) == (GRANTED, exceeded(1, 2, hard=2))
+    assert replica.ask(2, QuotaRequest(VISION, demand(4)), QuotaRequest(shared, demand())) == (
+        GRANTED,
+        exceeded(1, 2, hard=2),
+    )
     assert replica.entered(VISION) == {2}
     replica.clock.now += IN_FLIGHT
     assert replica.enter(3, VISION) == exceeded(1, 4)
@@ -173,7 +183,7 @@ def test_what_was_entered_before_another_quota_refused_stays_for_as_long_as_an_a
 def test_a_quota_that_is_only_warned_of_keeps_nobody_out_of_the_others(replica):
     replica.enter(1, VISION, 4)
     shared = shared_quota(4, "vision")
-    assert replica.ask(2, Claim(VISION, demand(), enforced=False), Claim(shared, demand())) == (
+    assert replica.ask(2, QuotaRequest(VISION, demand(), enforced=False), QuotaRequest(shared, demand())) == (
         exceeded(1, 4),
         GRANTED,
     )
@@ -182,7 +192,7 @@ def test_a_quota_that_is_only_warned_of_keeps_nobody_out_of_the_others(replica):
 
 def test_a_ledger_that_cannot_be_reached_does_not_answer_for_another(replica):
     replica.store.before = lambda call: call.endswith(KEY) and replica.store.faults.append(LedgerError("broken"))
-    assert replica.ask(1, Claim(VISION, demand()), Claim(SPEECH, demand(1, "speech"))) == (
+    assert replica.ask(1, QuotaRequest(VISION, demand()), QuotaRequest(SPEECH, demand(1, "speech"))) == (
         Unanswered("broken"),
         GRANTED,
     )

@@ -20,7 +20,7 @@ from webhook.ledger.context import LedgerContext, LedgerTiming, ReconcileInterva
 from webhook.ledger.ledger_store import GpuPod, MemoryStore
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.reconciler import QuotasInForce, Reconciler
-from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, TooManyUnconfirmed, Verdict
+from webhook.ledger.verdicts import AlreadyStored, Exceeded, Granted, QuotaRequest, TooManyUnconfirmed, Verdict
 from webhook.quota.demand import demand_of
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 
@@ -285,9 +285,9 @@ class LedgerMachine(RuleBasedStateMachine):
         self.numbers += 1
         return seen_pod(self.numbers, namespace, gpus)
 
-    def _claims(self, replica: Replica, pod: GpuPod) -> list[Claim]:
+    def _claims(self, replica: Replica, pod: GpuPod) -> list[QuotaRequest]:
         covering = [quota for quota in replica.in_force.quotas if quota.covers(pod.namespace)]
-        return [Claim(quota, demand_of(pod.pod, pod.namespace, quota.counting)) for quota in covering]
+        return [QuotaRequest(quota, demand_of(pod.pod, pod.namespace, quota.counting)) for quota in covering]
 
     def _admit(self, replica: int, pod: GpuPod, begun: float | None = None) -> tuple[Verdict, ...]:
         since = self.now if begun is None else begun

@@ -7,7 +7,7 @@ from tests.ledger.of_shared_quota import SHARED_QUOTA, TIMING, enter, only_this,
 from webhook.ledger.context import ReconcileIntervals
 from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.reconciler import Reconciler
-from webhook.ledger.verdicts import AlreadyStored, Claim, Granted, Unanswered
+from webhook.ledger.verdicts import AlreadyStored, Granted, QuotaRequest, Unanswered
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def test_a_create_whose_name_exists_is_not_entered(replica):
     assert enter(replica, 1, 1) == Granted()
     store(replica, 1, 1)
     replica.view.catch_up()
-    claims = [Claim(SHARED_QUOTA, demand(1))]
+    claims = [QuotaRequest(SHARED_QUOTA, demand(1))]
     again = replica.ledgers.reserve(uid(2), claims, replica.clock() + 5, name="pod-1")
     assert (again, replica.entered(SHARED_QUOTA)) == ((AlreadyStored("pod-1"),), {1})
 
@@ -33,7 +33,9 @@ def test_a_name_that_was_given_up_a_moment_ago_may_be_used_again(replica):
     store(replica, 1, 1)
     replica.view.catch_up()
     replica.truth.delete(uid(1))
-    verdict = replica.ledgers.reserve(uid(2), [Claim(SHARED_QUOTA, demand(1))], replica.clock() + 5, name="pod-1")
+    verdict = replica.ledgers.reserve(
+        uid(2), [QuotaRequest(SHARED_QUOTA, demand(1))], replica.clock() + 5, name="pod-1"
+    )
     assert verdict == (Granted(),)
 
 
@@ -50,7 +52,9 @@ def test_a_pod_that_is_asked_about_again_is_not_in_its_own_way(replica):
 def test_no_ledger_is_begun_for_a_namespace_that_is_not_there(replica):
     replica.truth.no_namespaces = {f"made-up-{number}" for number in range(400)}
     for name in replica.truth.no_namespaces:
-        verdict = replica.ledgers.reserve(uid(1), [Claim(of_namespace(4, name), demand(1, name))], replica.clock() + 5)
+        verdict = replica.ledgers.reserve(
+            uid(1), [QuotaRequest(of_namespace(4, name), demand(1, name))], replica.clock() + 5
+        )
         assert verdict == (Unanswered(f"there is no namespace {name}", 500),)
     assert (replica.store.calls, dict(replica.ledgers.known)) == ([], {})
 
@@ -105,7 +109,7 @@ def test_ledgers_that_cannot_be_written_are_forgotten(replica):
     replica.store.before = lambda call: replica.store.faults.append(LedgerError("422")) if "create" in call else None
     for number in range(20):
         name = f"team-{number}"
-        replica.ledgers.reserve(uid(1), [Claim(of_namespace(4, name), demand(1, name))], replica.clock() + 5)
+        replica.ledgers.reserve(uid(1), [QuotaRequest(of_namespace(4, name), demand(1, name))], replica.clock() + 5)
     replica.store.before = lambda _: None
     assert len(replica.ledgers.known) == 20
     replica.clock.now += 601

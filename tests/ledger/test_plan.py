@@ -10,12 +10,12 @@ import pytest
 from tests.ledger.bookkeeping import IN_FLIGHT, Replica, uid
 from tests.ledger.small_cluster import raw_pod
 from webhook.ledger.context import LedgerTiming
-from webhook.ledger.entries import MOST_RESOURCES, Entries, content
+from webhook.ledger.entries import Entries, content
 from webhook.ledger.plan import MOST_DEMANDS
-from webhook.ledger.verdicts import Claim, Granted, LedgerFull
+from webhook.ledger.verdicts import Granted, LedgerFull, QuotaRequest
 from webhook.model.pod_reader import pod_from_raw
 from webhook.quota.demand import MOST_UNITS, demand_of
-from webhook.quota.quotas import Demand, Limit, Measure, Quota, QuotaScope
+from webhook.quota.quotas import MOST_PARTS, Demand, Limit, Measure, Quota, QuotaScope
 
 CONFIG_MAP = 1024**2
 MODELS = Quota(QuotaScope.SHARED, "models", ("vision", "speech"), (Limit(Measure.MODEL, "H100", Fraction(8)),))
@@ -37,9 +37,9 @@ def held_bytes(held):
 def test_A44_made_up_names_do_not_fill_a_ledger():
     names = [f"nvidia.com/M{number:062}" for number in range(4000)]
     entries = {}
-    for number in range(0, len(names), MOST_RESOURCES):
+    for number in range(0, len(names), MOST_PARTS):
         raw = raw_pod(1)
-        amounts = dict.fromkeys(names[number : number + MOST_RESOURCES], 1)
+        amounts = dict.fromkeys(names[number : number + MOST_PARTS], 1)
         raw["spec"]["containers"][0]["resources"] = {"limits": amounts, "requests": amounts}
         entries[uid(number + 1)] = demand_of(pod_from_raw(raw), "vision", MODELS.counting)
     assert len(orjson.dumps(Entries(entries).to_raw())) < 20_000
@@ -54,7 +54,7 @@ def crowd(number, namespace="vision"):
 
 
 def enter(replica, number, demand):
-    return replica.ledgers.reserve(uid(number), [Claim(MODELS, demand)], replica.clock() + 5)[0]
+    return replica.ledgers.reserve(uid(number), [QuotaRequest(MODELS, demand)], replica.clock() + 5)[0]
 
 
 def test_A44_a_namespace_counts_in_so_many_ways_and_others_have_room(replica):

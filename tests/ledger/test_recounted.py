@@ -11,7 +11,7 @@ from tests.ledger.small_cluster import seen_pod
 from webhook.facts.gpu_pods import NO_POD
 from webhook.ledger.entries import Entries
 from webhook.ledger.ledger_store import GpuPod, demands_of, recounted
-from webhook.ledger.verdicts import Claim
+from webhook.ledger.verdicts import QuotaRequest
 from webhook.model.claims import Devices
 from webhook.model.node import NodeClass
 from webhook.model.pod_reader import pod_from_raw
@@ -91,6 +91,6 @@ def test_a_reconciliation_counts_pods_by_their_nodes() -> None:
         (usage,) = replica.reconciler.usage.values()
         return next(iter(usage.used.values()))
 
-    replica.ask(1, Claim(VISION, Demand("vision", ((QUARTER, 2),), ("T4",))))
+    replica.ask(1, QuotaRequest(VISION, Demand("vision", ((QUARTER, 2),), ("T4",))))
     assert [used(1, kind) for kind in (None, TWO, None)] == [Fraction(1, 2), 1, 1]
     assert [used(2, FOUR) for _ in range(2)] == [1, Fraction(3, 2)], "without an entry of its own at first"

@@ -9,7 +9,7 @@ from tests.build import pod
 from tests.facts.samples import node
 from tests.rules.samples import terms
 from webhook import engine
-from webhook.engine.quota_claims import claims_of
+from webhook.engine.quota_requests import requests_of_pod
 from webhook.facts.facts import ClusterFacts
 from webhook.ledger.ledger_store import GpuPod, entered_demand
 from webhook.model.pod_reader import pod_from_raw
@@ -37,11 +37,11 @@ def limits_of(directory: Path, namespace: str = "vision", raw: dict | None = Non
     """What a pod counts against each limit of each quota of its namespace, once it is completed."""
     policies = load(directory)
     completed = engine.mutate(raw or pod(1), policies.for_namespace(namespace), CLUSTER, namespace=namespace).object
-    claims = claims_of(completed, namespace, policies.quotas_for(namespace), CLUSTER)
+    requests = requests_of_pod(pod_from_raw(completed), namespace, policies.quotas_for(namespace), CLUSTER).requests
     return {
-        f"{one.claim.quota.name} {limit.name}": amount
-        for one in claims.claims
-        for limit, amount in amounts(one.claim.demand, one.claim.quota).items()
+        f"{one.quota.name} {limit.name}": amount
+        for _, one in requests
+        for limit, amount in amounts(one.demand, one.quota).items()
     }
 
 
@@ -104,8 +104,8 @@ def test_a_pod_that_is_pinned_to_a_node_counts_as_its_model_and_one_that_may_get
     assert limits_of(directory, raw=pinned) == {"vision T4": 1, "vision H100": 0}
     quotas = load(directory).quotas_for("vision")
     unlabelled = ClusterFacts.of([*NODES, node("n-new", capacity={"nvidia.com/gpu": "8"})])
-    (one,) = claims_of(pod(1), "vision", quotas, unlabelled).claims
-    assert one.claim.demand.models is None
+    ((_, one),) = requests_of_pod(pod_from_raw(pod(1)), "vision", quotas, unlabelled).requests
+    assert one.demand.models is None
 
 
 def test_a_pod_counts_the_model_of_the_node_that_it_is_on(tmp_path):

@@ -6,7 +6,7 @@ from typing import Any
 
 from webhook.model.claims import CLAIM, Requests, claim_of_kind
 from webhook.model.node import NodeClass
-from webhook.quota.claimed_devices import looked_up
+from webhook.quota.demand import looked_up
 
 
 class Classes:

@@ -10,9 +10,8 @@ import pytest
 from tests.quota.claim_samples import Classes, claimed, exactly, first_of
 from webhook.model.accelerators import Accelerators, Declared, Vendor
 from webhook.model.claims import TOO_LARGE, Requests
-from webhook.quota.amounts import amounts, units_in_use, used, used_by_claims
-from webhook.quota.claimed_devices import claims_demand, is_uncounted, together
-from webhook.quota.demand import MOST_UNITS
+from webhook.quota.amounts import Usage, amounts
+from webhook.quota.demand import MOST_UNITS, PodDemand, claim_demand, is_uncounted
 from webhook.quota.quotas import CLASSES_CONTEXT, Counting, DeclaredClass, Demand, Quota, QuotaScope
 from webhook.rules.gpu_quota import Settings
 
@@ -27,9 +26,9 @@ def quota(classes: dict[str, DeclaredClass] | None = None, **settings: Any) -> Q
     return Quota(QuotaScope.NAMESPACE, "team", ("team",), read.limits, read.counting)
 
 
-def counted(of: Quota, *claims: Requests) -> dict[str, Fraction]:
-    """Limit -> what the claims count against it; `gpus` for GPUs of every kind."""
-    demand = claims_demand(claims, "team", of.counting)
+def counted(of: Quota, claim: Requests) -> dict[str, Fraction]:
+    """Limit -> what a claim counts against it; `gpus` for GPUs of every kind."""
+    demand = claim_demand(claim, "team", of.counting)
     return {limit.name or "gpus": amount for limit, amount in amounts(demand, of).items()} if demand else {}
 
 
@@ -60,13 +59,18 @@ def test_a_claim_counts_the_most_that_the_scheduler_could_allocate(requests: lis
 
 def test_the_part_of_claims_is_what_their_requests_count_whatever_their_pods_request_besides() -> None:
     limited = quota(gpus=100, byModel={"H100": 100, "T4": 100}, byResource={"nvidia.com/gpu": 100})
-    claim = claims_demand([claimed(first_of(exactly(2, product=T4), exactly(1, product=H100)))], "team", COUNTING)
+    claim = claim_demand(claimed(first_of(exactly(2, product=T4), exactly(1, product=H100))), "team", COUNTING)
     assert claim is not None
     both = replace(claim, gpus=(("nvidia.com/gpu", 4),), models=("T4",))
     counts = {claim: 3, both: 1, replace(both, gpus=(("nvidia.com/gpu", 1),)): 1, replace(both, requests=()): 7}
-    found = {limit.name or "gpus": amount for limit, amount in used_by_claims(counts, limited).items()}
-    assert found == {"gpus": 10, "H100": 5, "T4": 10, "nvidia.com/gpu": 10}
-    assert {limit.name or "gpus": amount for limit, amount in used(counts, limited).items()} == {
+    usage = Usage.of(counts, limited)
+    assert {limit.name or "gpus": amount for limit, amount in usage.by_claims.items()} == {
+        "gpus": 10,
+        "H100": 5,
+        "T4": 10,
+        "nvidia.com/gpu": 10,
+    }
+    assert {limit.name or "gpus": amount for limit, amount in usage.used.items()} == {
         "gpus": 10 + 4 + 1 + 28,
         "H100": 5,
         "T4": 10 + 4 + 1 + 28,
@@ -75,14 +79,14 @@ def test_the_part_of_claims_is_what_their_requests_count_whatever_their_pods_req
 
 
 def test_units_are_counted_whatever_part_of_a_gpu_they_are_in_the_namespaces_of_the_quota() -> None:
-    request = claims_demand([claimed(first_of(exactly(2), exactly(3, "mig.nvidia.com")))], "team", COUNTING)
+    request = claim_demand(claimed(first_of(exactly(2), exactly(3, "mig.nvidia.com"))), "team", COUNTING)
     assert request is not None
     counts = {
         request: 2,
         Demand("team", (("nvidia.com/gpu@1/4", 3), ("nvidia.com/mig-1g.10gb", 2))): 3,
         Demand("elsewhere", (("nvidia.com/gpu", 5),)): 7,
     }
-    assert units_in_use(counts, GPUS) == 2 * 3 + 3 * 5
+    assert Usage.of(counts, GPUS).units == 2 * 3 + 3 * 5
 
 
 def test_all_devices_of_a_node_are_as_many_as_the_largest_node_has() -> None:
@@ -132,22 +136,21 @@ def test_devices_of_a_class_count_against_what_they_may_be_by_other_names() -> N
 
 
 def test_equal_claims_have_equal_demands_in_whatever_order_they_are_written() -> None:
-    one = claims_demand([claimed(exactly(1), exactly(2, "gpu.amd.com"))], "team", Counting())
-    other = claims_demand([claimed(exactly(2, "gpu.amd.com")), claimed(exactly(1))], "team", Counting())
+    one = claim_demand(claimed(exactly(1), exactly(2, "gpu.amd.com")), "team", Counting())
+    other = claim_demand(claimed(exactly(2, "gpu.amd.com"), exactly(1)), "team", Counting())
     assert one == other is not None
 
 
 def test_a_pod_has_its_own_gpus_and_those_of_its_claims() -> None:
     own = Demand("team", (("nvidia.com/gpu", 2),), ("T4",))
-    of_claim = claims_demand([claimed(exactly(3))], "team", Counting())
-    demand = together([own, of_claim])
+    of_claim = claim_demand(claimed(exactly(3)), "team", Counting())
+    demand = PodDemand(own, (("c", of_claim),)).all
     assert demand is not None
     assert (demand.gpus, demand.models) == (own.gpus, own.models)
     models = quota(gpus=9, byModel={"H100": 9, "T4": 9})
     found = {limit.name: amount for limit, amount in amounts(demand, models).items()}
     assert found == {"": 5, "H100": 3, "T4": 5}
-    assert together([None, None]) is None
-    assert together([None, own]) is own
+    assert (PodDemand(None).all, PodDemand(own).all) == (None, own)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ import pytest
 
 from tests.rules.samples import container, pod
 from webhook.model.pod_reader import pod_from_raw
+from webhook.model.violation import Violation
 from webhook.quota.demand import demand_of
-from webhook.quota.quota_wording import Objection, is_unspecified, objections
+from webhook.quota.objections import objections
+from webhook.quota.quota_wording import is_unspecified
 from webhook.quota.quotas import Counting, Demand, Limit, Measure, Quota, QuotaScope, UnspecifiedModel
 
 GPU = "nvidia.com/gpu"
@@ -62,13 +64,13 @@ def test_what_is_wrong_with_a_pod_names_its_place_and_the_shared_quota():
     asking = read(container(gpus=3))
     asked = demand_of(asking, "team", counting)
     assert list(objections(asked, shared_quota)) == [
-        Objection(
+        Violation(
             "spec",
             "does not select a GPU model",
             "GPU quota 'research' limits T4, so a pod has to select one",
             "Add a nodeSelector for the model, such as nvidia.com/gpu.product: Tesla-T4 for T4",
         ),
-        Objection("spec", "requests 3 GPUs", "GPU quota 'research' allows 2 GPUs in all", "Request 2 or fewer"),
+        Violation("spec", "requests 3 GPUs", "GPU quota 'research' allows 2 GPUs in all", "Request 2 or fewer"),
     ]
     assert is_unspecified(asked, shared_quota)
 

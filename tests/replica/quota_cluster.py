@@ -11,9 +11,11 @@ import yaml
 from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
-from webhook.engine.quota_usage import QuotaUsage
+from webhook.engine.quota_usage import Place, Status, statuses
 from webhook.kubernetes.api_server import ApiServer
-from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
+from webhook.policy.policy_quotas import BoundQuota
+from webhook.quota.amounts import Usage
+from webhook.quota.quotas import Limit, Measure, OnLedgerFailure, Quota, QuotaScope
 from webhook.replica.status_objects import QuotaStatus, StatusTiming
 from webhook.rules.rule_settings import Mode
 
@@ -93,7 +95,15 @@ def used(plane: ControlPlane) -> dict[tuple[str, str], str]:
     }
 
 
-def shared_quota(*namespaces: str, used: int | None, version: int = 1) -> QuotaUsage:
-    """The usage of the shared quota `research` of these namespaces."""
-    quota = Quota(QuotaScope.SHARED, "research", namespaces, (GPUS,))
-    return QuotaUsage(quota, Mode.ENFORCE, None if used is None else {GPUS: Fraction(used)}, (), str(version))
+def shared_quota(*namespaces: str, used: int, version: int = 1) -> dict[Place, Status]:
+    """What namespaces see of the shared quota `research`."""
+    return status_of(Quota(QuotaScope.SHARED, "research", namespaces, (GPUS,)), {GPUS: Fraction(used)}, version)
+
+
+def status_of(
+    quota: Quota, used: dict[Limit, Fraction], version: int, mode: Mode = Mode.ENFORCE
+) -> dict[Place, Status]:
+    """What namespaces see of a quota of which so much is used."""
+    none = dict.fromkeys(quota.limits, Fraction(0))
+    usage = Usage(quota, none | used, none, int(used.get(GPUS, 0)), 1, frozenset(), str(version))
+    return statuses([(BoundQuota(quota, mode, OnLedgerFailure.DENY, "file.yaml"), usage)])

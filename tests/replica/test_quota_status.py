@@ -21,9 +21,10 @@ from tests.replica.quota_cluster import (
     plane,
     publisher,
     shared_quota,
+    status_of,
     used,
 )
-from webhook.engine.quota_usage import QuotaUsage, statuses
+from webhook.engine.quota_usage import Place, Status
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 from webhook.replica.status_objects import API, INSTALLATION, MANAGED_BY, QuotaStatus, StatusTiming
 from webhook.rules.rule_settings import Mode
@@ -35,7 +36,7 @@ Namespaces = Callable[[int], list[str]]
 NAME = "shared.research"
 
 
-def published(one: QuotaStatus, standings: list[QuotaUsage], is_done: Callable[[], bool]) -> None:
+def published(one: QuotaStatus, standings: dict[Place, Status], is_done: Callable[[], bool]) -> None:
     """Show usage, and write in one round after the other until nothing differs."""
     one.show(standings)
 
@@ -51,9 +52,9 @@ def test_what_is_wanted_is_there_then_changed_and_gone_when_it_is_wanted_no_more
 ) -> None:
     one, (here, there) = publisher(), namespaces(2)
     places = [(here, NAME), (there, NAME)]
-    published(one, [shared_quota(here, there, used=3)], lambda: used(plane) == dict.fromkeys(places, "3"))
-    published(one, [shared_quota(here, there, used=4, version=2)], lambda: used(plane) == dict.fromkeys(places, "4"))
-    published(one, [shared_quota(here, used=4, version=2)], lambda: used(plane) == {places[0]: "4"})
+    published(one, shared_quota(here, there, used=3), lambda: used(plane) == dict.fromkeys(places, "3"))
+    published(one, shared_quota(here, there, used=4, version=2), lambda: used(plane) == dict.fromkeys(places, "4"))
+    published(one, shared_quota(here, used=4, version=2), lambda: used(plane) == {places[0]: "4"})
     published(one, [], lambda: objects(plane) == [])
 
 
@@ -61,7 +62,7 @@ def test_a_replica_writes_by_itself_what_it_is_shown(
     plane: ControlPlane, publisher: Publish, namespaces: Namespaces
 ) -> None:
     one, (here,) = publisher(StatusTiming(round=0.1, spread=0.1), clock=time.monotonic), namespaces(1)
-    one.show([shared_quota(here, used=3)])
+    one.show(shared_quota(here, used=3))
     eventually(lambda: used(plane) == {(here, NAME): "3"})
 
 
@@ -69,7 +70,7 @@ def test_before_it_is_shown_anything_it_deletes_nothing(
     plane: ControlPlane, publisher: Publish, namespaces: Namespaces
 ) -> None:
     (here,) = namespaces(1)
-    published(publisher(), [shared_quota(here, used=3)], lambda: objects(plane) != [])
+    published(publisher(), shared_quota(here, used=3), lambda: objects(plane) != [])
     restarted = publisher()
     eventually(lambda: restarted.known == 1)
     restarted.write_some()
@@ -80,8 +81,8 @@ def test_kubectl_shows_what_is_worth_reading(plane: ControlPlane, publisher: Pub
     (here,) = namespaces(1)
     model = Limit(Measure.MODEL, "H100", Fraction(4))
     quota = Quota(QuotaScope.NAMESPACE, here, (here,), (GPUS, model))
-    standing = QuotaUsage(quota, Mode.ENFORCE, {GPUS: Fraction(6), model: Fraction(17, 7)}, version="7")
-    published(publisher(), [standing], lambda: objects(plane) != [])
+    standing = status_of(quota, {GPUS: Fraction(6), model: Fraction(17, 7)}, 7)
+    published(publisher(), standing, lambda: objects(plane) != [])
     heads, row = plane.kubectl("get", "gpuquotas", namespace=here).stdout.splitlines()
     assert heads.split() == ["NAME", "USED", "HARD", "MODELS", "RESOURCES", "MODE", "AGE"]
     assert row.split()[:9] == [quota.key, "6", "8", "H100", "2", "3/7", "of", "4", "enforce"]
@@ -93,11 +94,11 @@ def test_what_is_written_is_what_the_custom_resource_knows(
     """The API server drops every field that is not in its schema."""
     (here,) = namespaces(1)
     limits = (GPUS, Limit(Measure.MODEL, "T4", Fraction(1)), Limit(Measure.RESOURCE, "amd.com/gpu", Fraction(1)))
-    standing = QuotaUsage(Quota(QuotaScope.NAMESPACE, here, (here,), limits), Mode.WARN, {}, version="7")
-    published(publisher(), [standing], lambda: objects(plane) != [])
+    standing = status_of(Quota(QuotaScope.NAMESPACE, here, (here,), limits), {}, 7, Mode.WARN)
+    published(publisher(), standing, lambda: objects(plane) != [])
     (found,) = objects(plane)
-    (wanted,) = statuses([standing]).values()
-    assert {**(wanted or {}), "updated": found["status"]["updated"]} == found["status"]
+    (wanted,) = standing.values()
+    assert {**wanted, "updated": found["status"]["updated"]} == found["status"]
 
 
 def test_nothing_is_written_where_nothing_that_people_see_has_changed(
@@ -106,11 +107,11 @@ def test_nothing_is_written_where_nothing_that_people_see_has_changed(
     """A ledger changes with every pod that comes and goes."""
     clock, (here,) = Clock(), namespaces(1)
     one = publisher(clock=clock)
-    published(one, [shared_quota(here, used=3)], lambda: used(plane) == {(here, NAME): "3"})
+    published(one, shared_quota(here, used=3), lambda: used(plane) == {(here, NAME): "3"})
     (before,) = objects(plane)
     eventually(lambda: one.known == 1)
     for version in range(2, 12):
-        one.show([shared_quota(here, used=3, version=version)])
+        one.show(shared_quota(here, used=3, version=version))
         one.write_some()
         clock.now += 60
     (after,) = objects(plane)
@@ -124,7 +125,7 @@ def test_of_several_replicas_one_writes(plane: ControlPlane, publisher: Publish,
     replicas = [publisher(replace(AT_ONCE, spread=30.0), clock=clock) for clock in clocks]
     for _ in range(31):
         for one, clock in zip(replicas, clocks, strict=True):
-            one.show([shared_quota(*names, used=3)])
+            one.show(shared_quota(*names, used=3))
             one.write_some()
             eventually(lambda one=one: one.known == len(objects(plane)))
             clock.now += 1.0
@@ -132,23 +133,12 @@ def test_of_several_replicas_one_writes(plane: ControlPlane, publisher: Publish,
     assert {raw["metadata"]["generation"] for raw in objects(plane)} == {1}
 
 
-def test_what_nobody_knows_at_the_moment_stays_as_it_is(
-    plane: ControlPlane, publisher: Publish, namespaces: Namespaces
-) -> None:
-    one, (here,) = publisher(), namespaces(1)
-    published(one, [shared_quota(here, used=3)], lambda: used(plane) == {(here, NAME): "3"})
-    eventually(lambda: one.known == 1)
-    one.show([shared_quota(here, used=None)])
-    one.write_some()
-    assert used(plane) == {(here, NAME): "3"}
-
-
 def test_an_object_outlives_its_quota_until_every_replica_has_the_new_policies(
     plane: ControlPlane, publisher: Publish, namespaces: Namespaces
 ) -> None:
     clock, (here,) = Clock(), namespaces(1)
     one = publisher(StatusTiming(round=3600.0, spread=0.0), clock=clock)
-    published(one, [shared_quota(here, used=3)], lambda: objects(plane) != [])
+    published(one, shared_quota(here, used=3), lambda: objects(plane) != [])
     eventually(lambda: one.known == 1)
     one.show([])
     for _ in range(17):
@@ -166,9 +156,9 @@ def test_a_replica_that_is_behind_does_not_undo_what_another_has_counted(
     """Unless that lasts: a restored cluster may count its versions from lower numbers."""
     clock, (here,) = Clock(), namespaces(1)
     ahead, behind = publisher(), publisher(replace(AT_ONCE, settle=60.0), clock=clock)
-    published(ahead, [shared_quota(here, used=5, version=1000)], lambda: used(plane) == {(here, NAME): "5"})
+    published(ahead, shared_quota(here, used=5, version=1000), lambda: used(plane) == {(here, NAME): "5"})
     eventually(lambda: behind.known == 1)
-    behind.show([shared_quota(here, used=4, version=999)])
+    behind.show(shared_quota(here, used=4, version=999))
     for _ in range(6):
         behind.write_some()
         clock.now += 10.0
@@ -196,14 +186,14 @@ def test_objects_of_others_are_neither_changed_nor_deleted(
         assert plane.raw("POST", f"{GROUP}/namespaces/{here}/gpuquotas", raw)[0] == 201
     eventually(lambda: one.known == 2)
     before = {raw["metadata"]["name"]: raw for raw in objects(plane)}
-    published(one, [shared_quota(here, there, used=3)], lambda: used(plane).get((there, NAME)) == "3")
+    published(one, shared_quota(here, there, used=3), lambda: used(plane).get((there, NAME)) == "3")
     after = {raw["metadata"]["name"]: raw for raw in objects(plane) if raw["metadata"]["namespace"] == here}
     assert before == after
 
 
 def test_a_round_writes_only_so_much(plane: ControlPlane, publisher: Publish, namespaces: Namespaces) -> None:
     one = publisher(replace(AT_ONCE, most=3))
-    one.show([shared_quota(*namespaces(5), used=1)])
+    one.show(shared_quota(*namespaces(5), used=1))
     one.write_some()
     assert len(objects(plane)) == 3
     one.write_some()
@@ -219,7 +209,7 @@ def test_namespaces_that_are_missing_or_about_to_go_keep_no_other_waiting(
     eventually(lambda: "deletionTimestamp" in plane.raw("GET", f"/api/v1/namespaces/{going}")[1]["metadata"])
     clock = Clock()
     one, later = publisher(StatusTiming(round=3600.0, spread=0.0), clock=clock), f"{here}-later"
-    standings = [shared_quota(later, going, here, used=1)]
+    standings = shared_quota(later, going, here, used=1)
     with caplog.at_level(logging.WARNING):
         published(one, standings, lambda: used(plane) == {(here, NAME): "1"})
         one.write_some()
@@ -249,7 +239,7 @@ def test_without_the_right_to_write_it_says_so_once_and_goes_on(
     plane.kubectl("apply", "-f", "-", input=ROLE)
     try:
         one = publisher(kubeconfig=plane.kubeconfig_for(TENANT_TOKEN))
-        one.show([shared_quota(*namespaces(2), used=1)])
+        one.show(shared_quota(*namespaces(2), used=1))
         with caplog.at_level(logging.WARNING):
             for _ in range(3):
                 one.write_some()
@@ -269,11 +259,11 @@ def test_without_the_custom_resource_nothing_fails_and_with_it_all_is_written(
     eventually(lambda: plane.raw("GET", f"{GROUP}/gpuquotas")[0] == 404)
     clock = Clock()
     one = publisher(replace(AT_ONCE, rest=60.0), clock=clock)
-    one.show([shared_quota(here, used=1)])
+    one.show(shared_quota(here, used=1))
     with caplog.at_level(logging.WARNING):
         one.write_some()
     assert "404" in caplog.text
     plane.kubectl("apply", "-f", "-", input=DEFINITIONS)
     eventually(lambda: plane.raw("GET", f"{GROUP}/gpuquotas")[0] == 200)
     clock.now += 61.0
-    published(one, [shared_quota(here, used=1)], lambda: used(plane) == {(here, NAME): "1"})
+    published(one, shared_quota(here, used=1), lambda: used(plane) == {(here, NAME): "1"})

@@ -15,7 +15,7 @@ from webhook import engine
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse
 from webhook.admission.phases import NO_TIME, UNCONCERNED, Decision, decide, in_force
 from webhook.admission.watchdog import TimeBudget
-from webhook.engine.quota_claims import claims_of_claim, claims_of_extended
+from webhook.engine.quota_requests import requests_of_claim, requests_of_scheduler
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.gpu_pods import is_for_extended_resources
 from webhook.kubernetes.api_errors import ApiServerError
@@ -86,12 +86,12 @@ def claims(
 def _judged(request: AdmissionRequest, raw: Mapping[str, Any], held: InForce, facts: ClusterFacts) -> Decision:
     policy, bound, namespace = held.policy, held.quotas, request.namespace
     if request.user == SCHEDULER and is_for_extended_resources(raw):
-        found = claims_of_extended(raw, namespace, bound, facts)
+        found = requests_of_scheduler(raw, namespace, bound, facts)
         return Decision(AdmissionResponse(is_allowed=True), Outcome(policy, raw, ()), found) if bound else UNCONCERNED
     decision = decide(outcome := engine.validate_claim(raw, namespace, policy, facts))
     if not bound or outcome.refusals:
         return decision
-    return replace(decision, claims=claims_of_claim(raw, namespace, bound, facts))
+    return replace(decision, requests=requests_of_claim(raw, namespace, bound, facts))
 
 
 def _owner(request: AdmissionRequest, raw: Mapping[str, Any]) -> ClaimOwner | None:
@@ -103,11 +103,11 @@ def _owner(request: AdmissionRequest, raw: Mapping[str, Any]) -> ClaimOwner | No
 
 
 def _in_question(decision: Decision) -> frozenset[str]:
-    outcome, claims = decision.outcome, decision.claims
+    outcome, wanted = decision.outcome, decision.requests
     if outcome is None:
         return frozenset()
     refusing = frozenset(one.rule for one in outcome.refusals)
-    return refusing | _OF_QUOTAS if claims.claims or claims.findings else refusing
+    return refusing | _OF_QUOTAS if wanted.requests or wanted.findings else refusing
 
 
 class PodUnknownError(Exception):

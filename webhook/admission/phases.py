@@ -11,7 +11,7 @@ from typing import Any
 
 from webhook import engine
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse
-from webhook.engine.quota_claims import NO_CLAIMS, QuotaClaims, claims_of
+from webhook.engine.quota_requests import NO_REQUESTS, QuotaRequests, requests_of_pod
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
 from webhook.model.json_parts import mapped
@@ -50,7 +50,7 @@ class Decision:
 
     answer: AdmissionResponse
     outcome: Outcome | None = None
-    claims: QuotaClaims = NO_CLAIMS
+    requests: QuotaRequests = NO_REQUESTS
 
     @property
     def result(self) -> str:
@@ -118,10 +118,10 @@ def validate(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts
             of_old = policies.in_force(request.namespace, lambda: subject_of(old, "Pod"), now).policy
         return decide(engine.validate(raw, policy, facts, old=old, namespace=request.namespace, of_old=of_old))
     decision = decide(outcome := engine.validate(raw, policy, facts, namespace=request.namespace))
-    if not bound or request.subresource or outcome.refusals:
+    if not bound or request.subresource or outcome.refusals or outcome.pod is None:
         return decision
     known = facts_under(policy, facts)
-    return replace(decision, claims=claims_of(raw, request.namespace, bound, known, outcome.pod))
+    return replace(decision, requests=requests_of_pod(outcome.pod, request.namespace, bound, known))
 
 
 def malformed(error: ShapeError) -> Decision:

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from webhook.admission.series import OTHER, ScrapedGauge, Series
 from webhook.ledger.context import Observer
-from webhook.ledger.reconciler import Usage
+from webhook.quota.amounts import Usage
 from webhook.quota.quotas import Limit, Measure
 
 MOST_QUOTAS = 200

@@ -1,19 +1,20 @@
 """The quotas of one replica: its ledgers, the reconciler, and what is published about usage."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from webhook.admission.metrics import Metrics
 from webhook.admission.quota_metrics import QuotaMetrics
-from webhook.engine.quota_usage import QuotaUsage, quota_usages
+from webhook.engine.quota_usage import Place, Status, quota_usages, statuses
 from webhook.facts.facts import ClusterFacts
 from webhook.ledger.context import LEAST_IDLE, LONGEST_ROUND, LedgerContext, LedgerTiming, ReconcileIntervals
 from webhook.ledger.ledger_store import LedgerStore, Pods
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.reconciler import QuotasInForce, Reconciler, Usage
+from webhook.ledger.reconciler import QuotasInForce, Reconciler
 from webhook.policy.policy_store import HELD_SECONDS, PolicyStore
+from webhook.quota.amounts import Usage
 from webhook.quota.quotas import Quota, QuotaScope
 
 _ROUNDS = 1 / 9
@@ -47,8 +48,8 @@ class Publisher(Protocol):
 
     def start(self) -> None: ...
 
-    def show(self, usages: Iterable[QuotaUsage]) -> None:
-        """Publish the usage of all quotas, in the background."""
+    def show(self, statuses: Mapping[Place, Status]) -> None:
+        """Publish the status of all quotas, in the background."""
         ...
 
     def close(self) -> None: ...
@@ -116,7 +117,7 @@ class QuotaService:
 
     def _show(self, usage: Mapping[str, Usage]) -> None:
         if self._parts.publisher is not None:
-            self._parts.publisher.show(quota_usages(usage, self._policies.current))
+            self._parts.publisher.show(statuses(quota_usages(usage, self._policies.current)))
 
 
 def intervals_for(timing: LedgerTiming) -> ReconcileIntervals:

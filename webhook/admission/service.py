@@ -17,13 +17,12 @@ from webhook.admission.metrics import Metrics
 from webhook.admission.node_metrics import show_nodes
 from webhook.admission.phases import Decision, decide
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline, TimeBudget
-from webhook.engine import quota_claims
-from webhook.engine.quota_claims import NO_CLAIMS
+from webhook.engine.quota_requests import NO_REQUESTS, entered
 from webhook.facts.facts import ClusterFacts, FactsSource, ImageSource
 from webhook.ledger.entries import UID_BYTES
 from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.verdicts import AlreadyStored, Claim, Unanswered, Verdict
+from webhook.ledger.verdicts import AlreadyStored, QuotaRequest, Unanswered, Verdict
 from webhook.model.image import ImageInfo
 from webhook.model.json_parts import part
 from webhook.model.workloads import is_pod
@@ -38,18 +37,18 @@ def reserve(decision: Decision, request: AdmissionRequest, ledgers: Ledgers | No
     `ledgers` is None where this replica has no ledgers. Dry runs are decided like other requests and leave no entry. A
     pod that is refused already gets no entry.
     """
-    outcome, wanted = decision.outcome, decision.claims
-    if outcome is None or wanted == NO_CLAIMS:
+    outcome, wanted = decision.outcome, decision.requests
+    if outcome is None or wanted == NO_REQUESTS:
         return decision
     verdicts: list[Verdict] = []
 
-    def ask(claims: Sequence[Claim]) -> Sequence[Verdict]:
+    def ask(requests: Sequence[QuotaRequest]) -> Sequence[Verdict]:
         if ledgers is None:
-            return [_NO_LEDGERS] * len(claims)
+            return [_NO_LEDGERS] * len(requests)
         with budget.waiting():
             verdicts[:] = ledgers.reserve(
                 _uid(request),
-                claims,
+                requests,
                 time.monotonic() + budget.seconds,
                 is_dry_run=request.is_dry_run,
                 name=_name(request),
@@ -63,7 +62,7 @@ def reserve(decision: Decision, request: AdmissionRequest, ledgers: Ledgers | No
             return ledgers.context.pods.seen(namespace) if ledgers is not None else ()
 
     tells_usage = ledgers is not None and ledgers.context.tells_usage
-    judged = quota_claims.entered(outcome, request.namespace, wanted, ask, seen if tells_usage else None)
+    judged = entered(outcome, request.namespace, wanted, ask, seen if tells_usage else None)
     for verdict in verdicts:
         if isinstance(verdict, AlreadyStored):  # answered in the words of the API server, which would refuse it later
             message, annotations = f'pods "{verdict.name}" already exists', decision.answer.audit_annotations

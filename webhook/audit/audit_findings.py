@@ -14,7 +14,7 @@ from webhook.audit.quota_report import QuotaInUse
 from webhook.audit.report import AuditFinding, ChangedInjection, Level, ObjectReference, PodGroup, Running, SourceLine
 from webhook.audit.review_objects import ReviewedObject, injected
 from webhook.engine import TemplateOutcome
-from webhook.engine.quota_findings import amount_of_stored
+from webhook.engine.quota_requests import amount_of_stored
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.json_parts import part, text
 from webhook.model.workloads import Template, controller_of

@@ -13,13 +13,13 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from webhook.engine.quota_usage import Place, QuotaUsage, Status, statuses
+from webhook.engine.quota_usage import Place, Status, statuses
 from webhook.ledger.ledger_store import GpuPod, entered_demand
 from webhook.model.wording import few
 from webhook.outcome import printable
 from webhook.policy.policy_quotas import BoundQuota
 from webhook.policy.policy_set import PolicySet
-from webhook.quota.amounts import units_in_use, used, used_by_claims
+from webhook.quota.amounts import Usage
 from webhook.quota.quota_wording import number
 from webhook.quota.quotas import QuotaScope
 
@@ -98,7 +98,7 @@ class QuotaInUse:
     """A quota of the policies, and its usage."""
 
     bound: BoundQuota
-    usage: QuotaUsage
+    usage: Usage
 
 
 def quotas_with_pods(policies: PolicySet, pods: Iterable[GpuPod], namespace: str | None) -> list[ReportedQuota]:
@@ -120,17 +120,15 @@ def quotas_in_use(policies: PolicySet, pods: Iterable[GpuPod], namespaces: Itera
         covered = (pod for name, of_one in by_namespace.items() if quota.covers(name) for pod in of_one)
         demands = (entered_demand(pod, quota.counting) for pod in covered)
         counts = Counter(demand for demand in demands if demand is not None)
-        claimed, units = used_by_claims(counts, quota), units_in_use(counts, quota)
-        usage = QuotaUsage(quota, bound.mode, used(counts, quota), names, by_claims=claimed, units=units)
-        in_use.append(QuotaInUse(bound, usage))
+        in_use.append(QuotaInUse(bound, Usage.of(counts, quota, names)))
     return in_use
 
 
 def reported_quotas(found: Iterable[QuotaInUse], namespace: str | None = None) -> list[ReportedQuota]:
     """The quotas for a report, of one namespace or of all (None)."""
     return _each_once(
-        (place, status or {})
-        for place, status in statuses(one.usage for one in found).items()
+        (place, status)
+        for place, status in statuses((one.bound, one.usage) for one in found).items()
         if namespace in {None, place[0]}
     )
 

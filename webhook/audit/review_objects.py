@@ -16,7 +16,8 @@ import jsonpatch
 
 from webhook import engine
 from webhook.audit.documents import Document, DocumentError, own_namespace
-from webhook.engine import TemplateOutcome, quota_claims
+from webhook.engine import TemplateOutcome
+from webhook.engine.quota_requests import reserved
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.gpu_pods import is_for_extended_resources
@@ -263,12 +264,12 @@ def review_object(
 
 def _reserved(outcome: Outcome, document: Document, namespace: str, context: ReviewContext, held: InForce) -> Outcome:
     ledgers, uid = context.ledgers, _uid(mapped(document.object, "metadata"))
-    return quota_claims.reserved(
+    return reserved(
         outcome,
         namespace,
         held.quotas,
         facts_under(held.policy, context.facts),
-        lambda claims: ledgers.reserve(uid, claims, time.monotonic() + _LEDGER_SECONDS),
+        lambda requests: ledgers.reserve(uid, requests, time.monotonic() + _LEDGER_SECONDS),
         ledgers.context.pods.seen,
     )
 

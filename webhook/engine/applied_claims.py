@@ -4,7 +4,7 @@ A claim that Kubernetes makes for a pod is judged like any other, so that it mak
 there when the pod was created.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from webhook.engine.running_rules import all_told, bounded, facts_under, findings_of
@@ -25,13 +25,13 @@ def validate_claim(raw: Mapping[str, Any], namespace: str, policy: Policy, facts
 
     Of the exceptions of a pod, those hold for its claim that are about the pod as a whole.
     """
-    return Outcome(policy, raw, all_told(_findings(raw, namespace, policy, facts)) if is_claim(raw) else ())
-
-
-def _findings(raw: Mapping[str, Any], namespace: str, policy: Policy, facts: ClusterFacts) -> Iterator[Finding]:
+    if not is_claim(raw):
+        return Outcome(policy, raw)
     kind, own = raw["kind"], facts_under(policy, facts)
     requests, classes = bounded_requests(requests_of(kind, raw)), tuple(requested_classes(kind, raw))
     claim = ClaimObject(namespace, place_of_requests(kind), requests, classes, policy.accelerators)
+    findings: list[Finding] = []
     for bound in policy.rules:
         if bound.rule.validate_claim is not None:
-            yield from bounded(findings_of(bound, bound.rule.validate_claim(claim, bound.settings, own)))
+            findings += bounded(findings_of(bound, bound.rule.validate_claim(claim, bound.settings, own)))
+    return Outcome(policy, raw, all_told(findings))

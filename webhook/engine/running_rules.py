@@ -50,7 +50,7 @@ def ask_mutators(stage: Iterable[BoundRule], pod: Pod, facts: Facts, findings: l
             continue
         wanted = [value for value in values if not isinstance(value, Advice)]
         if len(wanted) < len(values):
-            findings += [_advice(bound, value) for value in values if isinstance(value, Advice)]
+            findings += [_finding(bound, value) for value in values if isinstance(value, Advice)]
         if wanted and bound.mode is Mode.ENFORCE:
             injections.append(Injection(bound.rule.key, tuple(wanted), bound.origin, bound.line))
         elif wanted:
@@ -176,44 +176,38 @@ def all_told(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _finding(bound: BoundRule, value: Violation | Advice) -> Finding:
-    is_enforced = bound.mode is Mode.ENFORCE or bound.is_lifted
-    if isinstance(value, Advice) or (value.is_kept_off and not is_enforced):
-        return _advice(bound, value)
-    return _violation(bound, value)
-
-
-def _violation(bound: BoundRule, violation: Violation) -> Finding:
+    is_enforced = bound.mode is Mode.ENFORCE
+    remedy = addressed(bound, value.remedy)
+    follows_nodes = value.follows_nodes or bound.rule.softens_on_update
+    if isinstance(value, Advice) or (value.is_kept_off and not (is_enforced or bound.is_lifted)):
+        return Finding(
+            bound.rule.key,
+            bound.mode,
+            FindingKind.ADVICE,
+            value.where,
+            value.found,
+            remedy,
+            origin=bound.origin,
+            line=bound.line,
+            fault=value.fault,
+            follows_nodes=follows_nodes,
+        )
     return Finding(
         bound.rule.key,
         bound.mode,
         FindingKind.VIOLATION,
-        violation.where,
-        violation.message,
-        addressed(bound, violation.remedy),
-        refuses=bound.mode is Mode.ENFORCE,
-        fails_validation=violation.fails_validation,
-        origin=bound.origin,
-        line=bound.line,
-        fault=violation.fault,
-        follows_nodes=violation.follows_nodes or bound.rule.softens_on_update,
-        softens_on_update=violation.softens_on_update or bound.rule.softens_on_update,
-        is_kept_off=violation.is_kept_off,
+        value.where,
+        value.message,
+        remedy,
+        refuses=is_enforced,
+        fails_validation=value.fails_validation,
+        follows_nodes=follows_nodes,
+        softens_on_update=value.softens_on_update or bound.rule.softens_on_update,
+        is_kept_off=value.is_kept_off,
         exception=bound.exception if bound.is_lifted else None,
-    )
-
-
-def _advice(bound: BoundRule, advice: Violation | Advice) -> Finding:
-    return Finding(
-        bound.rule.key,
-        bound.mode,
-        FindingKind.ADVICE,
-        advice.where,
-        advice.found,
-        addressed(bound, advice.remedy),
         origin=bound.origin,
         line=bound.line,
-        fault=advice.fault,
-        follows_nodes=advice.follows_nodes or bound.rule.softens_on_update,
+        fault=value.fault,
     )
 
 

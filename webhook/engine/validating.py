@@ -150,4 +150,5 @@ def simulate(
     if completed.refusals:
         return completed
     judged = validate(completed.object, policy, facts, namespace=namespace)
-    return replace(completed, findings=tuple(dict.fromkeys((*completed.findings, *judged.findings))))
+    findings = tuple(dict.fromkeys((*completed.findings, *judged.findings)))
+    return replace(completed, findings=findings, pod=judged.pod)

@@ -1,37 +1,37 @@
 """Workloads: what would happen to the pods that they make. Workloads themselves are never modified."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from webhook.engine.applied_claims import is_claim, validate_claim
-from webhook.engine.quota_findings import KEY as QUOTA_KEY
-from webhook.engine.running_rules import facts_under
-from webhook.engine.templates import (
-    Excepting,
-    JudgedTemplate,
-    TemplateContext,
-    TemplateOutcome,
-    about,
-    judge_template,
-)
+from webhook.engine.quota_requests import KEY as QUOTA_KEY
+from webhook.engine.quota_requests import requests_of_pod
+from webhook.engine.running_rules import addressed_to, facts_under, findings_of, told
+from webhook.engine.validating import simulate
 from webhook.facts.facts import ClusterFacts
+from webhook.gpus.gpu_table import GPUS
+from webhook.model.edits import AddGpuLimit
 from webhook.model.json_parts import listed
-from webhook.model.pod import APP, INIT
-from webhook.model.shape import MOST_ENTRIES, ShapeError
-from webhook.model.subject import subject_of
-from webhook.model.wording import cut
+from webhook.model.pod import APP, INIT, Pod
+from webhook.model.pod_reader import pod_from_raw
+from webhook.model.shape import MOST_ENTRIES, ShapeError, shortened
+from webhook.model.subject import PodSubject, subject_of, subject_of_template
+from webhook.model.wording import counted, cut
 from webhook.model.workloads import Template, number_of_templates, templates_of, unread_gpus, workload_of
-from webhook.outcome import Finding, FindingKind, Outcome
+from webhook.outcome import Finding, FindingKind, Injection, Outcome
 from webhook.policy.policy_quotas import BoundQuota
-from webhook.policy.policy_set import Policy
+from webhook.policy.policy_set import InForce, Policy
 from webhook.policy.schema import WorkloadsMode
 from webhook.quota import quota_wording
 from webhook.quota.amounts import amounts, unit_of
-from webhook.quota.pod_demand import pod_demand
+from webhook.quota.demand import pod_demand
 from webhook.quota.quota_wording import is_unspecified
 from webhook.quota.quotas import Excess, Limit
+from webhook.rules.gpu_parts import unit_name
+from webhook.rules.rule import Stage
 from webhook.rules.rule_settings import Mode
 
 KEY = "workloads"
@@ -40,12 +40,66 @@ KEY = "workloads"
 MOST_TEMPLATES = 100
 """Templates of one object that are judged at admission, while the API server waits. An object of the largest size that
 the API server accepts can hold tens of thousands."""
-MOST_FINDINGS = 2_000
-"""Findings about one object, old or new, after which no further template is judged at admission."""
+_LONGEST_NAME = 40
+"""Characters of the name of a group of pods in a message."""
+
+Excepting = Callable[[Callable[[], PodSubject]], InForce]
+"""Says what holds in a namespace for the pods that a function describes, with exceptions."""
+
+
+@dataclass(frozen=True)
+class TemplateOutcome:
+    """What would happen to the pods of one template. Its pods count in `quotas`.
+
+    `in_pod` are the findings with places in a pod of the template, `others` those with places in the object. A finding
+    that `refuses` would refuse the pods. `pod` is a pod as it is completed; None for what is no template.
+    """
+
+    template: Template
+    pod: Pod | None = None
+    in_pod: tuple[Finding, ...] = ()
+    injections: tuple[Injection, ...] = ()
+    quotas: Sequence[BoundQuota] = ()
+    about: str = ""
+    """Which pods findings are about, with their number and GPUs."""
+    others: tuple[Finding, ...] = ()
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """All findings, with places in the object."""
+        place = self.template.place
+        placed = [replace(one, field=place(one.field), about=self.about) for one in self.in_pod]
+        return (*placed, *self.others)
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs the scheduler reserves for each pod."""
+        return self.pod.gpu_count if self.pod is not None else 0
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the API server would refuse the pods."""
+        return any(finding.refuses for finding in self.in_pod)
 
 
 @dataclass(frozen=True, slots=True)
-class _WorkloadFinding:
+class _Context:
+    """What the templates of an object are judged by: `policy` and `quotas`, or what `excepting` says of the pods."""
+
+    namespace: str
+    policy: Policy
+    facts: ClusterFacts
+    quotas: Sequence[BoundQuota]
+    excepting: Excepting | None
+    said: set[Finding] = field(default_factory=set)
+    """What was found about other templates: the same advice is not given again."""
+
+    def held(self, subject: Callable[[], PodSubject]) -> InForce:
+        return InForce(self.policy, tuple(self.quotas)) if self.excepting is None else self.excepting(subject)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
     """A finding, with a key by which the finding is recognised in another version of the object.
 
     The key has no places and no numbers of pods in it. `error` is the error of a malformed template.
@@ -54,20 +108,6 @@ class _WorkloadFinding:
     key: Hashable
     finding: Finding
     error: ShapeError | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _QuotaTotal:
-    """A limit of a quota that the pods of a workload exceed together, and none of them alone.
-
-    `key` does not depend on how many pods there are. `first` is the first template with pods that count. If it is the
-    only one, `finding.field` is a place in such a pod, otherwise a place in the workload.
-    """
-
-    key: tuple[str, Limit]
-    finding: Finding
-    first: JudgedTemplate
-    is_only: bool
 
 
 def template_outcomes(  # noqa: PLR0913  # all that decides
@@ -84,17 +124,19 @@ def template_outcomes(  # noqa: PLR0913  # all that decides
     `excepting` says what holds for particular pods instead of `policy` and `quotas`. A limit that the pods of several
     templates exceed together is reported with the first of these templates. Raises ShapeError for a malformed template.
     """
-    where = TemplateContext(namespace, policy, facts, quotas, excepting)
-    said = set[Finding]()
-    judged = [_judged(raw, template, where, said) for template in templates_of(raw)]
-    found = list(_totals(judged, where))
-    return (
-        *(_with(one.outcome, [total for total in found if total.first.template is one.template]) for one in judged),
-        *(
-            TemplateOutcome(Template({}, one.finding.field), 0, (one.finding,), ())
-            for one in _unread(raw, [one.template for one in judged], where)
-        ),
-    )
+    context = _Context(namespace, policy, facts, quotas, excepting)
+    outcomes: list[TemplateOutcome] = []
+    for template in templates_of(raw):
+        try:
+            outcomes.append(_judge(raw, template, context))
+        except ShapeError as error:
+            raise error.at(template.place) from None
+    found = _unread(raw, [one.template for one in outcomes], policy)
+    unread = [TemplateOutcome(Template({}, one.field), others=(one,)) for one in found]
+    for first, total in _totals(outcomes, context):
+        at = next(at for at, one in enumerate(outcomes) if one.template is first.template)
+        outcomes[at] = replace(outcomes[at], others=(*outcomes[at].others, total.finding))
+    return (*outcomes, *unread)
 
 
 def validate_workload(  # noqa: PLR0913  # all that decides
@@ -115,10 +157,9 @@ def validate_workload(  # noqa: PLR0913  # all that decides
     """
     if policy.workloads is WorkloadsMode.DISABLED:
         return Outcome(policy, raw)
-    where = TemplateContext(namespace, policy, facts, quotas, excepting)
-    found = list(_findings(raw, where))
+    found = list(_findings(raw, _Context(namespace, policy, facts, quotas, excepting)))
     if old is not None and found:
-        known = {one.key for one in _findings(old, where)}
+        known = {one.key for one in _findings(old, _Context(namespace, policy, facts, quotas, excepting))}
         found = [one for one in found if one.key not in known]
     if policy.workloads is WorkloadsMode.ENFORCE:
         for one in found:
@@ -126,57 +167,89 @@ def validate_workload(  # noqa: PLR0913  # all that decides
                 raise one.error
         return Outcome(policy, raw, tuple(one.finding for one in found))
     gravest_first = sorted((one.finding for one in found), key=lambda finding: not finding.refuses)
-    return Outcome(policy, raw, tuple(map(_only_warned, gravest_first)))
+    warned = (replace(one, mode=Mode.WARN, refuses=False) if one.refuses else one for one in gravest_first)
+    return Outcome(policy, raw, tuple(warned))
 
 
-def _findings(raw: Mapping[str, Any], where: TemplateContext) -> Iterator[_WorkloadFinding]:
+def _findings(raw: Mapping[str, Any], context: _Context) -> Iterator[_Found]:
     """The findings about an object. Templates beyond the limits of an admission review are not judged."""
-    for finding in _claimed(raw, where):
-        yield _WorkloadFinding(finding, finding)
-    judged: list[JudgedTemplate] = []
+    if is_claim(raw):
+        policy = context.held(lambda: subject_of(raw, str(raw["kind"]))).policy
+        for finding in validate_claim(raw, context.namespace, policy, context.facts).findings:
+            yield _Found(finding, finding)
+    judged: list[TemplateOutcome] = []
     templates: list[Template] = []
-    said = set[Finding]()
-    found, containers = 0, 0
+    containers = 0
     for number, template in enumerate(templates_of(raw, MOST_TEMPLATES + 1)):
         containers += sum(len(listed(template.pod, "spec", key)) for key in (INIT, APP))
-        if number == MOST_TEMPLATES or found > MOST_FINDINGS or (judged and containers > MOST_ENTRIES):
+        if number == MOST_TEMPLATES or (judged and containers > MOST_ENTRIES):
             yield _unjudged(template, number, number_of_templates(raw))
             break
         templates.append(template)
         try:
-            one = judge_template(raw, template, where, said)
+            outcome = _judge(raw, template, context)
         except ShapeError as error:
             yield _malformed(template, error)
             continue
-        judged.append(one)
-        found += len(one.findings)
-        for finding, placed in zip(one.findings, one.outcome.findings, strict=True):
-            yield _WorkloadFinding((_name(template), finding), placed)
+        judged.append(outcome)
+        for finding, placed in zip(outcome.in_pod, outcome.findings, strict=True):
+            yield _Found((_name(template), finding), placed)
     else:
-        yield from _unread(raw, templates, where)
-    for total in _totals(judged, where):
-        yield _WorkloadFinding(total.key, _placed(total))
+        yield from (_Found(KEY, finding) for finding in _unread(raw, templates, context.policy))
+    yield from (total for _, total in _totals(judged, context))
 
 
-def _claimed(raw: Mapping[str, Any], where: TemplateContext) -> Sequence[Finding]:
-    """The findings about a template of resource claims, with the exceptions that hold for it."""
-    if not is_claim(raw):
-        return ()
-    policy = (
-        where.policy if where.excepting is None else where.excepting(lambda: subject_of(raw, str(raw["kind"]))).policy
-    )
-    return validate_claim(raw, where.namespace, policy, where.facts).findings
+def _judge(workload: Mapping[str, Any], template: Template, context: _Context) -> TemplateOutcome:
+    """Judge a pod of a template, completed as it will be when it is created.
+
+    Rules that steer do not complete pods that are made for one node each. Rules that judge by nodes do not judge pods
+    whose nodes a queue will choose. Raises ShapeError, with a place in the pod, for a malformed template.
+    """
+    held = context.held(lambda: subject_of_template(workload, template))
+    judging = completing = held.policy
+    if template.is_per_node:
+        completing = judging.only(lambda bound: bound.rule.stage is not Stage.STEERING)
+    if template.is_queued:
+        judging = judging.only(lambda bound: not bound.rule.softens_on_update)
+        completing = completing if template.is_per_node else judging
+    outcome = simulate(template.made, judging, context.facts, completing=completing, namespace=context.namespace)
+    pod = outcome.pod or pod_from_raw(outcome.object, held.policy.accelerators, context.namespace)
+    facts = facts_under(held.policy, context.facts)
+    found = [*outcome.findings, *_unrepaired(template, outcome.injections)]
+    found += _of_replicas(template, pod, held.policy, facts)
+    found = [one for one in found if not (template.is_unknown(one.field) or (template.is_queued and one.follows_nodes))]
+    if not any(finding.refuses for finding in found):
+        wanted = requests_of_pod(pod, context.namespace, held.quotas, facts)
+        found.extend(addressed_to(held.policy.contact, wanted.findings))
+    found = [one for one in found if one.kind is not FindingKind.ADVICE or one not in context.said]
+    context.said.update(found)
+    unit = "share" if found and pod.gpus and unit_name(pod, context.facts, GPUS) == "share" else "GPU"
+    about = _about(template, pod.gpu_count, unit)
+    return TemplateOutcome(template, pod, tuple(found), outcome.injections, held.quotas, about)
 
 
-def _judged(raw: Mapping[str, Any], template: Template, where: TemplateContext, said: set[Finding]) -> JudgedTemplate:
-    try:
-        return judge_template(raw, template, where, said)
-    except ShapeError as error:
-        raise error.at(template.place) from None
+def _of_replicas(template: Template, pod: Pod, policy: Policy, facts: ClusterFacts) -> Iterator[Finding]:
+    """What is wrong with all pods of the template together, completed as they will be.
+
+    No single pod is refused for such a finding, so it refuses the object, in mode `enforce` for workloads, or nothing.
+    """
+    if template.pods is None or template.pods < 2:
+        return
+    refuses = policy.workloads is WorkloadsMode.ENFORCE
+    for bound in policy.rules:
+        if bound.rule.validate_replicas is not None:
+            found = bound.rule.validate_replicas(pod, template.pods, bound.settings, facts)
+            for finding in findings_of(bound, found, pod):
+                yield told(replace(finding, refuses=finding.refuses and refuses))
 
 
-def _with(outcome: TemplateOutcome, together: Sequence[_QuotaTotal]) -> TemplateOutcome:
-    return replace(outcome, findings=(*outcome.findings, *map(_placed, together))) if together else outcome
+def _about(template: Template, gpus: int = 0, unit: str = "GPU") -> str:
+    """Which pods a finding is about, with their number and GPUs: `pod template of Worker (4 pods, 32 GPUs)`."""
+    name = f"pod template of {shortened(template.group, _LONGEST_NAME)}" if template.group else "pod template"
+    if template.pods is None:
+        return f"{name} ({counted(gpus, unit)} in each pod)" if gpus else name
+    pods = counted(template.pods, "pod")
+    return f"{name} ({pods}, {counted(gpus * template.pods, unit)})" if gpus else f"{name} ({pods})"
 
 
 def _name(template: Template) -> str:
@@ -184,37 +257,55 @@ def _name(template: Template) -> str:
     return template.group or template.path
 
 
-def _totals(judged: Sequence[JudgedTemplate], where: TemplateContext) -> Iterator[_QuotaTotal]:
-    """The limits that the pods exceed together, each once. Templates whose pods are refused one by one are left out.
+def _unrepaired(template: Template, injections: Sequence[Injection]) -> Iterator[Finding]:
+    """Missing limits that the policy adds to pods. In templates that the API server validates, it refuses them."""
+    for injection in injections if template.is_validated else ():
+        for edit in injection.edits:
+            if isinstance(edit, AddGpuLimit):
+                yield Finding(
+                    injection.rule,
+                    Mode.ENFORCE,
+                    FindingKind.VIOLATION,
+                    f"{edit.container.path}.resources",
+                    f"{edit.resource} is {edit.quantity} in requests but missing in limits; Kubernetes refuses that in "
+                    "a workload, and the policy repairs pods only",
+                    f"Move the {edit.quantity} to resources.limits",
+                    refuses=True,
+                    fails_validation=True,
+                    origin=injection.origin,
+                    line=injection.line,
+                )
 
-    A template that does not say how many pods it makes counts as none.
+
+def _totals(judged: Sequence[TemplateOutcome], context: _Context) -> Iterator[tuple[TemplateOutcome, _Found]]:
+    """The limits that the pods exceed together, each once, with the first template of such pods.
+
+    Templates whose pods are refused one by one are left out. A template that does not say how many pods it makes counts
+    as none.
     """
-    admitted = [one for one in judged if not one.outcome.is_refused]
-    counted = [one for one in admitted if one.template.pods and (one.pod.gpus or one.pod.resource_claims)]
-    bounds = {id(bound): bound for one in counted for bound in one.quotas}
-    for bound in bounds.values():
-        counting = [one for one in counted if any(own is bound for own in one.quotas)]
+    counting = [one for one in judged if one.template.pods and not one.is_refused]
+    for bound in {id(bound): bound for one in counting for bound in one.quotas}.values():
+        of_quota = [one for one in counting if any(own is bound for own in one.quotas)]
         for limit in bound.quota.limits:
-            found = _total(bound, limit, counting, where)
-            if found is not None:
-                yield found
+            yield from _total(bound, limit, of_quota, context)
 
 
 def _total(
-    bound: BoundQuota, limit: Limit, templates: Sequence[JudgedTemplate], where: TemplateContext
-) -> _QuotaTotal | None:
-    shares: list[tuple[JudgedTemplate, Fraction]] = []
+    bound: BoundQuota, limit: Limit, outcomes: Sequence[TemplateOutcome], context: _Context
+) -> Iterator[tuple[TemplateOutcome, _Found]]:
+    shares: list[tuple[TemplateOutcome, Fraction]] = []
     is_open, units = False, set[tuple[str, Fraction] | None]()
-    facts = facts_under(where.policy, where.facts)
-    for one in templates:
-        demand = pod_demand(one.pod, where.namespace, bound.quota.counting, facts).all
+    facts = facts_under(context.policy, context.facts)
+    for one in outcomes:
+        pod = one.pod
+        demand = pod_demand(pod, context.namespace, bound.quota.counting, facts).all if pod is not None else None
         if demand is not None and (amount := amounts(demand, bound.quota)[limit]):
             shares.append((one, amount))
             units.add(unit_of(demand, limit, bound.quota))
             is_open |= is_unspecified(demand, bound.quota)
     asks = sum((amount * (one.template.pods or 0) for one, amount in shares), Fraction(0))
     if asks <= limit.hard or any(amount > limit.hard for _, amount in shares):
-        return None
+        return
     is_only, (first, amount) = len(shares) == 1, shares[0]
     pods = sum(one.template.pods or 0 for one, _ in shares)
     kinds = () if is_only else [one.template.group for one, _ in shares]
@@ -222,17 +313,12 @@ def _total(
     found = quota_wording.too_many_pods(bound.quota, excess, pods, kinds, is_unspecified=is_open)
     mode = Mode.AUDIT if bound.mode is Mode.AUDIT else Mode.WARN
     finding = Finding(QUOTA_KEY, mode, FindingKind.VIOLATION, "spec", *found, origin=bound.origin, line=bound.line)
-    return _QuotaTotal((bound.quota.key, limit), finding, first, is_only)
+    if is_only:
+        finding = replace(finding, field=first.template.place("spec"), about=first.about)
+    yield first, _Found((bound.quota.key, limit), finding)
 
 
-def _placed(total: _QuotaTotal) -> Finding:
-    template = total.first.template
-    if not total.is_only:
-        return total.finding
-    return replace(total.finding, field=template.place(total.finding.field), about=total.first.about)
-
-
-def _malformed(template: Template, error: ShapeError) -> _WorkloadFinding:
+def _malformed(template: Template, error: ShapeError) -> _Found:
     key = _name(template), str(error)
     error.at(template.place)
     finding = Finding(
@@ -243,30 +329,24 @@ def _malformed(template: Template, error: ShapeError) -> _WorkloadFinding:
         error.fault,
         error.remedy.capitalize(),
         refuses=True,
-        about=about(template),
+        about=_about(template),
     )
-    return _WorkloadFinding(key, finding, error)
+    return _Found(key, finding, error)
 
 
-def _unjudged(first: Template, judged: int, count: int) -> _WorkloadFinding:
+def _unjudged(first: Template, judged: int, count: int) -> _Found:
     message = (
         f"not checked, like all pod templates after it: the object has {count} of them, and {judged} are checked; pods "
         "of the others are checked when they are created"
     )
-    return _WorkloadFinding(KEY, Finding(KEY, Mode.WARN, FindingKind.ADVICE, first.path, message))
+    return _Found(KEY, Finding(KEY, Mode.WARN, FindingKind.ADVICE, first.path, message))
 
 
-def _unread(
-    raw: Mapping[str, Any], templates: Sequence[Template], where: TemplateContext
-) -> Iterator[_WorkloadFinding]:
+def _unread(raw: Mapping[str, Any], templates: Sequence[Template], policy: Policy) -> Iterator[Finding]:
     """That an object of a known kind has GPUs where that kind has no pods."""
     is_known = workload_of(raw.get("apiVersion"), raw.get("kind")) is not None
-    if is_known and (found := unread_gpus(raw, templates, where.policy.accelerators.of)):
+    if is_known and (found := unread_gpus(raw, templates, policy.accelerators.of)):
         place, gpu = found
         message = f"requests {cut(gpu)} where no pods of this kind are read, so only pods that it makes are checked"
         remedy = f"Compare the place with the reference of {raw['kind']}"
-        yield _WorkloadFinding(KEY, Finding(KEY, Mode.WARN, FindingKind.ADVICE, place, message, remedy))
-
-
-def _only_warned(finding: Finding) -> Finding:
-    return replace(finding, mode=Mode.WARN, refuses=False) if finding.refuses else finding
+        yield Finding(KEY, Mode.WARN, FindingKind.ADVICE, place, message, remedy)

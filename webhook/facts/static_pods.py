@@ -16,8 +16,8 @@ from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import claims_of
 from webhook.model.json_parts import mapped, part
 from webhook.model.wording import cut, few
-from webhook.quota.claimed_devices import looked_up
-from webhook.quota.pod_demand import ResourceClaims
+from webhook.quota.demand import looked_up
+from webhook.quota.quotas import QuotaFacts
 
 _MOST_NAMED = 20
 """Most faults of pods with a message each."""
@@ -82,7 +82,7 @@ class StaticPods:
             if claim.uid not in self._table:
                 self._table.put(claim, math.inf)
 
-    def _put_reserved(self, raw: object, stored: StoredPod, known: ResourceClaims) -> None:
+    def _put_reserved(self, raw: object, stored: StoredPod, known: QuotaFacts) -> None:
         metadata = mapped(raw, "metadata")
         namespace, name = str(metadata.get("namespace") or "default"), str(metadata.get("name") or "")
         for named in claims_of(part(raw, "spec", "resourceClaims")):

@@ -11,10 +11,11 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import orjson
+from pydantic import BaseModel, Field, PositiveInt, ValidationError
 
 from webhook.kubernetes.api_paths import segment
 from webhook.model.json_parts import mapped
@@ -22,9 +23,6 @@ from webhook.model.shape import cut_to_bytes, unzipped
 from webhook.quota.quotas import ClaimedDevices, ClaimedRequest, Demand
 
 UID_BYTES = 16
-MOST_RESOURCES = 16
-"""Most different GPU resources in one entry. No node has as many. Their names have room for any text, and a tenant must
-not fill a ledger that others share with a few pods that never run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,24 +142,67 @@ def reservation_key(namespace: str, pod: bytes, claim: str) -> bytes:
     return sha256(pod + text).digest()[:UID_BYTES]
 
 
+class _Devices(BaseModel, strict=True):
+    gpu: str
+    number: PositiveInt
+    models: list[str] | None = None
+
+    @property
+    def value(self) -> ClaimedDevices:
+        return ClaimedDevices(self.gpu, self.number, None if self.models is None else tuple(sorted(self.models)))
+
+
+class _Kind(BaseModel, strict=True):
+    gpus: dict[str, PositiveInt]
+    models: list[str] | None = None
+    requests: list[Annotated[list[_Devices], Field(min_length=1)]] = []
+
+    @property
+    def value(self) -> Kind:
+        requests = tuple(tuple(one.value for one in request) for request in self.requests)
+        models = None if self.models is None else tuple(sorted(self.models))
+        return tuple(sorted(self.gpus.items())), models, requests
+
+
+class _Content(BaseModel, strict=True):
+    """The JSON of a ledger: what `Entries.to_raw` makes."""
+
+    namespaces: list[str] = []
+    kinds: list[_Kind] = []
+    entries: dict[str, dict[str, str]]
+
+
 def entries_from_raw(raw: object) -> Entries:
     """Read what `to_raw` gave. Raises ValueError, which names the place, for anything else."""
-    content = _map(raw, DATA)
-    kinds = [_read_kind(kind, f"kinds[{number}]") for number, kind in enumerate(_list(content.get("kinds"), "kinds"))]
+    try:
+        content = _Content.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc'])) or DATA}: {first['msg']}") from None
+    kinds = [kind.value for kind in content.kinds]
     by_uid: dict[bytes, Demand] = {}
-    for namespace, pods in _map(content.get("entries"), "entries").items():
+    for namespace, pods in content.entries.items():
         segment(namespace)  # lists of its pods have to have a path
-        for number, packed in _map(pods, f"entries.{namespace}").items():
+        for number, packed in pods.items():
             where = f"entries.{namespace}.{number}"
             if not number.isdecimal() or len(number) > _LONGEST_NUMBER or int(number) >= len(kinds):
                 raise ValueError(f"{where}: no kind has this number")
             demand = Demand(namespace, *kinds[int(number)])
             by_uid.update(dict.fromkeys(_uids(packed, where), demand))
-    patterns = frozenset(_text(name, "namespaces") for name in _list(content.get("namespaces"), "namespaces"))
-    return Entries(by_uid, patterns)
+    return Entries(by_uid, frozenset(content.namespaces))
 
 
 _LONGEST_NUMBER = 9
+
+
+def _uids(packed: str, where: str) -> Iterator[bytes]:
+    try:
+        found = base64.b64decode(packed, validate=True)
+    except ValueError as error:
+        raise ValueError(f"{where}: uids are no base64 ({error})") from None
+    if len(found) % UID_BYTES:
+        raise ValueError(f"{where}: {len(found)} bytes are no whole number of uids of {UID_BYTES}")
+    return (found[start : start + UID_BYTES] for start in range(0, len(found), UID_BYTES))
 
 
 def _by_demand(by_uid: Mapping[bytes, Demand]) -> Iterable[tuple[Demand, list[bytes]]]:
@@ -177,68 +218,6 @@ def _by_demand(by_uid: Mapping[bytes, Demand]) -> Iterable[tuple[Demand, list[by
         else:
             known[1].append(uid)
     return found.values()
-
-
-def _read_kind(raw: object, where: str) -> Kind:
-    kind = _map(raw, where)
-    counts = _map(kind.get("gpus"), f"{where}.gpus")
-    gpus = [(name, _count(count, f"{where}.gpus[{name}]")) for name, count in counts.items()]
-    requests = tuple(
-        tuple(_read_devices(one, f"{where}.requests") for one in _list(request, f"{where}.requests"))
-        for request in _list(kind.get("requests"), f"{where}.requests")
-    )
-    if not all(requests):
-        raise ValueError(f"{where}.requests: a request has no alternative")
-    return tuple(sorted(gpus)), _models(kind.get("models"), where), requests
-
-
-def _read_devices(raw: object, where: str) -> ClaimedDevices:
-    devices = _map(raw, where)
-    number = _count(devices.get("number"), f"{where}.number")
-    return ClaimedDevices(_text(devices.get("gpu"), f"{where}.gpu"), number, _models(devices.get("models"), where))
-
-
-def _models(raw: object, where: str) -> tuple[str, ...] | None:
-    if raw is None:
-        return None
-    return tuple(sorted(_text(model, f"{where}.models") for model in _list(raw, f"{where}.models")))
-
-
-def _count(count: object, where: str) -> int:
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise ValueError(f"{where}: found {count!r}, expected a whole number from 1")
-    return count
-
-
-def _uids(packed: object, where: str) -> Iterator[bytes]:
-    text = _text(packed, where)
-    try:
-        found = base64.b64decode(text, validate=True)
-    except ValueError as error:
-        raise ValueError(f"{where}: uids are no base64 ({error})") from None
-    if len(found) % UID_BYTES:
-        raise ValueError(f"{where}: {len(found)} bytes are no whole number of uids of {UID_BYTES}")
-    return (found[start : start + UID_BYTES] for start in range(0, len(found), UID_BYTES))
-
-
-def _map(value: object, where: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"{where}: expected a map")  # noqa: TRY004  # what was read is wrong, not how it is called
-    return value
-
-
-def _list(value: object, where: str) -> list[Any]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise ValueError(f"{where}: expected a list")  # noqa: TRY004  # as above
-    return value
-
-
-def _text(value: object, where: str) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{where}: expected a string")  # noqa: TRY004  # as above
-    return value
 
 
 PREFIX = "gpu-quota."

@@ -19,11 +19,11 @@ from webhook.ledger.entries import Entries
 from webhook.ledger.ledger_store import LedgerError, StoredLedger, entered_demand
 from webhook.ledger.plan import BatchPlan, BatchQueue, corrected, is_shared, too_many_unconfirmed
 from webhook.ledger.verdicts import (
-    Claim,
     Correction,
     Exceeded,
     Granted,
     PendingEntry,
+    QuotaRequest,
     TooManyUnconfirmed,
     Unanswered,
     Verdict,
@@ -64,7 +64,7 @@ class Ledger:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the last claim was not answered, possibly because its pods take too long to be listed."""
+        """Whether the last request was not answered, possibly because its pods take too long to be listed."""
         return self._failed_at > -float("inf")
 
     def reserve(self, pending: PendingEntry) -> Verdict:
@@ -80,21 +80,21 @@ class Ledger:
             self._observer.failed(self.key)
             return verdict
         self._failed_at = -float("inf")
-        if pending.claim.enforced and not isinstance(verdict, Granted):
+        if pending.request.enforced and not isinstance(verdict, Granted):
             self._observer.refused(self.key)
             if isinstance(verdict, Exceeded):
-                self._name_blockers(pending.claim, verdict)
+                self._name_blockers(pending.request, verdict)
         return verdict
 
-    def _name_blockers(self, claim: Claim, verdict: Exceeded) -> None:
-        """Log the namespaces without whose unconfirmed entries the claim would fit into a shared quota."""
-        now, mine = self._clock(), claim.demand.namespace
-        if now < self._log_from or not is_shared(claim.quota):
+    def _name_blockers(self, request: QuotaRequest, verdict: Exceeded) -> None:
+        """Log the namespaces without whose unconfirmed entries the request would fit into a shared quota."""
+        now, mine = self._clock(), request.demand.namespace
+        if now < self._log_from or not is_shared(request.quota):
             return
         excess = max(verdict.excesses, key=lambda one: one.used + one.asks - one.limit.hard)
         held: dict[str, Fraction] = {}
         for demand, count in self.cache.unconfirmed().items():
-            amount = used({demand: count}, claim.quota)[excess.limit]
+            amount = used({demand: count}, request.quota)[excess.limit]
             if amount and demand.namespace != mine:
                 held[demand.namespace] = held.get(demand.namespace, Fraction(0)) + amount
         if sum(held.values()) < excess.used + excess.asks - excess.limit.hard:
@@ -109,16 +109,16 @@ class Ledger:
         self.queue.submit(correction, max(0.0, correction.deadline - self._clock()))
         return correction.is_done
 
-    def would_exceed(self, claim: Claim) -> bool:
-        """Whether the ledger as last seen, which may be old, would refuse the claim."""
+    def would_exceed(self, request: QuotaRequest) -> bool:
+        """Whether the ledger as last seen, which may be old, would refuse the request."""
         entries = self.cache.entries
-        in_use = used(entries.counts, claim.quota)
-        if excesses(claim.demand, in_use, claim.quota):
+        in_use = used(entries.counts, request.quota)
+        if excesses(request.demand, in_use, request.quota):
             return True
-        if not self._is_bounded or not is_shared(claim.quota):
+        if not self._is_bounded or not is_shared(request.quota):
             return False
-        mine = self.cache.unconfirmed_in(claim.demand.namespace, entries)
-        return too_many_unconfirmed(claim, in_use, mine) is not None
+        mine = self.cache.unconfirmed_in(request.demand.namespace, entries)
+        return too_many_unconfirmed(request, in_use, mine) is not None
 
     # One batch
 
@@ -164,7 +164,7 @@ class Ledger:
         writes = bool(corrections) or not all(one.is_dry_run for one in all_pending)
         if writes:
             for pending in all_pending:
-                self.prepare(pending.claim.quota, deadline)
+                self.prepare(pending.request.quota, deadline)
         held = self.cache.held if writes else StoredLedger("", self._imagined(all_pending, deadline))
         if held is None:  # removed just now: nothing is left to correct, but pending entries need a ledger
             return not all_pending
@@ -191,7 +191,7 @@ class Ledger:
             return False
         state.is_verified = True
         self.cache.read(state.until)
-        asking = {one.claim.demand.namespace for one in all_pending}
+        asking = {one.request.demand.namespace for one in all_pending}
         state.stale |= self.stale.before_refusal(self.cache.entries, asking, state.until)
         return True
 
@@ -233,7 +233,7 @@ class Ledger:
     def _imagined(self, all_pending: Sequence[PendingEntry], deadline: float) -> Entries:
         """The entries as if the ledger covered the quotas of these pods. Dry runs need them, and write nothing."""
         entries = self.cache.entries
-        for quota in [one.claim.quota for one in all_pending]:
+        for quota in [one.request.quota for one in all_pending]:
             missing = frozenset(quota.patterns) - entries.patterns
             entries = entries.changed(self._listed(missing, quota, deadline), patterns=entries.patterns | missing)
         return entries

@@ -10,14 +10,13 @@ from typing import Protocol
 
 from webhook.gpus.gpu_shares import share_of
 from webhook.kubernetes.api_errors import ConflictError
-from webhook.ledger.entries import MOST_RESOURCES, Entries
+from webhook.ledger.entries import Entries
 from webhook.model.claims import Requests
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
-from webhook.quota.claimed_devices import claims_demand
-from webhook.quota.demand import demand_of
+from webhook.quota.demand import claim_demand, demand_of
 from webhook.quota.quotas import Counting, Demand, Nodes
-from webhook.quota.unit_parts import parts_on
+from webhook.quota.unit_parts import parts_on, without_part
 
 
 class LedgerError(Exception):
@@ -174,17 +173,17 @@ def demands_of(pods: Sequence[GpuPod], counting: Counting) -> dict[bytes, Demand
 def entered_demand(seen: GpuPod, counting: Counting) -> Demand | None:
     """The demand of the entry for a pod or claim.
 
-    None where it requests no GPU, or more different GPU resources than any node has.
+    None where it requests no GPU, or would take too much room.
     """
     if seen.requests:
-        return claims_demand([seen.requests], seen.namespace, counting)
-    if len(seen.pod.gpus) > MOST_RESOURCES:
-        return None
-    if seen.kind is None:
-        return demand_of(seen.pod, seen.namespace, counting)
-    labels = [seen.kind.labels]
-    parts = parts_on(labels, counting.catalogue.table)
-    return demand_of(seen.pod, seen.namespace, counting, parts, Nodes(labels, is_bound=True))
+        demand = claim_demand(seen.requests, seen.namespace, counting)
+    elif seen.kind is None:
+        demand = demand_of(seen.pod, seen.namespace, counting)
+    else:
+        labels = [seen.kind.labels]
+        parts = parts_on(labels, counting.catalogue.table)
+        demand = demand_of(seen.pod, seen.namespace, counting, parts, Nodes(labels, is_bound=True))
+    return None if demand is None or demand.is_too_large else demand
 
 
 def recounted(
@@ -222,7 +221,13 @@ def _is_outdated(entered: Demand, now: Demand, counting: Counting) -> bool:
     if bool(entered.requests) != bool(now.requests):
         return False  # a claim that stands for a pod
     models = entered.models or ()
-    return not now.resources <= entered.resources or not counting.catalogue.every_model.issuperset(models)
+    return not _resources(now) <= _resources(entered) or not counting.catalogue.every_model.issuperset(models)
+
+
+def _resources(demand: Demand) -> set[str]:
+    """The names of its resources, whatever part of a GPU their units are."""
+    names = [name for name, _ in demand.gpus] + [one.resource for request in demand.requests for one in request]
+    return {without_part(name)[0] for name in names}
 
 
 def by_namespace(pods: Sequence[GpuPod]) -> dict[str, list[GpuPod]]:

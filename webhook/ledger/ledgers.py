@@ -11,7 +11,7 @@ from webhook.ledger.cached_ledger import LATE
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger import Ledger
 from webhook.ledger.ledger_store import LedgerError
-from webhook.ledger.verdicts import AlreadyStored, Claim, Granted, PendingEntry, Unanswered, Verdict
+from webhook.ledger.verdicts import AlreadyStored, Granted, PendingEntry, QuotaRequest, Unanswered, Verdict
 
 _log = logging.getLogger("gpu_policy.quota")
 
@@ -51,7 +51,7 @@ class Ledgers:
     def reserve(  # noqa: PLR0913  # all but three by name
         self,
         uid: bytes,
-        claims: Sequence[Claim],
+        requests: Sequence[QuotaRequest],
         deadline: float,
         *,
         is_dry_run: bool = False,
@@ -59,28 +59,28 @@ class Ledgers:
         takes_over: bytes = b"",
         stands_for: bool = False,
     ) -> tuple[Verdict, ...]:
-        """Enter a pod in the ledger of every claim, and return the verdicts in the order of `claims`.
+        """Enter a pod in the ledger of every request, and return the verdicts in the order of `requests`.
 
         `name` is the pod's, empty where it is not known. `takes_over` and `stands_for` are as in PendingEntry. Ledgers
         are written one after the other, starting with those that seem full. After the first refusal, the other ledgers
         only give verdicts. Entries that were written before it stay until the pod is known not to come: another replica
         may be admitting the same pod now.
         """
-        if self.context.is_bounded and (objection := self._objection_to(uid, claims, deadline, name)) is not None:
-            return (objection,) * len(claims)
+        if self.context.is_bounded and (objection := self._objection_to(uid, requests, deadline, name)) is not None:
+            return (objection,) * len(requests)
         verdicts: dict[int, Verdict] = {}
         is_refused = False
-        for index in sorted(range(len(claims)), key=lambda index: not self._seems_full(claims[index])):
-            claim = claims[index]
-            pending = PendingEntry(uid, claim, deadline, is_dry_run or is_refused, takes_over, stands_for)
-            verdict = verdicts[index] = self.of(claim.quota.key).reserve(pending)
-            is_refused = is_refused or (claim.enforced and not isinstance(verdict, Granted | Unanswered))
-        return tuple(verdicts[index] for index in range(len(claims)))
+        for index in sorted(range(len(requests)), key=lambda index: not self._seems_full(requests[index])):
+            request = requests[index]
+            pending = PendingEntry(uid, request, deadline, is_dry_run or is_refused, takes_over, stands_for)
+            verdict = verdicts[index] = self.of(request.quota.key).reserve(pending)
+            is_refused = is_refused or (request.enforced and not isinstance(verdict, Granted | Unanswered))
+        return tuple(verdicts[index] for index in range(len(requests)))
 
-    def _objection_to(self, uid: bytes, claims: Sequence[Claim], deadline: float, name: str) -> Verdict | None:
+    def _objection_to(self, uid: bytes, requests: Sequence[QuotaRequest], deadline: float, name: str) -> Verdict | None:
         """Why no ledger need be asked: the namespace does not exist, or another pod has the name."""
         pods = self.context.pods
-        for namespace in {claim.demand.namespace for claim in claims}:
+        for namespace in {request.demand.namespace for request in requests}:
             if objection := self._objection_to_namespace(namespace, deadline):
                 return objection
             if not name or pods.named(namespace, name) in (None, uid):
@@ -117,5 +117,5 @@ class Ledgers:
         self._exist_until[namespace] = now + _KNOWN_SECONDS
         return None
 
-    def _seems_full(self, claim: Claim) -> bool:
-        return claim.enforced and self.of(claim.quota.key).would_exceed(claim)
+    def _seems_full(self, request: QuotaRequest) -> bool:
+        return request.enforced and self.of(request.quota.key).would_exceed(request)

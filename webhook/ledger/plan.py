@@ -18,12 +18,12 @@ from typing import Generic, TypeVar
 
 from webhook.ledger.entries import Entries
 from webhook.ledger.verdicts import (
-    Claim,
     Correction,
     Exceeded,
     Granted,
     LedgerFull,
     PendingEntry,
+    QuotaRequest,
     TooManyUnconfirmed,
     Verdict,
 )
@@ -64,12 +64,12 @@ class BatchPlan:
         self.verdicts: dict[int, Verdict] = {}
 
     def consider(self, pending: PendingEntry) -> None:
-        """Give a pod or claim its verdict, and its entries if it is let in."""
-        entries = pending.claim.entries(pending.uid)
+        """Give a pod or request its verdict, and its entries if it is let in."""
+        entries = pending.request.entries(pending.uid)
         room = self._entry(pending.takes_over)
         if all(self._entry(key) is not None for key in entries):
             verdict: Verdict = Granted()  # it is asked about again
-        elif room is not None and _is_within(pending.claim.demand, room, pending.claim.quota):
+        elif room is not None and _is_within(pending.request.demand, room, pending.request.quota):
             verdict = self._take_over(pending, room)
         else:
             verdict = self._admit(pending, entries)
@@ -82,18 +82,18 @@ class BatchPlan:
         return None if key in self._removed else self._added.get(key) or self._before.by_uid.get(key)
 
     def _take_over(self, pending: PendingEntry, room: Demand) -> Verdict:
-        """Put the entry of a claim in the place of an entry that counts at least as much, whatever else is in use."""
+        """Put the entry of a request in the place of an entry that counts at least as much, whatever else is in use."""
         if not pending.is_dry_run:
             self._added.pop(pending.takes_over, None)
             self._removed.add(pending.takes_over)
             self._count(room, -1)
-            self._add(pending.uid, room if pending.stands_for else pending.claim.demand)
+            self._add(pending.uid, room if pending.stands_for else pending.request.demand)
         return Granted()
 
     def _admit(self, pending: PendingEntry, entries: Mapping[bytes, Demand]) -> Verdict:
-        claim = pending.claim
-        over = excesses(claim.demand, self._used_of(claim.quota), claim.quota)
-        if over and claim.enforced:
+        request = pending.request
+        over = excesses(request.demand, self._used_of(request.quota), request.quota)
+        if over and request.enforced:
             return Exceeded(over)
         kept_out = None if self._ask_unconfirmed is None else self._kept_out(pending, entries, self._ask_unconfirmed)
         if kept_out is not None:
@@ -107,11 +107,11 @@ class BatchPlan:
         self, pending: PendingEntry, entries: Mapping[bytes, Demand], ask: Callable[[str, Entries], Unconfirmed]
     ) -> TooManyUnconfirmed | LedgerFull | None:
         """Why a pod that would fit is kept out because of others in its namespace. Dry runs hold nothing."""
-        claim, namespace = pending.claim, pending.claim.demand.namespace
-        if claim.enforced and not pending.is_dry_run and is_shared(claim.quota):
+        request, namespace = pending.request, pending.request.demand.namespace
+        if request.enforced and not pending.is_dry_run and is_shared(request.quota):
             if namespace not in self._unconfirmed:
                 self._unconfirmed[namespace] = ask(namespace, self._before)
-            if too_many := too_many_unconfirmed(claim, self._used_of(claim.quota), self._unconfirmed[namespace]):
+            if too_many := too_many_unconfirmed(request, self._used_of(request.quota), self._unconfirmed[namespace]):
                 return too_many
         return self._full(set(entries.values()), namespace)
 
@@ -160,16 +160,16 @@ def is_shared(quota: Quota) -> bool:
 
 
 def too_many_unconfirmed(
-    claim: Claim, in_use: Mapping[Limit, Fraction], mine: Unconfirmed
+    request: QuotaRequest, in_use: Mapping[Limit, Fraction], mine: Unconfirmed
 ) -> TooManyUnconfirmed | None:
     """Why a pod that would fit is kept out of a shared quota; None if it may get an entry.
 
     `in_use` is the usage of the whole quota, `mine` what is unconfirmed in the pod's namespace. A pod that is larger
     than the window may get the only unconfirmed entry of its namespace, unless the namespace gave pods up lately.
     """
-    quota = claim.quota
+    quota = request.quota
     held = used(mine.counts, quota)
-    for limit, asks in amounts(claim.demand, quota).items():
+    for limit, asks in amounts(request.demand, quota).items():
         most = (limit.hard - in_use[limit] + held[limit]) * WINDOW
         if asks and held[limit] + asks > most and (held[limit] or mine.gave_up):
             return TooManyUnconfirmed(Excess(limit, asks, held[limit]), most)

@@ -7,8 +7,7 @@ ledgers that no quota uses. Every replica does this, at different moments. No ad
 import logging
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass
 from threading import Event, Thread
 
 from webhook.kubernetes.api_errors import ConflictError
@@ -19,8 +18,8 @@ from webhook.ledger.ledger_store import GpuPod, LedgerError, StoredLedger, by_na
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import Correction
 from webhook.periodic_task import Attempts
-from webhook.quota.amounts import units_in_use, used, used_by_claims
-from webhook.quota.quotas import Demand, Limit, Quota, QuotaScope
+from webhook.quota.amounts import Usage
+from webhook.quota.quotas import Demand, Quota, QuotaScope
 
 _log = logging.getLogger("gpu_policy.quota")
 
@@ -40,24 +39,6 @@ class QuotasInForce:
     namespaces: Collection[str] = ()
     are_settled: bool = True
     exist: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What is in use of one quota. `namespaces` have entries, `version` is the ledger's.
-
-    `unconfirmed` is the number of entries whose pods are not stored, as far as this replica knows. `by_claims` is the
-    part of `used` that claims count, `units` how many units of GPU resources and devices it is.
-    """
-
-    quota: Quota
-    used: Mapping[Limit, Fraction]
-    entries: int
-    namespaces: frozenset[str] = frozenset()
-    version: str = ""
-    unconfirmed: int = 0
-    by_claims: Mapping[Limit, Fraction] = field(default_factory=dict)
-    units: int | None = None
 
 
 class Reconciler:
@@ -152,7 +133,7 @@ class Reconciler:
             except LedgerError as error:
                 _log.warning("quota %s: the ledger is not reconciled: %s", quota.key, error)
                 is_complete = False
-        self.usage = {key: self._usage(quota) for key, quota in quotas.items()}
+        self.usage = {key: self._usage(quota, in_force.namespaces) for key, quota in quotas.items()}
         self._listener(self.usage)
         self._clean_up(quotas, found, are_settled=in_force.are_settled)
         if is_complete:
@@ -167,19 +148,12 @@ class Reconciler:
         own = map(in_force.of, sorted({*namespaces, *of_ledgers, *in_force.namespaces}))
         return {quota.key: quota for quota in (*in_force.shared, *own) if quota is not None}
 
-    def _usage(self, quota: Quota) -> Usage:
+    def _usage(self, quota: Quota, known: Collection[str]) -> Usage:
         cache = self._ledgers.of(quota.key).cache
         held, entries = cache.held, cache.entries
-        return Usage(
-            quota,
-            used(entries.counts, quota),
-            len(entries.by_uid),
-            frozenset(name for name in entries.namespaces if quota.covers(name)),
-            version="" if held is None else held.version,
-            unconfirmed=cache.unconfirmed(entries).total(),
-            by_claims=used_by_claims(entries.counts, quota),
-            units=units_in_use(entries.counts, quota),
-        )
+        version = "" if held is None else held.version
+        unconfirmed = cache.unconfirmed(entries).total()
+        return Usage.of(entries.counts, quota, known, version=version, unconfirmed=unconfirmed)
 
     def _correct(self, quota: Quota, seen: Sequence[GpuPod], *, are_settled: bool) -> None:
         ledger = self._ledgers.of(quota.key)

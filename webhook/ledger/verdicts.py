@@ -9,8 +9,8 @@ from webhook.quota.quotas import Demand, Excess, Quota
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """What a pod would use of one quota. A pod whose claim is not `enforced` gets an entry even beyond a limit.
+class QuotaRequest:
+    """What a pod would use of one quota. A pod whose request is not `enforced` gets an entry even beyond a limit.
 
     `reserved` is the part of a pod's demand that resource claims will take over which Kubernetes makes for it: each by
     its name in the pod. A pod gets one entry for what is left, `own`, and one for each of these.
@@ -37,7 +37,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Exceeded:
-    """The pod exceeds these limits. It gets no entry, unless its claim is not enforced."""
+    """The pod exceeds these limits. It gets no entry, unless its request is not enforced."""
 
     excesses: tuple[Excess, ...]
 
@@ -92,7 +92,7 @@ class PendingEntry:
     """
 
     uid: bytes
-    claim: Claim
+    request: QuotaRequest
     deadline: float
     is_dry_run: bool = False
     takes_over: bytes = b""

@@ -12,10 +12,11 @@ come before all of these.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import DEVICE_CLASSES, SHARED_SUFFIX
@@ -100,26 +101,41 @@ def used(counts: Mapping[Demand, int], quota: Quota) -> dict[Limit, Fraction]:
     }
 
 
-def used_by_claims(counts: Mapping[Demand, int], quota: Quota) -> dict[Limit, Fraction]:
-    """The part of `used` that claims count: claims in the namespace, and what pods bring for their templates.
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What is in use of one quota, and by how many `entries` of pods and claims.
 
-    What pods request by name in `resources` is no part of it, also where a DeviceClass stands behind the name.
+    `by_claims` is the part of `used` that claims count: claims in the namespace, and what pods bring for their
+    templates. What pods request by name in `resources` is no part of it, also where a DeviceClass stands behind the
+    name. `units` is how many units of GPU resources and devices are used, whatever part of a GPU each of them is.
+
+    `namespaces` are those that the quota covers, as far as they are known. `version` is the ledger's; empty without a
+    ledger. `unconfirmed` is the number of entries whose pods are not stored, as far as this replica knows.
     """
-    claimed: Counter[Demand] = Counter()
-    for demand, count in counts.items():
-        if demand.requests:
-            claimed[replace(demand, gpus=(), models=None)] += count
-    return used(claimed, quota)
 
+    quota: Quota
+    used: Mapping[Limit, Fraction]
+    by_claims: Mapping[Limit, Fraction]
+    units: int
+    entries: int
+    namespaces: frozenset[str]
+    version: str = ""
+    unconfirmed: int = 0
 
-def units_in_use(counts: Mapping[Demand, int], quota: Quota) -> int:
-    """How many units, devices of claims included, pods use, whatever part of a GPU each of them is."""
-    covered = {namespace: quota.covers(namespace) for namespace in {demand.namespace for demand in counts}}
-    return sum(
-        count * (sum(number for _, number in demand.gpus) + sum(max(one.number for one in r) for r in demand.requests))
-        for demand, count in counts.items()
-        if covered[demand.namespace]
-    )
+    @classmethod
+    def of(cls, counts: Mapping[Demand, int], quota: Quota, known: Iterable[str] = (), **more: Any) -> "Usage":
+        """The usage by so many pods and claims with each demand; `known` are further namespaces that exist."""
+        namespaces = frozenset(filter(quota.covers, {*known, *(demand.namespace for demand in counts)}))
+        claimed, units = Counter[Demand](), 0
+        for demand, count in counts.items():
+            if demand.requests:
+                claimed[replace(demand, gpus=(), models=None)] += count
+            if demand.namespace in namespaces:
+                devices = sum(max(one.number for one in request) for request in demand.requests)
+                units += count * (sum(number for _, number in demand.gpus) + devices)
+        by_claims = used(claimed, quota)
+        entries = sum(counts.values())
+        return cls(quota, used(counts, quota), by_claims, units, entries, namespaces, **more)
 
 
 def excesses(demand: Demand, used: Mapping[Limit, Fraction], quota: Quota) -> tuple[Excess, ...]:

@@ -1,27 +1,69 @@
-"""What a pod counts against quotas: the GPUs that it requests, and under which names.
+"""What pods and resource claims count against quotas: which GPUs, how many, and under which names.
 
 A tenant can make names of resources up, and names in ledgers take room. So a resource keeps its name only if it may
 count differently from others: if a limit or weight of the policy names it, or if it is known not to weigh a whole GPU.
 All other resources of a vendor have one name.
 
-Some pods may get GPUs that no quota can count. `opens_more` says so without asking a ledger.
+A claim that Kubernetes makes for a pod from a template exists once the pod is stored, so the pod brings room for it, as
+the template is at that moment. A claim that the pod names by its own name counts by itself.
+
+A request of a claim counts as the alternative that counts most against each limit. `allocationMode: All` counts as the
+most devices that one claim can get. A request for a part of the memory of a device (`capacity.requests.memory`) counts
+as that part where ResourceSlices say how much the device has, else as the whole device. A request with `adminAccess`
+reserves no device, so it does not count. The models of devices follow from their DeviceClass, where the policy says it,
+or from the selectors of the request. The nodes that a pod selects say nothing: other pods may use the claim, too.
 """
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass, replace
 
 from webhook.gpus.gpu_shares import share_of
 from webhook.gpus.gpu_table import GPUS, GpuTable
-from webhook.model.accelerators import BUILT_IN, Accelerators, Share, Vendor, accelerator
-from webhook.model.pod import Container, Pod
-from webhook.model.wording import cut, few
+from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators, Vendor, accelerator
+from webhook.model.claims import MOST_ALLOCATED, TEMPLATE, TOO_LARGE, Devices, Requests, claims_of
+from webhook.model.pod import Pod
 from webhook.quota.amounts import is_unknown_slice
-from webhook.quota.quota_wording import Objection, called
-from webhook.quota.quotas import ANY_NODES, ClaimsMode, Counting, Demand, Nodes, Quota
-from webhook.quota.unit_parts import WHOLE_UNITS, UnitParts, with_part
+from webhook.quota.quotas import ANY_NODES, ClaimedDevices, ClaimedRequest, Counting, Demand, Nodes, QuotaFacts
+from webhook.quota.unit_parts import WHOLE_UNITS, UnitParts, unit_parts, with_part
 
 MOST_UNITS = 10**15
 """Most units of one resource that a pod counts: more than any limit allows, and exact in every reader of JSON."""
+
+# A pod
+
+
+@dataclass(frozen=True, slots=True)
+class PodDemand:
+    """What a pod counts: by its own requests, by each claim from a template (by its name in the pod), and in all."""
+
+    own: Demand | None
+    reserved: tuple[tuple[str, Demand], ...] = ()
+
+    @property
+    def all(self) -> Demand | None:
+        """Everything together; None where nothing counts."""
+        found = [one for one in (self.own, *(demand for _, demand in self.reserved)) if one is not None]
+        if len(found) < 2:
+            return found[0] if found else None
+        return replace(found[0], requests=_sorted(request for one in found for request in one.requests))
+
+
+def pod_demand(pod: Pod, namespace: str, counting: Counting, facts: QuotaFacts) -> PodDemand:
+    """What a pod of a namespace counts together with the claims that Kubernetes makes for it."""
+    own = None
+    if pod.gpus:
+        nodes = Nodes([one.labels for one in facts.selected_nodes(pod)])
+        own = demand_of(pod, namespace, counting, unit_parts(pod, facts, counting.catalogue.table), nodes)
+    if not pod.resource_claims:
+        return PodDemand(own)
+    reserved: dict[str, Demand | None] = {}
+    for named in claims_of(pod.resource_claims):
+        if named.kind == TEMPLATE and named.name not in reserved:  # the API server refuses a second claim of this name
+            requests = facts.claim(named, pod.namespace or namespace)
+            demand = claim_demand(looked_up(requests, facts), namespace, counting) if requests else None
+            reserved[named.name] = demand
+    return PodDemand(own, tuple((name, demand) for name, demand in reserved.items() if demand is not None))
 
 
 def demand_of(
@@ -37,8 +79,7 @@ def demand_of(
     gpus: dict[str, int] = {}
     table = counting.catalogue.table
     for resource, count in pod.gpus.items():
-        plain = resource in PLAIN
-        name = resource if plain else entered_name(resource, counting.named, counting.accelerators, table)
+        name = entered_name(resource, counting.named, counting.accelerators, table)
         if resource in parts and resource not in counting.weights:
             name = with_part(resource, parts[resource])
         gpus[name] = min(gpus.get(name, 0) + count, MOST_UNITS)
@@ -46,8 +87,10 @@ def demand_of(
     are_shares = all(
         gpu.is_shared or (kinds and all(one.is_shared(gpu.resource) for one in kinds)) for gpu in pod.accelerators
     )
-    models = counting.models_of(pod, nodes)
-    return Demand(namespace, tuple(sorted(gpus.items())), models, are_shares=are_shares)
+    return Demand(namespace, tuple(sorted(gpus.items())), counting.models_of(pod, nodes), are_shares=are_shares)
+
+
+# Names
 
 
 PLAIN = frozenset(
@@ -108,46 +151,89 @@ def _vendor(resource: str) -> Vendor | str | None:
     return "none" if gpu is None else gpu.vendor
 
 
-CLAIMS = "spec.resourceClaims"
-"""The field of a pod with its resource claims."""
-BY_CLAIM = "requests devices by resource claims, which may be GPUs"
-"""What is found about a pod with resource claims by a caller that does not know the claims."""
+# Claims
 
-REQUEST_COUNTED = "Request a GPU resource that is counted, in resources.limits"
-_DECLARE = f"{REQUEST_COUNTED}, or ask the platform team to declare the class in accelerators.extra"
-_WEIGH = f"{REQUEST_COUNTED}, or ask the platform team to set what it counts as in weights"
+_ANY_GPU = "nvidia.com/gpu"
+"""What a claim counts as that is too large to be kept."""
 
 
-def allowed_by(quota: Quota) -> str:
-    """What a quota allows of GPUs that it cannot count."""
-    if quota.counting.claims is ClaimsMode.DENY:
-        return f"{called(quota)} allows only what it can count"
-    return f"{called(quota)} does not count them"
+def looked_up(requests: Requests, facts: QuotaFacts) -> Requests:
+    """The requests with the extended resource of each DeviceClass, and a number for all devices of a node."""
+    if requests == TOO_LARGE:
+        return requests
+    return tuple(tuple(_looked_up(one, facts) for one in request) for request in requests)
 
 
-def opens_more(pod: Pod, quota: Quota) -> Iterator[Objection]:
-    """What in the resources of a pod may be GPUs in a number that the quota cannot know."""
-    for container in pod.containers:
-        where = f"{container.path}.resources"
-        if container.has_claims and not (pod.resource_claims or container.unknown_classes):
-            found = "uses a resource claim, which may be GPUs"
-            yield Objection(f"{where}.claims", found, allowed_by(quota), REQUEST_COUNTED)
-        if container.unknown_classes:
-            names = few([cut(one) for one, _ in container.unknown_classes])
-            found = f"requests {names}, which may be GPUs or not"
-            yield Objection(where, found, allowed_by(quota), _DECLARE)
-        opening = _opening(container, quota)
-        if opening:
-            found = f"requests {few(opening)}, which gives access to all GPUs of a node"
-            is_denied = quota.counting.claims is ClaimsMode.DENY
-            counted = allowed_by(quota) if is_denied else f"{called(quota)} counts it as 1"
-            yield Objection(where, found, counted, _WEIGH)
+def _looked_up(devices: Devices, facts: QuotaFacts) -> Devices:
+    number = devices.number
+    if number is None:
+        most = facts.most_devices(devices.device_class)
+        number = min(most, MOST_ALLOCATED) if most else MOST_ALLOCATED  # a node may come for this very claim
+    part = facts.part_of_device(devices.device_class, devices.memory) if devices.memory else devices.part
+    return devices._replace(extended=facts.extended_resource(devices.device_class), number=number, part=part)
 
 
-def _opening(container: Container, quota: Quota) -> list[str]:
-    """The resources of a container that give access to all GPUs of a node, and have no weight in the policy."""
-    return [
-        cut(request.resource)
-        for request in container.gpu_requests
-        if request.count and request.accelerator.share is Share.NODE and request.resource not in quota.counting.weights
-    ]
+def claim_demand(requests: Requests, namespace: str, counting: Counting) -> Demand | None:
+    """What a claim counts whose requests have been looked up; None where it is not known to give GPUs."""
+    if requests == TOO_LARGE:
+        return Demand(namespace, (), None, ((ClaimedDevices(_ANY_GPU, MOST_ALLOCATED),),))
+    added: dict[tuple[str, tuple[str, ...] | None], int] = {}
+    choices: list[ClaimedRequest] = []
+    for request in requests:
+        found = tuple(sorted(set(_gpus(request, counting)), key=_order))
+        if len(found) == 1:
+            ((resource, number, models),) = found
+            added[resource, models] = min(added.get((resource, models), 0) + number, MOST_UNITS)
+        elif found:
+            choices.append(found)
+    single = [(ClaimedDevices(resource, number, models),) for (resource, models), number in added.items()]
+    return Demand(namespace, (), None, _sorted([*single, *choices])) if single or choices else None
+
+
+def most_devices(requests: Requests) -> int:
+    """The most devices that a claim may get; its requests have been looked up."""
+    return sum(max(((one.number or MOST_ALLOCATED) for one in request), default=MOST_ALLOCATED) for request in requests)
+
+
+def is_uncounted(requests: Requests, counting: Counting) -> bool:
+    """Whether a claim may give GPUs in a number that no quota can know."""
+    if requests == TOO_LARGE:
+        return True
+    return any(not request or any(_may_be_more(one, counting) for one in request) for request in requests)
+
+
+def _may_be_more(devices: Devices, counting: Counting) -> bool:
+    if devices.is_administrative or _resource(devices, counting):
+        return False
+    return counting.accelerators.may_be_gpus(DEVICE_CLASSES + devices.device_class)
+
+
+def _gpus(request: Iterable[Devices], counting: Counting) -> Iterator[ClaimedDevices]:
+    for one in request:
+        resource = "" if one.is_administrative else _resource(one, counting)
+        if resource:
+            number = MOST_ALLOCATED if one.number is None else min(one.number, MOST_UNITS)
+            name = with_part(resource, one.part) if one.part < 1 and resource not in counting.weights else resource
+            of_product = counting.catalogue.models_of_product(one.product) if one.product else None
+            models = counting.class_models.get(one.device_class)
+            yield ClaimedDevices(name, number, of_product if models is None else models)
+
+
+def _resource(devices: Devices, counting: Counting) -> str:
+    """The name in ledgers of the GPUs that a DeviceClass gives; empty where it is not known to give GPUs."""
+    name = DEVICE_CLASSES + devices.device_class
+    if devices.device_class in counting.class_models:
+        return name
+    if counting.accelerators.of(name) is None:
+        name = devices.extended if counting.accelerators.may_be_gpus(name) else ""
+        if not name or counting.accelerators.of(name) is None:
+            return ""
+    return entered_name(name, counting.named, counting.accelerators, counting.catalogue.table)
+
+
+def _sorted(requests: Iterable[ClaimedRequest]) -> tuple[ClaimedRequest, ...]:
+    return tuple(sorted(requests, key=lambda request: [_order(one) for one in request]))
+
+
+def _order(one: ClaimedDevices) -> tuple[str, int, tuple[str, ...]]:
+    return one.resource, one.number, one.models or ()

@@ -1,15 +1,10 @@
-"""What people read about a quota: exact numbers, and why a pod does not fit.
+"""What people read about a quota: exact numbers, and why a pod does not fit."""
 
-`objections` tells why a pod never fits, whatever else is in use. No ledger is asked for that.
-"""
-
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 
-from webhook.model.wording import not_enabled
-from webhook.quota.amounts import amounts, unit_of
-from webhook.quota.quotas import SHARES, Demand, Excess, Limit, Measure, Quota, QuotaScope, UnspecifiedModel
+from webhook.quota.amounts import amounts
+from webhook.quota.quotas import SHARES, Demand, Excess, Limit, Measure, Quota
 
 _SHOWN = 3
 """Most models that one message gives an example for, and most kinds of pods that it names."""
@@ -101,7 +96,7 @@ def ledger_full(quota: Quota, needed: int, most: int) -> tuple[str, str, str]:
 def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False) -> tuple[str, str, str]:
     """Found, allowed and remedy of a pod that does not fit although nothing else is in use."""
     limit = excess.limit
-    found = f"requests {_asked(excess.asks, excess)}"
+    found = f"requests {asked_for(excess.asks, excess)}"
     if not limit.hard:
         allowed = f"{called(quota)} allows none"
     else:
@@ -123,7 +118,7 @@ def too_many_pods(
     asks = excess.asks if kinds else excess.asks * pods
     whose = f" of {' and '.join(kinds)}" if all(kinds) and 0 < len(kinds) <= _SHOWN else ""
     found = (
-        f"its {pods} pods{whose} request {_asked(asks, excess)} together; {called(quota)} allows "
+        f"its {pods} pods{whose} request {asked_for(asks, excess)} together; {called(quota)} allows "
         f"{_gpus(limit.hard, limit)} in all{'' if kinds else f', enough for {fitting} of them'}"
     )
     remedy = f"Run {'fewer' if kinds else f'{fitting} or fewer'}, or request less in each"
@@ -159,7 +154,8 @@ def _requestable(amount: Fraction, excess: Excess) -> str:
     return f"{number(amount / part)} {what if amount != part or what != SHARES else what[:-1]}"
 
 
-def _asked(amount: Fraction, excess: Excess) -> str:
+def asked_for(amount: Fraction, excess: Excess) -> str:
+    """An amount of GPUs, with the number of shares where it is of shares."""
     if excess.unit is None or excess.unit[0] != SHARES:
         return _gpus(amount, excess.limit)
     if excess.unit[1] == 1 and not excess.limit.name:
@@ -198,67 +194,15 @@ def _askable(excess: Excess) -> Fraction:
     return excess.free // step * step
 
 
-@dataclass(frozen=True, slots=True)
-class Objection:
-    """The four parts of a refusal: where, what was found, what is allowed, and the remedy."""
-
-    where: str
-    found: str
-    allowed: str
-    remedy: str
-
-
-def objections(demand: Demand, quota: Quota, namespace: str = "") -> Iterator[Objection]:
-    """Why a pod with this demand never fits into a quota; nothing if it would fit while nothing else is in use.
-
-    `namespace` is the pod's, for the message where the namespace's own quota has no GPUs at all.
-    """
-    denies = quota.counting.unspecified_model is UnspecifiedModel.DENY
-    asked = amounts(demand, quota)
-    if not denies and all(asks <= limit.hard for limit, asks in asked.items()):
-        return  # the usual case
-    none = next((limit for limit in asked if limit.measure is Measure.GPUS and not limit.hard), None)
-    if none is not None and asked[none] and quota.scope is QuotaScope.NAMESPACE:
-        excess = Excess(none, asked[none], Fraction(0), unit_of(demand, none, quota))
-        yield Objection("spec", f"requests {_asked(excess.asks, excess)}", *not_enabled(namespace))
-        return
-    is_open = is_unspecified(demand, quota)
-    selects_none = bool(demand.gpus) and demand.models is None and _has_models(demand, quota)
-    of_claims = _leaves_model_open(demand, quota)
-    is_refused = denies and (selects_none or of_claims)
-    if is_refused and selects_none:
-        yield Objection("spec", *unspecified(quota))
-    elif is_refused:
-        _, allowed, _ = unspecified(quota)
-        yield Objection("spec", "requests devices of any GPU model by claims", allowed, _NAME_MODEL)
-    for limit, asks in asked.items():
-        if asks > limit.hard and not (is_refused and limit.measure is Measure.MODEL):
-            excess = Excess(limit, asks, Fraction(0), unit_of(demand, limit, quota))
-            found, allowed, remedy = alone_too_much(excess, quota, is_unspecified=is_open)
-            if of_claims and limit.measure is Measure.MODEL:
-                remedy += f", or n{_NAME_MODEL[1:]}"
-            yield Objection("spec", found, allowed, remedy)
-
-
-_NAME_MODEL = (
-    'Name the model in the claim, by a selector such as device.attributes["gpu.nvidia.com"].productName == '
-    '"NVIDIA H100 80GB HBM3"'
-)
-
-
 def is_unspecified(demand: Demand, quota: Quota) -> bool:
     """Whether a pod counts against a model only because it could get others as well."""
     if not demand.gpus or demand.models is None:
-        return bool(demand.gpus) and _has_models(demand, quota)
+        return bool(demand.gpus) and has_models(demand, quota)
     catalogue, counting = quota.counting.catalogue, amounts(demand, quota).items()
     models = [catalogue.leaves(limit.name) for limit, asks in counting if asks > 0 and limit.measure is Measure.MODEL]
     return any(not models[0] & other for other in models[1:])
 
 
-def _leaves_model_open(demand: Demand, quota: Quota) -> bool:
-    is_open = any(one.models is None for request in demand.requests for one in request)
-    return is_open and _has_models(demand, quota)
-
-
-def _has_models(demand: Demand, quota: Quota) -> bool:
+def has_models(demand: Demand, quota: Quota) -> bool:
+    """Whether a demand counts against the limit of a model."""
     return any(asks > 0 and limit.measure is Measure.MODEL for limit, asks in amounts(demand, quota).items())

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from webhook.gpus.gpu_catalogue import CATALOGUE, Catalogue
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators
+from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.globs import is_glob, matcher
+from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
-from webhook.quota.unit_parts import without_part
 
 
 class UnspecifiedModel(StrEnum):
@@ -187,11 +188,14 @@ class Demand:
     """Whether other pods use the GPUs of `gpus` at the same time, by time-slicing or MPS. Messages then say shares."""
 
     @property
-    def resources(self) -> frozenset[str]:
-        """The names of its resources, whatever part of a GPU their units are."""
-        names = [name for name, _ in self.gpus] + [one.resource for request in self.requests for one in request]
-        return frozenset(without_part(name)[0] for name in names)
+    def is_too_large(self) -> bool:
+        """Whether it would take too much room in a ledger."""
+        return len(self.gpus) + sum(map(len, self.requests)) > MOST_PARTS
 
+
+MOST_PARTS = 64
+"""Most resources and alternatives of claims in one demand. No node has as many resources, and alternatives for one
+class are one. A tenant must not fill a ledger that others share with a few pods that never run."""
 
 SHARES = "shares"
 """What units of GPUs are called that are shared by time-slicing or MPS."""
@@ -207,7 +211,30 @@ class Excess:
     unit: tuple[str, Fraction] | None = None
     """What the pod requests, the only resource or `shares`, and what one counts; None for several, and whole GPUs."""
 
+    @classmethod
+    def alone(cls, limit: Limit, asks: Fraction, unit: tuple[str, Fraction] | None = None) -> "Excess":
+        """The excess of a pod that does not fit while nothing else is in use."""
+        return cls(limit, asks, Fraction(0), unit)
+
     @property
     def free(self) -> Fraction:
         """What is free; 0 where more than `hard` is in use already."""
         return max(Fraction(0), self.limit.hard - self.used)
+
+
+class QuotaFacts(Protocol):
+    """What counting asks about a cluster; `webhook.rules.rule.Facts` says what each answer means."""
+
+    def divides_gpus(self) -> bool: ...
+
+    def selected_nodes(self, pod: Pod) -> Sequence[NodeClass]: ...
+
+    def extended_resource(self, device_class: str) -> str: ...
+
+    def most_devices(self, device_class: str) -> int | None: ...
+
+    def part_of_device(self, device_class: str, memory: int) -> Fraction: ...
+
+    def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None: ...
+
+    def claim_names(self, kind: str, namespace: str) -> Sequence[str] | None: ...

@@ -4,15 +4,14 @@ The part is entered with the name of the resource, as in `nvidia.com/gpu@1/4`, w
 called. So an entry keeps what it counts, whatever becomes of nodes, until its pod is on a node.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import Protocol
 
 from webhook.gpus.gpu_shares import SHAREABLE, share_of
 from webhook.gpus.gpu_table import GpuTable
-from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
+from webhook.quota.quotas import QuotaFacts
 
 UnitParts = Mapping[str, Fraction]
 """Resource -> the largest part of a GPU that one unit may be, below 1."""
@@ -21,24 +20,14 @@ WHOLE_UNITS: UnitParts = {}
 WHOLE = Fraction(1)
 
 
-class NodesOfPods(Protocol):
-    """What is known about nodes, and whether any of them divides its GPUs."""
-
-    def divides_gpus(self) -> bool: ...
-
-    def selected_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        """Classes of the nodes that a pod could be scheduled to, whatever their taints: tolerations may come later."""
-        ...
-
-
-def unit_parts(pod: Pod, nodes: NodesOfPods, table: GpuTable, *, only_shared: bool = False) -> UnitParts:
+def unit_parts(pod: Pod, facts: QuotaFacts, table: GpuTable, *, only_shared: bool = False) -> UnitParts:
     """What part of a GPU one unit of a pod's resources is at most, on whichever node the scheduler puts it.
 
     `only_shared`: units that no other pod uses at the same time, such as MIG slices, are whole.
     """
-    if SHAREABLE.isdisjoint(pod.gpus) or not nodes.divides_gpus():
+    if SHAREABLE.isdisjoint(pod.gpus) or not facts.divides_gpus():
         return WHOLE_UNITS
-    return parts_on((one.labels for one in nodes.selected_nodes(pod)), table, only_shared=only_shared)
+    return parts_on((one.labels for one in facts.selected_nodes(pod)), table, only_shared=only_shared)
 
 
 def parts_on(labels: Iterable[Mapping[str, str]], table: GpuTable, *, only_shared: bool = False) -> UnitParts:

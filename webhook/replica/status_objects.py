@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from webhook.admission.metrics import Metrics
-from webhook.engine.quota_usage import Place, QuotaUsage, Status, statuses
+from webhook.engine.quota_usage import Place, Status
 from webhook.kubernetes.api_errors import ApiServerError, RefusedError, UnreachableError
 from webhook.kubernetes.api_paths import delete_options, path_of
 from webhook.kubernetes.api_server import ApiServer
@@ -270,8 +270,8 @@ class QuotaStatus(StatusObjects):
         super().__init__(server, installation, logging.getLogger("gpu_policy.quota"), timing or StatusTiming(), clock)
         self._shown: Mapping[Place, Status | None] | None = None
 
-    def show(self, usages: Iterable[QuotaUsage]) -> None:
-        self._shown = statuses(usages)
+    def show(self, statuses: Mapping[Place, Status]) -> None:
+        self._shown = statuses
 
     def _wanted(self) -> Mapping[Place, Status | None] | None:
         return self._shown

@@ -27,8 +27,8 @@ from webhook.gpus.gpu_model import some_values
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators, accelerators_in
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
-from webhook.quota.pod_demand import pod_demand, too_large, uncounted
-from webhook.quota.quota_wording import objections
+from webhook.quota.demand import pod_demand
+from webhook.quota.objections import objections, uncounted
 from webhook.quota.quotas import (
     ClaimsMode,
     Counting,
@@ -147,21 +147,11 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     """Refuse a pod that exceeds a limit by itself, or that does not say which GPUs it would use."""
     if not settings.limits:
         return
-    for one in uncounted(pod, settings.quota, facts) if pod.may_be_more else ():
-        if settings.claims is ClaimsMode.DENY:
-            yield Violation(one.where, one.found, one.allowed, one.remedy)
-        else:
-            yield Advice(one.where, f"{one.found}; {one.allowed}", one.remedy)
-    parts = pod_demand(pod, "", settings.quota.counting, facts)
-    if parts.is_too_large:
-        found = too_large()
-        yield Violation(found.where, found.found, found.allowed, found.remedy)
-        return
-    demand = parts.all
-    if demand is None:
-        return
-    for objection in objections(demand, settings.quota, pod.namespace):
-        yield Violation(objection.where, objection.found, objection.allowed, objection.remedy)
+    for violation in uncounted(pod, settings.quota, facts):
+        yield violation if settings.claims is ClaimsMode.DENY else violation.as_advice
+    demand = pod_demand(pod, "", settings.quota.counting, facts).all
+    if demand is not None:
+        yield from objections(demand, settings.quota, pod.namespace)
 
 
 _SIX = training_pod(name="train-a", resources="{limits: {nvidia.com/gpu: 6}}")

@@ -1,17 +1,14 @@
-"""What is made of a review is bounded too: patches, refusals, warnings, and what is kept of findings and templates."""
+"""What is made of a review is bounded too: patches, and lines of refusals."""
 
 from typing import Any
 
 import pytest
 
-from tests.build import FACTS, against, container, pod, policies, policy, request, workload
+from tests.build import FACTS, container, pod, policies, policy, request, workload
 from webhook import engine
 from webhook.admission import phases
 from webhook.admission.admission_review import AdmissionResponse, check_length
-from webhook.audit.documents import Document
-from webhook.audit.review_objects import review as simulate
 from webhook.engine.running_rules import MOST_OF_A_RULE
-from webhook.engine.workloads import MOST_FINDINGS
 from webhook.model.edits import MOST_OPERATIONS, Draft
 from webhook.model.shape import ShapeError
 from webhook.outcome import LONGEST_LINE, MOST_VIOLATIONS
@@ -28,7 +25,7 @@ def many(count: int, **own: Any) -> dict[str, Any]:
 ADDING = policy({"ncclEnv": {"env": {f"NCCL_{number}": "x" for number in range(5)}}})
 
 
-def test_A39_no_patch_has_more_operations_than_the_api_server_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_patch_has_more_operations_than_the_api_server_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[object] = []
     append = Draft.append
 
@@ -45,13 +42,13 @@ def test_A39_no_patch_has_more_operations_than_the_api_server_takes(monkeypatch:
     assert len(written) <= MOST_OPERATIONS + 1
 
 
-def test_A39_no_patch_has_more_bytes_than_the_api_server_takes() -> None:
+def test_no_patch_has_more_bytes_than_the_api_server_takes() -> None:
     wordy = policy({"ncclEnv": {"env": {"NCCL_A": "x" * 10_000}}})
     with pytest.raises(ShapeError, match="adds more than 3145728 bytes, expected at most 3145728, since"):
         engine.mutate(many(1_000), wordy, FACTS)
 
 
-def test_A39_a_patch_is_measured_before_it_is_sent() -> None:
+def test_a_patch_is_measured_before_it_is_sent() -> None:
     operation = {"op": "add", "path": "/a", "value": "x" * 1_000_000}
     check_length(AdmissionResponse(is_allowed=True, patch=[operation]))
     with pytest.raises(ShapeError, match=r"the patch has \d+ bytes, expected at most 3145728"):
@@ -63,7 +60,7 @@ def test_a_pod_with_a_thousand_containers_is_completed() -> None:
 
 
 @pytest.mark.parametrize("mode", ["warn", "audit"])
-def test_A39_what_would_be_added_is_told_in_few_words(mode: str) -> None:
+def test_what_would_be_added_is_told_in_few_words(mode: str) -> None:
     told = policy({"ncclEnv": {"env": {f"NCCL_{number}": "x" for number in range(5)}}}, mode=mode)
     outcome = engine.mutate(many(5_000), told, FACTS)
     (finding,) = outcome.findings
@@ -79,27 +76,26 @@ def broken(count: int) -> dict[str, Any]:
     return pod(spec={"containers": containers})
 
 
-def test_A39_violations_beyond_a_thousand_are_counted_and_not_kept() -> None:
+def test_violations_beyond_a_thousand_are_counted_and_not_kept() -> None:
     decision = phases.validate(request(broken(5_000)), policies({"visibleDevices": {}}), FACTS)
     assert decision.outcome is not None
     assert len(decision.outcome.findings) == MOST_OF_A_RULE + 1
     lines = decision.answer.message.splitlines()
     count = int(lines[0].removesuffix(" violations:"))
-    assert count >= 5_000
     shown = len(lines) - 2
+    assert count >= 5_000
     assert 0 < shown <= MOST_VIOLATIONS
     assert lines[-1] == f"- and {count - shown} more"
-    assert len(decision.answer.message) < 100_000
 
 
-def test_A39_of_an_update_only_what_is_new_is_kept() -> None:
+def test_of_an_update_only_what_is_new_is_kept() -> None:
     old, new = broken(3_000), broken(3_001)
     decision = phases.validate(request(new, "UPDATE", old=old), policies({"visibleDevices": {}}), FACTS)
     assert "c3000" in decision.answer.message
     assert "c2999" not in decision.answer.message
 
 
-def test_A39_a_line_of_a_refusal_has_an_end() -> None:
+def test_a_line_of_a_refusal_has_an_end() -> None:
     raw = broken(2)
     for number, one in enumerate(raw["spec"]["containers"]):
         one["name"] = f"{number}" + "x" * 1_000_000
@@ -117,28 +113,14 @@ def sets(count: int, containers: int) -> dict[str, Any]:
     return {"apiVersion": "example.com/v1", "kind": "Sets", "metadata": {"name": "s"}, "spec": spec}
 
 
-def test_A39_templates_are_judged_until_enough_is_found() -> None:
-    outcome = engine.validate_workload(sets(100, 100), "team", policy({"visibleDevices": {}}), FACTS)
-    assert MOST_FINDINGS < len(outcome.findings) <= MOST_FINDINGS + 200
-    assert any("the object has 100 of them, " in finding.message for finding in outcome.findings)
-
-
-def test_A39_templates_are_judged_until_they_have_more_containers_than_anybody_writes() -> None:
+def test_templates_are_judged_until_they_have_more_containers_than_anybody_writes() -> None:
     outcome = engine.validate_workload(sets(50, 1_500), "team", policy({"gpuLimits": {}}), FACTS)
     (finding,) = outcome.findings
     assert "the object has 50 of them, and 26 are checked" in finding.message
 
 
-def test_A39_a_template_with_too_many_containers_is_told_of() -> None:
+def test_a_template_with_too_many_containers_is_told_of() -> None:
     raw = workload("Deployment", pod(spec={"containers": [{}] * 50_000}))
     answer = phases.workloads(request(raw), policies({"gpuLimits": {}}), FACTS).answer
     assert answer.is_allowed
     assert "spec.template.spec.containers: found 50000 entries, expected at most 40000" in answer.warnings[0]
-
-
-def test_A39_an_audit_reports_it_as_an_error_of_the_object() -> None:
-    raw = pod(spec={"containers": [{}] * 50_000})
-    simulated = simulate([Document("f", 1, 1, raw)], "team", against(policies({"gpuLimits": {}})))
-    (error,) = simulated.errors
-    assert not simulated.items
-    assert "spec.containers: found 50000 entries, expected at most 40000" in str(error)

@@ -1,0 +1,239 @@
+"""Quotas: what a pod requests of them, and the findings that verdicts of ledgers become.
+
+Nothing here reads or writes a ledger, because that waits: the caller does so with a function of its own.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from heapq import nsmallest
+from http import HTTPStatus
+from typing import Any
+
+from webhook.engine.running_rules import addressed_to, told
+from webhook.facts.claim_index import bounded
+from webhook.facts.gpu_pods import extended_pod, reservation_of
+from webhook.ledger.ledger_store import GpuPod, entered_demand
+from webhook.ledger.verdicts import (
+    AlreadyStored,
+    Exceeded,
+    Granted,
+    LedgerFull,
+    QuotaRequest,
+    TooManyUnconfirmed,
+    Unanswered,
+    Verdict,
+)
+from webhook.model.claims import CLAIM, claim_of_kind
+from webhook.model.pod import Pod
+from webhook.model.pod_reader import pod_from_raw
+from webhook.model.shape import shortened
+from webhook.model.violation import Violation
+from webhook.model.wording import PLATFORM_TEAM
+from webhook.outcome import Finding, FindingKind, Outcome
+from webhook.policy.policy_quotas import BoundQuota
+from webhook.quota import quota_wording
+from webhook.quota.amounts import amounts
+from webhook.quota.demand import claim_demand, looked_up, pod_demand
+from webhook.quota.objections import objections, uncounted, uncounted_claim
+from webhook.quota.quota_wording import is_unspecified
+from webhook.quota.quotas import ClaimsMode, Demand, Limit, OnLedgerFailure, Quota, QuotaFacts, QuotaScope
+from webhook.rules import gpu_quota
+from webhook.rules.rule_settings import Mode
+
+KEY = gpu_quota.RULE.key
+"""The rule that findings about quotas belong to."""
+_MOST_NAMES = 3
+"""Pods that a refusal names."""
+_LONGEST_NAME = 40
+"""Characters of a pod's name in a refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaRequests:
+    """What a pod or claim requests of the quotas of its namespace. `findings` hold whatever else is in use.
+
+    `takes_over` is the key of the entry whose room the entry of a claim takes; empty for a pod. `stands_for` says that
+    it is the entry of a pod.
+    """
+
+    requests: tuple[tuple[BoundQuota, QuotaRequest], ...] = ()
+    findings: tuple[Finding, ...] = ()
+    takes_over: bytes = b""
+    stands_for: bool = False
+
+
+NO_REQUESTS = QuotaRequests()
+
+
+def requests_of_pod(pod: Pod, namespace: str, quotas: Sequence[BoundQuota], facts: QuotaFacts) -> QuotaRequests:
+    """What a pod requests, and why it never fits into a shared quota: the rule says this of the namespace's own."""
+    requests: list[tuple[BoundQuota, QuotaRequest]] = []
+    findings: list[Finding] = []
+    for bound in quotas:
+        quota, is_shared = bound.quota, bound.quota.scope is QuotaScope.SHARED
+        if is_shared:
+            findings += _uncounted(uncounted(pod, quota, facts), bound)
+        whole = pod_demand(pod, namespace, quota.counting, facts)
+        demand = whole.all
+        if demand is None:
+            continue
+        if is_shared:
+            findings += [finding_of(bound, objection) for objection in objections(demand, quota)]
+        if not demand.is_too_large:
+            own = whole.own if whole.reserved else None
+            requests.append((bound, QuotaRequest(quota, demand, bound.mode is Mode.ENFORCE, whole.reserved, own)))
+    return QuotaRequests(tuple(requests), tuple(findings)) if requests or findings else NO_REQUESTS
+
+
+def requests_of_claim(
+    raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuota], facts: QuotaFacts
+) -> QuotaRequests:
+    """What a ResourceClaim requests that is about to be created."""
+    claim = claim_of_kind(CLAIM, raw)
+    devices = looked_up(bounded(claim.requests), facts) if claim is not None else ()
+    requests: list[tuple[BoundQuota, QuotaRequest]] = []
+    findings: list[Finding] = []
+    for bound in quotas:
+        findings += _uncounted(uncounted_claim(devices, bound.quota), bound)
+        demand = claim_demand(devices, namespace, bound.quota.counting)
+        if demand is not None:
+            requests.append((bound, QuotaRequest(bound.quota, demand, bound.mode is Mode.ENFORCE)))
+            findings += [finding_of(bound, one) for one in objections(demand, bound.quota, namespace)]
+    return QuotaRequests(tuple(requests), tuple(findings), reservation_of(raw))
+
+
+def requests_of_scheduler(
+    raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuota], facts: QuotaFacts
+) -> QuotaRequests:
+    """What a ResourceClaim requests that the scheduler makes for extended resources of a pod.
+
+    It takes the entry of the pod over. If the pod was deleted meanwhile, its entry is gone, and the claim has to fit.
+    While ledgers are away it is admitted: the pod was, and waits for it.
+    """
+    found = requests_of_claim(raw, namespace, quotas, facts).requests
+    lenient = tuple((replace(bound, on_ledger_failure=OnLedgerFailure.ALLOW), request) for bound, request in found)
+    return QuotaRequests(lenient, takes_over=extended_pod(raw), stands_for=True)
+
+
+def reserved(  # noqa: PLR0913, PLR0917  # what is reserved, and who is asked
+    outcome: Outcome,
+    namespace: str,
+    quotas: Sequence[BoundQuota],
+    facts: QuotaFacts,
+    ask: Callable[[Sequence[QuotaRequest]], Sequence[Verdict]],
+    seen: Callable[[str], Iterable[GpuPod]] | None,
+) -> Outcome:
+    """The outcome of a pod after what it requests was entered, as by `entered`; a refused pod requests nothing."""
+    if outcome.refusals or not quotas:
+        return outcome
+    pod = outcome.pod or pod_from_raw(outcome.object, outcome.policy.accelerators, namespace)
+    return entered(outcome, namespace, requests_of_pod(pod, namespace, quotas, facts), ask, seen)
+
+
+def entered(
+    outcome: Outcome,
+    namespace: str,
+    wanted: QuotaRequests,
+    ask: Callable[[Sequence[QuotaRequest]], Sequence[Verdict]],
+    seen: Callable[[str], Iterable[GpuPod]] | None,
+) -> Outcome:
+    """The outcome of a pod after its requests were entered in the ledgers of its quotas.
+
+    `ask` enters requests and returns the verdicts; it is called only for a pod that nothing refuses. `seen` returns the
+    pods of a namespace; if it is None, a refusal tells nothing of what is in use.
+    """
+    outcome = _with_findings(outcome, wanted.findings)
+    if outcome.refusals or not wanted.requests:
+        return outcome
+    verdicts = ask([request for _, request in wanted.requests])
+    is_over = any(isinstance(verdict, Exceeded) for verdict in verdicts)
+    pods = None if seen is None else seen(namespace) if is_over else ()
+    answers = zip(wanted.requests, verdicts, strict=True)
+    findings = (finding_for(bound, request.demand, verdict, pods) for (bound, request), verdict in answers)
+    return _with_findings(outcome, [finding for finding in findings if finding is not None])
+
+
+def _with_findings(outcome: Outcome, findings: Sequence[Finding]) -> Outcome:
+    """The outcome with more findings, which name the contact of the policy."""
+    if not findings:
+        return outcome
+    return replace(outcome, findings=(*outcome.findings, *addressed_to(outcome.policy.contact, findings)))
+
+
+def finding_for(bound: BoundQuota, demand: Demand, verdict: Verdict, pods: Iterable[GpuPod] | None) -> Finding | None:
+    """The finding that the verdict on a demand becomes; None for a pod that fits.
+
+    `pods` are the pods of the namespace, of which messages name the largest. If None, messages tell nothing of what is
+    in use.
+    """
+    quota = bound.quota
+    if isinstance(verdict, Granted):
+        return None
+    if isinstance(verdict, Unanswered):
+        found = f"the ledger of GPU quota '{quota.name}' cannot be reached, so it is not known what is free: "
+        is_passing = verdict.code == HTTPStatus.SERVICE_UNAVAILABLE
+        remedy = f"Try again in a moment, or tell {PLATFORM_TEAM}" if is_passing else f"Tell {PLATFORM_TEAM}"
+        finding = finding_of(replace(bound, exception=None), Violation("spec", found + verdict.reason, "", remedy))
+        is_denied = bound.on_ledger_failure is OnLedgerFailure.DENY
+        return replace(finding, refuses=finding.refuses and is_denied, code=verdict.code)
+    if isinstance(verdict, Exceeded):
+        largest = None if pods is None else _largest(pods, verdict.excesses[0].limit, quota)
+        is_open = is_unspecified(demand, quota)
+        message = quota_wording.exceeded(quota, verdict.excesses, largest, is_unspecified=is_open)
+        return finding_of(bound, Violation("spec", message, "", ""))
+    finding = finding_of(bound, _WITHOUT_USAGE if pods is None else _kept_out(verdict, quota))
+    passes = isinstance(verdict, TooManyUnconfirmed) and verdict.excess.used  # those pods are stored in a moment
+    return replace(finding, code=HTTPStatus.TOO_MANY_REQUESTS) if passes else finding
+
+
+def _kept_out(verdict: TooManyUnconfirmed | LedgerFull | AlreadyStored, quota: Quota) -> Violation:
+    if isinstance(verdict, AlreadyStored):
+        found = f"there is already a pod {verdict.name}"
+        return Violation("metadata.name", found, "no two pods of a namespace have one name", "Choose another name")
+    if isinstance(verdict, LedgerFull):
+        return Violation("spec", *quota_wording.ledger_full(quota, verdict.demands, verdict.most))
+    return Violation("spec", *quota_wording.too_many_unconfirmed(quota, verdict.excess, verdict.most))
+
+
+_WITHOUT_USAGE = Violation(
+    "spec", "does not fit beside the pods of its namespace", "a GPU quota is used up", "Free some or request less"
+)
+"""What is said in place of a particular reason, if refusals tell nothing of what is in use."""
+
+
+def finding_of(bound: BoundQuota, violation: Violation, kind: FindingKind = FindingKind.VIOLATION) -> Finding:
+    """What is found about a quota, in its mode; advice refuses nothing."""
+    is_violation = kind is FindingKind.VIOLATION
+    finding = Finding(
+        KEY,
+        bound.mode,
+        kind,
+        violation.where,
+        violation.message,
+        violation.remedy,
+        refuses=is_violation and bound.mode is Mode.ENFORCE,
+        origin=bound.origin,
+        line=bound.line,
+        exception=bound.exception if is_violation else None,
+    )
+    return told(finding)
+
+
+def _uncounted(violations: Iterable[Violation], bound: BoundQuota) -> Iterator[Finding]:
+    is_denied = bound.quota.counting.claims is ClaimsMode.DENY
+    for violation in violations:
+        yield finding_of(bound, violation, FindingKind.VIOLATION if is_denied else FindingKind.ADVICE)
+
+
+def _largest(pods: Iterable[GpuPod], limit: Limit, quota: Quota) -> list[tuple[str, Fraction]]:
+    """The pods that count most against a limit, and by name if several count alike."""
+    counting = ((amount_of_stored(pod, limit, quota), pod.called) for pod in pods)
+    first = nsmallest(_MOST_NAMES, ((-amount, name) for amount, name in counting if amount))
+    return [(shortened(name, _LONGEST_NAME), -amount) for amount, name in first]
+
+
+def amount_of_stored(seen: GpuPod, limit: Limit, quota: Quota) -> Fraction:
+    """What a stored pod or claim counts against a limit."""
+    demand = entered_demand(seen, quota.counting)
+    return Fraction(0) if demand is None else amounts(demand, quota).get(limit, Fraction(0))
