@@ -45,16 +45,13 @@ from webhook.rules.names import Amount, ExistingResource, GpuResource, KnownMode
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import TableSettings
 
-_LONGEST_VALUE = 63
-_VALUE = re.compile(r"[A-Za-z0-9*?]([A-Za-z0-9*?._-]*[A-Za-z0-9*?])?", re.ASCII)
+_VALUE = re.compile(r"[A-Za-z0-9*?]([A-Za-z0-9*?._-]{0,61}[A-Za-z0-9*?])?", re.ASCII)
 
 
 def _label_value(value: str) -> str:
-    if len(value) > _LONGEST_VALUE or not _VALUE.fullmatch(value):
-        raise ValueError(
-            f"{spelled(value)} cannot be a label value; write up to {_LONGEST_VALUE} letters, digits and inner - _ ., "
-            "and no wildcards but * and ?"
-        )
+    if not _VALUE.fullmatch(value):
+        such = "up to 63 letters, digits and inner - _ ., and no wildcards but * and ?"
+        raise ValueError(f"{spelled(value)} cannot be a label value; write {such}")
     return value
 
 

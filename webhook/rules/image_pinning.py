@@ -22,8 +22,6 @@ _HOST = re.compile(r"([a-z0-9.*?-]+|\[[0-9a-f:.]+\])(:[0-9*?]{1,5})?", re.ASCII)
 _PATH = re.compile(r"[a-z0-9._*?-]+(/[a-z0-9._*?-]+)*", re.ASCII)
 _DOCKER_HUB = frozenset({"hub.docker.com", "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"})
 """Hosts of Docker Hub. Its images are called docker.io/library/python and the like, whatever the host."""
-_MOST_NAMED = 3
-"""Registries that a message names."""
 
 
 def _registry(glob: str) -> str:
@@ -99,7 +97,7 @@ def _unpinned(container: Container, reference: ImageReference, settings: Setting
 
 
 def _elsewhere(container: Container, found: str, settings: Settings, remedy: str) -> Violation:
-    shown, rest = settings.registries[:_MOST_NAMED], len(settings.registries) - _MOST_NAMED
+    shown, rest = settings.registries[:3], len(settings.registries) - 3
     allowed = ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
     return Violation(f"{container.path}.image", found, f"the policy allows {allowed}", remedy)
 

@@ -42,8 +42,6 @@ _PROMISE = {
     "exclusive": "the policy keeps pods on GPUs and MIG slices of their own",
     "shared": "the policy keeps pods on shared GPUs and MIG slices",
 }
-_MOST_NAMED = 3
-"""Resources that a remedy names."""
 _WORDS = {Sharing.TIME_SLICING: "time-slicing", Sharing.MPS: "MPS"}
 
 
@@ -161,7 +159,7 @@ def _remedy(isolation: Isolation, facts: Facts) -> str:
         name for name in sorted(facts.gpu_resources()) if name == SHARED_GPU or name.startswith("nvidia.com/mig-")
     ]
     return (
-        f"Request {' or '.join(smaller[:_MOST_NAMED])}"
+        f"Request {' or '.join(smaller[:3])}"
         if smaller
         else "Select nodes whose GPUs are shared, or tell the platform team"
     )

@@ -263,15 +263,9 @@ def without_effect(pod: Pod) -> Iterator[Advice]:
     yield Advice(_WHERE, told, "Select nodes with such GPUs, or devices by capacity in a selector of the claim")
 
 
-_MOST_REASONS = 8
-"""Kinds of GPUs that one message names."""
-
-
 def reasons(misfits: Iterable[Misfit]) -> str:
     """Why a pod may not use GPUs, each reason once."""
-    found = list(dict.fromkeys(map(str, misfits)))
-    more = len(found) - _MOST_REASONS
-    return ", ".join(found[:_MOST_REASONS]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(dict.fromkeys(map(str, misfits)))
 
 
 def allowed(usable: Usable, wanted: int | None, misfits: Iterable[Misfit]) -> str:

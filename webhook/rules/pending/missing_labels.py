@@ -39,8 +39,6 @@ _SEARCHED = (*_PRODUCTS, *sorted(IN_WORDS.difference(_PRODUCTS)))
 
 _TRIED = 3
 """Values of one expression, terms of one affinity, and values of a label for one GPU model, that are tried at most."""
-_MOST_VALUES = 256
-"""Values of one label that are read as names of GPUs at most."""
 
 _GIGABYTES = re.compile(r"[0-9]{1,4}gb")
 
@@ -130,7 +128,7 @@ class LabelHints:
         for value in expression.values[:_TRIED]:
             models = self.gpus.models_at(expression.key, value)
             for key in self._searched() if models else ():
-                values = self.nodes.label_values(key)[:_MOST_VALUES]
+                values = self.nodes.label_values(key)
                 alike = (one for one in values if (named := self.gpus.models_at(key, one)) and named <= models)
                 for found in islice(alike, _TRIED):
                     if fits(Expression(key, Operator.IN, (found,))):
@@ -181,8 +179,8 @@ class LabelHints:
         traits = self.gpus.traits_of(written)
         if traits is None:
             return nearest(written, values)
-        sizes = {one: set(_GIGABYTES.findall(base_name(one).lower())) for one in (written, *values[:_MOST_VALUES])}
-        known = [value for value in values[:_MOST_VALUES] if self.gpus.traits_of(value) == traits]
+        sizes = {one: set(_GIGABYTES.findall(base_name(one).lower())) for one in (written, *values)}
+        known = [value for value in values if self.gpus.traits_of(value) == traits]
         alike = [value for value in known if sizes[value] == sizes[written] or not (sizes[value] and sizes[written])]
         return nearest(written, alike) or next(iter(alike), None)
 
