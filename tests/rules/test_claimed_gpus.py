@@ -164,13 +164,10 @@ def test_a_container_that_names_requests_of_a_claim_gets_what_the_smallest_have(
     assert [one.startswith(expected) for one in told] == [True] * bool(found)
 
 
-def test_what_is_too_large_to_be_counted_is_refused_where_there_is_a_maximum():
+def test_what_is_too_large_to_be_counted_is_refused_where_there_is_a_maximum(says):
     raw = claiming(using("gpu"), gpu="t")
     facts = knowing(t=TOO_LARGE)
-    assert said(raw, {"maxPerPod": 4}, facts) == [
-        "spec.resourceClaims[gpu]: names a claim with too many alternatives or too long names of device classes; its "
-        "GPUs cannot be counted. Split the claim into several."
-    ]
+    says(said(raw, {"maxPerPod": 4}, facts))
     assert said(raw, {}, facts) == []
     many = claiming(container(), **{f"c{number}": "t" for number in range(MOST_CLAIMS + 1)})
     assert said(many, {"maxPerPod": 4}, NOTHING_KNOWN) == [
@@ -180,12 +177,9 @@ def test_what_is_too_large_to_be_counted_is_refused_where_there_is_a_maximum():
     assert len(said(last, {"maxPerPod": 4}, knowing(nic=(one(NIC),), t=(one(number=5),)))) == 1
 
 
-def test_nobody_knows_how_many_all_gpus_of_a_node_are():
+def test_nobody_knows_how_many_all_gpus_of_a_node_are(says):
     raw, facts = claiming(using("gpu"), gpu="t"), knowing(t=(one(number=None),))
-    assert said(raw, {"maxPerPod": 4}, facts) == [
-        "spec.resourceClaims: requests all GPUs of a node by resource claims; the policy allows at most 4 per pod. "
-        "Request a number of devices in the claim."
-    ]
+    says(said(raw, {"maxPerPod": 4}, facts))
 
 
 def knowing_slices(requests, most=8):
@@ -239,12 +233,9 @@ def test_a_request_for_all_gpus_of_a_node_counts_as_one_and_hides_no_others():
     )
 
 
-def test_where_gpus_are_not_enabled_a_claim_for_them_is_refused():
+def test_where_gpus_are_not_enabled_a_claim_for_them_is_refused(says):
     raw, facts = claiming(using("gpu"), gpu="t"), knowing(t=(one(),))
-    assert said(raw, {"maxPerPod": 0}, facts) == [
-        "spec.resourceClaims: requests GPUs by resource claims; GPUs are not enabled in this namespace. Ask the "
-        "platform team to enable them."
-    ]
+    says(said(raw, {"maxPerPod": 0}, facts))
 
 
 def test_a_claim_that_a_pod_names_itself_counts():

@@ -46,73 +46,25 @@ def test_a_pod_that_would_fit_into_an_unused_quota_is_left_to_the_ledger(raw, se
 
 
 @each(
-    "raw, settings, said",
+    "raw, settings",
     {
-        "one too many": (
-            asking(9),
-            {"gpus": 8},
-            ["spec: requests 9 GPUs; the GPU quota allows 8 GPUs in all. Request 8 or fewer."],
-        ),
-        "none are allowed": (
-            asking(1),
-            {"gpus": 0},
-            ["spec: requests 1 GPU; GPUs are not enabled in this namespace. Ask the platform team to enable them."],
-        ),
-        "whole GPUs under a quota with a half": (
-            asking(4),
-            {"gpus": "7/2"},
-            ["spec: requests 4 GPUs; the GPU quota allows 3 1/2 GPUs in all. Request 3 or fewer."],
-        ),
-        "more slices than a GPU has": (
-            asking(8, SLICE, nodeSelector=H100),
-            {"gpus": 1},
-            [
-                "spec: requests 1 1/7 GPUs; the GPU quota allows 1 GPU in all. Request 7 nvidia.com/mig-1g.10gb or "
-                "fewer."
-            ],
-        ),
-        "of a model": (
-            asking(5, nodeSelector=H100),
-            {"gpus": 8, "byModel": {"H100": 4, "T4": 1}},
-            ["spec: requests 5 H100; the GPU quota allows 4 H100 in all. Request 4 H100 or fewer."],
-        ),
-        "of a model that it may be": (
-            asking(5),
-            {"gpus": 8, "byModel": {"H100": 4, "T4": 8}},
-            [
-                "spec: requests 5 H100; the GPU quota allows 4 H100 in all. Request 4 H100 or fewer, or add a "
-                "nodeSelector for the model, such as nvidia.com/gpu.product: Tesla-T4 for T4."
-            ],
-        ),
-        "a model must be said": (
-            asking(1),
-            {"gpus": 8, "byModel": {"H100": 0, "T4": 8}, "unspecifiedModel": "deny"},
-            [
-                "spec: does not select a GPU model; the GPU quota limits H100, T4, so a pod has to select one. "
-                "Add a nodeSelector for the model, such as nvidia.com/gpu.product: Tesla-T4 for T4."
-            ],
-        ),
-        "of a resource": (
-            asking(3, SLICE),
-            {"byResource": {SLICE: 2, "nvidia.com/gpu": 1}},
-            [
-                "spec: requests 3 nvidia.com/mig-1g.10gb; the GPU quota allows 2 nvidia.com/mig-1g.10gb in all. "
-                "Request 2 nvidia.com/mig-1g.10gb or fewer."
-            ],
-        ),
+        "one too many": (asking(9), {"gpus": 8}),
+        "none are allowed": (asking(1), {"gpus": 0}),
+        "whole GPUs under a quota with a half": (asking(4), {"gpus": "7/2"}),
+        "more slices than a GPU has": (asking(8, SLICE, nodeSelector=H100), {"gpus": 1}),
+        "of a model": (asking(5, nodeSelector=H100), {"gpus": 8, "byModel": {"H100": 4, "T4": 1}}),
+        "of a model that it may be": (asking(5), {"gpus": 8, "byModel": {"H100": 4, "T4": 8}}),
+        "a model must be said": (asking(1), {"gpus": 8, "byModel": {"H100": 0, "T4": 8}, "unspecifiedModel": "deny"}),
+        "of a resource": (asking(3, SLICE), {"byResource": {SLICE: 2, "nvidia.com/gpu": 1}}),
     },
 )
-def test_a_pod_that_never_fits_is_refused_with_what_it_could_ask_for(raw, settings, said):
-    assert messages(RULE, raw, settings) == said
+def test_a_pod_that_never_fits_is_refused_with_what_it_could_ask_for(raw, settings, says):
+    says(messages(RULE, raw, settings))
 
 
-def test_everything_that_is_wrong_is_said_at_once():
+def test_everything_that_is_wrong_is_said_at_once(says):
     said = messages(RULE, asking(9), {"gpus": 8, "byModel": {"T4": 2}, "byResource": {"nvidia.com/gpu": 3}})
-    assert [message.split(";")[0] for message in said] == [
-        "spec: requests 9 GPUs",
-        "spec: requests 9 T4",
-        "spec: requests 9 nvidia.com/gpu",
-    ]
+    says([message.split(";")[0] for message in said])
 
 
 def test_a_pod_that_may_land_on_several_models_counts_against_each():

@@ -102,12 +102,8 @@ def test_nodes_with_gpus_of_other_vendors_are_told_apart_by_the_labels_of_these_
     assert preferred(raw, facts, values) == [(100, AMD, ["AMD_Instinct_MI300X_OAM"])]
 
 
-def test_reasons_of_several_kinds_add_up_in_one_refusal():
-    assert refused(gpu_pod("40Gi"), cluster(T4, H100), {"denied": ["H100"]}) == [
-        "spec: could land on no GPU that it may use: T4 is too small (15Gi), H100-80GB is denied; the policy denies "
-        "H100 and the annotation gpupolicy.dev/gpu-memory asks for 40Gi of GPU memory. Select GPUs that are "
-        "allowed, or leave the choice open, or ask the platform team."
-    ]
+def test_reasons_of_several_kinds_add_up_in_one_refusal(says):
+    says(refused(gpu_pod("40Gi"), cluster(T4, H100), {"denied": ["H100"]}))
 
 
 def test_a_pod_for_which_some_candidate_is_unknown_is_not_refused():
@@ -142,16 +138,9 @@ def test_a_pod_that_names_what_is_not_allowed_is_refused_whatever_the_cluster(ra
         assert refused(raw, facts, SMALL) == [message]
 
 
-def test_a_pod_that_names_a_denied_resource_is_refused():
-    assert refused(gpu_pod(resource=SLICE), ClusterFacts(), {"denied": ["nvidia.com/mig-*"]}) == [
-        "spec.containers[trainer].resources: requests nvidia.com/mig-1g.10gb; the policy denies nvidia.com/mig-*. "
-        "Request GPUs that are allowed, or ask the platform team."
-    ]
-    assert refused(gpu_pod("20Gi", SLICE), ClusterFacts(), {}) == [
-        "spec.containers[trainer].resources: requests nvidia.com/mig-1g.10gb, of which one unit has 10Gi; the "
-        "annotation gpupolicy.dev/gpu-memory asks for 20Gi of GPU memory. Request GPUs that are allowed, or ask the "
-        "platform team."
-    ]
+def test_a_pod_that_names_a_denied_resource_is_refused(says):
+    says(refused(gpu_pod(resource=SLICE), ClusterFacts(), {"denied": ["nvidia.com/mig-*"]}))
+    says(refused(gpu_pod("20Gi", SLICE), ClusterFacts(), {}))
 
 
 @each(

@@ -60,11 +60,8 @@ def test_a_policy_may_want_a_digest(image):
     assert said(f"{image}@{DIGEST}", {"require": "digest"}) == []
 
 
-def test_an_image_from_elsewhere_is_refused():
-    assert said("quay.io/x/y:1", {"registries": ["nvcr.io", "registry.example.com/team"]}) == [
-        'spec.containers[trainer].image: "quay.io/x/y:1" comes from quay.io; the policy allows nvcr.io, '
-        "registry.example.com/team. Use a copy there, or ask the platform team to allow it."
-    ]
+def test_an_image_from_elsewhere_is_refused(says):
+    says(said("quay.io/x/y:1", {"registries": ["nvcr.io", "registry.example.com/team"]}))
 
 
 def test_of_many_registries_a_message_names_the_first():

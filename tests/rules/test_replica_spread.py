@@ -27,11 +27,8 @@ def said(raw, values=None, replicas=2, facts=NOTHING_KNOWN):
     return [str(value) for value in RULE.validate_replicas(pod_from_raw(raw), replicas, settings, facts)]
 
 
-def test_replicas_that_nothing_keeps_apart_are_told():
-    assert said(replica()) == [
-        "spec.topologySpreadConstraints: nothing keeps the replicas apart; one node may get all of them, which then "
-        "fail with it. Set it or podAntiAffinity, with topologyKey kubernetes.io/hostname."
-    ]
+def test_replicas_that_nothing_keeps_apart_are_told(says):
+    says(said(replica()))
 
 
 def test_scaling_makes_no_other_message_because_an_update_tells_what_is_new():

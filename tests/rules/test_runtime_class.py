@@ -67,11 +67,8 @@ def test_a_missing_object_is_passed_over_in_silence_by_default():
     assert advice(RULE, GPU_POD) == []
 
 
-def test_a_missing_object_is_told_where_the_policy_says_so():
-    assert advice(RULE, GPU_POD, {"whenMissing": "warn"}) == [
-        "spec.runtimeClassName: not set, because the cluster has no RuntimeClass nvidia. "
-        "Install the NVIDIA container toolkit, or tell the platform team."
-    ]
+def test_a_missing_object_is_told_where_the_policy_says_so(says):
+    says(advice(RULE, GPU_POD, {"whenMissing": "warn"}))
 
 
 def test_another_name_can_be_set():
@@ -155,13 +152,10 @@ def test_a_class_that_the_pods_required_affinity_excludes_is_not_set_although_no
     )
 
 
-def test_a_class_that_leaves_the_pod_no_node_is_not_set():
+def test_a_class_that_leaves_the_pod_no_node_is_not_set(says):
     cluster = Cluster({"nvidia": PICKY}, [nodes({"nvidia"})], selects=lambda pod: pod.runtime_class is None)
     assert is_left_alone(RULE, GPU_POD, facts=cluster)
-    assert advice(RULE, GPU_POD, {"whenMissing": "warn"}, cluster) == [
-        "spec.runtimeClassName: not set, because it selects none of the nodes the pod could land on. "
-        "Change nodeSelector or affinity, or set runtimeClassName."
-    ]
+    says(advice(RULE, GPU_POD, {"whenMissing": "warn"}, cluster))
 
 
 def test_nodes_that_the_class_itself_excludes_need_no_handler():

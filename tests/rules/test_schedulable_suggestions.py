@@ -59,14 +59,10 @@ def test_a_value_is_suggested_only_where_the_pod_would_then_fit():
     )
 
 
-def test_the_label_of_another_cloud_is_none_of_this_one_misspelled():
+def test_the_label_of_another_cloud_is_none_of_this_one_misspelled(says):
     facts = ClusterFacts.of([gpu_node("a", "NVIDIA-L4", {"nvidia.com/gpu": "4"}, "1Ti", **{GKE: "nvidia-l4"})])
     (message,) = told(asking(1, nodeSelector={"kubernetes.azure.com/accelerator": "nvidia"}), facts)
-    assert message == (
-        "spec.nodeSelector[kubernetes.azure.com/accelerator]: no node has this label; "
-        "kubernetes.azure.com/accelerator=nvidia is wanted, and nodes have nvidia.com/gpu.product=NVIDIA-L4. "
-        "Remove it, or tell the platform team."
-    )
+    says([message])
 
 
 @pytest.mark.parametrize("resource", ["nvidia.com/pgpu", "nvidia.com/GA102GL_A10", "nvidia.com/GRID_T4-16Q"])
@@ -165,14 +161,11 @@ def test_a_label_is_told_by_its_name_here_only_where_the_pod_would_then_fit():
     assert not any("here it is" in message for message in messages)
 
 
-def test_one_of_several_terms_with_the_label_of_another_platform_is_told_by_its_name_here():
+def test_one_of_several_terms_with_the_label_of_another_platform_is_told_by_its_name_here(says):
     facts = ClusterFacts.of([gpu_node("a", "NVIDIA-L4", {"nvidia.com/gpu": "1"}, "60Gi")])
     either = terms(term(("zone", "Exists", [])), term((GKE, "In", ["nvidia-l4"])))
     (message,) = told(asking(1, affinity=either), facts)
-    assert message == (
-        "spec.affinity.nodeAffinity: no node meets any of its 2 required terms: zone Exists and "
-        f"{GKE} In [nvidia-l4]; {GKE}=nvidia-l4 is GKE's label; here it is {PRODUCT}=NVIDIA-L4. Write that instead."
-    )
+    says([message])
 
 
 def test_another_architecture_is_none_misspelled():

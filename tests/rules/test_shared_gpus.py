@@ -66,15 +66,11 @@ def test_anything_else_is_allowed(raw):
     assert messages(RULE, raw, REFUSED) == []
 
 
-def test_every_container_is_told():
+def test_every_container_is_told(says):
     raw = pod(
         container("a", 2, SHARED), container("b", 3, SHARED_SLICE), initContainers=[container("check", 4, SHARED)]
     )
-    assert [message.partition(";")[0] for message in messages(RULE, raw, REFUSED)] == [
-        "spec.initContainers[check].resources: requests 4 nvidia.com/gpu.shared",
-        "spec.containers[a].resources: requests 2 nvidia.com/gpu.shared",
-        "spec.containers[b].resources: requests 3 nvidia.com/mig-1g.10gb.shared",
-    ]
+    says([message.partition(";")[0] for message in messages(RULE, raw, REFUSED)])
 
 
 def test_what_stands_in_requests_only_is_counted_as_well():

@@ -230,18 +230,14 @@ def test_everything_is_told_at_once():
     assert len(messages(RULE, raw)) == 4
 
 
-def test_a_gpu_of_another_vendor_opens_no_nvidia_device():
+def test_a_gpu_of_another_vendor_opens_no_nvidia_device(says):
     """The pod has a GPU, but not the one that it reaches for."""
     raw = pod(
         container(resources={"limits": {"amd.com/gpu": 1}}, securityContext={"privileged": True}),
         volumes=[device("/dev/nvidia0"), {"name": "dri", "hostPath": {"path": "/dev/dri"}}],
     )
     raw["spec"]["runtimeClassName"] = "nvidia"
-    assert [message.partition(":")[0] for message in messages(RULE, raw, IMAGES_MAY)] == [
-        "spec.volumes[dev].hostPath",
-        "spec.volumes[dri].hostPath",
-        "spec.containers[trainer].securityContext.privileged",
-    ]
+    says([message.partition(":")[0] for message in messages(RULE, raw, IMAGES_MAY)])
 
 
 def _with_a_sidecar(raw):
