@@ -11,6 +11,7 @@ import yaml
 from tests.cuda_command import CUDA_12, CUDA_13, KEYS, answer, run
 from tests.facts.fake_api_server import NODES, fake_api_server
 from tests.facts.samples import GPU_TAINT, node
+from tests.facts.served_kinds import aggregated
 from tests.gpus import discovered_labels as labels
 
 
@@ -213,6 +214,7 @@ def test_what_the_policy_knows_of_an_image_counts(policies: Path) -> None:
 
 def test_a_live_cluster_is_asked_for_its_nodes(tmp_path: Path) -> None:
     with fake_api_server() as server:
+        server.instead["/api"] = server.instead["/apis"] = aggregated({"": [("v1", {"Node": "nodes"})]})
         server.objects[NODES].append(gpu_node("t4-0", "550.54.15", "Tesla-T4", 1))
         kubeconfig = server.kubeconfig(tmp_path)
         (kind,) = json.loads(run("nodes", "--kubeconfig", kubeconfig, "--output", "json").stdout)

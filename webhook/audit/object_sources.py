@@ -14,7 +14,7 @@ from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
 from webhook.audit.review_objects import ReviewContext, with_input_claims
 from webhook.facts.facts import ClusterFacts, ImageSource
-from webhook.facts.pod_source import LivePods
+from webhook.facts.pod_source import PodsAndClaims
 from webhook.facts.snapshot import EMPTY
 from webhook.facts.static_pods import StaticPods
 from webhook.kubernetes.api_errors import ApiServerError
@@ -172,4 +172,4 @@ def read_background(
 ) -> tuple[Background, tuple[DocumentError, ...]]:
     """The cluster that files are meant for, and errors for parts that could not be read."""
     facts, errors = read_facts(server, accelerators)
-    return Background(facts, LivePods(server, accelerators=accelerators)), errors
+    return Background(facts, PodsAndClaims(server, accelerators=accelerators)), errors

@@ -204,7 +204,7 @@ def with_input_claims(
     return replace(facts, cluster=cluster.with_more_claims(named))
 
 
-def review(documents: Sequence[Document | DocumentError], namespace: str, context: ReviewContext) -> ReviewList:
+def review(documents: Iterable[Document | DocumentError], namespace: str, context: ReviewContext) -> ReviewList:
     """Review every document; `namespace` is the namespace of objects that name none.
 
     Workloads that a controller made, or that are being deleted, are allowed, because the webhook skips them, and so are

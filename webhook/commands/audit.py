@@ -12,6 +12,7 @@ import click
 from webhook.audit.writing import FORMATS, rendered, summary_of
 from webhook.commands.inputs import (
     UNUSABLE,
+    background_of,
     fail,
     inventory_of,
     load_policies,
@@ -23,7 +24,7 @@ from webhook.commands.options import PATH, POLICIES, STRICT, SourceOptions, regi
 
 if TYPE_CHECKING:
     from webhook.audit.cluster_objects import Progress
-    from webhook.audit.object_sources import Background, ObjectSource
+    from webhook.audit.object_sources import ObjectSource
     from webhook.audit.report import AuditReport
     from webhook.model.accelerators import Accelerators
     from webhook.policy.policy_set import PolicySet
@@ -105,17 +106,11 @@ class AuditOptions(SourceOptions):
     def __post_init__(self) -> None:
         if self.cluster == bool(self.paths):
             fail("name either files, directories or - (standard input), or --cluster")
-        if self.inventory is not None and not self.cluster and self.asks_a_server:
-            fail("--inventory and --kubeconfig exclude each other; name one source of facts")
         if self.cluster and self.strict:
             fail("--strict is for files, because objects of a cluster have each key once; leave it out")
         if not self.cluster and (self.publish or self.publish_status):
             fail("--publish and --publish-status need --cluster")
         SourceOptions.__post_init__(self)
-
-    @property
-    def asks_a_server(self) -> bool:
-        return self.cluster or self.kubeconfig is not None or self.context is not None
 
     @property
     def status_place(self) -> "ConfigMapPlace | None":
@@ -137,20 +132,8 @@ class AuditOptions(SourceOptions):
             on_node = waiting.add_node if waiting is not None else lambda _node: None
             return object_sources.of_cluster(self.server, self.scope, on_progress, facts, accelerators, on_node=on_node)
         documents = manifests_of(self.paths, is_strict=self.strict)
-        return object_sources.of_files(documents, self.default_namespace, self._background(accelerators))
-
-    def _background(self, accelerators: "Accelerators") -> "Background":
-        from webhook.audit.object_sources import Background, read_background
-
-        if self.inventory is not None:
-            found = inventory_of(self.inventory, accelerators)
-            return Background(found.facts, found.pods, tuple(found.pods.seen()))
-        if not self.asks_a_server:
-            return Background()
-        background, errors = read_background(self.server, accelerators)
-        if errors:
-            fail("\n".join(map(str, errors)))
-        return background
+        background = background_of(self.inventory, self.kubeconfig, accelerators, self.context)
+        return object_sources.of_files(documents, self.default_namespace, background)
 
 
 def _report(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from webhook.commands.cuda_plan import plan
-from webhook.commands.inputs import facts_of, fail, load_policies, registries_of
+from webhook.commands.inputs import background_of, fail, load_policies, registries_of
 from webhook.commands.options import IMAGE_RESULTS, INVENTORY, KUBECONFIG, OUTPUT, PATH, policy_of, registry_options
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
@@ -279,5 +279,5 @@ def _of_policy(policies: Path | None, namespace: str) -> _OfPolicy:
 def _kinds(inventory: Path | None, kubeconfig: Path | None, policy: _OfPolicy) -> "list[NodeKind]":
     from webhook.audit.node_kinds import node_kinds
 
-    facts = facts_of(inventory, kubeconfig, policy.accelerators)
-    return node_kinds(facts.cluster.nodes.values(), policy.pools, policy.accelerators, policy.tables)
+    cluster = background_of(inventory, kubeconfig, policy.accelerators).facts.cluster
+    return node_kinds(cluster.nodes.values(), policy.pools, policy.accelerators, policy.tables)

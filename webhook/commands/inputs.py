@@ -15,7 +15,7 @@ from webhook.model.accelerators import BUILT_IN, Accelerators
 if TYPE_CHECKING:
     from webhook.audit.cluster_objects import Progress
     from webhook.audit.documents import Document, DocumentError
-    from webhook.facts.facts import ClusterFacts
+    from webhook.audit.object_sources import Background
     from webhook.facts.inventory import Inventory
     from webhook.kubernetes.api_server import ApiServer
     from webhook.policy.policy_set import PolicySet
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 UNUSABLE = 2
 """Exit status for unusable input or an unusable policy."""
-
-_FACTS_SECONDS = 30.0
-"""Longest wait for the facts of a cluster."""
 
 
 def fail(message: str) -> NoReturn:
@@ -126,38 +123,30 @@ def inventory_with_objects(path: Path, accelerators: Accelerators) -> "tuple[Inv
     return inventory_of(path, accelerators, keep), objects
 
 
-def refuse_two_sources(inventory: Path | None, kubeconfig: Path | None) -> None:
+def refuse_two_sources(inventory: Path | None, *, is_cluster_named: bool) -> None:
     """Exit with status 2 if both sources of facts are named."""
-    if inventory is not None and kubeconfig is not None:
+    if inventory is not None and is_cluster_named:
         fail("--inventory and --kubeconfig exclude each other; name one source of facts")
 
 
-def facts_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Accelerators) -> "ClusterFacts":
-    """Facts from a file or from a cluster, or no facts; exits with status 2 if they cannot be loaded."""
-    from webhook.facts.facts import ClusterFacts
+def background_of(
+    inventory: Path | None, kubeconfig: str | Path | None, accelerators: Accelerators, context: str | None = None
+) -> "Background":
+    """What a file or a cluster says; nothing without either. Exits with status 2 if it cannot be read."""
+    from webhook.audit.object_sources import Background, read_background
 
-    refuse_two_sources(inventory, kubeconfig)
+    asks_a_server = kubeconfig is not None or context is not None
+    refuse_two_sources(inventory, is_cluster_named=asks_a_server)
     if inventory is not None:
-        return inventory_of(inventory, accelerators).facts
-    return ClusterFacts() if kubeconfig is None else _facts_of_cluster(kubeconfig, accelerators)
-
-
-def _facts_of_cluster(kubeconfig: Path, accelerators: Accelerators) -> "ClusterFacts":
-    from webhook.facts.live import LiveFacts
-    from webhook.kubernetes.api_errors import ClusterConfigError
-
-    try:
-        source = LiveFacts(kubeconfig=kubeconfig, accelerators=accelerators)
-    except ClusterConfigError as error:
-        fail(str(error))
-    source.start()
-    deadline = time.monotonic() + _FACTS_SECONDS
-    while (facts := source.facts) is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    if facts is None:
-        fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
-    source.close()
-    return facts
+        found = inventory_of(inventory, accelerators)
+        return Background(found.facts, found.pods, tuple(found.pods.seen()))
+    if not asks_a_server:
+        return Background()
+    server = server_of(None if kubeconfig is None else str(kubeconfig), context)
+    background, errors = read_background(server, accelerators)
+    if errors:
+        fail("\n".join(map(str, errors)))
+    return background
 
 
 def registries_of(

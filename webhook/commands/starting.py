@@ -152,7 +152,7 @@ def run_apart(check: Callable[[], None]) -> None:
 
 def check_source_of_facts(inventory: Path | None, kubeconfig: Path | None) -> None:
     """Exit with status 2 for mistakes that can be found without the Kubernetes client, which only the worker loads."""
-    refuse_two_sources(inventory, kubeconfig)
+    refuse_two_sources(inventory, is_cluster_named=kubeconfig is not None)
     if kubeconfig is not None and not kubeconfig.is_file():
         fail(f"{kubeconfig}: no such file; name a kubeconfig that kubectl accepts")
     if inventory is None and kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
