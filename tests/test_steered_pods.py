@@ -20,7 +20,7 @@ from webhook.model.node import NodeClass, NodePool
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.outcome import FindingKind, Outcome
-from webhook.policy.node_pools import PoolSettings
+from webhook.policy.cluster_settings import PoolSettings
 from webhook.policy.policy_set import Policy
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"

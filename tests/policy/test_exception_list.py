@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from tests.test_exceptions import ENTRY, written
 from webhook.commands.main import main
-from webhook.policy.exception_list import as_json, lines, listed, state
+from webhook.policy.show import as_json, lines, listed, state
 
 NOW = datetime(2027, 1, 10, tzinfo=UTC).timestamp()
 DAY = 86_400

@@ -9,7 +9,7 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from webhook.model.node import NodePool, Taint
-from webhook.policy.node_pools import PoolSettings
+from webhook.policy.cluster_settings import PoolSettings
 from webhook.policy.schema import part_at, policy_schema
 from webhook.policy.show import explain
 

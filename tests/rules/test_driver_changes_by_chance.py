@@ -14,7 +14,7 @@ from webhook.cuda.evidence import ImageContext, need_of
 from webhook.facts.facts import ClusterFacts
 from webhook.model.node import NodePool
 from webhook.model.pod_reader import pod_from_raw
-from webhook.policy.node_pools import PoolSettings
+from webhook.policy.cluster_settings import PoolSettings
 from webhook.rules.cuda_driver import RULE
 from webhook.rules.rule import Violation
 

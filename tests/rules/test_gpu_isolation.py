@@ -10,7 +10,7 @@ from tests.strategies import checked
 from webhook.facts.facts import ClusterFacts
 from webhook.gpus.gpu_shares import share_of
 from webhook.model.pod_reader import pod_from_raw
-from webhook.policy.node_pools import PoolSettings
+from webhook.policy.cluster_settings import PoolSettings
 from webhook.rules.rule import Violation
 from webhook.rules.shared_gpus import RULE
 

@@ -67,19 +67,19 @@ def exceptions(policies: Path, expiring: str | None, output: str) -> None:
     import json
     import time
 
-    from webhook.policy import exception_list
+    from webhook.policy.show import as_json, lines, listed
 
     now, within = time.time(), _seconds(expiring)
-    found = exception_list.listed(load_policies(policies, judges_ends=False).exceptions.all, now, within)
+    found = listed(load_policies(policies, judges_ends=False).exceptions.all, now, within)
     if output == "json":
-        items = [exception_list.as_json(one, now) for one in found]
+        items = [as_json(one, now) for one in found]
         head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUPolicyExceptionList"}
         click.echo(json.dumps({**head, "items": items}, indent=2))
     elif not found:
         click.echo("no exceptions" if within is None else f"no exception ends within {expiring}")
     else:
         for one in found:
-            click.echo("\n".join(exception_list.lines(one, now)))
+            click.echo("\n".join(lines(one, now)))
 
 
 def _seconds(written: str | None) -> float | None:

@@ -101,22 +101,19 @@ def check_files(new: Files, old: Files, mounted: Contents, current: PolicySet, n
     found = _built(together, current, now)
     if not others:
         return found
-    alone = _places(_errors_of(new, now))
-    doubts = [*(error for error in found.errors if _place(error) not in alone), *found.doubts]
-    if doubts and (shadows := _shadows(new, old, mounted)):
-        with_shadows = _built({**together, **shadows}, current, now)
-        either_way = _places([*with_shadows.errors, *with_shadows.doubts])
-        doubts = [doubt for doubt in doubts if _place(doubt) in either_way]
+    alone = {(error.path, error.line, error.key) for error in _errors_of(new, now)}
+    certain = [error for error in found.errors if (error.path, error.line, error.key) in alone]
+    doubts = [*(error for error in found.errors if error not in certain), *found.doubts]
+    # files of other ConfigMaps with the names of this one's: of two files of one name, the later mount wins
+    shadows = {name: here for name, here in mounted.files if name in new and here not in (new[name], old.get(name))}
+    if doubts and shadows:
+        otherwise = _built({**together, **shadows}, current, now)
+        doubts = [doubt for doubt in doubts if doubt in (*otherwise.errors, *otherwise.doubts)]
     return Checked(
-        errors=tuple(error for error in found.errors if _place(error) in alone),
+        errors=tuple(certain),
         doubts=tuple(doubts),
         notices=tuple(notice for notice in found.notices if notice.partition(":")[0] in {*new, *old}),
     )
-
-
-def _shadows(new: Files, old: Files, mounted: Contents) -> Files:
-    """Files of other ConfigMaps with the names of this one's files: of two files of one name, the later mount wins."""
-    return {name: here for name, here in mounted.files if name in new and here not in (new[name], old.get(name))}
 
 
 def _too_much(files: Files) -> str:
@@ -153,14 +150,3 @@ def _errors_of(files: Files, now: float | None) -> Sequence[FileError]:
     except FileErrors as error:
         return error.errors
     return ()
-
-
-_Place = tuple[str, int, str]
-
-
-def _place(error: FileError) -> _Place:
-    return error.path, error.line, error.key
-
-
-def _places(errors: Sequence[FileError]) -> frozenset[_Place]:
-    return frozenset(map(_place, errors))

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from webhook.cuda.cuda_tables import context_of
 from webhook.model.accelerators import ANY, BUILT_IN, CONTEXT, Accelerators
 from webhook.model.wording import closest, few
+from webhook.policy.cluster_settings import DeclaredClasses
 from webhook.policy.cuda_file import SHIPPED_ONLY, PlatformTables, read_cuda_tables
-from webhook.policy.device_class_settings import DeclaredClasses
 from webhook.policy.directory import Contents, read_directory
 from webhook.policy.document import RULES_PATH, merge_rule
 from webhook.policy.error_wording import MODES, mistakes_in
@@ -224,7 +224,11 @@ class _Binder:
 
     def _rule(self, rule: Rule, node: YamlNode, origin: str, classes: DeclaredClasses) -> BoundRule | None:
         """A rule with its settings, as they are merged; None if it is disabled or faulty."""
-        key = (rule.key, json.dumps(node.plain(), sort_keys=True), classes.text if rule is gpu_quota.RULE else "")
+        key = (
+            rule.key,
+            json.dumps(node.plain(), sort_keys=True),
+            json.dumps(classes.written) if rule is gpu_quota.RULE else "",
+        )
         settings = self._settings.get(key) or self._validated(rule, node, classes)
         if settings is None:
             return None
@@ -257,8 +261,9 @@ class _Binder:
     def _check_models(self, classes: DeclaredClasses, settings: gpu_quota.Settings) -> None:
         """Add a fault for each model of a DeviceClass that nobody knows: it would count against no limit."""
         catalogue = settings.counting.catalogue
-        for name, model, node in classes.models:
-            if node is not None and not catalogue.leaves(model):
+        for name, declared in classes.settings.items():
+            node, model = classes.nodes[name], declared.model
+            if model is not None and not catalogue.leaves(model):
                 close = closest(model, catalogue.names)
                 hint = f"did you mean {close}?" if close else "docs/rules.md names all"
                 message = f'"{model}" is no known model; {hint} Others are declared under models of gpuQuota'

@@ -10,8 +10,7 @@ from pydantic import ValidationError
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables, context_of
 from webhook.model.accelerators import BUILT_IN, CONTEXT, Accelerators
 from webhook.model.node import NodePool
-from webhook.policy.accelerator_settings import AcceleratorSettings
-from webhook.policy.device_class_settings import DeclaredClasses
+from webhook.policy.cluster_settings import AcceleratorSettings, DeclaredClasses
 from webhook.policy.document import RULES_PATH, check_name, check_names_differ, read_as, read_document
 from webhook.policy.error_wording import unknown_key
 from webhook.policy.namespaces import NamespacePattern, fault_in
@@ -124,7 +123,7 @@ def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is rea
         workloads_origin=None if workloads is None else file,
         contact=spec.contact,
         transient_taints=spec.transient_taints,
-        classes=DeclaredClasses(spec.device_classes, root.at("spec", "deviceClasses").entries),
+        classes=DeclaredClasses(spec.device_classes or {}, root.at("spec", "deviceClasses").entries),
     )
     max_days = MOST_DAYS if spec.exceptions is None else spec.exceptions.max_days
     return PolicySource(file, name, _claims(root, file, faults), kept, besides, accelerators, max_days)

@@ -16,9 +16,7 @@ from pydantic_core import to_jsonable_python
 from webhook.cuda.cuda_tables import PLATFORM_FILE
 from webhook.model.quantity import format_bytes
 from webhook.model.shape import spelled
-from webhook.policy.accelerator_settings import AcceleratorSettings
-from webhook.policy.device_class_settings import DeclaredClassSettings
-from webhook.policy.node_pools import PoolSettings
+from webhook.policy.cluster_settings import AcceleratorSettings, DeclaredClassSettings, PoolSettings
 from webhook.rules import RULES
 from webhook.rules.names import ObjectName
 from webhook.rules.rule import Rule

@@ -1,14 +1,17 @@
-"""The policy of a namespace, after merging and with every default, and which file each part comes from."""
+"""What people read of policies: that of a namespace with every default, its status, and the list of exceptions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import orjson
 import yaml
 
 from webhook.model.accelerators import Declared
-from webhook.policy.node_pools import as_declared
+from webhook.policy.cluster_settings import as_declared
+from webhook.policy.exception_times import DAYS, Weekly, told
+from webhook.policy.exceptions import PolicyException
 from webhook.policy.policy_quotas import BoundQuota
-from webhook.policy.policy_set import BoundRule, PolicySet
+from webhook.policy.policy_set import BoundRule, Policy, PolicySet
 from webhook.policy.schema import (
     API_VERSION,
     CUDA_FILE,
@@ -20,62 +23,68 @@ from webhook.policy.schema import (
 )
 from webhook.quota.quota_wording import number
 from webhook.quota.quotas import QuotaScope
-from webhook.rules import RULES
+from webhook.rules import RULES, gpu_limits
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import Mode
+
+MOST_SETTINGS = 4096
+"""Most bytes of the settings of one rule in a status, as JSON; larger ones are left out."""
+_COUNTED = {Mode.ENFORCE: "enforced", Mode.WARN: "warned", Mode.AUDIT: "audited"}
 
 
 def effective_policy(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) -> dict[str, Any]:
     """The policy of a namespace as one policy file without any defaults."""
-    bound = {each.rule.key: each for each in policies.for_namespace(namespace).rules}
-    settings = {
-        rule.key: settings_as_written(bound[rule.key]) if rule.key in bound else {"mode": str(Mode.DISABLED)}
-        for rule in rules
-    }
-    head = {"apiVersion": API_VERSION, "kind": "GPUPolicy", "metadata": {"name": namespace}}
     policy = policies.for_namespace(namespace)
-    pools = [as_declared(pool) for pool in policy.node_pools]
-    workloads = {"mode": str(policy.workloads)}
-    contact = {"contact": policy.contact} if policy.contact else {}
-    classes = {"deviceClasses": policy.device_classes} if policy.device_classes else {}
-    transient = {"transientTaints": list(policy.transient_taints)} if policy.transient_taints else {}
-    besides = {**contact, **transient, **({"nodePools": pools} if pools else {}), **classes}
-    return {**head, "spec": {**besides, "workloads": workloads, "rules": settings}}
+    bound = {each.rule.key: each for each in policy.rules}
+    besides = {
+        "contact": policy.contact,
+        "transientTaints": list(policy.transient_taints),
+        "nodePools": [as_declared(pool) for pool in policy.node_pools],
+        "deviceClasses": dict(policy.device_classes),
+    }
+    spec = {
+        **{key: value for key, value in besides.items() if value},
+        "workloads": {"mode": str(policy.workloads)},
+        "rules": {
+            rule.key: settings_as_written(bound[rule.key]) if rule.key in bound else {"mode": str(Mode.DISABLED)}
+            for rule in rules
+        },
+    }
+    return {"apiVersion": API_VERSION, "kind": "GPUPolicy", "metadata": {"name": namespace}, "spec": spec}
 
 
 def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) -> str:
     """The policy of a namespace as YAML, with comments: the file of each part, and the quotas of the namespace."""
     policy = policies.for_namespace(namespace)
-    origins = {bound.rule.key: f"from {bound.origin}" for bound in policy.rules}
-    files = " over ".join(reversed(policy.files)) or "no file"
     document = effective_policy(policies, namespace, rules)
     spec = document.pop("spec")
+    files = " over ".join(reversed(policy.files)) or "no file"
     lines = [f"# namespace {namespace}: policy {policy.name} ({policy.short_hash}), {files}"]
-    declared = policies.accelerators.declared
-    if declared:
+    if declared := policies.accelerators.declared:
         lines.append(f"# names of GPUs that only this platform knows, from {DEFAULT_FILE}:")
         lines += [f"#   {one.name}: {_meaning(one)}" for one in declared]
     if rows := policies.cuda.counts:
         lines.append(f"# rows for the tables of CUDA beside those of this release, from {CUDA_FILE}: {rows}")
-    lines += _yaml(document)
-    lines.append("spec:")
-    if contact := spec.get("contact"):
-        lines += ["  " + line for line in _yaml({"contact": contact})]
-    if taints := spec.get("transientTaints"):
-        lines += ["  " + line for line in _yaml({"transientTaints": taints})]
-    if pools := spec.get("nodePools"):
-        lines.append(f"  # from {policy.pools_origin}, with the labels that follow from what it says")
-        lines += ["  " + line for line in _yaml({"nodePools": pools})]
-    if classes := spec.get("deviceClasses"):
-        lines += ["  " + line for line in _yaml({"deviceClasses": dict(classes)})]
-    lines.append(f"  # {f'from {policy.workloads_origin}' if policy.workloads_origin else 'named in no file'}")
-    lines += ["  " + line for line in _yaml({"workloads": spec["workloads"]})]
+    lines += [*_yaml(document), "spec:"]
+    comments = {
+        "nodePools": f"from {policy.pools_origin}, with the labels that follow from what it says",
+        "workloads": f"from {policy.workloads_origin}" if policy.workloads_origin else "named in no file",
+    }
+    settings = spec.pop("rules")
+    for key, value in spec.items():
+        lines += [f"  # {comments[key]}"] if key in comments else []
+        lines += ["  " + line for line in _yaml({key: value})]
     lines.append("  rules:")
-    for key, value in spec["rules"].items():
+    origins = {bound.rule.key: f"from {bound.origin}" for bound in policy.rules}
+    for key, value in settings.items():
         lines.append(f"    # {origins.get(key, 'disabled, or named in no file')}")
         lines += ["    " + line for line in _yaml({key: value})]
-    lines += ["# " + line for line in _quotas(policies, namespace)]
-    lines += ["# " + line for line in _exceptions(policies, namespace)]
+    quotas = [f"#   {quota_text(bound)}" for bound in policies.quotas_for(namespace)]
+    lines += ["# quotas, all of which hold:", *quotas] if quotas else ["# quotas: none"]
+    if exceptions := policies.exceptions.of(namespace):
+        lines.append(f"# exceptions, from {EXCEPTIONS_FILE}:")
+        for one in exceptions:
+            lines.append(f"#   {one.name}: {', '.join(one.concerned)} until {one.period.text} ({one.reason})")
     return "\n".join(lines) + "\n"
 
 
@@ -95,23 +104,6 @@ def quota_text(bound: BoundQuota) -> str:
     return f"{whose}: {limits} ({bound.mode}, from {bound.origin})"
 
 
-def _quotas(policies: PolicySet, namespace: str) -> list[str]:
-    """The quotas of a namespace, one line for each."""
-    found = policies.quotas_for(namespace)
-    if not found:
-        return ["quotas: none"]
-    return ["quotas, all of which hold:", *("  " + quota_text(bound) for bound in found)]
-
-
-def _exceptions(policies: PolicySet, namespace: str) -> Iterator[str]:
-    """The exceptions for a namespace, one line for each, whether or not they hold now."""
-    found = policies.exceptions.of(namespace)
-    if found:
-        yield f"exceptions, from {EXCEPTIONS_FILE}:"
-    for one in found:
-        yield f"  {one.name}: {', '.join(one.concerned)} until {one.period.text} ({one.reason})"
-
-
 def settings_as_written(bound: BoundRule) -> dict[str, Any]:
     """The settings of a rule as a policy file would have them, with defaults, without unset and excluded ones."""
     settings = bound.settings
@@ -129,3 +121,149 @@ def settings_as_written(bound: BoundRule) -> dict[str, Any]:
 def _yaml(value: Any) -> list[str]:
     text: str = yaml.safe_dump(value, sort_keys=False, default_flow_style=False, allow_unicode=True, width=100)
     return text.splitlines()
+
+
+class PolicyStatuses:
+    """What people without the files may know of the policies of namespaces: modes, limits, quotas and exceptions.
+
+    Whoever may view a namespace reads its status, so it says nothing of other namespaces.
+    """
+
+    def __init__(self, policies: PolicySet) -> None:
+        self._policies = policies
+        self._of_policies: dict[str, Mapping[str, Any]] = {}
+        """What the namespaces of a policy have in common."""
+
+    def of(self, namespace: str) -> Mapping[str, Any]:
+        """The status of a namespace, of JSON values."""
+        policy = self._policies.for_namespace(namespace)
+        common = self._of_policies.get(policy.name)
+        if common is None:
+            common = self._of_policies[policy.name] = orjson.loads(orjson.dumps(_common(policy)))
+        quotas = [_quota(bound) for bound in self._policies.quotas_for(namespace)]
+        exceptions = [
+            {"name": one.name, "rules": list(one.concerned), "until": one.period.text}
+            for one in self._policies.exceptions.of(namespace)
+        ]
+        shown = {"quota": "; ".join(quota["limits"] for quota in quotas)} if quotas else {}
+        return {**common, "quotas": quotas, "exceptions": exceptions, **shown}
+
+
+def _common(policy: Policy) -> dict[str, Any]:
+    """What all namespaces with this policy have in common."""
+    status: dict[str, Any] = {
+        "policy": policy.name,
+        "file": policy.files[-1] if policy.files else "",
+        "files": list(policy.files),
+        "hash": policy.short_hash,
+        **dict.fromkeys(_COUNTED.values(), 0),
+        "workloads": str(policy.workloads),
+        "rules": [_rule(bound) for bound in policy.rules],
+    }
+    for bound in policy.rules:
+        status[_COUNTED[bound.mode]] += 1
+        if isinstance(bound.settings, gpu_limits.Settings):
+            most = {"maxPerPod": bound.settings.max_per_pod, "maxPerContainer": bound.settings.max_per_container}
+            status |= {key: value for key, value in most.items() if value is not None}
+    if policy.contact:
+        status["contact"] = policy.contact
+    return status
+
+
+def _rule(bound: BoundRule) -> dict[str, Any]:
+    settings = {key: value for key, value in settings_as_written(bound).items() if key != "mode"}
+    rule: dict[str, Any] = {"name": bound.rule.key, "mode": str(bound.mode), "file": bound.origin}
+    if (size := len(orjson.dumps(settings, default=str))) > MOST_SETTINGS:
+        return {**rule, "note": f"the settings have {size} bytes; gpu-policy policy show prints them"}
+    return {**rule, "settings": settings} if settings else rule
+
+
+def _quota(bound: BoundQuota) -> dict[str, str]:
+    quota = bound.quota
+    limits = ", ".join(
+        f"{limit.name} {number(limit.hard)}" if limit.name else number(limit.hard) for limit in quota.limits
+    )
+    return {"quota": quota.name, "scope": str(quota.scope), "mode": str(bound.mode), "limits": limits}
+
+
+def listed(exceptions: Iterable[PolicyException], now: float, within: float | None = None) -> list[PolicyException]:
+    """The exceptions by end and name; with `within` those that have not ended and end within so many seconds."""
+    found = [one for one in exceptions if within is None or now < one.period.ends <= now + within]
+    return sorted(found, key=lambda one: (one.period.ends, one.name))
+
+
+def state(one: PolicyException, now: float) -> str:
+    """Whether an exception holds: `active`, `ended`, `waiting` for its beginning or a window, `too far ahead`."""
+    period = one.period
+    if now >= period.ends:
+        return "ended"
+    if period.ends - now > period.most_ahead:
+        return "too far ahead"
+    return "active" if period.until(now) else "waiting"
+
+
+def as_json(one: PolicyException, now: float) -> dict[str, Any]:
+    """An exception for programs. Times are in UTC; the end is not in the exception."""
+    match = one.match
+    keys = {"kinds": match.kinds, "names": match.names, "containers": match.containers, "images": match.images}
+    written: dict[str, Any] = {key: list(value) for key, value in keys.items() if value}
+    if match.labels:
+        written["labels"] = dict(match.labels)
+    return {
+        "name": one.name,
+        "state": state(one, now),
+        "namespaces": list(one.namespaces),
+        "match": written or {"all": True},
+        "rules": list(one.rules),
+        "mode": str(one.mode),
+        "settings": one.settings,
+        "begins": None if one.period.begins == float("-inf") else told(one.period.begins),
+        "ends": told(one.period.ends),
+        "until": one.period.text,
+        "daysLeft": max(0, int((one.period.ends - now) // 86_400)),
+        "weekly": None if one.period.weekly is None else weekly_text(one.period.weekly),
+        "reason": one.reason,
+        "ticket": one.ticket,
+        "owner": one.owner,
+        "line": one.node.line,
+    }
+
+
+def weekly_text(weekly: Weekly) -> str:
+    """The windows of a week in words.
+
+    >>> weekly_text(Weekly(frozenset({5, 6}), 1200, 360, "UTC"))
+    'Sat, Sun 20:00 to 06:00 UTC'
+    """
+    days = ", ".join(DAYS[day] for day in sorted(weekly.days)) if len(weekly.days) < len(DAYS) else "daily"
+    return f"{days} {_clock(weekly.begin)} to {_clock(weekly.to)} {weekly.zone}"
+
+
+def _clock(minute: int) -> str:
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+def lines(one: PolicyException, now: float) -> Iterator[str]:
+    """An exception in words: one line that begins with its name, and indented lines."""
+    windows = "" if one.period.weekly is None else f", {weekly_text(one.period.weekly)}"
+    begins = f", from {told(one.period.begins)}" if one.period.begins > float("-inf") else ""
+    yield f"{one.name}: {state(one, now)}{begins}, until {one.period.text}{windows}"
+    yield f"    for {_match_text(as_json(one, now)['match'])} in {', '.join(one.namespaces)}"
+    said = [*one.rules, *(f"{rule} {_settings_text(settings)}" for rule, settings in one.settings.items())]
+    yield f"    from {', '.join(said)}" + (f" (mode {one.mode})" if one.rules else "")
+    by = ", ".join(text for text in (one.ticket, one.owner) if text)
+    yield f"    because of {one.reason}" + (f" ({by})" if by else "")
+
+
+def _match_text(match: Mapping[str, Any]) -> str:
+    if match.get("all"):
+        return "all pods"
+    found = []
+    for key, value in match.items():
+        texts = [f"{name}={text}" for name, text in value.items()] if isinstance(value, dict) else value
+        found.append(f"{key} {', '.join(texts)}")
+    return "; ".join(found)
+
+
+def _settings_text(said: Mapping[str, Any]) -> str:
+    return "(" + ", ".join(f"{key}: {value}" for key, value in said.items()) + ")"

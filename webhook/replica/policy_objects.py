@@ -17,8 +17,8 @@ from webhook.admission.phases import Decision
 from webhook.engine.quota_usage import Place, Status
 from webhook.kubernetes.api_server import ApiServer
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.policy_status import PolicyStatuses
 from webhook.policy.policy_store import PolicyStore
+from webhook.policy.show import PolicyStatuses
 from webhook.replica.status_objects import StatusObjects, StatusTiming, StoredStatus, content_of
 
 NAME = "effective"
