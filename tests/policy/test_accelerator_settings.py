@@ -1,15 +1,11 @@
 """Names of GPUs that only the platform knows: declared once for all namespaces, checked strictly, read at the start."""
 
-import json
 import re
 
 import pytest
 
-from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Declared, Share, Vendor
-from webhook.policy.policy_quotas import quotas_schema
+from webhook.model.accelerators import BUILT_IN, Declared, Share, Vendor
 from webhook.policy.policy_store import PolicyStore
-from webhook.policy.schema import policy_schema
-from webhook.policy.show import explain
 from webhook.yaml_files.file_errors import FileErrors
 
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {{name: {name}}}\nspec:\n"
@@ -63,62 +59,6 @@ def test_a_glob_is_a_pattern_that_re2_reads_alike(name: str, matching: list[str]
     )
 
 
-@pytest.mark.parametrize(
-    ("entry", "expected"),
-    [
-        pytest.param(
-            "{name: nvidia.com/gpu, vendor: nvidia}",
-            ": nvidia.com/gpu is already known as GPUs of nvidia, whole; remove the entry",
-            id="known anyway",
-        ),
-        pytest.param(
-            "{name: example.com/gpu}",
-            ": example.com/gpu has no vendor; write vendor: and one of nvidia, amd, intel, other",
-            id="no vendor",
-        ),
-        pytest.param(
-            "{name: nvidia.com/gpumem, vendor: nvidia}",
-            '.name: "nvidia.com/gpumem" is a share of a GPU, counted in its own unit, and no GPU; remove the entry',
-            id="a share of a GPU",
-        ),
-        pytest.param(
-            "{name: kubernetes.io/gpu, vendor: nvidia}",
-            '.name: "kubernetes.io/gpu" is a name of Kubernetes itself; no GPU has it',
-            id="a name of Kubernetes",
-        ),
-        pytest.param(
-            '{name: "*/gpu", vendor: nvidia}',
-            '.name: "*/gpu" cannot be the name of a resource; write a domain, a slash and a name of letters, digits '
-            "and inner - _ ., which may hold * and ?, such as example.com/vgpu-*",
-            id="a glob of domains",
-        ),
-        pytest.param(
-            "{name: cpu, vendor: nvidia}",
-            '.name: "cpu" cannot be the name of a resource; write a domain, a slash and a name of letters, digits and '
-            "inner - _ ., which may hold * and ?, such as example.com/vgpu-*",
-            id="no domain",
-        ),
-        pytest.param(
-            "{name: example.com/nic, gpu: false}",
-            ": example.com/nic is no device class, so it is no GPU unless it is declared as one; remove the entry",
-            id="no GPU, and none anyway",
-        ),
-        pytest.param(
-            f"{{name: {DEVICE_CLASSES}nic, gpu: false, vendor: nvidia}}",
-            f": {DEVICE_CLASSES}nic is no GPU, so it has no vendor, share or dra; keep name and gpu",
-            id="no GPU with a vendor",
-        ),
-        pytest.param("{name: example.com/gpu, vendor: nvidia, dra: yes}", "", id="a boolean of YAML is one"),
-    ],
-)
-def test_a_faulty_declaration_is_told_with_line_key_fault_and_remedy(policies, entry: str, expected: str) -> None:
-    write(policies, VGPU, entry)
-    if not expected:
-        policies.load()
-        return
-    assert policies.errors() == [f"_default.yaml:8: spec.accelerators.extra[1]{expected}"]
-
-
 def test_a_name_is_declared_once(policies) -> None:
     write(policies, VGPU, VGPU)
     assert policies.errors() == [
@@ -159,23 +99,6 @@ def test_shared_quotas_and_pools_may_name_what_is_declared(policies) -> None:
     assert [bound.quota.counting.accelerators for bound in loaded.shared_quotas] == [loaded.accelerators]
 
 
-def test_every_declaration_changes_the_hash(policies) -> None:
-    found = set()
-    for extra in ((), (VGPU,), (VGPU.replace("shared", "whole"),)):
-        write(policies, *extra)
-        found.add(policies.load().hash)
-    assert len(found) == 3
-
-
-def test_what_is_declared_is_shown(policies) -> None:
-    write(policies, VGPU, f"{{name: {DEVICE_CLASSES}nic, gpu: false}}")
-    assert explain(policies.load(), "team").splitlines()[1:4] == [
-        "# names of GPUs that only this platform knows, from _default.yaml:",
-        "#   example.com/vgpu-*: nvidia, shared",
-        f"#   {DEVICE_CLASSES}nic: no GPU",
-    ]
-
-
 def test_a_reload_with_other_names_is_refused_until_the_replica_starts_again(policies) -> None:
     """Pods are kept without what nobody counted when they were read."""
     write(policies, VGPU)
@@ -188,14 +111,3 @@ def test_a_reload_with_other_names_is_refused_until_the_replica_starts_again(pol
     assert "restart the replicas" in store.status.last_error
     write(policies, VGPU, rules="{gpuLimits: {mode: warn}}")
     assert store.check()
-
-
-def test_editors_know_the_declarations_and_what_becomes_of_claims() -> None:
-    spec = policy_schema()["properties"]["spec"]["properties"]
-    entry = spec["accelerators"]["properties"]["extra"]["items"]
-    assert entry["additionalProperties"] is False
-    assert entry["properties"]["vendor"]["enum"] == ["nvidia", "amd", "intel", "other"]
-    shared_quota = quotas_schema()["properties"]["spec"]["properties"]["quotas"]["items"]["properties"]
-    for claims in (spec["rules"]["properties"]["gpuQuota"]["properties"]["claims"], shared_quota["claims"]):
-        assert (claims["enum"], claims["default"]) == (["deny", "warn", "allow"], "warn")
-    assert json.dumps(entry)

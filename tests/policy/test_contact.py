@@ -1,10 +1,7 @@
 """Whom messages send people to: the contact of a policy, in place of the platform team."""
 
-import pytest
-
 from tests.build import FACTS, pod
 from webhook import engine
-from webhook.policy.show import effective_policy, explain
 
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {{name: {name}}}\nspec:\n"
 NONE = "{gpuQuota: {mode: enforce, gpus: 0}}"
@@ -56,34 +53,3 @@ def test_a_quota_of_none_is_one_finding_whatever_models_it_names(policies) -> No
     assert refusal(policies, "web").startswith(
         "gpuQuota: spec: requests 2 GPUs; GPUs are not enabled in namespace web."
     )
-
-
-def test_another_contact_is_another_policy(policies) -> None:
-    found = []
-    for contact in ("", '"#a"', '"#b"'):
-        write(policies, "_default", contact)
-        found.append(policies.load().default.hash)
-    assert len(set(found)) == len(found)
-
-
-def test_the_contact_is_shown(policies) -> None:
-    write(policies, "_default", '"#gpu-help"')
-    assert effective_policy(policies.load(), "web")["spec"]["contact"] == "#gpu-help"
-    assert "  contact: '#gpu-help'\n" in explain(policies.load(), "web")
-
-
-@pytest.mark.parametrize(
-    ("said", "fault"),
-    [
-        pytest.param('""', '"" cannot stand in a message', id="nothing"),
-        pytest.param('" ."', '" ." cannot stand in a message', id="no word"),
-        pytest.param('"a\\nb"', "cannot stand in a message; write up to 60 characters on one line", id="two lines"),
-        pytest.param("x" * 61, "cannot stand in a message; write up to 60 characters on one line", id="too long"),
-        pytest.param("[a]", "a list", id="a list"),
-    ],
-)
-def test_a_contact_that_cannot_stand_in_a_message_is_an_error_with_its_place(policies, said, fault) -> None:
-    write(policies, "_default", said)
-    (error,) = policies.errors()
-    assert error.startswith("_default.yaml:5: spec.contact: ")
-    assert fault in error

@@ -3,7 +3,6 @@
 import json
 
 import jsonschema
-import pytest
 
 from tests.quick_yaml import load_all
 from webhook.cuda.cuda_tables import SHIPPED
@@ -19,19 +18,6 @@ drivers:
 - {branch: 650, cuda: "14.0", source: nvidia-smi on gpu-17, date: "2027-03-14"}
 """
 WHO = "source: me, date: unknown"
-
-
-def test_without_the_file_the_tables_are_those_of_the_release(policies) -> None:
-    policies.policy("_default")
-    assert policies.load().cuda.tables is SHIPPED
-
-
-def test_a_file_without_rows_changes_nothing_and_not_the_hash(policies) -> None:
-    policies.policy("_default")
-    before = policies.load()
-    policies.cuda()
-    after = policies.load()
-    assert (after.cuda.tables, after.hash) == (SHIPPED, before.hash)
 
 
 def test_rows_are_added_to_the_tables_of_the_release(policies) -> None:
@@ -50,17 +36,6 @@ def test_a_row_with_the_key_of_a_shipped_one_replaces_it(policies) -> None:
     rows = policies.load().cuda.tables.toolkits.rows
     assert len(rows) == len(SHIPPED.toolkits.rows)
     assert rows[-1] == Toolkit(parse_version("13.5.0"), parse_version("620.20.01"))
-
-
-def test_rows_are_a_part_of_every_hash(policies) -> None:
-    """What was decided under other rows is not taken for a decision under these."""
-    policies.policy("_default")
-    policies.policy("team-a")
-    before = policies.load()
-    policies.cuda(NEW)
-    after = policies.load()
-    assert after.hash != before.hash
-    assert not {policy.hash for policy in before.policies} & {policy.hash for policy in after.policies}
 
 
 def test_every_policy_is_judged_by_the_rows(policies) -> None:
@@ -86,90 +61,6 @@ def test_a_pool_has_the_family_of_a_gpu_that_only_the_platform_knows(policies) -
 
 
 ROW = '{cuda: "14.0.0", driver: "650.10.02", source: me, date: unknown}'
-
-
-@pytest.mark.parametrize(
-    ("lists", "errors"),
-    [
-        pytest.param(
-            f'toolkits:\n- {{cuda: "14.0", driver: "650.10", {WHO}}}',
-            ['6: spec.toolkits[0].cuda: "14.0" is not a release of CUDA; write its three numbers, such as 13.5.0'],
-            id="a release of two numbers",
-        ),
-        pytest.param(
-            f'toolkits:\n- {{cuda: "14.0.0", driver: "14.0", {WHO}}}',
-            [
-                '6: spec.toolkits[0].driver: "14.0" is not a driver version; write one such as 650.10.02, or its '
-                "branch, "
-                "650"
-            ],
-            id="CUDA where a driver belongs",
-        ),
-        pytest.param(
-            'toolkits:\n- {cuda: "14.0.0", driver: "650.10"}',
-            [
-                "6: spec.toolkits[0].date: missing; write a string such as 2027-03",
-                "6: spec.toolkits[0].source: missing; write a string such as release notes of CUDA 13.5",
-            ],
-            id="nobody says so",
-        ),
-        pytest.param(
-            'toolkits:\n- {cuda: "14.0.0", driver: "650.10", source: me, date: yesterday}',
-            [
-                '6: spec.toolkits[0].date: "yesterday" is not a date; write a month such as "2027-03", a day such as '
-                '"2027-03-01", or unknown'
-            ],
-            id="a date that is none",
-        ),
-        pytest.param(
-            f"toolkit:\n- {ROW}",
-            [
-                "5: spec.toolkit: unknown key; known keys are computeCapabilities, drivers, floors, gpus, images, "
-                "toolkits; did you mean toolkits?"
-            ],
-            id="a list with another name",
-        ),
-        pytest.param("toolkits:", ["5: spec.toolkits: is empty; write a list, or remove the line"], id="an empty list"),
-        pytest.param(
-            f'floors:\n- {{major: 14, driver: "650", reported: "13.0", {WHO}}}',
-            ["6: spec.floors[0]: reported is 13.0, and major is 14; write two of one major version"],
-            id="a floor of two major versions",
-        ),
-        pytest.param(
-            f'computeCapabilities:\n- {{compute: "14.0", family: x, firstCuda: "14.0", firstBranch: 650, '
-            f"lastBranch: 640, {WHO}}}",
-            ["6: spec.computeCapabilities[0]: lastBranch 640 is older than firstBranch 650; swap them"],
-            id="a range that is none",
-        ),
-        pytest.param(
-            f"images:\n- {{image: team/*, {WHO}}}",
-            ["6: spec.images[0]: says nothing of the images; write at least one of cuda, cpuOnly, compat and ptx"],
-            id="images of which nothing is said",
-        ),
-        pytest.param(
-            f'images:\n- {{image: team/*, cuda: "12.4", cpuOnly: true, {WHO}}}',
-            ["6: spec.images[0]: cpuOnly is true, and cuda speaks of CUDA; keep one of them"],
-            id="images with and without CUDA",
-        ),
-        pytest.param(
-            f"images:\n- {{image: team x/*, compat: no, {WHO}}}",
-            [
-                '6: spec.images[0].image: "team x/*" cannot name images; write no spaces, such as '
-                "registry.example.com/llm/*"
-            ],
-            id="a glob with a space",
-        ),
-        pytest.param(
-            f'images:\n- {{image: team/*, cuda: "124", {WHO}}}',
-            ['6: spec.images[0].cuda: "124" is no version of CUDA; write numbers with dots, such as 12.4'],
-            id="a version without its dot",
-        ),
-    ],
-)
-def test_a_mistake_is_told_with_line_key_and_remedy(policies, lists, errors) -> None:
-    policies.policy("_default")
-    policies.cuda(lists)
-    assert policies.errors() == [f"_cuda.yaml:{error}" for error in errors]
 
 
 def test_the_last_row_with_a_key_counts(policies) -> None:

@@ -206,12 +206,6 @@ def test_a_missing_directory_is_an_error(tmp_path) -> None:
         load(tmp_path / "missing")
 
 
-def test_a_file_is_an_error_where_a_directory_is_expected(tmp_path) -> None:
-    (tmp_path / "file.yaml").write_text("")
-    with pytest.raises(FileErrors, match="cannot be read as a directory of policies: Not a directory"):
-        load(tmp_path / "file.yaml")
-
-
 PIECES = (
     *(b"&a ", b"*a", b"<<: ", b"null", b"-1", b"1e999", b"1/0", b"[", b"]", b"{", b"}"),
     *(b"off", b"\n", b"  ", b"- ", b"? ", b"!!int "),

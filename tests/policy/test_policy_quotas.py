@@ -1,8 +1,6 @@
 """Which quotas a namespace has: its own and shared ones, found by one look-up and kept where nothing changed."""
 
 import json
-import sys
-from dataclasses import FrozenInstanceError
 from fractions import Fraction
 
 import pytest
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 from webhook.model.globs import matcher
 from webhook.policy.directory import read_directory
 from webhook.policy.loader import build
-from webhook.policy.policy_set import REMEMBERED
 from webhook.quota.quotas import QuotaScope
 from webhook.rules.rule_settings import Mode
 
@@ -102,12 +99,6 @@ def test_the_own_quota_comes_first_and_shared_quotas_follow_by_name(policies) ->
     assert [bound.quota.name for bound in loaded.shared_quotas] == ["a", "other", "z"]
 
 
-def test_namespaces_of_a_shared_quota_share_one_quota(policies) -> None:
-    policies.shared_quotas(SHARED_QUOTA.format("a", '["x-*", y]', 1))
-    loaded = policies.load()
-    assert loaded.quotas_for("x-1")[0] is loaded.quotas_for("y")[0] is loaded.shared_quotas[0]
-
-
 def test_a_shared_quota_and_a_namespace_of_one_name_have_two_ledgers(policies) -> None:
     policies.policy("a", OWN.format(1))
     policies.shared_quotas(SHARED_QUOTA.format("a", "[a]", 1))
@@ -137,46 +128,6 @@ def test_a_namespace_is_in_exactly_the_shared_quotas_of_which_a_name_or_glob_mat
 # As values.
 
 
-def test_the_same_question_is_answered_from_memory(policies) -> None:
-    policies.policy("_default", OWN.format(1))
-    policies.shared_quotas(SHARED_QUOTA.format("a", '["*"]', 1))
-    loaded = policies.load()
-    assert loaded.quotas_for("x") is loaded.quotas_for("x")
-
-
-def test_a_look_up_is_one_call_however_many_policies_and_shared_quotas_there_are(policies) -> None:
-    for number in range(50):
-        policies.policy(f"team-{number}", OWN.format(number))
-    policies.shared_quotas(
-        "".join(SHARED_QUOTA.format(f"p{number}", f'["team-*-{number}"]', 1) for number in range(50))
-    )
-    loaded = policies.load()
-    loaded.quotas_for("team-7")
-    calls = []
-    sys.setprofile(lambda _frame, event, _arg: calls.append(event) if event == "call" else None)
-    loaded.quotas_for("team-7")
-    sys.setprofile(None)
-    assert calls == ["call"]
-
-
-def test_more_namespaces_than_are_remembered_still_get_their_quota(policies) -> None:
-    policies.policy("_default", OWN.format(1))
-    loaded = policies.load()
-    for number in range(REMEMBERED + 10):
-        loaded.quotas_for(f"b-{number}")
-    assert names(loaded, "b-0") == ["namespace.b-0"]
-
-
-def test_quotas_are_values(policies) -> None:
-    policies.policy("a", OWN.format(1))
-    policies.shared_quotas(SHARED_QUOTA.format("p", "[a]", 1))
-    loaded, again = policies.load(), policies.load()
-    assert loaded.quotas_for("a") == again.quotas_for("a")
-    for bound in loaded.quotas_for("a"):
-        with pytest.raises(FrozenInstanceError):
-            bound.mode = Mode.WARN
-
-
 def test_the_quotas_of_one_policy_share_their_limits_and_how_they_count(policies) -> None:
     policies.policy("_default", "gpuQuota: {mode: enforce, gpus: 1, weights: {nvidia.com/gpu.shared: 1/4}}")
     loaded = policies.load()
@@ -186,36 +137,6 @@ def test_the_quotas_of_one_policy_share_their_limits_and_how_they_count(policies
 
 
 # Hashes and reloads.
-
-
-def test_the_hash_of_the_set_follows_every_word_of_a_shared_quota_that_counts(policies) -> None:
-    hashes = []
-    for text in (
-        "",
-        "- {name: a, namespaces: [x], gpus: 1}",
-        "- {name: b, namespaces: [x], gpus: 1}",
-        "- {name: a, namespaces: [y], gpus: 1}",
-        "- {name: a, namespaces: [x], gpus: 2}",
-        "- {name: a, namespaces: [x], gpus: 1, mode: warn}",
-        "- {name: a, namespaces: [x], gpus: 1, onLedgerFailure: allow}",
-        "- {name: a, namespaces: [x], gpus: 1}\n- {name: b, namespaces: [x], gpus: 1}",
-    ):
-        policies.shared_quotas(text)
-        hashes.append(policies.load().hash)
-    assert len(set(hashes)) == len(hashes)
-
-
-def test_the_hash_does_not_follow_order_comments_or_what_is_disabled(policies) -> None:
-    policies.policy("_default")
-    without = policies.load().hash
-    policies.shared_quotas()
-    assert without == policies.load().hash
-    policies.shared_quotas("- {name: a, namespaces: [x], gpus: 1, mode: disabled}")
-    assert without == policies.load().hash
-    policies.shared_quotas("- {name: a, namespaces: [x], gpus: 1}\n- {name: b, namespaces: [x], gpus: 1}")
-    one = policies.load().hash
-    policies.shared_quotas("# said anew\n- {gpus: 1, namespaces: [x], name: b}\n- {name: a, gpus: 1, namespaces: [x]}")
-    assert one == policies.load().hash
 
 
 def test_a_change_of_how_the_default_counts_changes_the_hash_through_shared_quotas_alone(policies) -> None:

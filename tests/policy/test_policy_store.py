@@ -47,13 +47,6 @@ def test_a_change_is_noticed_at_the_next_check(store, policies, clock) -> None:
     assert not store.check()
 
 
-def test_a_change_within_one_tick_of_the_file_system_is_noticed(store, policies) -> None:
-    for number in range(2, 10):
-        policies.policy("_default", LIMIT.format(number))
-        store.check()
-        assert most(store.current) == number
-
-
 def test_a_quota_that_is_gone_with_its_file_is_logged_and_counted(policies, store, caplog) -> None:
     policies.policy("team", "gpuQuota: {mode: enforce, gpus: 8}")
     policies.policy("web", "gpuLimits: {maxPerPod: 1}")
@@ -128,13 +121,6 @@ SHARED_QUOTA = "- {{name: a, namespaces: [x], gpus: {}}}"
 def shared_quota_of(policy_set) -> int:
     (bound,) = policy_set.quotas_for("x")
     return bound.quota.limits[0].hard
-
-
-def test_a_change_of_shared_quotas_alone_is_another_set(store, policies) -> None:
-    for number in (1, 2):
-        policies.shared_quotas(SHARED_QUOTA.format(number))
-        assert store.check()
-        assert shared_quota_of(store.current) == number
 
 
 def test_a_mistake_in_the_shared_quotas_keeps_the_last_good_set_whole(store, policies) -> None:

@@ -4,7 +4,6 @@ from fractions import Fraction
 
 import pytest
 
-from webhook.policy.policy_quotas import INHERITED, SharedQuotaSettings
 from webhook.quota.quotas import Limit, Measure, OnLedgerFailure, QuotaScope, UnspecifiedModel
 from webhook.rules.rule_settings import Mode
 
@@ -15,7 +14,6 @@ RESEARCH = """
   byModel: {H100: 4, T4: 16}
   byResource: {"nvidia.com/mig-1g.10gb": 14}
 """
-KNOWN = "byModel, byResource, claims, gpus, mode, models, name, namespaces, onLedgerFailure, unspecifiedModel, weights"
 SHARED = "nvidia.com/gpu.shared"
 
 
@@ -51,16 +49,6 @@ def test_a_shared_quota_is_enforced_and_refuses_without_its_ledger_unless_it_say
         "a": (Mode.ENFORCE, OnLedgerFailure.DENY, "_quotas.yaml"),
         "b": (Mode.WARN, OnLedgerFailure.DENY, "_quotas.yaml"),
     }
-
-
-def test_a_limit_of_nothing_is_a_limit(policies) -> None:
-    policies.shared_quotas("- {name: a, namespaces: [x], gpus: 0}")
-    assert [limit.hard for limit in the_shared_quota(policies).quota.limits] == [0]
-
-
-def test_a_namespace_that_is_named_twice_is_in_the_shared_quota_once(policies) -> None:
-    policies.shared_quotas("- {name: a, namespaces: [y, x, y], gpus: 1}")
-    assert the_shared_quota(policies).quota.patterns == ("y", "x")
 
 
 def test_a_disabled_shared_quota_is_left_out(policies) -> None:
@@ -134,98 +122,13 @@ def test_the_file_of_a_namespace_does_not_change_how_a_shared_quota_counts(polic
     assert shared_quota.quota.counting.unspecified_model is UnspecifiedModel.COUNT
 
 
-def test_what_a_shared_quota_takes_over_are_keys_of_shared_quotas() -> None:
-    assert set(INHERITED) < {field.alias for field in SharedQuotaSettings.model_fields.values()}
-
-
 # Mistakes.
-
-
-@pytest.mark.parametrize(
-    ("shared_quota", "expected"),
-    [
-        pytest.param(
-            "{name: a, namespaces: [x], gpu: 1}",
-            f".gpu: unknown key; known keys are {KNOWN}; did you mean gpus?",
-            id="unknown key",
-        ),
-        pytest.param(
-            "{name: a, namespaces: [x]}",
-            ": limits nothing; write at least one of gpus, byModel and byResource",
-            id="no limit",
-        ),
-        pytest.param(
-            "{name: a, namespaces: [x], byModel: {}, byResource: {}}",
-            ": limits nothing; write at least one of gpus, byModel and byResource",
-            id="empty limits",
-        ),
-        pytest.param("{namespaces: [x], gpus: 1}", ".name: missing; write a string such as research", id="no name"),
-        pytest.param("{name: a, gpus: 1}", ".namespaces: missing; write a list of strings", id="no namespaces"),
-        pytest.param(
-            "{name: a, namespaces: [], gpus: 1}",
-            ".namespaces: names no namespace; write at least one name or glob",
-            id="empty namespaces",
-        ),
-        pytest.param(
-            '{name: a, namespaces: [ok, "[ab]*"], gpus: 1}',
-            '.namespaces[1]: "[ab]*" cannot be a namespace; names have up to 63 lower-case letters, digits and inner '
-            "dashes, and the only wildcards are * and ?",
-            id="a character class",
-        ),
-        pytest.param(
-            "{name: Research, namespaces: [x], gpus: 1}",
-            '.name: "Research" cannot be the name of a shared quota; write up to 63 lower-case letters, digits and '
-            "inner dashes, such as research",
-            id="capitals",
-        ),
-        pytest.param(
-            "{name: a.b, namespaces: [x], gpus: 1}",
-            '.name: "a.b" cannot be the name of a shared quota; write up to 63 lower-case letters, digits and '
-            "inner dashes, such as research",
-            id="a dot",
-        ),
-        pytest.param(
-            "{name: a, namespaces: [x], gpus: 1, unspecifiedModel: ~}",
-            ".unspecifiedModel: is empty; write a value, or remove the line to inherit it from gpuQuota of "
-            "_default.yaml",
-            id="empty, and could be inherited",
-        ),
-        pytest.param(
-            "{name: a, namespaces: [x], byModel: {T4: 1}, gpus: ~}",
-            ".gpus: is empty; write a value, or remove the line",
-            id="empty, and could not",
-        ),
-        pytest.param("~", ": is empty; write a value, or remove the entry", id="nothing"),
-    ],
-)
-def test_a_faulty_shared_quota_is_told_with_line_key_fault_and_remedy(policies, shared_quota, expected) -> None:
-    policies.shared_quotas(f"- {{name: good, namespaces: [x], gpus: 1}}\n- {shared_quota}")
-    assert [f"_quotas.yaml:7: spec.quotas[1]{expected}"] == policies.errors()
-
-
-def test_a_shared_quota_after_an_empty_one_keeps_its_place(policies) -> None:
-    policies.shared_quotas("-\n- {name: a, namespaces: [~, X], gpus: 1}")
-    assert [error.partition(": ")[2].split(": ")[0] for error in policies.errors()] == [
-        "spec.quotas[0]",
-        "spec.quotas[1].namespaces[0]",
-        "spec.quotas[1].namespaces[1]",
-    ]
 
 
 @pytest.mark.parametrize("name", ["a" * 63, "0", "a--b"], ids=["63 characters", "a digit", "two dashes"])
 def test_every_label_of_dns_is_a_name_for_a_shared_quota(policies, name) -> None:
     policies.shared_quotas(f'- {{name: "{name}", namespaces: [x], gpus: 1}}')
     assert the_shared_quota(policies).quota.name == name
-
-
-@pytest.mark.parametrize(
-    "name", ["a" * 64, "-a", "a-", "a_b", "ä", "a\\n", " "], ids=["long", "dash", "end", "_", "ä", "line", "blank"]
-)
-def test_nothing_else_is(policies, name) -> None:
-    policies.shared_quotas(f'- {{name: "{name}", namespaces: [x], gpus: 1}}')
-    (error,) = policies.errors()
-    assert error.startswith("_quotas.yaml:6: spec.quotas[0].name: ")
-    assert "cannot be the name of a shared quota" in error
 
 
 def test_two_shared_quotas_of_one_name_are_an_error_that_names_both(policies) -> None:
@@ -267,60 +170,6 @@ def test_a_broken_default_adds_no_noise_to_shared_quotas(policies) -> None:
 
 
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUSharedQuotas\nmetadata: {name: _quotas}\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("", [":1: the file is empty; write a GPUSharedQuotas, or remove the file"], id="empty"),
-        pytest.param(
-            "- a\n", [":1: not a map; a GPUSharedQuotas starts with apiVersion, kind, metadata and spec"], id="a list"
-        ),
-        pytest.param(
-            HEAD.replace("SharedQuotas", "Policy") + "spec: {quotas: []}\n",
-            [':2: kind: "GPUPolicy" is not allowed; write GPUSharedQuotas'],
-            id="kind",
-        ),
-        pytest.param(
-            HEAD.replace("_quotas", "quotas") + "spec: {quotas: []}\n",
-            [':3: metadata.name: "quotas" is not allowed; write _quotas'],
-            id="name",
-        ),
-        pytest.param(
-            HEAD + "spec: {quota: []}\n",
-            [
-                ":4: spec.quota: unknown key; known keys are quotas; did you mean quotas?",
-                ":4: spec.quotas: missing; write a list of maps",
-            ],
-            id="no shared quotas",
-        ),
-        pytest.param(
-            HEAD + "spec:\n  quotas:\n",
-            [":5: spec.quotas: is empty; write a list, or [] for no shared quotas"],
-            id="empty shared quotas",
-        ),
-        pytest.param(
-            HEAD + "spec:\n  quotas: {research: {gpus: ~}}\n",
-            [
-                ":5: spec.quotas: found a map; write a list of maps",
-                ":5: spec.quotas.research.gpus: is empty; write a value, or remove the line",
-            ],
-            id="a map of shared quotas",
-        ),
-        pytest.param(
-            "apiVersion: v1\nkind: GPUSharedQuotas\n",
-            [
-                ':1: apiVersion: "v1" is not allowed; write gpupolicy.dev/v1alpha1',
-                ":1: metadata: missing; write a map",
-                ":1: spec: missing; write a map",
-            ],
-            id="half a head",
-        ),
-    ],
-)
-def test_a_faulty_head_is_told(policies, text, expected) -> None:
-    policies.write("_quotas.yaml", text)
-    assert [f"_quotas.yaml{each}" for each in expected] == policies.errors()
 
 
 @pytest.mark.parametrize("file", ["quotas", "_default"])
