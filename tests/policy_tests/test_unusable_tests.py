@@ -172,10 +172,14 @@ UNUSABLE = [
     ),
     pytest.param(
         HEAD + "  a: &a [x, x, x, x, x, x, x, x, x, x]\n" + DOUBLING,
-        "5: more than 100000 values",
+        "5: more than 200000 keys and values",
         id="aliases of aliases",
     ),
-    pytest.param(HEAD + "  cases: &x [*x]\n", "5: spec.cases[0]: an alias that contains itself", id="a circle"),
+    pytest.param(
+        HEAD + "  cases: &x [*x]\n",
+        "5: not valid YAML: the alias *x refers to an anchor that is not defined, or",
+        id="a circle",
+    ),
     pytest.param(HEAD + "  cases: " + "[" * 5000 + "\n", "5: nested deeper", id="deep"),
     pytest.param("a: " + "[" * 5000 + "\n", "1: nested deeper", id="deep, and something else"),
     pytest.param(GOOD + "#" * 10 * 1024 * 1024, "1: larger than 1048576 bytes", id="10 MB"),

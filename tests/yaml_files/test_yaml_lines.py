@@ -14,6 +14,9 @@ def faults(source: bytes) -> list[str]:
     return [str(error) for error in caught.value.errors]
 
 
+UNDEFINED = "f.yaml:1: not valid YAML: the alias *x refers to an anchor that is not defined, or that contains the alias"
+
+
 def at(node: YamlNode, *path: str | int) -> YamlNode:
     for key in path:
         node = node.value[key]  # type: ignore[index,call-overload]
@@ -105,8 +108,8 @@ def test_a_date_is_the_text_that_was_written() -> None:
             ],
             id="tags",
         ),
-        pytest.param(b"a: &x [*x]\n", ["f.yaml:1: a[0]: an alias that contains itself"], id="recursive alias"),
-        pytest.param(b"a: *x\n", ["f.yaml:1: not valid YAML: found undefined alias"], id="undefined alias"),
+        pytest.param(b"a: &x [*x]\n", [UNDEFINED], id="recursive alias"),
+        pytest.param(b"a: *x\n", [UNDEFINED], id="undefined alias"),
         pytest.param(b"a: {<<: 1}\n", ["f.yaml:1: a.<<: a merge key takes a map or a list of maps"], id="merge key"),
         pytest.param(b"[" * 51 + b"]" * 51, ["f.yaml:1: nested deeper than 50 levels"], id="too deep"),
         pytest.param(b"[" * 100_000, ["f.yaml:1: nested deeper than 50 levels"], id="far too deep"),
@@ -125,7 +128,7 @@ def test_aliases_that_multiply_are_refused_before_they_fill_the_memory() -> None
     lines = ["l0: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 12)]
     (fault,) = faults("\n".join(lines).encode())
-    assert "more than 100000 values once aliases are expanded" in fault
+    assert "more than 200000 keys and values once aliases are expanded" in fault
 
 
 @given(st.binary(max_size=200) | st.text("a:-[]{}&*!|>'\"%@`?,# \n\t<0.", max_size=60).map(str.encode))
@@ -183,7 +186,3 @@ def test_a_percent_sign_elsewhere_is_text() -> None:
 )
 def test_values_are_counted_without_being_made(source: bytes, expected: int) -> None:
     assert count_values(source, 100) == expected
-
-
-def test_A53_merge_conflict_markers_are_told_up_to_a_hundred() -> None:
-    assert len(faults(b"<<<<<<<\n" * 10_000)) == 100

@@ -17,8 +17,6 @@ from webhook.model.wording import hint
 DAY_SECONDS = 86_400
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MINUTES_OF_A_DAY = 24 * 60
-_MOST_WINDOWS_IN_A_ROW = 8
-"""Windows that follow each other without a gap and are taken together, to tell when they end: a week and a day."""
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2})?\s?([Zz]|[+-][0-9]{2}:[0-9]{2})?")
@@ -137,26 +135,13 @@ class Weekly:
     zone: str
 
     def until(self, now: float) -> float | None:
-        """The end of the window at `now`, with windows that follow it without a gap; None between windows."""
-        end = self._end_of_window(now)
-        for _ in range(_MOST_WINDOWS_IN_A_ROW if end is not None else 0):
-            later = self._end_of_window(end) if end is not None else None
-            if later is None:
-                break
-            end = later
-        return end
-
-    def _end_of_window(self, now: float) -> float | None:
+        """The end of the window at `now`; None between windows."""
         today = datetime.fromtimestamp(now, _zone(self.zone)).date()
+        stop = self.to if self.to > self.begin else self.to + _MINUTES_OF_A_DAY  # of the next day
         for day in (today - timedelta(days=1), today):
-            if day.weekday() in self.days and self._at(day, self.begin) <= now < (end := self._at(day, self._stop)):
+            if day.weekday() in self.days and self._at(day, self.begin) <= now < (end := self._at(day, stop)):
                 return end
         return None
-
-    @property
-    def _stop(self) -> int:
-        """The minute at which a window ends, counted from the beginning of the day on which it begins."""
-        return self.to if self.to > self.begin else self.to + _MINUTES_OF_A_DAY
 
     def _at(self, day: date, minute: int) -> float:
         days, minute = divmod(minute, _MINUTES_OF_A_DAY)

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import yaml
@@ -21,19 +20,15 @@ from webhook.yaml_files.repeated_keys import mistake
 
 MAX_BYTES = 1024 * 1024
 """Bytes that a file may have, as many as a ConfigMap."""
-MAX_NODES = 100_000
-"""Values that one file may have after its aliases are expanded."""
+MAX_NODES = 200_000
+"""Keys and values that one file may have after its aliases are expanded."""
 MAX_CHARACTERS = 8 * MAX_BYTES
 """Characters of all values of one file, each with the keys that lead to it: an alias may stand for a long text."""
 MAX_DEPTH = 50
 """Levels of maps and lists that a file may have."""
-_MOST_WRITTEN = 2 * MAX_NODES
-"""Keys and values that a file may have before aliases are expanded. Every key has a value."""
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONFLICT = re.compile(r"<<<<<<<|>>>>>>>|\|\|\|\|\|\|\|")
-_MOST_CONFLICTS = 100
-"""Merge conflict markers that are reported."""
 _TAG_DIRECTIVE = re.compile("(?:^|[\n\r\x85\u2028\u2029])%TAG")
 """libyaml compares each with all before it while the whole process waits: minutes for a file of 1 MiB."""
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?")
@@ -162,9 +157,7 @@ def _decode(source: bytes, file: str) -> str:
     if directive is not None:
         line = text.count("\n", 0, directive.end()) + 1
         raise FileErrors([FileError(file, line, "", "a %TAG directive, which is not supported; remove the line")])
-    lines = enumerate(text.split("\n"), 1)
-    marked = list(islice((number for number, line in lines if _CONFLICT.match(line)), _MOST_CONFLICTS))
-    if marked:
+    if marked := [number for number, line in enumerate(text.split("\n"), 1) if _CONFLICT.match(line)]:
         raise FileErrors(
             FileError(file, number, "", "a merge conflict marker; resolve the conflict") for number in marked
         )
@@ -173,28 +166,18 @@ def _decode(source: bytes, file: str) -> str:
 
 def _check_structure(text: str, file: str, kind: str) -> None:
     """Refuse files that could exhaust the composer, which recurses, and files with a second document."""
-    depth = documents = written = 0
-    for event in yaml.parse(text, Loader=LOADER):
-        line = event.start_mark.line + 1 if event.start_mark is not None else 1
-        written += isinstance(event, yaml.NodeEvent)
-        if written > _MOST_WRITTEN:
-            raise FileErrors([_too_many_values(file, line)])
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise FileErrors([FileError(file, line, "", f"nested deeper than {MAX_DEPTH} levels")])
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        elif isinstance(event, yaml.DocumentStartEvent):
-            documents += 1
-            if documents > 1:
-                message = f"a second document starts here; a file holds one {kind}"
-                raise FileErrors([FileError(file, line, "", message)])
-
-
-def _too_many_values(file: str, line: int) -> FileError:
-    message = f"more than {MAX_NODES} values once aliases are expanded; write fewer values, or fewer or smaller aliases"
-    return FileError(file, line, "", message)
+    documents = 0
+    for event, count, depth in sized_events(text):
+        documents += isinstance(event, yaml.DocumentStartEvent)
+        if depth > MAX_DEPTH:
+            fault = f"nested deeper than {MAX_DEPTH} levels"
+        elif count > MAX_NODES:
+            fault = f"more than {MAX_NODES} keys and values once aliases are expanded; write fewer, or smaller aliases"
+        elif documents > 1:
+            fault = f"a second document starts here; a file holds one {kind}"
+        else:
+            continue
+        raise FileErrors([FileError(file, event.start_mark.line + 1 if event.start_mark else 1, "", fault)])
 
 
 def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: str) -> FileError:
@@ -214,31 +197,21 @@ class _Reader:
     def __init__(self, file: str) -> None:
         self.faults = Faults()
         self._file = file
-        self._count = 0
         self._characters = 0
-        self._open: set[int] = set()
         self._construct = SafeConstructor()
 
     def read(self, node: yaml.Node, path: KeyPath, line: int) -> YamlNode:
         """The value of a node. A faulty part is replaced by an empty value."""
-        self._count += 1
-        if self._count > MAX_NODES:
-            raise FileErrors([_too_many_values(self._file, line)])
         self._weigh(path, line)
         if isinstance(node, yaml.ScalarNode):
             self._weigh((node.value,), line)
             return YamlNode(self._scalar(node, path), self._file, line, node.value)
-        if id(node) in self._open:
-            self.faults.add(self._file, line, path, "an alias that contains itself")
-            return YamlNode("", self._file, line)
         if node.tag not in (_TAG + "map", _TAG + "seq"):
             self._refuse_tag(node, path)
-        self._open.add(id(node))
         if isinstance(node, yaml.MappingNode):
             value: dict[str, YamlNode] | list[YamlNode] = self._map(node, path)
         else:
             value = [self.read(item, (*path, index), item.start_mark.line + 1) for index, item in enumerate(node.value)]
-        self._open.discard(id(node))
         return YamlNode(value, self._file, line)
 
     def _weigh(self, texts: KeyPath, line: int) -> None:
